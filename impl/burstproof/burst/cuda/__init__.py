@@ -1,0 +1,1 @@
+"""The burst engine on one CUDA device."""

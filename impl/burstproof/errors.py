@@ -1,0 +1,115 @@
+"""The package's own exceptions: each names what was wrong, where, the value, what is allowed and the cure."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class ExitCode(IntEnum):
+    """Exit codes shared by the command and the stage runner (requirement RE-2)."""
+
+    PASS = 0
+    FAIL = 1
+    UNDECIDED = 2
+    INVALID_ENVIRONMENT = 3
+    USAGE = 4
+
+
+class BurstproofError(Exception):
+    """Base of every error that burstproof raises on purpose.
+
+    Parameters
+    ----------
+    problem : str
+        What was wrong, in one clause.
+    where : str, optional
+        File and place (``brain.json: blueprint.cx____.cortical_dimensions``), or the option's name.
+    got : object, optional
+        The offending value; shown with ``repr`` and cut at 120 characters.
+    allowed : str, optional
+        What would have been accepted.
+    cure : str, optional
+        What to do about it, as an imperative sentence.
+    """
+
+    exit_code: ExitCode = ExitCode.USAGE
+
+    def __init__(
+        self,
+        problem: str,
+        *,
+        where: str | None = None,
+        got: object = None,
+        allowed: str | None = None,
+        cure: str | None = None,
+    ) -> None:
+        self.problem = problem
+        self.where = where
+        self.got = got
+        self.allowed = allowed
+        self.cure = cure
+        super().__init__(self._message())
+
+    def _message(self) -> str:
+        text = f"{self.where}: {self.problem}" if self.where else self.problem
+        details = []
+        if self.got is not None:
+            shown = repr(self.got)
+            details.append(f"got {shown if len(shown) <= 120 else shown[:117] + '...'}")
+        if self.allowed:
+            details.append(f"allowed: {self.allowed}")
+        if details:
+            text += f" ({'; '.join(details)})"
+        if self.cure:
+            text += f". {self.cure}"
+        return text
+
+
+class InputError(BurstproofError):
+    """A file, an option or an argument that cannot be used as given (exit code 4)."""
+
+
+class ConfigError(InputError):
+    """A configuration key that is unknown, ill-typed or out of range."""
+
+
+class GenomeError(InputError):
+    """A genome that cannot be read or grown."""
+
+
+class ConnectomeError(InputError):
+    """A ``.connectome`` file that cannot be read exactly."""
+
+
+class NetworkFileError(InputError):
+    """A burstproof network file that is damaged, cut short or of another version."""
+
+
+class TraceError(InputError):
+    """A trace that is incomplete or contradicts itself."""
+
+
+class NetworkError(InputError):
+    """Arrays that do not make a network, or a network that a profile refuses."""
+
+
+class StimulusError(InputError):
+    """A stimulus that the network or the declared bounds do not admit."""
+
+
+class EnvironmentInvalidError(BurstproofError):
+    """This machine lacks what was asked for (exit code 3)."""
+
+    exit_code = ExitCode.INVALID_ENVIRONMENT
+
+
+class BackendUnavailableError(EnvironmentInvalidError):
+    """The asked-for backend cannot start here."""
+
+
+class OutOfMemoryError(EnvironmentInvalidError):
+    """A network does not fit; the message says bytes needed, bytes free and what would fit."""
+
+
+class CompileError(EnvironmentInvalidError):
+    """Device code did not compile; the message carries source line and compiler log."""

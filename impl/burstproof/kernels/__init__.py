@@ -1,0 +1,1 @@
+"""Compile, load and launch device code; knows nothing of bursts."""

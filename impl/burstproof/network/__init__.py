@@ -1,0 +1,1 @@
+"""What a network is and where it comes from."""

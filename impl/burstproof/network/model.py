@@ -1,0 +1,319 @@
+"""Network: neurons, synapses and areas as plain arrays; every source yields one, every engine takes one."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from burstproof.errors import NetworkError
+
+NO_LIMIT = np.float32(3.4028235e38)
+"""Threshold limit that stands for *none* (the largest float32)."""
+
+UNLIMITED_FIRES = 65535
+"""Consecutive-fire limit that, like 0, stands for *unlimited*."""
+
+POWER_AREA_INDEX = 1
+"""Cortical index of the power neuron."""
+
+NEURON_FIELDS: Mapping[str, type[np.generic]] = {
+    "membrane_potentials": np.float32,
+    "thresholds": np.float32,
+    "threshold_limits": np.float32,
+    "leak_coefficients": np.float32,
+    "resting_potentials": np.float32,
+    "neuron_types": np.int32,
+    "refractory_periods": np.uint16,
+    "refractory_countdowns": np.uint16,
+    "excitabilities": np.float32,
+    "cortical_areas": np.uint32,
+    "coordinates": np.uint32,
+    "valid_mask": np.bool_,
+    "consecutive_fire_limits": np.uint16,
+    "consecutive_fire_counts": np.uint16,
+    "snooze_periods": np.uint16,
+    "mp_charge_accumulation": np.bool_,
+}
+"""Columns of the neuron table and their dtypes; the names are those of the recorded traces."""
+
+SYNAPSE_FIELDS: Mapping[str, type[np.generic]] = {
+    "source_neurons": np.uint32,
+    "target_neurons": np.uint32,
+    "weights": np.float32,
+    "postsynaptic_potentials": np.float32,
+    "types": np.uint8,
+    "delay_bursts": np.uint8,
+    "valid_mask": np.bool_,
+    "edge_flags": np.uint8,
+    "eligibility_traces": np.float32,
+}
+"""Columns of the synapse table and their dtypes."""
+
+_NEURON_DEFAULTS: Mapping[str, Any] = {
+    "membrane_potentials": 0.0,
+    "thresholds": 1.0,
+    "threshold_limits": NO_LIMIT,
+    "leak_coefficients": 0.0,
+    "resting_potentials": 0.0,
+    "neuron_types": 0,
+    "refractory_periods": 0,
+    "refractory_countdowns": 0,
+    "excitabilities": 1.0,
+    "cortical_areas": 7,
+    "coordinates": 0,
+    "valid_mask": True,
+    "consecutive_fire_limits": UNLIMITED_FIRES,
+    "consecutive_fire_counts": 0,
+    "snooze_periods": 0,
+    "mp_charge_accumulation": True,
+}
+
+_SYNAPSE_DEFAULTS: Mapping[str, Any] = {
+    "weights": 1.0,
+    "postsynaptic_potentials": 1.0,
+    "types": 0,
+    "delay_bursts": 1,
+    "valid_mask": True,
+    "edge_flags": 0,
+    "eligibility_traces": 0.0,
+}
+
+
+def _column(table: str, name: str, value: Any, dtype: type[np.generic], shape: tuple[int, ...]) -> npt.NDArray[Any]:
+    """``value`` as a read-only array of ``dtype`` and ``shape``; a scalar becomes a zero-stride view."""
+    array = np.asarray(value)
+    if array.dtype != np.dtype(dtype):
+        array = array.astype(dtype)
+    if array.ndim == 0:
+        array = np.broadcast_to(array, shape)
+    if array.shape != shape:
+        raise NetworkError(
+            "column has the wrong shape", where=f"{table}.{name}", got=array.shape, allowed=str(shape)
+        )
+    if array.flags.writeable:
+        array = array.view()
+        array.flags.writeable = False
+    return array
+
+
+@dataclass(frozen=True, eq=False)
+class NeuronTable:
+    """Structure of arrays, one row per neuron; the row index is the neuron id (N rows).
+
+    Every column is read-only; a column of one repeated value may be a zero-stride view. Dtypes:
+    ``NEURON_FIELDS``; shapes: (N,), ``coordinates`` (N, 3) voxel x, y, z inside the area.
+    """
+
+    membrane_potentials: npt.NDArray[np.float32]
+    thresholds: npt.NDArray[np.float32]
+    threshold_limits: npt.NDArray[np.float32]
+    leak_coefficients: npt.NDArray[np.float32]
+    resting_potentials: npt.NDArray[np.float32]
+    neuron_types: npt.NDArray[np.int32]
+    refractory_periods: npt.NDArray[np.uint16]
+    refractory_countdowns: npt.NDArray[np.uint16]
+    excitabilities: npt.NDArray[np.float32]
+    cortical_areas: npt.NDArray[np.uint32]
+    coordinates: npt.NDArray[np.uint32]
+    valid_mask: npt.NDArray[np.bool_]
+    consecutive_fire_limits: npt.NDArray[np.uint16]
+    consecutive_fire_counts: npt.NDArray[np.uint16]
+    snooze_periods: npt.NDArray[np.uint16]
+    mp_charge_accumulation: npt.NDArray[np.bool_]
+
+    @classmethod
+    def build(cls, count: int, **columns: Any) -> NeuronTable:
+        """A table of ``count`` neurons; absent columns take the engine's defaults, scalars repeat.
+
+        Raises
+        ------
+        NetworkError
+            Unknown column, or a column whose length is not ``count``.
+        """
+        unknown = set(columns) - set(NEURON_FIELDS)
+        if unknown:
+            raise NetworkError("unknown neuron column", got=sorted(unknown), allowed=", ".join(NEURON_FIELDS))
+        merged = {**_NEURON_DEFAULTS, **columns}
+        return cls(
+            **{
+                name: _column("neurons", name, merged[name], dtype, (count, 3) if name == "coordinates" else (count,))
+                for name, dtype in NEURON_FIELDS.items()
+            }
+        )
+
+    def __len__(self) -> int:
+        return len(self.thresholds)
+
+
+@dataclass(frozen=True, eq=False)
+class SynapseTable:
+    """Structure of arrays, one row per synapse, in the order of its source file (S rows).
+
+    ``weights`` and ``postsynaptic_potentials`` are float32 >= 0 by SEMANTICS section 2; ``types`` 0 is
+    excitatory, anything else inhibitory; ``delay_bursts`` 1 arrives in the next burst.
+    """
+
+    source_neurons: npt.NDArray[np.uint32]
+    target_neurons: npt.NDArray[np.uint32]
+    weights: npt.NDArray[np.float32]
+    postsynaptic_potentials: npt.NDArray[np.float32]
+    types: npt.NDArray[np.uint8]
+    delay_bursts: npt.NDArray[np.uint8]
+    valid_mask: npt.NDArray[np.bool_]
+    edge_flags: npt.NDArray[np.uint8]
+    eligibility_traces: npt.NDArray[np.float32]
+
+    @classmethod
+    def build(cls, source_neurons: Any, target_neurons: Any, **columns: Any) -> SynapseTable:
+        """A table of the given ends; absent columns take defaults (weight 1, psp 1, delay 1), scalars repeat.
+
+        Raises
+        ------
+        NetworkError
+            Unknown column, or columns of different lengths.
+        """
+        unknown = set(columns) - set(SYNAPSE_FIELDS)
+        if unknown:
+            raise NetworkError("unknown synapse column", got=sorted(unknown), allowed=", ".join(SYNAPSE_FIELDS))
+        count = len(source_neurons)
+        merged = {
+            "source_neurons": source_neurons,
+            "target_neurons": target_neurons,
+            **_SYNAPSE_DEFAULTS,
+            **columns,
+        }
+        return cls(
+            **{
+                name: _column("synapses", name, merged[name], dtype, (count,))
+                for name, dtype in SYNAPSE_FIELDS.items()
+            }
+        )
+
+    def __len__(self) -> int:
+        return len(self.source_neurons)
+
+
+@dataclass(frozen=True)
+class Area:
+    """A cortical area.
+
+    ``cortical_id`` is the base64 text of the 8 id bytes, as in the recordings. A flag that is ``None`` is not
+    registered: SEMANTICS section 2 treats a network without any registered flag differently.
+    """
+
+    index: int
+    cortical_id: str
+    name: str = ""
+    dimensions: tuple[int, int, int] = (1, 1, 1)
+    neurons_per_voxel: int = 1
+    psp_uniform_distribution: bool | None = None
+    mp_driven_psp: bool | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class PlasticMapping:
+    """The plastic synapses that one mapping rule made, with the rule's parameters (SEMANTICS section 5).
+
+    ``synapses`` (P,) int64 holds rows of the synapse table, ascending, each in at most one mapping. A step of
+    potentiation is ``constant * ltp_multiplier``, one of depression ``constant * ltd_multiplier`` (float32 product).
+    """
+
+    synapses: npt.NDArray[np.int64]
+    window: int = 1
+    constant: float = 1.0
+    ltp_multiplier: float = 1.0
+    ltd_multiplier: float = 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class RowOrder:
+    """Synapses grouped by source (CSR): row s is ``order[offsets[s]:offsets[s + 1]]``.
+
+    ``offsets`` (N + 1,) int64; ``order`` (S,) rows of the synapse table, stable within a source, or ``None`` when
+    the table is already grouped by ascending source (then the row is ``offsets[s]:offsets[s + 1]`` itself).
+    """
+
+    offsets: npt.NDArray[np.int64]
+    order: npt.NDArray[np.int64] | None
+
+
+@dataclass(frozen=True, eq=False)
+class Network:
+    """A network at rest between two bursts: tables, areas and run counters.
+
+    ``burst_count`` c means that the next burst is c + 1. ``power_amount`` goes to the power neuron in each burst.
+    """
+
+    neurons: NeuronTable
+    synapses: SynapseTable
+    areas: tuple[Area, ...] = ()
+    burst_count: int = 0
+    power_amount: float = 1.0
+    plastic_mappings: tuple[PlasticMapping, ...] = ()
+    provenance: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        neurons = len(self.neurons)
+        for name in ("source_neurons", "target_neurons"):
+            ends = getattr(self.synapses, name)
+            if len(ends) and int(ends.max()) >= neurons:
+                row = int(np.argmax(ends >= neurons))
+                raise NetworkError(
+                    "a synapse points outside the network",
+                    where=f"synapses.{name}[{row}]",
+                    got=int(ends[row]),
+                    allowed=f"0...{neurons - 1}",
+                )
+
+    @property
+    def neuron_count(self) -> int:
+        """Number of neurons N."""
+        return len(self.neurons)
+
+    @property
+    def synapse_count(self) -> int:
+        """Number of synapses S, valid or not."""
+        return len(self.synapses)
+
+    @cached_property
+    def row_order(self) -> RowOrder:
+        """The synapses grouped by source."""
+        source = self.synapses.source_neurons
+        counts = np.bincount(source, minlength=self.neuron_count)
+        offsets = np.zeros(self.neuron_count + 1, np.int64)
+        np.cumsum(counts, out=offsets[1:])
+        grouped = bool(np.all(source[1:] >= source[:-1]))
+        return RowOrder(offsets, None if grouped else np.argsort(source, kind="stable"))
+
+    @property
+    def flags_registered(self) -> bool:
+        """Whether any area carries a psp flag; if none does, nothing is divided and nothing is mp-driven."""
+        return any(a.psp_uniform_distribution is not None or a.mp_driven_psp is not None for a in self.areas)
+
+    def area_flag(self, flag: str) -> npt.NDArray[np.bool_]:
+        """``flag`` (``psp_uniform_distribution`` or ``mp_driven_psp``) of each neuron's area, (N,) bool.
+
+        Areas without the flag count as false.
+        """
+        highest = int(self.neurons.cortical_areas.max(initial=0))
+        table = np.zeros(highest + 1, np.bool_)
+        for area in self.areas:
+            if area.index <= highest:
+                table[area.index] = bool(getattr(area, flag))
+        return table[self.neurons.cortical_areas]
+
+    @cached_property
+    def power_neuron(self) -> int | None:
+        """Id of the one neuron of the power area (cortical index 1), or ``None``."""
+        found = np.flatnonzero(self.neurons.cortical_areas == POWER_AREA_INDEX)
+        return int(found[0]) if len(found) else None
+
+    def replace(self, **changes: Any) -> Network:
+        """A copy with the named attributes changed."""
+        return dataclasses.replace(self, **changes)
