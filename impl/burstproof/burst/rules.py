@@ -138,7 +138,8 @@ def make_rules(features: Features, compiler: Callable[[Callable[..., Any]], Call
         v = v + x
         finite = fire_limits and fire_limit != 0 and fire_limit != UNLIMITED_FIRES
         window = v >= threshold
-        if limits and v > limit and not (batch_path and batch_beta and batch):
+        ceiling = limit if limits else NO_LIMIT
+        if v > ceiling and not (batch_path and batch_beta and batch):
             window = False
         if window and finite and cc >= fire_limit:
             if batch_path and batch:
