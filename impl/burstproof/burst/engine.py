@@ -197,9 +197,10 @@ Progress = Callable[[int], None]
 
 
 class Engine(Protocol):
-    """One network being stepped on one backend."""
+    """One network being stepped on one backend; ``burst_count`` is the number of the last burst done."""
 
     backend: str
+    burst_count: int
     network: Network
     options: EngineOptions
     fixed_point: FixedPoint

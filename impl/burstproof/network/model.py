@@ -85,7 +85,9 @@ _SYNAPSE_DEFAULTS: Mapping[str, Any] = {
 }
 
 
-def _column(table: str, name: str, value: Any, dtype: type[np.generic], shape: tuple[int, ...]) -> npt.NDArray[Any]:
+def _column(
+    table: str, name: str, value: Any, dtype: type[np.generic], shape: tuple[int, ...]
+) -> npt.NDArray[Any]:
     """``value`` as a read-only array of ``dtype`` and ``shape``; a scalar becomes a zero-stride view."""
     array = np.asarray(value)
     if array.dtype != np.dtype(dtype):
@@ -142,7 +144,9 @@ class NeuronTable:
         merged = {**_NEURON_DEFAULTS, **columns}
         return cls(
             **{
-                name: _column("neurons", name, merged[name], dtype, (count, 3) if name == "coordinates" else (count,))
+                name: _column(
+                    "neurons", name, merged[name], dtype, (count, 3) if name == "coordinates" else (count,)
+                )
                 for name, dtype in NEURON_FIELDS.items()
             }
         )
@@ -180,7 +184,9 @@ class SynapseTable:
         """
         unknown = set(columns) - set(SYNAPSE_FIELDS)
         if unknown:
-            raise NetworkError("unknown synapse column", got=sorted(unknown), allowed=", ".join(SYNAPSE_FIELDS))
+            raise NetworkError(
+                "unknown synapse column", got=sorted(unknown), allowed=", ".join(SYNAPSE_FIELDS)
+            )
         count = len(source_neurons)
         merged = {
             "source_neurons": source_neurons,
