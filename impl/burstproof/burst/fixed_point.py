@@ -1,4 +1,4 @@
-"""Fixed-point accumulation: one scale for a network and its options, the same on every backend (SEMANTICS section 7)."""
+"""Fixed-point accumulation: one scale for a network and its options, on every backend (SEMANTICS section 7)."""
 
 from __future__ import annotations
 
@@ -136,9 +136,7 @@ def _plastic_integer(network: Network) -> bool:
     """Whether weights stay integers whose contributions are integers, whatever the plastic rules do."""
     divisors = division(network)
     for mapping in network.plastic_mappings:
-        steps = np.array([mapping.ltp_multiplier, mapping.ltd_multiplier], np.float32) * np.float32(
-            mapping.constant
-        )
+        steps = np.array([mapping.ltp_multiplier, mapping.ltd_multiplier], np.float32) * np.float32(mapping.constant)
         rows = mapping.synapses
         synapses = network.synapses
         if not (_is_integer(steps) and _is_integer(synapses.weights[rows])):

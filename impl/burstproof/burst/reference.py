@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from burstproof.burst.admission import check_network
 from burstproof.burst.engine import (
     NO_PLAN,
     NO_STIMULUS,
@@ -26,10 +27,8 @@ from burstproof.burst.engine import (
 from burstproof.burst.fixed_point import FixedPoint, plan_fixed_point
 from burstproof.burst.profile import BATCH_PATH_CANDIDATES, LARGE_NETWORK_NEURONS
 from burstproof.burst.recorder import record_steps
-from burstproof.burst.stimulus import admit_network, admit_stimulus
+from burstproof.burst.stimulus import FORCED_POTENTIAL, PackedStimulus, pack_stimulus
 from burstproof.network.model import UNLIMITED_FIRES, Network
-
-FORCED_POTENTIAL = np.float32(100.0)
 
 Ids = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float32]
@@ -41,7 +40,7 @@ class ReferenceEngine:
     backend = "reference"
 
     def __init__(self, network: Network, options: EngineOptions) -> None:
-        admit_network(network, options)
+        check_network(network, options)
         self.network = network
         self.options = options
         self.fixed_point: FixedPoint = plan_fixed_point(network, options)
@@ -95,42 +94,41 @@ class ReferenceEngine:
 
     def step(self, stimulus: Stimulus = NO_STIMULUS) -> Burst:
         """Run one burst (SEMANTICS section 1)."""
-        ids, amounts, forced = admit_stimulus(stimulus, self.network, self.options, self.fixed_point)
+        packed = pack_stimulus(stimulus, self.network, self.options, self.fixed_point)
         with np.errstate(over="ignore", invalid="ignore"):
-            return self._burst(ids, amounts, forced.astype(np.int64))
+            return self._burst(packed)
 
-    def _burst(self, ids: npt.NDArray[np.uint32], amounts: npt.NDArray[np.int64], forced: Ids) -> Burst:
+    def _burst(self, stimulus: PackedStimulus) -> Burst:
         self.burst_count += 1
-        sums, in_fcl = self._collect(ids, amounts)
+        sums, in_fcl = self._collect(stimulus)
         self._restart()
         candidates = np.flatnonzero(in_fcl)
         batch = self.options.emulate_batch_path and len(candidates) >= BATCH_PATH_CANDIDATES
         self._tick_others(in_fcl)
         fired, potentials = self._dynamics(candidates, self._net_input(candidates, sums), batch)
         self.was_candidate = in_fcl & ~self.network.neurons.mp_charge_accumulation
-        self._join_forced(fired, potentials, forced)
+        self._join_forced(fired, potentials, stimulus.forced.astype(np.int64))
         if self.options.profile.plastic_all_window:
             self._learn()
             self._propagate()
         else:
             self._propagate()
             self._learn()
-        return Burst(
-            self.burst_count, self.fired_ids.astype(np.uint32), self.fired_potentials.copy(), len(candidates)
-        )
+        ids = self.fired_ids.astype(np.uint32)
+        return Burst(self.burst_count, ids, self.fired_potentials.copy(), len(candidates))
 
-    def _collect(
-        self, ids: npt.NDArray[np.uint32], amounts: npt.NDArray[np.int64]
-    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+    def _collect(self, stimulus: PackedStimulus) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
         """Steps 2, 3, 4 and 6: what arrives in this burst, and who is a candidate."""
         sums, in_fcl = self.pending[0].copy(), self.pending_candidate[0].copy()
         self.pending = np.concatenate([self.pending[1:], np.zeros_like(self.pending[:1])])
         self.pending_candidate = np.concatenate([self.pending_candidate[1:], np.zeros_like(in_fcl)[None]])
-        np.add.at(sums, ids, amounts)
-        in_fcl[ids] = True
+        np.add.at(sums, stimulus.ids, stimulus.amounts)
+        in_fcl[stimulus.ids] = True
+        self.clamped = self.clamped or stimulus.clamped
         power = self.network.power_neuron
         if power is not None:
-            quantised, _ = self.fixed_point.quantise(np.array([self.network.power_amount], np.float32))
+            quantised, clamped = self.fixed_point.quantise(np.array([self.network.power_amount], np.float32))
+            self.clamped = self.clamped or clamped
             sums[power] += quantised[0]
             in_fcl[power] = True
         return sums, in_fcl & self.network.neurons.valid_mask
@@ -157,7 +155,7 @@ class ReferenceEngine:
 
     def _finite_limit(self) -> npt.NDArray[np.bool_]:
         limits = self.network.neurons.consecutive_fire_limits
-        return (limits != 0) & (limits != UNLIMITED_FIRES)
+        return np.not_equal(limits, 0) & np.not_equal(limits, UNLIMITED_FIRES)
 
     def _tick(self, neurons: Ids) -> None:
         """Rule 1 for neurons whose countdown runs."""
@@ -264,16 +262,14 @@ class ReferenceEngine:
         within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
         rows = self._synapses_by_source[first + within]
         synapses = self.network.synapses
-        integers, clamped = self.fixed_point.quantise(
-            self._contributions(rows, np.repeat(self.fired_potentials, counts))
-        )
+        reachable = self.network.neurons.valid_mask[synapses.target_neurons[rows]]
+        rows, potentials = rows[reachable], np.repeat(self.fired_potentials, counts)[reachable]
+        integers, clamped = self.fixed_point.quantise(self._contributions(rows, potentials))
         self.clamped = self.clamped or clamped
         signed = np.where(synapses.types[rows] == 0, integers, -integers)
-        slots = synapses.delay_bursts[rows].astype(np.int64) - 1
-        targets = synapses.target_neurons[rows]
-        reachable = self.network.neurons.valid_mask[targets]
-        np.add.at(self.pending, (slots[reachable], targets[reachable]), signed[reachable])
-        self.pending_candidate[slots[reachable], targets[reachable]] = True
+        arrivals = synapses.delay_bursts[rows].astype(np.int64) - 1, synapses.target_neurons[rows]
+        np.add.at(self.pending, arrivals, signed)
+        self.pending_candidate[arrivals] = True
 
     def _contributions(self, rows: Ids, source_potentials: Floats) -> Floats:
         """Unsigned contributions of synapses, whose sources fired with these potentials."""

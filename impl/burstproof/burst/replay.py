@@ -80,9 +80,7 @@ class Replay:
         return self.first is None and self.bursts > 0 and self.fired_agree == self.state_agree == self.bursts
 
 
-def trace_options(
-    trace: Trace, options: EngineOptions | None = None, *, emulate: bool = True
-) -> EngineOptions:
+def trace_options(trace: Trace, options: EngineOptions | None = None, *, emulate: bool = True) -> EngineOptions:
     """Options under which ``trace`` is to be replayed.
 
     A record of this package says itself how it was made. A recording of the real engine is replayed under the
@@ -128,9 +126,7 @@ def replay(
             unknown_past = index == 0 and trace.at_start is not None
             comparison.add(index, burst, state, unknown_past=unknown_past)
             if unknown_past and state is not None:
-                engine.restore(
-                    replace(state, **{name: values[index] for name, values in trace.states.items()})
-                )
+                engine.restore(replace(state, **{name: values[index] for name, values in trace.states.items()}))
             if progress is not None:
                 progress(1)
         return comparison.result(engine.backend, chosen.profile.name)
@@ -218,9 +214,7 @@ class _Comparison:
                 self._trace.end.get(name) if last else None,
             ):
                 if recorded is not None:
-                    found = self._values(
-                        number, name, np.arange(len(recorded)), recorded, getattr(state, name)
-                    )
+                    found = self._values(number, name, np.arange(len(recorded)), recorded, getattr(state, name))
                     if found is not None:
                         return found
         return None
@@ -243,9 +237,7 @@ class _Comparison:
         row = int(np.flatnonzero(different)[0])
         return Disagreement(number, quantity, int(items[row]), str(expected[row]), str(got[row]))
 
-    def _tolerated(
-        self, expected: npt.NDArray[np.float32], got: npt.NDArray[np.float32]
-    ) -> npt.NDArray[np.bool_]:
+    def _tolerated(self, expected: npt.NDArray[np.float32], got: npt.NDArray[np.float32]) -> npt.NDArray[np.bool_]:
         with np.errstate(invalid="ignore"):
             wide, difference = expected.astype(np.float64), got.astype(np.float64)
             difference = np.abs(difference - wide) / np.maximum(1.0, np.abs(wide))

@@ -1,4 +1,4 @@
-"""Traces: a network's start state and what happened in every burst after it, read from and written to NAME.npz + NAME.json.
+"""Traces: a network's start state and what happened in every burst after it, kept as NAME.npz + NAME.json.
 
 The format is that of the recordings of the real engine (``suites/data/golden/README.md``). A run of this package writes
 the same, with ``exact`` set, the fired lists of all bursts and the state after the last one.
@@ -102,8 +102,7 @@ def trace_of_run(
         fired_id=recording.fired_ids,
         fired_mp=recording.fired_potentials,
         end={
-            item: getattr(end, item)
-            for item in (*STATE_FIELDS, *(LEARNT_FIELDS if network.plastic_mappings else ()))
+            item: getattr(end, item) for item in (*STATE_FIELDS, *(LEARNT_FIELDS if network.plastic_mappings else ()))
         },
         plan=plan,
         exact=True,
@@ -151,9 +150,7 @@ def _read_json(path: Path) -> dict[str, Any]:
     try:
         info = json.loads(path.read_text("utf-8"))
     except OSError as error:
-        raise TraceError(
-            f"cannot be read: {error.strerror}", where=str(path), cure="Check the path"
-        ) from None
+        raise TraceError(f"cannot be read: {error.strerror}", where=str(path), cure="Check the path") from None
     except (ValueError, RecursionError) as error:
         raise TraceError(f"is not JSON: {error}", where=str(path)) from None
     if not isinstance(info, dict):
@@ -171,9 +168,7 @@ def _read_arrays(path: Path) -> dict[str, npt.NDArray[Any]]:
         with np.load(path, allow_pickle=False) as archive_arrays:
             return {name: archive_arrays[name] for name in archive_arrays.files}
     except OSError as error:
-        raise TraceError(
-            f"cannot be read: {error.strerror or error}", where=str(path), cure="Check the path"
-        ) from None
+        raise TraceError(f"cannot be read: {error.strerror or error}", where=str(path), cure="Check the path") from None
     except (
         ValueError,
         KeyError,
@@ -249,9 +244,7 @@ def _areas(info: dict[str, Any]) -> tuple[Area, ...]:
     return tuple(sorted(areas, key=lambda area: area.index))
 
 
-def _plastic(
-    info: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], network: Network
-) -> Iterable[PlasticMapping]:
+def _plastic(info: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], network: Network) -> Iterable[PlasticMapping]:
     if "stdp" in info:  # the recordings: every synapse from area cA to area cB
         index = {area.name: area.index for area in network.areas}
         area_of = network.neurons.cortical_areas
@@ -313,9 +306,7 @@ def write_trace(path: str | os.PathLike[str], trace: Trace) -> tuple[Path, Path]
     """Write ``trace`` to NAME.npz and NAME.json, each replaced in one step; returns the two paths."""
     npz_path, json_path = trace_paths(path)
     network = trace.network
-    arrays: dict[str, npt.NDArray[Any]] = {
-        f"n_{n}": np.asarray(getattr(network.neurons, n)) for n in NEURON_FIELDS
-    }
+    arrays: dict[str, npt.NDArray[Any]] = {f"n_{n}": np.asarray(getattr(network.neurons, n)) for n in NEURON_FIELDS}
     arrays["n_coordinates"] = arrays["n_coordinates"].reshape(-1)
     arrays |= {f"s_{n}": np.asarray(getattr(network.synapses, n)) for n in SYNAPSE_FIELDS}
     arrays |= {f"plastic_{i}": m.synapses for i, m in enumerate(network.plastic_mappings)}
@@ -327,7 +318,7 @@ def write_trace(path: str | os.PathLike[str], trace: Trace) -> tuple[Path, Path]
         "fired_id": trace.fired_id,
         "fired_mp": trace.fired_mp,
     }
-    _replace(npz_path, lambda handle: np.savez_compressed(handle, **arrays))
+    _replace(npz_path, lambda handle: np.savez_compressed(handle, allow_pickle=False, **arrays))
     text = json.dumps(_info(trace), indent=1)
     _replace(json_path, lambda handle: handle.write(text.encode()))
     return npz_path, json_path

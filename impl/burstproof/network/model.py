@@ -85,9 +85,7 @@ _SYNAPSE_DEFAULTS: Mapping[str, Any] = {
 }
 
 
-def _column(
-    table: str, name: str, value: Any, dtype: type[np.generic], shape: tuple[int, ...]
-) -> npt.NDArray[Any]:
+def _column(table: str, name: str, value: Any, dtype: type[np.generic], shape: tuple[int, ...]) -> npt.NDArray[Any]:
     """``value`` as a read-only array of ``dtype`` and ``shape``; a scalar becomes a zero-stride view."""
     array = np.asarray(value)
     if array.dtype != np.dtype(dtype):
@@ -95,9 +93,7 @@ def _column(
     if array.ndim == 0:
         array = np.broadcast_to(array, shape)
     if array.shape != shape:
-        raise NetworkError(
-            "column has the wrong shape", where=f"{table}.{name}", got=array.shape, allowed=str(shape)
-        )
+        raise NetworkError("column has the wrong shape", where=f"{table}.{name}", got=array.shape, allowed=str(shape))
     if array.flags.writeable:
         array = array.view()
         array.flags.writeable = False
@@ -144,9 +140,7 @@ class NeuronTable:
         merged = {**_NEURON_DEFAULTS, **columns}
         return cls(
             **{
-                name: _column(
-                    "neurons", name, merged[name], dtype, (count, 3) if name == "coordinates" else (count,)
-                )
+                name: _column("neurons", name, merged[name], dtype, (count, 3) if name == "coordinates" else (count,))
                 for name, dtype in NEURON_FIELDS.items()
             }
         )
@@ -184,9 +178,7 @@ class SynapseTable:
         """
         unknown = set(columns) - set(SYNAPSE_FIELDS)
         if unknown:
-            raise NetworkError(
-                "unknown synapse column", got=sorted(unknown), allowed=", ".join(SYNAPSE_FIELDS)
-            )
+            raise NetworkError("unknown synapse column", got=sorted(unknown), allowed=", ".join(SYNAPSE_FIELDS))
         count = len(source_neurons)
         merged = {
             "source_neurons": source_neurons,
@@ -195,10 +187,7 @@ class SynapseTable:
             **columns,
         }
         return cls(
-            **{
-                name: _column("synapses", name, merged[name], dtype, (count,))
-                for name, dtype in SYNAPSE_FIELDS.items()
-            }
+            **{name: _column("synapses", name, merged[name], dtype, (count,)) for name, dtype in SYNAPSE_FIELDS.items()}
         )
 
     def __len__(self) -> int:
