@@ -1,0 +1,1 @@
+"""What machine this is: inventory, gates, prerequisites, telemetry and peaks. Facts, never a verdict."""
