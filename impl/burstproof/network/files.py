@@ -1,0 +1,38 @@
+"""Writing a file as a whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+
+@contextmanager
+def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """A binary file that takes the place of ``path`` when the block ends, and vanishes if it raises.
+
+    The bytes go to a temporary file in the same folder, are flushed to the disk and renamed with ``os.replace``;
+    nobody ever sees half a file. A symbolic link is followed, so that its target is replaced.
+
+    Raises
+    ------
+    OSError
+        The folder does not exist or cannot be written, the disk is full, or ``path`` is a folder.
+    """
+    final = Path(os.path.realpath(path))
+    if final.is_dir():
+        raise IsADirectoryError(f"{final} is a folder")
+    temporary = final.with_name(f".{final.name[:200]}.{secrets.token_hex(8)}.part")
+    descriptor = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0), 0o666)
+    try:
+        with os.fdopen(descriptor, "wb") as stream:
+            yield stream
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(temporary, final)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
