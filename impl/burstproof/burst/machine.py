@@ -1,0 +1,178 @@
+"""What this machine can run, as its CUDA driver answers through cuda.core; NVML is not asked here."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from dataclasses import dataclass
+from importlib import metadata
+
+OLDEST_CAPABILITY = (7, 0)
+"""Compute capability from which the CUDA engine runs (requirement ST-2)."""
+
+OLDEST_CAPABILITY_CUDA_13 = (7, 5)
+"""The tools of CUDA 13 build for nothing older (shared toolchain notes)."""
+
+_INSTALL = (
+    "Install the extra that fits the driver: pip install 'burstproof[cuda12]' (drivers for CUDA 12, and compute "
+    "capability 7.0) or 'burstproof[cuda13]'"
+)
+_CUDA_12 = "Install the tools of CUDA 12: pip install 'burstproof[cuda12]'"
+
+
+@dataclass(frozen=True)
+class CudaDevice:
+    """One device that the driver shows; ``memory_bytes`` 0 means that the driver did not say."""
+
+    number: int
+    name: str
+    capability: tuple[int, int]
+    memory_bytes: int = 0
+
+
+@dataclass(frozen=True)
+class Obstacle:
+    """Why a backend cannot run here, and what to do about it."""
+
+    why: str
+    cure: str
+
+
+@dataclass(frozen=True)
+class CudaFacts:
+    """What the driver answered, or what kept it from being asked.
+
+    Attributes
+    ----------
+    obstacle : Obstacle or None
+        Missing package, missing driver, failing driver; ``None`` if the driver answered.
+    devices : tuple of CudaDevice
+    driver_version, tools_version : tuple of int, or None
+        Newest CUDA that the driver takes, and the CUDA of the installed packages, as (major, minor).
+    """
+
+    obstacle: Obstacle | None = None
+    devices: tuple[CudaDevice, ...] = ()
+    driver_version: tuple[int, int] | None = None
+    tools_version: tuple[int, int] | None = None
+
+    def obstacle_for(self, device: int) -> Obstacle | None:
+        """Why device ``device`` cannot run the CUDA engine; ``None`` if it can."""
+        if self.obstacle is not None:
+            return self.obstacle
+        if not self.devices:
+            return Obstacle(
+                "the driver shows no CUDA device", "Check CUDA_VISIBLE_DEVICES and that the container was given a GPU"
+            )
+        chosen = next((d for d in self.devices if d.number == device), None)
+        if chosen is None:
+            numbers = ", ".join(str(d.number) for d in self.devices)
+            return Obstacle(f"there is no CUDA device {device}", f"Set cuda.device_id to one of: {numbers}")
+        return self._obstacle_of_tools() or self._obstacle_of_capability(chosen)
+
+    def _obstacle_of_tools(self) -> Obstacle | None:
+        if self.driver_version and self.tools_version and self.driver_version[0] < self.tools_version[0]:
+            return Obstacle(
+                f"the driver takes CUDA {_dotted(self.driver_version)} at most, "
+                f"the installed packages are for CUDA {self.tools_version[0]}",
+                f"{_CUDA_12}, or update the driver" if self.driver_version[0] == 12 else "Update the driver",
+            )
+        return None
+
+    def _obstacle_of_capability(self, device: CudaDevice) -> Obstacle | None:
+        shown = f"{device.name} has compute capability {_dotted(device.capability)}"
+        if device.capability < OLDEST_CAPABILITY:
+            return Obstacle(f"{shown}, the oldest supported is {_dotted(OLDEST_CAPABILITY)}", "Use another device")
+        newer_tools = self.tools_version is not None and self.tools_version[0] >= 13
+        if newer_tools and device.capability < OLDEST_CAPABILITY_CUDA_13:
+            return Obstacle(f"{shown}, which the installed tools of CUDA 13 do not build for", _CUDA_12)
+        return None
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What the choice of a backend needs to know of this machine."""
+
+    cpu_cores: int
+    cuda: CudaFacts
+
+
+def this_machine() -> Machine:
+    """The machine at hand; starts no context on any device."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return Machine(cores, ask_cuda())
+
+
+def ask_cuda() -> CudaFacts:
+    """What the CUDA driver says, asked through cuda.core."""
+    missing = [name for name in ("numba_cuda", "cuda.core", "cupy") if not _importable(name)]
+    if missing:
+        return CudaFacts(Obstacle(f"not installed: {', '.join(missing)}", _INSTALL))
+    from cuda.core import Device
+
+    tools = _tools_version()
+    try:
+        found = tuple(Device.get_all_devices())
+        devices = tuple(_describe(number, device) for number, device in enumerate(found))
+        return CudaFacts(None, devices, _driver_version(), tools)
+    except Exception as error:  # the driver's answer, whatever its type, is the reason that is reported
+        return CudaFacts(_driver_obstacle(error), tools_version=tools)
+
+
+def _importable(name: str) -> bool:
+    """Whether a package is installed, without importing it."""
+    try:
+        return importlib.util.find_spec(name) is not None
+    except ModuleNotFoundError:
+        return False
+
+
+def _describe(number: int, device: object) -> CudaDevice:
+    """A cuda.core device as plain values."""
+    capability = device.compute_capability  # type: ignore[attr-defined]
+    name = str(device.name)  # type: ignore[attr-defined]
+    return CudaDevice(number, name, (int(capability[0]), int(capability[1])), _memory_bytes(number))
+
+
+def _memory_bytes(number: int) -> int:
+    """Memory of a device; cuda.core has no question for it, so its own bindings to the driver are asked."""
+    from cuda.bindings import driver
+
+    status, handle = driver.cuDeviceGet(number)
+    if int(status) != 0:
+        return 0
+    status, size = driver.cuDeviceTotalMem(handle)
+    return int(size) if int(status) == 0 else 0
+
+
+def _driver_version() -> tuple[int, int] | None:
+    """Newest CUDA that the driver takes (12080 is 12.8)."""
+    from cuda.bindings import driver
+
+    status, version = driver.cuDriverGetVersion()
+    return (int(version) // 1000, int(version) % 1000 // 10) if int(status) == 0 else None
+
+
+def _tools_version() -> tuple[int, int] | None:
+    """CUDA of the installed packages: cuda-bindings carries the version of its toolkit."""
+    try:
+        major, minor = metadata.version("cuda-bindings").split(".")[:2]
+    except metadata.PackageNotFoundError:
+        return None
+    return int(major), int(minor)
+
+
+def _driver_obstacle(error: Exception) -> Obstacle:
+    """A failed question as a reason."""
+    text = " ".join(str(error).split()) or type(error).__name__
+    if "NO_DEVICE" in text:
+        return Obstacle(
+            "the driver shows no CUDA device", "Check CUDA_VISIBLE_DEVICES and that the container was given a GPU"
+        )
+    if "DynamicLib" in type(error).__name__:
+        return Obstacle("no NVIDIA driver on this machine", "Install the NVIDIA driver, or use --backend cpu")
+    return Obstacle(f"the CUDA driver failed: {text}", "Check the driver's installation, or use --backend cpu")
+
+
+def _dotted(version: tuple[int, int]) -> str:
+    return f"{version[0]}.{version[1]}"

@@ -1,0 +1,1 @@
+"""The subcommands of ``burstproof``: run, info, convert, verify."""

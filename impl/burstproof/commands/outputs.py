@@ -1,0 +1,60 @@
+"""Files that a command writes: checked before the work begins, replaced in one step when it is done."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from burstproof.errors import EnvironmentInvalidError, InputError
+
+
+def check_output(path: Path, option: str, inputs: Sequence[Path] = ()) -> None:
+    """Refuse an output that could not be written, or that would overwrite an input.
+
+    Raises
+    ------
+    InputError
+        The folder does not exist or cannot be written to, the path is a folder, or it is one of ``inputs``.
+    """
+    folder = path.parent
+    if not folder.is_dir():
+        raise InputError(
+            "the folder does not exist", where=option, got=str(folder), cure=f"Create it: mkdir -p {folder}"
+        )
+    if path.is_dir():
+        raise InputError("this is a folder", where=option, got=str(path), cure="Name a file in it")
+    if not os.access(folder, os.W_OK):
+        raise InputError("the folder cannot be written to", where=option, got=str(folder), cure="Choose another folder")
+    for source in inputs:
+        if _same_file(path, source):
+            raise InputError(
+                "the output is the input itself", where=option, got=str(path), cure="Write to another file"
+            )
+
+
+def _same_file(one: Path, other: Path) -> bool:
+    """Whether two paths name one file, also through links and before it exists."""
+    if one.exists() and other.exists():
+        return one.samefile(other)
+    return one.resolve() == other.resolve()
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Write ``content`` beside ``path`` and move it there: readers see the old file or the new one.
+
+    Raises
+    ------
+    EnvironmentInvalidError
+        The file system refused (full, read-only).
+    """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        temporary.write_bytes(content)
+        os.replace(temporary, path)
+    except OSError as error:
+        raise EnvironmentInvalidError(
+            f"cannot be written: {error.strerror}", where=str(path), cure="Free space there or choose another place"
+        ) from None
+    finally:
+        temporary.unlink(missing_ok=True)

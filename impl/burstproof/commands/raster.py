@@ -1,0 +1,106 @@
+"""A raster of a run: which neurons fired when, added up in cells as fine as a picture can show."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from burstproof.burst.engine import Recording
+from burstproof.commands.text import printable
+from burstproof.network.model import Network
+
+MOST_COLUMNS = 600
+"""Cells along time; longer runs put several bursts into one."""
+
+BAND_ROWS_LEAST = 6
+"""Rows of the smallest area, unless it has fewer neurons."""
+
+ROWS_SHARED = 240
+"""Rows that the areas share by the square root of their sizes, besides the least ones."""
+
+
+@dataclass(frozen=True)
+class Band:
+    """Rows ``first_row`` ... ``first_row + rows - 1`` of one cortical area of ``neurons`` neurons."""
+
+    label: str
+    neurons: int
+    first_row: int
+    rows: int
+
+
+@dataclass(frozen=True, eq=False)
+class Raster:
+    """A finished raster of R rows and C columns.
+
+    Attributes
+    ----------
+    first_burst, last_burst : int
+    bands : tuple of Band
+        From the first row on, by area index.
+    filled : float64 (R, C)
+        Firings in a cell as a fraction of what it could hold, 0...1.
+    fired : int64 (C,)
+        Firings of all neurons per column.
+    bursts_per_column : int64 (C,)
+    """
+
+    first_burst: int
+    last_burst: int
+    bands: tuple[Band, ...]
+    filled: npt.NDArray[np.float64]
+    fired: npt.NDArray[np.int64]
+    bursts_per_column: npt.NDArray[np.int64]
+
+
+class RasterGrid:
+    """Adds the recordings of a run of ``bursts`` bursts into cells."""
+
+    def __init__(self, network: Network, bursts: int) -> None:
+        self._first = network.burst_count + 1
+        self._bursts = bursts
+        self._columns = min(bursts, MOST_COLUMNS)
+        self._bands, self._row_of_neuron = _layout(network)
+        self._rows = sum(band.rows for band in self._bands)
+        self._counts = np.zeros(self._rows * self._columns, np.int64)
+
+    def add(self, recording: Recording) -> None:
+        """Count a recording that holds fired lists."""
+        burst = np.repeat(recording.bursts - self._first, recording.fired_counts)
+        cells = self._row_of_neuron[recording.fired_ids] * self._columns + burst * self._columns // self._bursts
+        self._counts += np.bincount(cells, minlength=len(self._counts))
+
+    def raster(self) -> Raster:
+        """The raster of what was added."""
+        counts = self._counts.reshape(self._rows, self._columns)
+        columns = np.arange(self._bursts) * self._columns // self._bursts
+        bursts = np.bincount(columns, minlength=self._columns)
+        neurons = np.bincount(self._row_of_neuron, minlength=self._rows)
+        return Raster(
+            self._first,
+            self._first + self._bursts - 1,
+            self._bands,
+            counts / (neurons[:, None] * bursts[None, :]),
+            counts.sum(axis=0),
+            bursts,
+        )
+
+
+def _layout(network: Network) -> tuple[tuple[Band, ...], npt.NDArray[np.int64]]:
+    """The bands, and the row of each neuron."""
+    neurons = network.neurons
+    indexes, inverse, sizes = np.unique(neurons.cortical_areas, return_inverse=True, return_counts=True)
+    share = np.sqrt(sizes) / max(float(np.sqrt(sizes).sum()), 1.0)
+    rows = np.minimum(sizes, BAND_ROWS_LEAST + (ROWS_SHARED * share).astype(np.int64))
+    first_rows = np.cumsum(rows) - rows
+    order = np.argsort(inverse, kind="stable")
+    rank = np.empty(network.neuron_count, np.int64)
+    rank[order] = np.arange(network.neuron_count) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    names = {area.index: area.name or area.cortical_id for area in network.areas}
+    bands = tuple(
+        Band(printable(names.get(int(index), str(index)), 24), int(size), int(first), int(count))
+        for index, size, first, count in zip(indexes, sizes, first_rows, rows, strict=True)
+    )
+    return bands, first_rows[inverse] + rank * rows[inverse] // sizes[inverse]

@@ -1,0 +1,123 @@
+"""Firing statistics per cortical area, added up while a run goes on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from burstproof.burst.engine import Recording
+from burstproof.commands.text import printable, table
+from burstproof.network.model import Network
+
+
+@dataclass(frozen=True)
+class AreaActivity:
+    """What one cortical area did in a run.
+
+    Attributes
+    ----------
+    index, cortical_id, name
+        The area.
+    neurons : int
+        Valid neurons in it.
+    active : int
+        Neurons that fired at least once.
+    firings : int
+        Firings of all its neurons in all bursts.
+    rate : float
+        Firings per neuron and burst, 0...1.
+    peak : int
+        Most firings in one burst.
+    """
+
+    index: int
+    cortical_id: str
+    name: str
+    neurons: int
+    active: int
+    firings: int
+    rate: float
+    peak: int
+
+
+class ActivityCounter:
+    """Adds up the firings of a network by neuron and by area."""
+
+    def __init__(self, network: Network) -> None:
+        self._network = network
+        self._areas, self._row_of_neuron = np.unique(network.neurons.cortical_areas, return_inverse=True)
+        self._firings = np.zeros(network.neuron_count, np.int64)
+        self._peaks = np.zeros(len(self._areas), np.int64)
+        self._bursts = 0
+
+    def add(self, recording: Recording) -> None:
+        """Count a recording that holds fired lists."""
+        self._bursts += len(recording.bursts)
+        self._firings += np.bincount(recording.fired_ids, minlength=len(self._firings))
+        areas = len(self._areas)
+        burst = np.repeat(np.arange(len(recording.bursts)), recording.fired_counts)
+        cells = burst * areas + self._row_of_neuron[recording.fired_ids]
+        counts = np.bincount(cells, minlength=len(recording.bursts) * areas).reshape(-1, areas)
+        self._peaks = np.maximum(self._peaks, counts.max(axis=0, initial=0))
+
+    @property
+    def bursts(self) -> int:
+        """Bursts counted."""
+        return self._bursts
+
+    @property
+    def firings(self) -> int:
+        """Firings of all neurons in all bursts."""
+        return int(self._firings.sum())
+
+    def areas(self) -> tuple[AreaActivity, ...]:
+        """One row per area that has neurons, by area index."""
+        rows = len(self._areas)
+        valid = self._network.neurons.valid_mask
+        neurons = np.bincount(self._row_of_neuron[valid], minlength=rows)
+        active = np.bincount(self._row_of_neuron[self._firings > 0], minlength=rows)
+        firings = self._sums(rows)
+        known = {area.index: area for area in self._network.areas}
+        found = []
+        for row, index in enumerate(self._areas.tolist()):
+            area = known.get(index)
+            chances = int(neurons[row]) * self._bursts
+            found.append(
+                AreaActivity(
+                    index=index,
+                    cortical_id=area.cortical_id if area else "",
+                    name=area.name if area else "",
+                    neurons=int(neurons[row]),
+                    active=int(active[row]),
+                    firings=int(firings[row]),
+                    rate=int(firings[row]) / chances if chances else 0.0,
+                    peak=int(self._peaks[row]),
+                )
+            )
+        return tuple(found)
+
+    def _sums(self, rows: int) -> npt.NDArray[np.int64]:
+        """Firings per area, exact."""
+        sums = np.zeros(rows, np.int64)
+        np.add.at(sums, self._row_of_neuron, self._firings)
+        return sums
+
+
+def activity_table(areas: tuple[AreaActivity, ...]) -> str:
+    """The statistics as lines of text."""
+    header = ("area", "id", "neurons", "active", "firings", "rate", "peak per burst")
+    rows = [
+        (
+            printable(area.name or str(area.index), 40),
+            printable(area.cortical_id, 16),
+            str(area.neurons),
+            str(area.active),
+            str(area.firings),
+            f"{100 * area.rate:.3f} %",
+            str(area.peak),
+        )
+        for area in areas
+    ]
+    return table(header, rows, left=2)
