@@ -94,7 +94,7 @@ def _nvml_gate(inventory: Inventory) -> Gate:
     if inventory.problem is not None:
         return Gate("nvml", False, inventory.problem)
     if not inventory.gpus:
-        return Gate("nvml", False, "NVML answers but lists no GPU. Give the container or user access to one.")
+        return Gate("nvml", False, "NVML answers but lists no GPU: give the container or user access to one.")
     return Gate("nvml", True, f"NVML answers and lists {_count(len(inventory.gpus))}.")
 
 
@@ -119,32 +119,32 @@ def _multi_gpu_gate(inventory: Inventory, gpu: Gate) -> Gate:
         return Gate("multi_gpu", True, f"GPUs {_listed(group)} reach each other's memory.")
     usable = usable_gpus(inventory)
     if len(usable) < 2:
-        return Gate("multi_gpu", False, "Only one usable GPU is here. Run on a machine with two or more.")
+        return Gate("multi_gpu", False, "Only one usable GPU is here: run on a machine with two or more.")
     if any(one.mig_enabled for one in usable):
-        reason = "MIG slices have no peer access. Turn MIG off (nvidia-smi -mig 0) on two or more GPUs."
+        reason = "MIG slices have no peer access: turn MIG off (nvidia-smi -mig 0) on two or more GPUs."
         return Gate("multi_gpu", False, reason)
     states = sorted({link.read or "unknown" for link in inventory.links if not link.peer_access})
     reason = (
-        f"No two of the {len(usable)} usable GPUs reach each other's memory (NVML says: {_listed(states)}). "
-        "Check NVLink, the fabric manager and the IOMMU settings, or use GPUs that support peer access."
+        f"No two of the {len(usable)} usable GPUs reach each other's memory (NVML says: {_listed(states)}): "
+        "check NVLink, the fabric manager and the IOMMU settings, or use GPUs that support peer access."
     )
     return Gate("multi_gpu", False, reason)
 
 
 def _driver_obstacle(inventory: Inventory) -> str | None:
     if inventory.driver_version is None:
-        return "NVML did not say the driver's version. Check that nvidia-smi works, else reinstall the driver."
+        return "NVML did not say the driver's version: check that nvidia-smi works, else reinstall the driver."
     if driver_is_enough(inventory) is False:
         least = MIN_DRIVER[inventory.host.os]
         return (
-            f"The driver {inventory.driver_version} is older than {least}. "
-            f"Install an NVIDIA driver of version {least} or newer."
+            f"The driver {inventory.driver_version} is older than {least}: "
+            f"install an NVIDIA driver of version {least} or newer."
         )
     major, served = inventory.stack.cuda_major, inventory.cuda_driver_version
     if major is not None and served is not None and served[0] < major:
         return (
             f"The driver {inventory.driver_version} serves CUDA {served[0]}.{served[1]}, but the installed packages "
-            f"are for CUDA {major}. Install a newer driver, or the extra for the driver's CUDA version."
+            f"are for CUDA {major}: install a newer driver, or the extra for the driver's CUDA version."
         )
     return None
 
@@ -163,7 +163,7 @@ def _stack_obstacle(inventory: Inventory) -> str | None:
         return None
     served = inventory.cuda_driver_version
     extra = "cuda13" if served is not None and served[0] >= 13 else "cuda12"
-    return f"The Python package {_listed(missing)} is not installed. Install burstproof[{extra}]."
+    return f"The Python package {_listed(missing)} is not installed: install burstproof[{extra}]."
 
 
 def _objection(gpu: Gpu, inventory: Inventory) -> str | None:
@@ -172,18 +172,18 @@ def _objection(gpu: Gpu, inventory: Inventory) -> str | None:
     capability = gpu.compute_capability
     if gpu.index not in visible_indices(inventory):
         shown = inventory.host.visible_devices
-        return f"{label} is hidden by CUDA_VISIBLE_DEVICES={shown!r}. Unset the variable or name the GPU in it."
+        return f"{label} is hidden by CUDA_VISIBLE_DEVICES={shown!r}: unset the variable or name the GPU in it."
     if capability is None:
-        return f"{label} did not say its compute capability. Check the kernel log for Xid messages and reboot."
+        return f"{label} did not say its compute capability: check the kernel log for Xid messages and reboot."
     if capability < MIN_COMPUTE_CAPABILITY:
-        return f"{label} has compute capability {_dotted(capability)}, below 7.0. Use a Volta GPU (V100) or newer."
+        return f"{label} has compute capability {_dotted(capability)}, below 7.0: use a Volta GPU (V100) or newer."
     if inventory.stack.cuda_major == 13 and capability < _CUDA_13_LEAST_CAPABILITY:
         return (
-            f"{label} has compute capability {_dotted(capability)}, which CUDA 13 dropped. Install burstproof[cuda12]."
+            f"{label} has compute capability {_dotted(capability)}, which CUDA 13 dropped: install burstproof[cuda12]."
         )
     if gpu.mig_enabled and not gpu.mig_instances:
         return (
-            f"{label} has MIG on but no MIG device. Create one (nvidia-smi mig -cgi ... -C) or turn MIG off "
+            f"{label} has MIG on but no MIG device: create one (nvidia-smi mig -cgi ... -C) or turn MIG off "
             "(nvidia-smi -mig 0)."
         )
     return None

@@ -77,8 +77,7 @@ _WORDS = {
 _CURES = {
     NvmlCode.PYTHON_PACKAGE_MISSING: "Install nvidia-ml-py (the extras cuda12, cuda13 and test contain it)",
     NvmlCode.LIBRARY_NOT_FOUND: (
-        "Install the NVIDIA driver, or start the container with GPU access; without an NVIDIA GPU, run the "
-        "GPU-free stages"
+        "Install the NVIDIA driver, or start the container with GPU access, or run only the GPU-free stages"
     ),
     NvmlCode.DRIVER_NOT_LOADED: "Load the kernel module (modprobe nvidia), or reboot",
     NvmlCode.LIB_RM_VERSION_MISMATCH: "Reboot, so that the new driver's kernel module is loaded",
@@ -88,7 +87,7 @@ _CURES = {
     NvmlCode.FUNCTION_NOT_FOUND: "Install a newer NVIDIA driver",
 }
 
-_DEFAULT_CURE = "Check that nvidia-smi works on this machine; if it fails too, reinstall the driver or reboot"
+_DEFAULT_CURE = "Check that nvidia-smi works on this machine, and if it fails too, reinstall the driver or reboot"
 
 
 class NvmlError(EnvironmentInvalidError):
@@ -110,8 +109,9 @@ class NvmlError(EnvironmentInvalidError):
 
     @property
     def sentence(self) -> str:
-        """Reason and cure without the function's name."""
-        return f"{self.reason[0].upper()}{self.reason[1:]}. {self.cure}."
+        """Reason and cure as one sentence, without the function's name."""
+        cure = self.cure or _DEFAULT_CURE
+        return f"{self.reason[0].upper()}{self.reason[1:]}: {cure[0].lower()}{cure[1:]}."
 
 
 class NvmlUnavailableError(NvmlError):

@@ -78,7 +78,7 @@ def judge_prerequisites(inventory: Inventory) -> tuple[Prerequisite, ...]:
     per_gpu = (_capability, _memory, _pcie)
     if not inventory.gpus:
         unknown = Gpu(index=-1)
-        why = f"not determinable: {inventory.problem or 'NVML lists no GPU'}"
+        why = _unknown(inventory, "GPUs")
         return machine + tuple(_unheard(judge(unknown), why) for judge in per_gpu)
     return machine + tuple(judge(gpu) for gpu in inventory.gpus for judge in per_gpu)
 
@@ -88,7 +88,9 @@ def _unheard(prerequisite: Prerequisite, why: str) -> Prerequisite:
 
 
 def _unknown(inventory: Inventory, what: str) -> str:
-    return f"not determinable: {inventory.problem or f'NVML did not say the {what}'}"
+    if inventory.problem is not None:
+        return "not determinable: NVML gives no answer here (the gate nvml says why)"
+    return f"not determinable: NVML did not say the {what}"
 
 
 def _driver(inventory: Inventory) -> Prerequisite:

@@ -1,0 +1,26 @@
+"""``python -m hardware``: say what this machine is and what it can run, touching no CUDA context."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+
+from hardware.inventory import take_inventory
+from hardware.nvml import OpenNvml, open_nvml
+from hardware.show import to_json, to_text
+
+
+def main(arguments: Sequence[str] | None = None, *, open_door: OpenNvml = open_nvml) -> int:
+    """Print the inventory, the gates and the prerequisites; always exit code 0, for these are facts."""
+    parser = argparse.ArgumentParser(prog="python -m hardware", description="What this machine is and can run.")
+    parser.add_argument("--json", action="store_true", help="print one JSON object instead of text")
+    wanted = parser.parse_args(arguments)
+    inventory = take_inventory(open_door=open_door)
+    print(json.dumps(to_json(inventory), indent=2) if wanted.json else to_text(inventory))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
