@@ -1,0 +1,102 @@
+"""The flat blueprint of genomes 2.x: one key per area and parameter, told apart by a prefix."""
+
+from __future__ import annotations
+
+import re
+
+from burstproof.errors import GenomeError
+from burstproof.network.blueprint import CORE_AREAS
+from burstproof.network.genome_areas import RawArea
+from burstproof.network.genome_fields import Field
+
+PREFIX = "_____10c-"
+"""What every key of a flat blueprint starts with; 6 characters of area id, ``-`` and the parameter follow."""
+
+_PARAMETER_NAMES = {
+    "cx-__name-t": "cortical_name",
+    "cx-___bbx-i": "width",
+    "cx-___bby-i": "height",
+    "cx-___bbz-i": "depth",
+    "cx-_n_cnt-i": "per_voxel_neuron_cnt",
+    "cx-pspuni-b": "psp_uniform_distribution",
+    "cx-dstmap-d": "cortical_mapping_dst",
+    "nx-fire_t-f": "firing_threshold",
+    "nx-ftincx-f": "firing_threshold_increment_x",
+    "nx-ftincy-f": "firing_threshold_increment_y",
+    "nx-ftincz-f": "firing_threshold_increment_z",
+    "nx-fthlim-f": "firing_threshold_limit",
+    "nx-leak_c-f": "leak_coefficient",
+    "nx-refrac-i": "refractory_period",
+    "nx-c_fr_c-i": "consecutive_fire_cnt_max",
+    "nx-excite-f": "neuron_excitability",
+    "nx-mp_acc-b": "mp_charge_accumulation",
+    "nx-mp_psp-b": "mp_driven_psp",
+    "nx-pstcr_-f": "postsynaptic_current",
+}
+
+_SEGMENTED_VISION = re.compile(r"iic(\d)00")
+_BINARY_IDS = {"omot00": b"omot\x05\x00\x00\x00", "ogaz00": b"ogaz\x02\x00\x00\x00"}
+
+
+def flat_id(text: str, field: Field) -> bytes:
+    """The 8 bytes of a 6-character area id.
+
+    Parameters
+    ----------
+    text : str
+        The id as the flat blueprint writes it, in keys and as target of a mapping.
+    field : Field
+        Where it stands, for the message.
+
+    Raises
+    ------
+    GenomeError
+        The id is not 6 printable ASCII characters.
+    """
+    if len(text) != 6 or not (text.isascii() and text.isprintable()):
+        raise GenomeError(
+            "not an area id",
+            where=field.where,
+            got=text,
+            allowed="6 printable ASCII characters",
+            cure="Use the id of an area of this genome",
+        )
+    vision = _SEGMENTED_VISION.fullmatch(text)
+    if vision:
+        return b"isvi" + bytes([16 * int(vision[1]) + 9, 0, 0, 0])
+    if text in _BINARY_IDS:
+        return _BINARY_IDS[text]
+    if "__" + text in CORE_AREAS:
+        return ("__" + text).encode("ascii")
+    return text.ljust(8, "_").encode("ascii")
+
+
+def flat_areas(blueprint: Field) -> list[RawArea]:
+    """The areas of a flat blueprint, in the order in which the file first names them.
+
+    Keys without the prefix and unknown parameters are passed over, as the real engine does.
+
+    Raises
+    ------
+    GenomeError
+        A key with the prefix that is not an area id and a parameter.
+    """
+    areas: dict[str, RawArea] = {}
+    for key, field in blueprint.items():
+        if not key.startswith(PREFIX):
+            continue
+        text, dash, parameter = key[len(PREFIX) : len(PREFIX) + 6], key[15:16], key[16:]
+        if dash != "-":
+            raise GenomeError(
+                "not a key of a flat blueprint",
+                where=field.where,
+                allowed=f"{PREFIX}, 6 characters of area id, -, parameter",
+                cure="Correct the key",
+            )
+        if text not in areas:
+            place = Field(blueprint.file, f"{blueprint.path}.{PREFIX}{text}", text)
+            areas[text] = RawArea(flat_id(text, field), place, {})
+        name = _PARAMETER_NAMES.get(parameter)
+        if name is not None:
+            areas[text].fields[name] = field
+    return list(areas.values())
