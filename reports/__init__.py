@@ -1,0 +1,1 @@
+"""The record of a run, its verdicts and reports (``python -m reports``)."""

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from burstproof.errors import InputError
-
 from reports.judgement import JudgedMeasurement
 from reports.measurement import CaseResult
 

@@ -1,0 +1,168 @@
+"""From every requirement to the stage, case and measurement that prove it; what nothing proved stays in sight."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from burstproof.errors import ConfigError
+from reports.measurement import CaseResult, Verdict
+from reports.record import RunRecord
+from reports.verdict import case_verdict
+
+_FILE = Path(__file__).with_name("requirements.toml")
+_KEYS = {"id", "text", "stages"}
+STAGES = ("stage1", "stage2", "stage3", "stage4", "stage5", "stage6", "stage7", "harness")
+
+
+class Status(Enum):
+    """What a run shows about a requirement."""
+
+    PROVEN = "proven"
+    PARTLY = "proven in part"
+    FAILED = "failed"
+    UNDECIDED = "could not be judged"
+    NOT_PROVEN = "not proven"
+
+
+@dataclass(frozen=True)
+class Requirement:
+    """One row of the contract: permanent id, one line of text, the stages that are to prove it."""
+
+    id: str
+    text: str
+    stages: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class TraceRow:
+    """What a run shows about one requirement.
+
+    ``reason`` says why it is anything but proven; ``cases`` are node ids, ``measurements`` names, both in order.
+    """
+
+    requirement: Requirement
+    status: Status
+    reason: str
+    cases: tuple[str, ...]
+    measurements: tuple[str, ...]
+
+
+@cache
+def load_requirements(path: Path = _FILE) -> tuple[Requirement, ...]:
+    """Read and check the list of requirements.
+
+    Raises
+    ------
+    ConfigError
+        Naming the row: unknown or missing key, unknown stage, duplicate id.
+    """
+    try:
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"not valid TOML: {error}", where=path.name) from error
+    rows = document.get("requirement")
+    if set(document) != {"requirement"} or not isinstance(rows, list):
+        raise ConfigError("requirements are [[requirement]] tables only", where=path.name, got=sorted(document))
+    requirements = tuple(_requirement(row, f"{path.name}: requirement {n}") for n, row in enumerate(rows, 1))
+    ids = [requirement.id for requirement in requirements]
+    if len(set(ids)) < len(ids):
+        twice = sorted({name for name in ids if ids.count(name) > 1})
+        raise ConfigError("requirements carry the same id", where=path.name, got=twice)
+    return requirements
+
+
+def trace(record: RunRecord) -> tuple[TraceRow, ...]:
+    """One row per requirement, in the order of the contract, whether or not anything bore on it."""
+    return tuple(_row(requirement, record) for requirement in load_requirements())
+
+
+def unknown_ids(record: RunRecord) -> tuple[str, ...]:
+    """Ids that cases or measurements carry and the contract does not know: a misprint in a suite."""
+    known = {requirement.id for requirement in load_requirements()}
+    carried = {name for case in record.cases for name in _carried(case)}
+    return tuple(sorted(carried - known))
+
+
+def _carried(case: CaseResult) -> set[str]:
+    measured = {name for measurement in case.measurements for name in measurement.requirements}
+    return measured | set(case.requirements)
+
+
+def _row(requirement: Requirement, record: RunRecord) -> TraceRow:
+    cases = [case for case in record.cases if requirement.id in _carried(case)]
+    names = [m.name for case in cases for m in case.measurements if _bears(requirement.id, case, m.requirements)]
+    status, reason = _status(requirement, cases, record)
+    return TraceRow(requirement, status, reason, tuple(case.case for case in cases), tuple(dict.fromkeys(names)))
+
+
+def _bears(name: str, case: CaseResult, requirements: tuple[str, ...]) -> bool:
+    """A measurement that names no requirement of its own stands for those of its case."""
+    return name in (requirements or case.requirements)
+
+
+def _status(requirement: Requirement, cases: list[CaseResult], record: RunRecord) -> tuple[Status, str]:
+    verdicts = [case_verdict(case, record.judgements) for case in cases]
+    for bad, status in (
+        ((Verdict.FAIL,), Status.FAILED),
+        ((Verdict.ERROR, Verdict.AMBIGUOUS), Status.UNDECIDED),
+    ):
+        hit = [case for case, verdict in zip(cases, verdicts, strict=True) if verdict in bad]
+        if hit:
+            return status, f"{_count(len(hit), 'case')} of {len(cases)}: {hit[0].case}"
+    skipped = [case for case, verdict in zip(cases, verdicts, strict=True) if verdict is Verdict.SKIPPED]
+    passed = len(cases) - len(skipped)
+    if not passed:
+        return Status.NOT_PROVEN, _why_not(requirement, skipped, record)
+    gaps = []
+    if skipped:
+        gaps.append(f"{_count(len(skipped), 'case')} of {len(cases)} skipped: {reasons(skipped)}")
+    idle = [name for name in requirement.stages if all(case.stage != name for case in cases)]
+    if idle:
+        gaps.append(f"no case in {' and '.join(idle)}")
+    return (Status.PARTLY, "; ".join(gaps)) if gaps else (Status.PROVEN, "")
+
+
+def _why_not(requirement: Requirement, skipped: list[CaseResult], record: RunRecord) -> str:
+    if skipped:
+        return f"not here: {reasons(skipped)}"
+    planned = {stage.stage: stage for stage in record.stages}
+    absent = [name for name in requirement.stages if name not in planned]
+    if absent:
+        return f"{' and '.join(absent)} not in this run"
+    closed = [stage for stage in planned.values() if stage.stage in requirement.stages and not stage.gate_open]
+    if closed:
+        return f"no case; {closed[0].stage}: {closed[0].gate_reason}"
+    return "no case bears on it"
+
+
+def reasons(skipped: list[CaseResult]) -> str:
+    """The reasons of skipped cases, each once, the most frequent first, with how often where there are several."""
+    counts: dict[str, int] = {}
+    for case in skipped:
+        reason = case.reason or "no reason given"
+        counts[reason] = counts.get(reason, 0) + 1
+    ordered = sorted(counts.items(), key=lambda item: -item[1])
+    if len(ordered) == 1:
+        return ordered[0][0]
+    return "; ".join(f"{reason} ({count})" for reason, count in ordered)
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _requirement(row: Mapping[str, Any], where: str) -> Requirement:
+    if not isinstance(row, dict) or set(row) != _KEYS:
+        raise ConfigError("a requirement has other keys", where=where, got=row, allowed=", ".join(sorted(_KEYS)))
+    if not all(isinstance(row[key], str) and row[key] for key in ("id", "text")):
+        raise ConfigError("id and text must be non-empty strings", where=where, got=row)
+    stages = row["stages"]
+    if not isinstance(stages, list) or not stages or any(stage not in STAGES for stage in stages):
+        raise ConfigError("unknown stage", where=where, got=stages, allowed=", ".join(STAGES))
+    return Requirement(row["id"], row["text"], tuple(stages))
