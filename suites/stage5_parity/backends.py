@@ -1,0 +1,58 @@
+"""The backends under test: one parametrised list that every parity suite runs through."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+
+from burstproof.burst.engine import CpuOptions, CudaOptions, Engine, EngineOptions
+from burstproof.network.model import Network
+
+
+@dataclass(frozen=True)
+class Backend:
+    """A way to create an engine; ``name`` appears in the case id and in the conditions of measurements."""
+
+    name: str
+    cpu: CpuOptions | None = None
+    cuda: CudaOptions | None = None
+
+    def create(self, network: Network, options: EngineOptions) -> Engine:
+        """An engine over ``network`` on this backend."""
+        if self.cpu is not None:
+            from burstproof.burst.cpu import CpuEngine
+
+            return CpuEngine.create(network, replace(options, cpu=self.cpu))
+        if self.cuda is not None:
+            from burstproof.burst.cuda.engine import CudaEngine
+
+            return CudaEngine.create(network, replace(options, cuda=self.cuda))
+        from burstproof.burst.reference import ReferenceEngine
+
+        return ReferenceEngine.create(network, options)
+
+
+REFERENCE = Backend("reference")
+CPU_BACKENDS = (
+    Backend("cpu, 1 thread", cpu=CpuOptions(threads=1)),
+    Backend("cpu, 2 threads", cpu=CpuOptions(threads=2)),
+)
+CUDA_BACKENDS = tuple(
+    Backend(
+        f"cuda, {'graphs' if graphs else 'no graphs'}, block {block}", cuda=CudaOptions(graphs=graphs, block_size=block)
+    )
+    for graphs in (True, False)
+    for block in (128, 256, 512)
+)
+
+
+def _parameter(backend: Backend) -> Any:
+    marks = [pytest.mark.gate("gpu")] if backend.cuda is not None else []
+    return pytest.param(backend, id=backend.name, marks=marks)
+
+
+ALL = [_parameter(b) for b in (REFERENCE, *CPU_BACKENDS, *CUDA_BACKENDS)]
+ENGINES = [_parameter(b) for b in (*CPU_BACKENDS, *CUDA_BACKENDS)]
+CUDA = [_parameter(b) for b in CUDA_BACKENDS]

@@ -1,0 +1,26 @@
+"""Every backend against cases worked out by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from suites.stage5_parity import backends
+from suites.stage5_parity.builder import Case, run_case
+from suites.stage5_parity.cases_dynamics import dynamics_cases
+from suites.stage5_parity.cases_synapses import synapse_cases
+
+CASES = [*dynamics_cases(), *synapse_cases()]
+
+pytestmark = pytest.mark.requirement("BE-4", "BE-17", "ST-5")
+
+
+def test_case_names_are_unique() -> None:
+    assert len({case.name for case in CASES}) == len(CASES)
+
+
+@pytest.mark.parametrize("backend", backends.ALL)
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_case(backend: backends.Backend, case: Case) -> None:
+    """A network written down synapse by synapse does what SEMANTICS.md says."""
+    problems = run_case(case, backend.create)
+    assert not problems, "; ".join(problems)

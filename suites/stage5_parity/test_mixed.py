@@ -1,0 +1,47 @@
+"""Every engine against the reference on networks in which everything is mixed, all state, bit for bit."""
+
+from __future__ import annotations
+
+import pytest
+
+from burstproof.burst.reference import ReferenceEngine
+from suites.stage5_parity import backends
+from suites.stage5_parity.mixed import MIXES, Mix, compare_mix, mixed_network, mixed_options, mixed_plan
+
+pytestmark = pytest.mark.requirement("BE-4", "BE-17", "ST-5")
+
+
+@pytest.mark.parametrize("backend", backends.ENGINES)
+@pytest.mark.parametrize("mix", MIXES, ids=lambda mix: mix.name)
+def test_mix(backend: backends.Backend, mix: Mix) -> None:
+    """Bursts and whole state equal the reference after every burst."""
+    problems = compare_mix(mix, backend.create)
+    assert not problems, problems[0]
+
+
+@pytest.mark.parametrize("backend", backends.ENGINES)
+@pytest.mark.parametrize("mix", MIXES, ids=lambda mix: mix.name)
+def test_train(backend: backends.Backend, mix: Mix) -> None:
+    """A run in one go, begun from a state taken half-way from the reference, ends where the reference ends."""
+    network, options = mixed_network(mix), mixed_options(mix)
+    plan, half = mixed_plan(mix, network), mix.bursts // 2
+    reference = ReferenceEngine.create(network, options)
+    reference.run(half, plan)
+    engine = backend.create(network, options)
+    try:
+        engine.restore(reference.state())
+        expected, got = reference.run(mix.bursts - half, plan), engine.run(mix.bursts - half, plan)
+        for name in ("bursts", "fired_counts", "candidate_counts", "fired_ids", "fired_potentials"):
+            assert getattr(expected, name).tobytes() == getattr(got, name).tobytes(), name
+        assert reference.state().differences(engine.state()) == ()
+    finally:
+        engine.close()
+
+
+def test_mixes_exercise_what_they_name() -> None:
+    """Each mix fires, and those of the batch path reach its 10 000 candidates."""
+    for mix in MIXES:
+        network = mixed_network(mix)
+        recording = ReferenceEngine.create(network, mixed_options(mix)).run(mix.bursts, mixed_plan(mix, network))
+        assert recording.fired_counts.sum() > 100, mix.name
+        assert (recording.candidate_counts.max() >= 10_000) == mix.emulate_batch_path, mix.name
