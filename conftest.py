@@ -1,0 +1,3 @@
+"""Loads the plugin of the test plan."""
+
+pytest_plugins = ["stages.plugin"]

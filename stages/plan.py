@@ -1,0 +1,145 @@
+"""The test plan as data: the seven stages, and the harness that tests the proving ground itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from burstproof.errors import InputError
+
+NO_GATE = "none"
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One step of the test plan (requirements ST-1 ... ST-7).
+
+    Attributes
+    ----------
+    name : str
+        What is typed and recorded: ``stage1`` ... ``stage7`` or ``harness``.
+    title : str
+        One or two words: ``kernel parity``.
+    gate : str
+        What the whole stage needs of the hardware, a gate of :mod:`hardware.gates`, or ``none``.
+    gpu_free : str
+        What still runs where the gate is closed.
+    suites : tuple of str
+        Folders with its cases, relative to the checkout, with forward slashes.
+    requirements : tuple of str
+        Ids that the stage is there to prove.
+    proves : str
+        What a pass means.
+    time_limit_s : float
+        After this many seconds the stage is ended and recorded as an error.
+    """
+
+    name: str
+    title: str
+    gate: str
+    gpu_free: str
+    suites: tuple[str, ...]
+    requirements: tuple[str, ...]
+    proves: str
+    time_limit_s: float = 3600.0
+
+
+HARNESS = Stage(
+    name="harness",
+    title="proving ground",
+    gate=NO_GATE,
+    gpu_free="everything",
+    suites=("suites/harness",),
+    requirements=("RE-1", "RE-2", "RE-3", "RE-4", "RE-5", "RE-6"),
+    proves="plan, gates, verdicts, record and report do what they say",
+)
+
+STAGES: tuple[Stage, ...] = (
+    Stage(
+        name="stage1",
+        title="compile",
+        gate=NO_GATE,
+        gpu_free="everything",
+        suites=("suites/stage1_compile",),
+        requirements=("ST-1", "KL-1", "KL-2", "KL-3", "KL-4"),
+        proves="every kernel builds for every capability within its resource limits",
+    ),
+    Stage(
+        name="stage2",
+        title="detect",
+        gate="nvml",
+        gpu_free="inventory, prerequisites and gates on recorded machines",
+        suites=("suites/stage2_detect",),
+        requirements=("ST-2", "MG-6"),
+        proves="what GPUs, driver, memory and links are here, and whether they meet the prerequisites",
+    ),
+    Stage(
+        name="stage3",
+        title="create",
+        gate="gpu",
+        gpu_free="memory budgets, configuration, choice of backend, the CPU engine",
+        suites=("suites/stage3_create",),
+        requirements=("ST-3", "BE-8", "BE-9", "BE-10", "BE-12", "BE-13", "BE-14", "BE-15", "BE-16", "KL-5"),
+        proves="contexts, streams and buffers can be made; what fits is known, the rest is refused",
+    ),
+    Stage(
+        name="stage4",
+        title="small genome",
+        gate="gpu",
+        gpu_free="reading, growing and running on the CPU",
+        suites=("suites/stage4_small_genome",),
+        requirements=("ST-4", "BE-1", "BE-2", "BE-3", "BE-18"),
+        proves="1 K neurons and the shipped genomes go up, run and come back intact",
+    ),
+    Stage(
+        name="stage5",
+        title="kernel parity",
+        gate="gpu",
+        gpu_free="CPU engine and simulated kernels against the reference and the recorded traces",
+        suites=("suites/stage5_parity",),
+        requirements=("ST-5", "BE-4", "BE-5", "BE-6", "BE-7", "BE-11", "BE-17", "KL-6", "TO-1", "TO-11"),
+        proves="every backend gives the result of the reference and of the real engine, bit for bit",
+    ),
+    Stage(
+        name="stage6",
+        title="performance",
+        gate="gpu",
+        gpu_free="the rows of the CPU",
+        suites=("suites/stage6_performance",),
+        requirements=("ST-6", "TO-2", "TO-3", "TO-4", "TO-5", "TO-6", "TO-7", "TO-8", "TO-9", "TO-10"),
+        proves="latencies against their targets, of results that were checked first",
+    ),
+    Stage(
+        name="stage7",
+        title="multi-GPU",
+        gate="multi_gpu",
+        gpu_free="nothing yet",
+        suites=("suites/stage7_multi_gpu",),
+        requirements=("ST-7", "MG-1", "MG-2", "MG-3", "MG-4", "MG-5", "MG-7"),
+        proves="the same result on any number of GPUs, and how it scales",
+    ),
+)
+
+PLAN: tuple[Stage, ...] = (HARNESS, *STAGES)
+
+
+def select(names: Sequence[str], plan: Sequence[Stage] = PLAN) -> tuple[Stage, ...]:
+    """Return the named stages in the order of the plan, or the whole plan where none is named.
+
+    Raises
+    ------
+    InputError
+        If a name is not in the plan.
+    """
+    known = {stage.name for stage in plan}
+    for name in names:
+        if name not in known:
+            raise InputError("no such stage", where="stages run", got=name, allowed=", ".join(sorted(known)))
+    return tuple(stage for stage in plan if not names or stage.name in names)
+
+
+def stage_of(path: str, plan: Iterable[Stage] = PLAN) -> str | None:
+    """Return the name of the stage whose suites hold ``path``, a node id or a file relative to the checkout."""
+    file = PurePosixPath(path.split("::", 1)[0])
+    return next((s.name for s in plan if any(file.is_relative_to(folder) for folder in s.suites)), None)
