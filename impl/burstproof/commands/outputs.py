@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from burstproof.errors import EnvironmentInvalidError, InputError
+from burstproof.network.files import atomic_write
 
 
 def check_output(path: Path, option: str, inputs: Sequence[Path] = ()) -> None:
@@ -48,13 +49,10 @@ def write_atomically(path: Path, content: bytes) -> None:
     EnvironmentInvalidError
         The file system refused (full, read-only).
     """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        temporary.write_bytes(content)
-        os.replace(temporary, path)
+        with atomic_write(path) as stream:
+            stream.write(content)
     except OSError as error:
         raise EnvironmentInvalidError(
             f"cannot be written: {error.strerror}", where=str(path), cure="Free space there or choose another place"
         ) from None
-    finally:
-        temporary.unlink(missing_ok=True)

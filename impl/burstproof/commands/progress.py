@@ -8,46 +8,60 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from burstproof.burst.engine import Progress
-
 SHOW_AFTER_S = 1.0
 """A bar appears once its task has taken this long, so that everything over two seconds has one."""
 
 
+class Bar:
+    """A bar that may be drawn; ``drawing`` is the bar of rich and the number of its task, or ``None``."""
+
+    def __init__(self, drawing: tuple[Any, Any] | None) -> None:
+        self._drawing = drawing
+
+    def advance(self, amount: int) -> None:
+        """``amount`` steps were just done."""
+        if self._drawing is not None:
+            bar, number = self._drawing
+            bar.advance(number, amount)
+
+    def reach(self, done: int, total: int) -> None:
+        """``done`` of ``total`` steps are done."""
+        if self._drawing is not None:
+            bar, number = self._drawing
+            bar.update(number, completed=done, total=total)
+
+
 @contextmanager
-def task(description: str, total: int | None = None, *, shown: bool = True) -> Iterator[Progress]:
-    """A bar for one task; without ``total`` it only moves.
+def task(description: str, total: int | None = None, *, shown: bool = True) -> Iterator[Bar]:
+    """A bar for one task; as long as no total is known it only moves.
 
     Nothing is drawn if ``shown`` is false or standard error is no terminal.
-
-    Yields
-    ------
-    Progress
-        To be called with the number of steps just done.
     """
     if not shown or not sys.stderr.isatty():
-        yield lambda _amount: None
+        yield Bar(None)
         return
-    bar, number = _bar(description, total)
-    timer = threading.Timer(SHOW_AFTER_S, bar.start)
+    drawing = _drawing(description, total)
+    timer = threading.Timer(SHOW_AFTER_S, drawing[0].start)
     timer.daemon = True
     timer.start()
     try:
-        yield lambda amount: bar.advance(number, amount)
+        yield Bar(drawing)
     finally:
         timer.cancel()
         timer.join()
-        bar.stop()
+        drawing[0].stop()
 
 
-def _bar(description: str, total: int | None) -> tuple[Any, Any]:
-    """A bar of rich that was not started, and its task."""
+def _drawing(description: str, total: int | None) -> tuple[Any, Any]:
+    """A bar of rich that was not started, and the number of its task."""
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
-    from rich.progress import Progress as Bars
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    columns: list[Any] = [TextColumn("{task.description}", markup=False), BarColumn()]
-    columns += [MofNCompleteColumn()] if total is not None else []
-    columns += [TimeElapsedColumn()]
-    bar = Bars(*columns, console=Console(stderr=True), transient=True)
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
+    bar = Progress(*columns, console=Console(stderr=True), transient=True)
     return bar, bar.add_task(description, total=total)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
@@ -58,31 +59,49 @@ def check_input(path: Path, where: str) -> None:
         ) from None
 
 
-def read_network(path: Path, kind: Kind, *, seed: int = 0, apply_flags: bool = False, bars: bool = True) -> Network:
-    """The network in a file; a genome is grown with ``seed``.
+@dataclass(frozen=True)
+class Reading:
+    """How a file becomes a network.
 
-    ``apply_flags`` takes the psp flags from the genome inside a connectome, which are not applied otherwise
-    (SEMANTICS section 1b). ``bars`` allows progress bars.
+    ``seed`` and the two caps are for growing a genome (``None`` keeps growth's own cap); ``apply_flags`` takes the
+    psp flags from the genome inside a connectome, which are not applied otherwise (SEMANTICS section 1b); ``bars``
+    allows progress bars.
     """
+
+    seed: int = 0
+    max_neurons: int | None = None
+    max_synapses: int | None = None
+    apply_flags: bool = False
+    bars: bool = True
+
+
+def read_network(path: Path, kind: Kind, reading: Reading) -> Network:
+    """The network in a file; a genome is grown."""
     if kind is Kind.GENOME:
-        return _grow(path, seed, bars)
-    with task(f"reading {path.name}", shown=bars):
+        return _grow(path, reading)
+    with task(f"reading {path.name}", shown=reading.bars):
         if kind is Kind.CONNECTOME:
             from burstproof.network.connectome import read_connectome
 
-            return read_connectome(path, apply_flags=apply_flags).network
+            return read_connectome(path, apply_flags=reading.apply_flags).network
         from burstproof.network.storage import load_network
 
         return load_network(path)
 
 
-def _grow(path: Path, seed: int, bars: bool) -> Network:
+def _grow(path: Path, reading: Reading) -> Network:
     """The network grown from a genome file."""
     from burstproof.network.genome import read_genome
-    from burstproof.network.growth import grow
+    from burstproof.network.growth import DEFAULT_MAX_NEURONS, DEFAULT_MAX_SYNAPSES, grow
 
-    with task(f"growing {path.name}", shown=bars):
-        return grow(read_genome(path), seed=seed)
+    with task(f"growing {path.name}", shown=reading.bars) as bar:
+        return grow(
+            read_genome(path),
+            reading.seed,
+            bar.reach,
+            max_neurons=DEFAULT_MAX_NEURONS if reading.max_neurons is None else reading.max_neurons,
+            max_synapses=DEFAULT_MAX_SYNAPSES if reading.max_synapses is None else reading.max_synapses,
+        )
 
 
 def write_network(path: Path, kind: Kind, network: Network, *, bars: bool = True) -> None:

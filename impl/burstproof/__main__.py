@@ -1,0 +1,8 @@
+"""``python -m burstproof``."""
+
+import sys
+
+from burstproof.cli import main
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,137 @@
+"""The command line: its subcommands, their options, and usage errors as the package's own."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import NoReturn
+
+from burstproof import __version__
+from burstproof.burst.profile import FEAGI_2_6, PROFILES
+from burstproof.config import BACKENDS
+from burstproof.errors import InputError
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser that raises ``InputError`` (exit code 4) instead of leaving with argparse's 2."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raise what argparse found."""
+        raise InputError(message, cure=f"See {self.prog} --help")
+
+
+def whole_number(least: int, most: int) -> _Bounded:
+    """A type for options: a whole number from ``least`` to ``most``."""
+    return _Bounded(int, least, most)
+
+
+class _Bounded:
+    """A number within bounds, as argparse types go."""
+
+    def __init__(self, kind: type[int] | type[float], least: float, most: float) -> None:
+        self._kind, self._least, self._most = kind, least, most
+
+    def __call__(self, text: str) -> int | float:
+        try:
+            value = self._kind(text)
+        except ValueError:
+            raise argparse.ArgumentTypeError(f"{text!r} is no number") from None
+        if not self._least <= value <= self._most:
+            raise argparse.ArgumentTypeError(f"{text} is outside {self._least} to {self._most}")
+        return value
+
+
+def build_parser() -> Parser:
+    """The parser of the whole command."""
+    parser = Parser(prog="burstproof", description="The FEAGI burst engine on CPU and CUDA, exact to the bit.")
+    parser.add_argument("--version", action="version", version=f"burstproof {__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=Parser)
+    _add_run(commands.add_parser("run", help="run a genome, connectome or network and report what fired"))
+    _add_verify(commands.add_parser("verify", help="replay recorded traces and compare every burst"))
+    _add_convert(commands.add_parser("convert", help="turn a genome, connectome or network into another file"))
+    _add_info(commands.add_parser("info", help="what this machine can run, and the effective configuration"))
+    return parser
+
+
+def _add_common(parser: Parser) -> None:
+    parser.add_argument("--json", action="store_true", help="print one JSON document instead of text")
+
+
+def _add_config(parser: Parser) -> None:
+    parser.add_argument("--config", type=Path, metavar="FILE", help="configuration file (TOML)")
+    parser.add_argument("--backend", choices=BACKENDS, help="what runs the bursts (configuration: compute.backend)")
+    parser.add_argument("--device", type=whole_number(0, 1023), metavar="N", help="CUDA device (cuda.device_id)")
+    parser.add_argument("--no-graphs", action="store_true", help="launch kernels one by one, without CUDA graphs")
+    parser.add_argument("--threads", type=whole_number(0, 4096), default=0, metavar="N", help="CPU threads, 0: by size")
+
+
+def _add_reading(parser: Parser) -> None:
+    parser.add_argument("--seed", type=whole_number(0, 2**64 - 1), default=0, metavar="N", help="seed of the growth")
+    parser.add_argument("--max-neurons", type=whole_number(1, 2**31), metavar="N", help="cap of the growth")
+    parser.add_argument("--max-synapses", type=whole_number(1, 2**40), metavar="N", help="cap of the growth")
+    parser.add_argument(
+        "--apply-flags", action="store_true", help="take the psp flags from the genome inside a connectome"
+    )
+
+
+def _add_run(parser: Parser) -> None:
+    source = parser.add_argument_group("what to run (one of)")
+    source.add_argument("input", nargs="?", type=Path, metavar="FILE", help="any of the three, told by its ending")
+    source.add_argument("--genome", type=Path, metavar="FILE", help=".json or .json.gz")
+    source.add_argument("--connectome", type=Path, metavar="FILE", help=".connectome")
+    source.add_argument("--network", type=Path, metavar="FILE", help=".bpnet")
+    _add_reading(parser)
+    parser.add_argument("--bursts", type=whole_number(1, 10**9), default=100, metavar="N", help="default: 100")
+    parser.add_argument("--profile", choices=PROFILES, default=FEAGI_2_6.name, help="rules of the engine")
+    parser.add_argument(
+        "--emulate-batch-path", action="store_true", help="as the real engine from 10 000 candidates on"
+    )
+    parser.add_argument(
+        "--stimulate",
+        action="append",
+        default=[],
+        metavar="BURSTS:NEURONS=AMOUNT",
+        help="add to the candidates, e.g. 1-100/10:@iv00_C=1.5 or 5:0-24=1 (may be repeated)",
+    )
+    parser.add_argument(
+        "--force", action="append", default=[], metavar="BURSTS:NEURONS", help="make neurons fire (may be repeated)"
+    )
+    _add_config(parser)
+    parser.add_argument(
+        "--firing-rate",
+        type=_Bounded(float, 0.0, 1.0),
+        metavar="RATE",
+        help="expected fraction of neurons that fire in a burst, for --backend auto",
+    )
+    parser.add_argument("--allow-fallback", action="store_true", help="go on with the next backend if one cannot start")
+    parser.add_argument("--multi-gpu", action="store_true", help="one network on several GPUs")
+    parser.add_argument("--num-gpus", type=whole_number(1, 1024), metavar="N", help="with --multi-gpu")
+    parser.add_argument("--record", type=Path, metavar="NAME", help="write NAME.npz and NAME.json for verify")
+    parser.add_argument("--raster", type=Path, metavar="FILE", help="write a raster picture, .svg or .png")
+    _add_common(parser)
+
+
+def _add_verify(parser: Parser) -> None:
+    parser.add_argument("traces", nargs="+", type=Path, metavar="TRACE", help="path without ending (.npz and .json)")
+    _add_config(parser)
+    parser.add_argument(
+        "--profile",
+        choices=PROFILES,
+        help=f"rules of the engine (default: {FEAGI_2_6.name}, or those of the record)",
+    )
+    parser.add_argument(
+        "--no-emulate", action="store_true", help="do not emulate the real engine's batch path (SEMANTICS 3b)"
+    )
+    _add_common(parser)
+
+
+def _add_convert(parser: Parser) -> None:
+    parser.add_argument("source", type=Path, metavar="IN", help=".json, .json.gz, .connectome or .bpnet")
+    parser.add_argument("target", type=Path, metavar="OUT", help=".connectome or .bpnet")
+    _add_reading(parser)
+    _add_common(parser)
+
+
+def _add_info(parser: Parser) -> None:
+    _add_config(parser)
+    _add_common(parser)

@@ -1,0 +1,99 @@
+"""``burstproof info``: what this machine can run and why not more, and the effective configuration."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import platform
+from importlib import metadata
+from typing import Any
+
+from burstproof import __version__
+from burstproof.burst.machine import Machine, this_machine
+from burstproof.burst.select import consider, obstacle_of
+from burstproof.commands.settings import configuration_of
+from burstproof.commands.text import gibibytes, printable, table
+from burstproof.config import CONFIG_FILE, Configuration, environment_name
+from burstproof.errors import ExitCode
+
+_PACKAGES = ("numpy", "numba", "numba-cuda", "cuda-core", "cuda-bindings", "cupy-cuda12x", "cupy-cuda13x")
+
+
+def info(options: argparse.Namespace) -> ExitCode:
+    """Print what was found; a missing GPU is a finding, not an error."""
+    config = configuration_of(options)
+    document = describe(config, this_machine())
+    print(json.dumps(document, indent=1) if options.json else _as_text(document))
+    return ExitCode.PASS
+
+
+def describe(config: Configuration, machine: Machine) -> dict[str, Any]:
+    """Everything that ``info`` knows, as plain values."""
+    backends = []
+    for item in consider(machine, config.cuda.device_id):
+        obstacle = obstacle_of(item.backend, machine, config.cuda.device_id)
+        backends.append({**dataclasses.asdict(item), "cure": obstacle.cure if obstacle else ""})
+    return {
+        "burstproof": __version__,
+        "python": platform.python_version(),
+        "system": f"{platform.system()} {platform.release()} {platform.machine()}",
+        "cpu_cores": machine.cpu_cores,
+        "packages": {name: _version(name) for name in _PACKAGES},
+        "cuda": {
+            "driver": _dotted(machine.cuda.driver_version),
+            "tools": _dotted(machine.cuda.tools_version),
+            "devices": [dataclasses.asdict(device) for device in machine.cuda.devices],
+        },
+        "backends": backends,
+        "config_file": str(config.file) if config.file else None,
+        "configuration": [
+            {**dataclasses.asdict(item), "environment": environment_name(item.key)} for item in config.settings()
+        ],
+    }
+
+
+def _version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _dotted(version: tuple[int, int] | None) -> str | None:
+    return f"{version[0]}.{version[1]}" if version else None
+
+
+def _as_text(document: dict[str, Any]) -> str:
+    cuda = document["cuda"]
+    packages = ", ".join(f"{name} {version}" for name, version in document["packages"].items() if version)
+    lines = [
+        f"burstproof {document['burstproof']}, Python {document['python']}, {document['system']}",
+        f"{document['cpu_cores']} CPU cores; {packages}",
+        f"CUDA: driver takes {cuda['driver'] or 'unknown'}, installed tools are for {cuda['tools'] or 'none'}",
+    ]
+    for device in cuda["devices"]:
+        major, minor = device["capability"]
+        memory = f", {gibibytes(device['memory_bytes'])}" if device["memory_bytes"] else ""
+        lines.append(f"  device {device['number']}: {device['name']}, compute capability {major}.{minor}{memory}")
+    rows = [
+        (
+            item["backend"],
+            "yes" if item["available"] else "no",
+            item["why"] + (f". {item['cure']}" * bool(item["cure"])),
+        )
+        for item in document["backends"]
+    ]
+    lines += ["", table(("backend", "runs here", "why"), rows, left=3)]
+    lines += ["", f"configuration (file: {document['config_file'] or 'no ' + CONFIG_FILE + ' here'})"]
+    settings = [
+        (item["key"], printable(_toml(item["value"])), printable(item["origin"], 100))
+        for item in document["configuration"]
+    ]
+    lines.append(table(("key", "value", "from"), settings, left=3))
+    return "\n".join(lines)
+
+
+def _toml(value: bool | int | float | str) -> str:
+    """A value as the configuration file writes it."""
+    return json.dumps(value) if isinstance(value, (bool, str)) else str(value)

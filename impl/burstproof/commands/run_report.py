@@ -1,0 +1,194 @@
+"""What ``burstproof run`` reports: as text, as JSON, and inside the record."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from burstproof.burst.engine import Engine, EngineOptions, EngineState, StimulusPlan
+from burstproof.burst.fixed_point import FixedPoint
+from burstproof.burst.select import Choice
+from burstproof.burst.trace import Trace
+from burstproof.commands.statistics import ActivityCounter, AreaActivity, activity_table
+from burstproof.config import Configuration, Setting
+
+
+@dataclass(frozen=True)
+class RunReport:
+    """One run.
+
+    Attributes
+    ----------
+    source, kind : str
+        The file and what it holds.
+    seed : int
+        Seed of the growth.
+    neurons, synapses : int
+    choice : Choice
+        The backend, why, and what was fallen back from.
+    options : EngineOptions
+        Profile, batch path and stimulus bounds.
+    fixed_point : FixedPoint
+        Scale and width of the accumulation.
+    stimulated_bursts : int
+        Bursts that the stimulus plan names.
+    settings : tuple of Setting
+        The effective configuration.
+    first_burst, last_burst : int
+    elapsed_s : float
+        Host time of all bursts, compilation included.
+    firings : int
+    clamped : bool
+        Whether a contribution was ever clamped (SEMANTICS section 7).
+    areas : tuple of AreaActivity
+    files : tuple of str
+        What was written.
+    """
+
+    source: str
+    kind: str
+    seed: int
+    neurons: int
+    synapses: int
+    choice: Choice
+    options: EngineOptions
+    fixed_point: FixedPoint
+    stimulated_bursts: int
+    settings: tuple[Setting, ...]
+    first_burst: int
+    last_burst: int = 0
+    elapsed_s: float = 0.0
+    firings: int = 0
+    clamped: bool = False
+    areas: tuple[AreaActivity, ...] = ()
+    files: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        source: Path,
+        kind: str,
+        seed: int,
+        engine: Engine,
+        choice: Choice,
+        config: Configuration,
+        plan: StimulusPlan,
+    ) -> RunReport:
+        """What is known before the first burst."""
+        network = engine.network
+        return cls(
+            source=str(source),
+            kind=kind,
+            seed=seed,
+            neurons=network.neuron_count,
+            synapses=network.synapse_count,
+            choice=choice,
+            options=engine.options,
+            fixed_point=engine.fixed_point,
+            stimulated_bursts=len(plan),
+            settings=config.settings(),
+            first_burst=network.burst_count + 1,
+        )
+
+    def after(self, counter: ActivityCounter, end: EngineState, elapsed_s: float) -> RunReport:
+        """The report with what the bursts did."""
+        return dataclasses.replace(
+            self,
+            last_burst=end.burst_count,
+            elapsed_s=elapsed_s,
+            firings=counter.firings,
+            clamped=end.clamped,
+            areas=counter.areas(),
+        )
+
+    def with_files(self, files: Sequence[str]) -> RunReport:
+        """The report with the names of the files written."""
+        return dataclasses.replace(self, files=tuple(files))
+
+    @property
+    def bursts(self) -> int:
+        """Bursts run."""
+        return self.last_burst - self.first_burst + 1
+
+    @property
+    def rate(self) -> float:
+        """Firings per neuron and burst."""
+        chances = self.neurons * self.bursts
+        return self.firings / chances if chances else 0.0
+
+    def in_trace(self, trace: Trace) -> Trace:
+        """``trace`` with where it came from, what ran it and any fallback."""
+        return dataclasses.replace(
+            trace,
+            settings={
+                **trace.settings,
+                "source": self.source,
+                "seed": self.seed,
+                "backend": self.choice.backend,
+                "backend_requested": self.choice.requested,
+                "backend_reason": self.choice.reason,
+                "fallback": self.choice.fallback,
+                "fixed_point_k": self.fixed_point.k,
+                "fixed_point_bits": self.fixed_point.bits,
+                "clamped": self.clamped,
+            },
+        )
+
+
+def print_report(report: RunReport, *, as_json: bool) -> None:
+    """Print the report on standard output."""
+    print(json.dumps(as_values(report), indent=1) if as_json else as_text(report))
+
+
+def as_values(report: RunReport) -> dict[str, Any]:
+    """The report as values that JSON can hold."""
+    return {
+        "source": {"path": report.source, "kind": report.kind, "seed": report.seed},
+        "neurons": report.neurons,
+        "synapses": report.synapses,
+        "backend": dataclasses.asdict(report.choice),
+        "profile": report.options.profile.name,
+        "emulate_batch_path": report.options.emulate_batch_path,
+        "stimulus": {
+            "bursts": report.stimulated_bursts,
+            "max_stimulus": report.options.max_stimulus,
+            "fractional_stimulus": report.options.fractional_stimulus,
+        },
+        "fixed_point": {"k": report.fixed_point.k, "bits": report.fixed_point.bits, "clamped": report.clamped},
+        "bursts": {"first": report.first_burst, "last": report.last_burst, "count": report.bursts},
+        "elapsed_s": report.elapsed_s,
+        "firings": report.firings,
+        "rate": report.rate,
+        "areas": [dataclasses.asdict(area) for area in report.areas],
+        "configuration": [dataclasses.asdict(item) for item in report.settings],
+        "files": list(report.files),
+    }
+
+
+def as_text(report: RunReport) -> str:
+    """The report for people."""
+    per_burst_ms = 1000 * report.elapsed_s / max(1, report.bursts)
+    clamped = ", a contribution was clamped" if report.clamped else ""
+    lines = [
+        f"{report.kind:<11}{report.source}: {report.neurons} neurons, {report.synapses} synapses, "
+        f"{len(report.areas)} areas",
+        f"{'backend':<11}{report.choice.backend}: {report.choice.reason}",
+    ]
+    if report.choice.fallback:
+        lines.append(f"{'fallback':<11}{report.choice.fallback}")
+    lines += [
+        f"{'rules':<11}{report.options.profile.name}, fixed point k = {report.fixed_point.k} in "
+        f"{report.fixed_point.bits} bit{clamped}",
+        f"{'bursts':<11}{report.first_burst}...{report.last_burst} in {report.elapsed_s:.3f} s "
+        f"({per_burst_ms:.3f} ms each, compilation included)",
+        f"{'firings':<11}{report.firings}, {100 * report.rate:.4f} % of the neurons per burst",
+        "",
+        activity_table(report.areas),
+    ]
+    if report.files:
+        lines += ["", *(f"wrote {name}" for name in report.files)]
+    return "\n".join(lines)

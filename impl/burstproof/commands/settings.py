@@ -1,0 +1,76 @@
+"""From parsed options to the effective configuration and the options of an engine."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+
+from burstproof.burst.engine import CpuOptions, CudaOptions, EngineOptions
+from burstproof.burst.profile import Profile
+from burstproof.config import Configuration, Value, load_configuration
+from burstproof.errors import EnvironmentInvalidError
+
+
+def configuration_of(options: argparse.Namespace) -> Configuration:
+    """The configuration under command line, environment and file."""
+    given: dict[str, tuple[str, Value]] = {}
+    if options.backend is not None:
+        given["compute.backend"] = ("--backend", options.backend)
+    if options.device is not None:
+        given["cuda.device_id"] = ("--device", options.device)
+    if options.no_graphs:
+        given["cuda.enable_cuda_graphs"] = ("--no-graphs", False)
+    if getattr(options, "multi_gpu", False):
+        given["cuda.multi_gpu.enabled"] = ("--multi-gpu", True)
+    if getattr(options, "num_gpus", None) is not None:
+        given["cuda.multi_gpu.num_gpus"] = ("--num-gpus", options.num_gpus)
+    return load_configuration(options.config, environment=os.environ, options=given, folder=Path.cwd())
+
+
+def refuse_what_is_not_built(config: Configuration, backend: str) -> None:
+    """Refuse settings that this build would otherwise have to ignore.
+
+    Raises
+    ------
+    EnvironmentInvalidError
+        Several GPUs are asked for, or unified memory with the CUDA backend.
+    """
+    if config.cuda.multi_gpu.enabled:
+        raise EnvironmentInvalidError(
+            "sharding one network over several GPUs is not in this build yet",
+            where=f"cuda.multi_gpu.enabled ({config.origins.get('cuda.multi_gpu.enabled', 'default')})",
+            got=config.cuda.multi_gpu.num_gpus,
+            cure="Run on one GPU: leave out --multi-gpu, or set cuda.multi_gpu.enabled to false",
+        )
+    if backend == "cuda" and config.cuda.use_unified_memory:
+        raise EnvironmentInvalidError(
+            "networks larger than the device, in unified memory, are not in this build yet",
+            where=f"cuda.use_unified_memory ({config.origins.get('cuda.use_unified_memory', 'default')})",
+            cure="Set cuda.use_unified_memory to false",
+        )
+
+
+def engine_options(
+    options: argparse.Namespace,
+    config: Configuration,
+    profile: Profile,
+    *,
+    emulate_batch_path: bool = False,
+    stimulus_bounds: tuple[float, bool] | None = None,
+) -> EngineOptions:
+    """Options of the engine; ``stimulus_bounds`` are ``max_stimulus`` and ``fractional_stimulus``."""
+    default = EngineOptions()
+    largest, fractional = stimulus_bounds or (default.max_stimulus, default.fractional_stimulus)
+    return EngineOptions(
+        profile=profile,
+        emulate_batch_path=emulate_batch_path,
+        max_stimulus=largest,
+        fractional_stimulus=fractional,
+        cpu=CpuOptions(threads=options.threads),
+        cuda=CudaOptions(
+            device_id=config.cuda.device_id,
+            graphs=config.cuda.enable_cuda_graphs,
+            stream_count=config.cuda.stream_count,
+        ),
+    )
