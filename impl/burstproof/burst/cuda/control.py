@@ -1,0 +1,45 @@
+"""Places in the two small device arrays that steer a run without the host: control and report.
+
+*Control* belongs to the engine and lives as long as it. *Report* belongs to one train of bursts: the host fills its
+head before the train, the device its counts during the train, and the host reads both after it.
+"""
+
+from __future__ import annotations
+
+BURST = 0
+"""Number of the burst being done, or of the last one done."""
+SLOT = 1
+"""Slot of the FCL ring that the burst consumes: burst mod ring length."""
+ACTIVE = 2
+"""1 while a burst is being done; every kernel of a train returns at once where it is 0."""
+START = 3
+"""First place of the burst's fired list in the log."""
+COUNT = 4
+"""Neurons fired so far in the burst."""
+CANDIDATES = 5
+"""Candidates of the burst."""
+BATCH = 6
+"""Candidates counted ahead of the dynamics, where the batch path is emulated."""
+HALTED = 7
+"""1 once the log had no room for another burst; stays until the host clears it, so that no later train runs."""
+CLAMPED = 8
+"""1 once a contribution was clamped."""
+HISTORY = 9
+"""Past bursts that the plasticity history covers."""
+CONTROL_LENGTH = 16
+
+LIMIT = 0
+"""Bursts that the train shall do, at most its captured length."""
+KEEP = 1
+"""1 keeps every fired list of the train in the log, 0 only the last."""
+INDEX = 2
+"""Place of the burst in the train, from 0; -1 before the first; after the train: bursts done - 1."""
+USED = 3
+"""Log entries kept so far."""
+REPORT_HEAD = 8
+"""Counts follow from here: fired, candidates of burst 0, of burst 1, ..."""
+
+
+def report_length(train_length: int) -> int:
+    """Elements of the report of a train of ``train_length`` bursts."""
+    return REPORT_HEAD + 2 * train_length

@@ -1,0 +1,178 @@
+"""Between the device's buffers and the canonical EngineState."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from burstproof.burst.cuda.control import BURST, CLAMPED, CONTROL_LENGTH, HISTORY
+from burstproof.burst.cuda.fired_lists import FiredList
+from burstproof.burst.cuda.kernels_marks import CANDIDATE_MARK, FIRED_MARK
+from burstproof.burst.cuda.variant import Variant
+from burstproof.burst.engine import EngineState
+from burstproof.burst.layout import Layout
+from burstproof.errors import NetworkError
+from burstproof.kernels.device import DeviceBuffer, DeviceRuntime, DeviceStream
+
+
+class DeviceState:
+    """Reads and writes the state of one engine; the stream must be idle apart from these copies."""
+
+    def __init__(
+        self,
+        runtime: DeviceRuntime,
+        stream: DeviceStream,
+        buffers: dict[str, DeviceBuffer],
+        variant: Variant,
+        layout: Layout,
+    ) -> None:
+        self._runtime = runtime
+        self._stream = stream
+        self._buffers = buffers
+        self._variant = variant
+        self._layout = layout
+
+    def read(self, name: str) -> npt.NDArray[Any]:
+        """The whole buffer ``name``."""
+        buffer = self._buffers[name]
+        host = np.empty(buffer.spec.count, buffer.spec.dtype)
+        self._runtime.download(host, buffer, self._stream)
+        self._stream.synchronize()
+        return host
+
+    def write(self, name: str, values: npt.NDArray[Any]) -> None:
+        """Fill buffer ``name`` from its start."""
+        buffer = self._buffers[name]
+        host = np.ascontiguousarray(values, buffer.spec.dtype)
+        self._runtime.upload(buffer, host, self._stream)
+        self._stream.synchronize()
+
+    def write_control(self, place: int, value: int) -> None:
+        """Set one element of the control array."""
+        self._runtime.upload(self._buffers["control"], np.array([value], np.int64), self._stream, place)
+        self._stream.synchronize()
+
+    def _neurons(self, name: str, used: bool, dtype: type[np.generic]) -> npt.NDArray[Any]:
+        if not used:
+            return np.zeros(self._layout.neuron_count, dtype)
+        return self.read(name)[: self._layout.neuron_count]
+
+    def _slots(self, burst: int) -> npt.NDArray[np.int64]:
+        """Slot of each row of ``EngineState.pending`` after ``burst``."""
+        ring = self._layout.max_delay
+        return (burst + 1 + np.arange(ring)) % ring
+
+    def _ring(self, name: str) -> npt.NDArray[Any]:
+        ring, neurons = self._layout.max_delay, self._layout.neuron_count
+        return self.read(name)[: ring * neurons].reshape(ring, neurons)
+
+    def capture(
+        self,
+        weights: npt.NDArray[np.float32],
+        eligibility: npt.NDArray[np.float32],
+        fired: FiredList,
+        clamped: bool,
+    ) -> EngineState:
+        """The state; ``weights`` and ``eligibility`` are the table's columns, of which plastic rows are replaced."""
+        variant = self._variant
+        control = self.read("control")
+        burst = int(control[BURST])
+        slots = self._slots(burst)
+        sums = self._ring("sums")
+        present = self._ring("flags") != 0 if variant.flags else sums != 0
+        marks = self._neurons("marks", variant.features.restarts, np.uint8)
+        weights, eligibility = self._plastic_columns(weights, eligibility)
+        last_fired, streaks = self._history(burst)
+        return EngineState(
+            burst_count=burst,
+            membrane_potentials=self._neurons("potentials", True, np.float32),
+            refractory_countdowns=self._neurons("countdowns", variant.features.refractory, np.uint16),
+            consecutive_fire_counts=self._neurons("counts", True, np.uint16),
+            weights=weights,
+            eligibility_traces=eligibility,
+            was_candidate=(marks & CANDIDATE_MARK) != 0,
+            pending=sums[slots].astype(np.int64),
+            pending_candidate=present[slots],
+            fired_ids=fired[0],
+            fired_potentials=fired[1],
+            last_fired=last_fired,
+            fire_streak=streaks,
+            history_bursts=int(control[HISTORY]),
+            clamped=clamped or bool(control[CLAMPED]),
+        )
+
+    def _plastic_columns(
+        self, weights: npt.NDArray[np.float32], eligibility: npt.NDArray[np.float32]
+    ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+        weights, eligibility = weights.copy(), eligibility.copy()
+        plastic, computed = self._layout.plastic, self._layout.computed
+        if plastic is not None and computed is not None and len(plastic.positions):
+            rows = computed.rows[plastic.positions]
+            weights[rows] = self.read("weights")[plastic.positions]
+            eligibility[rows] = self.read("eligibility")[plastic.positions]
+        return weights, eligibility
+
+    def _history(self, burst: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint16]]:
+        """Last firings and streaks, as far as a window still reaches them."""
+        used = self._variant.plastic
+        last_fired = self._neurons("last_fired", used, np.int64)
+        streaks = self._neurons("streaks", used, np.uint16)
+        if self._layout.plastic is not None:
+            lost = last_fired <= max(0, burst - (self._layout.plastic.longest_window - 1))
+            last_fired[lost] = 0
+            streaks[lost] = 0
+        return last_fired, streaks
+
+    def restore(self, state: EngineState) -> None:
+        """Write ``state`` over everything.
+
+        Raises
+        ------
+        NetworkError
+            A state of another network.
+        """
+        shape = (self._layout.max_delay, self._layout.neuron_count)
+        if state.pending.shape != shape:
+            raise NetworkError(
+                "a state of another network", where="state.pending", got=state.pending.shape, allowed=str(shape)
+            )
+        variant = self._variant
+        control = np.zeros(CONTROL_LENGTH, np.int64)
+        control[[BURST, HISTORY, CLAMPED]] = state.burst_count, state.history_bursts, state.clamped
+        self.write("control", control)
+        self.write("potentials", state.membrane_potentials)
+        self.write("counts", state.consecutive_fire_counts)
+        if variant.features.refractory:
+            self.write("countdowns", state.refractory_countdowns)
+        if variant.features.restarts:
+            self.write("marks", self._marks(state))
+        self._restore_ring(state)
+        self._restore_plastic(state)
+
+    def _marks(self, state: EngineState) -> npt.NDArray[np.uint8]:
+        marks = np.where(state.was_candidate, np.uint8(CANDIDATE_MARK), np.uint8(0))
+        restarting = state.fired_ids[~self._layout.neurons.accumulates[state.fired_ids]]
+        marks[restarting] |= np.uint8(FIRED_MARK)
+        return marks
+
+    def _restore_ring(self, state: EngineState) -> None:
+        slots = self._slots(state.burst_count)
+        sums = np.empty_like(state.pending)
+        sums[slots] = state.pending
+        self.write("sums", sums.ravel())
+        if self._variant.flags:
+            flags = np.empty(state.pending_candidate.shape, np.uint8)
+            flags[slots] = state.pending_candidate
+            self.write("flags", flags.ravel())
+
+    def _restore_plastic(self, state: EngineState) -> None:
+        computed = self._layout.computed
+        if computed is not None and len(computed.rows):
+            self.write("weights", state.weights[computed.rows])
+            if self._variant.plastic:
+                self.write("eligibility", state.eligibility_traces[computed.rows])
+        if self._variant.plastic:
+            self.write("last_fired", state.last_fired)
+            self.write("streaks", state.fire_streak)

@@ -1,0 +1,124 @@
+"""The catalogue of kernels: every kernel of a variant as (name, Python function, numba signature).
+
+Nothing is compiled here. Importing this module imports numba-cuda.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from numba import types
+
+from burstproof.burst.cuda.kernels_dynamics import make_count_ahead, make_dynamics
+from burstproof.burst.cuda.kernels_plastic import make_learn
+from burstproof.burst.cuda.kernels_propagate import make_propagate, make_propagate_computed
+from burstproof.burst.cuda.kernels_stimulus import make_force, make_inject
+from burstproof.burst.cuda.kernels_train import make_advance
+from burstproof.burst.cuda.variant import Variant
+
+
+@dataclass(frozen=True, eq=False)
+class KernelSpec:
+    """A kernel to compile: ``function`` in Python with the numba ``signature`` that it is launched with."""
+
+    name: str
+    function: Callable[..., None]
+    signature: Any
+
+
+def _array(dtype: Any) -> Any:
+    return types.Array(dtype, 1, "C")
+
+
+@dataclass(frozen=True)
+class _Arrays:
+    """Array types of a variant, named for their contents."""
+
+    steering: Any
+    ids: Any
+    offsets: Any
+    table_offsets: Any
+    sums: Any
+    bytes: Any
+    shorts: Any
+    floats: Any
+    longs: Any
+
+
+def _arrays(variant: Variant) -> _Arrays:
+    return _Arrays(
+        steering=_array(types.int64),
+        ids=_array(types.uint32),
+        offsets=_array(types.uint32 if variant.offset_bits == 32 else types.uint64),
+        table_offsets=_array(types.int64),
+        sums=_array(types.int32 if variant.accumulator_bits == 32 else types.int64),
+        bytes=_array(types.uint8),
+        shorts=_array(types.uint16),
+        floats=_array(types.float32),
+        longs=_array(types.int64),
+    )
+
+
+@lru_cache(maxsize=64)
+def catalogue(variant: Variant) -> tuple[KernelSpec, ...]:
+    """Every kernel that a network of ``variant`` launches."""
+    a = _arrays(variant)
+    specs = [
+        KernelSpec(
+            "advance",
+            make_advance(),
+            types.void(a.steering, a.steering, types.int64, types.int64, types.int64, types.int64),
+        ),
+        KernelSpec(
+            "inject",
+            make_inject(variant),
+            types.void(a.steering, a.steering, a.table_offsets, a.ids, a.sums, a.sums, a.bytes, types.uint32),
+        ),
+        KernelSpec("dynamics", make_dynamics(variant), _dynamics_signature(variant, a)),
+        KernelSpec("force", make_force(variant), _force_signature(a)),
+        KernelSpec("propagate", make_propagate(variant), _propagate_signature(variant, a)),
+    ]
+    if variant.count_ahead:
+        signature = types.void(a.steering, a.sums, a.bytes, types.int64, types.uint32)
+        specs.append(KernelSpec("count_ahead", make_count_ahead(variant), signature))
+    if variant.computed:
+        specs.append(KernelSpec("propagate_computed", make_propagate_computed(variant), _computed_signature(a)))
+    if variant.plastic:
+        specs.append(KernelSpec("learn", make_learn(variant), _learn_signature(a)))
+    return tuple(specs)
+
+
+def _dynamics_signature(variant: Variant, a: _Arrays) -> Any:
+    stimulus = (a.steering, a.steering, a.table_offsets, a.ids, a.bytes)
+    log = (a.ids, a.floats)
+    state = (a.sums, a.bytes, a.floats, a.shorts, a.shorts, a.bytes)
+    parameters = (a.bytes, a.floats, a.floats, a.floats, a.shorts, a.shorts, a.shorts, a.floats)
+    history = (a.longs, a.shorts, types.int32)
+    scalars = (types.uint32, types.float32, types.int64, a.sums.dtype, types.uint32)
+    return types.void(*stimulus, *log, *state, *parameters, *history, *scalars)
+
+
+def _force_signature(a: _Arrays) -> Any:
+    stimulus = (a.steering, a.steering, a.table_offsets, a.ids, a.bytes)
+    log = (a.ids, a.floats)
+    return types.void(*stimulus, *log, a.bytes, a.bytes, a.longs, a.shorts, types.int32)
+
+
+def _propagate_signature(variant: Variant, a: _Arrays) -> Any:
+    contributions = _array({16: types.int16, 32: types.int32, 64: types.int64}[variant.contribution_bits])
+    rows = (a.offsets, a.ids, contributions, a.bytes, a.bytes)
+    return types.void(a.steering, a.ids, *rows, a.sums, a.bytes, types.uint32, types.uint32)
+
+
+def _computed_signature(a: _Arrays) -> Any:
+    rows = (a.offsets, a.ids, a.floats, a.floats, _array(types.int8), a.bytes, a.bytes, a.floats)
+    scalars = (types.float64, types.int64, types.float64, types.uint32, types.uint32)
+    return types.void(a.steering, a.ids, a.floats, *rows, a.sums, a.bytes, *scalars)
+
+
+def _learn_signature(a: _Arrays) -> Any:
+    rules = (a.longs, a.longs, a.floats, a.floats, a.longs, a.ids, a.ids)
+    return types.void(a.steering, *rules, a.longs, a.shorts, a.floats, a.floats, types.int64)

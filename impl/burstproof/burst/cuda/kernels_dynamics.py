@@ -1,0 +1,224 @@
+"""The dense pass over all neurons: consume the burst's slot, apply section 3 of SEMANTICS, list who fired."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from burstproof.burst.cuda.control import ACTIVE, BATCH, BURST, CANDIDATES, INDEX, SLOT, START
+from burstproof.burst.cuda.kernels_marks import CANDIDATE_MARK, FIRED_MARK
+from burstproof.burst.cuda.kernels_stimulus import cancelled, make_find_forced, make_note_firing
+from burstproof.burst.cuda.variant import Restart, Variant
+from burstproof.burst.cuda.warp import WARP, make_reserve, make_tally
+from burstproof.burst.profile import BATCH_PATH_CANDIDATES
+from burstproof.burst.rules import make_rules
+from burstproof.kernels.numba_cuda import cuda
+
+
+def make_count_ahead(variant: Variant) -> Callable[..., None]:
+    """``count_ahead(control, sums, flags, power_neuron, neurons)``: candidates of the burst, for the batch path."""
+    flagged = variant.flags
+    tally = make_tally()
+    zero = variant.accumulator(0)
+    lanes = np.uint32(WARP - 1)
+
+    def count_ahead(control: Any, sums: Any, flags: Any, power_neuron: Any, neurons: Any) -> None:
+        if control[ACTIVE] == 0:
+            return
+        base = np.uint64(control[SLOT]) * np.uint64(neurons)
+        neuron = np.uint64(cuda.grid(1))
+        step = np.uint64(cuda.gridsize(1))
+        seen = np.int32(0)
+        while neuron < np.uint64(neurons):
+            place = np.uint64(base + neuron)
+            is_candidate = flags[place] != 0 if flagged else sums[place] != zero
+            if is_candidate or np.int64(neuron) == power_neuron:
+                seen = np.int32(seen + 1)
+            neuron = np.uint64(neuron + step)
+        tally(seen, np.uint32(np.uint32(cuda.grid(1)) & lanes), control, BATCH)
+
+    return count_ahead
+
+
+def make_dynamics(variant: Variant) -> Callable[..., None]:
+    """``dynamics(...)``: one pass over all neurons in a grid-stride loop whose bound is the same for a whole warp.
+
+    ``uniform`` has bit p set where parameter p of ``kernels_order.PARAMETERS`` is one value for all neurons.
+    ``power_neuron`` is -1 where there is none.
+    """
+    features = variant.features
+    rules = make_rules(features, cuda.jit(device=True))
+    candidate, tick = rules.candidate, rules.tick
+    reserve, tally = make_reserve(), make_tally()
+    note_firing, find_forced = make_note_firing(), make_find_forced()
+    flagged, plastic, count_ahead = variant.flags, variant.plastic, variant.count_ahead
+    refractory, ticks = features.refractory, features.refractory and not features.countdown_only_candidates
+    limits, fire_limits = features.threshold_limits, features.fire_limits
+    snoozes, excitability_matters, leaks = features.snooze, features.excitability, features.leak
+    mixed = features.restarts
+    restart_candidates = variant.restart is Restart.CANDIDATES
+    restart_all = variant.restart is Restart.ALL
+    restart_fired = variant.restart is Restart.FIRED
+    number, zero, marker = variant.accumulator, variant.accumulator(0), cancelled(variant)
+    silent, one = np.float32(0), np.float32(1)
+    no_limit = np.float32(3.4028235e38)
+    lanes = np.uint32(WARP - 1)
+    marked_candidate, marked_fired = np.uint8(CANDIDATE_MARK), np.uint8(FIRED_MARK)
+    batch_from = np.int64(BATCH_PATH_CANDIDATES)
+
+    def dynamics(
+        control: Any,
+        report: Any,
+        forced_offsets: Any,
+        forced_ids: Any,
+        forced_hits: Any,
+        log_ids: Any,
+        log_potentials: Any,
+        sums: Any,
+        flags: Any,
+        potentials: Any,
+        countdowns: Any,
+        counts: Any,
+        marks: Any,
+        accumulates: Any,
+        thresholds: Any,
+        threshold_limits: Any,
+        keep: Any,
+        refractory_periods: Any,
+        fire_limit: Any,
+        snooze_periods: Any,
+        excitabilities: Any,
+        last_fired: Any,
+        streaks: Any,
+        longest: Any,
+        uniform: Any,
+        unit: Any,
+        power_neuron: Any,
+        power_amount: Any,
+        neurons: Any,
+    ) -> None:
+        if control[ACTIVE] == 0:
+            return
+        burst = control[BURST]
+        burst_seed = np.uint32(burst & 0xFFFFFFFF)
+        start = control[START]
+        base = np.uint64(control[SLOT]) * np.uint64(neurons)
+        index = report[INDEX]
+        forced_low = np.int64(forced_offsets[index])
+        forced_high = np.int64(forced_offsets[index + 1])
+        batch = count_ahead and control[BATCH] >= batch_from
+        lane = np.uint32(np.uint32(cuda.grid(1)) & lanes)
+        step = np.uint64(cuda.gridsize(1))
+        first = np.uint64(np.uint32(cuda.grid(1)) - lane)
+        seen = np.int32(0)
+        while first < np.uint64(neurons):
+            neuron = np.uint32(first + np.uint64(lane))
+            first = np.uint64(first + step)
+            fired = False
+            potential = silent
+            if neuron < neurons:
+                place = np.uint64(base + np.uint64(neuron))
+                total = sums[place]
+                if flagged:
+                    is_candidate = flags[place] != 0
+                else:
+                    is_candidate = total != zero
+                    if total == marker:
+                        total = zero
+                if is_candidate:
+                    sums[place] = zero
+                    if flagged:
+                        flags[place] = np.uint8(0)
+                if np.int64(neuron) == power_neuron:
+                    total = number(total + power_amount)
+                    is_candidate = True
+                restarts = False
+                accumulating = True
+                if mixed:
+                    accumulating = accumulates[neuron] != 0
+                    mark = marks[neuron]
+                    new_mark = np.uint8(0)
+                    if is_candidate and not accumulating:
+                        new_mark = marked_candidate
+                    if mark != new_mark:
+                        marks[neuron] = new_mark
+                    if restart_candidates:
+                        restarts = (mark & marked_candidate) != 0
+                    elif restart_all:
+                        restarts = not accumulating
+                    elif restart_fired:
+                        restarts = (mark & marked_fired) != 0
+                rc = np.int32(0)
+                if refractory:
+                    rc = np.int32(countdowns[neuron])
+                limit = np.int32(0)
+                if fire_limits and (is_candidate or rc > 0):
+                    limit = np.int32(fire_limit[0 if uniform & 16 else neuron])
+                if is_candidate:
+                    seen = np.int32(seen + 1)
+                    v = potentials[neuron]
+                    if restarts:
+                        v = silent
+                    cc = np.int32(counts[neuron])
+                    threshold = thresholds[0 if uniform & 1 else neuron]
+                    ceiling = no_limit
+                    if limits:
+                        ceiling = threshold_limits[0 if uniform & 2 else neuron]
+                    factor = one
+                    if leaks:
+                        factor = keep[0 if uniform & 4 else neuron]
+                    period = np.int32(0)
+                    if refractory:
+                        period = np.int32(refractory_periods[0 if uniform & 8 else neuron])
+                    snooze = np.int32(0)
+                    if snoozes:
+                        snooze = np.int32(snooze_periods[0 if uniform & 32 else neuron])
+                    excitability = one
+                    if excitability_matters:
+                        excitability = excitabilities[0 if uniform & 64 else neuron]
+                    x = np.float32(np.float32(total) * unit)
+                    fired, potential, v, new_rc, new_cc = candidate(
+                        x,
+                        v,
+                        rc,
+                        cc,
+                        threshold,
+                        ceiling,
+                        factor,
+                        period,
+                        limit,
+                        snooze,
+                        excitability,
+                        neuron,
+                        burst_seed,
+                        accumulating,
+                        batch,
+                    )
+                    potentials[neuron] = v
+                    if refractory and new_rc != rc:
+                        countdowns[neuron] = np.uint16(new_rc)
+                    if new_cc != cc:
+                        counts[neuron] = np.uint16(new_cc)
+                    if fired:
+                        if plastic:
+                            note_firing(neuron, burst, longest, last_fired, streaks)
+                        if forced_low < forced_high:
+                            find_forced(neuron, forced_low, forced_high, forced_ids, forced_hits)
+                else:
+                    if restarts:
+                        potentials[neuron] = silent
+                    if ticks and rc > 0:
+                        cc = np.int32(counts[neuron])
+                        new_rc, new_cc = tick(rc, cc, limit)
+                        countdowns[neuron] = np.uint16(new_rc)
+                        if new_cc != cc:
+                            counts[neuron] = np.uint16(new_cc)
+            place_in_list = reserve(fired, lane, control)
+            if fired:
+                log_ids[start + place_in_list] = neuron
+                log_potentials[start + place_in_list] = potential
+        tally(seen, lane, control, CANDIDATES)
+
+    return dynamics

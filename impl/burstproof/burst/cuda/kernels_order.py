@@ -1,0 +1,19 @@
+"""The order of the per-neuron parameters, which kernels, buffers and launches share."""
+
+from __future__ import annotations
+
+PARAMETERS = (
+    "thresholds",
+    "threshold_limits",
+    "keep",
+    "refractory_periods",
+    "fire_limits",
+    "snooze_periods",
+    "excitabilities",
+)
+"""Per-neuron parameters; parameter p has bit p in the kernels' argument ``uniform``."""
+
+
+def uniform_bits(uniform: frozenset[str]) -> int:
+    """The argument ``uniform`` for the parameters that are one value for all neurons."""
+    return sum(1 << bit for bit, name in enumerate(PARAMETERS) if name in uniform)
