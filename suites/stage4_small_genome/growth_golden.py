@@ -54,10 +54,10 @@ def genome_tree(path: Path) -> dict[str, Any]:
 
 
 def area_starts(network: Network) -> dict[str, int]:
-    """First neuron id of each area, by base64 id."""
-    counts = np.bincount(network.neurons.cortical_areas, minlength=len(network.areas))
-    starts = np.concatenate([[0], np.cumsum(counts)])
-    return {area.cortical_id: int(starts[area.index]) for area in network.areas}
+    """First neuron id of each area that has neurons, by base64 id."""
+    indices, first = np.unique(network.neurons.cortical_areas, return_index=True)
+    starts = dict(zip(indices.tolist(), first.tolist(), strict=True))
+    return {area.cortical_id: starts[area.index] for area in network.areas if area.index in starts}
 
 
 def area_neurons(network: Network, cortical_id: str) -> npt.NDArray[np.int64]:

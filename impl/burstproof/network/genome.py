@@ -11,10 +11,10 @@ from burstproof.network.blueprint import AreaSpec, Genome, MappingSpec, RuleSpec
 from burstproof.network.flat import PREFIX, flat_areas, flat_id
 from burstproof.network.genome_areas import IdReader, RawArea, object_areas, object_id, parse_areas
 from burstproof.network.genome_fields import Field, readable
-from burstproof.network.genome_json import load_tree
+from burstproof.network.genome_json import load_tree, parse_tree
 from burstproof.network.morphology import Morphology, parse_morphology, resolve
 
-__all__ = ["AreaSpec", "Genome", "MappingSpec", "Morphology", "RuleSpec", "read_genome"]
+__all__ = ["AreaSpec", "Genome", "MappingSpec", "Morphology", "RuleSpec", "parse_genome", "read_genome"]
 
 
 def read_genome(path: str | os.PathLike[str]) -> Genome:
@@ -42,6 +42,30 @@ def read_genome(path: str | os.PathLike[str]) -> Genome:
     genome (they make no area). Source: golden/growth/RULES.md.
     """
     root, digest = load_tree(Path(path))
+    return _genome(root, digest, Path(path))
+
+
+def parse_genome(data: bytes, name: str) -> Genome:
+    """The same from the bytes of a genome that is no file of its own, such as the one embedded in a connectome.
+
+    Parameters
+    ----------
+    data : bytes
+        JSON text in UTF-8, or gzip of it.
+    name : str
+        What messages call it; also the ``path`` of the result.
+
+    Raises
+    ------
+    GenomeError
+        As ``read_genome``.
+    """
+    root, digest = parse_tree(data, name)
+    return _genome(root, digest, Path(name))
+
+
+def _genome(root: Field, digest: str, path: Path) -> Genome:
+    """Read the parts of a genome and check that they fit."""
     top = root.mapping()
     if "blueprint" not in top:
         raise root.error("the genome has no blueprint", allowed="an object under blueprint", cure="Pass a FEAGI genome")
@@ -54,7 +78,7 @@ def read_genome(path: str | os.PathLike[str]) -> Genome:
         areas=parse_areas(raw_areas, read_id),
         morphologies=_morphologies(root),
         physiology=_physiology(root),
-        path=Path(path),
+        path=path,
         sha256=digest,
         ignored_blueprint_keys=_ignored_keys(blueprint) if read_id is flat_id else 0,
     )

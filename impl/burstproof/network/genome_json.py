@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from burstproof.errors import GenomeError
-from burstproof.network.genome_fields import Field, readable
+from burstproof.network.genome_fields import Field
 
 MAX_FILE_BYTES = 256 << 20
 """Largest genome file that is read; the shipped ones have less than 0.1 MB."""
@@ -39,13 +39,23 @@ def load_tree(path: Path) -> tuple[Field, str]:
         The file cannot be read, is too large, or is not strict JSON: UTF-8, no repeated keys, finite numbers,
         nesting up to ``MAX_DEPTH``.
     """
-    data = _read(path)
+    return parse_tree(_read(path), readable_path(path))
+
+
+def parse_tree(data: bytes, name: str) -> tuple[Field, str]:
+    """The same from the bytes of a file; ``name`` stands for it in messages."""
     digest = hashlib.sha256(data).hexdigest()
     if data[:2] == b"\x1f\x8b":
-        data = _unpack(data, path)
-    root = Field(str(path), "", _parse(data, path))
+        data = _unpack(data, name)
+    root = Field(name, "", _parse(data, name))
     _check_tree(root)
     return root, digest
+
+
+def readable_path(path: Path) -> str:
+    """The path as messages show it: on one line and printable, however long."""
+    text = str(path)
+    return text if text.isprintable() else ascii(text)[1:-1]
 
 
 def _read(path: Path) -> bytes:
@@ -53,24 +63,24 @@ def _read(path: Path) -> bytes:
     try:
         if not path.is_file():
             problem = "the genome is not a regular file" if path.exists() else "the genome does not exist"
-            raise GenomeError(problem, where=readable(str(path)), cure="Name a .json or .json.gz file")
+            raise GenomeError(problem, where=readable_path(path), cure="Name a .json or .json.gz file")
         with path.open("rb") as stream:
             data = stream.read(MAX_FILE_BYTES + 1)
     except (OSError, ValueError) as error:
         raise GenomeError(
-            "the genome cannot be read", where=readable(str(path)), got=str(error), cure="Check path and permissions"
+            "the genome cannot be read", where=readable_path(path), got=str(error), cure="Check path and permissions"
         ) from error
     if len(data) > MAX_FILE_BYTES:
         raise GenomeError(
             "the genome file is too large",
-            where=str(path),
+            where=readable_path(path),
             allowed=f"up to {MAX_FILE_BYTES} bytes",
             cure="Check that this is a genome and not another file",
         )
     return data
 
 
-def _unpack(data: bytes, path: Path) -> bytes:
+def _unpack(data: bytes, name: str) -> bytes:
     """Unpack gzip data, at most ``MAX_EXPANSION`` times its own size."""
     limit = min(MAX_FILE_BYTES, max(_EXPANSION_FLOOR, MAX_EXPANSION * len(data)))
     unpacker = zlib.decompressobj(wbits=31)
@@ -78,23 +88,23 @@ def _unpack(data: bytes, path: Path) -> bytes:
         text = unpacker.decompress(data, limit + 1)
     except zlib.error as error:
         raise GenomeError(
-            "damaged gzip data", where=str(path), got=str(error), cure="Fetch or pack the file again"
+            "damaged gzip data", where=name, got=str(error), cure="Fetch or pack the file again"
         ) from error
     if len(text) > limit:
         raise GenomeError(
             "the packed genome unpacks to far more than its size",
-            where=str(path),
+            where=name,
             got=f"more than {limit} bytes",
             allowed=f"{limit} bytes",
             cure="Unpack it yourself if it can be trusted, and pass the .json",
         )
     if not unpacker.eof or unpacker.unused_data:
         problem = "bytes after the end of the gzip data" if unpacker.eof else "gzip data cut short"
-        raise GenomeError(problem, where=str(path), cure="Fetch or pack the file again")
+        raise GenomeError(problem, where=name, cure="Fetch or pack the file again")
     return text
 
 
-def _parse(data: bytes, path: Path) -> Any:
+def _parse(data: bytes, name: str) -> Any:
     """Parse strict JSON text."""
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -103,7 +113,7 @@ def _parse(data: bytes, path: Path) -> Any:
             counts = Counter(key for key, _ in pairs)
             repeated = counts.most_common(1)[0][0]
             raise GenomeError(
-                "an object has the same key twice", where=str(path), got=repeated, cure="Remove one of the two"
+                "an object has the same key twice", where=name, got=repeated, cure="Remove one of the two"
             )
         return merged
 
@@ -112,22 +122,22 @@ def _parse(data: bytes, path: Path) -> Any:
     except UnicodeDecodeError as error:
         raise GenomeError(
             f"not UTF-8 text at byte {error.start}",
-            where=str(path),
+            where=name,
             got=data[error.start : error.end],
             cure="Save the file as UTF-8",
         ) from error
     except json.JSONDecodeError as error:
         raise GenomeError(
             f"not valid JSON: {error.msg}",
-            where=f"{path}: line {error.lineno} column {error.colno}",
+            where=f"{name}: line {error.lineno} column {error.colno}",
             got=error.doc[error.pos : error.pos + 20] or "end of file",
             cure="Correct the text there, or fetch the file again if it was cut short",
         ) from error
     except RecursionError as error:
-        raise _too_deep(str(path)) from error
+        raise _too_deep(name) from error
     except ValueError as error:
         raise GenomeError(
-            "a number has too many digits", where=str(path), got=str(error), cure="Write a smaller number"
+            "a number has too many digits", where=name, got=str(error), cure="Write a smaller number"
         ) from error
 
 
