@@ -20,15 +20,38 @@ BAND_ROWS_LEAST = 6
 ROWS_SHARED = 240
 """Rows that the areas share by the square root of their sizes, besides the least ones."""
 
+ROW_HEIGHT = 2.0
+"""Height of a row in a picture, in pixels."""
+
+LABEL_HEIGHT = 12.0
+"""Height that a band needs to carry its label, in pixels."""
+
+MOST_LABELLED_BANDS = 80
+"""With more bands than this the thin ones stay thin and carry no label."""
+
 
 @dataclass(frozen=True)
 class Band:
-    """Rows ``first_row`` ... ``first_row + rows - 1`` of one cortical area of ``neurons`` neurons."""
+    """Rows ``first_row`` ... ``first_row + rows - 1`` of one cortical area of ``neurons`` neurons.
+
+    ``row_height`` is the height of each row in a picture, in pixels.
+    """
 
     label: str
     neurons: int
     first_row: int
     rows: int
+    row_height: float
+
+    @property
+    def height(self) -> float:
+        """Height of the band in pixels."""
+        return self.rows * self.row_height
+
+    @property
+    def labelled(self) -> bool:
+        """Whether the band is high enough for its label."""
+        return self.height >= LABEL_HEIGHT
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,8 +122,17 @@ def _layout(network: Network) -> tuple[tuple[Band, ...], npt.NDArray[np.int64]]:
     rank = np.empty(network.neuron_count, np.int64)
     rank[order] = np.arange(network.neuron_count) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     names = {area.index: area.name or area.cortical_id for area in network.areas}
+    least = LABEL_HEIGHT if len(sizes) <= MOST_LABELLED_BANDS else 0.0
     bands = tuple(
-        Band(printable(names.get(int(index), str(index)), 24), int(size), int(first), int(count))
-        for index, size, first, count in zip(indexes, sizes, first_rows, rows, strict=True)
+        Band(
+            label=printable(names.get(index, str(index)), 24),
+            neurons=size,
+            first_row=first,
+            rows=count,
+            row_height=max(ROW_HEIGHT, least / count),
+        )
+        for index, size, first, count in zip(
+            indexes.tolist(), sizes.tolist(), first_rows.tolist(), rows.tolist(), strict=True
+        )
     )
     return bands, first_rows[inverse] + rank * rows[inverse] // sizes[inverse]

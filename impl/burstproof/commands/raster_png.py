@@ -31,19 +31,22 @@ def raster_png(raster: Raster, title: str) -> bytes:
     """The picture as the bytes of a PNG file; any cell with a firing is visible."""
     from matplotlib.figure import Figure
 
-    rows = raster.filled.shape[0]
-    figure = Figure(figsize=(11, max(4.0, rows / 40 + 2)), layout="constrained")
-    cells, bars = figure.subplots(2, 1, sharex=True, height_ratios=(max(rows, 60), 40))
+    heights = np.repeat([b.row_height for b in raster.bands], [b.rows for b in raster.bands])
+    tops = np.concatenate([[0.0], np.cumsum(heights)])
+    figure = Figure(figsize=(11, max(4.0, tops[-1] / 80 + 2)), layout="constrained")
+    cells, bars = figure.subplots(2, 1, sharex=True, height_ratios=(max(tops[-1], 120.0), 80.0))
     edges = np.concatenate([[0], np.cumsum(raster.bursts_per_column)]) + raster.first_burst - 0.5
     shade = np.where(raster.filled > 0, 0.4 + 0.6 * np.sqrt(raster.filled), 0.0)
-    cells.pcolormesh(edges, np.arange(rows + 1), shade, cmap="Blues", vmin=0.0, vmax=1.0)
+    cells.pcolormesh(edges, tops, shade, cmap="Blues", vmin=0.0, vmax=1.0)
     cells.invert_yaxis()
+    named = [band for band in raster.bands if band.labelled]
     cells.set_yticks(
-        [band.first_row + band.rows / 2 for band in raster.bands],
-        [f"{band.label} ({band.neurons})" for band in raster.bands],
+        [tops[band.first_row] + band.height / 2 for band in named],
+        [f"{band.label} ({band.neurons})" for band in named],
         fontsize=7,
+        parse_math=False,
     )
-    cells.set_title(title)
+    cells.set_title(title, parse_math=False)
     bars.stairs(raster.fired / np.maximum(raster.bursts_per_column, 1), edges, fill=True)
     bars.set_ylabel("firings\nper burst")
     bars.set_xlabel("burst")

@@ -9,8 +9,7 @@ import numpy.typing as npt
 
 from burstproof.commands.raster import Band, Raster
 
-_LEFT, _TOP, _WIDTH, _ROW, _GAP, _BARS = 190.0, 44.0, 900.0, 2.0, 3.0, 64.0
-_LABEL_HEIGHT = 11.0
+_LEFT, _TOP, _WIDTH, _GAP, _BARS = 190.0, 44.0, 900.0, 3.0, 64.0
 _LEVELS = ((0.0, 0.4), (0.05, 0.6), (0.25, 0.8), (0.6, 1.0))
 """A cell filled by more than the first figure is drawn with the second as its opacity."""
 
@@ -25,7 +24,7 @@ _STYLE = (
 def raster_svg(raster: Raster, title: str) -> str:
     """The picture: one band per cortical area, time to the right, firings per burst below."""
     tops = _band_tops(raster.bands)
-    bottom = tops[-1] + raster.bands[-1].rows * _ROW if raster.bands else _TOP
+    bottom = tops[-1] + raster.bands[-1].height if raster.bands else _TOP
     height = bottom + _BARS + 64
     width = _LEFT + _WIDTH + 30
     description = _description(raster)
@@ -47,25 +46,25 @@ def _description(raster: Raster) -> str:
     neurons = sum(band.neurons for band in raster.bands)
     return (
         f"{int(raster.fired.sum())} firings of {neurons} neurons in {len(raster.bands)} cortical areas, "
-        f"bursts {raster.first_burst} to {raster.last_burst}. A darker cell holds more firings."
+        f"bursts {raster.first_burst} to {raster.last_burst}. The stronger its colour, the more firings a cell holds."
     )
 
 
 def _band_tops(bands: tuple[Band, ...]) -> list[float]:
     """Upper edge of each band."""
-    return [_TOP + band.first_row * _ROW + number * _GAP for number, band in enumerate(bands)]
+    heights = [band.height + _GAP for band in bands]
+    return [_TOP + sum(heights[:number]) for number in range(len(bands))]
 
 
 def _band(band: Band, top: float) -> str:
     """Background and label of a band; one too thin for text carries its label as a tooltip only."""
-    height = band.rows * _ROW
     label = f"{band.label} ({band.neurons})"
     drawn = (
-        f'<rect class="b" x="{_LEFT:g}" y="{top:g}" width="{_WIDTH:g}" height="{height:g}">'
+        f'<rect class="b" x="{_LEFT:g}" y="{top:g}" width="{_WIDTH:g}" height="{band.height:g}">'
         f"<title>{escape(label)}</title></rect>"
     )
-    if height + _GAP >= _LABEL_HEIGHT:
-        middle = top + height / 2 + 4
+    if band.labelled:
+        middle = top + band.height / 2 + 4
         drawn += f'<text x="{_LEFT - 8:g}" y="{middle:g}" text-anchor="end">{escape(label)}</text>'
     return drawn
 
@@ -81,18 +80,18 @@ def _cells(raster: Raster, tops: list[float]) -> list[str]:
         path = []
         for band, top in zip(raster.bands, tops, strict=True):
             for row in range(band.rows):
-                y = top + row * _ROW
-                path += _runs(level_of[band.first_row + row] == number, y, cell)
+                marked = level_of[band.first_row + row] == number
+                path += _runs(marked, top + row * band.row_height, cell, band.row_height)
         if path:
             drawn.append(f'<path class="c" fill-opacity="{opacity:g}" d="{"".join(path)}"/>')
     return drawn
 
 
-def _runs(marked: npt.NDArray[np.bool_], y: float, cell: float) -> list[str]:
+def _runs(marked: npt.NDArray[np.bool_], y: float, cell: float, height: float) -> list[str]:
     """Rectangles over the unbroken runs of marked cells in one row."""
     edges = np.flatnonzero(np.diff(np.concatenate([[False], marked, [False]]).astype(np.int8)))
     return [
-        f"M{_LEFT + start * cell:.6g} {y:g}h{(end - start) * cell:.5g}v{_ROW:g}H{_LEFT + start * cell:.6g}z"
+        f"M{_LEFT + start * cell:.6g} {y:g}h{(end - start) * cell:.5g}v{height:g}H{_LEFT + start * cell:.6g}z"
         for start, end in edges.reshape(-1, 2).tolist()
     ]
 
@@ -119,7 +118,7 @@ def _ticks(raster: Raster, base: float) -> str:
     step = _round_step(bursts / 8)
     numbers = sorted({raster.first_burst, *range(-(-raster.first_burst // step) * step, raster.last_burst + 1, step)})
     if len(numbers) > 1 and numbers[1] - numbers[0] < step / 2:
-        del numbers[1]
+        del numbers[1]  # too close to the first to be read
     drawn = []
     for number in numbers:
         x = _LEFT + (number - raster.first_burst + 0.5) / bursts * _WIDTH
