@@ -153,8 +153,8 @@ def _device_obstacle(inventory: Inventory) -> str | None:
     if usable_gpus(inventory):
         return None
     objections = [_objection(gpu, inventory) for gpu in inventory.gpus]
-    more = len(objections) - 1
-    return f"{objections[0]}" + (f" ({more} more cannot be used either)" if more else "")
+    others = f"None of the {_count(len(objections))} is usable; " if len(objections) > 1 else ""
+    return f"{others}{objections[0]}"
 
 
 def _stack_obstacle(inventory: Inventory) -> str | None:
@@ -183,7 +183,7 @@ def _objection(gpu: Gpu, inventory: Inventory) -> str | None:
         )
     if gpu.mig_enabled and not gpu.mig_instances:
         return (
-            f"{label} has MIG on but no MIG device: create one (nvidia-smi mig -cgi ... -C) or turn MIG off "
+            f"{label} has MIG on but no MIG device: create one (nvidia-smi mig -cgi PROFILE -C) or turn MIG off "
             "(nvidia-smi -mig 0)."
         )
     return None
