@@ -1,0 +1,93 @@
+"""From a numba kernel to a cubin for any capability, without a GPU or a driver: numba to LTO-IR, nvJitLink to cubin."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+from unittest import mock
+
+from burstproof.errors import CompileError
+
+Capability = tuple[int, int]
+
+CAPABILITIES: tuple[Capability, ...] = ((7, 0), (7, 5), (8, 0), (8, 6), (8, 9), (9, 0), (10, 0), (12, 0))
+"""Compute capabilities that every kernel must build for; (7, 0) needs the tools of CUDA 12 (requirement KL-1)."""
+
+
+@dataclass(frozen=True)
+class Image:
+    """Machine code of one kernel for one capability; ``seconds`` is the time that compiling and linking took."""
+
+    name: str
+    capability: Capability
+    cubin: bytes
+    seconds: float
+
+    @property
+    def arch(self) -> str:
+        """Architecture name as the tools spell it, e.g. ``sm_90``."""
+        return f"sm_{self.capability[0]}{self.capability[1]}"
+
+
+def compile_kernel(name: str, function: Callable[..., None], signature: Any, capability: Capability) -> Image:
+    """Compile ``function`` for ``capability``.
+
+    Parameters
+    ----------
+    name : str
+        Name of the kernel in errors and reports.
+    function : callable
+        Python function as for ``numba.cuda.jit``.
+    signature : numba signature
+        ``types.void(...)`` of the launch.
+    capability : (int, int)
+        Major and minor compute capability.
+
+    Raises
+    ------
+    CompileError
+        What numba or nvJitLink said, with the kernel and the capability.
+    """
+    from cuda.core import Linker, LinkerOptions, ObjectCode
+
+    from burstproof.kernels.numba_cuda import cuda
+
+    start = time.perf_counter()
+    arch = f"sm_{capability[0]}{capability[1]}"
+    device = mock.Mock(compute_capability=capability)
+    try:
+        with mock.patch("numba.cuda.dispatcher.get_current_device", return_value=device):
+            ltoir, _ = cuda.compile(function, signature, cc=capability, device=False, abi="numba", output="ltoir")
+        options = LinkerOptions(arch=arch, link_time_optimization=True)
+        linked = Linker(ObjectCode.from_ltoir(ltoir), options=options).link("cubin")
+    except Exception as error:
+        raise CompileError(
+            f"does not compile: {type(error).__name__}: {error}",
+            where=f"kernel {name} for {arch}",
+            cure="Correct the source line named above, or take a toolkit that knows this capability",
+        ) from error
+    return Image(name, capability, bytes(linked.code), time.perf_counter() - start)
+
+
+def compile_ptx(name: str, function: Callable[..., None], signature: Any, capability: Capability) -> str:
+    """PTX text of ``function`` for ``capability``, for reading; what is loaded is the cubin.
+
+    Raises
+    ------
+    CompileError
+        As ``compile_kernel``.
+    """
+    from burstproof.kernels.numba_cuda import cuda
+
+    device = mock.Mock(compute_capability=capability)
+    try:
+        with mock.patch("numba.cuda.dispatcher.get_current_device", return_value=device):
+            ptx, _ = cuda.compile(function, signature, cc=capability, device=False, abi="numba", output="ptx")
+    except Exception as error:
+        raise CompileError(
+            f"does not compile: {type(error).__name__}: {error}",
+            where=f"kernel {name}, PTX for {capability[0]}.{capability[1]}",
+        ) from error
+    return str(ptx)

@@ -1,0 +1,71 @@
+"""Every kernel builds for every capability without a GPU, within its limits."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+
+import pytest
+
+from burstproof.kernels.compile import CAPABILITIES, Capability, compile_kernel
+
+MISSING = [name for name in ("numba_cuda", "cuda", "nvidia") if importlib.util.find_spec(name) is None]
+
+pytestmark = [
+    pytest.mark.requirement("KL-1", "KL-4", "ST-1"),
+    pytest.mark.skipif(
+        bool(MISSING), reason=f"the compile tools are not installed ({', '.join(MISSING)}): use the extra compile"
+    ),
+]
+
+
+def _name(capability: Capability) -> str:
+    return f"{capability[0]}.{capability[1]}"
+
+
+@pytest.fixture(scope="module")
+def variants():
+    from suites.stage1_compile.variants import chosen_variants
+
+    return chosen_variants()
+
+
+@pytest.fixture(scope="module")
+def recorded():
+    from suites.stage1_compile.survey import BASELINE
+
+    return json.loads(BASELINE.read_text())["registers"]
+
+
+@pytest.mark.parametrize("capability", CAPABILITIES, ids=_name)
+@pytest.mark.parametrize("variant", ["lean", "delays", "everything", "beta batch path"])
+def test_every_kernel_builds(variants, recorded, variant: str, capability: Capability, measure) -> None:
+    """All kernels of a variant compile to machine code; registers, spills and the recorded registers are compared."""
+    from burstproof.burst.cuda.kernels import catalogue
+    from suites.stage1_compile.survey import compile_variant, key
+
+    used = compile_variant(variants[variant], capability)
+    for kernel, resources in used.items():
+        where = {"variant": variant, "capability": _name(capability), "kernel": kernel}
+        known = recorded.get(key(variant, kernel, capability), float("nan"))
+        measure("kernel.registers", resources.registers, "1", conditions=where)
+        measure("kernel.local_bytes", resources.local_bytes + resources.stack_bytes, "B", conditions=where)
+        measure("kernel.registers_over_baseline", resources.registers - known, "1", conditions=where)
+    assert set(used) == {spec.name for spec in catalogue(variants[variant])}
+
+
+@pytest.mark.parametrize("variant", ["lean", "everything"])
+def test_propagation_does_not_read_back(variants, variant: str, measure) -> None:
+    """On capability 9.0 the propagation adds with reductions (RED), never with atomics that return a value."""
+    from burstproof.burst.cuda.kernels import catalogue
+    from burstproof.kernels.resources import instructions_of
+
+    for spec in catalogue(variants[variant]):
+        if spec.name.startswith("propagate"):
+            found = instructions_of(compile_kernel(spec.name, spec.function, spec.signature, (9, 0)))
+            assert found is not None
+            where = {"variant": variant, "kernel": spec.name, "capability": "9.0"}
+            measure("kernel.reductions", found.reductions, "1", conditions=where)
+            measure("kernel.reading_atomics", found.atomics, "1", conditions=where)
+            assert found.reductions > 0
+            assert found.spills == 0

@@ -1,0 +1,76 @@
+"""What the compiler refuses comes back as one error; what a driver cannot load is known before it is loaded."""
+
+from __future__ import annotations
+
+import importlib.util
+
+import pytest
+
+from burstproof.errors import CompileError
+from burstproof.kernels.compatibility import NEWEST_ISA, check_ptx, newest_isa, ptx_isa
+from burstproof.kernels.resources import count_instructions
+
+PTX = "//\n// generated\n.version 9.4\n.target sm_90\n"
+
+pytestmark = pytest.mark.requirement("KL-1", "KL-3", "ST-1")
+
+
+def test_a_ptx_newer_than_the_driver_is_refused_with_the_cure() -> None:
+    with pytest.raises(CompileError, match=r"PTX ISA 9\.4.*at most 9\.0.*Load the cubin") as caught:
+        check_ptx(PTX, (13, 0))
+    assert caught.value.exit_code == 3
+
+
+def test_a_ptx_that_the_driver_knows_is_accepted() -> None:
+    check_ptx(PTX.replace("9.4", "8.8"), (12, 9))
+    assert ptx_isa(PTX) == (9, 4)
+
+
+def test_isa_never_falls_with_a_newer_driver() -> None:
+    newest = [newest_isa(version) for version in sorted(NEWEST_ISA)]
+    assert newest == sorted(newest)
+    assert newest_isa((14, 2)) == max(newest)
+
+
+def test_a_driver_too_old_is_named() -> None:
+    with pytest.raises(CompileError, match=r"got '11\.4'.*520\.61\.05"):
+        newest_isa((11, 4))
+
+
+def test_a_text_without_version_is_refused() -> None:
+    with pytest.raises(CompileError, match=r"no \.version directive"):
+        ptx_isa("int main() {}")
+
+
+def test_instructions_are_told_apart() -> None:
+    found = count_instructions(
+        [
+            "LDG.E",
+            "LDG.E.128",
+            "LDG.E.64.CONSTANT",
+            "REDG.E.ADD.STRONG.GPU",
+            "ATOMG.E.ADD",
+            "STG.E",
+            "DMUL",
+            "LDL",
+            "IADD3",
+        ]
+    )
+    assert (found.total, found.global_loads, found.wide_loads, found.global_stores) == (9, 3, 2, 1)
+    assert (found.reductions, found.atomics, found.double_precision, found.spills) == (1, 1, 1, 1)
+
+
+@pytest.mark.skipif(
+    importlib.util.find_spec("numba_cuda") is None or importlib.util.find_spec("cuda") is None,
+    reason="numba-cuda and cuda-core are not installed: use the extra compile",
+)
+def test_a_kernel_with_an_error_names_kernel_and_line() -> None:
+    from numba import types
+
+    from burstproof.kernels.compile import compile_kernel
+
+    def broken(values):
+        values[0] = undefined_name  # noqa: F821
+
+    with pytest.raises(CompileError, match=r"kernel broken for sm_90.*undefined_name"):
+        compile_kernel("broken", broken, types.void(types.float32[::1]), (9, 0))
