@@ -22,7 +22,7 @@ _OPCODE = re.compile(r"^\s*/\*[0-9a-f]+\*/\s+(?:@!?U?P\w+\s+)?([A-Z][A-Z0-9_.]*)
 
 @dataclass(frozen=True)
 class Resources:
-    """Per-thread registers, bytes of stack and of local memory (spills) per thread, bytes of shared memory per block."""
+    """Registers, bytes of stack and of local memory (spills) per thread; bytes of shared memory per block."""
 
     registers: int
     stack_bytes: int
