@@ -1,0 +1,249 @@
+"""The numba CPU engine: whole trains of bursts in one call on one core, or each burst spread over threads (BE-5)."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+import numpy.typing as npt
+
+from burstproof.burst.cpu_arrays import Plan, plan_of
+from burstproof.burst.cpu_memory import CpuMemory
+from burstproof.burst.cpu_threads import Team
+from burstproof.burst.engine import (
+    NO_PLAN,
+    NO_STIMULUS,
+    Burst,
+    EngineOptions,
+    EngineState,
+    Progress,
+    Record,
+    Recording,
+    Stimulus,
+    StimulusPlan,
+)
+from burstproof.burst.fixed_point import FixedPoint, plan_fixed_point
+from burstproof.burst.stimulus import PackedStimulus, pack_stimulus
+from burstproof.network.model import Network
+
+PARALLEL_NEURONS = 1_000_000
+"""Neurons from which ``threads = 0`` takes every core; below, handing work to threads costs more than it saves."""
+
+MOST_THREADS = 16
+"""Most threads that ``threads = 0`` takes: each adds 4 bytes per neuron, and memory is shared by then."""
+
+_TRAIN_UPDATES = 1 << 24
+_LONGEST_TRAIN = 256
+
+
+def thread_count(options: EngineOptions, neurons: int) -> int:
+    """Threads for a network of ``neurons`` neurons."""
+    asked = options.cpu.threads
+    if asked > 0:
+        return min(asked, max(neurons, 1))
+    if neurons < PARALLEL_NEURONS:
+        return 1
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(cores, MOST_THREADS)
+
+
+class _Parts:
+    """What a run brings back, train by train."""
+
+    def __init__(self) -> None:
+        self._numbers: list[npt.NDArray[np.int64]] = [np.empty(0, np.int64)]
+        self._counts: list[npt.NDArray[np.int64]] = [np.empty(0, np.int64)]
+        self._candidates: list[npt.NDArray[np.int64]] = [np.empty(0, np.int64)]
+        self._ids: list[npt.NDArray[np.uint32]] = [np.empty(0, np.uint32)]
+        self._potentials: list[npt.NDArray[np.float32]] = [np.empty(0, np.float32)]
+
+    def add(
+        self,
+        first: int,
+        ends: npt.NDArray[np.int64],
+        candidates: npt.NDArray[np.int64],
+        ids: npt.NDArray[np.uint32],
+        potentials: npt.NDArray[np.float32],
+        record: Record,
+    ) -> None:
+        """Keep what ``record`` asks for of a train whose first burst has the number ``first``."""
+        if record is Record.NONE:
+            return
+        self._numbers.append(first + np.arange(len(ends)))
+        self._counts.append(np.diff(ends, prepend=0))
+        self._candidates.append(candidates)
+        if record is Record.FIRED:
+            self._ids.append(ids[: ends[-1]].copy())
+            self._potentials.append(potentials[: ends[-1]].copy())
+
+    def recording(self) -> Recording:
+        """All trains as one recording."""
+        return Recording(
+            np.concatenate(self._numbers),
+            np.concatenate(self._counts),
+            np.concatenate(self._candidates),
+            np.concatenate(self._ids),
+            np.concatenate(self._potentials),
+        )
+
+
+class CpuEngine:
+    """Engine on the CPU; one thread per engine unless ``options.cpu.threads`` or the size says otherwise."""
+
+    backend = "cpu"
+
+    def __init__(self, network: Network, options: EngineOptions) -> None:
+        self.network = network
+        self.options = options
+        self.fixed_point: FixedPoint = plan_fixed_point(network, options)
+        self.burst_count = network.burst_count
+        self.threads = thread_count(options, network.neuron_count)
+        self._memory = CpuMemory(network, options, self.fixed_point)
+        self._no_plan = plan_of([None], self.fixed_point)
+        capacity = max(network.neuron_count, 1)
+        self._ids = np.empty(capacity, np.uint32)
+        self._potentials = np.empty(capacity, np.float32)
+        self._team = Team(self.threads, self._memory) if self.threads > 1 else None
+
+    @classmethod
+    def create(cls, network: Network, options: EngineOptions | None = None) -> CpuEngine:
+        """An engine over ``network``.
+
+        Raises
+        ------
+        NetworkError
+            A network that the profile refuses, or a contribution that is not finite.
+        """
+        return cls(network, options or EngineOptions())
+
+    def step(self, stimulus: Stimulus = NO_STIMULUS) -> Burst:
+        """Run one burst; see ``Engine.step``."""
+        plan = self._no_plan
+        if stimulus is not NO_STIMULUS:
+            packed = self._pack(stimulus)
+            self._admit([packed])
+            plan = plan_of([packed], self.fixed_point)
+        ends, candidates = np.zeros(1, np.int64), np.zeros(1, np.int64)
+        self._advance(1, plan, ends, candidates)
+        fired = self._memory.fired
+        return Burst(self.burst_count, fired[0].copy(), fired[1].copy(), int(candidates[0]))
+
+    def run(
+        self,
+        bursts: int,
+        plan: StimulusPlan = NO_PLAN,
+        record: Record = Record.FIRED,
+        progress: Progress | None = None,
+    ) -> Recording:
+        """Run ``bursts`` bursts; see ``Engine.run``. The whole plan is checked before the first burst."""
+        packed = self._pack_plan(bursts, plan)
+        parts = _Parts()
+        left = bursts
+        while left:
+            done = self._train(min(left, self._train_length()), packed, record, parts)
+            left -= done
+            if progress is not None:
+                progress(done)
+        return parts.recording()
+
+    def state(self) -> EngineState:
+        """A copy of everything that the next burst depends on."""
+        return self._memory.state(self.burst_count)
+
+    def restore(self, state: EngineState) -> None:
+        """Continue from ``state``; contributions follow its weights.
+
+        Raises
+        ------
+        NetworkError
+            Weights that the network's fixed-point scale does not admit.
+        """
+        rows_changed = self._memory.restore(state)
+        self.burst_count = state.burst_count
+        if self._team is not None and rows_changed:
+            self._team.partition(self._memory)
+
+    def close(self) -> None:
+        """End the threads; closing twice is allowed."""
+        if self._team is not None:
+            self._team.close()
+            self._team = None
+
+    def _pack(self, stimulus: Stimulus) -> PackedStimulus:
+        return pack_stimulus(stimulus, self.network, self.options, self.fixed_point)
+
+    def _pack_plan(self, bursts: int, plan: StimulusPlan) -> dict[int, PackedStimulus]:
+        """Checked stimulus of the coming ``bursts`` bursts by number."""
+        coming = range(self.burst_count + 1, self.burst_count + 1 + bursts)
+        numbers = [b for b in plan if b in coming] if len(plan) < bursts else [b for b in coming if b in plan]
+        return {number: self._pack(plan[number]) for number in numbers}
+
+    def _admit(self, stimuli: list[PackedStimulus]) -> None:
+        """Prepare for stimuli that may cancel to 0, and note clamped ones."""
+        if any(s.may_cancel for s in stimuli):
+            self._memory.use_flags()
+        if any(s.clamped for s in stimuli):
+            self._memory.set_clamped()
+
+    def _train_length(self) -> int:
+        if self._team is not None:
+            return 1
+        return max(1, min(_LONGEST_TRAIN, _TRAIN_UPDATES // max(self.network.neuron_count, 1)))
+
+    def _train(self, bursts: int, packed: dict[int, PackedStimulus], record: Record, parts: _Parts) -> int:
+        """Run up to ``bursts`` bursts in one go; returns how many were done."""
+        first = self.burst_count + 1
+        stimuli = [packed.get(number) for number in range(first, first + bursts)]
+        self._admit([s for s in stimuli if s is not None])
+        self._reserve(bursts)
+        ends, candidates = np.zeros(bursts, np.int64), np.zeros(bursts, np.int64)
+        plan = plan_of(stimuli, self.fixed_point)
+        done = self._advance(bursts, plan, ends, candidates)
+        parts.add(first, ends[:done], candidates[:done], self._ids, self._potentials, record)
+        return done
+
+    def _reserve(self, bursts: int) -> None:
+        """Make the output large enough for a train of ``bursts`` bursts in which a tenth of the neurons fires."""
+        neurons = max(self.network.neuron_count, 1)
+        wanted = neurons if bursts == 1 else neurons + neurons * bursts // 10
+        if len(self._ids) < wanted:
+            self._ids = np.empty(wanted, np.uint32)
+            self._potentials = np.empty(wanted, np.float32)
+
+    def _advance(
+        self,
+        bursts: int,
+        plan: Plan,
+        ends: npt.NDArray[np.int64],
+        candidates: npt.NDArray[np.int64],
+    ) -> int:
+        """Run up to ``bursts`` bursts into the output buffers; returns how many were done."""
+        ids, potentials = self._ids, self._potentials
+        memory = self._memory
+        if self._team is not None:
+            self._team.burst(self.burst_count + 1, memory, plan, ids, potentials, ends, candidates)
+            done = 1
+        else:
+            done = memory.kernels.train(
+                self.burst_count + 1,
+                bursts,
+                memory.ring,
+                plan,
+                memory.parameters,
+                memory.neurons,
+                memory.static,
+                memory.computed,
+                memory.plastic,
+                memory.scalars,
+                memory.counters,
+                memory.fired[0],
+                ids,
+                potentials,
+                ends,
+                candidates,
+            )
+        self.burst_count += done
+        start = int(ends[done - 2]) if done > 1 else 0
+        last = slice(start, int(ends[done - 1]))
+        memory.fired = ids[last].copy(), potentials[last].copy()
+        return done

@@ -1,0 +1,310 @@
+"""Kernels of the numba CPU engine, compiled for what a network uses; no I/O, no allocation.
+
+``train`` runs whole bursts in one call. The parts that it is made of are kept too: the threaded engine calls them one
+by one, each thread over its own range of neurons or targets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+
+from burstproof.burst.cpu_synapses import make_learn, make_propagate, make_propagate_range
+from burstproof.burst.profile import BATCH_PATH_CANDIDATES
+from burstproof.burst.rules import Features, make_rules
+from burstproof.burst.stimulus import FORCED_POTENTIAL
+
+Compiled = Callable[..., Any]
+
+CLAMPED, HISTORY = 0, 1
+"""Places in the ``counters`` array (2,) int64: the sticky flag, and the number of past bursts that are known."""
+
+
+@dataclass(frozen=True)
+class KernelKey:
+    """What the kernels are compiled for.
+
+    Attributes
+    ----------
+    features : Features
+    flagged : bool
+        Candidates carry a flag beside the sum.
+    delayed : bool
+        Some delay is above 1.
+    static_clamps : bool
+        Some static contribution was clamped.
+    computed, plastic : bool
+        There are computed rows, plastic mappings.
+    round_mp_driven, plastic_all_window : bool
+        Switches of the profile.
+    restart_fired : bool
+        Only the non-accumulating neurons of the last fired list restart (feagi-beta, large networks).
+    """
+
+    features: Features
+    flagged: bool
+    delayed: bool
+    static_clamps: bool
+    computed: bool
+    plastic: bool
+    round_mp_driven: bool
+    plastic_all_window: bool
+    restart_fired: bool
+
+    @property
+    def learns_first(self) -> bool:
+        """Whether plasticity comes before propagation: so in feagi-beta, whose propagation is the next burst's."""
+        return self.plastic_all_window
+
+
+class Kernels(NamedTuple):
+    """Compiled kernels; the signatures are those of the functions below."""
+
+    begin: Compiled
+    is_batch: Compiled
+    dense: Compiled
+    finish: Compiled
+    learn: Compiled
+    propagate_range: Compiled
+    train: Compiled
+
+
+def compiler(function: Compiled) -> Compiled:
+    """Compile ``function`` with IEEE arithmetic, outside the interpreter's lock."""
+    compiled: Compiled = numba.njit(nogil=True, error_model="numpy", fastmath=False)(function)
+    return compiled
+
+
+@cache
+def kernels_for(key: KernelKey) -> Kernels:
+    """The kernels for ``key``; numba compiles each at its first call."""
+    begin = _make_begin(key)
+    is_batch = _make_is_batch(key)
+    dense = _make_dense(key)
+    finish = _make_finish(key)
+    learn = make_learn(key.plastic_all_window, compiler)
+    propagate = make_propagate(key.delayed, key.flagged, key.static_clamps, key.computed, key.round_mp_driven, compiler)
+    ranged = make_propagate_range(
+        key.delayed, key.flagged, key.static_clamps, key.computed, key.round_mp_driven, compiler
+    )
+    train = _make_train(key, begin, is_batch, dense, finish, propagate, learn)
+    return Kernels(begin, is_batch, dense, finish, learn, ranged, train)
+
+
+def _make_begin(key: KernelKey) -> Compiled:
+    flagged, restart_fired = key.flagged, key.restart_fired
+
+    @compiler
+    def begin(burst: Any, k: Any, ring: Any, plan: Any, parameters: Any, neurons: Any, last: Any, s: Any) -> Any:
+        """Stimulus and power go into the slot of ``burst``; ``k`` is its place in the plan."""
+        base = (burst % s.slots) * s.neurons
+        for j in range(plan.starts[k], plan.starts[k + 1]):
+            ring.sums[base + plan.ids[j]] += plan.amounts[j]
+            if flagged:
+                ring.flags[base + plan.ids[j]] = True
+        if s.power_neuron >= 0:
+            ring.sums[base + s.power_neuron] += s.power_amount
+            if flagged:
+                ring.flags[base + s.power_neuron] = True
+        if restart_fired:
+            for neuron in last:
+                if not parameters.accumulates[neuron]:
+                    neurons.v[neuron] = 0
+
+    return begin
+
+
+def _make_is_batch(key: KernelKey) -> Compiled:
+    flagged, emulate = key.flagged, key.features.emulate_batch_path
+
+    @compiler
+    def is_batch(sums: Any, flags: Any) -> Any:
+        """Whether the real engine would take its batch path in this burst (SEMANTICS section 3b)."""
+        if not emulate:
+            return False
+        count = 0
+        for i in range(len(sums)):
+            count += flags[i] if flagged else sums[i] != 0
+        return count >= BATCH_PATH_CANDIDATES
+
+    return is_batch
+
+
+def _make_dense(key: KernelKey) -> Compiled:
+    features = key.features
+    flagged = key.flagged
+    refractory, restarts = features.refractory, features.restarts
+    restart_all = features.restart_all and not key.restart_fired
+    restart_candidates = not features.restart_all
+    ticks = refractory and not features.countdown_only_candidates
+    rules = make_rules(features, compiler)
+    tick, candidate = rules.tick, rules.candidate
+    zero = np.float32(0)
+
+    @compiler
+    def dense(
+        lo: Any,
+        hi: Any,
+        burst: Any,
+        batch: Any,
+        sums: Any,
+        flags: Any,
+        p: Any,
+        n: Any,
+        unit: Any,
+        ids: Any,
+        v_fired: Any,
+    ) -> Any:
+        """Dynamics of neurons lo ... hi - 1; returns how many fired (into ``ids``, ``v_fired``) and were candidates."""
+        number = np.uint32(burst & 0xFFFFFFFF)
+        fired_count = 0
+        candidates = 0
+        for i in range(lo, hi):
+            total = sums[i]
+            touched = flags[i] if flagged else total != 0
+            v = n.v[i]
+            if restarts and restart_candidates and n.was_candidate[i]:
+                v = zero
+            if restarts and restart_all and not p.accumulates[i]:
+                v = zero
+            rc, cc = np.int32(n.rc[i]), np.int32(n.cc[i])
+            if touched:
+                sums[i] = 0
+                if flagged:
+                    flags[i] = False
+                candidates += 1
+                fired, before, v, rc, cc = candidate(
+                    np.float32(total) * unit,
+                    v,
+                    rc,
+                    cc,
+                    p.thresholds[i],
+                    p.threshold_limits[i],
+                    p.keep[i],
+                    np.int32(p.periods[i]),
+                    np.int32(p.fire_limits[i]),
+                    np.int32(p.snoozes[i]),
+                    p.excitabilities[i],
+                    np.uint32(i),
+                    number,
+                    p.accumulates[i],
+                    batch,
+                )
+                if fired:
+                    ids[fired_count] = i
+                    v_fired[fired_count] = before
+                    fired_count += 1
+            elif ticks and rc > 0:
+                rc, cc = tick(rc, cc, np.int32(p.fire_limits[i]))
+            n.v[i] = v
+            n.rc[i] = rc
+            n.cc[i] = cc
+            if restarts:
+                n.was_candidate[i] = touched and not p.accumulates[i]
+        return fired_count, candidates
+
+    return dense
+
+
+def _make_finish(key: KernelKey) -> Compiled:
+    plastic = key.plastic
+
+    @compiler
+    def finish(burst: Any, count: Any, ids: Any, v_fired: Any, forced: Any, neurons: Any, longest_window: Any) -> Any:
+        """Merge ``forced`` (ascending) into the first ``count`` fired ids; keep the history; return the new count."""
+        extra = 0
+        at = 0
+        for neuron in forced:
+            while at < count and ids[at] < neuron:
+                at += 1
+            if at == count or ids[at] != neuron:
+                extra += 1
+        read, write, take = count - 1, count + extra - 1, len(forced) - 1
+        while take >= 0:
+            if read >= 0 and ids[read] >= forced[take]:
+                if ids[read] == forced[take]:
+                    take -= 1
+                ids[write], v_fired[write] = ids[read], v_fired[read]
+                read -= 1
+            else:
+                ids[write], v_fired[write] = forced[take], FORCED_POTENTIAL
+                take -= 1
+            write -= 1
+        count += extra
+        if plastic:
+            for j in range(count):
+                neuron = ids[j]
+                going_on = neurons.last_fired[neuron] == burst - 1
+                streak = neurons.streak[neuron] + 1 if going_on else 1
+                neurons.streak[neuron] = min(streak, longest_window)
+                neurons.last_fired[neuron] = burst
+        return count
+
+    return finish
+
+
+def _make_train(
+    key: KernelKey,
+    begin: Compiled,
+    is_batch: Compiled,
+    dense: Compiled,
+    finish: Compiled,
+    propagate: Compiled,
+    learn: Compiled,
+) -> Compiled:
+    plastic, learn_first = key.plastic, key.learns_first
+
+    @compiler
+    def train(
+        burst: Any,
+        bursts: Any,
+        ring: Any,
+        plan: Any,
+        parameters: Any,
+        neurons: Any,
+        static: Any,
+        computed: Any,
+        rules: Any,
+        s: Any,
+        counters: Any,
+        last: Any,
+        ids: Any,
+        v_fired: Any,
+        ends: Any,
+        candidates: Any,
+    ) -> Any:
+        """Run up to ``bursts`` bursts from number ``burst`` on, while the output has room for N more firings.
+
+        ``ends`` (bursts,) gets the end of each burst's firings in ``ids`` and ``v_fired``; returns the number done.
+        """
+        used = 0
+        for k in range(bursts):
+            if len(ids) - used < s.neurons:
+                return k
+            number = burst + k
+            base = (number % s.slots) * s.neurons
+            sums = ring.sums[base : base + s.neurons]
+            flags = ring.flags[base : base + s.neurons]
+            begin(number, k, ring, plan, parameters, neurons, last, s)
+            batch = is_batch(sums, flags)
+            count, candidates[k] = dense(
+                0, s.neurons, number, batch, sums, flags, parameters, neurons, s.unit, ids[used:], v_fired[used:]
+            )
+            forced = plan.forced[plan.forced_starts[k] : plan.forced_starts[k + 1]]
+            count = finish(number, count, ids[used:], v_fired[used:], forced, neurons, s.longest_window)
+            last = ids[used : used + count]
+            if plastic and learn_first:
+                learn(number, rules, computed, neurons, s, counters)
+            propagate(number, last, v_fired[used : used + count], ring, static, computed, s, counters)
+            if plastic and not learn_first:
+                learn(number, rules, computed, neurons, s, counters)
+            used += count
+            ends[k] = used
+        return bursts
+
+    return train

@@ -1,0 +1,215 @@
+"""Kernels of the numba CPU engine that go along synapses: propagation and plasticity (SEMANTICS sections 2 and 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+Compiled = Callable[..., Any]
+Compiler = Callable[[Compiled], Compiled]
+
+_CLAMPED, _HISTORY = 0, 1
+_BYTE_MAX = np.float32(255)
+
+
+def _make_driven(rounded: bool, compiler: Compiler) -> Compiled:
+    @compiler
+    def driven(v: Any) -> Any:
+        """psp of an mp-driven source that fired with potential ``v``."""
+        if v < np.float32(0):
+            v = np.float32(0)
+        if rounded:
+            v = min(np.float32(np.floor(np.float64(v) + 0.5)), _BYTE_MAX)
+        return v
+
+    return driven
+
+
+def _make_quantised(compiler: Compiler) -> Compiled:
+    @compiler
+    def quantised(contribution: Any, s: Any) -> Any:
+        """Integer of a float32 contribution, and whether it was clamped."""
+        scaled = np.rint(np.float64(contribution) * s.scale)
+        if scaled > s.clamp_float:
+            return np.int64(s.clamp), True
+        if scaled < -s.clamp_float:
+            return np.int64(-s.clamp), True
+        return np.int64(scaled), False
+
+    return quantised
+
+
+def _make_send_computed(delayed: bool, flagged: bool, rounded: bool, compiler: Compiler) -> Compiled:
+    driven = _make_driven(rounded, compiler)
+    quantised = _make_quantised(compiler)
+
+    @compiler
+    def send_computed(burst: Any, source: Any, v: Any, ring: Any, rows: Any, s: Any, lo: Any, hi: Any) -> Any:
+        """Contributions of one source's computed synapses onto targets lo ... hi - 1; whether one was clamped."""
+        any_clamped = False
+        mp_driven = rows.mp_driven[source]
+        potential = driven(v)
+        for j in range(rows.offsets[source], rows.offsets[source + 1]):
+            target = np.int64(rows.targets[j])
+            if rows.signs[j] == 0 or target < lo or target >= hi:
+                continue
+            psp = potential if mp_driven else rows.psps[j]
+            amount, clamped = quantised(rows.weights[j] * psp / rows.divisors[source], s)
+            any_clamped |= clamped
+            slot = (burst + (np.int64(rows.delays[j]) if delayed else 1)) % s.slots
+            place = np.uint64(slot * s.neurons + target)
+            ring.sums[place] += amount * rows.signs[j]
+            if flagged:
+                ring.flags[place] = True
+        return any_clamped
+
+    return send_computed
+
+
+def _make_send_static(delayed: bool, flagged: bool, compiler: Compiler) -> Compiled:
+    @compiler
+    def send_static(burst: Any, first: Any, end: Any, ring: Any, static: Any, s: Any) -> Any:
+        """Add the static synapses ``first`` ... ``end - 1`` to the ring."""
+        if delayed:
+            own_slot = burst % s.slots
+            for j in range(first, end):
+                slot = own_slot + np.int64(static.delays[j])
+                slot = slot - s.slots if slot >= s.slots else slot
+                place = np.uint64(slot * s.neurons) + np.uint64(static.targets[j])
+                ring.sums[place] += static.contributions[j]
+                if flagged:
+                    ring.flags[place] = True
+        else:
+            base = ((burst + 1) % s.slots) * s.neurons
+            sums = ring.sums[base : base + s.neurons]
+            flags = ring.flags[base : base + s.neurons]
+            for j in range(first, end):
+                target = np.uint64(static.targets[j])
+                sums[target] += static.contributions[j]
+                if flagged:
+                    flags[target] = True
+
+    return send_static
+
+
+def make_propagate(
+    delayed: bool, flagged: bool, static_clamps: bool, computed_rows: bool, rounded: bool, compiler: Compiler
+) -> Compiled:
+    """``propagate``: everything that fired contributes through all its synapses."""
+    send_static = _make_send_static(delayed, flagged, compiler)
+    send_computed = _make_send_computed(delayed, flagged, rounded, compiler)
+
+    @compiler
+    def propagate(
+        burst: Any, ids: Any, v_fired: Any, ring: Any, static: Any, computed: Any, s: Any, counters: Any
+    ) -> None:
+        for j in range(len(ids)):
+            source = np.int64(ids[j])
+            send_static(burst, static.offsets[source], static.offsets[source + 1], ring, static, s)
+            if static_clamps and static.clamped_sources[source]:
+                counters[_CLAMPED] = 1
+            if computed_rows and send_computed(burst, source, v_fired[j], ring, computed, s, 0, s.neurons):
+                counters[_CLAMPED] = 1
+
+    return propagate
+
+
+def make_propagate_range(
+    delayed: bool, flagged: bool, static_clamps: bool, computed_rows: bool, rounded: bool, compiler: Compiler
+) -> Compiled:
+    """``propagate_range``: the same onto one of the target ranges that ``partition_rows`` made."""
+    send_static = _make_send_static(delayed, flagged, compiler)
+    send_computed = _make_send_computed(delayed, flagged, rounded, compiler)
+
+    @compiler
+    def propagate_range(
+        burst: Any,
+        part: Any,
+        width: Any,
+        splits: Any,
+        ids: Any,
+        v_fired: Any,
+        ring: Any,
+        static: Any,
+        computed: Any,
+        s: Any,
+        counters: Any,
+    ) -> None:
+        lo, hi = part * width, min((part + 1) * width, s.neurons)
+        for j in range(len(ids)):
+            source = np.int64(ids[j])
+            first = static.offsets[source]
+            send_static(burst, first + splits[source, part], first + splits[source, part + 1], ring, static, s)
+            if static_clamps and static.clamped_sources[source]:
+                counters[_CLAMPED] = 1
+            if computed_rows and send_computed(burst, source, v_fired[j], ring, computed, s, lo, hi):
+                counters[_CLAMPED] = 1
+
+    return propagate_range
+
+
+def make_partition_rows(compiler: Compiler) -> Compiled:
+    """``partition_rows``: group the synapses within each row by target range."""
+
+    @compiler
+    def partition_rows(width: Any, static: Any, moved: Any, splits: Any) -> None:
+        """Copy ``static`` to ``moved``; part r of row s is then ``splits[s, r] ... splits[s, r + 1]`` of it."""
+        parts = splits.shape[1] - 1
+        for source in range(splits.shape[0]):
+            first, end = static.offsets[source], static.offsets[source + 1]
+            for j in range(first, end):
+                splits[source, static.targets[j] // width + 1] += 1
+            for part in range(parts):
+                splits[source, part + 1] += splits[source, part]
+            for j in range(first, end):
+                part = static.targets[j] // width
+                place = first + splits[source, part]
+                splits[source, part] += 1
+                moved.targets[place] = static.targets[j]
+                moved.contributions[place] = static.contributions[j]
+                if len(static.delays):
+                    moved.delays[place] = static.delays[j]
+            for part in range(parts, 0, -1):
+                splits[source, part] = splits[source, part - 1]
+            splits[source, 0] = 0
+
+    return partition_rows
+
+
+def make_learn(all_window: bool, compiler: Compiler) -> Compiled:
+    """``learn``: plasticity of one burst, after which the history is one burst longer."""
+    zero = np.float32(0)
+
+    @compiler
+    def learn(burst: Any, rules: Any, computed: Any, neurons: Any, s: Any, counters: Any) -> None:
+        last, streak = neurons.last_fired, neurons.streak
+        for rule in range(len(rules.windows)):
+            window = rules.windows[rule]
+            if counters[_HISTORY] < window - 1:
+                continue
+            oldest = max(burst - window, 0)
+            for j in range(rules.starts[rule], rules.starts[rule + 1]):
+                source, target = rules.sources[j], rules.targets[j]
+                before, after = last[source] > oldest, last[target] > oldest
+                both = before and after
+                if all_window:
+                    both = last[source] == burst and last[target] == burst
+                    both = both and streak[source] >= window and streak[target] >= window
+                weight = computed.weights[rules.positions[j]]
+                change = zero
+                if both:
+                    change = rules.potentiations[rule]
+                    weight = weight + change
+                elif before or after:
+                    change = -rules.depressions[rule]
+                    weight = weight + change
+                    weight = zero if weight < zero else weight
+                if all_window:
+                    weight = min(max(weight, zero), _BYTE_MAX)
+                computed.weights[rules.positions[j]] = weight
+                rules.eligibility[j] = change
+        counters[_HISTORY] = min(counters[_HISTORY] + 1, s.longest_window - 1)
+
+    return learn
