@@ -300,5 +300,5 @@ def no_nvml(code: NvmlCode = NvmlCode.LIBRARY_NOT_FOUND) -> FakeMachine:
 def failing_half_way() -> FakeMachine:
     """Four H200 of which number 2 fell off the bus, so that whatever asks it fails."""
     asked = [name for name in vars(Nvml) if not name.startswith("_")]
-    lost = {(method, 2): NvmlCode.GPU_IS_LOST for method in asked}
+    lost: dict[tuple[str, int | None], NvmlCode] = {(method, 2): NvmlCode.GPU_IS_LOST for method in asked}
     return replace(h200_box(4), failures=lost)

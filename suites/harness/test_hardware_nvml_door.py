@@ -98,7 +98,11 @@ def test_links_are_decoded(door: PynvmlDoor) -> None:
 
 def test_arguments_reach_the_module(door: PynvmlDoor, pynvml: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     def remember(answer: int) -> Any:
-        return lambda *arguments: seen.append(arguments) or answer
+        def answering(*arguments: Any) -> int:
+            seen.append(arguments)
+            return answer
+
+        return answering
 
     seen: list[tuple[Any, ...]] = []
     monkeypatch.setattr(pynvml, "nvmlDeviceGetP2PStatus", remember(1))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -284,6 +286,12 @@ def test_a_lost_gpu_leaves_its_own_prerequisites_undetermined() -> None:
     lost = {one.name: one.met for one in judged if one.subject == "GPU 2"}
     assert lost == {"compute_capability": None, "memory": None, "pcie": None}
     assert all(one.met for one in judged if one.subject == "GPU 3")
+
+
+def test_every_prerequisite_has_its_target() -> None:
+    targets = tomllib.loads((Path(__file__).parents[2] / "reports" / "targets.toml").read_text(encoding="utf-8"))
+    aimed = {target["measurement"] for target in targets["target"]}
+    assert {f"prerequisite.{one.name}" for one in judge_prerequisites(h200_box(1).inventory())} <= aimed
 
 
 ERRORS = st.sampled_from([code for code in NvmlCode if code is not NvmlCode.PYTHON_PACKAGE_MISSING])

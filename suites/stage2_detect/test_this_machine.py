@@ -21,16 +21,17 @@ def inventory() -> Inventory:
 
 @pytest.mark.requirement("ST-2")
 def test_inventory(inventory: Inventory, measure: Measure) -> None:
+    """Identity, capability and memory of every GPU are known; what else NVML refused is counted and named."""
     assert inventory.problem is None
-    assert inventory.problems == ()
     gates = evaluate_gates(inventory)
     for gpu in inventory.gpus:
-        assert gpu.uuid is not None
+        assert gpu.uuid is not None, f"GPU {gpu.index} has no UUID; {'; '.join(inventory.problems)}"
         assert gpu.compute_capability is not None
+        assert gpu.memory_total_bytes is not None
         conditions = {"gpu": gpu.index, "device": gpu.name or "unknown", "gate_gpu": gates["gpu"].reason}
-        if gpu.memory_total_bytes is not None:
-            measure("gpu.memory", gpu.memory_total_bytes / 2**30, "GiB", conditions=conditions)
+        measure("gpu.memory", gpu.memory_total_bytes / 2**30, "GiB", conditions=conditions)
     measure("gpu.count", len(inventory.gpus), "1", conditions={"driver": inventory.driver_version or "unknown"})
+    measure("inventory.refused_questions", len(inventory.problems), "1", note="; ".join(inventory.problems))
 
 
 @pytest.mark.requirement("ST-2")
@@ -39,27 +40,28 @@ def test_prerequisite(name: str, inventory: Inventory, measure: Measure) -> None
     """1 says met, 0 not met; the target of the same name decides what that means."""
     judged = [one for one in judge_prerequisites(inventory) if one.name == name]
     assert judged
+    if all(one.met is None for one in judged):
+        pytest.skip(f"{name} is {judged[0].found}")
     for one in judged:
-        assert one.met is not None, f"{one.subject}: {one.found}"
+        assert one.met is not None, f"{one.subject}: {one.found}, though another GPU told it"
         conditions = {
             "subject": one.subject,
             "required": one.required,
             "found": one.found,
             "gpus": len(inventory.gpus),
         }
-        note = "" if one.met else one.cure
-        measure(f"prerequisite.{name}", float(one.met), "1", conditions=conditions, note=note)
+        measure(f"prerequisite.{name}", one.met, "1", conditions=conditions, note="" if one.met else one.cure)
 
 
-@pytest.mark.requirement("ST-2")
+@pytest.mark.requirement("RE-1")
 def test_telemetry(inventory: Inventory, measure: Measure) -> None:
     with Telemetry(inventory.gpus[0].index, interval_s=0.02) as telemetry:
         take_inventory()
     summary = telemetry.summary()
-    assert summary["available"] is True
-    assert "failed_reads" not in summary, summary.get("failures")
-    assert float(summary["temperature_c_max"]) > 0
-    measure("telemetry.samples", float(summary["samples"]), "1", telemetry=summary)
+    assert summary["available"] is True, summary.get("reason")
+    assert int(summary["samples"]) >= 2
+    assert "sm_clock_mhz_mean" in summary, summary.get("failures")
+    measure("telemetry.samples", int(summary["samples"]), "1", telemetry=summary)
 
 
 @pytest.mark.requirement("MG-6")
