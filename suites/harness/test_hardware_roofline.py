@@ -22,7 +22,7 @@ pytestmark = pytest.mark.requirement("ST-6")
         ("NVIDIA A100 80GB PCIe", 1935),
         ("NVIDIA H100 80GB HBM3", 3350),
         ("NVIDIA H100 PCIe", 2000),
-        ("NVIDIA H100 NVL", 3900),
+        ("NVIDIA H100 NVL", 3938),
         ("NVIDIA H200", 4800),
         ("NVIDIA H200 NVL", 4800),
         ("NVIDIA B200", 8000),
