@@ -141,8 +141,8 @@ def _why_not(requirement: Requirement, skipped: list[CaseResult], record: RunRec
     return "no case bears on it"
 
 
-def reasons(skipped: list[CaseResult]) -> str:
-    """The reasons of skipped cases, each once, the most frequent first, with how often where there are several."""
+def reasons(skipped: list[CaseResult], most: int = 3) -> str:
+    """The ``most`` frequent reasons of skipped cases, each once, with how often where there are several."""
     counts: dict[str, int] = {}
     for case in skipped:
         reason = case.reason or "no reason given"
@@ -150,7 +150,9 @@ def reasons(skipped: list[CaseResult]) -> str:
     ordered = sorted(counts.items(), key=lambda item: -item[1])
     if len(ordered) == 1:
         return ordered[0][0]
-    return "; ".join(f"{reason} ({count})" for reason, count in ordered)
+    shown = [f"{reason} ({count})" for reason, count in ordered[:most]]
+    rest = len(ordered) - len(shown)
+    return "; ".join(shown) + (f"; and {_count(rest, 'other reason')}" if rest else "")
 
 
 def _count(number: int, noun: str) -> str:

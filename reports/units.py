@@ -89,6 +89,16 @@ def shown(value: float, unit: str = "1") -> str:
     return f"{figure}x" if unit == "x" else f"{figure} {unit}"
 
 
+def readable(value: float, unit: str) -> str:
+    """As :func:`shown`, a time or a number of bytes in the unit that suits its size: ``6.1 us`` for 0.0061 ms."""
+    ladder = {"time": ("ns", "us", "ms", "s"), "bytes": ("B", "KB", "MB", "GB")}.get(dimension(unit))
+    if not ladder or value == 0.0:
+        return shown(value, unit)
+    fitting = [step for step in ladder if abs(convert(value, unit, step)) >= 1.0]
+    best = fitting[-1] if fitting else ladder[0]
+    return shown(convert(value, unit, best), best)
+
+
 def _counted(value: float) -> str:
     for size, letter in ((1e9, " G"), (1e6, " M"), (1e5, " K")):
         if abs(value) >= size:

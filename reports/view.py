@@ -1,0 +1,222 @@
+"""What the report shows, computed from a record: plain values that the templates only lay out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from reports import charts
+from reports.chart_data import limit_rows, size_lines
+from reports.measurement import CaseResult, Measurement, Outcome, Verdict
+from reports.record import RunRecord
+from reports.rows import ORDER, Row, measurement_rows, scalar_text
+from reports.summary import Summary, first_line, summarise
+from reports.targets import Target, load_targets, mismatch
+from reports.traceability import Status, TraceRow, trace, unknown_ids
+from reports.verdict import case_verdict, stage_verdict
+
+
+@dataclass(frozen=True)
+class StageCard:
+    """One stage at a glance; ``bars`` are (verdict, count, percent of the stage's cases)."""
+
+    stage: str
+    title: str
+    verdict: Verdict
+    gate: str
+    gate_open: bool
+    duration: str
+    bars: tuple[tuple[str, int, float], ...]
+    problem: str
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A case that is not PASS, and why."""
+
+    verdict: Verdict
+    title: str
+    case: str
+    stage: str
+    requirements: str
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class SkipGroup:
+    """Cases skipped for one reason."""
+
+    reason: str
+    cases: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Unjudged:
+    """A target that nothing in this run was held against, and why."""
+
+    target: Target
+    reason: str
+
+
+@dataclass(frozen=True)
+class View:
+    """Everything the report template needs."""
+
+    record: RunRecord
+    first_line: str
+    summary: Summary
+    stages: tuple[StageCard, ...]
+    findings: tuple[Finding, ...]
+    skips: tuple[SkipGroup, ...]
+    latency: tuple[Row, ...]
+    parity: tuple[Row, ...]
+    others: tuple[Row, ...]
+    unjudged: tuple[Unjudged, ...]
+    limit_chart: charts.LimitChart | None
+    size_chart: charts.LineChart | None
+    trace: tuple[TraceRow, ...]
+    unknown_ids: tuple[str, ...]
+    hardware: tuple[tuple[str, str], ...]
+    gpus: tuple[Mapping[str, str], ...]
+
+    @property
+    def counts(self) -> tuple[tuple[str, int], ...]:
+        """Cases by verdict, worst first, PASS always among them."""
+        return tuple(
+            (verdict.value, self.summary.cases.get(verdict, 0))
+            for verdict in ORDER
+            if self.summary.cases.get(verdict) or verdict is Verdict.PASS
+        )
+
+    @property
+    def proven(self) -> int:
+        """How many requirements are proven without reservation."""
+        return self.summary.requirements.get(Status.PROVEN, 0)
+
+    @property
+    def gaps(self) -> tuple[TraceRow, ...]:
+        """Requirements that are not proven at all."""
+        return tuple(row for row in self.trace if row.status is Status.NOT_PROVEN)
+
+    @property
+    def telemetry(self) -> tuple[Row, ...]:
+        """Measurements that telemetry was sampled beside."""
+        return tuple(row for row in (*self.latency, *self.parity, *self.others) if row.telemetry)
+
+
+def build_view(record: RunRecord) -> View:
+    """Compute everything the report shows."""
+    rows = trace(record)
+    summary = summarise(record, rows)
+    every = measurement_rows(record)
+    latency = [row for row in every if row.name == "burst.latency"]
+    parity = [row for row in every if row.name.startswith("parity.")]
+    return View(
+        record=record,
+        first_line=first_line(record, summary),
+        summary=summary,
+        stages=tuple(_stage_cards(record)),
+        findings=_findings(record),
+        skips=_skip_groups(record.cases),
+        latency=tuple(latency),
+        parity=tuple(parity),
+        others=tuple(row for row in every if row not in latency and row not in parity),
+        unjudged=_unjudged(record),
+        limit_chart=charts.limit_chart(limit_rows(record)),
+        size_chart=charts.line_chart(size_lines(record), "ms"),
+        trace=rows,
+        unknown_ids=unknown_ids(record),
+        hardware=tuple(_flat({key: value for key, value in record.hardware.items() if key != "gpus"})),
+        gpus=_gpus(record.hardware.get("gpus")),
+    )
+
+
+def _stage_cards(record: RunRecord) -> Iterable[StageCard]:
+    for stage in record.stages:
+        verdicts = [case_verdict(case, record.judgements) for case in record.cases if case.stage == stage.stage]
+        counts = [(verdict.value, verdicts.count(verdict)) for verdict in ORDER]
+        bars = tuple((name, count, round(100.0 * count / len(verdicts), 2)) for name, count in counts if count)
+        yield StageCard(
+            stage.stage,
+            stage.title,
+            stage_verdict(record, stage),
+            stage.gate_reason,
+            stage.gate_open,
+            _duration(stage.duration_s),
+            bars,
+            stage.problem,
+        )
+
+
+def _findings(record: RunRecord) -> tuple[Finding, ...]:
+    found = []
+    for case in record.cases:
+        verdict = case_verdict(case, record.judgements)
+        if verdict in (Verdict.PASS, Verdict.SKIPPED):
+            continue
+        reasons = [case.reason] if case.reason and case.outcome is not Outcome.PASSED else []
+        for judged in record.judgements:
+            if judged.case == case.case and judged.judgement.verdict is not Verdict.PASS:
+                source = f" [target {judged.target}]" if judged.target else ""
+                reasons.append(f"{judged.measurement}: {judged.judgement.text}{source}")
+        found.append(Finding(verdict, case.title, case.case, case.stage, ", ".join(case.requirements), tuple(reasons)))
+    return tuple(sorted(found, key=lambda finding: ORDER.index(finding.verdict)))
+
+
+def _skip_groups(cases: Iterable[CaseResult]) -> tuple[SkipGroup, ...]:
+    groups: dict[str, list[str]] = {}
+    for case in cases:
+        if case.outcome is Outcome.SKIPPED:
+            groups.setdefault(case.reason or "no reason given", []).append(case.case)
+    ordered = sorted(groups.items(), key=lambda item: -len(item[1]))
+    return tuple(SkipGroup(reason, tuple(names)) for reason, names in ordered)
+
+
+def _unjudged(record: RunRecord) -> tuple[Unjudged, ...]:
+    used = {judged.target for judged in record.judgements}
+    measurements = [measurement for case in record.cases for measurement in case.measurements]
+    return tuple(
+        Unjudged(target, _why_unjudged(target, measurements)) for target in load_targets() if target.id not in used
+    )
+
+
+def _why_unjudged(target: Target, measurements: Iterable[Measurement]) -> str:
+    """The reason given by the measurement that came closest to the target's conditions."""
+    if target.not_judged:
+        return target.not_judged
+    names = list(target.conditions)
+    reasons = [mismatch(m, target) for m in measurements if m.name == target.measurement]
+    if not reasons:
+        return "nothing here measures it"
+    return max(reasons, key=lambda reason: next((i for i, name in enumerate(names) if f"{name} " in reason), -1))
+
+
+def _gpus(value: object) -> tuple[Mapping[str, str], ...]:
+    if not isinstance(value, list | tuple):
+        return ()
+    return tuple(dict(_flat(gpu)) for gpu in value if isinstance(gpu, Mapping))
+
+
+def _flat(value: object, name: str = "") -> Iterable[tuple[str, str]]:
+    """Nested values as (dotted name, text), leaving out what is not there."""
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from _flat(item, f"{name}.{key}" if name else str(key))
+    elif isinstance(value, list | tuple):
+        if all(not isinstance(item, Mapping | list | tuple) for item in value):
+            yield name, ", ".join(map(scalar_text, value)) or "none"
+        else:
+            for index, item in enumerate(value):
+                yield from _flat(item, f"{name}[{index}]")
+    elif value is not None:
+        yield name, _named_scalar(name, value)
+
+
+def _named_scalar(name: str, value: object) -> str:
+    if name.endswith("_bytes") and isinstance(value, int) and not isinstance(value, bool):
+        return f"{value / 1e9:.1f} GB"
+    return scalar_text(value)
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds:.1f} s" if seconds < 90.0 else f"{seconds / 60.0:.1f} min"
