@@ -91,6 +91,7 @@ class DeviceRuntime(Protocol):
     simulated: bool
     graphs: bool
     multiprocessors: int
+    l2_bytes: int
     name: str
 
     def memory_info(self) -> tuple[int, int]:
@@ -113,6 +114,10 @@ class DeviceRuntime(Protocol):
 
     def download(self, host: npt.NDArray[Any], buffer: DeviceBuffer, stream: DeviceStream, offset: int = 0) -> None:
         """Queue a copy of ``buffer[offset:]`` that fills ``host``; asynchronous if ``host`` is pinned."""
+        ...
+
+    def fill(self, buffer: DeviceBuffer, value: int, stream: DeviceStream) -> None:
+        """Queue a fill of every byte of ``buffer`` with ``value`` (0...255)."""
         ...
 
     def pinned(self, count: int, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
@@ -140,7 +145,7 @@ class DeviceRuntime(Protocol):
         ...
 
     def close(self) -> None:
-        """Give back the arenas. Closing twice is allowed."""
+        """Wait for all work; an arena goes with the last of its buffers. Closing twice is allowed."""
         ...
 
 

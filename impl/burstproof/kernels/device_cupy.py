@@ -77,10 +77,10 @@ class CupyRuntime:
     def __init__(self, cupy: Any, device_id: int) -> None:
         self._cupy = cupy
         self._device = cupy.cuda.Device(device_id)
-        self._arenas: list[Any] = []
         self.device_id = device_id
         properties = cupy.cuda.runtime.getDeviceProperties(device_id)
         self.multiprocessors = int(properties["multiProcessorCount"])
+        self.l2_bytes = int(properties["l2CacheSize"])
         self.name = properties["name"].decode()
         self._use()
 
@@ -144,7 +144,6 @@ class CupyRuntime:
                 got=str(error),
                 cure="Close other programs on the device, or run a smaller network",
             ) from error
-        self._arenas.append(arena)
         memory.MemoryPointer(arena, 0).memset(0, size)
         buffers = {}
         for spec, offset in zip(specs, offsets, strict=True):
@@ -218,8 +217,10 @@ class CupyRuntime:
             graph = stream.cupy_stream.end_capture()
         return _Graph(graph)
 
+    def fill(self, buffer: DeviceBuffer, value: int, stream: Any) -> None:
+        """Queue a fill of every byte of ``buffer``."""
+        self._cupy.cuda.runtime.memsetAsync(buffer.array.data.ptr, value, buffer.spec.bytes, stream.cupy_stream.ptr)
+
     def close(self) -> None:
-        """Wait for the device and free the arenas once nothing refers to them. Closing twice is allowed."""
-        if self._arenas:
-            self._device.synchronize()
-            self._arenas.clear()
+        """Wait for the device; an arena is freed with the last of its buffers. Closing twice is allowed."""
+        self._device.synchronize()

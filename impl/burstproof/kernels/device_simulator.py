@@ -45,6 +45,7 @@ class SimulatorRuntime:
     simulated = True
     graphs = False
     multiprocessors = 1
+    l2_bytes = 0
     name = "CUDA simulator"
 
     def memory_info(self) -> tuple[int, int]:
@@ -97,6 +98,11 @@ class SimulatorRuntime:
             Always.
         """
         raise BackendUnavailableError("the CUDA simulator has no graphs", where="enable_cuda_graphs")
+
+    def fill(self, buffer: DeviceBuffer, value: int, stream: DeviceStream) -> None:
+        """Fill at once."""
+        filled = np.full(buffer.spec.bytes, value, np.uint8)
+        buffer.array[:] = filled.view(buffer.spec.dtype)
 
     def close(self) -> None:
         """Nothing to give back."""

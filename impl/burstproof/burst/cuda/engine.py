@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
-from burstproof.burst.cuda.budget import available_bytes, plan_memory
-from burstproof.burst.cuda.buffers import SETS, default_train_length, network_sizes, train_sizes
+from burstproof.burst.cuda.budget import MemoryPlan, available_bytes
+from burstproof.burst.cuda.buffers import SETS
 from burstproof.burst.cuda.control import HALTED
 from burstproof.burst.cuda.device_state import DeviceState
 from burstproof.burst.cuda.fired_lists import Collector, FiredList, ordered
 from burstproof.burst.cuda.launches import BurstLaunches, checked_block_size
+from burstproof.burst.cuda.packed import Packed, pack_network
 from burstproof.burst.cuda.stimulus_table import StimulusTable, train_table
 from burstproof.burst.cuda.train import Streams, TrainResult, TrainSet
-from burstproof.burst.cuda.upload import first_contents
-from burstproof.burst.cuda.variant import variant_of
+from burstproof.burst.cuda.upload import upload_network
 from burstproof.burst.engine import (
     NO_PLAN,
     NO_STIMULUS,
@@ -29,15 +31,13 @@ from burstproof.burst.engine import (
     Stimulus,
     StimulusPlan,
 )
-from burstproof.burst.fixed_point import plan_fixed_point
-from burstproof.burst.layout import build_layout
-from burstproof.burst.rules import features_of
 from burstproof.burst.stimulus import PackedStimulus, pack_stimulus
-from burstproof.errors import BurstproofError, ConfigError
+from burstproof.errors import BurstproofError, InputError
 from burstproof.kernels.device import DeviceRuntime, open_device
 from burstproof.network.model import Network
 
-_LONGEST_TRAIN = 4096
+FirstContents = Callable[[DeviceState], None]
+"""Fills the buffers of a new engine."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,39 +58,36 @@ class CudaEngine:
 
     backend = "cuda"
 
-    def __init__(self, network: Network, options: EngineOptions, runtime: DeviceRuntime) -> None:
-        self.network = network
-        self.options = options
-        self.fixed_point = plan_fixed_point(network, options)
+    def __init__(self, packed: Packed, runtime: DeviceRuntime, contents: FirstContents) -> None:
+        self.network = packed.network
+        self.options = packed.options
+        self.fixed_point = packed.fixed_point
+        self.burst_count = packed.network.burst_count
+        self.memory_plan = MemoryPlan.of(packed)
         self._runtime = runtime
-        layout = build_layout(network, options, self.fixed_point)
-        features = features_of(network, options)
-        variant = variant_of(layout, features, options, self.fixed_point)
-        sizes = network_sizes(layout, features)
-        block = checked_block_size(options.cuda.block_size, sizes.neurons)
-        train = train_sizes(sizes.neurons, _train_length(options, sizes.neurons))
-        self.memory_plan = plan_memory(network, options, layout)
-        self.memory_plan.check(available_bytes(runtime.memory_info()[0], options), f"device {runtime.name}")
+        block = checked_block_size(packed.options.cuda.block_size, packed.sizes.neurons)
+        available = available_bytes(runtime.memory_info()[0], packed.options)
+        self.memory_plan.check(available, f"device {runtime.name}")
         self._buffers = runtime.allocate(self.memory_plan.buffers)
-        self._streams = Streams.open(runtime, options.cuda.stream_count)
-        self._device = DeviceState(runtime, self._streams.burst, self._buffers, variant, layout)
-        for name, values in first_contents(network, layout, features, sizes):
-            self._device.write(name, values)
-        longest = layout.plastic.longest_window if layout.plastic is not None else 1
-        launches = BurstLaunches(runtime, variant, layout, sizes, train, self.fixed_point, block, longest)
-        self._sets = [
-            TrainSet(runtime, launches, variant, self._buffers, n, train, self._streams, options.cuda.graphs)
-            for n in range(SETS)
-        ]
-        self._sets[0].warm()
+        self._streams = Streams.open(runtime, packed.options.cuda.stream_count)
+        self._device = DeviceState(runtime, self._streams.burst, self._buffers, packed.variant, packed.layout)
+        contents(self._device)
+        self._sets = self._train_sets(packed, block)
         self._turn = 0
-        self._burst_count = network.burst_count
-        self._weights = network.synapses.weights
-        self._eligibility = network.synapses.eligibility_traces
+        self._weights = packed.network.synapses.weights
+        self._eligibility = packed.network.synapses.eligibility_traces
         self._clamped = False
-        self._power_clamped = layout.power_clamped and network.power_neuron is not None
-        self._fired: FiredList | None = (np.empty(0, np.uint32), np.empty(0, np.float32))
-        self._last_list: tuple[TrainSet, int, int] | None = None
+        self._power_clamped = packed.layout.power_clamped and packed.network.power_neuron is not None
+        self._fired: FiredList = (np.empty(0, np.uint32), np.empty(0, np.float32))
+        self._list_on_device: tuple[TrainSet, int] | None = None
+
+    def _train_sets(self, packed: Packed, block: int) -> list[TrainSet]:
+        launches = BurstLaunches(self._runtime, packed, block)
+        sets = [
+            TrainSet(self._runtime, launches, packed, self._buffers, number, self._streams) for number in range(SETS)
+        ]
+        sets[0].warm()
+        return sets
 
     @classmethod
     def create(
@@ -108,7 +105,9 @@ class CudaEngine:
             The network does not fit; the message says what would.
         """
         options = options or EngineOptions()
-        return cls(network, options, runtime or open_device(options.cuda.device_id))
+        opened = runtime or open_device(options.cuda.device_id)
+        packed = pack_network(network, options)
+        return cls(packed, opened, partial(upload_network, packed))
 
     def step(self, stimulus: Stimulus = NO_STIMULUS) -> Burst:
         """Run one burst and return what it did.
@@ -118,7 +117,7 @@ class CudaEngine:
         StimulusError
             An id outside the network or not valid, an amount that is not finite, fractional or larger than declared.
         """
-        number = self._burst_count + 1
+        number = self.burst_count + 1
         done = self.run(1, {number: stimulus}, Record.FIRED)
         return Burst(number, done.fired_ids, done.fired_potentials, int(done.candidate_counts[0]))
 
@@ -136,10 +135,12 @@ class CudaEngine:
         StimulusError
             A burst's stimulus is refused; the bursts before it are done.
         """
-        collector = Collector(self._burst_count + 1, record)
-        last = self._burst_count + bursts
+        if not self._sets:
+            raise InputError("the engine is closed", where="run", cure="Create another engine")
+        collector = Collector(self.burst_count + 1, record)
+        last = self.burst_count + bursts
         under_way: deque[_Train] = deque()
-        while self._burst_count < last:
+        while self.burst_count < last:
             try:
                 self._fill(under_way, plan, last, collector.wants_fired)
             except BurstproofError:
@@ -154,7 +155,7 @@ class CudaEngine:
 
     def _fill(self, under_way: deque[_Train], plan: StimulusPlan, last: int, keep: bool) -> None:
         """Queue trains until two are under way or the run is covered."""
-        ahead = self._burst_count + sum(train.table.bursts for train in under_way)
+        ahead = self.burst_count + sum(train.table.bursts for train in under_way)
         while ahead < last and len(under_way) < SETS:
             on = self._sets[self._turn]
             bursts = min(last - ahead, on.sizes.length)
@@ -174,17 +175,17 @@ class CudaEngine:
         result = train.on.collect()
         if result.bursts == 0:
             return result
-        self._burst_count += result.bursts
+        self.burst_count += result.bursts
         self._clamped |= self._power_clamped or any(place < result.bursts for place in train.table.clamped)
         total, last = int(result.fired.sum()), int(result.fired[-1])
         if collector.wants_fired:
             ids, potentials = train.on.fired(0, total)
             collector.add(result, (ids, potentials))
             self._fired = ordered((ids[total - last :], potentials[total - last :]), result.fired[-1:])
-            self._last_list = None
+            self._list_on_device = None
         else:
             collector.add(result, None)
-            self._fired, self._last_list = None, (train.on, 0, last)
+            self._list_on_device = (train.on, last)
         if progress is not None:
             progress(result.bursts)
         return result
@@ -195,11 +196,12 @@ class CudaEngine:
 
     def state(self) -> EngineState:
         """A copy of everything that the next burst depends on."""
-        if self._fired is None and self._last_list is not None:
-            on, start, count = self._last_list
-            self._fired = ordered(on.fired(start, count), np.array([count]))
-        fired = self._fired if self._fired is not None else (np.empty(0, np.uint32), np.empty(0, np.float32))
-        return self._device.capture(self._weights, self._eligibility, (fired[0].copy(), fired[1].copy()), self._clamped)
+        if self._list_on_device is not None:
+            on, count = self._list_on_device
+            self._fired = ordered(on.fired(0, count), np.array([count]))
+            self._list_on_device = None
+        fired = (self._fired[0].copy(), self._fired[1].copy())
+        return self._device.capture(self._weights, self._eligibility, fired, self._clamped)
 
     def restore(self, state: EngineState) -> None:
         """Continue from ``state``, taken from any backend over the same network and options.
@@ -210,24 +212,16 @@ class CudaEngine:
             A state of another network.
         """
         self._device.restore(state)
-        self._burst_count = state.burst_count
+        self.burst_count = state.burst_count
         self._weights = state.weights.copy()
         self._eligibility = state.eligibility_traces.copy()
         self._clamped = state.clamped
         self._fired = (state.fired_ids.copy(), state.fired_potentials.copy())
-        self._last_list = None
+        self._list_on_device = None
 
     def close(self) -> None:
         """Give back the device's memory; the engine cannot be used afterwards. Closing twice is allowed."""
+        self._list_on_device = None
         self._sets.clear()
         self._buffers.clear()
         self._runtime.close()
-
-
-def _train_length(options: EngineOptions, neurons: int) -> int:
-    length = options.cuda.train_length or default_train_length(neurons)
-    if not 1 <= length <= _LONGEST_TRAIN:
-        raise ConfigError(
-            "not a train length", where="cuda.train_length", got=length, allowed=f"0, or 1...{_LONGEST_TRAIN}"
-        )
-    return length

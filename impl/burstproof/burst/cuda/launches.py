@@ -8,11 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from burstproof.burst.cuda.buffers import NetworkSizes, TrainSizes
 from burstproof.burst.cuda.kernels_order import PARAMETERS, uniform_bits
-from burstproof.burst.cuda.variant import Variant
-from burstproof.burst.fixed_point import FixedPoint
-from burstproof.burst.layout import Layout
+from burstproof.burst.cuda.packed import Packed
 from burstproof.errors import ConfigError
 from burstproof.kernels.device import DeviceBuffer, DeviceRuntime, DeviceStream
 
@@ -56,28 +53,18 @@ class _Call:
 class BurstLaunches:
     """Queues one burst of one train set; a stimulated burst has two kernels more."""
 
-    def __init__(
-        self,
-        runtime: DeviceRuntime,
-        variant: Variant,
-        layout: Layout,
-        sizes: NetworkSizes,
-        train: TrainSizes,
-        fixed_point: FixedPoint,
-        block: int,
-        longest_window: int,
-    ) -> None:
+    def __init__(self, runtime: DeviceRuntime, packed: Packed, block: int) -> None:
         from burstproof.burst.cuda.kernels import catalogue
 
         self._runtime = runtime
-        self._variant = variant
-        self._layout = layout
-        self._sizes = sizes
-        self._train = train
-        self._fixed_point = fixed_point
+        self._variant = packed.variant
+        self._layout = packed.layout
+        self._sizes = packed.sizes
+        self._train = packed.train
+        self._fixed_point = packed.fixed_point
         self._block = block
-        self._longest = longest_window
-        self._kernels = {s.name: runtime.kernel(s.function, s.signature) for s in catalogue(variant)}
+        self._longest = packed.longest_window
+        self._kernels = {s.name: runtime.kernel(s.function, s.signature) for s in catalogue(packed.variant)}
 
     def calls(self, buffers: Mapping[str, DeviceBuffer], number: int) -> TrainCalls:
         """The calls of train set ``number`` over ``buffers``."""

@@ -11,8 +11,8 @@ import numpy.typing as npt
 from burstproof.burst.cuda.buffers import TrainSizes, stimulus_specs
 from burstproof.burst.cuda.control import INDEX, KEEP, LIMIT, REPORT_HEAD, report_length
 from burstproof.burst.cuda.launches import BurstLaunches, TrainCalls
+from burstproof.burst.cuda.packed import Packed
 from burstproof.burst.cuda.stimulus_table import StimulusTable
-from burstproof.burst.cuda.variant import Variant
 from burstproof.kernels.device import DeviceBuffer, DeviceGraph, DeviceRuntime, DeviceStream
 
 
@@ -71,28 +71,26 @@ class TrainSet:
         self,
         runtime: DeviceRuntime,
         launches: BurstLaunches,
-        variant: Variant,
+        packed: Packed,
         buffers: dict[str, DeviceBuffer],
         number: int,
-        sizes: TrainSizes,
         streams: Streams,
-        graphs: bool,
     ) -> None:
         self._runtime = runtime
         self._launches = launches
-        self._variant = variant
+        self._variant = packed.variant
         self._buffers = buffers
         self._number = number
-        self.sizes = sizes
+        self.sizes = packed.train
         self._streams = streams
-        self._use_graphs = graphs and runtime.graphs
+        self._use_graphs = packed.options.cuda.graphs and runtime.graphs
         self._staging = _Staging(runtime)
         self._graphs: dict[tuple[int, bool], DeviceGraph] = {}
         self._calls: TrainCalls = launches.calls(buffers, number)
         self._uploaded = runtime.event()
         self._finished = runtime.event()
         self._offsets_clear = True
-        self._report = runtime.pinned(report_length(sizes.length), np.int64)
+        self._report = runtime.pinned(report_length(self.sizes.length), np.int64)
 
     def _own(self, name: str) -> DeviceBuffer:
         return self._buffers[f"{name}.{self._number}"]

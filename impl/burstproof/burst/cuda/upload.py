@@ -8,18 +8,30 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from burstproof.burst.cuda.buffers import NetworkSizes
 from burstproof.burst.cuda.control import BURST, CONTROL_LENGTH
+from burstproof.burst.cuda.device_state import DeviceState
 from burstproof.burst.cuda.kernels_order import PARAMETERS
+from burstproof.burst.cuda.packed import Packed
 from burstproof.burst.layout import ComputedRows, Layout, PlasticRules, StaticRows
-from burstproof.burst.rules import Features
-from burstproof.network.model import Network
 
 Contents = Iterator[tuple[str, npt.NDArray[Any]]]
 
 
-def first_contents(network: Network, layout: Layout, features: Features, sizes: NetworkSizes) -> Contents:
-    """(buffer name, host array) of everything that does not start as zeros."""
+def upload_network(packed: Packed, device: DeviceState) -> None:
+    """Write everything of a packed network that does not start as zeros."""
+    upload_neurons(packed, device)
+    for name, values in _synapses(packed.layout):
+        device.write(name, values)
+
+
+def upload_neurons(packed: Packed, device: DeviceState) -> None:
+    """Write control, state and parameters of the neurons."""
+    for name, values in _neurons(packed):
+        device.write(name, values)
+
+
+def _neurons(packed: Packed) -> Contents:
+    network, layout, features, sizes = packed.network, packed.layout, packed.features, packed.sizes
     neurons = network.neurons
     control = np.zeros(CONTROL_LENGTH, np.int64)
     control[BURST] = network.burst_count
@@ -33,6 +45,9 @@ def first_contents(network: Network, layout: Layout, features: Features, sizes: 
     for name in PARAMETERS:
         column = getattr(layout.neurons, name)
         yield name, column[:1] if name in sizes.uniform else column
+
+
+def _synapses(layout: Layout) -> Contents:
     yield from _static(layout.static)
     if layout.computed is not None:
         yield from _computed(layout.computed)
