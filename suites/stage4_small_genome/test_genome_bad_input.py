@@ -10,6 +10,7 @@ import pytest
 
 from burstproof.errors import ExitCode, GenomeError
 from burstproof.network.genome import parse_genome, read_genome
+from burstproof.network.growth import grow
 from suites.stage4_small_genome.growth_golden import GENOMES
 
 pytestmark = pytest.mark.requirement("BE-1")
@@ -193,3 +194,12 @@ def test_an_unknown_function_is_refused_and_an_unknown_composite_grows_nothing()
             assert len(parse_genome(data, "brain.json").areas) == 8
         else:
             assert "unknown morphology" in str(refusal(data))
+
+
+def test_rules_that_go_through_too_many_patterns_are_refused_before_growing():
+    tree = copy.deepcopy(OBJECT)
+    tree["neuron_morphologies"]["own"]["parameters"]["vectors"] = [[9, 9, step] for step in range(401)]
+    tree["blueprint"]["cA"]["cortical_mapping_dst"]["cA"] = [["own", 1, 1]] * 500
+    genome = parse_genome(json.dumps(tree).encode(), "brain.json")
+    with pytest.raises(GenomeError, match=r"brain.json: blueprint.*cA\[249\]: .*got 100250; allowed: 100000"):
+        grow(genome)

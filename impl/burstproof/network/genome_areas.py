@@ -103,7 +103,6 @@ def _missing_core(raw_id: bytes) -> AreaSpec:
         name=raw_id.decode("ascii").strip("_"),
         firing_threshold=0.1,
         psp_uniform_distribution=True,
-        place="core area",
     )
 
 
@@ -202,7 +201,7 @@ def _object_rule(field: Field) -> RuleSpec:
 
 def _list_rule(field: Field) -> RuleSpec:
     """A rule of the flat form: morphology, scalar, multiplier, plastic, constant, ltp, ltd; more is passed over."""
-    items = field.elements()
+    items = list(field.elements())
     if len(items) < 3:
         raise field.error(
             "the rule is too short",

@@ -39,7 +39,7 @@ def _summary(value: Any) -> Any:
     return value
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Field:
     """A JSON value and where it stands: ``file``, and ``path`` inside it.
 
@@ -77,18 +77,18 @@ class Field:
         for key in self.mapping():
             yield key, self.item(key)
 
-    def elements(self) -> list[Field]:
-        """The elements of a list."""
+    def elements(self) -> Iterator[Field]:
+        """The elements of a list, one after another."""
         if not isinstance(self.value, list):
             raise self.error("wrong type", allowed="a list", cure="Write [...] here")
-        return [self.item(position) for position in range(len(self.value))]
+        return (self.item(position) for position in range(len(self.value)))
 
     def triple(self) -> list[Field]:
         """The elements of a list of three."""
         elements = self.elements()
-        if len(elements) != 3:
+        if len(self.value) != 3:
             raise self.error("wrong length", allowed="a list of 3", cure="Give one element per axis x, y, z")
-        return elements
+        return list(elements)
 
     def text(self) -> str:
         """A string."""

@@ -7,14 +7,15 @@ import json
 import math
 import zlib
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from burstproof.errors import GenomeError
 from burstproof.network.genome_fields import Field
 
-MAX_FILE_BYTES = 256 << 20
-"""Largest genome file that is read; the shipped ones have less than 0.1 MB."""
+MAX_FILE_BYTES = 16 << 20
+"""Largest genome that is read, packed or not; the shipped ones have less than 0.1 MB."""
 
 MAX_EXPANSION = 256
 """Largest ratio of unpacked to packed size of a ``.json.gz``; recorded genomes reach 40."""
@@ -151,35 +152,56 @@ def _too_deep(where: str) -> GenomeError:
 
 
 def _check_tree(root: Field) -> None:
-    """Refuse what strict JSON does not have: non-finite numbers, broken Unicode; and absurd nesting."""
-    level = [root]
-    for _ in range(MAX_DEPTH + 1):
-        below: list[Field] = []
-        for node in level:
-            value = node.value
-            if isinstance(value, dict):
-                below += [node.item(_check_text(node, key)) for key in value]
-            elif isinstance(value, list):
-                below += [node.item(position) for position in range(len(value))]
-            elif isinstance(value, str):
-                _check_text(node, value)
+    """Refuse what strict JSON does not have, non-finite numbers and broken Unicode, and absurd nesting."""
+    keys: list[str | int] = []
+    levels = [_entries(root.value)]
+    while levels:
+        for key, value in levels[-1]:
+            keys.append(key)
+            if isinstance(key, str):
+                _check_text(key, root, keys)
+            if isinstance(value, dict | list):
+                levels.append(_entries(value))
+                break
+            if isinstance(value, str):
+                _check_text(value, root, keys)
             elif isinstance(value, float) and not math.isfinite(value):
-                raise node.error("the number is not finite", allowed="finite numbers", cure="Write a finite number")
-        if not below:
-            return
-        level = below
-    raise _too_deep(level[0].where)
+                raise _at(root, keys).error(
+                    "the number is not finite", allowed="finite numbers", cure="Write a finite number"
+                )
+            keys.pop()
+        else:
+            levels.pop()
+            del keys[-1:]
+        if len(levels) > MAX_DEPTH:
+            raise _too_deep(_at(root, keys[:3]).where)
 
 
-def _check_text(node: Field, text: str) -> str:
-    """``text``, if it can be written as UTF-8."""
+def _entries(container: Any) -> Iterator[tuple[str | int, Any]]:
+    """Keys or positions of a container with the values there; nothing for a scalar."""
+    if isinstance(container, dict):
+        return iter(container.items())
+    return iter(enumerate(container if isinstance(container, list) else ()))
+
+
+def _at(root: Field, keys: list[str | int]) -> Field:
+    """The value that a list of keys leads to."""
+    node = root
+    for key in keys:
+        node = node.item(key)
+    return node
+
+
+def _check_text(text: str, root: Field, keys: list[str | int]) -> None:
+    """Refuse text that cannot be written as UTF-8."""
+    if text.isascii():
+        return
     try:
         text.encode("utf-8")
     except UnicodeEncodeError as error:
         raise GenomeError(
             "text with half of a surrogate pair",
-            where=node.where,
+            where=_at(root, keys).where,
             got=text,
             cure="Write the character itself or both halves",
         ) from error
-    return text

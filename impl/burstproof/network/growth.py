@@ -9,15 +9,16 @@ import numpy.typing as npt
 
 from burstproof.errors import GenomeError, InputError
 from burstproof.network.blueprint import AreaSpec, Genome
+from burstproof.network.genome_json import readable_path
 from burstproof.network.growth_links import Link, Progress, genome_links, grow_synapses
 from burstproof.network.model import NO_LIMIT, UNLIMITED_FIRES, Area, Network, NeuronTable
 from burstproof.network.morphologies.wiring import strides
 
 DEFAULT_MAX_NEURONS = 20_000_000
-"""Neurons (and voxels) that growth makes unless told otherwise: about 1.2 GB of tables."""
+"""Neurons (and voxels) that growth makes unless told otherwise: about 0.8 GB of tables."""
 
 DEFAULT_MAX_SYNAPSES = 100_000_000
-"""Synapses that growth makes unless told otherwise: about 2.4 GB of tables, at most four times that while growing."""
+"""Synapses that growth makes unless told otherwise: about 2.4 GB of tables, and some 2.5 times that while growing."""
 
 LARGEST_NETWORK = 2**31
 """Neurons beyond which no cap can be raised."""
@@ -83,7 +84,7 @@ def grow(
         plastic_mappings=plastic,
         provenance={
             "source": "genome",
-            "path": str(genome.path),
+            "path": readable_path(genome.path),
             "sha256": genome.sha256,
             "title": genome.title,
             "version": genome.version,
@@ -115,7 +116,7 @@ def _check_neurons(genome: Genome, cap: int) -> None:
             width, height, depth = area.dimensions
             raise GenomeError(
                 f"the genome has more than {cap} neurons (or voxels) up to this area",
-                where=area.place,
+                where=area.place or readable_path(genome.path),
                 got=f"{width} x {height} x {depth} voxels x {area.neurons_per_voxel} neurons, {total} in all",
                 allowed=f"{cap} (max_neurons)",
                 cure="Make the areas smaller or raise max_neurons",

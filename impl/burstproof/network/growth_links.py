@@ -17,6 +17,9 @@ from burstproof.network.morphology import RANDOMIZER, resolve
 Progress = Callable[[int, int], None]
 """Called with the number of links grown so far and the number of links in all."""
 
+MAX_ELEMENTS = 100_000
+"""Vectors and patterns that all rules of a genome together may go through: at worst some twenty seconds of growth."""
+
 _LARGEST_DELAY = 255
 
 
@@ -55,9 +58,10 @@ def genome_links(genome: Genome, grow_randomizer: bool) -> Iterator[Link]:
     Raises
     ------
     GenomeError
-        A weight times psp that is not finite, or a morphology that nothing explains.
+        A weight times psp that is not finite, a morphology that nothing explains, or more than ``MAX_ELEMENTS``.
     """
     starts, by_id = {}, {}
+    _check_elements(genome)
     first, number = 0, -1
     for area in genome.areas:
         starts[area.cortical_id], by_id[area.cortical_id] = first, area
@@ -79,6 +83,23 @@ def genome_links(genome: Genome, grow_randomizer: bool) -> Iterator[Link]:
                     starts[target.cortical_id],
                     _wiring(genome, rule, source, target),
                     random=grow_randomizer and _is_randomizer(genome, rule),
+                )
+
+
+def _check_elements(genome: Genome) -> None:
+    """Refuse rules that together go through too many vectors and patterns: growth loops over these in Python."""
+    elements = 0
+    for area in genome.areas:
+        for rule in (rule for mapping in area.mappings for rule in mapping.rules):
+            defined = genome.morphologies.get(rule.morphology)
+            elements += defined.element_count if defined is not None else 1
+            if elements > MAX_ELEMENTS:
+                raise GenomeError(
+                    "the rules up to this one go through too many vectors and patterns",
+                    where=rule.place,
+                    got=elements,
+                    allowed=str(MAX_ELEMENTS),
+                    cure="Use morphologies with fewer of them, or fewer rules",
                 )
 
 

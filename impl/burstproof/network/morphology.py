@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from burstproof.network.genome_fields import Field
@@ -36,12 +36,17 @@ class Morphology:
     vectors: tuple[Vector, ...] = ()
     patterns: tuple[PatternPair, ...] = ()
 
+    @property
+    def element_count(self) -> int:
+        """Number of vectors or patterns."""
+        return len(self.vectors) + len(self.patterns)
 
-def _vector_rule(*given: Vector) -> WiringRule:
+
+def _vector_rule(given: Sequence[Vector]) -> WiringRule:
     return lambda source, target: vectors(given, source, target)
 
 
-def _pattern_rule(*given: PatternPair) -> WiringRule:
+def _pattern_rule(given: Sequence[PatternPair]) -> WiringRule:
     return lambda source, target: patterns(given, source, target)
 
 
@@ -70,16 +75,16 @@ GROWS_NOTHING = frozenset(
 """Core morphologies from which the recorded engine makes no synapse (RULES.md, last section)."""
 
 CORE_MORPHOLOGIES: Mapping[str, WiringRule] = {
-    "block_to_block": _vector_rule((0, 0, 0)),
-    "lateral_+x": _vector_rule((1, 0, 0)),
-    "lateral_-x": _vector_rule((-1, 0, 0)),
-    "lateral_+y": _vector_rule((0, 1, 0)),
-    "lateral_-y": _vector_rule((0, -1, 0)),
-    "lateral_+z": _vector_rule((0, 0, 1)),
-    "lateral_-z": _vector_rule((0, 0, -1)),
-    "0-0-0_to_all": _pattern_rule((_ORIGIN, _EVERYWHERE)),
-    "all_to_0-0-0": _pattern_rule((_EVERYWHERE, _ORIGIN)),
-    "all_to_all": _pattern_rule((_EVERYWHERE, _EVERYWHERE)),
+    "block_to_block": _vector_rule([(0, 0, 0)]),
+    "lateral_+x": _vector_rule([(1, 0, 0)]),
+    "lateral_-x": _vector_rule([(-1, 0, 0)]),
+    "lateral_+y": _vector_rule([(0, 1, 0)]),
+    "lateral_-y": _vector_rule([(0, -1, 0)]),
+    "lateral_+z": _vector_rule([(0, 0, 1)]),
+    "lateral_-z": _vector_rule([(0, 0, -1)]),
+    "0-0-0_to_all": _pattern_rule([(_ORIGIN, _EVERYWHERE)]),
+    "all_to_0-0-0": _pattern_rule([(_EVERYWHERE, _ORIGIN)]),
+    "all_to_all": _pattern_rule([(_EVERYWHERE, _EVERYWHERE)]),
     "projector": projector,
     "centered_projector": centered_projector,
     "transpose_xy": transpose(0, 1),
@@ -113,9 +118,9 @@ def resolve(name: str, defined: Mapping[str, Morphology]) -> WiringRule | None:
     """
     morphology = defined.get(name)
     if morphology is not None and morphology.kind == "vectors":
-        return _vector_rule(*morphology.vectors)
+        return _vector_rule(morphology.vectors)
     if morphology is not None and morphology.kind == "patterns":
-        return _pattern_rule(*morphology.patterns)
+        return _pattern_rule(morphology.patterns)
     if name in CORE_MORPHOLOGIES:
         return CORE_MORPHOLOGIES[name]
     composite = morphology is not None and morphology.kind == "composite"
@@ -153,7 +158,7 @@ def _vector(field: Field) -> Vector:
 
 
 def _pattern_pair(field: Field) -> PatternPair:
-    sides = field.elements()
+    sides = list(field.elements())
     if len(sides) != 2:
         raise field.error("wrong length", allowed="[source pattern, target pattern]", cure="Give both patterns")
     return _pattern(sides[0]), _pattern(sides[1])
