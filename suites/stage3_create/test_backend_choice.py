@@ -1,0 +1,264 @@
+"""Which backend runs, why, and what happens where it cannot start (BE-13, BE-15)."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from burstproof.burst import machine as machine_module
+from burstproof.burst.engine import Engine, EngineOptions
+from burstproof.burst.machine import CudaDevice, CudaFacts, Machine, Obstacle, ask_cuda
+from burstproof.burst.select import choose_backend, consider, engine_factory, start_engine
+from burstproof.config import load_configuration
+from burstproof.errors import BackendUnavailableError, ExitCode, InputError, NetworkError, OutOfMemoryError
+from burstproof.network.model import Network, NeuronTable, SynapseTable
+
+H100 = CudaDevice(0, "NVIDIA H100 80GB HBM3", (9, 0), 80 * 2**30)
+WITH_GPU = Machine(8, CudaFacts(None, (H100,), (12, 8), (12, 9)))
+NO_DRIVER = Machine(2, CudaFacts(Obstacle("no NVIDIA driver on this machine", "Install the NVIDIA driver")))
+CONFIG = load_configuration()
+
+
+def configured(**values: Any) -> Any:
+    return load_configuration(options={f"compute.auto_selection.{k}": ("test", v) for k, v in values.items()})
+
+
+@pytest.mark.requirement("BE-13")
+@pytest.mark.parametrize(
+    ("neurons", "rate", "expected", "reason"),
+    [
+        (49_999, 1.0, "cpu", "49999 neurons are fewer than gpu_min_neurons 50000"),
+        (50_000, 0.15, "cuda", "7500 expected firings"),
+        (50_000, 0.149, "cpu", "too quiet for a GPU"),
+        (100_000, 0.01, "cpu", "1000 expected firings"),
+        (1_000_000, 0.01, "cuda", "10000 expected firings"),
+        (50_000, None, "cuda", "firing rate unknown"),
+        (7, None, "cpu", "fewer"),
+    ],
+)
+def test_auto_follows_size_and_expected_firing_rate(
+    neurons: int, rate: float | None, expected: str, reason: str
+) -> None:
+    choice = choose_backend("auto", neurons, rate, CONFIG, WITH_GPU)
+    assert choice.backend == expected
+    assert reason in choice.reason
+    assert choice.fallback == ""
+
+
+@pytest.mark.requirement("BE-13", "BE-14")
+def test_auto_follows_the_configured_thresholds() -> None:
+    assert choose_backend("auto", 1000, 0.5, configured(gpu_min_neurons=1000), WITH_GPU).backend == "cuda"
+    assert choose_backend("auto", 60_000, 0.15, configured(gpu_min_firing_rate=0.5), WITH_GPU).backend == "cpu"
+    assert choose_backend("auto", 60_000, 0.0, configured(gpu_min_firing_rate=0.0), WITH_GPU).backend == "cuda"
+
+
+@pytest.mark.requirement("BE-13")
+def test_auto_follows_the_hardware_and_says_what_is_missing() -> None:
+    choice = choose_backend("auto", 1_000_000, None, CONFIG, NO_DRIVER)
+    assert choice.backend == "cpu"
+    assert "cuda is not available: no NVIDIA driver on this machine" in choice.reason
+    assert "wgpu is not available" in choice.reason
+
+
+@pytest.mark.requirement("BE-13")
+def test_preferring_wgpu_passes_to_cuda_with_the_reason() -> None:
+    choice = choose_backend("auto", 1_000_000, None, configured(prefer_cuda_over_wgpu=False), WITH_GPU)
+    assert choice.backend == "cuda"
+    assert "wgpu is not available" in choice.reason
+
+
+@pytest.mark.requirement("BE-13")
+@pytest.mark.parametrize("backend", ["cpu", "cuda", "reference"])
+def test_what_is_asked_for_and_available_is_taken(backend: str) -> None:
+    choice = choose_backend(backend, 10, 0.0, CONFIG, WITH_GPU)
+    assert (choice.backend, choice.reason, choice.fallback) == (backend, "asked for", "")
+    assert {item.backend: item.available for item in choice.considered} == {
+        "cuda": True,
+        "wgpu": False,
+        "cpu": True,
+        "reference": True,
+    }
+
+
+@pytest.mark.requirement("BE-13")
+def test_wgpu_is_refused_without_pretending() -> None:
+    with pytest.raises(BackendUnavailableError, match="wgpu cannot start: the WGPU backend is not part of this build"):
+        choose_backend("wgpu", 10, None, CONFIG, WITH_GPU)
+    with pytest.raises(InputError):
+        engine_factory("wgpu")
+
+
+@pytest.mark.requirement("BE-13")
+@pytest.mark.parametrize(("requested", "rate"), [("gpu", None), ("auto", 1.5), ("auto", float("nan"))])
+def test_nonsense_is_refused(requested: str, rate: float | None) -> None:
+    with pytest.raises(InputError):
+        choose_backend(requested, 10, rate, CONFIG, WITH_GPU)
+
+
+@pytest.mark.requirement("BE-15")
+def test_without_fallback_the_error_says_why_and_what_to_do() -> None:
+    with pytest.raises(BackendUnavailableError) as caught:
+        choose_backend("cuda", 10, None, CONFIG, NO_DRIVER)
+    message = str(caught.value)
+    assert "no NVIDIA driver on this machine" in message
+    assert "Install the NVIDIA driver" in message
+    assert "--allow-fallback" in message
+    assert caught.value.exit_code is ExitCode.INVALID_ENVIRONMENT
+
+
+@pytest.mark.requirement("BE-15")
+@pytest.mark.parametrize(
+    ("requested", "machine", "expected"),
+    [("cuda", NO_DRIVER, "cpu"), ("wgpu", NO_DRIVER, "cpu"), ("wgpu", WITH_GPU, "cpu")],
+)
+def test_with_fallback_the_choice_says_what_could_not_start(requested: str, machine: Machine, expected: str) -> None:
+    choice = choose_backend(requested, 10, None, CONFIG, machine, allow_fallback=True)
+    assert (choice.requested, choice.backend) == (requested, expected)
+    assert f"{requested} could not start: " in choice.fallback
+    assert choice.reason == f"fallback from {requested}"
+
+
+@pytest.mark.requirement("BE-13")
+@pytest.mark.parametrize(
+    ("facts", "device", "why", "cure"),
+    [
+        (CudaFacts(None, (), (12, 8), (12, 9)), 0, "no CUDA device", "CUDA_VISIBLE_DEVICES"),
+        (WITH_GPU.cuda, 1, "no CUDA device 1", "one of: 0"),
+        (CudaFacts(None, (CudaDevice(0, "GTX 1080", (6, 1)),), (12, 8), (12, 9)), 0, "6.1", "another device"),
+        (CudaFacts(None, (CudaDevice(0, "V100", (7, 0)),), (13, 0), (13, 1)), 0, "7.0", "burstproof[cuda12]"),
+        (CudaFacts(None, (H100,), (12, 8), (13, 1)), 0, "takes CUDA 12.8 at most", "burstproof[cuda12]"),
+        (CudaFacts(None, (H100,), (11, 4), (12, 9)), 0, "takes CUDA 11.4 at most", "Update the driver"),
+    ],
+)
+def test_a_device_that_cannot_run_is_named_with_the_cure(facts: CudaFacts, device: int, why: str, cure: str) -> None:
+    obstacle = facts.obstacle_for(device)
+    assert obstacle is not None
+    assert why in obstacle.why
+    assert cure in obstacle.cure
+
+
+@pytest.mark.requirement("BE-13")
+@pytest.mark.parametrize(
+    ("device", "driver", "tools"),
+    [(H100, (12, 0), (12, 9)), (H100, (13, 0), (12, 9)), (CudaDevice(0, "V100", (7, 0)), (12, 8), (12, 9))],
+)
+def test_a_device_that_can_run_has_no_obstacle(
+    device: CudaDevice, driver: tuple[int, int], tools: tuple[int, int]
+) -> None:
+    assert CudaFacts(None, (device,), driver, tools).obstacle_for(0) is None
+    assert consider(Machine(1, CudaFacts(None, (device,), driver, tools)))[0].available
+
+
+@pytest.mark.requirement("BE-13")
+@pytest.mark.parametrize("missing", ["numba_cuda", "cuda.core", "cupy"])
+def test_a_missing_package_is_named_with_the_extra_to_install(monkeypatch: pytest.MonkeyPatch, missing: str) -> None:
+    monkeypatch.setattr(machine_module, "_importable", lambda name: name != missing)
+    obstacle = ask_cuda().obstacle_for(0)
+    assert obstacle is not None
+    assert obstacle.why == f"not installed: {missing}"
+    assert "burstproof[cuda12]" in obstacle.cure
+
+
+class DynamicLibNotFoundError(RuntimeError):
+    """Named like the error that cuda.core raises without a driver."""
+
+
+def fake_cuda_core(monkeypatch: pytest.MonkeyPatch, devices: Callable[[], list[Any]]) -> None:
+    """Put a cuda.core and a driver in place whose devices are ``devices()``."""
+    driver = SimpleNamespace(
+        cuDeviceGet=lambda number: (0, number),
+        cuDeviceTotalMem=lambda _handle: (0, 2**30),
+        cuDriverGetVersion=lambda: (0, 12080),
+    )
+    monkeypatch.setattr(machine_module, "_importable", lambda _name: True)
+    monkeypatch.setitem(sys.modules, "cuda", SimpleNamespace())
+    monkeypatch.setitem(sys.modules, "cuda.core", SimpleNamespace(Device=SimpleNamespace(get_all_devices=devices)))
+    monkeypatch.setitem(sys.modules, "cuda.bindings", SimpleNamespace(driver=driver))
+
+
+@pytest.mark.requirement("BE-13")
+def test_the_driver_is_asked_through_cuda_core(monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_cuda_core(monkeypatch, lambda: [SimpleNamespace(name="T4", compute_capability=(7, 5))])
+    facts = ask_cuda()
+    assert facts.obstacle is None
+    assert facts.devices == (CudaDevice(0, "T4", (7, 5), 2**30),)
+    assert facts.driver_version == (12, 8)
+
+
+@pytest.mark.requirement("BE-13")
+@pytest.mark.parametrize(
+    ("error", "why"),
+    [
+        (DynamicLibNotFoundError("cuda"), "no NVIDIA driver on this machine"),
+        (RuntimeError("CUDA_ERROR_NO_DEVICE: no CUDA-capable device"), "the driver shows no CUDA device"),
+        (
+            RuntimeError("CUDA_ERROR_SYSTEM_DRIVER_MISMATCH"),
+            "the CUDA driver failed: CUDA_ERROR_SYSTEM_DRIVER_MISMATCH",
+        ),
+    ],
+)
+def test_a_driver_that_fails_is_a_reason_and_no_crash(
+    monkeypatch: pytest.MonkeyPatch, error: Exception, why: str
+) -> None:
+    def fail() -> list[Any]:
+        raise error
+
+    fake_cuda_core(monkeypatch, fail)
+    obstacle = ask_cuda().obstacle_for(0)
+    assert obstacle is not None
+    assert obstacle.why == why
+    assert obstacle.cure
+
+
+def one_neuron() -> Network:
+    return Network(NeuronTable.build(1), SynapseTable.build([], []))
+
+
+def failing_on(broken: set[str], error: Exception) -> Callable[[str], Callable[[Network, EngineOptions], Engine]]:
+    """A factory whose engines of the ``broken`` backends raise ``error``; the others are references."""
+
+    def factory(backend: str) -> Callable[[Network, EngineOptions], Engine]:
+        def refuse(network: Network, options: EngineOptions) -> Engine:
+            raise error
+
+        return refuse if backend in broken else engine_factory("reference")
+
+    return factory
+
+
+@pytest.mark.requirement("BE-15")
+def test_an_engine_that_cannot_start_falls_back_only_when_allowed() -> None:
+    choice = choose_backend("auto", 60_000, None, CONFIG, WITH_GPU)
+    factory = failing_on({"cuda"}, OutOfMemoryError("the network does not fit"))
+    with pytest.raises(OutOfMemoryError):
+        start_engine(choice, one_neuron(), EngineOptions(), factory=factory)
+    engine, after = start_engine(choice, one_neuron(), EngineOptions(), allow_fallback=True, factory=factory)
+    engine.close()
+    assert (choice.backend, after.backend) == ("cuda", "cpu")
+    assert after.fallback == "cuda could not start: the network does not fit"
+
+
+@pytest.mark.requirement("BE-15")
+def test_falling_back_twice_keeps_both_reasons_and_ends_in_an_error() -> None:
+    choice = choose_backend("cuda", 10, None, CONFIG, WITH_GPU)
+    error = OutOfMemoryError("too large")
+    factory = failing_on({"cuda", "cpu"}, error)
+    engine, after = start_engine(choice, one_neuron(), EngineOptions(), allow_fallback=True, factory=factory)
+    engine.close()
+    assert after.backend == "reference"
+    assert after.fallback == "cuda could not start: too large; cpu could not start: too large"
+    nothing_works = failing_on({"cuda", "cpu", "reference"}, error)
+    with pytest.raises(BackendUnavailableError, match="no backend is left"):
+        start_engine(choice, one_neuron(), EngineOptions(), allow_fallback=True, factory=nothing_works)
+
+
+@pytest.mark.requirement("BE-15")
+def test_a_bad_network_is_no_reason_to_fall_back() -> None:
+    choice = choose_backend("cuda", 10, None, CONFIG, WITH_GPU)
+    factory = failing_on({"cuda"}, NetworkError("a delay of 0"))
+    with pytest.raises(NetworkError):
+        start_engine(choice, one_neuron(), EngineOptions(), allow_fallback=True, factory=factory)
