@@ -232,3 +232,19 @@ def test_the_count_that_guards_the_cap_is_exact_or_a_bound(source, target, name)
         grow(case, max_synapses=network.synapse_count)
         with pytest.raises(GenomeError, match="max_synapses"):
             grow(case, max_synapses=network.synapse_count - 1)
+
+
+def test_thresholds_are_added_up_in_float32():
+    start, steps, size = 1.1, (0.1, 0.01, 0.7), (5, 7, 9)
+    names = [f"firing_threshold_increment_{axis}" for axis in "xyz"]
+    sloped = block(*size, firing_threshold=start, **dict(zip(names, steps, strict=True)))
+    thresholds = grow(genome([], source=sloped)).neurons.thresholds[7 : 7 + 5 * 7 * 9]
+    single, double = [], []
+    for place in np.ndindex(*size):
+        value = np.float32(start)
+        for coordinate, step in zip(place, steps, strict=True):
+            value = value + np.float32(coordinate) * np.float32(step)
+        single.append(value)
+        double.append(np.float32(start + sum(c * s for c, s in zip(place, steps, strict=True))))
+    assert np.array_equal(thresholds, np.array(single, np.float32))
+    assert not np.array_equal(thresholds, np.array(double, np.float32)), "the case tells the two apart"
