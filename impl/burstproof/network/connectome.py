@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import os
 import struct
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -73,25 +72,23 @@ def read_connectome(path: str | os.PathLike[str], apply_flags: bool = False) -> 
 
 def _with_flags(connectome: Connectome, name: str) -> Connectome:
     """The areas as the embedded genome describes them; areas that it does not name stay as they are."""
-    from burstproof.network.genome import read_genome
+    from burstproof.network.genome import parse_genome
 
     if connectome.genome is None:
         raise ConnectomeError(
             "flags were asked for, but the file embeds no genome", where=name, cure="Read it without apply_flags"
         )
-    with tempfile.TemporaryDirectory(prefix="burstproof-") as folder:
-        text = Path(folder) / "embedded_genome.json"
-        text.write_bytes(connectome.genome.encode("utf-8"))
-        try:
-            known = {area.cortical_id: area for area in read_genome(text).areas}
-        except GenomeError as error:
-            raise ConnectomeError(
-                f"the embedded genome cannot be read: {error.problem}",
-                where=f"{name}: embedded genome",
-                got=error.got,
-                allowed=error.allowed,
-                cure="Read it without apply_flags, or save it again with the engine",
-            ) from error
+    place = f"{name}: embedded genome"
+    try:
+        known = {area.cortical_id: area for area in parse_genome(connectome.genome.encode("utf-8"), place).areas}
+    except GenomeError as error:
+        raise ConnectomeError(
+            f"the embedded genome cannot be used: {error.problem}",
+            where=error.where or place,
+            got=error.got,
+            allowed=error.allowed,
+            cure="Read it without apply_flags, or save it again with the engine",
+        ) from error
     areas = []
     for area in connectome.network.areas:
         spec = known.get(area.cortical_id)

@@ -207,8 +207,8 @@ def driven_spec(
     and is not refractory with probability 1 - R r, hence r = (1 - R r) e (1 - exp(-K r)), which is solved for e.
 
     The state is stable: at r, the derivative of the next rate by this one is K r / (exp(K r) - 1) =: a < 1
-    (refractoriness lowers it further). The number of firings fluctuates with a relative deviation of at most 1 / sqrt(N r (1 - a^2)).
-    The network rests until ``initial_stimulus`` starts it at the rate.
+    (refractoriness lowers it further). The number of firings fluctuates with a relative deviation of at most
+    1 / sqrt(N r (1 - a^2)). The network rests until ``initial_stimulus`` starts it at the rate.
     """
     _require(_is_number(firing_rate, 1e-9, 1.0), "firing_rate", firing_rate, "above 0, at most 1")
     _require(_is_integer(refractory_period, 0, 65535), "refractory_period", refractory_period, "0...65535")
