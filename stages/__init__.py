@@ -1,0 +1,1 @@
+"""The test plan: seven stages as data, the pytest plugin, and the runner."""

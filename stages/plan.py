@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from burstproof.errors import InputError
+from reports.traceability import load_requirements
 
 NO_GATE = "none"
 
@@ -27,8 +28,6 @@ class Stage:
         What still runs where the gate is closed.
     suites : tuple of str
         Folders with its cases, relative to the checkout, with forward slashes.
-    requirements : tuple of str
-        Ids that the stage is there to prove.
     proves : str
         What a pass means.
     time_limit_s : float
@@ -40,9 +39,13 @@ class Stage:
     gate: str
     gpu_free: str
     suites: tuple[str, ...]
-    requirements: tuple[str, ...]
     proves: str
     time_limit_s: float = 3600.0
+
+    @property
+    def requirements(self) -> tuple[str, ...]:
+        """Ids that the stage is there to prove, as ``reports/requirements.toml`` assigns them."""
+        return tuple(row.id for row in load_requirements() if self.name in row.stages)
 
 
 HARNESS = Stage(
@@ -51,7 +54,6 @@ HARNESS = Stage(
     gate=NO_GATE,
     gpu_free="everything",
     suites=("suites/harness",),
-    requirements=("RE-1", "RE-2", "RE-3", "RE-4", "RE-5", "RE-6"),
     proves="plan, gates, verdicts, record and report do what they say",
 )
 
@@ -62,7 +64,6 @@ STAGES: tuple[Stage, ...] = (
         gate=NO_GATE,
         gpu_free="everything",
         suites=("suites/stage1_compile",),
-        requirements=("ST-1", "KL-1", "KL-2", "KL-3", "KL-4"),
         proves="every kernel builds for every capability within its resource limits",
     ),
     Stage(
@@ -71,7 +72,6 @@ STAGES: tuple[Stage, ...] = (
         gate="nvml",
         gpu_free="inventory, prerequisites and gates on recorded machines",
         suites=("suites/stage2_detect",),
-        requirements=("ST-2", "MG-6"),
         proves="what GPUs, driver, memory and links are here, and whether they meet the prerequisites",
     ),
     Stage(
@@ -80,7 +80,6 @@ STAGES: tuple[Stage, ...] = (
         gate="gpu",
         gpu_free="memory budgets, configuration, choice of backend, the CPU engine",
         suites=("suites/stage3_create",),
-        requirements=("ST-3", "BE-8", "BE-9", "BE-10", "BE-12", "BE-13", "BE-14", "BE-15", "BE-16", "KL-5"),
         proves="contexts, streams and buffers can be made; what fits is known, the rest is refused",
     ),
     Stage(
@@ -89,7 +88,6 @@ STAGES: tuple[Stage, ...] = (
         gate="gpu",
         gpu_free="reading, growing and running on the CPU",
         suites=("suites/stage4_small_genome",),
-        requirements=("ST-4", "BE-1", "BE-2", "BE-3", "BE-18"),
         proves="1 K neurons and the shipped genomes go up, run and come back intact",
     ),
     Stage(
@@ -98,7 +96,6 @@ STAGES: tuple[Stage, ...] = (
         gate="gpu",
         gpu_free="CPU engine and simulated kernels against the reference and the recorded traces",
         suites=("suites/stage5_parity",),
-        requirements=("ST-5", "BE-4", "BE-5", "BE-6", "BE-7", "BE-11", "BE-17", "KL-6", "TO-1", "TO-11"),
         proves="every backend gives the result of the reference and of the real engine, bit for bit",
     ),
     Stage(
@@ -107,7 +104,6 @@ STAGES: tuple[Stage, ...] = (
         gate="gpu",
         gpu_free="the rows of the CPU",
         suites=("suites/stage6_performance",),
-        requirements=("ST-6", "TO-2", "TO-3", "TO-4", "TO-5", "TO-6", "TO-7", "TO-8", "TO-9", "TO-10"),
         proves="latencies against their targets, of results that were checked first",
     ),
     Stage(
@@ -116,7 +112,6 @@ STAGES: tuple[Stage, ...] = (
         gate="multi_gpu",
         gpu_free="nothing yet",
         suites=("suites/stage7_multi_gpu",),
-        requirements=("ST-7", "MG-1", "MG-2", "MG-3", "MG-4", "MG-5", "MG-7"),
         proves="the same result on any number of GPUs, and how it scales",
     ),
 )

@@ -1,0 +1,131 @@
+"""From pytest's reports to case results: one per case, written when the case has been torn down."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+import pytest
+
+from reports.measurement import CaseResult, Measurement, Outcome
+from stages.plan import stage_of
+from stages.results import ResultLines, measurement_from
+
+_REASON_LIMIT = 2000
+_ATTRIBUTE = "burstproof"
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What a case knows of itself and pytest's report does not."""
+
+    requirements: tuple[str, ...]
+    title: str
+    measurements: tuple[Measurement, ...]
+
+    def put_on(self, report: pytest.TestReport) -> None:
+        """Attach plain values to the report, which pytest-xdist carries to the controller."""
+        plain = {
+            "requirements": list(self.requirements),
+            "title": self.title,
+            "measurements": [asdict(one) for one in self.measurements],
+        }
+        setattr(report, _ATTRIBUTE, plain)
+
+    @classmethod
+    def of(cls, report: pytest.TestReport) -> Findings:
+        """Read what :meth:`put_on` attached; a report that a crashed worker left has none."""
+        plain = getattr(report, _ATTRIBUTE, {"requirements": [], "title": report.nodeid, "measurements": []})
+        measurements = tuple(measurement_from(one) for one in plain["measurements"])
+        return cls(tuple(plain["requirements"]), plain["title"], measurements)
+
+
+class CaseCollector:
+    """A pytest plugin that writes result lines.
+
+    Parameters
+    ----------
+    lines : ResultLines
+        Where they go.
+    """
+
+    def __init__(self, lines: ResultLines) -> None:
+        self._lines = lines
+        self._phases: dict[str, list[pytest.TestReport]] = {}
+
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        """Name the case before it can crash the interpreter."""
+        self._lines.started(nodeid)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Gather the phases of a case; its last, or the report of a crashed worker, completes it."""
+        phases = self._phases.setdefault(report.nodeid, [])
+        phases.append(report)
+        if report.when not in ("setup", "call"):
+            self._lines.finished(case_result(self._phases.pop(report.nodeid)))
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """Record modules that could not be collected or skipped themselves: their cases are not seen otherwise."""
+        if report.passed:
+            return
+        outcome = Outcome.SKIPPED if report.skipped else Outcome.ERROR
+        reason = skip_reason(report) if report.skipped else failure_reason(report)
+        if not reason:
+            outcome, reason = Outcome.ERROR, "skipped without a reason"
+        stage = stage_of(report.nodeid) or "harness"
+        self._lines.finished(CaseResult(report.nodeid, stage, (), outcome, reason, 0.0, "collection"))
+
+    def pytest_unconfigure(self) -> None:
+        """Close the file."""
+        self._lines.close()
+
+
+def case_result(phases: Sequence[pytest.TestReport]) -> CaseResult:
+    """Combine the reports of a case's phases."""
+    last = phases[-1]
+    found = Findings.of(last)
+    outcome, reason = _outcome(phases)
+    return CaseResult(
+        case=last.nodeid,
+        stage=stage_of(last.nodeid) or "harness",
+        requirements=found.requirements,
+        outcome=outcome,
+        reason=reason,
+        duration_s=sum(report.duration for report in phases),
+        title=found.title,
+        measurements=found.measurements,
+    )
+
+
+def skip_reason(report: pytest.TestReport | pytest.CollectReport) -> str:
+    """Return why a report was skipped, without pytest's prefix; the empty string where nobody said."""
+    expected = getattr(report, "wasxfail", None)
+    if expected is not None:
+        text = expected.removeprefix("reason: ").strip()
+        return f"expected failure: {text}" if text else ""
+    message = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+    return message.removeprefix("Skipped").removeprefix(":").strip()
+
+
+def failure_reason(report: pytest.TestReport | pytest.CollectReport) -> str:
+    """Return what went wrong in one paragraph, cut at 2000 characters."""
+    crash = getattr(report.longrepr, "reprcrash", None)
+    text = crash.message if crash is not None else report.longreprtext
+    text = " ".join(text.split())
+    return text if len(text) <= _REASON_LIMIT else text[: _REASON_LIMIT - 3] + "..."
+
+
+def _outcome(phases: Sequence[pytest.TestReport]) -> tuple[Outcome, str]:
+    failed = [report for report in phases if report.failed]
+    if failed:
+        reason = "; ".join(_failure_with_phase(report) for report in failed)
+        return (Outcome.FAILED if failed[0].when == "call" else Outcome.ERROR), reason
+    skipped = next((report for report in phases if report.skipped), None)
+    if skipped is not None:
+        return Outcome.SKIPPED, skip_reason(skipped)
+    return Outcome.PASSED, ""
+
+
+def _failure_with_phase(report: pytest.TestReport) -> str:
+    reason = failure_reason(report)
+    return reason if report.when == "call" else f"{report.when}: {reason}"

@@ -1,0 +1,84 @@
+"""What the fixture ``measure`` hands to a case."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol, SupportsFloat
+
+from reports.measurement import Measurement, Scalar
+
+
+class Measure(Protocol):
+    """Attaches one figure to the running case."""
+
+    def __call__(
+        self,
+        name: str,
+        value: SupportsFloat | None,
+        unit: str,
+        *,
+        samples: Sequence[SupportsFloat] = (),
+        conditions: Mapping[str, object] | None = None,
+        telemetry: Mapping[str, object] | None = None,
+        note: str = "",
+        requirements: Sequence[str] | None = None,
+    ) -> Measurement:
+        """Attach and return the measurement; ``requirements`` default to those of the case."""
+
+
+class MeasurementList:
+    """A :class:`Measure` that collects.
+
+    Parameters
+    ----------
+    requirements : tuple of str
+        Ids of the case, taken where a measurement names none.
+    """
+
+    def __init__(self, requirements: tuple[str, ...]) -> None:
+        self._requirements = requirements
+        self._taken: list[Measurement] = []
+
+    @property
+    def taken(self) -> tuple[Measurement, ...]:
+        """The measurements in the order taken."""
+        return tuple(self._taken)
+
+    def __call__(
+        self,
+        name: str,
+        value: SupportsFloat | None,
+        unit: str,
+        *,
+        samples: Sequence[SupportsFloat] = (),
+        conditions: Mapping[str, object] | None = None,
+        telemetry: Mapping[str, object] | None = None,
+        note: str = "",
+        requirements: Sequence[str] | None = None,
+    ) -> Measurement:
+        """Attach and return the measurement; see :class:`Measure`."""
+        measurement = Measurement(
+            name=name,
+            value=None if value is None else float(value),
+            unit=unit,
+            samples=tuple(float(sample) for sample in samples),
+            conditions=_scalars(conditions or {}),
+            requirements=self._requirements if requirements is None else tuple(requirements),
+            telemetry=_scalars(telemetry or {}),
+            note=note,
+        )
+        self._taken.append(measurement)
+        return measurement
+
+
+def _scalars(values: Mapping[str, object]) -> dict[str, Scalar]:
+    return {name: _scalar(name, value) for name, value in values.items()}
+
+
+def _scalar(name: str, value: object) -> Scalar:
+    """Return a plain scalar, taking NumPy's scalars by their ``item``."""
+    if not isinstance(value, str | int | float | bool) and hasattr(value, "item"):
+        value = value.item()
+    if not isinstance(value, str | int | float | bool):
+        raise TypeError(f"{name} is {value!r}; a condition or telemetry value is a string, number or boolean")
+    return value

@@ -1,0 +1,112 @@
+"""The pytest plugin of the test plan: markers, gates, measurements, and a result line for every case.
+
+Loaded by ``conftest.py``, so that plain ``pytest suites`` has gates and reasons too. With ``--bp-results PATH`` every
+case is written to ``PATH`` as it ends; under pytest-xdist the controller alone writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from pathlib import Path
+
+import pytest
+
+from hardware.gates import GATE_NAMES
+from reports.traceability import load_requirements
+from stages.collecting import CaseCollector, Findings, skip_reason
+from stages.gating import Gatekeeper
+from stages.measuring import Measure, MeasurementList
+from stages.plan import stage_of
+from stages.results import ResultLines
+
+_GATEKEEPER = pytest.StashKey[Gatekeeper]()
+_MEASUREMENTS = pytest.StashKey[MeasurementList]()
+_UNREASONED = ("", "unconditional skip")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the options of the test plan."""
+    group = parser.getgroup("burstproof", "test plan")
+    group.addoption("--bp-results", metavar="PATH", default=None, help="append every case's result to PATH")
+    group.addoption("--gpu-free", action="store_true", help="treat every hardware gate as closed")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Register the markers, the gates and, where asked for, the writer of results."""
+    config.addinivalue_line("markers", "requirement(*ids): ids of REQUIREMENTS.md that the case bears on")
+    config.addinivalue_line("markers", f"gate(name): what the case needs of the hardware: {', '.join(GATE_NAMES)}")
+    config.stash[_GATEKEEPER] = Gatekeeper(gpu_free=config.getoption("--gpu-free"))
+    path = config.getoption("--bp-results")
+    if path is not None and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(CaseCollector(ResultLines(Path(path))), "burstproof-collector")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Refuse cases whose markers mean nothing."""
+    known = {row.id for row in load_requirements()}
+    problems = [problem for item in items for problem in _marker_problems(item, known)]
+    if problems:
+        raise pytest.UsageError(*dict.fromkeys(problems))
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip a case whose gate is closed, with the gate's reason."""
+    for name in gates_of(item):
+        reason = item.config.stash[_GATEKEEPER].closed_reason(name)
+        if reason is not None:
+            pytest.skip(f"gate {name} is closed: {reason}")
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Turn a skip without a reason into a failure, and give the report what the collector needs."""
+    report = yield
+    if report.skipped and skip_reason(report) in _UNREASONED:
+        report.outcome = "failed"
+        report.longrepr = f"{item.nodeid} was skipped without a reason; say why it did not run"
+    measured = item.stash.get(_MEASUREMENTS, None)
+    measurements = measured.taken if measured is not None else ()
+    Findings(requirements_of(item), title_of(item), measurements).put_on(report)
+    return report
+
+
+@pytest.fixture
+def measure(request: pytest.FixtureRequest) -> Measure:
+    """Attach measured figures to the running case: ``measure(name, value, unit, ...)``."""
+    taken = MeasurementList(requirements_of(request.node))
+    request.node.stash[_MEASUREMENTS] = taken
+    return taken
+
+
+def requirements_of(item: pytest.Item) -> tuple[str, ...]:
+    """Return the requirement ids of a case, those of its own marker first, each once."""
+    return tuple(dict.fromkeys(name for mark in item.iter_markers("requirement") for name in mark.args))
+
+
+def gates_of(item: pytest.Item) -> tuple[str, ...]:
+    """Return the gates of a case, each once."""
+    return tuple(dict.fromkeys(name for mark in item.iter_markers("gate") for name in mark.args))
+
+
+def title_of(item: pytest.Item) -> str:
+    """Return the first line of the test's docstring, or its name; a parametrised case adds its parameters."""
+    doc = getattr(getattr(item, "obj", None), "__doc__", None)
+    lines = (doc or "").strip().splitlines()
+    if not lines:
+        return item.name
+    _, bracket, parameters = item.name.partition("[")
+    return f"{lines[0]} [{parameters}" if bracket else lines[0]
+
+
+def _marker_problems(item: pytest.Item, known: set[str]) -> Iterator[str]:
+    ids, gates = requirements_of(item), gates_of(item)
+    if not ids and stage_of(item.nodeid) is not None:
+        yield f"{item.nodeid}: no requirement id; mark the case with @pytest.mark.requirement('BE-1')"
+    for name in ids:
+        if name not in known:
+            yield f"{item.nodeid}: unknown requirement {name!r}; ids are those of reports/requirements.toml"
+    for name in gates:
+        if name not in GATE_NAMES:
+            yield f"{item.nodeid}: unknown gate {name!r}; gates are {', '.join(GATE_NAMES)}"
+    if any(not mark.args for kind in ("requirement", "gate") for mark in item.iter_markers(kind)):
+        yield f"{item.nodeid}: a marker without an argument"

@@ -1,0 +1,239 @@
+"""The pytest plugin: markers, gates, reasons, measurements and result lines."""
+
+from __future__ import annotations
+
+import math
+import os
+from pathlib import Path
+
+import pytest
+
+from hardware.gates import GATE_NAMES, Gate
+from reports.measurement import CaseResult, Outcome
+from stages import gating
+from stages.results import read_lines
+
+pytestmark = pytest.mark.requirement("RE-2", "RE-1")
+
+ROOT = Path(__file__).parents[2]
+QUIET = ("-p", "no:cacheprovider", "-p", "no:benchmark", "-p", "no:xdist", "-p", "no:hypothesispytest")
+MARK = "import pytest\npytestmark = pytest.mark.requirement('BE-1')\n"
+
+
+@pytest.fixture
+def closed_gpu(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """A machine with NVML and without a usable GPU; the list grows with every evaluation."""
+    asked: list[int] = []
+
+    def gates() -> dict[str, Gate]:
+        asked.append(1)
+        return {n: Gate(n, n in ("none", "nvml"), f"{n} here" if n == "nvml" else f"no {n}") for n in GATE_NAMES}
+
+    monkeypatch.setattr(gating, "machine_gates", gates)
+    return asked
+
+
+def run_suite(pytester: pytest.Pytester, source: str, *args: str) -> tuple[pytest.RunResult, dict[str, CaseResult]]:
+    pytester.makeconftest('pytest_plugins = ["stages.plugin"]')
+    pytester.makepyfile(test_it=source)
+    lines = pytester.path / "out" / "results.jsonl"
+    result = pytester.runpytest_inprocess(*QUIET, f"--bp-results={lines}", *args)
+    return result, {case.case.split("::")[-1]: case for case in read_lines(lines).cases}
+
+
+def test_every_outcome_is_recorded_with_its_reason(pytester: pytest.Pytester) -> None:
+    result, cases = run_suite(
+        pytester,
+        MARK
+        + """
+@pytest.fixture
+def broken(): raise OSError("no disk")
+@pytest.fixture
+def bad_end():
+    yield
+    raise OSError("no end")
+def test_good():
+    '''Says what it proves.
+
+    And more.
+    '''
+def test_bad(): assert 1 == 2, "one is not two"
+def test_setup(broken): pass
+def test_teardown(bad_end): pass
+def test_skip(): pytest.skip("no such board")
+@pytest.mark.xfail(reason="known tie", strict=True)
+def test_expected(): assert False
+@pytest.mark.parametrize("size", [3])
+def test_sized(size):
+    '''Sized.'''
+""",
+    )
+    result.assert_outcomes(passed=3, failed=1, errors=2, skipped=1, xfailed=1)
+    outcomes = {name: (case.outcome, case.reason) for name, case in cases.items()}
+    assert outcomes["test_good"] == (Outcome.PASSED, "")
+    assert outcomes["test_bad"][0] is Outcome.FAILED
+    assert "one is not two" in outcomes["test_bad"][1]
+    assert outcomes["test_setup"] == (Outcome.ERROR, "setup: OSError: no disk")
+    assert outcomes["test_teardown"] == (Outcome.ERROR, "teardown: OSError: no end")
+    assert outcomes["test_skip"] == (Outcome.SKIPPED, "no such board")
+    assert outcomes["test_expected"] == (Outcome.SKIPPED, "expected failure: known tie")
+    assert cases["test_good"].title == "Says what it proves."
+    assert cases["test_good"].requirements == ("BE-1",)
+    assert cases["test_sized[3]"].title == "Sized. [3]"
+    assert cases["test_bad"].title == "test_bad"
+    assert all(case.duration_s > 0 for case in cases.values())
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "def test_it(): pytest.skip()",
+        "@pytest.mark.skip\ndef test_it(): pass",
+        "@pytest.mark.xfail\ndef test_it(): 1/0",
+    ],
+)
+def test_a_skip_without_a_reason_is_an_error(pytester: pytest.Pytester, body: str) -> None:
+    result, cases = run_suite(pytester, MARK + body)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    assert cases["test_it"].outcome in (Outcome.ERROR, Outcome.FAILED)
+    assert "without a reason" in cases["test_it"].reason
+
+
+def test_a_closed_gate_skips_with_its_reason_and_is_evaluated_once(
+    pytester: pytest.Pytester, closed_gpu: list[int]
+) -> None:
+    result, cases = run_suite(
+        pytester,
+        MARK
+        + """
+@pytest.fixture
+def device(): raise AssertionError("touched the GPU")
+@pytest.mark.gate("gpu")
+def test_gpu(device): pass
+@pytest.mark.gate("multi_gpu")
+def test_multi(device): pass
+@pytest.mark.gate("nvml")
+def test_nvml(): pass
+@pytest.mark.parametrize("backend", ["cpu", pytest.param("cuda", marks=pytest.mark.gate("gpu"))])
+def test_both(backend): pass
+""",
+    )
+    result.assert_outcomes(passed=2, skipped=3)
+    assert cases["test_gpu"].reason == "gate gpu is closed: no gpu"
+    assert cases["test_multi"].reason == "gate multi_gpu is closed: no multi_gpu"
+    assert cases["test_both[cuda]"].outcome is Outcome.SKIPPED
+    assert len(closed_gpu) == 1
+
+
+def test_gates_are_not_evaluated_where_no_case_has_one(pytester: pytest.Pytester, closed_gpu: list[int]) -> None:
+    result, _ = run_suite(pytester, MARK + "def test_it(): pass")
+    result.assert_outcomes(passed=1)
+    assert closed_gpu == []
+
+
+def test_gpu_free_closes_every_hardware_gate_without_asking(pytester: pytest.Pytester, closed_gpu: list[int]) -> None:
+    body = "@pytest.mark.gate('nvml')\ndef test_it(): pass\n@pytest.mark.gate('none')\ndef test_free(): pass"
+    result, cases = run_suite(pytester, MARK + body, "--gpu-free")
+    result.assert_outcomes(passed=1, skipped=1)
+    assert cases["test_it"].reason == f"gate nvml is closed: {gating.GPU_FREE_REASON}"
+    assert closed_gpu == []
+
+
+@pytest.mark.parametrize(
+    ("mark", "said"),
+    [
+        ("requirement('BE-99')", "unknown requirement 'BE-99'"),
+        ("gate('tpu')", "unknown gate 'tpu'"),
+        ("gate()", "a marker without an argument"),
+    ],
+)
+def test_a_marker_that_means_nothing_stops_the_collection(pytester: pytest.Pytester, mark: str, said: str) -> None:
+    result, cases = run_suite(pytester, f"import pytest\n@pytest.mark.{mark}\ndef test_it(): pass")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"*{said}*"])
+    assert cases == {}
+
+
+def test_a_case_of_a_stage_needs_a_requirement(pytester: pytest.Pytester) -> None:
+    folder = pytester.mkpydir("suites") / "stage1_compile"
+    folder.mkdir()
+    (folder / "test_bare.py").write_text("def test_bare(): pass\n", encoding="utf-8")
+    result, _ = run_suite(pytester, MARK + "def test_it(): pass")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*test_bare.py::test_bare: no requirement id*"])
+
+
+def test_measurements_travel_with_their_case(pytester: pytest.Pytester) -> None:
+    _, cases = run_suite(
+        pytester,
+        MARK
+        + """
+import numpy as np
+def test_it(measure):
+    measure("burst.latency", np.float64(1.5), "ms", samples=np.array([1.0, 2.0]),
+            conditions={"neurons": np.int64(7), "cold_l2": np.bool_(True)}, telemetry={"sm_mhz": 1980}, note="checked")
+    measure("burst.missing", None, "ms", requirements=["BE-4", "ST-6"])
+    measure("burst.nan", float("nan"), "ms")
+    assert False
+""",
+    )
+    latency, missing, nan = cases["test_it"].measurements
+    assert cases["test_it"].outcome is Outcome.FAILED
+    assert (latency.value, latency.unit, latency.samples) == (1.5, "ms", (1.0, 2.0))
+    assert latency.conditions == {"neurons": 7, "cold_l2": True}
+    assert latency.conditions["cold_l2"] is True
+    assert (latency.telemetry, latency.note, latency.requirements) == ({"sm_mhz": 1980}, "checked", ("BE-1",))
+    assert missing.value is None
+    assert missing.requirements == ("BE-4", "ST-6")
+    assert nan.value is not None
+    assert math.isnan(nan.value)
+
+
+def test_a_condition_that_is_no_scalar_is_refused(pytester: pytest.Pytester) -> None:
+    _, cases = run_suite(pytester, MARK + "def test_it(measure): measure('a', 1, '1', conditions={'x': [1]})")
+    assert "a condition or telemetry value is a string, number or boolean" in cases["test_it"].reason
+
+
+@pytest.mark.parametrize(
+    ("source", "outcome", "reason"),
+    [
+        ("import no_such_module_here", Outcome.ERROR, "no_such_module_here"),
+        ("import pytest\npytest.importorskip('no_such_module_here')", Outcome.SKIPPED, "could not import"),
+        ("import pytest\npytest.skip('', allow_module_level=True)", Outcome.ERROR, "skipped without a reason"),
+    ],
+)
+def test_a_module_that_is_not_collected_is_recorded(
+    pytester: pytest.Pytester, source: str, outcome: Outcome, reason: str
+) -> None:
+    _, cases = run_suite(pytester, source)
+    assert cases["test_it.py"].outcome is outcome
+    assert reason in cases["test_it.py"].reason
+
+
+def test_a_crash_leaves_the_finished_cases_and_the_name_of_the_crashed_one(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT / "impl"), str(ROOT)]))
+    pytester.makeconftest('pytest_plugins = ["stages.plugin"]')
+    pytester.makepyfile(test_it=MARK + "import os\ndef test_a(): pass\ndef test_b(): os._exit(9)\ndef test_c(): pass")
+    lines = pytester.path / "results.jsonl"
+    result = pytester.runpytest_subprocess(*QUIET, f"--bp-results={lines}")
+    assert result.ret == 9
+    read = read_lines(lines)
+    assert [case.case for case in read.cases] == ["test_it.py::test_a"]
+    assert read.unfinished == ("test_it.py::test_b",)
+
+
+def test_a_line_cut_short_is_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "results.jsonl"
+    path.write_text('{"started": "a"}\n{"started": "b', encoding="utf-8")
+    assert read_lines(path).unfinished == ("a",)
+    assert read_lines(tmp_path / "none.jsonl").cases == ()
+
+
+def test_without_a_path_nothing_is_written(pytester: pytest.Pytester) -> None:
+    pytester.makeconftest('pytest_plugins = ["stages.plugin"]')
+    pytester.makepyfile(test_it=MARK + "def test_it(): pass")
+    before = {path.name for path in pytester.path.iterdir()}
+    pytester.runpytest_inprocess(*QUIET).assert_outcomes(passed=1)
+    assert {path.name for path in pytester.path.iterdir()} - before <= {"__pycache__"}
