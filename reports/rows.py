@@ -43,6 +43,7 @@ class Row:
     note: str
     case: str
     telemetry: Mapping[str, str]
+    sort_key: tuple[str, str, float]
 
 
 def measurement_rows(record: RunRecord) -> tuple[Row, ...]:
@@ -77,7 +78,7 @@ def _row(
         for item in own
     )
     verdicts = [limit.verdict for limit in limits]
-    if case.outcome is Outcome.FAILED:
+    if case.outcome is Outcome.FAILED or measurement.value is None or not math.isfinite(measurement.value):
         verdicts.append(Verdict.FAIL)
     return Row(
         name=measurement.name,
@@ -91,8 +92,15 @@ def _row(
         verdict=min(verdicts, key=ORDER.index, default=Verdict.PASS),
         note=measurement.note,
         case=case.case,
+        sort_key=_sort_key(measurement),
         telemetry={name: scalar_text(value) for name, value in measurement.telemetry.items()},
     )
+
+
+def _sort_key(measurement: Measurement) -> tuple[str, str, float]:
+    """Backend, scope, size: the order of a latency table."""
+    known = measurement.conditions
+    return str(known.get("backend", "")), str(known.get("scope", "")), number(measurement, "neurons") or 0.0
 
 
 def _value(measurement: Measurement) -> str:

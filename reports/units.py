@@ -90,11 +90,14 @@ def shown(value: float, unit: str = "1") -> str:
 
 
 def readable(value: float, unit: str) -> str:
-    """As :func:`shown`, a time or a number of bytes in the unit that suits its size: ``6.1 us`` for 0.0061 ms."""
+    """As :func:`shown`, a time or a number of bytes in the unit that suits its size: ``6.1 us`` for 0.0061 ms.
+
+    A unit suits from a tenth on, as targets are stated: 0.43 ms, not 430 us.
+    """
     ladder = {"time": ("ns", "us", "ms", "s"), "bytes": ("B", "KB", "MB", "GB")}.get(dimension(unit))
     if not ladder or value == 0.0:
         return shown(value, unit)
-    fitting = [step for step in ladder if abs(convert(value, unit, step)) >= 1.0]
+    fitting = [step for step in ladder if abs(convert(value, unit, step)) >= 0.1]
     best = fitting[-1] if fitting else ladder[0]
     return shown(convert(value, unit, best), best)
 

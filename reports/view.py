@@ -15,6 +15,8 @@ from reports.targets import Target, load_targets, mismatch
 from reports.traceability import Status, TraceRow, trace, unknown_ids
 from reports.verdict import case_verdict, stage_verdict
 
+_FEW = 12
+
 
 @dataclass(frozen=True)
 class StageCard:
@@ -38,7 +40,7 @@ class Finding:
     title: str
     case: str
     stage: str
-    requirements: str
+    requirements: tuple[str, ...]
     reasons: tuple[str, ...]
 
 
@@ -48,6 +50,16 @@ class SkipGroup:
 
     reason: str
     cases: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Group:
+    """Measurements of one name; ``unfolded`` where there are few, or one of them is not PASS."""
+
+    name: str
+    rows: tuple[Row, ...]
+    counts: tuple[tuple[str, int], ...]
+    unfolded: bool
 
 
 @dataclass(frozen=True)
@@ -69,8 +81,9 @@ class View:
     findings: tuple[Finding, ...]
     skips: tuple[SkipGroup, ...]
     latency: tuple[Row, ...]
-    parity: tuple[Row, ...]
-    others: tuple[Row, ...]
+    parity: tuple[Group, ...]
+    others: tuple[Group, ...]
+    telemetry: tuple[Row, ...]
     unjudged: tuple[Unjudged, ...]
     limit_chart: charts.LimitChart | None
     size_chart: charts.LineChart | None
@@ -98,19 +111,15 @@ class View:
         """Requirements that are not proven at all."""
         return tuple(row for row in self.trace if row.status is Status.NOT_PROVEN)
 
-    @property
-    def telemetry(self) -> tuple[Row, ...]:
-        """Measurements that telemetry was sampled beside."""
-        return tuple(row for row in (*self.latency, *self.parity, *self.others) if row.telemetry)
-
 
 def build_view(record: RunRecord) -> View:
     """Compute everything the report shows."""
     rows = trace(record)
     summary = summarise(record, rows)
     every = measurement_rows(record)
-    latency = [row for row in every if row.name == "burst.latency"]
+    latency = sorted((row for row in every if row.name == "burst.latency"), key=lambda row: row.sort_key)
     parity = [row for row in every if row.name.startswith("parity.")]
+    others = [row for row in every if row not in latency and row not in parity]
     return View(
         record=record,
         first_line=first_line(record, summary),
@@ -119,8 +128,9 @@ def build_view(record: RunRecord) -> View:
         findings=_findings(record),
         skips=_skip_groups(record.cases),
         latency=tuple(latency),
-        parity=tuple(parity),
-        others=tuple(row for row in every if row not in latency and row not in parity),
+        parity=_groups(parity),
+        others=_groups(others),
+        telemetry=tuple(row for row in every if row.telemetry),
         unjudged=_unjudged(record),
         limit_chart=charts.limit_chart(limit_rows(record)),
         size_chart=charts.line_chart(size_lines(record), "ms"),
@@ -129,6 +139,20 @@ def build_view(record: RunRecord) -> View:
         hardware=tuple(_flat({key: value for key, value in record.hardware.items() if key != "gpus"})),
         gpus=_gpus(record.hardware.get("gpus")),
     )
+
+
+def _groups(rows: Iterable[Row]) -> tuple[Group, ...]:
+    named: dict[str, list[Row]] = {}
+    for row in rows:
+        named.setdefault(row.name, []).append(row)
+    return tuple(_group(name, members) for name, members in named.items())
+
+
+def _group(name: str, rows: list[Row]) -> Group:
+    verdicts = [row.verdict for row in rows]
+    counts = tuple((verdict.value, verdicts.count(verdict)) for verdict in ORDER if verdict in verdicts)
+    ordered = sorted(rows, key=lambda row: ORDER.index(row.verdict))
+    return Group(name, tuple(ordered), counts, len(rows) <= _FEW or any(v is not Verdict.PASS for v in verdicts))
 
 
 def _stage_cards(record: RunRecord) -> Iterable[StageCard]:
@@ -159,7 +183,7 @@ def _findings(record: RunRecord) -> tuple[Finding, ...]:
             if judged.case == case.case and judged.judgement.verdict is not Verdict.PASS:
                 source = f" [target {judged.target}]" if judged.target else ""
                 reasons.append(f"{judged.measurement}: {judged.judgement.text}{source}")
-        found.append(Finding(verdict, case.title, case.case, case.stage, ", ".join(case.requirements), tuple(reasons)))
+        found.append(Finding(verdict, case.title, case.case, case.stage, case.requirements, tuple(reasons)))
     return tuple(sorted(found, key=lambda finding: ORDER.index(finding.verdict)))
 
 

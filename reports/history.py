@@ -1,0 +1,111 @@
+"""The history of runs: a folder of run folders is the store, a trend per measurement what is drawn from it (RE-5)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from burstproof.errors import InputError
+from reports import charts, units
+from reports.compare import Key, figure_key, samples_of
+from reports.measurement import Measurement
+from reports.record import RECORD_NAME, RunRecord, load_run
+from reports.statistics import Difference, difference, median
+from reports.verdict import run_verdict
+
+
+@dataclass(frozen=True)
+class Point:
+    """One run's figure, in the unit of the trend."""
+
+    run_id: str
+    started_utc: str
+    value: float
+    samples: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Trend:
+    """One measurement over the runs, oldest first.
+
+    ``change`` holds the last run against the one before; ``None`` for a single run.
+    """
+
+    name: str
+    conditions: str
+    unit: str
+    points: tuple[Point, ...]
+    change: Difference | None
+
+    @property
+    def first(self) -> str:
+        """The oldest figure for people."""
+        return units.readable(self.points[0].value, self.unit)
+
+    @property
+    def last(self) -> str:
+        """The newest figure for people."""
+        return units.readable(self.points[-1].value, self.unit)
+
+    @property
+    def spark(self) -> str:
+        """The figures as an SVG path."""
+        return charts.sparkline([point.value for point in self.points])
+
+
+@dataclass(frozen=True)
+class History:
+    """Runs (id, start, verdict), oldest first, their trends, and the folders that could not be read, with why."""
+
+    runs: tuple[tuple[str, str, str], ...]
+    trends: tuple[Trend, ...]
+    unreadable: tuple[tuple[str, str], ...]
+
+
+def load_history(folder: Path) -> History:
+    """Read every run folder below ``folder``.
+
+    Raises
+    ------
+    InputError
+        If the folder does not exist or holds no readable run.
+    """
+    if not folder.is_dir():
+        raise InputError("no such folder", where=str(folder), cure="Give the folder that holds run folders.")
+    records, unreadable = [], []
+    for path in sorted(folder.rglob(RECORD_NAME)):
+        try:
+            records.append(load_run(path.parent))
+        except InputError as error:
+            unreadable.append((str(path.parent.relative_to(folder)), str(error)))
+    if not records:
+        raise InputError("no readable run here", where=str(folder), got=[name for name, _ in unreadable] or None)
+    records.sort(key=lambda record: record.started_utc)
+    runs = tuple((record.run_id, record.started_utc, run_verdict(record).value) for record in records)
+    return History(runs, _trends(records), tuple(unreadable))
+
+
+def _trends(records: list[RunRecord]) -> tuple[Trend, ...]:
+    """Trends of times and rates; the device stays part of the key, so that machines are never mixed."""
+    found: dict[Key, list[tuple[RunRecord, Measurement]]] = {}
+    for record in records:
+        for measurement in (m for case in record.cases for m in case.measurements):
+            if units.lower_is_better(measurement.unit) is not None and samples_of(measurement):
+                found.setdefault(figure_key(measurement, {"floor"}), []).append((record, measurement))
+    return tuple(_trend(key, entries) for key, entries in sorted(found.items()))
+
+
+def _trend(key: Key, entries: list[tuple[RunRecord, Measurement]]) -> Trend:
+    unit = entries[0][1].unit
+    usable = [(record, m) for record, m in entries if units.dimension(m.unit) == units.dimension(unit)]
+    points = tuple(_point(record, measurement, unit) for record, measurement in usable)
+    change = None
+    if len(points) > 1 and points[-2].value > 0.0:
+        lower = units.lower_is_better(unit) is True
+        change = difference(points[-2].samples, points[-1].samples, lower_is_better=lower)
+    return Trend(key[0], ", ".join(f"{name} {value}" for name, value in key[1]), unit, points, change)
+
+
+def _point(record: RunRecord, measurement: Measurement, unit: str) -> Point:
+    samples = tuple(units.convert(sample, measurement.unit, unit) for sample in samples_of(measurement))
+    return Point(record.run_id, record.started_utc, median(samples), samples)
