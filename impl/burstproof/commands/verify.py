@@ -29,28 +29,28 @@ def verify(options: argparse.Namespace) -> ExitCode:
     Returns
     -------
     ExitCode
-        PASS only if every trace agrees in every burst; FAIL if one does not; the code of the error if one could not
-        be replayed.
+        PASS only if every trace agrees in every burst; FAIL if one does not; otherwise the code of the error that
+        kept one from being replayed.
     """
     config = configuration_of(options)
     documents: list[dict[str, Any]] = []
-    code = ExitCode.PASS
+    codes = {ExitCode.PASS}
     for path in options.traces:
         try:
             result = _replay(path, options, config)
         except BurstproofError as error:
             print(f"burstproof: error: {error}", file=sys.stderr)
             documents.append({"trace": str(path), "error": str(error)})
-            code = max(code, error.exit_code)
+            codes.add(error.exit_code)
             continue
         documents.append(_document(path, result))
         if not options.json:
             print(in_words(path, result))
         if not result.agrees:
-            code = max(code, ExitCode.FAIL)
+            codes.add(ExitCode.FAIL)
     if options.json:
-        print(json.dumps({"agree": code is ExitCode.PASS, "traces": documents}, indent=1))
-    return code
+        print(json.dumps({"agree": codes == {ExitCode.PASS}, "traces": documents}, indent=1))
+    return ExitCode.FAIL if ExitCode.FAIL in codes else max(codes)
 
 
 def _replay(path: Path, options: argparse.Namespace, config: Configuration) -> Replay:

@@ -1,0 +1,208 @@
+"""Errors of the command: one message, the right exit code, no traceback, nothing half written (BE-18, BE-14)."""
+
+from __future__ import annotations
+
+import errno
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from burstproof import __version__, cli
+from burstproof.commands import run as run_module
+from burstproof.commands import sources
+from burstproof.commands.outputs import write_atomically
+from burstproof.errors import EnvironmentInvalidError
+
+from .cli_door import BUSY, GENOMES, SMALL, Door, assert_one_error, door
+
+__all__ = ["door"]
+
+pytestmark = pytest.mark.requirement("BE-18")
+
+PACKAGE_ROOT = Path(cli.__file__).parents[1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "parts"),
+    [
+        ([], ["COMMAND"]),
+        (["fly"], ["fly"]),
+        (["run"], ["name one genome, connectome or network"]),
+        (["run", SMALL, "--genome", SMALL], ["FILE", "--genome"]),
+        (["run", "--network", SMALL], ["--network", "genome by its ending"]),
+        (["run", "absent.json"], ["absent.json", "No such file"]),
+        (["run", "x.txt"], ["unknown ending", ".bpnet"]),
+        (["run", SMALL, "--bursts", "0"], ["--bursts", "outside 1"]),
+        (["run", SMALL, "--bursts", "many"], ["--bursts", "no number"]),
+        (["run", SMALL, "--seed", "-1"], ["--seed"]),
+        (["run", SMALL, "--firing-rate", "nan"], ["--firing-rate"]),
+        (["run", SMALL, "--backend", "gpu"], ["--backend", "cuda"]),
+        (["run", SMALL, "--profile", "feagi-3"], ["--profile", "feagi-2.6"]),
+        (["run", SMALL, "--record", "no/such/folder/r"], ["--record", "folder does not exist"]),
+        (["run", SMALL, "--raster", "no/such/folder/r.svg"], ["--raster", "folder does not exist"]),
+        (["run", SMALL, "--raster", "r.gif"], ["--raster", ".svg, .png"]),
+        (["run", SMALL, "--raster", "."], ["--raster", "folder"]),
+        (["run", SMALL, "--config", "absent.toml"], ["absent.toml"]),
+        (["verify"], ["TRACE"]),
+        (["convert", SMALL], ["OUT"]),
+    ],
+)
+def test_bad_usage_exits_with_4(door: Door, arguments: list[Any], parts: list[str]) -> None:
+    assert_one_error(door(*arguments), 4, *parts)
+    assert list(Path.cwd().iterdir()) == []
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["run", "--help"], ["verify", "--help"], ["--version"]])
+def test_help_and_version_exit_with_0(door: Door, arguments: list[str]) -> None:
+    answer = door(*arguments)
+    assert answer.code == 0
+    assert "burstproof" in answer.out
+    assert answer.err == ""
+
+
+@pytest.mark.requirement("BE-14")
+@pytest.mark.parametrize(
+    ("text", "arguments", "part"),
+    [
+        ("", ["--multi-gpu", "--num-gpus", "8"], "sharding one network over several GPUs is not in this build yet"),
+        ("[cuda.multi_gpu]\nenabled = true\n", [], "cuda.multi_gpu.enabled (file "),
+        ("[cuda]\nuse_unified_memory = true\n", ["--backend", "cuda"], "cuda.use_unified_memory (file "),
+    ],
+)
+def test_what_is_not_built_is_refused_and_not_ignored(door: Door, text: str, arguments: list[str], part: str) -> None:
+    Path("feagi_configuration.toml").write_text(text, "utf-8")
+    assert_one_error(door("run", SMALL, *arguments), 3, part)
+
+
+def test_a_png_without_matplotlib_is_refused_before_the_run(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda _name: None)
+    assert_one_error(door("run", SMALL, "--raster", "r.png"), 3, "matplotlib", ".svg")
+
+
+def test_an_output_is_checked_before_the_network_is_grown(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+    grown: list[object] = []
+    monkeypatch.setattr(sources, "_grow", lambda *arguments: grown.append(arguments))
+    assert door("run", SMALL, "--record", "no/folder/r").code == 4
+    assert grown == []
+
+
+def test_a_record_never_overwrites_the_genome_it_came_from(door: Door) -> None:
+    genome = Path("brain.json")
+    genome.write_bytes(SMALL.read_bytes())
+    assert_one_error(door("run", genome, "--record", "brain"), 4, "the output is the input itself")
+    assert genome.read_bytes() == SMALL.read_bytes()
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\x00" * 64, b'{"blueprint": 5}'])
+@pytest.mark.parametrize("name", ["g.json", "g.json.gz", "c.connectome", "n.bpnet"])
+def test_a_damaged_input_is_one_clear_error(door: Door, name: str, content: bytes) -> None:
+    Path(name).write_bytes(content)
+    assert_one_error(door("run", name, "--backend", "reference"), 4, name)
+
+
+@pytest.mark.parametrize(
+    ("option", "text", "part"),
+    [
+        ("--stimulate", "1001:0", "no finite amount"),
+        ("--stimulate", "1001=1", "no ':' between bursts and neurons"),
+        ("--stimulate", "1001:0=inf", "no finite amount"),
+        ("--stimulate", "1001:0=1e39", "no finite amount"),
+        ("--stimulate", "1:0=1", "allowed: 1001 to 1005"),
+        ("--stimulate", "1001-1006:0=1", "allowed: 1001 to 1005"),
+        ("--stimulate", "1001:487=1", "allowed: 0 to 486"),
+        ("--stimulate", "1001:@nowhere=1", "no such cortical area"),
+        ("--force", "1001:-3", "not a list of numbers"),
+        ("--force", "1003-1001:3", "out of range"),
+        ("--force", "1001-1003/0:3", "out of range"),
+        ("--force", "99999999999999999999:3", "not a list of numbers"),
+    ],
+)
+def test_a_faulty_stimulus_is_named(door: Door, option: str, text: str, part: str) -> None:
+    answer = door("run", BUSY, "--backend", "reference", "--bursts", 5, option, text)
+    assert_one_error(answer, 4, option, part)
+
+
+def test_ctrl_c_exits_with_130_and_leaves_nothing(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_arguments: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(run_module, "_go", interrupt)
+    assert_one_error(door("run", SMALL, "--backend", "reference", "--record", "r"), 130, "interrupted")
+    assert list(Path.cwd().iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("error", "part"),
+    [
+        (MemoryError("Unable to allocate 9 TiB"), "not enough memory (Unable to allocate 9 TiB)"),
+        (OSError(errno.ENOSPC, "No space left on device", "r.npz"), "No space left on device"),
+    ],
+)
+def test_a_machine_that_runs_out_is_one_clear_error(
+    door: Door, monkeypatch: pytest.MonkeyPatch, error: Exception, part: str
+) -> None:
+    def fail(*_arguments: object) -> None:
+        raise error
+
+    monkeypatch.setattr(run_module, "_go", fail)
+    assert_one_error(door("run", SMALL, "--backend", "reference"), 3, part)
+
+
+def test_a_failed_write_keeps_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(_source: object, _target: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    target = tmp_path / "picture.svg"
+    target.write_bytes(b"old")
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.raises(EnvironmentInvalidError, match="No space left"):
+        write_atomically(target, b"new")
+    assert [path.read_bytes() for path in tmp_path.iterdir()] == [b"old"]
+
+
+def command(*arguments: object, **options: Any) -> subprocess.CompletedProcess[str]:
+    """``python -m burstproof`` in a process of its own."""
+    environment = {**os.environ, "PYTHONPATH": str(PACKAGE_ROOT)}
+    line = [sys.executable, "-m", "burstproof", *(str(argument) for argument in arguments)]
+    return subprocess.run(line, env=environment, text=True, capture_output=True, timeout=120, check=False, **options)
+
+
+def test_python_m_burstproof_is_the_command(tmp_path: Path) -> None:
+    assert command("--version", cwd=tmp_path).stdout.strip() == f"burstproof {__version__}"
+    ran = command("run", SMALL, "--backend", "reference", "--bursts", 2, cwd=tmp_path)
+    assert ran.returncode == 0
+    assert ran.stderr == ""
+    assert "Brain_Power" in ran.stdout
+    failed = command("run", "absent.json", cwd=tmp_path)
+    assert failed.returncode == 4
+    assert failed.stderr.count("\n") == 1
+
+
+def test_a_reader_that_goes_away_is_no_traceback(tmp_path: Path) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(PACKAGE_ROOT)}
+    line = [sys.executable, "-m", "burstproof", "info"]
+    with subprocess.Popen(
+        line, env=environment, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        errors = process.stderr.read()
+        assert process.wait(120) == cli.PIPE_CLOSED
+    assert errors == ""
+
+
+def test_names_that_the_terminal_cannot_show_are_no_traceback(tmp_path: Path) -> None:
+    genome = tmp_path / "essential.json"
+    genome.write_text(
+        GENOMES.joinpath("barebones_genome.json").read_text("utf-8").replace("Brain_Power", "Brain_Pow\\u00e9r"), "utf-8"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(PACKAGE_ROOT), "PYTHONIOENCODING": "ascii"}
+    line = [sys.executable, "-m", "burstproof", "run", str(genome), "--backend", "reference", "--bursts", "1"]
+    ran = subprocess.run(line, env=environment, text=True, capture_output=True, timeout=120, check=False)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert "Brain_Pow?r" in ran.stdout

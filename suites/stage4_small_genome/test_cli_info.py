@@ -1,0 +1,67 @@
+"""``burstproof info``: what this machine can run and why not more, configuration with origins (BE-13, BE-14, BE-18)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from burstproof.burst.machine import CudaDevice, CudaFacts, Machine, this_machine
+from burstproof.commands import info as info_module
+
+from .cli_door import Door, assert_one_error, door
+
+__all__ = ["door"]
+
+pytestmark = pytest.mark.requirement("BE-13", "BE-14", "BE-18")
+
+
+def test_every_backend_is_listed_with_a_reason(door: Door) -> None:
+    answer = door("info", "--json")
+    assert answer.code == 0
+    backends = {item["backend"]: item for item in answer.document["backends"]}
+    assert set(backends) == {"cuda", "wgpu", "cpu", "reference"}
+    assert backends["cpu"]["available"] is backends["reference"]["available"] is True
+    obstacle = this_machine().cuda.obstacle_for(0)
+    assert backends["cuda"]["available"] is (obstacle is None)
+    for item in backends.values():
+        assert item["why"]
+        assert item["available"] or item["cure"]
+
+
+def test_the_text_says_the_same(door: Door) -> None:
+    answer = door("info")
+    assert answer.code == 0
+    document = door("info", "--json").document
+    for item in document["backends"]:
+        assert item["why"] in answer.out
+    for item in document["configuration"]:
+        assert item["key"] in answer.out
+
+
+def test_a_gpu_is_shown_with_capability_and_memory(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+    device = CudaDevice(0, "NVIDIA H100 80GB HBM3", (9, 0), 80 * 2**30)
+    machine = Machine(16, CudaFacts(None, (device,), (12, 8), (12, 9)))
+    monkeypatch.setattr(info_module, "this_machine", lambda: machine)
+    answer = door("info")
+    assert "device 0: NVIDIA H100 80GB HBM3, compute capability 9.0, 80.0 GiB" in answer.out
+    assert "driver takes 12.8, installed tools are for 12.9" in answer.out
+
+
+def test_where_each_value_came_from(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("feagi_configuration.toml").write_text("[cuda]\nstream_count = 2\ndevice_id = 1\n", "utf-8")
+    monkeypatch.setenv("BURSTPROOF_CUDA_DEVICE_ID", "2")
+    document = door("info", "--json", "--backend", "cpu").document
+    origins = {item["key"]: (item["value"], item["origin"]) for item in document["configuration"]}
+    assert origins["compute.backend"] == ("cpu", "command line --backend")
+    assert origins["cuda.device_id"] == (2, "environment variable BURSTPROOF_CUDA_DEVICE_ID")
+    assert origins["cuda.stream_count"][0] == 2
+    assert origins["cuda.stream_count"][1].endswith("feagi_configuration.toml")
+    assert origins["cuda.multi_gpu.num_gpus"] == (8, "default")
+    assert document["config_file"].endswith("feagi_configuration.toml")
+
+
+def test_a_faulty_configuration_is_one_clear_error(door: Door) -> None:
+    Path("mine.toml").write_text("[cuda]\nstream_cuont = 2\n", "utf-8")
+    answer = door("info", "--config", "mine.toml")
+    assert_one_error(answer, 4, "mine.toml: cuda.stream_cuont", "got 2", "Did you mean stream_count?")
