@@ -172,7 +172,7 @@ def _map(file: Path, name: str) -> npt.NDArray[np.uint8]:
 
 def _view(mapped: npt.NDArray[np.uint8], column: Column) -> npt.NDArray[Any]:
     raw = mapped[column.offset : column.offset + column.bytes].view(column.dtype)
-    return np.broadcast_to(raw[0], column.shape) if column.repeated else raw.reshape(column.shape)
+    return np.broadcast_to(raw.reshape(()), column.shape) if column.repeated else raw.reshape(column.shape)
 
 
 def _verify(mapped: npt.NDArray[np.uint8], header: Header, length: int, name: str) -> None:

@@ -18,7 +18,9 @@ END_STREAM, VALUE_STREAM, TYPE_STREAM, SECOND_END_STREAM, START_STREAM = range(5
 class EndParameters(NamedTuple):
     """Numbers of a connectivity: ``neurons`` and two that depend on it, all uint64.
 
-    ``distance``: ``first`` = m = round(16 sqrt(3) distance_scale), ``second`` = m // 8 + 2, the largest offset.
+    ``distance``: ``first`` = m = round(4096 sqrt(3) distance_scale), ``second`` = m // 2048 + 2, the largest offset.
+    The sum u of four 32-bit words, cut to 26 bits, has the standard deviation 2^24 / sqrt(3), so that u m / 2^36 has
+    ``distance_scale``; with m < 2^36 everything stays below 2^63.
     ``block``: ``first`` = neurons per block, ``second`` = inside_fraction x 2^32. Otherwise both 0.
     """
 
@@ -31,8 +33,8 @@ def end_parameters(spec: SyntheticSpec) -> EndParameters:
     """The numbers that ``make_end`` functions take for ``spec``."""
     first = second = 0
     if spec.connectivity == "distance":
-        first = round(16 * math.sqrt(3) * spec.distance_scale)
-        second = first // 8 + 2
+        first = round(4096 * math.sqrt(3) * spec.distance_scale)
+        second = first // 2048 + 2
     elif spec.connectivity == "block":
         first, second = spec.block_size, probability_bound(spec.inside_fraction)
     return EndParameters(np.uint64(spec.neurons), np.uint64(first), np.uint64(second))
@@ -51,7 +53,7 @@ def make_end(connectivity: str, random: CounterRandom, compiler: Compiler) -> Ca
     """
     words, below = random.words, random.below
     end_stream, second_stream = np.uint32(END_STREAM), np.uint32(SECOND_END_STREAM)
-    to_offset, to_mean = np.uint64(36), np.uint64(33)
+    cut, to_offset, to_mean = np.uint64(8), np.uint64(36), np.uint64(25)
     half_unit = np.uint64(1 << 35)
 
     @compiler
@@ -63,7 +65,7 @@ def make_end(connectivity: str, random: CounterRandom, compiler: Compiler) -> Ca
     def nearby(seed: Any, neurons: Any, first: Any, second: Any, row: Any, item: Any) -> Any:
         one, two = words(seed, end_stream, row, item)
         three, four = words(seed, second_stream, row, item)
-        total = np.uint64(one) + np.uint64(two) + np.uint64(three) + np.uint64(four)
+        total = (np.uint64(one) + np.uint64(two) + np.uint64(three) + np.uint64(four)) >> cut
         offset = (total * first + half_unit + (second << to_offset) - (first << to_mean)) >> to_offset
         place = np.uint64(row) + offset + neurons - second
         if place >= neurons:

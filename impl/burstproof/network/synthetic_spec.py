@@ -67,9 +67,9 @@ class SyntheticSpec:
         ``uniform``: every target equally likely. ``fixed_in_degree``: each neuron has exactly K incoming synapses,
         every source equally likely. ``distance``: neurons lie on a ring in the order of their ids; the offset from
         source to target is bell-shaped (the sum of four uniform numbers) with standard deviation
-        ``distance_scale``, and at most 2 sqrt(3) of these away. ``block``: ``blocks`` runs of ceil(N / blocks) ids;
-        a synapse stays in its source's block with probability ``inside_fraction``, otherwise every neuron of the
-        network is equally likely.
+        ``distance_scale`` before it is rounded, and at most 2 sqrt(3) of these away. ``block``: ``blocks`` runs of
+        ceil(N / blocks) ids; a synapse stays in its source's block with probability ``inside_fraction``, otherwise
+        every neuron of the network is equally likely.
     weights, delays : number or (low, high)
         One value for all synapses, or integers uniform in low...high.
     inhibitory_fraction : float
