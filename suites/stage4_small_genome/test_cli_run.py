@@ -19,7 +19,7 @@ __all__ = ["door"]
 pytestmark = pytest.mark.requirement("BE-18")
 
 
-@pytest.mark.parametrize("genome", ["barebones", "essential", "test"])
+@pytest.mark.parametrize("genome", ["barebones", "essential", "test", "vision"])
 def test_a_shipped_genome_runs(door: Door, genome: str) -> None:
     answer = door(
         "run", "--genome", GENOMES / f"{genome}_genome.json", "--backend", "reference", "--bursts", 5, "--json"

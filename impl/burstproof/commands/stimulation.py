@@ -52,7 +52,7 @@ def _amount(text: str, amount: str) -> float:
         value = float(amount)
     except ValueError:
         value = math.nan
-    if not math.isfinite(value) or not math.isfinite(np.float32(value)):
+    if not abs(value) <= float(np.finfo(np.float32).max):
         raise StimulusError(
             "no finite amount after the last '='", where="--stimulate", got=text, allowed="BURSTS:NEURONS=AMOUNT"
         )
