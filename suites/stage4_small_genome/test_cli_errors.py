@@ -199,7 +199,8 @@ def test_a_reader_that_goes_away_is_no_traceback(tmp_path: Path) -> None:
 def test_names_that_the_terminal_cannot_show_are_no_traceback(tmp_path: Path) -> None:
     genome = tmp_path / "essential.json"
     genome.write_text(
-        GENOMES.joinpath("barebones_genome.json").read_text("utf-8").replace("Brain_Power", "Brain_Pow\\u00e9r"), "utf-8"
+        GENOMES.joinpath("barebones_genome.json").read_text("utf-8").replace("Brain_Power", "Brain_Pow\\u00e9r"),
+        "utf-8",
     )
     environment = {**os.environ, "PYTHONPATH": str(PACKAGE_ROOT), "PYTHONIOENCODING": "ascii"}
     line = [sys.executable, "-m", "burstproof", "run", str(genome), "--backend", "reference", "--bursts", "1"]
