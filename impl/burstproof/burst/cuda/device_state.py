@@ -10,10 +10,8 @@ import numpy.typing as npt
 from burstproof.burst.cuda.control import BURST, CLAMPED, CONTROL_LENGTH, HISTORY
 from burstproof.burst.cuda.fired_lists import FiredList
 from burstproof.burst.cuda.kernels_marks import CANDIDATE_MARK, FIRED_MARK
-from burstproof.burst.cuda.variant import Variant
+from burstproof.burst.cuda.packed import Packed
 from burstproof.burst.engine import EngineState
-from burstproof.burst.layout import Layout
-from burstproof.errors import NetworkError
 from burstproof.kernels.device import DeviceBuffer, DeviceRuntime, DeviceStream
 
 
@@ -25,14 +23,14 @@ class DeviceState:
         runtime: DeviceRuntime,
         stream: DeviceStream,
         buffers: dict[str, DeviceBuffer],
-        variant: Variant,
-        layout: Layout,
+        packed: Packed,
     ) -> None:
         self._runtime = runtime
         self._stream = stream
         self._buffers = buffers
-        self._variant = variant
-        self._layout = layout
+        self._variant = packed.variant
+        self._layout = packed.layout
+        self._valid = packed.network.neurons.valid_mask
 
     def read(self, name: str) -> npt.NDArray[Any]:
         """The whole buffer ``name``."""
@@ -126,18 +124,7 @@ class DeviceState:
         return last_fired, streaks
 
     def restore(self, state: EngineState) -> None:
-        """Write ``state`` over everything.
-
-        Raises
-        ------
-        NetworkError
-            A state of another network.
-        """
-        shape = (self._layout.max_delay, self._layout.neuron_count)
-        if state.pending.shape != shape:
-            raise NetworkError(
-                "a state of another network", where="state.pending", got=state.pending.shape, allowed=str(shape)
-            )
+        """Write ``state`` over everything; the kernels must be those for it (``packed_for``)."""
         variant = self._variant
         control = np.zeros(CONTROL_LENGTH, np.int64)
         control[[BURST, HISTORY, CLAMPED]] = state.burst_count, state.history_bursts, state.clamped
@@ -159,12 +146,13 @@ class DeviceState:
 
     def _restore_ring(self, state: EngineState) -> None:
         slots = self._slots(state.burst_count)
+        arriving = state.pending_candidate & self._valid
         sums = np.empty_like(state.pending)
-        sums[slots] = state.pending
+        sums[slots] = np.where(arriving, state.pending, 0)
         self.write("sums", sums.ravel())
         if self._variant.flags:
             flags = np.empty(state.pending_candidate.shape, np.uint8)
-            flags[slots] = state.pending_candidate
+            flags[slots] = arriving
             self.write("flags", flags.ravel())
 
     def _restore_plastic(self, state: EngineState) -> None:

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 
-from burstproof.burst.cuda.budget import MemoryPlan, available_bytes
+from burstproof.burst.cuda.budget import MemoryPlan
 from burstproof.burst.cuda.buffers import SETS
 from burstproof.burst.cuda.control import HALTED
-from burstproof.burst.cuda.device_state import DeviceState
 from burstproof.burst.cuda.fired_lists import Collector, FiredList, ordered
-from burstproof.burst.cuda.launches import BurstLaunches, checked_block_size
-from burstproof.burst.cuda.packed import Packed, pack_network
+from burstproof.burst.cuda.packed import Packed, pack_network, packed_for
+from burstproof.burst.cuda.resident import Contents, Resident
 from burstproof.burst.cuda.stimulus_table import StimulusTable, train_table
-from burstproof.burst.cuda.train import Streams, TrainResult, TrainSet
+from burstproof.burst.cuda.train import TrainSet
 from burstproof.burst.cuda.upload import upload_network
 from burstproof.burst.engine import (
     NO_PLAN,
@@ -32,12 +30,9 @@ from burstproof.burst.engine import (
     StimulusPlan,
 )
 from burstproof.burst.stimulus import PackedStimulus, pack_stimulus
-from burstproof.errors import BurstproofError, InputError
+from burstproof.errors import InputError, NetworkError
 from burstproof.kernels.device import DeviceRuntime, open_device
 from burstproof.network.model import Network
-
-FirstContents = Callable[[DeviceState], None]
-"""Fills the buffers of a new engine."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,36 +53,25 @@ class CudaEngine:
 
     backend = "cuda"
 
-    def __init__(self, packed: Packed, runtime: DeviceRuntime, contents: FirstContents) -> None:
+    def __init__(self, packed: Packed, runtime: DeviceRuntime, contents: Contents) -> None:
         self.network = packed.network
         self.options = packed.options
         self.fixed_point = packed.fixed_point
         self.burst_count = packed.network.burst_count
-        self.memory_plan = MemoryPlan.of(packed)
         self._runtime = runtime
-        block = checked_block_size(packed.options.cuda.block_size, packed.sizes.neurons)
-        available = available_bytes(runtime.memory_info()[0], packed.options)
-        self.memory_plan.check(available, f"device {runtime.name}")
-        self._buffers = runtime.allocate(self.memory_plan.buffers)
-        self._streams = Streams.open(runtime, packed.options.cuda.stream_count)
-        self._device = DeviceState(runtime, self._streams.burst, self._buffers, packed.variant, packed.layout)
-        contents(self._device)
-        self._sets = self._train_sets(packed, block)
+        self._contents = contents
+        self._resident = Resident(runtime, packed, contents)
         self._turn = 0
         self._weights = packed.network.synapses.weights
         self._eligibility = packed.network.synapses.eligibility_traces
         self._clamped = False
-        self._power_clamped = packed.layout.power_clamped and packed.network.power_neuron is not None
         self._fired: FiredList = (np.empty(0, np.uint32), np.empty(0, np.float32))
         self._list_on_device: tuple[TrainSet, int] | None = None
 
-    def _train_sets(self, packed: Packed, block: int) -> list[TrainSet]:
-        launches = BurstLaunches(self._runtime, packed, block)
-        sets = [
-            TrainSet(self._runtime, launches, packed, self._buffers, number, self._streams) for number in range(SETS)
-        ]
-        sets[0].warm()
-        return sets
+    @property
+    def memory_plan(self) -> MemoryPlan:
+        """The buffers on the device with their bytes."""
+        return self._resident.plan
 
     @classmethod
     def create(
@@ -107,7 +91,7 @@ class CudaEngine:
         options = options or EngineOptions()
         opened = runtime or open_device(options.cuda.device_id)
         packed = pack_network(network, options)
-        return cls(packed, opened, partial(upload_network, packed))
+        return cls(packed, opened, upload_network)
 
     def step(self, stimulus: Stimulus = NO_STIMULUS) -> Burst:
         """Run one burst and return what it did.
@@ -130,53 +114,58 @@ class CudaEngine:
     ) -> Recording:
         """Run ``bursts`` bursts with the stimulus planned for their numbers.
 
+        The whole plan is checked before the first burst.
+
         Raises
         ------
         StimulusError
-            A burst's stimulus is refused; the bursts before it are done.
+            A burst's stimulus is refused.
         """
-        if not self._sets:
+        if not self._resident.sets:
             raise InputError("the engine is closed", where="run", cure="Create another engine")
+        stimuli = self._pack_plan(bursts, plan)
         collector = Collector(self.burst_count + 1, record)
         last = self.burst_count + bursts
         under_way: deque[_Train] = deque()
         while self.burst_count < last:
-            try:
-                self._fill(under_way, plan, last, collector.wants_fired)
-            except BurstproofError:
-                self._drain(under_way, collector, progress)
-                raise
+            self._fill(under_way, stimuli, last, collector.wants_fired)
             train = under_way.popleft()
-            result = self._finish(train, collector, progress)
-            if result.bursts < train.table.bursts:
-                self._drain(under_way, collector, progress)
-                self._device.write_control(HALTED, 0)
+            done = self._finish(train, collector, progress)
+            if done < train.table.bursts:
+                while under_way:
+                    self._finish(under_way.popleft(), collector, progress)
+                self._resident.device.write_control(HALTED, 0)
         return collector.recording()
 
-    def _fill(self, under_way: deque[_Train], plan: StimulusPlan, last: int, keep: bool) -> None:
+    def _fill(self, under_way: deque[_Train], stimuli: Mapping[int, PackedStimulus], last: int, keep: bool) -> None:
         """Queue trains until two are under way or the run is covered."""
         ahead = self.burst_count + sum(train.table.bursts for train in under_way)
         while ahead < last and len(under_way) < SETS:
-            on = self._sets[self._turn]
-            bursts = min(last - ahead, on.sizes.length)
-            table = train_table(
-                plan, self._pack, ahead + 1, bursts, on.sizes.length, on.sizes.stimulus, self.fixed_point.dtype
-            )
+            on = self._resident.sets[self._turn]
+            length, capacity = on.sizes.length, on.sizes.stimulus
+            bursts = min(last - ahead, length)
+            table = train_table(stimuli, ahead + 1, bursts, length, capacity, self.fixed_point.dtype)
             on.submit(table, keep)
             under_way.append(_Train(on, table))
             self._turn = (self._turn + 1) % SETS
             ahead += table.bursts
 
+    def _pack_plan(self, bursts: int, plan: StimulusPlan) -> dict[int, PackedStimulus]:
+        """Checked stimulus of the coming ``bursts`` bursts by number."""
+        coming = range(self.burst_count + 1, self.burst_count + 1 + bursts)
+        numbers = [b for b in plan if b in coming] if len(plan) < bursts else [b for b in coming if b in plan]
+        return {number: self._pack(plan[number]) for number in numbers}
+
     def _pack(self, stimulus: Stimulus) -> PackedStimulus:
         return pack_stimulus(stimulus, self.network, self.options, self.fixed_point)
 
-    def _finish(self, train: _Train, collector: Collector, progress: Progress | None) -> TrainResult:
-        """Wait for a train and take in what it did."""
+    def _finish(self, train: _Train, collector: Collector, progress: Progress | None) -> int:
+        """Wait for a train, take in what it did and return the bursts done."""
         result = train.on.collect()
         if result.bursts == 0:
-            return result
+            return 0
         self.burst_count += result.bursts
-        self._clamped |= self._power_clamped or any(place < result.bursts for place in train.table.clamped)
+        self._note_clamps(train.table, result.bursts)
         total, last = int(result.fired.sum()), int(result.fired[-1])
         if collector.wants_fired:
             ids, potentials = train.on.fired(0, total)
@@ -188,11 +177,12 @@ class CudaEngine:
             self._list_on_device = (train.on, last)
         if progress is not None:
             progress(result.bursts)
-        return result
+        return result.bursts
 
-    def _drain(self, under_way: deque[_Train], collector: Collector, progress: Progress | None) -> None:
-        while under_way:
-            self._finish(under_way.popleft(), collector, progress)
+    def _note_clamps(self, table: StimulusTable, bursts: int) -> None:
+        """Set the sticky flag if power or the stimulus of a burst that was done is clamped."""
+        power = self._resident.packed.layout.power_clamped and self.network.power_neuron is not None
+        self._clamped |= power or any(place < bursts for place in table.clamped)
 
     def state(self) -> EngineState:
         """A copy of everything that the next burst depends on."""
@@ -201,27 +191,39 @@ class CudaEngine:
             self._fired = ordered(on.fired(0, count), np.array([count]))
             self._list_on_device = None
         fired = (self._fired[0].copy(), self._fired[1].copy())
-        return self._device.capture(self._weights, self._eligibility, fired, self._clamped)
+        return self._resident.device.capture(self._weights, self._eligibility, fired, self._clamped)
 
     def restore(self, state: EngineState) -> None:
         """Continue from ``state``, taken from any backend over the same network and options.
 
+        Contributions follow the state's weights; a state that needs other kernels or contributions than those on the
+        device has the network packed again.
+
         Raises
         ------
         NetworkError
-            A state of another network.
+            A state of another network, or weights that its fixed-point scale does not admit.
         """
-        self._device.restore(state)
+        shape = (self._resident.packed.sizes.ring, self._resident.packed.sizes.neurons)
+        if state.pending.shape != shape or state.weights.shape != self._weights.shape:
+            raise NetworkError(
+                "a state of another network", where="state.pending", got=state.pending.shape, allowed=str(shape)
+            )
+        packed = packed_for(self._resident.packed, state)
+        if packed is not self._resident.packed:
+            self._resident.release()
+            self._resident = Resident(self._runtime, packed, self._contents)
+        self._resident.device.restore(state)
         self.burst_count = state.burst_count
         self._weights = state.weights.copy()
         self._eligibility = state.eligibility_traces.copy()
         self._clamped = state.clamped
         self._fired = (state.fired_ids.copy(), state.fired_potentials.copy())
         self._list_on_device = None
+        self._turn = 0
 
     def close(self) -> None:
         """Give back the device's memory; the engine cannot be used afterwards. Closing twice is allowed."""
         self._list_on_device = None
-        self._sets.clear()
-        self._buffers.clear()
+        self._resident.release()
         self._runtime.close()

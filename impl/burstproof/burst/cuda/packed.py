@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
 
 from burstproof.burst.cuda.buffers import (
     NetworkSizes,
@@ -11,13 +14,14 @@ from burstproof.burst.cuda.buffers import (
     default_train_length,
     network_sizes,
     train_sizes,
+    uniform_parameters,
 )
 from burstproof.burst.cuda.variant import Variant, variant_of
-from burstproof.burst.engine import EngineOptions
+from burstproof.burst.engine import EngineOptions, EngineState
 from burstproof.burst.fixed_point import FixedPoint, plan_fixed_point
 from burstproof.burst.layout import Layout, build_layout
 from burstproof.burst.rules import Features, features_of
-from burstproof.errors import ConfigError
+from burstproof.errors import ConfigError, NetworkError
 from burstproof.kernels.device import BufferSpec
 from burstproof.network.model import Network
 
@@ -26,7 +30,11 @@ _LONGEST_TRAIN = 4096
 
 @dataclass(frozen=True, eq=False)
 class Packed:
-    """Everything that the engine needs; ``layout`` may lack the static rows that a device generates itself."""
+    """Everything that the engine needs.
+
+    ``layout`` lacks the static rows where the device generates them itself. ``weights`` (S,) are those from which the
+    static contributions were made.
+    """
 
     network: Network
     options: EngineOptions
@@ -36,6 +44,7 @@ class Packed:
     variant: Variant
     sizes: NetworkSizes
     train: TrainSizes
+    weights: npt.NDArray[np.float32]
 
     @property
     def longest_window(self) -> int:
@@ -70,7 +79,61 @@ def pack_network(network: Network, options: EngineOptions) -> Packed:
         variant_of(layout, features, options, fixed_point),
         network_sizes(layout, features),
         train_sizes(layout.neuron_count, train_length(options, layout.neuron_count)),
+        network.synapses.weights,
     )
+
+
+def packed_for(packed: Packed, state: EngineState) -> Packed:
+    """What can run ``state``: ``packed`` itself unless the state asks for other contributions or other kernels.
+
+    Raises
+    ------
+    NetworkError
+        Weights that the network's fixed-point scale does not admit.
+    """
+    layout = packed.layout
+    different = state.weights != packed.weights
+    if layout.computed is not None:
+        different[layout.computed.rows] = False
+    if different.any():
+        weights = np.where(different, state.weights, packed.network.synapses.weights)
+        synapses = replace(packed.network.synapses, weights=weights)
+        layout = build_layout(packed.network.replace(synapses=synapses), packed.options, packed.fixed_point)
+        _refuse_overflow(packed, layout)
+        packed = replace(
+            packed,
+            layout=layout,
+            weights=weights,
+            variant=variant_of(layout, packed.features, packed.options, packed.fixed_point),
+        )
+    features, variant = packed.features, packed.variant
+    features = replace(features, refractory=features.refractory or bool(state.refractory_countdowns.any()))
+    flags = variant.flags or bool((state.pending_candidate & (state.pending == 0)).any())
+    if features == packed.features and flags == variant.flags:
+        return packed
+    return replace(
+        packed,
+        features=features,
+        variant=replace(variant, features=features, flags=flags),
+        sizes=replace(packed.sizes, uniform=uniform_parameters(layout, features)),
+    )
+
+
+def _refuse_overflow(packed: Packed, layout: Layout) -> None:
+    """Refuse weights whose sums the 32-bit accumulator planned for the network cannot hold."""
+    point = packed.fixed_point
+    if point.bits != 32 or not len(layout.static.targets):
+        return
+    sums = np.bincount(layout.static.targets, np.abs(layout.static.contributions.astype(np.float64)))
+    room = 2.0**31 - (abs(packed.network.power_amount) + packed.options.max_stimulus) * point.scale
+    if sums.max() >= room:
+        raise NetworkError(
+            "the restored weights are too large for the fixed-point scale of this network",
+            where=f"weights onto neuron {int(np.argmax(sums))}",
+            got=float(sums.max() / point.scale),
+            allowed=f"a sum below {room / point.scale:.6g}",
+            cure="Create an engine over a network that has these weights",
+        )
 
 
 def train_length(options: EngineOptions, neurons: int) -> int:

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from burstproof.burst.engine import Stimulus, StimulusPlan
 from burstproof.burst.stimulus import PackedStimulus
-from burstproof.errors import StimulusError
-
-Pack = Callable[[Stimulus], PackedStimulus]
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,32 +35,21 @@ class StimulusTable:
 
 
 def train_table(
-    plan: StimulusPlan, pack: Pack, first: int, bursts: int, length: int, capacity: int, dtype: np.dtype[Any]
+    stimuli: Mapping[int, PackedStimulus], first: int, bursts: int, length: int, capacity: int, dtype: np.dtype[Any]
 ) -> StimulusTable:
-    """The table of at most ``bursts`` bursts from burst number ``first`` on.
+    """The table of at most ``bursts`` bursts from burst number ``first`` on, for a train of ``length``.
 
-    The train ends early before a burst whose stimulus does not fit into ``capacity`` ids any more, or is refused; the
-    first burst is always taken, and its refusal raised.
-
-    Raises
-    ------
-    StimulusError
-        The stimulus of burst ``first`` is refused.
+    The train ends early before a burst whose stimulus does not fit into ``capacity`` ids any more; the first burst is
+    always taken.
     """
     taken: list[PackedStimulus | None] = []
     used = forced = 0
     for number in range(first, first + bursts):
-        packed = None
-        if number in plan:
-            try:
-                packed = pack(plan[number])
-            except StimulusError:
-                if not taken:
-                    raise
-                break
-            if taken and max(used + len(packed.ids), forced + len(packed.forced)) > capacity:
-                break
+        packed = stimuli.get(number)
+        if packed is not None:
             used, forced = used + len(packed.ids), forced + len(packed.forced)
+            if taken and max(used, forced) > capacity:
+                break
         taken.append(packed)
     return _table(taken, length, dtype)
 

@@ -22,6 +22,9 @@ def upload_network(packed: Packed, device: DeviceState) -> None:
     upload_neurons(packed, device)
     for name, values in _synapses(packed.layout):
         device.write(name, values)
+    if packed.layout.plastic is not None and packed.layout.computed is not None:
+        eligibility = packed.network.synapses.eligibility_traces[packed.layout.computed.rows]
+        device.write("eligibility", eligibility)
 
 
 def upload_neurons(packed: Packed, device: DeviceState) -> None:

@@ -1,0 +1,46 @@
+"""What an engine holds on the device: buffers, kernels and train sets for one packed network."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from burstproof.burst.cuda.budget import MemoryPlan, available_bytes
+from burstproof.burst.cuda.buffers import SETS
+from burstproof.burst.cuda.device_state import DeviceState
+from burstproof.burst.cuda.launches import BurstLaunches, checked_block_size
+from burstproof.burst.cuda.packed import Packed
+from burstproof.burst.cuda.train import Streams, TrainSet
+from burstproof.kernels.device import DeviceRuntime
+
+Contents = Callable[[Packed, DeviceState], None]
+"""Fills the buffers of a new engine with a network's first contents."""
+
+
+class Resident:
+    """One packed network on one device.
+
+    Attributes
+    ----------
+    packed : Packed
+    plan : MemoryPlan
+    device : DeviceState
+    sets : tuple of TrainSet
+    """
+
+    def __init__(self, runtime: DeviceRuntime, packed: Packed, contents: Contents) -> None:
+        block = checked_block_size(packed.options.cuda.block_size, packed.sizes.neurons)
+        self.packed = packed
+        self.plan = MemoryPlan.of(packed)
+        self.plan.check(available_bytes(runtime.memory_info()[0], packed.options), f"device {runtime.name}")
+        self._buffers = runtime.allocate(self.plan.buffers)
+        streams = Streams.open(runtime, packed.options.cuda.stream_count)
+        self.device = DeviceState(runtime, streams.burst, self._buffers, packed)
+        contents(packed, self.device)
+        launches = BurstLaunches(runtime, packed, block)
+        self.sets = tuple(TrainSet(runtime, launches, packed, self._buffers, number, streams) for number in range(SETS))
+        self.sets[0].warm()
+
+    def release(self) -> None:
+        """Let go of the device's memory."""
+        self.sets = ()
+        self._buffers.clear()

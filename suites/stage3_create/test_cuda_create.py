@@ -1,0 +1,205 @@
+"""Creating the CUDA engine: the memory plan without a GPU; context, streams, buffers and refusals with one."""
+
+from __future__ import annotations
+
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import pytest
+
+from burstproof.burst.cuda.budget import MemoryPlan, available_bytes, plan_memory
+from burstproof.burst.cuda.launches import checked_block_size, default_block_size
+from burstproof.burst.engine import CudaOptions, EngineOptions, Stimulus
+from burstproof.errors import BackendUnavailableError, ConfigError, InputError, OutOfMemoryError
+from burstproof.kernels.device import ALIGNMENT, BufferSpec, arena_offsets
+from burstproof.network.model import Network, NeuronTable, SynapseTable
+
+pytestmark = pytest.mark.requirement("BE-6", "BE-9", "ST-3")
+
+
+def ring(count: int, **columns: object) -> Network:
+    ids = np.arange(count)
+    return Network(NeuronTable.build(count, **columns), SynapseTable.build(ids, np.roll(ids, 1)))
+
+
+def test_the_plan_names_every_buffer_with_its_bytes() -> None:
+    """Worked out by hand for 1000 neurons, 1000 synapses: int32 sums, float32 potentials, uint32 targets, int16."""
+    plan = plan_memory(ring(1000), EngineOptions())
+    sizes = {spec.name: spec.bytes for spec in plan.buffers}
+    assert sizes["sums"] == 4000
+    assert sizes["potentials"] == 4000
+    assert sizes["targets"] == 4000
+    assert sizes["contributions"] == 2000
+    assert sizes["offsets"] == 4004
+    assert sizes["log_ids.0"] == sizes["log_ids.1"] == 4 * 17_000
+    assert plan.total_bytes == sum(-(-max(size, 1) // ALIGNMENT) * ALIGNMENT for size in sizes.values())
+    table = plan.table().splitlines()
+    assert len(table) == len(plan.buffers) + 1
+    assert table[-1].split() == ["total", str(plan.total_bytes)]
+
+
+def test_what_a_network_does_not_use_takes_no_memory() -> None:
+    lean = {spec.name: spec.count for spec in plan_memory(ring(1000), EngineOptions()).buffers}
+    for name in ("flags", "countdowns", "marks", "delays", "thresholds", "excitabilities", "last_fired"):
+        assert lean[name] == 1, name
+    assert "weights" not in lean
+    excitabilities = np.linspace(0, 1, 1000)
+    rich = plan_memory(ring(1000, excitabilities=excitabilities, refractory_periods=3), EngineOptions())
+    counts = {spec.name: spec.count for spec in rich.buffers}
+    assert counts["excitabilities"] == counts["countdowns"] == 1000
+    assert counts["refractory_periods"] == 1
+
+
+def test_the_arena_aligns_every_buffer() -> None:
+    specs = [BufferSpec(f"b{n}", n, np.dtype(np.uint16)) for n in (0, 1, 127, 128, 129, 1000)]
+    offsets, size = arena_offsets(specs)
+    assert all(offset % ALIGNMENT == 0 for offset in offsets)
+    ends = [*offsets[1:], size]
+    assert all(end - start >= spec.bytes for spec, start, end in zip(specs, offsets, ends, strict=True))
+
+
+def test_a_plan_that_does_not_fit_is_refused_with_what_would() -> None:
+    plan = MemoryPlan((BufferSpec("targets", 1 << 20, np.dtype(np.uint32)),), neurons=1000, synapses=1 << 20)
+    plan.check(plan.total_bytes, "device")
+    with pytest.raises(OutOfMemoryError) as refused:
+        plan.check(plan.total_bytes // 2, "device")
+    message = str(refused.value)
+    for figure in (plan.total_bytes, plan.total_bytes // 2, 500, 1 << 19):
+        assert str(figure) in message
+    assert refused.value.cure
+
+
+def test_a_declared_limit_bounds_what_is_available() -> None:
+    limited = EngineOptions(cuda=CudaOptions(memory_limit_bytes=1 << 20))
+    assert available_bytes(1 << 40, limited) == 1 << 20
+    assert available_bytes(1 << 10, limited) == 1 << 10
+    assert 0 < available_bytes(1 << 40, EngineOptions()) < 1 << 40
+
+
+@pytest.mark.requirement("BE-12")
+def test_block_sizes_follow_the_size_class() -> None:
+    assert [default_block_size(n) for n in (99_999, 100_000, 1_000_000, 1_000_001)] == [128, 256, 256, 512]
+    assert checked_block_size(64, 10**6) == 64
+    for wrong in (-32, 31, 100, 2048):
+        with pytest.raises(ConfigError, match="block_size"):
+            checked_block_size(wrong, 1000)
+
+
+def test_a_train_length_out_of_range_is_refused() -> None:
+    with pytest.raises(ConfigError, match="train_length"):
+        plan_memory(ring(10), EngineOptions(cuda=CudaOptions(train_length=-1)))
+
+
+@pytest.mark.gate("gpu")
+def test_buffers_lie_aligned_on_the_device() -> None:
+    from burstproof.kernels.device_cupy import CupyRuntime
+
+    runtime = CupyRuntime.open(0)
+    specs = [BufferSpec(f"b{n}", n, np.dtype(np.int32)) for n in (0, 1, 63, 64, 65, 100_000)]
+    buffers = runtime.allocate(specs)
+    stream = runtime.stream()
+    for spec in specs:
+        buffer = buffers[spec.name]
+        assert buffer.array.data.ptr % ALIGNMENT == 0
+        values = np.arange(spec.count, dtype=np.int32)
+        runtime.upload(buffer, values, stream)
+        back = np.full(spec.count, -1, np.int32)
+        runtime.download(back, buffer, stream)
+        stream.synchronize()
+        np.testing.assert_array_equal(back, values)
+    runtime.close()
+
+
+@pytest.mark.gate("gpu")
+def test_memory_comes_back_when_an_engine_closes() -> None:
+    from burstproof.burst.cuda.engine import CudaEngine
+    from burstproof.kernels.device_cupy import CupyRuntime
+
+    network = ring(2_000_000)
+    CudaEngine.create(network).close()
+    runtime = CupyRuntime.open(0)
+    before = runtime.memory_info()[0]
+    engine = CudaEngine.create(network)
+    taken = before - runtime.memory_info()[0]
+    assert taken >= engine.memory_plan.total_bytes * 0.99
+    engine.close()
+    engine.close()
+    assert runtime.memory_info()[0] >= before - (64 << 20)
+    with pytest.raises(InputError, match="closed"):
+        engine.run(1)
+
+
+@pytest.mark.gate("gpu")
+def test_a_network_that_does_not_fit_is_refused_before_anything_is_allocated() -> None:
+    from burstproof.burst.cuda.engine import CudaEngine
+    from burstproof.kernels.device_cupy import CupyRuntime
+
+    network = ring(100_000)
+    needed = plan_memory(network, EngineOptions()).total_bytes
+    before = CupyRuntime.open(0).memory_info()[0]
+    with pytest.raises(OutOfMemoryError, match=str(needed)):
+        CudaEngine.create(network, EngineOptions(cuda=CudaOptions(memory_limit_bytes=needed - 1)))
+    assert CupyRuntime.open(0).memory_info()[0] == before
+    fits = CudaEngine.create(network, EngineOptions(cuda=CudaOptions(memory_limit_bytes=needed)))
+    fits.close()
+
+
+@pytest.mark.gate("gpu")
+def test_a_device_that_is_not_there_is_named() -> None:
+    from burstproof.burst.cuda.engine import CudaEngine
+
+    with pytest.raises(BackendUnavailableError, match="device_id"):
+        CudaEngine.create(ring(10), EngineOptions(cuda=CudaOptions(device_id=999)))
+
+
+@pytest.mark.gate("gpu")
+@pytest.mark.requirement("BE-7", "BE-8")
+def test_two_engines_share_a_device() -> None:
+    """Two engines stepped in turn do not disturb each other: a pulse travels around each ring."""
+    from burstproof.burst.cuda.engine import CudaEngine
+
+    engines = [CudaEngine.create(ring(count)) for count in (50, 70)]
+    for engine in engines:
+        engine.step(Stimulus(forced=np.array([0], np.uint32)))
+    for burst in range(1, 200):
+        for engine, count in zip(engines, (50, 70), strict=True):
+            assert engine.step().fired_ids.tolist() == [-burst % count]
+    for engine in engines:
+        engine.close()
+
+
+@pytest.mark.gate("gpu")
+@pytest.mark.parametrize("cold", [False, True], ids=["warm", "cold"])
+def test_the_timer_sees_the_device(cold: bool) -> None:
+    """A sample is a positive time, the work is done once per sample, and a cold one has overwritten the L2 cache."""
+    from burstproof.kernels.device_cupy import CupyRuntime
+    from burstproof.kernels.timing import DeviceTimer
+
+    runtime = CupyRuntime.open(0)
+    stream = runtime.stream()
+    buffer = runtime.allocate([BufferSpec("data", 1 << 20, np.dtype(np.uint8))])["data"]
+    launches = []
+
+    def work(queue: Any) -> None:
+        launches.append(queue)
+        runtime.fill(buffer, len(launches), queue)
+
+    timer = DeviceTimer.open(runtime, stream, work, cold=cold)
+    assert all(timer() > 0 for _ in range(5))
+    assert len(launches) == 5
+    filled = np.zeros(1 << 20, np.uint8)
+    runtime.download(filled, buffer, stream)
+    stream.synchronize()
+    assert (filled == 5).all()
+    assert (timer.flush is not None) == cold
+    if timer.flush is not None:
+        assert timer.flush.spec.count > runtime.l2_bytes
+    runtime.close()
+
+
+def test_several_repeats_cannot_be_cold() -> None:
+    from burstproof.kernels.timing import DeviceTimer
+
+    with pytest.raises(InputError, match="repeats"):
+        DeviceTimer.open(mock.Mock(l2_bytes=1), mock.Mock(), mock.Mock(), repeats=2, cold=True)

@@ -1,0 +1,213 @@
+"""Checks of the CUDA engine that run in the CUDA simulator, for a process of their own.
+
+The simulator is chosen when numba-cuda is imported, so these cannot share a process with anything that compiles.
+``python -m suites.stage5_parity.simulator_check`` runs all checks, or those named as arguments, and prints one JSON
+object: the name of each check with the list of its problems.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from unittest import mock
+
+import numpy as np
+
+from burstproof.burst.engine import CudaOptions, Engine, EngineOptions, Record, Recording, Stimulus
+from burstproof.burst.profile import FEAGI_BETA
+from burstproof.burst.reference import ReferenceEngine
+from burstproof.network.model import Area, Network, NeuronTable, PlasticMapping, SynapseTable
+from suites.stage5_parity.builder import run_case
+from suites.stage5_parity.cases_dynamics import dynamics_cases
+from suites.stage5_parity.cases_synapses import synapse_cases
+from suites.stage5_parity.mixed import MIXES, Mix, compare_mix, mixed_network, mixed_options, mixed_plan
+
+_SHORT_BURSTS = 12
+_MANY_NEURONS = 1000
+_LONG_DELAY = 20
+
+
+def _short(mix: Mix) -> Mix:
+    """``mix`` cut to what the simulator does in seconds."""
+    if mix.neurons > _MANY_NEURONS:
+        return replace(mix, bursts=2)
+    if mix.largest_delay > _LONG_DELAY:
+        return replace(mix, largest_delay=_LONG_DELAY, bursts=_LONG_DELAY + 5)
+    return replace(mix, bursts=_SHORT_BURSTS)
+
+
+def _cuda(network: Network, options: EngineOptions) -> Engine:
+    from burstproof.burst.cuda.engine import CudaEngine
+
+    return CudaEngine.create(network, options)
+
+
+def recordings_differ(expected: Recording, got: Recording) -> list[str]:
+    """Names of the fields of two recordings that are not equal byte for byte."""
+    names = ("bursts", "fired_counts", "candidate_counts", "fired_ids", "fired_potentials")
+    return [name for name in names if getattr(expected, name).tobytes() != getattr(got, name).tobytes()]
+
+
+def _runs_differ(network: Network, options: EngineOptions, bursts: int, plan: dict[int, Stimulus]) -> list[str]:
+    reference, engine = ReferenceEngine.create(network, options), _cuda(network, options)
+    problems = recordings_differ(reference.run(bursts, plan), engine.run(bursts, plan))
+    return problems + list(reference.state().differences(engine.state()))
+
+
+def check_train() -> list[str]:
+    """Trains of 7 bursts from a state taken half-way equal the reference."""
+    mix = replace(next(m for m in MIXES if m.name.startswith("plastic, windows 3 and 2")), bursts=30)
+    network = mixed_network(mix)
+    options = replace(mixed_options(mix), cuda=CudaOptions(train_length=7))
+    plan = mixed_plan(mix, network)
+    reference = ReferenceEngine.create(network, options)
+    reference.run(10, plan)
+    engine = _cuda(network, options)
+    engine.restore(reference.state())
+    problems = recordings_differ(reference.run(20, plan), engine.run(20, plan))
+    return problems + list(reference.state().differences(engine.state()))
+
+
+def _all_fire(count: int) -> tuple[Network, dict[int, Stimulus]]:
+    """A ring in which every neuron fires in every burst once started."""
+    ids = np.arange(count)
+    network = Network(NeuronTable.build(count), SynapseTable.build(ids, np.roll(ids, 1)))
+    return network, {1: Stimulus(forced=ids.astype(np.uint32))}
+
+
+def check_full_log() -> list[str]:
+    """A train that fires more than its log holds stops, is fetched, and goes on without loss."""
+    network, plan = _all_fire(20)
+    options = EngineOptions(cuda=CudaOptions(train_length=40))
+    problems = _runs_differ(network, options, 90, plan)
+    engine = _cuda(network, options)
+    done: list[int] = []
+    engine.run(90, plan, progress=done.append)
+    if sum(done) != 90 or max(done) >= 40:
+        problems.append(f"trains of {done} bursts: the log was never full")
+    return problems
+
+
+def check_stimulus_beyond_capacity() -> list[str]:
+    """Stimuli larger than the buffers made for them cut the train short, or have the buffers grow."""
+    network, _ = _all_fire(30)
+    amounts = np.ones(30, np.float32)
+    ids = np.arange(30, dtype=np.uint32)
+    plan = {b: Stimulus(ids[: 3 * b], amounts[: 3 * b], ids[: 2 * b]) for b in range(1, 9)}
+    with mock.patch("burstproof.burst.cuda.buffers._LARGEST_STIMULUS", 7):
+        return _runs_differ(network, EngineOptions(), 12, plan)
+
+
+def check_cancelled_sums() -> list[str]:
+    """Stimulus that cancels a contribution makes a candidate of sum 0 in a network without inhibition."""
+    neurons = NeuronTable.build(3, thresholds=[1.0, 50.0, 50.0], leak_coefficients=0.5, membrane_potentials=[0, 8, 8])
+    network = Network(neurons, SynapseTable.build([0, 0], [1, 2], weights=3.0))
+    plan = {
+        1: Stimulus(np.array([0], np.uint32), np.array([1], np.float32)),
+        2: Stimulus(np.array([1], np.uint32), np.array([-3], np.float32)),
+    }
+    engine = _cuda(network, EngineOptions())
+    candidates = engine.run(3, plan).candidate_counts.tolist()
+    problems = [] if candidates == [1, 2, 0] else [f"candidates {candidates}, expected [1, 2, 0]"]
+    return problems + _runs_differ(network, EngineOptions(), 4, plan)
+
+
+def check_records() -> list[str]:
+    """What is not recorded changes nothing: counts and nothing, then the state with its fired list."""
+    network, plan = _all_fire(10)
+    reference, engine = ReferenceEngine.create(network), _cuda(network, EngineOptions())
+    expected = reference.run(6, plan)
+    counts = engine.run(4, plan, record=Record.COUNTS)
+    nothing = engine.run(2, plan, record=Record.NONE)
+    problems = list(reference.state().differences(engine.state()))
+    if counts.fired_counts.tolist() != expected.fired_counts[:4].tolist() or len(counts.fired_ids):
+        problems.append("counts")
+    if len(nothing.bursts):
+        problems.append("a recording that was not asked for")
+    return problems
+
+
+def check_restored_state() -> list[str]:
+    """Weights, countdowns and cancelled sums that come with a state take effect in a network packed without them."""
+    count = 12
+    ids = np.arange(count)
+    network = Network(NeuronTable.build(count, thresholds=2.0), SynapseTable.build(ids, np.roll(ids, 1), weights=2.0))
+    reference, engine = ReferenceEngine.create(network), _cuda(network, EngineOptions())
+    plan = {1: Stimulus(forced=ids[:6].astype(np.uint32))}
+    reference.run(1, plan)
+    pending_candidate = reference.state().pending_candidate.copy()
+    pending_candidate[0, 11] = True
+    countdowns = np.zeros(count, np.uint16)
+    countdowns[3] = 2
+    weights = np.full(count, 2, np.float32)
+    weights[4] = 1
+    state = replace(
+        reference.state(), pending_candidate=pending_candidate, refractory_countdowns=countdowns, weights=weights
+    )
+    reference.restore(state)
+    engine.restore(state)
+    problems = list(reference.state().differences(engine.state()))
+    problems += recordings_differ(reference.run(8), engine.run(8))
+    return problems + list(reference.state().differences(engine.state()))
+
+
+def check_plastic_start() -> list[str]:
+    """Eligibility traces of the network are there until plasticity first replaces them."""
+    traces = np.array([0.5, -0.25], np.float32)
+    synapses = SynapseTable.build([0, 1], [1, 0], eligibility_traces=traces)
+    network = Network(NeuronTable.build(2), synapses, plastic_mappings=(PlasticMapping(np.array([0]), 3),))
+    engine = _cuda(network, EngineOptions())
+    kept = engine.state().eligibility_traces.tolist() == traces.tolist()
+    plan = {1: Stimulus(forced=np.array([0], np.uint32))}
+    return ([] if kept else ["traces at the start"]) + _runs_differ(network, EngineOptions(), 6, plan)
+
+
+def check_forced_restart() -> list[str]:
+    """In a large network under the beta profile only what fired restarts, forced firings too."""
+    areas = (Area(7, "area", psp_uniform_distribution=True),)
+    neurons = NeuronTable.build(4, thresholds=50.0, mp_charge_accumulation=False, membrane_potentials=7.0)
+    network = Network(neurons, SynapseTable.build([0, 1], [1, 2]), areas=areas)
+    plan = {1: Stimulus(forced=np.array([0], np.uint32)), 3: Stimulus(forced=np.array([2], np.uint32))}
+    options = EngineOptions(profile=FEAGI_BETA)
+    with (
+        mock.patch("burstproof.burst.cuda.variant.LARGE_NETWORK_NEURONS", 2),
+        mock.patch("burstproof.burst.reference.LARGE_NETWORK_NEURONS", 2),
+    ):
+        return _runs_differ(network, options, 6, plan)
+
+
+def check_empty_networks() -> list[str]:
+    """Networks without neurons or without synapses run."""
+    problems = []
+    for count in (0, 3):
+        network = Network(NeuronTable.build(count), SynapseTable.build([], []))
+        problems += _runs_differ(network, EngineOptions(), 3, {})
+    return problems
+
+
+def checks() -> Iterator[tuple[str, Callable[[], list[str]]]]:
+    """Every check by name."""
+    for mix in MIXES:
+        yield f"mix: {mix.name}", lambda mix=mix: compare_mix(_short(mix), _cuda)
+    for case in (*dynamics_cases(), *synapse_cases()):
+        if case.network.neuron_count <= _MANY_NEURONS:
+            yield f"case: {case.name}", lambda case=case: run_case(case, _cuda)
+    for name, function in sorted(globals().items()):
+        if name.startswith("check_"):
+            yield name.removeprefix("check_").replace("_", " "), function
+
+
+def main(names: list[str]) -> int:
+    """Run the checks called ``names``, or all, and print their problems."""
+    os.environ["NUMBA_ENABLE_CUDASIM"] = "1"
+    warnings.simplefilter("ignore", RuntimeWarning)
+    print(json.dumps({name: check() for name, check in checks() if not names or name in names}))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

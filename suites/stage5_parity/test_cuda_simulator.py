@@ -1,0 +1,40 @@
+"""The CUDA engine's own kernels in the CUDA simulator, in a process of their own: their logic, without a GPU."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from suites.stage5_parity.simulator_check import checks
+
+pytestmark = pytest.mark.requirement("BE-4", "BE-6", "BE-17", "ST-5")
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def problems() -> dict[str, list[str]]:
+    """Problems of each check, from one process with the simulator switched on."""
+    paths = os.pathsep.join([str(ROOT / "impl"), str(ROOT)])
+    done = subprocess.run(
+        [sys.executable, "-m", "suites.stage5_parity.simulator_check"],
+        cwd=ROOT,
+        env={**os.environ, "NUMBA_ENABLE_CUDASIM": "1", "PYTHONPATH": paths},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    found: dict[str, list[str]] = json.loads(done.stdout)
+    return found
+
+
+@pytest.mark.parametrize("name", [name for name, _ in checks()])
+def test_simulated_engine(name: str, problems: dict[str, list[str]]) -> None:
+    """The simulated engine does what the reference does."""
+    assert problems[name] == []
