@@ -1,4 +1,4 @@
-"""Kernels of the numba CPU engine, compiled for what a network uses; no I/O, no allocation.
+"""Kernels of the numba CPU engine, compiled for what a network uses.
 
 ``train`` runs whole bursts in one call. The parts that it is made of are kept too: the threaded engine calls them one
 by one, each thread over its own range of neurons or targets.
@@ -20,6 +20,8 @@ from burstproof.burst.rules import Features, make_rules
 from burstproof.burst.stimulus import FORCED_POTENTIAL
 
 Compiled = Callable[..., Any]
+
+_BLOCK = 1024
 
 CLAMPED, HISTORY = 0, 1
 """Places in the ``counters`` array (2,) int64: the sticky flag, and the number of past bursts that are known."""
@@ -135,7 +137,7 @@ def _make_is_batch(key: KernelKey) -> Compiled:
     return is_batch
 
 
-def _make_dense(key: KernelKey) -> Compiled:
+def _make_block(key: KernelKey) -> Compiled:
     features = key.features
     flagged = key.flagged
     refractory, restarts = features.refractory, features.restarts
@@ -145,6 +147,73 @@ def _make_dense(key: KernelKey) -> Compiled:
     rules = make_rules(features, compiler)
     tick, candidate = rules.tick, rules.candidate
     zero = np.float32(0)
+
+    @compiler
+    def block(
+        first: Any,
+        end: Any,
+        number: Any,
+        batch: Any,
+        sums: Any,
+        flags: Any,
+        p: Any,
+        n: Any,
+        unit: Any,
+        fires: Any,
+        before: Any,
+    ) -> Any:
+        """Dynamics of neurons first ... end - 1; who ``fires`` and its potential ``before``; the candidates.
+
+        Every neuron takes the same path and the result is chosen at the end: which neuron is a candidate no processor
+        predicts, so a branch would cost more than the rules.
+        """
+        candidates = 0
+        for j in range(np.uint64(end - first)):
+            i = np.uint64(first) + j
+            total = sums[i]
+            touched = flags[i] if flagged else total != 0
+            sums[i] = 0
+            if flagged:
+                flags[i] = False
+            v = n.v[i]
+            if restarts and restart_candidates:
+                v = zero if n.was_candidate[i] else v
+            if restarts and restart_all:
+                v = v if p.accumulates[i] else zero
+            rc, cc = np.int32(n.rc[i]), np.int32(n.cc[i])
+            fired, before[j], v_next, rc_next, cc_next = candidate(
+                np.float32(total) * unit,
+                v,
+                rc,
+                cc,
+                p.thresholds[i],
+                p.threshold_limits[i],
+                p.keep[i],
+                np.int32(p.periods[i]),
+                np.int32(p.fire_limits[i]),
+                np.int32(p.snoozes[i]),
+                p.excitabilities[i],
+                np.uint32(i),
+                number,
+                p.accumulates[i],
+                batch,
+            )
+            if ticks and rc > 0:
+                rc, cc = tick(rc, cc, np.int32(p.fire_limits[i]))
+            fires[j] = fired and touched
+            n.v[i] = v_next if touched else v
+            n.rc[i] = rc_next if touched else rc
+            n.cc[i] = cc_next if touched else cc
+            candidates += touched
+            if restarts:
+                n.was_candidate[i] = touched and not p.accumulates[i]
+        return candidates
+
+    return block
+
+
+def _make_dense(key: KernelKey) -> Compiled:
+    block = _make_block(key)
 
     @compiler
     def dense(
@@ -162,50 +231,22 @@ def _make_dense(key: KernelKey) -> Compiled:
     ) -> Any:
         """Dynamics of neurons lo ... hi - 1; returns how many fired (into ``ids``, ``v_fired``) and were candidates."""
         number = np.uint32(burst & 0xFFFFFFFF)
+        fires = np.zeros(_BLOCK, np.bool_)
+        eights = fires.view(np.uint64)
+        before = np.empty(_BLOCK, np.float32)
         fired_count = 0
         candidates = 0
-        for i in range(lo, hi):
-            total = sums[i]
-            touched = flags[i] if flagged else total != 0
-            v = n.v[i]
-            if restarts and restart_candidates and n.was_candidate[i]:
-                v = zero
-            if restarts and restart_all and not p.accumulates[i]:
-                v = zero
-            rc, cc = np.int32(n.rc[i]), np.int32(n.cc[i])
-            if touched:
-                sums[i] = 0
-                if flagged:
-                    flags[i] = False
-                candidates += 1
-                fired, before, v, rc, cc = candidate(
-                    np.float32(total) * unit,
-                    v,
-                    rc,
-                    cc,
-                    p.thresholds[i],
-                    p.threshold_limits[i],
-                    p.keep[i],
-                    np.int32(p.periods[i]),
-                    np.int32(p.fire_limits[i]),
-                    np.int32(p.snoozes[i]),
-                    p.excitabilities[i],
-                    np.uint32(i),
-                    number,
-                    p.accumulates[i],
-                    batch,
-                )
-                if fired:
-                    ids[fired_count] = i
-                    v_fired[fired_count] = before
-                    fired_count += 1
-            elif ticks and rc > 0:
-                rc, cc = tick(rc, cc, np.int32(p.fire_limits[i]))
-            n.v[i] = v
-            n.rc[i] = rc
-            n.cc[i] = cc
-            if restarts:
-                n.was_candidate[i] = touched and not p.accumulates[i]
+        for first in range(lo, hi, _BLOCK):
+            end = min(first + _BLOCK, hi)
+            fires[end - first :] = False
+            candidates += block(first, end, number, batch, sums, flags, p, n, unit, fires, before)
+            for eight in range(len(eights)):
+                if eights[eight] != 0:
+                    for j in range(8 * eight, 8 * eight + 8):
+                        if fires[j]:
+                            ids[fired_count] = first + j
+                            v_fired[fired_count] = before[j]
+                            fired_count += 1
         return fired_count, candidates
 
     return dense

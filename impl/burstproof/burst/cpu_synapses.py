@@ -7,11 +7,17 @@ from typing import Any
 
 import numpy as np
 
+from burstproof.burst.cpu_prefetch import prefetch
+
 Compiled = Callable[..., Any]
 Compiler = Callable[[Compiled], Compiled]
 
 _CLAMPED, _HISTORY = 0, 1
 _BYTE_MAX = np.float32(255)
+
+_ROWS_AHEAD = 3
+_PREFETCHED_SYNAPSES = 512
+_LINE_BYTES = 64
 
 
 def _make_driven(rounded: bool, compiler: Compiler) -> Compiled:
@@ -94,10 +100,24 @@ def _make_send_static(delayed: bool, flagged: bool, compiler: Compiler) -> Compi
     return send_static
 
 
+def _make_fetch(compiler: Compiler) -> Compiled:
+    @compiler
+    def fetch(first: Any, end: Any, static: Any) -> None:
+        """Ask for the beginning of a row that comes soon: rows lie anywhere in memory, waiting for each costs most."""
+        end = min(end, first + _PREFETCHED_SYNAPSES)
+        for j in range(first, end, _LINE_BYTES // static.targets.itemsize):
+            prefetch(static.targets, j)
+        for j in range(first, end, _LINE_BYTES // static.contributions.itemsize):
+            prefetch(static.contributions, j)
+
+    return fetch
+
+
 def make_propagate(
     delayed: bool, flagged: bool, static_clamps: bool, computed_rows: bool, rounded: bool, compiler: Compiler
 ) -> Compiled:
     """``propagate``: everything that fired contributes through all its synapses."""
+    fetch = _make_fetch(compiler)
     send_static = _make_send_static(delayed, flagged, compiler)
     send_computed = _make_send_computed(delayed, flagged, rounded, compiler)
 
@@ -106,6 +126,9 @@ def make_propagate(
         burst: Any, ids: Any, v_fired: Any, ring: Any, static: Any, computed: Any, s: Any, counters: Any
     ) -> None:
         for j in range(len(ids)):
+            if j + _ROWS_AHEAD < len(ids):
+                soon = np.int64(ids[j + _ROWS_AHEAD])
+                fetch(static.offsets[soon], static.offsets[soon + 1], static)
             source = np.int64(ids[j])
             send_static(burst, static.offsets[source], static.offsets[source + 1], ring, static, s)
             if static_clamps and static.clamped_sources[source]:
@@ -120,6 +143,7 @@ def make_propagate_range(
     delayed: bool, flagged: bool, static_clamps: bool, computed_rows: bool, rounded: bool, compiler: Compiler
 ) -> Compiled:
     """``propagate_range``: the same onto one of the target ranges that ``partition_rows`` made."""
+    fetch = _make_fetch(compiler)
     send_static = _make_send_static(delayed, flagged, compiler)
     send_computed = _make_send_computed(delayed, flagged, rounded, compiler)
 
@@ -139,6 +163,10 @@ def make_propagate_range(
     ) -> None:
         lo, hi = part * width, min((part + 1) * width, s.neurons)
         for j in range(len(ids)):
+            if j + _ROWS_AHEAD < len(ids):
+                soon = np.int64(ids[j + _ROWS_AHEAD])
+                start = static.offsets[soon]
+                fetch(start + splits[soon, part], start + splits[soon, part + 1], static)
             source = np.int64(ids[j])
             first = static.offsets[source]
             send_static(burst, first + splits[source, part], first + splits[source, part + 1], ring, static, s)

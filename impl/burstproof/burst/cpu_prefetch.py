@@ -1,0 +1,29 @@
+"""A prefetch for numba: asks the processor to fetch an array element's cache line before it is needed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir  # type: ignore[import-untyped]
+from numba.core import cgutils, types
+from numba.extending import intrinsic
+
+_READ, _KEEP, _DATA = 0, 3, 1
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def prefetch(typing_context: Any, array: Any, index: Any) -> Any:
+    """``prefetch(array, index)``: fetch the cache line of ``array[index]``; an index outside does no harm."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+        address = builder.gep(data, [arguments[1]])
+        byte_pointer = ir.IntType(8).as_pointer()
+        flag = ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [byte_pointer, flag, flag, flag])
+        fetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
+        options = [ir.Constant(flag, value) for value in (_READ, _KEEP, _DATA)]
+        builder.call(fetch, [builder.bitcast(address, byte_pointer), *options])
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp), generate
