@@ -53,7 +53,7 @@ def _history(options: argparse.Namespace) -> int:
 def describe_comparison(comparison: Comparison) -> str:
     """A comparison as lines of text, the outcome first."""
     bad = comparison.regressions
-    outcome = f"{len(bad)} confirmed regressions" if bad else "no confirmed regression"
+    outcome = f"{len(bad)} confirmed regression{'' if len(bad) == 1 else 's'}" if bad else "no confirmed regression"
     lines = [f"{outcome} against {comparison.runs[0]}; {len(comparison.rows)} figures compared."]
     lines += [f"  regression: {text}" for text in bad]
     for row in comparison.rows:

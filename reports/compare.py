@@ -11,7 +11,7 @@ from reports import units
 from reports.measurement import Measurement, Verdict
 from reports.record import RunRecord
 from reports.rows import scalar_text
-from reports.statistics import Change, Difference, difference
+from reports.statistics import Change, Difference, difference, median
 from reports.verdict import case_verdict
 
 MACHINE_CONDITIONS = frozenset({"device", "cpu_ghz", "floor", "found"})
@@ -97,8 +97,7 @@ def compare(records: Sequence[RunRecord], *, across: Sequence[str] = (), noise: 
     if len(records) < 2:
         raise InputError("a comparison takes two runs or more", got=len(records))
     dropped = MACHINE_CONDITIONS | set(across)
-    figures = [_figures(record, dropped) for record in records]
-    base, *others = figures
+    base, *others = [figures(record, dropped) for record in records]
     rows = tuple(_row(key, base[key], others, noise) for key in base if any(key in other for other in others))
     unpaired = [key for key in base if all(key not in other for other in others)]
     unpaired += [key for other in others for key in other if key not in base]
@@ -111,7 +110,7 @@ def compare(records: Sequence[RunRecord], *, across: Sequence[str] = (), noise: 
     )
 
 
-def figure_key(measurement: Measurement, dropped: frozenset[str] | set[str]) -> Key:
+def figure_key(measurement: Measurement, dropped: frozenset[str]) -> Key:
     """What makes two figures the same measurement."""
     kept = ((name, scalar_text(value)) for name, value in measurement.conditions.items() if name not in dropped)
     return measurement.name, tuple(sorted(kept))
@@ -123,26 +122,20 @@ def samples_of(measurement: Measurement) -> tuple[float, ...]:
     return samples if all(math.isfinite(sample) for sample in samples) else ()
 
 
-def _figures(record: RunRecord, dropped: frozenset[str]) -> dict[Key, Measurement]:
-    """Every time and rate of a run; of several under one key the fastest stands."""
+def figures(record: RunRecord, dropped: frozenset[str]) -> dict[Key, Measurement]:
+    """Every time and rate of a run; a second figure under the same key is told apart by its number."""
     found: dict[Key, Measurement] = {}
     for measurement in (m for case in record.cases for m in case.measurements):
-        lower = units.lower_is_better(measurement.unit)
-        value = measurement.value
-        if lower is None or value is None or not samples_of(measurement) or value <= 0.0:
+        usable = samples_of(measurement)
+        if units.lower_is_better(measurement.unit) is None or not usable or median(usable) <= 0.0:
             continue
-        key = figure_key(measurement, dropped)
-        other = found.get(key)
-        if other is None or other.value is None or _better(value, measurement.unit, other.value, other.unit, lower):
-            found[key] = measurement
+        name, conditions = key = figure_key(measurement, dropped)
+        number = 1
+        while key in found:
+            number += 1
+            key = (name, (*conditions, ("repetition", str(number))))
+        found[key] = measurement
     return found
-
-
-def _better(value: float, unit: str, other: float, other_unit: str, lower: bool) -> bool:
-    if units.dimension(unit) != units.dimension(other_unit):
-        return False
-    converted = units.convert(other, other_unit, unit)
-    return value < converted if lower else value > converted
 
 
 def _row(key: Key, baseline: Measurement, others: Sequence[Mapping[Key, Measurement]], noise: float) -> ComparedRow:
@@ -160,7 +153,7 @@ def _pair(baseline: Measurement, candidate: Measurement | None, noise: float) ->
 
 
 def _value(measurement: Measurement) -> str:
-    return units.readable(measurement.value or 0.0, measurement.unit)
+    return units.readable(median(samples_of(measurement)), measurement.unit)
 
 
 def _words(conditions: Sequence[tuple[str, str]]) -> str:

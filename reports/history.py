@@ -7,7 +7,7 @@ from pathlib import Path
 
 from burstproof.errors import InputError
 from reports import charts, units
-from reports.compare import Key, figure_key, samples_of
+from reports.compare import Key, figures, samples_of
 from reports.measurement import Measurement
 from reports.record import RECORD_NAME, RunRecord, load_run
 from reports.statistics import Difference, difference, median
@@ -89,9 +89,8 @@ def _trends(records: list[RunRecord]) -> tuple[Trend, ...]:
     """Trends of times and rates; the device stays part of the key, so that machines are never mixed."""
     found: dict[Key, list[tuple[RunRecord, Measurement]]] = {}
     for record in records:
-        for measurement in (m for case in record.cases for m in case.measurements):
-            if units.lower_is_better(measurement.unit) is not None and samples_of(measurement):
-                found.setdefault(figure_key(measurement, {"floor"}), []).append((record, measurement))
+        for key, measurement in figures(record, frozenset({"floor"})).items():
+            found.setdefault(key, []).append((record, measurement))
     return tuple(_trend(key, entries) for key, entries in sorted(found.items()))
 
 
