@@ -248,6 +248,7 @@ def test_networks_without_synapses_or_with_one_neuron(connectivity):
         ("postsynaptic_potential", -1.0),
         ("threshold", float("inf")),
         ("leak", "0.1"),
+        ("leak", 10**400),
         ("refractory_period", 65536),
         ("consecutive_fire_limit", -1),
         ("snooze_period", 1.5),

@@ -119,8 +119,8 @@ def synthesize(spec: SyntheticSpec) -> Network:
     Notes
     -----
     Synapse ``item`` of a source carries weight, delay and type of ``make_generator``, with ``fixed_in_degree`` too,
-    where ``item`` counts the synapses of a source by ascending target. 10 million synapses took 0.3...0.8 s on one
-    2.6 GHz core, besides one second for the compiler once per process and connectivity.
+    where ``item`` counts the synapses of a source by ascending target. 10 million synapses took 0.3...0.8 s on one idle
+    core of a small server, besides one second for the compiler once per process and connectivity.
     """
     try:
         return _synthesize(spec)

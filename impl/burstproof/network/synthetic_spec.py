@@ -39,8 +39,9 @@ def _is_integer(value: object, lowest: int, highest: int) -> bool:
 
 
 def _is_number(value: object, lowest: float, highest: float) -> bool:
-    number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-    return number and lowest <= float(value) <= highest  # type: ignore[arg-type]
+    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
+        return False
+    return bool(lowest <= value <= highest)
 
 
 def _is_range(value: object, lowest: int, highest: int) -> bool:
