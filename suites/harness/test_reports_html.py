@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from dataclasses import replace
 from html.parser import HTMLParser
+from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
@@ -84,7 +85,7 @@ def test_page_can_be_read_aloud(record: RunRecord) -> None:
     for attributes in page.every("svg"):
         assert attributes.get("aria-label") or attributes.get("aria-labelledby")
     levels = [int(tag[1]) for tag in tags if re.fullmatch("h[1-6]", tag)]
-    assert all(after - before <= 1 for before, after in zip(levels, levels[1:], strict=False))
+    assert all(after - before <= 1 for before, after in pairwise(levels))
 
 
 def test_dark_and_print_are_provided() -> None:
@@ -175,6 +176,13 @@ def test_misprinted_ids_are_reported() -> None:
     record = replace(base, cases=(replace(base.cases[0], requirements=("BE-99",)),))
     assert unknown_ids(record) == ("BE-99",)
     assert "BE-99" in render(record)
+
+
+def test_a_pass_with_skips_says_so_in_the_verdict() -> None:
+    record = sample_record(gpu=False, faults=False)
+    whole = replace(record, cases=tuple(case for case in record.cases if case.outcome is Outcome.PASSED))
+    assert "of what ran" in "".join(Page(render(record)).text)
+    assert "of what ran" not in "".join(Page(render(whole)).text)
 
 
 def test_first_line_says_what_was_skipped_and_not_proven() -> None:

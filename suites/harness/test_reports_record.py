@@ -10,7 +10,7 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from burstproof.errors import InputError
@@ -39,6 +39,7 @@ def test_round_trip_and_schema(record: RunRecord) -> None:
     assert again.stages == record.stages
 
 
+@settings(deadline=None)
 @given(
     st.one_of(st.none(), st.floats()),
     st.lists(st.floats(), max_size=4),

@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from burstproof.errors import ExitCode
@@ -74,6 +74,7 @@ def test_a_measurement_may_declare_its_own_floor() -> None:
     assert judge(too_fast, None).verdict is Verdict.ERROR
 
 
+@settings(deadline=None)
 @given(
     st.sampled_from([None, math.nan, math.inf, -math.inf]),
     st.lists(POSITIVE, max_size=5),
@@ -83,12 +84,14 @@ def test_what_is_no_figure_never_passes(value: float | None, samples: list[float
     assert judge(figure(value, "ms", *samples), target).verdict is Verdict.FAIL
 
 
+@settings(deadline=None)
 @given(POSITIVE, POSITIVE, st.sampled_from([LIMIT, BAND]))
 def test_slower_is_never_better(one: float, other: float, target: Target) -> None:
     fast, slow = sorted((one, other))
     assert RANK.index(judge(figure(fast), target).verdict) <= RANK.index(judge(figure(slow), target).verdict)
 
 
+@settings(deadline=None)
 @given(st.lists(POSITIVE, min_size=2, max_size=9), POSITIVE, st.sampled_from([LIMIT, BAND]))
 def test_a_shifted_sample_is_never_better(samples: list[float], delay: float, target: Target) -> None:
     def verdict(values: list[float]) -> int:
@@ -98,6 +101,7 @@ def test_a_shifted_sample_is_never_better(samples: list[float], delay: float, ta
     assert verdict(samples) <= verdict([sample + delay for sample in samples])
 
 
+@settings(deadline=None)
 @given(POSITIVE, st.lists(POSITIVE, max_size=5))
 def test_units_do_not_change_the_verdict(value: float, samples: list[float]) -> None:
     in_us = figure(value * 1024.0, "KiB", *(sample * 1024.0 for sample in samples))
@@ -105,6 +109,7 @@ def test_units_do_not_change_the_verdict(value: float, samples: list[float]) -> 
     assert judge(in_us, target).verdict is judge(figure(value, "MiB", *samples), target).verdict
 
 
+@settings(deadline=None)
 @given(st.lists(VERDICTS), VERDICTS)
 def test_adding_a_verdict_never_improves(verdicts: list[Verdict], more: Verdict) -> None:
     order = [Verdict.SKIPPED, Verdict.PASS, Verdict.MARGINAL, Verdict.AMBIGUOUS, Verdict.ERROR, Verdict.FAIL]
@@ -157,6 +162,7 @@ def test_a_missing_figure_fails_its_case_even_unjudged() -> None:
     assert judged.judgement.reason_code is ReasonCode.VALUE_NAN
 
 
+@settings(deadline=None)
 @given(st.lists(st.sampled_from(Outcome), max_size=6), st.booleans())
 def test_a_run_that_failed_or_ran_nothing_is_never_green(outcomes: list[Outcome], gate_open: bool) -> None:
     code = exit_code(run_of(*outcomes, gate_open=gate_open))
