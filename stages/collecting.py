@@ -17,11 +17,12 @@ _ATTRIBUTE = "burstproof"
 
 @dataclass(frozen=True)
 class Findings:
-    """What a case knows of itself and pytest's report does not."""
+    """What a case knows of itself and pytest's report does not; ``unjudged`` makes its failure an error."""
 
     requirements: tuple[str, ...]
     title: str
     measurements: tuple[Measurement, ...]
+    unjudged: bool = False
 
     def put_on(self, report: pytest.TestReport) -> None:
         """Attach plain values to the report, which pytest-xdist carries to the controller."""
@@ -29,15 +30,18 @@ class Findings:
             "requirements": list(self.requirements),
             "title": self.title,
             "measurements": [asdict(one) for one in self.measurements],
+            "unjudged": self.unjudged,
         }
         setattr(report, _ATTRIBUTE, plain)
 
     @classmethod
     def of(cls, report: pytest.TestReport) -> Findings:
         """Read what :meth:`put_on` attached; a report that a crashed worker left has none."""
-        plain = getattr(report, _ATTRIBUTE, {"requirements": [], "title": report.nodeid, "measurements": []})
+        plain = getattr(report, _ATTRIBUTE, None)
+        if plain is None:
+            return cls((), report.nodeid, (), unjudged=True)
         measurements = tuple(measurement_from(one) for one in plain["measurements"])
-        return cls(tuple(plain["requirements"]), plain["title"], measurements)
+        return cls(tuple(plain["requirements"]), plain["title"], measurements, plain["unjudged"])
 
 
 class CaseCollector:
@@ -119,7 +123,8 @@ def _outcome(phases: Sequence[pytest.TestReport]) -> tuple[Outcome, str]:
     failed = [report for report in phases if report.failed]
     if failed:
         reason = "; ".join(_failure_with_phase(report) for report in failed)
-        return (Outcome.FAILED if failed[0].when == "call" else Outcome.ERROR), reason
+        judged = failed[0].when == "call" and not Findings.of(failed[0]).unjudged
+        return (Outcome.FAILED if judged else Outcome.ERROR), reason
     skipped = next((report for report in phases if report.skipped), None)
     if skipped is not None:
         return Outcome.SKIPPED, skip_reason(skipped)

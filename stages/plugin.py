@@ -61,13 +61,14 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Turn a skip without a reason into a failure, and give the report what the collector needs."""
     report = yield
-    if report.skipped and skip_reason(report) in _UNREASONED:
+    unreasoned = report.skipped and skip_reason(report) in _UNREASONED
+    if unreasoned:
         vars(report).pop("wasxfail", None)  # pytest forgives a failed report that has it
         report.outcome = "failed"
         report.longrepr = f"{item.nodeid} was skipped without a reason; say why it did not run"
     measured = item.stash.get(_MEASUREMENTS, None)
     measurements = measured.taken if measured is not None else ()
-    Findings(requirements_of(item), title_of(item), measurements).put_on(report)
+    Findings(requirements_of(item), title_of(item), measurements, unreasoned).put_on(report)
     return report
 
 

@@ -1,0 +1,118 @@
+"""The command line of the runner."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import NoReturn
+
+from burstproof.errors import BurstproofError, EnvironmentInvalidError, ExitCode, InputError
+from reports.verdict import exit_code
+from stages.console import Console, closing, explanation, listing, opening
+from stages.gating import Gatekeeper
+from stages.plan import PLAN, Stage, select
+from stages.run_folder import RunFolder, RunPlan, new_run_path, utc_now
+from stages.runner import Runner
+
+_NEEDED = ("pytest", "pytest_benchmark", "jinja2", "numpy", "numba")
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser whose usage errors are ours, with exit code 4."""
+
+    def error(self, message: str) -> NoReturn:
+        raise InputError(message, where=self.prog, cure="See --help.")
+
+
+def main(arguments: Sequence[str], root: Path, plan: Sequence[Stage] = PLAN) -> int:
+    """Carry out a command line and return its exit code.
+
+    Parameters
+    ----------
+    arguments : sequence of str
+        Without the program's name.
+    root : Path
+        The checkout.
+    plan : sequence of Stage
+        The stages there are.
+    """
+    try:
+        options = _parser().parse_args(arguments)
+        if options.command == "list":
+            Console().say(*listing(plan))
+            return ExitCode.PASS
+        return _run(options, arguments, root, plan)
+    except BurstproofError as error:
+        print(f"stages: {error}", file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        print("stages: interrupted; continue with --resume and the run's folder", file=sys.stderr)
+        return ExitCode.UNDECIDED
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(prog="stages", description="The staged test plan.")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    commands.add_parser("list", help="list the stages")
+    run = commands.add_parser("run", help="run stages; without a name: all of them")
+    run.add_argument("names", nargs="*", metavar="NAME", help="harness, stage1 ... stage7")
+    run.add_argument("--resume", type=Path, metavar="RUN", help="continue this run (a folder, or its name in --runs)")
+    run.add_argument("--explain", action="store_true", help="say what would run here and why not the rest")
+    run.add_argument("--runs", type=Path, default=Path("runs"), metavar="DIR", help="where runs lie (default: runs)")
+    run.add_argument("--run", type=Path, metavar="RUN", help="the folder of this run, instead of a new one in --runs")
+    run.add_argument("--only", action="append", default=[], metavar="NAME", help="of the plan, run this stage now")
+    run.add_argument("--gpu-free", action="store_true", help="treat every hardware gate as closed")
+    return parser
+
+
+def _run(options: argparse.Namespace, arguments: Sequence[str], root: Path, plan: Sequence[Stage]) -> int:
+    console = Console()
+    if options.resume is not None:
+        folder = _resumed(options)
+        asked = folder.read_plan()
+    else:
+        asked = RunPlan(
+            asked=tuple(dict.fromkeys(options.names)),
+            stages=tuple(stage.name for stage in select(options.names, plan)),
+            gpu_free=options.gpu_free,
+            started_utc=utc_now(),
+            command=("python", "-m", "stages", *arguments),
+        )
+        folder = RunFolder(options.run or new_run_path(options.runs))
+    stages = select(asked.stages, plan)
+    gates = Gatekeeper(gpu_free=asked.gpu_free).gates
+    if options.explain:
+        console.say(*explanation(stages, gates))
+        return ExitCode.PASS
+    select(options.only, stages)
+    _check_environment()
+    if options.resume is None:
+        if folder.exists:
+            raise InputError("this run exists already", where="--run", got=str(folder.path), cure="Use --resume.")
+        folder.write_plan(asked)
+    console.say(opening(stages, gates), f"Run: {folder.path}")
+    record = Runner(root, folder, console, plan).run(options.only)
+    console.say(*closing(record, folder.path))
+    return exit_code(record)
+
+
+def _resumed(options: argparse.Namespace) -> RunFolder:
+    if options.names or options.run or options.gpu_free:
+        raise InputError("a resumed run has its plan already", where="--resume", cure="Leave NAME and --gpu-free out.")
+    for path in (options.resume, options.runs / options.resume):
+        if RunFolder(path).exists:
+            return RunFolder(path)
+    raise InputError("no run with a plan here", where="--resume", got=str(options.resume))
+
+
+def _check_environment() -> None:
+    missing = [name for name in _NEEDED if find_spec(name) is None]
+    if missing:
+        raise EnvironmentInvalidError(
+            f"the suites need {', '.join(missing)}",
+            where=sys.executable,
+            cure="Install burstproof[test], or let `python3 noxfile.py -s stages` do it.",
+        )

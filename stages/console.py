@@ -1,0 +1,141 @@
+"""What the runner says: first what is not proven, then a line per stage, and where the report lies."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TextIO
+
+from hardware.gates import Gate
+from reports.measurement import CaseResult, Outcome, Verdict
+from reports.record import REPORT_NAME, RunRecord, StageRun
+from reports.summary import first_line
+from reports.traceability import Status, trace
+from reports.verdict import case_verdict, stage_verdict
+from stages.plan import Stage
+from stages.results import CaseLines
+
+_SHOWN = 20
+_BAD = (Verdict.FAIL, Verdict.ERROR, Verdict.AMBIGUOUS)
+
+
+@dataclass
+class Console:
+    """A :class:`stages.runner.Watcher` that prints; on a terminal it counts along."""
+
+    out: TextIO = field(default_factory=lambda: sys.stdout)
+
+    def say(self, *lines: str) -> None:
+        """Print lines at once."""
+        print(*lines, sep="\n", file=self.out, flush=True)
+
+    def stage_begins(self, stage: Stage, gate: Gate) -> None:
+        """Name the stage, and what a closed gate leaves of it."""
+        closed = "" if gate.is_open else f"; gate {gate.name} is closed, what runs: {stage.gpu_free}"
+        self.say(f"{stage.name} {stage.title} ...{closed}")
+
+    def stage_goes_on(self, stage: Stage, lines: CaseLines) -> None:
+        """Count cases in place, on a terminal only."""
+        if self.out.isatty():
+            print(f"\r  {counted(lines.cases)} so far\x1b[K", end="", file=self.out, flush=True)
+
+    def stage_ended(self, run: StageRun, cases: Sequence[CaseResult]) -> None:
+        """Say how the stage's cases ended."""
+        if self.out.isatty():
+            print("\r\x1b[K", end="", file=self.out)
+        problem = f"; {run.problem}" if run.problem else ""
+        self.say(f"  {counted(cases)} in {run.duration_s:.0f} s{problem}")
+
+
+def counted(cases: Sequence[CaseResult]) -> str:
+    """Return ``12 passed, 3 skipped``."""
+    counts = Counter(case.outcome for case in cases)
+    return ", ".join(f"{counts[one]} {one.value}" for one in Outcome if counts[one]) or "no case"
+
+
+def opening(stages: Sequence[Stage], gates: Mapping[str, Gate]) -> str:
+    """Return the first line of a run: what cannot be proven here, and why."""
+    closed: dict[str, list[str]] = {}
+    for stage in stages:
+        if not gates[stage.gate].is_open:
+            closed.setdefault(gates[stage.gate].reason, []).append(stage.name)
+    if not closed:
+        return "Every gate of this plan is open."
+    parts = [f"{', '.join(names)} ({reason})" for reason, names in closed.items()]
+    return f"Skipped here but for their GPU-free part: {'; '.join(parts)}"
+
+
+def closing(record: RunRecord, folder: Path) -> list[str]:
+    """Return the summary of a run."""
+    return [
+        "",
+        first_line(record),
+        *_section("Not proven:", _not_proven(record)),
+        *_section("Not passed:", _not_passed(record)),
+        "",
+        *_table(record),
+        "",
+        f"Report: {folder / REPORT_NAME}",
+    ]
+
+
+def explanation(stages: Sequence[Stage], gates: Mapping[str, Gate]) -> list[str]:
+    """Return, stage by stage, what would run here and why not the rest."""
+    lines = [opening(stages, gates)]
+    for stage in stages:
+        gate = gates[stage.gate]
+        lines += ["", f"{stage.name} {stage.title}: {stage.proves}", f"  requirements: {', '.join(stage.requirements)}"]
+        if gate.is_open:
+            lines.append(f"  all of it would run (gate {gate.name}: {gate.reason})")
+        else:
+            lines += [f"  would run: {stage.gpu_free}", f"  not the rest: gate {gate.name} is closed: {gate.reason}"]
+    other = {name: gate for name, gate in gates.items() if not gate.is_open}
+    if other:
+        lines += ["", "Single cases are skipped where their own gate is closed:"]
+        lines += [f"  {name}: {gate.reason}" for name, gate in other.items()]
+    return lines
+
+
+def listing(stages: Sequence[Stage]) -> list[str]:
+    """Return the plan as a table."""
+    return [f"{one.name:8} {one.title:14} gate {one.gate:10} {one.proves}" for one in stages]
+
+
+def _section(title: str, lines: list[str]) -> list[str]:
+    if len(lines) > _SHOWN:
+        lines = [*lines[:_SHOWN], f"  and {len(lines) - _SHOWN} more in the report"]
+    return ["", title, *lines] if lines else []
+
+
+def _not_proven(record: RunRecord) -> list[str]:
+    """Return one line per reason, with the ids it holds for."""
+    ids: dict[str, list[str]] = {}
+    planned = {name for stage in record.stages for name in stage.requirements}
+    for row in trace(record):
+        if row.status is Status.NOT_PROVEN and row.requirement.id in planned:
+            ids.setdefault(row.reason, []).append(row.requirement.id)
+    return [f"  {', '.join(names)}: {reason}" for reason, names in ids.items()]
+
+
+def _not_passed(record: RunRecord) -> list[str]:
+    lines = []
+    for case in record.cases:
+        verdict = case_verdict(case, record.judgements)
+        if verdict in _BAD:
+            judged = [one.judgement for one in record.judgements if one.case == case.case]
+            texts = [one.text for one in judged if one.verdict in _BAD]
+            lines.append(f"  {verdict.value} {case.case}: {'; '.join(filter(None, [case.reason[:300], *texts]))}")
+    return lines
+
+
+def _table(record: RunRecord) -> list[str]:
+    rows = [f"{'stage':8} {'':14} {'verdict':10} cases"]
+    for stage in record.stages:
+        cases = [case for case in record.cases if case.stage == stage.stage]
+        verdict = stage_verdict(record, stage).value
+        problem = f"; {stage.problem}" if stage.problem else ""
+        rows.append(f"{stage.stage:8} {stage.title:14} {verdict:10} {counted(cases)}{problem}")
+    return rows

@@ -1,0 +1,41 @@
+"""The software that a stage runs with, as the record names it."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+from importlib.metadata import distributions
+from pathlib import Path
+
+from reports.record import Environment
+
+_PREFIXES = ("CUDA_", "NUMBA_", "OMP_", "CUPY_", "NCCL_", "NVIDIA_VISIBLE_DEVICES")
+
+
+def take_environment(root: Path) -> Environment:
+    """Describe this interpreter, its packages and the checkout at ``root``."""
+    commit = _git(root, "rev-parse", "HEAD")
+    changed = _git(root, "status", "--porcelain", "--untracked-files=no")
+    return Environment(
+        python=platform.python_version(),
+        platform=platform.platform(),
+        packages=_packages(),
+        git_commit=commit,
+        git_dirty=bool(changed),
+        variables={name: os.environ[name] for name in sorted(os.environ) if name.startswith(_PREFIXES)},
+    )
+
+
+def _packages() -> dict[str, str]:
+    named = {str(one.metadata["Name"]): one.version for one in distributions() if one.metadata["Name"]}
+    return dict(sorted(named.items(), key=lambda item: item[0].lower()))
+
+
+def _git(root: Path, *args: str) -> str:
+    """Return what git says, or nothing where there is no git or no checkout."""
+    try:
+        said = subprocess.run(["git", *args], cwd=root, capture_output=True, text=True, timeout=30, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return said.stdout.strip() if said.returncode == 0 else ""

@@ -1,0 +1,69 @@
+"""The stages' JUnit and pytest-benchmark files, joined into one each for the whole run."""
+
+from __future__ import annotations
+
+import json
+import xml.etree.ElementTree as ET
+from pathlib import Path
+from typing import Any
+
+from reports.record import StageRun
+from stages.run_folder import RunFolder, write_json
+
+JUNIT_NAME = "junit.xml"
+BENCHMARK_NAME = "benchmark.json"
+
+
+def join_evidence(folder: RunFolder, stages: tuple[StageRun, ...]) -> tuple[str, ...]:
+    """Write ``junit.xml`` and ``benchmark.json`` of the run; return every file of evidence, relative to the folder."""
+    join_junit(folder, stages)
+    join_benchmarks(folder, stages)
+    return (JUNIT_NAME, BENCHMARK_NAME, *folder.evidence([stage.stage for stage in stages]))
+
+
+def join_junit(folder: RunFolder, stages: tuple[StageRun, ...]) -> None:
+    """Write one JUnit file with a test suite per stage; a stage that did not finish has an error in it."""
+    root = ET.Element("testsuites", name=folder.path.name)
+    for stage in stages:
+        suites = _suites(folder.files(stage.stage).junit)
+        for suite in suites:
+            suite.set("name", stage.stage)
+            root.append(suite)
+        if stage.problem:
+            root.append(_problem_suite(stage))
+    ET.indent(root)
+    ET.ElementTree(root).write(folder.path / JUNIT_NAME, encoding="utf-8", xml_declaration=True)
+
+
+def join_benchmarks(folder: RunFolder, stages: tuple[StageRun, ...]) -> None:
+    """Write one pytest-benchmark file; machine and commit are those of the first stage that measured."""
+    joined: dict[str, Any] = {"benchmarks": []}
+    for stage in stages:
+        document = _benchmarks(folder.files(stage.stage).benchmark)
+        joined = {**document, **joined, "benchmarks": joined["benchmarks"] + document.get("benchmarks", [])}
+    write_json(folder.path / BENCHMARK_NAME, joined)
+
+
+def _suites(path: Path) -> list[ET.Element]:
+    try:
+        return list(ET.parse(path).getroot().iter("testsuite"))
+    except (FileNotFoundError, ET.ParseError):
+        return []
+
+
+def _problem_suite(stage: StageRun) -> ET.Element:
+    counts = {"tests": "1", "errors": "1", "failures": "0", "skipped": "0"}
+    suite = ET.Element("testsuite", {"name": f"{stage.stage}.run", **counts})
+    case = ET.SubElement(suite, "testcase", classname=stage.stage, name="the stage runs to its end")
+    ET.SubElement(case, "error", message=stage.problem)
+    return suite
+
+
+def _benchmarks(path: Path) -> dict[str, Any]:
+    """Read a file of pytest-benchmark, which leaves an empty one where nothing was measured."""
+    text = path.read_text(encoding="utf-8") if path.is_file() else ""
+    try:
+        document: dict[str, Any] = json.loads(text) if text.strip() else {}
+    except json.JSONDecodeError:
+        return {}
+    return document

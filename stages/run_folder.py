@@ -1,0 +1,118 @@
+"""The folder of a run while it grows: the plan, and beside it one folder of evidence per stage.
+
+Importing this module needs nothing but the standard library, so that the noxfile can name a run.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+_PLAN = "plan.json"
+_STAGES = "stages"
+_DONE = "stage.json"
+
+
+@dataclass(frozen=True)
+class RunPlan:
+    """What was asked for: enough to continue after an interruption.
+
+    ``asked`` holds the names given on the command line (empty: the whole plan), ``stages`` the names planned.
+    """
+
+    asked: tuple[str, ...]
+    stages: tuple[str, ...]
+    gpu_free: bool
+    started_utc: str
+    command: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class StageFiles:
+    """The evidence of one stage."""
+
+    folder: Path
+
+    @property
+    def results(self) -> Path:
+        """Result lines of the plugin."""
+        return self.folder / "results.jsonl"
+
+    @property
+    def junit(self) -> Path:
+        """JUnit XML of pytest."""
+        return self.folder / "junit.xml"
+
+    @property
+    def benchmark(self) -> Path:
+        """JSON of pytest-benchmark."""
+        return self.folder / "benchmark.json"
+
+    @property
+    def log(self) -> Path:
+        """What pytest printed."""
+        return self.folder / "pytest.log"
+
+    @property
+    def environment(self) -> Path:
+        """The software that the stage ran with."""
+        return self.folder / "environment.json"
+
+    @property
+    def done(self) -> Path:
+        """How the stage ended; exists only once it has."""
+        return self.folder / _DONE
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """A run folder on disk."""
+
+    path: Path
+
+    @property
+    def exists(self) -> bool:
+        """Whether a plan was written here."""
+        return (self.path / _PLAN).is_file()
+
+    def files(self, stage: str) -> StageFiles:
+        """Return where the evidence of a stage lies."""
+        return StageFiles(self.path / _STAGES / stage)
+
+    def write_plan(self, plan: RunPlan) -> None:
+        """Create the folder with its plan."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        write_json(self.path / _PLAN, asdict(plan))
+
+    def read_plan(self) -> RunPlan:
+        """Read the plan that :meth:`write_plan` wrote."""
+        value = json.loads((self.path / _PLAN).read_text(encoding="utf-8"))
+        lists = {name: tuple(value[name]) for name in ("asked", "stages", "command")}
+        return RunPlan(**{**value, **lists})
+
+    def evidence(self, stages: Sequence[str]) -> tuple[str, ...]:
+        """Return the files of the stages relative to the folder, with forward slashes, in order."""
+        found = (path for stage in stages for path in sorted(self.files(stage).folder.glob("*")) if path.is_file())
+        return tuple(path.relative_to(self.path).as_posix() for path in found)
+
+
+def new_run_path(runs: Path) -> Path:
+    """Return the path of a new run: UTC time, so that names sort, and a short id that keeps two apart."""
+    return runs / f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{secrets.token_hex(3)}"
+
+
+def utc_now() -> str:
+    """Return the time as ISO 8601 with ``Z``, to the second."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write JSON so that a reader sees the old file or the whole new one."""
+    partial = path.with_name(f".{path.name}.partial")
+    partial.write_text(json.dumps(value, indent=1) + "\n", encoding="utf-8")
+    partial.replace(path)

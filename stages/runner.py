@@ -1,0 +1,164 @@
+"""Runs a plan stage by stage into one run folder, and continues an interrupted one (requirements RE-1, RE-2, RE-6)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Protocol
+
+from hardware.gates import Gate
+from reports.measurement import CaseResult, Outcome
+from reports.record import RunRecord, StageRun, write_run
+from reports.verdict import judge_cases
+from stages.environment import take_environment
+from stages.evidence import join_evidence
+from stages.gating import Gatekeeper
+from stages.plan import PLAN, Stage
+from stages.results import CaseLines, read_lines
+from stages.run_folder import RunFolder, RunPlan, StageFiles, utc_now, write_json
+from stages.suite_process import SuiteEnd, run_suites
+
+NOT_RUN = "it has not run yet; continue with --resume"
+
+
+class Watcher(Protocol):
+    """Is told how a run goes on."""
+
+    def stage_begins(self, stage: Stage, gate: Gate) -> None:
+        """A stage starts."""
+
+    def stage_goes_on(self, stage: Stage, lines: CaseLines) -> None:
+        """A stage has these results so far."""
+
+    def stage_ended(self, run: StageRun, cases: Sequence[CaseResult]) -> None:
+        """A stage ended."""
+
+
+@dataclass(frozen=True)
+class Runner:
+    """Carries out one plan.
+
+    Attributes
+    ----------
+    root : Path
+        The checkout.
+    folder : RunFolder
+        Holds the plan already.
+    watcher : Watcher
+    plan : sequence of Stage
+        What stages there are; the run's own plan names some of them.
+    inventory : callable
+        Returns the hardware inventory as JSON values.
+    """
+
+    root: Path
+    folder: RunFolder
+    watcher: Watcher
+    plan: Sequence[Stage] = PLAN
+    inventory: Callable[[], Mapping[str, object]] = field(default=lambda: machine_inventory())
+
+    def run(self, only: Sequence[str] = ()) -> RunRecord:
+        """Run the stages that have not ended yet, or only the named ones of them, and write the record.
+
+        The record is written after an interruption too; it says that the run did not finish.
+        """
+        asked = self.folder.read_plan()
+        gatekeeper = Gatekeeper(gpu_free=asked.gpu_free)
+        try:
+            for stage in self._planned(asked):
+                if not self.folder.files(stage.name).done.is_file() and (not only or stage.name in only):
+                    self._run_stage(stage, gatekeeper.gates[stage.gate], gpu_free=asked.gpu_free)
+        finally:
+            record = self._record(asked, gatekeeper)
+            evidence = join_evidence(self.folder, record.stages)
+            record = write_run(self.folder.path, record, evidence)
+        return record
+
+    def _planned(self, asked: RunPlan) -> tuple[Stage, ...]:
+        return tuple(stage for stage in self.plan if stage.name in asked.stages)
+
+    def _run_stage(self, stage: Stage, gate: Gate, *, gpu_free: bool) -> None:
+        files = self.folder.files(stage.name)
+        _clear(files)
+        write_json(files.environment, asdict(take_environment(self.root)))
+        self.watcher.stage_begins(stage, gate)
+
+        def tick() -> None:
+            self.watcher.stage_goes_on(stage, read_lines(files.results))
+
+        end = run_suites(stage, self.root, files, gpu_free=gpu_free, tick=tick)
+        lines = read_lines(files.results)
+        run = StageRun(
+            stage=stage.name,
+            title=stage.title,
+            gate_open=gate.is_open,
+            gate_reason=gate.reason,
+            requirements=stage.requirements,
+            problem=end.problem or inconsistency(end, lines),
+            duration_s=end.duration_s,
+        )
+        write_json(files.done, asdict(run))
+        self.watcher.stage_ended(run, stage_cases(run, lines))
+
+    def _record(self, asked: RunPlan, gatekeeper: Gatekeeper) -> RunRecord:
+        stages = tuple(self._stage_run(stage, gatekeeper) for stage in self._planned(asked))
+        cases = tuple(case for run in stages for case in self._cases(run))
+        complete = all(self.folder.files(run.stage).done.is_file() for run in stages)
+        return RunRecord(
+            run_id=self.folder.path.name,
+            started_utc=asked.started_utc,
+            finished_utc=utc_now() if complete else "",
+            command=asked.command,
+            asked=asked.asked,
+            stages=stages,
+            environment=take_environment(self.root),
+            hardware=self.inventory(),
+            cases=cases,
+            judgements=judge_cases(cases),
+        )
+
+    def _stage_run(self, stage: Stage, gatekeeper: Gatekeeper) -> StageRun:
+        done = self.folder.files(stage.name).done
+        if not done.is_file():
+            gate = gatekeeper.gates[stage.gate]
+            return StageRun(stage.name, stage.title, gate.is_open, gate.reason, stage.requirements, NOT_RUN)
+        value = json.loads(done.read_text(encoding="utf-8"))
+        return StageRun(**{**value, "requirements": tuple(value["requirements"])})
+
+    def _cases(self, run: StageRun) -> tuple[CaseResult, ...]:
+        return stage_cases(run, read_lines(self.folder.files(run.stage).results))
+
+
+def machine_inventory() -> Mapping[str, object]:
+    """Take the inventory of this machine through NVML."""
+    from hardware.inventory import take_inventory
+
+    return take_inventory().to_dict()
+
+
+def stage_cases(run: StageRun, lines: CaseLines) -> tuple[CaseResult, ...]:
+    """Return the cases of a stage; one that began and never ended is an error that names what ended it."""
+    reason = f"it began and never ended: {run.problem or 'the process ended during it'}"
+    cut_short = (CaseResult(case, run.stage, (), Outcome.ERROR, reason, title=case) for case in lines.unfinished)
+    return (*(replace(case, stage=run.stage) for case in lines.cases), *cut_short)
+
+
+def inconsistency(end: SuiteEnd, lines: CaseLines) -> str:
+    """Return why an exit status of 0 or 1 cannot be believed, or the empty string."""
+    if lines.unfinished:
+        return f"pytest ended during {lines.unfinished[0]} with exit status {end.status}"
+    if not lines.cases:
+        return "pytest ended without a result"
+    bad = any(case.outcome in (Outcome.FAILED, Outcome.ERROR) for case in lines.cases)
+    if bad != (end.status == 1):
+        return f"pytest ended with exit status {end.status}, which its results contradict"
+    return ""
+
+
+def _clear(files: StageFiles) -> None:
+    """Make the stage's folder, without what an interrupted attempt left."""
+    files.folder.mkdir(parents=True, exist_ok=True)
+    for path in files.folder.iterdir():
+        path.unlink()

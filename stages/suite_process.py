@@ -1,0 +1,144 @@
+"""One stage's suites in a pytest process of their own, so that no crash or hang takes the runner along."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from stages.plan import Stage
+from stages.run_folder import StageFiles
+
+TICK_S = 0.5
+_GRACE_S = 10.0
+_USAGE_ERROR = 4
+_PROBLEMS = {
+    2: "pytest was interrupted",
+    3: "pytest had an internal error",
+    _USAGE_ERROR: "pytest refused to start",
+    5: "no case was collected",
+}
+
+
+@dataclass(frozen=True)
+class SuiteEnd:
+    """How pytest ended: its exit status, what kept it from finishing (empty: nothing), and the wall time."""
+
+    status: int
+    problem: str
+    duration_s: float
+
+
+def run_suites(
+    stage: Stage, root: Path, files: StageFiles, *, gpu_free: bool, tick: Callable[[], None] = lambda: None
+) -> SuiteEnd:
+    """Run the suites of a stage and wait for them.
+
+    Parameters
+    ----------
+    stage : Stage
+    root : Path
+        The checkout; pytest runs in it.
+    files : StageFiles
+        Where the evidence goes.
+    gpu_free : bool
+        Close every hardware gate.
+    tick : callable
+        Called about twice a second while pytest runs.
+    """
+    began = time.monotonic()
+    with files.log.open("wb") as log:
+        process = subprocess.Popen(
+            pytest_command(stage, files, gpu_free=gpu_free),
+            cwd=root,
+            env=suite_environment(root),
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        try:
+            in_time = _wait(process, stage.time_limit_s, tick)
+        except BaseException:
+            _end(process)
+            raise
+        if not in_time:
+            _end(process)
+    duration = time.monotonic() - began
+    limit = f"ended after its time limit of {stage.time_limit_s:g} s"
+    problem = describe_status(process.returncode, files.log) if in_time else limit
+    return SuiteEnd(process.returncode, problem, duration)
+
+
+def pytest_command(stage: Stage, files: StageFiles, *, gpu_free: bool) -> list[str]:
+    """Return the command line that runs a stage's suites."""
+    command = [sys.executable, "-m", "pytest", *stage.suites, "-p", "no:cacheprovider", "--color=no"]
+    command += ["--continue-on-collection-errors", f"--bp-results={files.results}"]
+    command += [f"--junitxml={files.junit}", f"--benchmark-json={files.benchmark}"]
+    return [*command, "--gpu-free"] if gpu_free else command
+
+
+def suite_environment(root: Path) -> dict[str, str]:
+    """Return the environment of the process: this one, with both source roots first on the path."""
+    paths = [str(root / "impl"), str(root), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+
+
+def describe_status(status: int, log: Path) -> str:
+    """Return what an exit status says went wrong; passed (0) and failed (1) say nothing."""
+    if status in (0, 1):
+        return ""
+    if status < 0:
+        try:
+            name = signal.Signals(-status).name
+        except ValueError:
+            name = "unknown"
+        return f"pytest died of signal {-status} ({name})"
+    problem = _PROBLEMS.get(status, f"pytest ended with exit status {status}")
+    return f"{problem}: {_last_words(log)}" if status in (3, _USAGE_ERROR) else problem
+
+
+def _last_words(log: Path) -> str:
+    lines = [line.strip() for line in log.read_text(encoding="utf-8", errors="replace").splitlines()]
+    said = [line for line in lines if line.startswith(("ERROR:", "INTERNALERROR>"))] or [line for line in lines if line]
+    return " ".join(said[-3:])[:500] or "it printed nothing"
+
+
+def _wait(process: subprocess.Popen[bytes], limit_s: float, tick: Callable[[], None]) -> bool:
+    """Wait for the process; ``False`` if the limit came first."""
+    deadline = time.monotonic() + limit_s
+    while True:
+        left = deadline - time.monotonic()
+        try:
+            process.wait(timeout=max(0.0, min(TICK_S, left)))
+        except subprocess.TimeoutExpired:
+            if left <= 0:
+                return False
+            tick()
+        else:
+            return True
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End the process and its children: an interrupt first, so that pytest can tear down, then by force."""
+    _signal(process, signal.SIGINT)
+    try:
+        process.wait(timeout=_GRACE_S)
+    except subprocess.TimeoutExpired:
+        _signal(process, getattr(signal, "SIGKILL", signal.SIGTERM))
+        process.wait()
+
+
+def _signal(process: subprocess.Popen[bytes], number: signal.Signals) -> None:
+    if sys.platform == "win32":
+        process.terminate()
+        return
+    try:
+        os.killpg(process.pid, number)
+    except ProcessLookupError:
+        return
