@@ -21,6 +21,7 @@ from burstproof.burst.engine import CudaOptions, Engine, EngineOptions, Record, 
 from burstproof.burst.profile import FEAGI_BETA
 from burstproof.burst.reference import ReferenceEngine
 from burstproof.network.model import Area, Network, NeuronTable, PlasticMapping, SynapseTable
+from burstproof.network.synthetic import SyntheticSpec, synthesize
 from suites.stage5_parity.builder import run_case
 from suites.stage5_parity.cases_dynamics import dynamics_cases
 from suites.stage5_parity.cases_synapses import synapse_cases
@@ -178,6 +179,33 @@ def check_forced_restart() -> list[str]:
         mock.patch("burstproof.burst.reference.LARGE_NETWORK_NEURONS", 2),
     ):
         return _runs_differ(network, options, 6, plan)
+
+
+SPECS = (
+    SyntheticSpec(60, 9, seed=3, threshold=4.0, weights=2.0, postsynaptic_potential=1.5, initial_firing=0.3),
+    SyntheticSpec(70, 8, seed=4, weights=(0, 5), delays=(1, 4), inhibitory_fraction=0.3, threshold=3.0, leak=0.25),
+    SyntheticSpec(80, 7, seed=5, connectivity="distance", distance_scale=6.0, weights=(1, 3), threshold=2.0),
+    SyntheticSpec(90, 6, seed=6, connectivity="block", blocks=4, inside_fraction=0.7, postsynaptic_potential=0.1),
+    SyntheticSpec(20, 0, seed=7),
+)
+
+
+def check_generated_networks() -> list[str]:
+    """Networks that the device makes itself run like those built on the host."""
+    from burstproof.burst.cuda.engine import CudaEngine
+
+    problems = []
+    for spec in SPECS:
+        network = synthesize(spec)
+        forced = np.arange(0, spec.neurons, 3, dtype=np.uint32)
+        plan = {1: Stimulus(forced=forced), 4: Stimulus(forced=forced[:5])}
+        reference, engine = ReferenceEngine.create(network), CudaEngine.from_spec(spec)
+        if engine.fixed_point != reference.fixed_point:
+            problems.append(f"{spec}: scale {engine.fixed_point}, expected {reference.fixed_point}")
+        found = recordings_differ(reference.run(8, plan), engine.run(8, plan))
+        found += set(reference.state().differences(engine.state())) - {"weights", "eligibility_traces"}
+        problems += [f"{spec}: {name}" for name in found]
+    return problems
 
 
 def check_empty_networks() -> list[str]:

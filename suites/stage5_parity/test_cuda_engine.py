@@ -86,6 +86,27 @@ def test_a_million_neurons(
         engine.close()
 
 
+@pytest.mark.requirement("BE-3")
+@pytest.mark.parametrize("laws", [{}, {"weights": (1, 40), "delays": (1, 3)}], ids=["one value", "uniform"])
+def test_a_million_neurons_generated_on_the_device(laws: dict[str, tuple[int, int]]) -> None:
+    """A network that the device makes itself runs like the one built on the host."""
+    from burstproof.burst.cuda.engine import CudaEngine
+
+    spec = replace(driven_spec(LARGE_NEURONS, 100, 0.01, seed=9), **laws)
+    plan = {burst: Stimulus(forced=initial_stimulus(spec, burst)) for burst in range(1, spec.longest_delay + 1)}
+    built = CudaEngine.create(synthesize(spec))
+    expected, state = built.run(100, plan), built.state()
+    built.close()
+    made = CudaEngine.from_spec(spec)
+    try:
+        assert made.fixed_point == built.fixed_point
+        assert recordings_differ(expected, made.run(100, plan)) == []
+        assert set(state.differences(made.state())) == {"weights", "eligibility_traces"}
+        assert expected.fired_counts.sum() > 100_000
+    finally:
+        made.close()
+
+
 def test_counts_without_fired_lists() -> None:
     """Counts alone equal those beside the fired lists, and the fired list of the last burst is there all the same."""
     from burstproof.burst.cuda.engine import CudaEngine

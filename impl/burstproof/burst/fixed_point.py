@@ -159,21 +159,46 @@ def plan_fixed_point(network: Network, options: EngineOptions) -> FixedPoint:
         A contribution that is not finite.
     """
     largest, integer = _largest_input(network)
-    largest += abs(network.power_amount) + options.max_stimulus
-    integer = integer and float(network.power_amount).is_integer() and not options.fractional_stimulus
     valid = network.synapses.valid_mask
     targets = network.synapses.target_neurons if valid.all() else network.synapses.target_neurons[valid]
     in_degree = int(np.bincount(targets).max(initial=0)) if len(targets) else 0
-    clamp64 = (1 << 62) // (in_degree + 2)
     mp_driven = network.flags_registered and bool(network.area_flag("mp_driven_psp").any())
-    plastic = bool(network.plastic_mappings)
-    if integer and not mp_driven and (not plastic or _plastic_integer(network)):
-        if not plastic and largest < 2.0**31:
-            return FixedPoint(0, 32, (1 << 31) - 1)
-        return FixedPoint(0, 64, clamp64)
-    if not mp_driven and not plastic:
-        for bits, limit in ((32, 2.0**31), (64, 2.0**62)):
-            for k in range(_LARGEST_K, _SMALLEST_K - 1, -1):
-                if largest * 2.0**k < limit:
-                    return FixedPoint(k, bits, (1 << 31) - 1 if bits == 32 else clamp64)
+    if not mp_driven and not network.plastic_mappings:
+        return static_fixed_point(largest, integer, in_degree, network.power_amount, options)
+    integer = integer and _outside_integer(network.power_amount, options)
+    k = 0 if integer and not mp_driven and _plastic_integer(network) else _SMALLEST_K
+    return FixedPoint(k, 64, _clamp64(in_degree))
+
+
+def static_fixed_point(
+    largest_input: float, integer: bool, in_degree: int, power_amount: float, options: EngineOptions
+) -> FixedPoint:
+    """The scale and width for a network without mp-driven and plastic synapses.
+
+    Parameters
+    ----------
+    largest_input : float
+        Largest sum of |contribution| over one target, exact.
+    integer : bool
+        Whether every contribution is an integer.
+    in_degree : int
+        Largest number of valid synapses onto one neuron.
+    """
+    largest = largest_input + (abs(power_amount) + options.max_stimulus)
+    clamp64 = _clamp64(in_degree)
+    if integer and _outside_integer(power_amount, options):
+        return FixedPoint(0, 32, (1 << 31) - 1) if largest < 2.0**31 else FixedPoint(0, 64, clamp64)
+    for bits, limit in ((32, 2.0**31), (64, 2.0**62)):
+        for k in range(_LARGEST_K, _SMALLEST_K - 1, -1):
+            if largest * 2.0**k < limit:
+                return FixedPoint(k, bits, (1 << 31) - 1 if bits == 32 else clamp64)
     return FixedPoint(_SMALLEST_K, 64, clamp64)
+
+
+def _outside_integer(power_amount: float, options: EngineOptions) -> bool:
+    """Whether power and declared stimulus are integers."""
+    return float(power_amount).is_integer() and not options.fractional_stimulus
+
+
+def _clamp64(in_degree: int) -> int:
+    return (1 << 62) // (in_degree + 2)

@@ -41,6 +41,9 @@ def _import_cuda() -> Any:
             got=os.path.basename(os.path.dirname(str(cuda.__file__))),
             cure="Reinstall numba-cuda, so that its import redirector is active",
         )
+    from numba.cuda.core import config
+
+    config.CUDA_LOW_OCCUPANCY_WARNINGS = 0  # a grid of one thread is meant
     return cuda
 
 

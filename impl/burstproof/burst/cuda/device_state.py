@@ -32,6 +32,10 @@ class DeviceState:
         self._layout = packed.layout
         self._valid = packed.network.neurons.valid_mask
 
+    def buffer(self, name: str) -> DeviceBuffer:
+        """The buffer called ``name``."""
+        return self._buffers[name]
+
     def read(self, name: str) -> npt.NDArray[Any]:
         """The whole buffer ``name``."""
         buffer = self._buffers[name]

@@ -33,6 +33,7 @@ from burstproof.burst.stimulus import PackedStimulus, pack_stimulus
 from burstproof.errors import InputError, NetworkError
 from burstproof.kernels.device import DeviceRuntime, open_device
 from burstproof.network.model import Network
+from burstproof.network.synthetic_spec import SyntheticSpec
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,6 +93,28 @@ class CudaEngine:
         opened = runtime or open_device(options.cuda.device_id)
         packed = pack_network(network, options)
         return cls(packed, opened, upload_network)
+
+    @classmethod
+    def from_spec(
+        cls, spec: SyntheticSpec, options: EngineOptions | None = None, runtime: DeviceRuntime | None = None
+    ) -> CudaEngine:
+        """An engine over the network of ``spec``, whose synapses the device makes itself (BE-3).
+
+        It runs like one over ``synthesize(spec)``; ``network`` and the state hold no synapses, hence no weights.
+
+        Raises
+        ------
+        NetworkError
+            A specification that the device cannot generate, or that the profile refuses.
+        BackendUnavailableError, OutOfMemoryError
+            As for ``create``.
+        """
+        from burstproof.burst.cuda.generate import pack_spec
+
+        options = options or EngineOptions()
+        opened = runtime or open_device(options.cuda.device_id)
+        packed, contents = pack_spec(spec, options, opened)
+        return cls(packed, opened, contents)
 
     def step(self, stimulus: Stimulus = NO_STIMULUS) -> Burst:
         """Run one burst and return what it did.

@@ -95,7 +95,7 @@ def variant_of(layout: Layout, features: Features, options: EngineOptions, fixed
         features=features,
         accumulator_bits=fixed_point.bits,
         contribution_bits=layout.static.contributions.dtype.itemsize * 8,
-        offset_bits=32 if entries < 2**32 - 32 else 64,
+        offset_bits=offset_bits(entries),
         flags=layout.needs_flags,
         delays=layout.max_delay > 1,
         clamps=layout.static.clamped_sources is not None,
@@ -106,6 +106,11 @@ def variant_of(layout: Layout, features: Features, options: EngineOptions, fixed
         restart=_restart(features, layout.neuron_count),
         count_ahead=options.emulate_batch_path and layout.neuron_count >= BATCH_PATH_CANDIDATES,
     )
+
+
+def offset_bits(entries: int) -> int:
+    """Width of a row offset; 32 bits must also hold the step beyond the last entry."""
+    return 32 if entries < 2**32 - 32 else 64
 
 
 def _restart(features: Features, neurons: int) -> Restart:
