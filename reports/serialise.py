@@ -14,6 +14,7 @@ import types
 from collections.abc import Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass
 from enum import Enum
+from functools import cache
 from pathlib import Path
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
@@ -167,6 +168,7 @@ def _decode_dataclass(kind: Any, value: object, where: str) -> Any:
     return kind(**decoded)
 
 
+@cache
 def _hints(kind: Any) -> dict[str, Any]:
     return get_type_hints(kind, localns={"Mapping": Mapping, "Scalar": Scalar})
 
