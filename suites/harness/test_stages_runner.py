@@ -37,6 +37,7 @@ Checkout = Callable[..., tuple[Path, tuple[Stage, ...]]]
 def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Checkout:
     """Make a checkout whose stages hold the given sources, in order."""
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT / "impl"), str(ROOT)]))
+    monkeypatch.setenv("PYTEST_ADDOPTS", "-p no:hypothesispytest -p no:xdist")
     monkeypatch.setattr(gating, "machine_gates", no_gpu)
     root = tmp_path / "checkout"
 
@@ -71,7 +72,7 @@ def run(where: tuple[Path, tuple[Stage, ...]], *arguments: str) -> tuple[int, Pa
 def test_a_run_leaves_one_folder_with_record_junit_benchmarks_and_report(
     checkout: Checkout, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    timed = MARK + "def test_timed(benchmark, measure):\n    measure('a.b', benchmark(sum, [1, 2]), '1')\n"
+    timed = MARK + "def test_timed(benchmark, measure):\n    measure('a.b', benchmark.pedantic(sum, ([1, 2],), rounds=1), '1')\n"
     code, folder, record = run(checkout(GOOD, timed))
     assert code == ExitCode.PASS
     assert record.finished_utc
