@@ -87,7 +87,7 @@ def _run(options: argparse.Namespace, arguments: Sequence[str], root: Path, plan
     if options.explain:
         console.say(*explanation(stages, gates))
         return ExitCode.PASS
-    select(options.only, stages)
+    select(options.only, plan)
     _check_environment()
     if options.resume is None:
         if folder.exists:

@@ -1,0 +1,111 @@
+"""``python3 noxfile.py`` on a machine with nothing but Python: get nox, or do without it.
+
+Standard library only.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+
+NOX = "nox>=2025.5.1"
+FOLDER = ".nox-bootstrap"
+DEFAULT_SESSION = "stages"
+
+
+def start(root: Path, arguments: Sequence[str]) -> int:
+    """Run nox with ``arguments`` and return its exit code.
+
+    nox is taken from this environment, else from a virtual environment of its own under ``root``. Where that cannot
+    be made, or ``--no-venv`` forbids installing, the sessions' commands run directly in this environment.
+    """
+    if find_spec("nox") is not None:
+        return _nox(sys.executable, root, arguments)
+    if "--no-venv" in arguments:
+        return run_directly(root, arguments, "nox is not installed and --no-venv installs nothing")
+    python, problem = fetch_nox(root / FOLDER)
+    if python is None:
+        return run_directly(root, arguments, f"nox is not installed and cannot be fetched ({problem})")
+    return _nox(python, root, arguments)
+
+
+def fetch_nox(folder: Path) -> tuple[str | None, str]:
+    """Return the interpreter of a virtual environment that has nox, and why there is none."""
+    python = folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
+    if python.is_file() and not _problem([str(python), "-c", "import nox"]):
+        return str(python), ""
+    print(f"noxfile: installing nox into {folder.name}", file=sys.stderr, flush=True)
+    for command in (
+        [sys.executable, "-m", "venv", "--clear", str(folder)],
+        [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", NOX],
+    ):
+        problem = _problem(command)
+        if problem:
+            return None, problem
+    return str(python), ""
+
+
+def run_directly(root: Path, arguments: Sequence[str], reason: str) -> int:
+    """Carry out the asked sessions without nox, in this environment, and say so."""
+    print(f"noxfile: {reason}; running in the current environment ({sys.executable})", file=sys.stderr, flush=True)
+    before, _, after = _split(arguments)
+    parser = argparse.ArgumentParser(prog="noxfile.py", exit_on_error=True)
+    parser.add_argument("-s", "-e", "--session", "--sessions", nargs="+", action="extend", default=[])
+    options, _ = parser.parse_known_args(before)
+    worst = 0
+    for session in options.session or [DEFAULT_SESSION]:
+        try:
+            planned = session_commands(session, after)
+        except KeyError:
+            print(f"noxfile: no session {session!r}", file=sys.stderr)
+            return 4
+        for command in planned:
+            worst = worst or subprocess.call([sys.executable, "-m", *command], cwd=root)
+    return worst
+
+
+def session_commands(session: str, positional: Sequence[str]) -> list[list[str]]:
+    """Return what a session runs after its set-up, each to be prefixed with ``python -m``.
+
+    Raises
+    ------
+    KeyError
+        If there is no such session.
+    """
+    table: dict[str, list[list[str]]] = {
+        "stages": [["stages", "run", *positional]],
+        "gpu_free": [["stages", "run", "--gpu-free", *positional]],
+        "tests": [["pytest", *positional]],
+        "lint": [["ruff", "check", "."], ["ruff", "format", "--check", "."], ["mypy"]],
+    }
+    for number in range(1, 8):
+        table[f"stage{number}"] = [["stages", "run", f"stage{number}", *positional]]
+    return table[session]
+
+
+def _nox(python: str, root: Path, arguments: Sequence[str]) -> int:
+    return subprocess.call([python, "-m", "nox", "--noxfile", str(root / "noxfile.py"), *arguments])
+
+
+def _split(arguments: Sequence[str]) -> tuple[list[str], str, list[str]]:
+    """Split at the first ``--``, which separates the session's own arguments."""
+    if "--" not in arguments:
+        return list(arguments), "", []
+    at = list(arguments).index("--")
+    return list(arguments[:at]), "--", list(arguments[at + 1 :])
+
+
+def _problem(command: Sequence[str]) -> str:
+    """Run a command quietly; return the last line of what it said if it failed."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    except OSError as error:
+        return str(error)
+    if done.returncode == 0:
+        return ""
+    said = (done.stderr or done.stdout).strip().splitlines()
+    return said[-1] if said else f"exit status {done.returncode}"
