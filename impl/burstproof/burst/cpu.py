@@ -98,7 +98,7 @@ class CpuEngine:
         self.fixed_point: FixedPoint = plan_fixed_point(network, options)
         self.burst_count = network.burst_count
         self.threads = thread_count(options, network.neuron_count)
-        self._memory = CpuMemory(network, options, self.fixed_point)
+        self._memory = CpuMemory(network, options, self.fixed_point, self.threads > 1)
         self._no_plan = plan_of([None], self.fixed_point)
         capacity = max(network.neuron_count, 1)
         self._ids = np.empty(capacity, np.uint32)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numba
 import numpy as np
 
-from burstproof.burst.cpu_synapses import make_learn, make_propagate, make_propagate_range
+from burstproof.burst.cpu_synapses import Compiler, make_learn, make_propagate, make_propagate_range
 from burstproof.burst.profile import BATCH_PATH_CANDIDATES
 from burstproof.burst.rules import Features, make_rules
 from burstproof.burst.stimulus import FORCED_POTENTIAL
@@ -78,30 +78,40 @@ class Kernels(NamedTuple):
 
 def compiler(function: Compiled) -> Compiled:
     """Compile ``function`` with IEEE arithmetic, outside the interpreter's lock."""
-    compiled: Compiled = numba.njit(nogil=True, error_model="numpy", fastmath=False)(function)
+    compiled: Compiled = numba.njit(nogil=True, error_model="numpy", fastmath=False, no_cfunc_wrapper=True)(function)
+    return compiled
+
+
+def inner_compiler(function: Compiled) -> Compiled:
+    """Compile as ``compiler`` does, but for other kernels only: without the entry from Python, which takes long."""
+    compiled: Compiled = numba.njit(
+        nogil=True, error_model="numpy", fastmath=False, no_cfunc_wrapper=True, no_cpython_wrapper=True
+    )(function)
     return compiled
 
 
 @cache
-def kernels_for(key: KernelKey) -> Kernels:
-    """The kernels for ``key``; numba compiles each at its first call."""
-    begin = _make_begin(key)
-    is_batch = _make_is_batch(key)
-    dense = _make_dense(key)
-    finish = _make_finish(key)
-    learn = make_learn(key.plastic_all_window, compiler)
-    propagate = make_propagate(key.delayed, key.flagged, key.static_clamps, key.computed, key.round_mp_driven, compiler)
-    ranged = make_propagate_range(
-        key.delayed, key.flagged, key.static_clamps, key.computed, key.round_mp_driven, compiler
-    )
-    train = _make_train(key, begin, is_batch, dense, finish, propagate, learn)
+def kernels_for(key: KernelKey, threaded: bool) -> Kernels:
+    """The kernels for ``key``; numba compiles each at its first call.
+
+    Without ``threaded`` only ``train`` can be called from Python.
+    """
+    compile_part = compiler if threaded else inner_compiler
+    begin = _make_begin(key, compile_part)
+    is_batch = _make_is_batch(key, compile_part)
+    dense = _make_dense(key, compile_part)
+    finish = _make_finish(key, compile_part)
+    learn = make_learn(key.plastic_all_window, compile_part)
+    sends = key.delayed, key.flagged, key.static_clamps, key.computed, key.round_mp_driven
+    ranged = make_propagate_range(*sends, inner_compiler, compile_part)
+    train = _make_train(key, begin, is_batch, dense, finish, make_propagate(*sends, inner_compiler), learn)
     return Kernels(begin, is_batch, dense, finish, learn, ranged, train)
 
 
-def _make_begin(key: KernelKey) -> Compiled:
+def _make_begin(key: KernelKey, compile_part: Compiler) -> Compiled:
     flagged, restart_fired = key.flagged, key.restart_fired
 
-    @compiler
+    @compile_part
     def begin(burst: Any, k: Any, ring: Any, plan: Any, parameters: Any, neurons: Any, last: Any, s: Any) -> Any:
         """Stimulus and power go into the slot of ``burst``; ``k`` is its place in the plan."""
         base = (burst % s.slots) * s.neurons
@@ -121,10 +131,10 @@ def _make_begin(key: KernelKey) -> Compiled:
     return begin
 
 
-def _make_is_batch(key: KernelKey) -> Compiled:
+def _make_is_batch(key: KernelKey, compile_part: Compiler) -> Compiled:
     flagged, emulate = key.flagged, key.features.emulate_batch_path
 
-    @compiler
+    @compile_part
     def is_batch(sums: Any, flags: Any) -> Any:
         """Whether the real engine would take its batch path in this burst (SEMANTICS section 3b)."""
         if not emulate:
@@ -144,11 +154,11 @@ def _make_block(key: KernelKey) -> Compiled:
     restart_all = features.restart_all and not key.restart_fired
     restart_candidates = not features.restart_all
     ticks = refractory and not features.countdown_only_candidates
-    rules = make_rules(features, compiler)
+    rules = make_rules(features, inner_compiler)
     tick, candidate = rules.tick, rules.candidate
     zero = np.float32(0)
 
-    @compiler
+    @inner_compiler
     def block(
         first: Any,
         end: Any,
@@ -212,10 +222,10 @@ def _make_block(key: KernelKey) -> Compiled:
     return block
 
 
-def _make_dense(key: KernelKey) -> Compiled:
+def _make_dense(key: KernelKey, compile_part: Compiler) -> Compiled:
     block = _make_block(key)
 
-    @compiler
+    @compile_part
     def dense(
         lo: Any,
         hi: Any,
@@ -252,10 +262,10 @@ def _make_dense(key: KernelKey) -> Compiled:
     return dense
 
 
-def _make_finish(key: KernelKey) -> Compiled:
+def _make_finish(key: KernelKey, compile_part: Compiler) -> Compiled:
     plastic = key.plastic
 
-    @compiler
+    @compile_part
     def finish(burst: Any, count: Any, ids: Any, v_fired: Any, forced: Any, neurons: Any, longest_window: Any) -> Any:
         """Merge ``forced`` (ascending) into the first ``count`` fired ids; keep the history; return the new count."""
         extra = 0

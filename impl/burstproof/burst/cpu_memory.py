@@ -43,7 +43,8 @@ class CpuMemory:
         The fired list of the last burst.
     """
 
-    def __init__(self, network: Network, options: EngineOptions, fixed_point: FixedPoint) -> None:
+    def __init__(self, network: Network, options: EngineOptions, fixed_point: FixedPoint, threaded: bool) -> None:
+        self._threaded = threaded
         self._network = network
         self._options = options
         self._fixed_point = fixed_point
@@ -57,7 +58,7 @@ class CpuMemory:
         self.counters = np.zeros(2, np.int64)
         self.fired = np.empty(0, np.uint32), np.empty(0, np.float32)
         self._key = self._kernel_key(self.layout.needs_flags)
-        self.kernels: Kernels = kernels_for(self._key)
+        self.kernels: Kernels = kernels_for(self._key, self._threaded)
         cells = self.layout.max_delay * network.neuron_count
         flags = np.zeros(cells if self._key.flagged else 0, np.bool_)
         self.ring = Ring(np.zeros(cells, fixed_point.dtype), flags)
@@ -111,7 +112,7 @@ class CpuMemory:
 
     def _compile(self, **changes: Any) -> None:
         self._key = dataclasses.replace(self._key, **changes)
-        self.kernels = kernels_for(self._key)
+        self.kernels = kernels_for(self._key, self._threaded)
 
     def state(self, burst_count: int) -> EngineState:
         """The canonical state after burst ``burst_count``."""

@@ -15,7 +15,7 @@ Compiler = Callable[[Compiled], Compiled]
 _CLAMPED, _HISTORY = 0, 1
 _BYTE_MAX = np.float32(255)
 
-_ROWS_AHEAD = 3
+_ROWS_AHEAD = 2
 _PREFETCHED_SYNAPSES = 512
 _LINE_BYTES = 64
 
@@ -140,12 +140,18 @@ def make_propagate(
 
 
 def make_propagate_range(
-    delayed: bool, flagged: bool, static_clamps: bool, computed_rows: bool, rounded: bool, compiler: Compiler
+    delayed: bool,
+    flagged: bool,
+    static_clamps: bool,
+    computed_rows: bool,
+    rounded: bool,
+    inner: Compiler,
+    compiler: Compiler,
 ) -> Compiled:
     """``propagate_range``: the same onto one of the target ranges that ``partition_rows`` made."""
-    fetch = _make_fetch(compiler)
-    send_static = _make_send_static(delayed, flagged, compiler)
-    send_computed = _make_send_computed(delayed, flagged, rounded, compiler)
+    fetch = _make_fetch(inner)
+    send_static = _make_send_static(delayed, flagged, inner)
+    send_computed = _make_send_computed(delayed, flagged, rounded, inner)
 
     @compiler
     def propagate_range(
