@@ -10,9 +10,21 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 
+
+def main() -> int:
+    """Check that the tools are here, before anything imports them, and carry out the command line."""
+    from stages.needed import complaint
+
+    missing = complaint()
+    if missing is not None:
+        print(f"stages: {missing}", file=sys.stderr)
+        return missing.exit_code
+    from stages.command import main as carry_out
+
+    return carry_out(sys.argv[1:], ROOT)
+
+
 if __name__ == "__main__":
     # Where burstproof is not installed the checkout itself serves.
     sys.path.append(str(ROOT / "impl"))
-    from stages.command import main
-
-    sys.exit(main(sys.argv[1:], ROOT))
+    sys.exit(main())

@@ -5,19 +5,16 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from typing import NoReturn
 
-from burstproof.errors import BurstproofError, EnvironmentInvalidError, ExitCode, InputError
+from burstproof.errors import BurstproofError, ExitCode, InputError
 from reports.verdict import exit_code
 from stages.console import Console, closing, explanation, listing, opening
 from stages.gating import Gatekeeper
 from stages.plan import PLAN, Stage, select
 from stages.run_folder import RunFolder, RunPlan, new_run_path, utc_now
 from stages.runner import Runner
-
-_NEEDED = ("pytest", "pytest_benchmark", "jinja2", "numpy", "numba")
 
 
 class _Parser(argparse.ArgumentParser):
@@ -88,7 +85,6 @@ def _run(options: argparse.Namespace, arguments: Sequence[str], root: Path, plan
         console.say(*explanation(stages, gates))
         return ExitCode.PASS
     select(options.only, plan)
-    _check_environment()
     if options.resume is None:
         if folder.exists:
             raise InputError("this run exists already", where="--run", got=str(folder.path), cure="Use --resume.")
@@ -106,13 +102,3 @@ def _resumed(options: argparse.Namespace) -> RunFolder:
         if RunFolder(path).exists:
             return RunFolder(path)
     raise InputError("no run with a plan here", where="--resume", got=str(options.resume))
-
-
-def _check_environment() -> None:
-    missing = [name for name in _NEEDED if find_spec(name) is None]
-    if missing:
-        raise EnvironmentInvalidError(
-            f"the suites need {', '.join(missing)}",
-            where=sys.executable,
-            cure="Install burstproof[test], or let `python3 noxfile.py -s stages` do it.",
-        )

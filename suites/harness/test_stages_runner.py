@@ -72,7 +72,10 @@ def run(where: tuple[Path, tuple[Stage, ...]], *arguments: str) -> tuple[int, Pa
 def test_a_run_leaves_one_folder_with_record_junit_benchmarks_and_report(
     checkout: Checkout, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    timed = MARK + "def test_timed(benchmark, measure):\n    measure('a.b', benchmark.pedantic(sum, ([1, 2],), rounds=1), '1')\n"
+    timed = (
+        MARK
+        + "def test_timed(benchmark, measure):\n    measure('a.b', benchmark.pedantic(sum, ([1, 2],), rounds=1), '1')\n"
+    )
     code, folder, record = run(checkout(GOOD, timed))
     assert code == ExitCode.PASS
     assert record.finished_utc
@@ -197,14 +200,15 @@ def test_usage_errors_exit_4_and_leave_nothing(
     assert capsys.readouterr().err.startswith("stages: ")
 
 
-def test_an_environment_without_the_tools_exits_3(
-    checkout: Checkout, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    root, plan = checkout(GOOD)
-    monkeypatch.setattr("stages.command.find_spec", lambda name: None if name == "pytest_benchmark" else name)
-    assert main(["run", "--run", str(root / "run")], root, plan) == ExitCode.INVALID_ENVIRONMENT
-    assert "pytest_benchmark" in capsys.readouterr().err
-    assert not (root / "run").exists()
+def test_an_environment_without_the_tools_exits_3(tmp_path: Path) -> None:
+    """An interpreter without site-packages names what is missing, without a traceback."""
+    command = [sys.executable, "-I", "-S", "-c", f"import sys; sys.path[:0] = {[str(ROOT), str(ROOT / 'impl')]!r}\n"]
+    command[-1] += "from stages.__main__ import main\nsys.argv[1:] = ['run']\nsys.exit(main())"
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == ExitCode.INVALID_ENVIRONMENT
+    assert "numpy, numba, jinja2, pytest, pytest_benchmark cannot be imported" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_an_existing_run_is_not_overwritten(checkout: Checkout) -> None:
