@@ -52,8 +52,8 @@ def fetch_nox(folder: Path) -> tuple[str | None, str]:
 def run_directly(root: Path, arguments: Sequence[str], reason: str) -> int:
     """Carry out the asked sessions without nox, in this environment, and say so."""
     print(f"noxfile: {reason}; running in the current environment ({sys.executable})", file=sys.stderr, flush=True)
-    before, _, after = _split(arguments)
-    parser = argparse.ArgumentParser(prog="noxfile.py", exit_on_error=True)
+    before, after = _split(arguments)
+    parser = argparse.ArgumentParser(prog="noxfile.py")
     parser.add_argument("-s", "-e", "--session", "--sessions", nargs="+", action="extend", default=[])
     options, _ = parser.parse_known_args(before)
     worst = 0
@@ -64,7 +64,8 @@ def run_directly(root: Path, arguments: Sequence[str], reason: str) -> int:
             print(f"noxfile: no session {session!r}", file=sys.stderr)
             return 4
         for command in planned:
-            worst = worst or subprocess.call([sys.executable, "-m", *command], cwd=root)
+            status = subprocess.call([sys.executable, "-m", *command], cwd=root)
+            worst = worst or status
     return worst
 
 
@@ -91,12 +92,12 @@ def _nox(python: str, root: Path, arguments: Sequence[str]) -> int:
     return subprocess.call([python, "-m", "nox", "--noxfile", str(root / "noxfile.py"), *arguments])
 
 
-def _split(arguments: Sequence[str]) -> tuple[list[str], str, list[str]]:
+def _split(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
     """Split at the first ``--``, which separates the session's own arguments."""
     if "--" not in arguments:
-        return list(arguments), "", []
+        return list(arguments), []
     at = list(arguments).index("--")
-    return list(arguments[:at]), "--", list(arguments[at + 1 :])
+    return list(arguments[:at]), list(arguments[at + 1 :])
 
 
 def _problem(command: Sequence[str]) -> str:

@@ -1,0 +1,262 @@
+"""The doors: sessions of the noxfile, the choice of packages, and life without nox."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from stages import bootstrap
+from stages.driver import Driver, ask_driver, choose, find_package_set
+from stages.plan import STAGES
+
+pytestmark = pytest.mark.requirement("RE-6")
+
+ROOT = Path(__file__).parents[2]
+SESSIONS = {"stages", "gpu_free", "tests", "lint", *(stage.name for stage in STAGES)}
+
+FAKE_NOX = """
+import sys
+from types import SimpleNamespace
+options = SimpleNamespace()
+sessions = {}
+Session = object
+def session(function=None, *, name=None, **settings):
+    def add(one):
+        sessions[name or one.__name__] = (one, settings)
+        return one
+    return add(function) if function else add
+"""
+
+LOAD_NOXFILE = """
+import json, os, runpy, sys
+sys.path.insert(0, sys.argv[1])
+import nox
+runpy.run_path(sys.argv[2], run_name="noxfile")
+class Session:
+    posargs = sys.argv[5:]
+    def __init__(self, backend):
+        self.venv_backend, self.calls = backend, []
+    def log(self, *words): self.calls.append(["log"])
+    def install(self, *words): self.calls.append(["install", *words])
+    def run(self, *words, **settings): self.calls.append(["run", *words])
+def calls(name):
+    function, settings = nox.sessions[name]
+    before = [call for one in settings.get("requires", []) for call in calls(one)]
+    session = Session(sys.argv[4])
+    function(session)
+    return before + session.calls
+print(json.dumps({"cwd": os.getcwd(), "sessions": sorted(nox.sessions), "calls": calls(sys.argv[3])}))
+"""
+
+
+def load_noxfile(tmp_path: Path, session: str, backend: str = "virtualenv", *posargs: str) -> dict[str, Any]:
+    """Carry out a session of the noxfile against a nox that only writes down; started in another folder."""
+    (tmp_path / "nox.py").write_text(FAKE_NOX, encoding="utf-8")
+    command = [sys.executable, "-c", LOAD_NOXFILE, str(tmp_path), str(ROOT / "noxfile.py"), session, backend, *posargs]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    loaded: dict[str, Any] = json.loads(done.stdout)
+    loaded["runs"] = [call[2:] for call in loaded["calls"] if call[0] == "run"]
+    loaded["installs"] = [call[1:] for call in loaded["calls"] if call[0] == "install"]
+    return loaded
+
+
+def test_every_door_is_there_and_opens_from_any_folder(tmp_path: Path) -> None:
+    loaded = load_noxfile(tmp_path, "tests")
+    assert set(loaded["sessions"]) >= SESSIONS
+    assert Path(loaded["cwd"]) == ROOT
+    assert loaded["runs"] == [["-m", "pytest"]]
+
+
+@pytest.mark.parametrize("session", ["stages", "gpu_free"])
+def test_stage_1_has_its_own_environment_and_the_run_is_one(tmp_path: Path, session: str) -> None:
+    """Two environments, one run folder: the second part resumes what the first began."""
+    loaded = load_noxfile(tmp_path, session, "virtualenv", "--gpu-free")
+    first, second = loaded["runs"]
+    run = first[first.index("--run") + 1]
+    assert first[-2:] == ["--only", "stage1"]
+    assert "--gpu-free" in first
+    assert second == ["-m", "stages", "run", "--resume", run]
+    assert loaded["installs"][0] == ["-e", ".[compile,test]"]
+    assert loaded["installs"][1][1].startswith(".[test")
+
+
+def test_stages_pass_resume_and_explain_on(tmp_path: Path) -> None:
+    resumed = load_noxfile(tmp_path, "stages", "virtualenv", "--resume", "RUN")["runs"]
+    assert resumed == [
+        ["-m", "stages", "run", "--resume", "RUN", "--only", "stage1"],
+        ["-m", "stages", "run", "--resume", "RUN"],
+    ]
+    assert load_noxfile(tmp_path, "stages", "virtualenv", "--explain")["runs"] == [["-m", "stages", "run", "--explain"]]
+
+
+def test_one_stage_passes_its_arguments_on(tmp_path: Path) -> None:
+    assert load_noxfile(tmp_path, "stage5", "virtualenv", "--explain")["runs"] == [
+        ["-m", "stages", "run", "stage5", "--explain"]
+    ]
+    stage1 = load_noxfile(tmp_path, "stage1")
+    assert stage1["installs"] == [["-e", ".[compile,test]"]]
+    assert stage1["runs"] == [["-m", "stages", "run", "stage1"]]
+
+
+@pytest.mark.parametrize("session", sorted(SESSIONS))
+def test_without_a_virtual_environment_nothing_is_installed(tmp_path: Path, session: str) -> None:
+    loaded = load_noxfile(tmp_path, session, "none")
+    assert loaded["installs"] == []
+    assert loaded["runs"]
+    assert all(call[1] == sys.executable for call in loaded["calls"] if call[0] == "run")
+
+
+@pytest.mark.parametrize(
+    ("cuda", "capabilities", "extra"),
+    [
+        ((11, 8), ((9, 0),), ""),
+        ((12, 0), ((7, 0),), "cuda12"),
+        ((12, 9), ((9, 0),), "cuda12"),
+        ((13, 0), ((9, 0), (9, 0)), "cuda13"),
+        ((13, 0), ((9, 0), (7, 0)), "cuda12"),
+        ((13, 0), ((7, 5),), "cuda13"),
+        ((13, 0), (), ""),
+    ],
+)
+def test_packages_follow_the_driver(
+    cuda: tuple[int, int], capabilities: tuple[tuple[int, int], ...], extra: str
+) -> None:
+    chosen = choose(Driver(cuda, capabilities))
+    assert chosen.extra == extra
+    assert f"{cuda[0]}.{cuda[1]}" in chosen.reason
+
+
+def fake_library(version: int, capabilities: list[tuple[int, int]], *, initialises: bool = True) -> SimpleNamespace:
+    """The functions of the driver library that are asked, writing through pointers as C does."""
+
+    def write(pointer: Any, value: int) -> int:
+        pointer._obj.value = value
+        return 0
+
+    return SimpleNamespace(
+        cuDriverGetVersion=lambda pointer: write(pointer, version) if version else 100,
+        cuInit=lambda flags: 0 if initialises else 100,
+        cuDeviceGetCount=lambda pointer: write(pointer, len(capabilities)),
+        cuDeviceGet=lambda pointer, ordinal: write(pointer, ordinal),
+        cuDeviceGetAttribute=lambda pointer, attribute, device: write(
+            pointer, capabilities[device.value][{75: 0, 76: 1}[attribute]]
+        ),
+    )
+
+
+def test_the_driver_library_is_asked_for_version_and_capabilities() -> None:
+    assert ask_driver(fake_library(12090, [(9, 0), (7, 5)])) == Driver((12, 9), ((9, 0), (7, 5)))
+    assert ask_driver(fake_library(13000, [(9, 0)], initialises=False)) == Driver((13, 0), ())
+    assert ask_driver(fake_library(0, [])) is None
+
+
+def test_without_a_driver_the_cpu_set_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    def absent(name: str) -> None:
+        raise OSError(name)
+
+    monkeypatch.setattr(ctypes, "CDLL", absent)
+    assert find_package_set().extra == ""
+    assert find_package_set().reason == "no NVIDIA driver"
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """Commands that would have been started, instead of starting them; nox is not importable."""
+    started: list[list[str]] = []
+
+    def call(command: list[str], **_: object) -> int:
+        started.append(command)
+        return 7 if "stage6" in command else 0
+
+    monkeypatch.setattr(bootstrap, "find_spec", lambda name: None)
+    monkeypatch.setattr(bootstrap.subprocess, "call", call)
+    return started
+
+
+def test_nox_is_used_where_it_can_be_imported(calls: list[list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bootstrap, "find_spec", lambda name: name)
+    assert bootstrap.start(ROOT, ["-s", "tests", "--", "-k", "x"]) == 0
+    expected = [sys.executable, "-m", "nox", "--noxfile", str(ROOT / "noxfile.py"), "-s", "tests", "--", "-k", "x"]
+    assert calls == [expected]
+
+
+def test_nox_is_fetched_into_an_environment_of_its_own(calls: list[list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bootstrap, "fetch_nox", lambda folder: (str(folder / "python"), ""))
+    assert bootstrap.start(ROOT, ["-s", "stages"]) == 0
+    assert calls[0][:3] == [str(ROOT / bootstrap.FOLDER / "python"), "-m", "nox"]
+
+
+@pytest.mark.parametrize("arguments", [["--no-venv", "-s", "stage4"], ["-s", "stage4"]])
+def test_without_nox_the_runner_is_called_directly_and_says_so(
+    calls: list[list[str]], arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(bootstrap, "fetch_nox", lambda folder: (None, "no network"))
+    assert bootstrap.start(ROOT, [*arguments, "--", "--explain"]) == 0
+    assert calls == [[sys.executable, "-m", "stages", "run", "stage4", "--explain"]]
+    said = capsys.readouterr().err
+    assert "running in the current environment" in said
+    assert ("installs nothing" in said) == ("--no-venv" in arguments)
+
+
+def test_directly_every_session_runs_and_the_first_failure_is_kept(calls: list[list[str]]) -> None:
+    assert bootstrap.start(ROOT, ["--no-venv", "-s", "stage6", "tests", "-s", "lint"]) == 7
+    assert [command[2] for command in calls] == ["stages", "pytest", "ruff", "ruff", "mypy"]
+
+
+def test_directly_the_default_is_all_stages(calls: list[list[str]]) -> None:
+    assert bootstrap.start(ROOT, ["--no-venv"]) == 0
+    assert calls == [[sys.executable, "-m", "stages", "run"]]
+
+
+def test_directly_an_unknown_session_is_a_usage_error(calls: list[list[str]]) -> None:
+    assert bootstrap.start(ROOT, ["--no-venv", "-s", "bogus"]) == 4
+    assert calls == []
+
+
+def test_a_nox_that_cannot_be_fetched_is_reported_with_pips_last_word(tmp_path: Path) -> None:
+    """The folder for the environment cannot be made, since a file is in its place."""
+    blocked = tmp_path / "file"
+    blocked.write_text("", encoding="utf-8")
+    python, problem = bootstrap.fetch_nox(blocked / "environment")
+    assert python is None
+    assert problem
+
+
+def test_the_noxfile_names_the_python_it_needs() -> None:
+    """It parses on Python 3.6, so that an old interpreter reaches the sentence."""
+    import ast
+
+    ast.parse((ROOT / "noxfile.py").read_text(encoding="utf-8"), feature_version=(3, 6))
+
+
+@pytest.mark.skipif(os.name == "nt", reason="bash is not part of Windows")
+def test_ci_ends_with_pytests_summary_and_fails_when_tests_fail(tmp_path: Path) -> None:
+    """The CI script around a python3 that plays the noxfile: lint passes, tests fail."""
+    (tmp_path / ".ci").mkdir()
+    script = tmp_path / ".ci" / "run"
+    script.write_bytes((ROOT / ".ci" / "run").read_bytes())
+    fake = tmp_path / "bin" / "python3"
+    fake.parent.mkdir()
+    fake.write_text(
+        '#!/bin/sh\n[ "$3" = lint ] && exit 0\n'
+        "echo '==== 1 failed, 2 passed in 3.00s ===='\necho nox failed\nexit 1\n",
+        encoding="utf-8",
+    )
+    fake.chmod(0o755)
+    environment = {**os.environ, "PATH": f"{fake.parent}{os.pathsep}{os.environ['PATH']}"}
+    done = subprocess.run(["bash", str(script)], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stdout.splitlines()[-1] == "==== 1 failed, 2 passed in 3.00s ===="
+    fake.write_text("#!/bin/sh\necho '==== 3 passed in 3.00s ===='\n", encoding="utf-8")
+    assert subprocess.run(["bash", str(script)], env=environment, check=False, capture_output=True).returncode == 0
+    fake.write_text("#!/bin/sh\necho nothing\n", encoding="utf-8")
+    assert subprocess.run(["bash", str(script)], env=environment, check=False, capture_output=True).returncode == 1
