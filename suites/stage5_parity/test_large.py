@@ -1,0 +1,199 @@
+"""Large networks over a thousand bursts: every firing and the whole state, whatever the backend (BE-4).
+
+GPU-free: 20 K neurons on the CPU against the reference. With a GPU: 1 M neurons x 100 synapses, the four genomes, graphs
+on and off, three block sizes, against the CPU engine. (The plain driven million is in ``test_cuda_engine``.)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+
+from burstproof.burst.engine import Engine, EngineOptions, EngineState, Recording, StimulusPlan
+from burstproof.network.model import Network
+from stages.measuring import Measure
+from suites.stage4_small_genome.growth_golden import SHIPPED
+from suites.stage4_small_genome.small_networks import OPTIONS as GENOME_OPTIONS
+from suites.stage4_small_genome.small_networks import seeded_plan, small_network
+from suites.stage5_parity import backends
+from suites.stage5_parity.large import OPTIONS, SYNAPSES_PER_NEURON, Large, large_network, large_plan
+from suites.stage5_parity.simulator_check import recordings_differ
+
+pytestmark = pytest.mark.requirement("BE-4", "ST-5")
+
+SMALLER = (
+    Large("plain, 20 K", 20_000, 100, rich=False),
+    Large("rich, 20 K", 20_000, 100),
+    Large("rich, mp-driven, delayed, 20 K", 20_000, 100, computed=True),
+)
+LARGE = (
+    Large("rich, 1 M", 1_000_000, 1000),
+    Large("rich, mp-driven, delayed, 200 K", 200_000, 1000, computed=True),
+)
+GENOME_BURSTS = 1000
+PARTS = (1, 99, 400, 500)
+"""Bursts between checkpoints of the state, of a run of 1000."""
+
+_NO_WEIGHTS = np.empty(0, np.float32)
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """A network, its input, and what the trusted engine makes of it: a recording and a state per part."""
+
+    name: str
+    network: Network
+    options: EngineOptions
+    plan: StimulusPlan
+    recordings: tuple[Recording, ...]
+    checkpoints: tuple[EngineState, ...]
+
+    @property
+    def bursts(self) -> int:
+        return sum(len(recording.bursts) for recording in self.recordings)
+
+    @property
+    def fired(self) -> int:
+        return int(sum(recording.fired_counts.sum() for recording in self.recordings))
+
+
+def _slim(state: EngineState) -> EngineState:
+    """The state without the columns of the synapses, which nothing plastic changes."""
+    return replace(state, weights=_NO_WEIGHTS, eligibility_traces=_NO_WEIGHTS)
+
+
+def _trusted(
+    name: str,
+    network: Network,
+    options: EngineOptions,
+    plan: StimulusPlan,
+    parts: tuple[int, ...],
+    backend: backends.Backend,
+) -> Run:
+    engine = backend.create(network, options)
+    recordings, checkpoints = [], []
+    try:
+        for bursts in parts:
+            recordings.append(engine.run(bursts, plan))
+            checkpoints.append(_slim(engine.state()))
+        checkpoints[-1] = engine.state()
+    finally:
+        engine.close()
+    return Run(name, network, options, plan, tuple(recordings), tuple(checkpoints))
+
+
+def disagreements(run: Run, engine: Engine) -> list[str]:
+    """Where ``engine`` parts from the trusted run; the whole state at the end, the changing part on the way."""
+    found = []
+    last = len(run.recordings) - 1
+    for number, (recording, checkpoint) in enumerate(zip(run.recordings, run.checkpoints, strict=True)):
+        got = engine.run(len(recording.bursts), run.plan)
+        place = f"bursts {recording.bursts[0]} to {recording.bursts[-1]}"
+        found += [f"{place}: {name}" for name in recordings_differ(recording, got)]
+        state = engine.state() if number == last else _slim(engine.state())
+        found += [f"state after {place}: {name}" for name in checkpoint.differences(state)]
+    return found
+
+
+def _prove(run: Run, backend: backends.Backend, measure: Measure) -> None:
+    engine = backend.create(run.network, run.options)
+    try:
+        found = disagreements(run, engine)
+    finally:
+        engine.close()
+    conditions = {
+        "backend": backend.name,
+        "network": run.name,
+        "neurons": run.network.neuron_count,
+        "synapses": run.network.synapse_count,
+        "bursts": run.bursts,
+        "fired": run.fired,
+        "checkpoints": len(run.checkpoints),
+    }
+    measure("parity.disagreements", len(found), "1", conditions=conditions, note="; ".join(found[:3]))
+    assert not found, found[0]
+
+
+@pytest.fixture(scope="module", params=SMALLER, ids=lambda large: large.name)
+def smaller(request: pytest.FixtureRequest) -> Run:
+    """A network of 20 K neurons and what the reference makes of it."""
+    large: Large = request.param
+    network = large_network(large)
+    plan = large_plan(large, network)
+    return _trusted(large.name, network, OPTIONS, plan, (1, 49, large.bursts - 50), backends.REFERENCE)
+
+
+@pytest.fixture(scope="module", params=LARGE, ids=lambda large: large.name)
+def large(request: pytest.FixtureRequest) -> Run:
+    """A large network and what the CPU engine makes of it; one at a time is held."""
+    described: Large = request.param
+    network = large_network(described)
+    plan = large_plan(described, network)
+    return _trusted(described.name, network, OPTIONS, plan, PARTS, backends.Backend("cpu", cpu=backends.CpuOptions()))
+
+
+@pytest.fixture(scope="module", params=SHIPPED)
+def genome(request: pytest.FixtureRequest) -> Run:
+    """A shipped genome under seeded input, and what the CPU engine makes of it."""
+    network = small_network(request.param)
+    plan = seeded_plan(network, GENOME_BURSTS)
+    return _trusted(request.param, network, GENOME_OPTIONS, plan, PARTS, backends.CPU_BACKENDS[0])
+
+
+@pytest.mark.parametrize("backend", [backends.CPU_BACKENDS[0], backends.CPU_BACKENDS[1]], ids=lambda b: b.name)
+def test_cpu_against_the_reference(smaller: Run, backend: backends.Backend, measure: Measure) -> None:
+    """20 K neurons x 100 synapses, 100 bursts: every firing, potential and state equals the reference's."""
+    _prove(smaller, backend, measure)
+
+
+def test_firing_goes_on(smaller: Run) -> None:
+    """The networks compared fire by themselves to the end, neither dying out nor all at once."""
+    counts = np.concatenate([recording.fired_counts for recording in smaller.recordings])[-50:]
+    forced = max(len(smaller.plan[b].forced) for b in smaller.plan if b > 1) if len(smaller.plan) > 1 else 0
+    assert counts.min() > 50 + forced
+    assert counts.max() < 0.2 * smaller.network.neuron_count
+
+
+def test_the_rich_network_uses_the_rules() -> None:
+    """Blocked, limited, snoozing, inhibited, invalid and non-accumulating neurons are all there."""
+    network = large_network(SMALLER[1])
+    neurons, synapses = network.neurons, network.synapses
+    assert len(synapses) == network.neuron_count * SYNAPSES_PER_NEURON
+    for column in ("refractory_periods", "snooze_periods", "consecutive_fire_limits", "excitabilities", "thresholds"):
+        assert len(np.unique(getattr(neurons, column))) >= 3, column
+    for column in (neurons.valid_mask, neurons.mp_charge_accumulation, synapses.types == 0):
+        assert 0.5 < column.mean() < 1.0
+    assert {area.psp_uniform_distribution for area in network.areas} == {True, False}
+    assert len(np.unique(large_network(SMALLER[2]).synapses.delay_bursts)) == 3
+
+
+@pytest.mark.gate("gpu")
+@pytest.mark.requirement("BE-6", "BE-7")
+@pytest.mark.parametrize("backend", backends.CUDA_BACKENDS, ids=lambda b: b.name)
+def test_cuda_against_the_cpu_engine(large: Run, backend: backends.Backend, measure: Measure) -> None:
+    """1 000 bursts of a large network: every firing, potential and state equals the CPU engine's."""
+    _prove(large, backend, measure)
+
+
+@pytest.mark.gate("gpu")
+@pytest.mark.requirement("BE-6", "BE-7")
+@pytest.mark.parametrize("backend", backends.CUDA_BACKENDS, ids=lambda b: b.name)
+def test_cuda_runs_the_genomes(genome: Run, backend: backends.Backend, measure: Measure) -> None:
+    """1 000 bursts of each shipped genome under seeded input: all equal to the CPU engine's."""
+    _prove(genome, backend, measure)
+
+
+def test_a_wrong_engine_is_noticed(smaller: Run) -> None:
+    """An engine in which one active neuron's weights are off by one disagrees: the comparison can fail."""
+    synapses = smaller.network.synapses
+    active = smaller.recordings[0].fired_ids[0]
+    weights = synapses.weights.copy()
+    weights[np.flatnonzero(synapses.source_neurons == active)] += 1
+    wrong = smaller.network.replace(synapses=replace(synapses, weights=weights))
+    engine = backends.CPU_BACKENDS[0].create(wrong, smaller.options)
+    try:
+        assert disagreements(smaller, engine)
+    finally:
+        engine.close()
