@@ -16,7 +16,7 @@ from burstproof.kernels.compile import Image
 DISASSEMBLES_FROM = (7, 5)
 """Lowest capability that nvdisasm 13 accepts; below it only registers are known."""
 
-_RESOURCES = re.compile(r"REG:(\d+) STACK:(\d+) SHARED:(\d+) LOCAL:(\d+)")
+_RESOURCES = re.compile(r"REG:(\d+) STACK:(\d+) SHARED:(\d+) LOCAL:(\d+)")  # the order of Resources
 _OPCODE = re.compile(r"^\s*/\*[0-9a-f]+\*/\s+(?:@!?U?P\w+\s+)?([A-Z][A-Z0-9_.]*)", re.MULTILINE)
 
 
@@ -26,8 +26,8 @@ class Resources:
 
     registers: int
     stack_bytes: int
-    local_bytes: int
     shared_bytes: int
+    local_bytes: int
 
 
 @dataclass(frozen=True)
