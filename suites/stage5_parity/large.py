@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from burstproof.burst.engine import EngineOptions, Stimulus, StimulusPlan
+from burstproof.burst.engine import EngineOptions, EngineState, Stimulus, StimulusPlan
 from burstproof.network.model import NO_LIMIT, UNLIMITED_FIRES, Area, Network
 from burstproof.network.synthetic import driven_spec, initial_stimulus, synthesize
 
@@ -18,6 +18,8 @@ OPTIONS = EngineOptions(max_stimulus=64.0)
 _SEED = 7
 _EXCITABLE = 2.0
 """Factor on the excitability of a driven network: what higher thresholds, limits and inhibition take away."""
+
+_NO_WEIGHTS = np.empty(0, np.float32)
 
 
 @dataclass(frozen=True)
@@ -86,3 +88,8 @@ def large_plan(large: Large, network: Network) -> StimulusPlan:
         amounts = rng.integers(-4, 17, len(ids)).astype(np.float32)
         plan[burst] = Stimulus(ids, amounts, rng.choice(valid, rng.integers(0, 20)))
     return plan
+
+
+def slim(state: EngineState) -> EngineState:
+    """The state without the columns of the synapses, which do not change without plasticity."""
+    return dataclasses.replace(state, weights=_NO_WEIGHTS, eligibility_traces=_NO_WEIGHTS)

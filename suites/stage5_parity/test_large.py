@@ -1,7 +1,7 @@
 """Large networks over a thousand bursts: every firing and the whole state, whatever the backend (BE-4).
 
-GPU-free: 20 K neurons on the CPU against the reference. With a GPU: 1 M neurons x 100 synapses, the four genomes, graphs
-on and off, three block sizes, against the CPU engine. (The plain driven million is in ``test_cuda_engine``.)
+GPU-free: 20 K neurons on the CPU against the reference. With a GPU: 1 M neurons x 100 synapses, the four genomes,
+graphs on and off, three block sizes, against the CPU engine. (The plain driven million is in ``test_cuda_engine``.)
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from suites.stage4_small_genome.growth_golden import SHIPPED
 from suites.stage4_small_genome.small_networks import OPTIONS as GENOME_OPTIONS
 from suites.stage4_small_genome.small_networks import seeded_plan, small_network
 from suites.stage5_parity import backends
-from suites.stage5_parity.large import OPTIONS, SYNAPSES_PER_NEURON, Large, large_network, large_plan
+from suites.stage5_parity.large import OPTIONS, SYNAPSES_PER_NEURON, Large, large_network, large_plan, slim
 from suites.stage5_parity.simulator_check import recordings_differ
 
 pytestmark = pytest.mark.requirement("BE-4", "ST-5")
@@ -35,8 +35,6 @@ LARGE = (
 GENOME_BURSTS = 1000
 PARTS = (1, 99, 400, 500)
 """Bursts between checkpoints of the state, of a run of 1000."""
-
-_NO_WEIGHTS = np.empty(0, np.float32)
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,11 +57,6 @@ class Run:
         return int(sum(recording.fired_counts.sum() for recording in self.recordings))
 
 
-def _slim(state: EngineState) -> EngineState:
-    """The state without the columns of the synapses, which nothing plastic changes."""
-    return replace(state, weights=_NO_WEIGHTS, eligibility_traces=_NO_WEIGHTS)
-
-
 def _trusted(
     name: str,
     network: Network,
@@ -77,7 +70,7 @@ def _trusted(
     try:
         for bursts in parts:
             recordings.append(engine.run(bursts, plan))
-            checkpoints.append(_slim(engine.state()))
+            checkpoints.append(slim(engine.state()))
         checkpoints[-1] = engine.state()
     finally:
         engine.close()
@@ -92,7 +85,7 @@ def disagreements(run: Run, engine: Engine) -> list[str]:
         got = engine.run(len(recording.bursts), run.plan)
         place = f"bursts {recording.bursts[0]} to {recording.bursts[-1]}"
         found += [f"{place}: {name}" for name in recordings_differ(recording, got)]
-        state = engine.state() if number == last else _slim(engine.state())
+        state = engine.state() if number == last else slim(engine.state())
         found += [f"state after {place}: {name}" for name in checkpoint.differences(state)]
     return found
 

@@ -1,0 +1,114 @@
+"""Timing with a stopping rule, telemetry beside it, and throttled attempts thrown away."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from burstproof.errors import EnvironmentInvalidError
+from hardware.stopwatch import Samples, measure_until_steady
+from hardware.telemetry import Telemetry
+from reports.measurement import Scalar
+
+ATTEMPTS = 3
+"""How often a throttled measurement is tried before it is an error."""
+
+
+class ThrottledError(EnvironmentInvalidError):
+    """Every attempt to measure was throttled: there is no figure."""
+
+
+class Watch(Protocol):
+    """What is sampled beside a measurement: a context that can be summed up."""
+
+    def __enter__(self) -> Watch: ...
+
+    def __exit__(self, *details: object) -> None: ...
+
+    def summary(self) -> dict[str, Scalar]: ...
+
+
+@dataclass(frozen=True)
+class Rule:
+    """When to stop; see :func:`hardware.stopwatch.measure_until_steady`."""
+
+    warmup: int = 3
+    min_samples: int = 20
+    max_samples: int = 400
+    max_seconds: float = 3.0
+    relative_noise: float = 0.005
+
+
+@dataclass(frozen=True)
+class Timed:
+    """What was measured in one attempt that was not throttled.
+
+    Attributes
+    ----------
+    samples : Samples
+        In the timer's unit.
+    telemetry : mapping
+        Of that attempt; empty where nothing watches.
+    discarded : int
+        Attempts before it that were throttled.
+    """
+
+    samples: Samples
+    telemetry: Mapping[str, Scalar]
+    discarded: int = 0
+
+    @property
+    def fastest(self) -> float:
+        """The smallest sample."""
+        return min(self.samples.values)
+
+    @property
+    def how(self) -> str:
+        """How steady the figure is, in one clause."""
+        samples = self.samples
+        text = f"{len(samples.values)} samples, noise {samples.noise:.2%}, stopped: {samples.stopped_because.value}"
+        return f"{text}, {self.discarded} throttled attempts discarded" if self.discarded else text
+
+
+def telemetry_of(device: int | str) -> Callable[[], Watch]:
+    """Watches the GPU with that PCI address (or NVML index)."""
+    return lambda: Telemetry(device)
+
+
+def time_steadily(sample: Callable[[], float], rule: Rule, watch: Callable[[], Watch] | None = None) -> Timed:
+    """Measure until steady; a throttled attempt is thrown away and repeated.
+
+    Raises
+    ------
+    ThrottledError
+        Every attempt was throttled.
+    """
+    reasons = []
+    for attempt in range(ATTEMPTS):
+        if watch is None:
+            return Timed(_measured(sample, rule), {})
+        with watch() as beside:
+            samples = _measured(sample, rule)
+        telemetry = beside.summary()
+        if not telemetry.get("throttled", False):
+            return Timed(samples, telemetry, attempt)
+        reasons.append(str(telemetry.get("clock_reasons", "unknown")))
+    raise ThrottledError(
+        f"the GPU was throttled in each of {ATTEMPTS} attempts, so there is no figure",
+        where="stage 6",
+        got="; ".join(reasons),
+        allowed="a GPU that holds its clock",
+        cure="Look at power limit and cooling, end other work on the GPU, and run the stage again",
+    )
+
+
+def _measured(sample: Callable[[], float], rule: Rule) -> Samples:
+    return measure_until_steady(
+        sample,
+        warmup=rule.warmup,
+        min_samples=rule.min_samples,
+        max_samples=rule.max_samples,
+        max_seconds=rule.max_seconds,
+        relative_noise=rule.relative_noise,
+    )

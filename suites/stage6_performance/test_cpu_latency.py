@@ -1,0 +1,140 @@
+"""The rows of the CPU engine: checked against the reference, timed with a stopping rule and by pytest-benchmark."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+
+import pytest
+from pytest_benchmark.fixture import BenchmarkFixture
+
+from burstproof.burst.cpu import CpuEngine
+from burstproof.burst.engine import CpuOptions, EngineOptions, EngineState, Recording
+from burstproof.burst.reference import ReferenceEngine
+from burstproof.network.model import Network
+from burstproof.network.synthetic import synthesize
+from hardware.host import take_host
+from stages.measuring import Measure
+from suites.stage5_parity.large import slim
+from suites.stage5_parity.simulator_check import recordings_differ
+from suites.stage6_performance.cpu_clock import cpu_ghz
+from suites.stage6_performance.rows import SYNAPSES_PER_NEURON, Row
+from suites.stage6_performance.steady import Rule, Timed, time_steadily
+
+pytestmark = pytest.mark.requirement("ST-6", "BE-5")
+
+ROWS = (Row(10_000, 0.01, checked_bursts=20), Row(100_000, 0.01, checked_bursts=10))
+ALL_CORES = take_host().usable_cores
+THREADS = sorted({1, ALL_CORES})
+RULE = Rule(warmup=10, min_samples=50, max_samples=2000, max_seconds=4.0, relative_noise=0.01)
+BUILD_RULE = Rule(warmup=1, min_samples=6, max_samples=10, max_seconds=6.0, relative_noise=0.01)
+ROUNDS = 100
+
+
+@dataclass(frozen=True, eq=False)
+class Checked:
+    """A row's network and what the reference makes of its first bursts."""
+
+    row: Row
+    network: Network
+    recording: Recording
+    state: EngineState
+
+
+@cache
+def checked(row: Row) -> Checked:
+    network = synthesize(row.spec)
+    reference = ReferenceEngine.create(network, EngineOptions())
+    recording = reference.run(row.checked_bursts, row.start)
+    return Checked(row, network, recording, slim(reference.state()))
+
+
+@pytest.fixture
+def engine(request: pytest.FixtureRequest) -> Iterator[tuple[Checked, CpuEngine]]:
+    """A CPU engine that has done the checked bursts of its row and agreed with the reference: no parity, no number."""
+    row, threads = request.param
+    want = checked(row)
+    made = CpuEngine.create(want.network, EngineOptions(cpu=CpuOptions(threads)))
+    try:
+        found = recordings_differ(want.recording, made.run(row.checked_bursts, row.start))
+        found += want.state.differences(slim(made.state()))
+        assert not found, f"the CPU engine disagrees with the reference: {', '.join(found)}"
+        yield want, made
+    finally:
+        made.close()
+
+
+def _conditions(row: Row, threads: int) -> dict[str, object]:
+    conditions: dict[str, object] = {"backend": "cpu", "device": take_host().cpu, "threads": threads, **row.conditions}
+    clock = cpu_ghz()
+    return conditions if clock is None else conditions | {"cpu_ghz": clock}
+
+
+def _put(measure: Measure, timed: Timed, row: Row, threads: int, rate: float) -> None:
+    measure(
+        "burst.latency",
+        timed.samples.estimate,
+        "ms",
+        samples=timed.samples.values,
+        conditions=_conditions(row, threads) | {"scope": "launch to download"},
+        note=f"wall clock of engine.step; {timed.how}; {row.checked_bursts} bursts before equal the reference's; "
+        f"fired at {rate:.3%}",
+    )
+
+
+CASES = [pytest.param((row, n), id=f"{row.name}, {n} threads") for row in ROWS for n in THREADS]
+
+
+@pytest.mark.parametrize("engine", CASES, indirect=True)
+def test_burst(engine: tuple[Checked, CpuEngine], benchmark: BenchmarkFixture, measure: Measure) -> None:
+    """A whole burst, stimulus to fired list, by engine.step."""
+    want, made = engine
+    fired = 0
+
+    def sample() -> float:
+        nonlocal fired
+        start = time.perf_counter()
+        burst = made.step()
+        elapsed = time.perf_counter() - start
+        fired += len(burst.fired_ids)
+        return 1e3 * elapsed
+
+    first = made.burst_count
+    timed = time_steadily(sample, RULE)
+    rate = fired / (made.burst_count - first) / want.network.neuron_count
+    assert 0.5 * want.row.firing_rate < rate < 2.0 * want.row.firing_rate, f"the network fired at {rate:.3%}"
+    _put(measure, timed, want.row, made.threads, rate)
+    benchmark.extra_info.update(_conditions(want.row, made.threads))
+    benchmark.pedantic(made.step, rounds=ROUNDS, warmup_rounds=5)
+
+
+@pytest.mark.requirement("BE-3")
+def test_network_build(measure: Measure) -> None:
+    """A synthetic network of 10 million synapses, arrays and rows ready for an engine, after one for the compiler."""
+    row = ROWS[-1]
+
+    def sample() -> float:
+        start = time.perf_counter()
+        network = synthesize(row.spec)
+        offsets = network.row_order.offsets
+        elapsed = time.perf_counter() - start
+        assert int(offsets[-1]) == 10_000_000
+        return elapsed
+
+    timed = time_steadily(sample, BUILD_RULE)
+    conditions = {
+        "synapses": row.neurons * SYNAPSES_PER_NEURON,
+        "neurons": row.neurons,
+        "connectivity": row.spec.connectivity,
+        "device": take_host().cpu,
+    }
+    measure(
+        "network.build_time",
+        timed.samples.estimate,
+        "s",
+        samples=timed.samples.values,
+        conditions=conditions,
+        note=f"wall clock of synthesize and the CSR, one core, compiled before; {timed.how}",
+    )

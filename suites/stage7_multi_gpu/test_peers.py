@@ -1,0 +1,130 @@
+"""The GPUs that a sharded network would run on: links, peer access, and data that really crosses between two of them.
+
+No suite shards a network yet: the requirements MG-1 to MG-7 stay *not proven* whatever these cases say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import permutations
+
+import numpy as np
+import pytest
+
+from hardware.gates import peer_group
+from hardware.inventory import Inventory, take_inventory
+from hardware.topology import Path, topology_of
+from stages.measuring import Measure
+from suites.stage6_performance.steady import Rule, telemetry_of, time_steadily
+
+pytestmark = [pytest.mark.requirement("ST-7"), pytest.mark.gate("multi_gpu")]
+
+COPIED_BYTES = 1 << 28
+RULE = Rule(max_samples=100, max_seconds=1.0)
+
+
+@pytest.fixture(scope="module")
+def inventory() -> Inventory:
+    """What NVML says of this machine."""
+    return take_inventory()
+
+
+def _pairs(inventory: Inventory) -> Iterator[tuple[int, int]]:
+    """Row and column in the matrices of every pair of GPUs."""
+    count = len(inventory.gpus)
+    return ((a, b) for a in range(count) for b in range(a + 1, count))
+
+
+def test_peer_access_matrix(inventory: Inventory, measure: Measure) -> None:
+    """Peer access, path and NVLinks of every pair as NVML reports them; sharding itself is not proven here."""
+    topology = topology_of(inventory)
+    group = peer_group(inventory)
+    assert len(group) >= 2
+    for a, b in _pairs(inventory):
+        path = topology.paths[a][b]
+        indices = topology.indices[a], topology.indices[b]
+        conditions = {
+            "pair": f"{indices[0]}-{indices[1]}",
+            "path": path.value,
+            "level": topology.levels[a][b] or "unknown",
+            "device": inventory.gpus[a].name or "unknown",
+        }
+        measure("topology.peer_access", path is not Path.HOST_STAGED, "1", conditions=conditions)
+        measure(
+            "topology.nvlinks",
+            topology.nvlinks[a][b],
+            "1",
+            conditions={**conditions, "version": topology.nvlink_versions[a][b] or "none"},
+        )
+        if set(indices) <= set(group):
+            assert path is not Path.HOST_STAGED, f"the gate is open for {group}, but {indices} cannot reach each other"
+
+
+def test_nvlink_counts(inventory: Inventory, measure: Measure) -> None:
+    """Active NVLinks of every GPU; no pair has more than either of its ends."""
+    topology = topology_of(inventory)
+    for row, gpu in enumerate(inventory.gpus):
+        conditions = {"gpu": gpu.index, "device": gpu.name or "unknown"}
+        measure("topology.active_nvlinks", len(gpu.nvlinks), "1", conditions=conditions)
+        assert max(topology.nvlinks[row]) <= len(gpu.nvlinks)
+
+
+def test_the_driver_grants_what_nvml_reports(inventory: Inventory, measure: Measure) -> None:
+    """CUDA lets each pair of visible devices reach each other exactly where NVML says that they can."""
+    import cupy
+
+    by_bus = {str(gpu.bus_id).lower()[-12:]: row for row, gpu in enumerate(inventory.gpus)}
+    devices = range(cupy.cuda.runtime.getDeviceCount())
+    rows = {device: by_bus[cupy.cuda.Device(device).pci_bus_id.lower()[-12:]] for device in devices}
+    paths = topology_of(inventory).paths
+    differing = [
+        f"device {a} to {b}: NVML says {paths[rows[a]][rows[b]].value}"
+        for a, b in permutations(devices, 2)
+        if bool(cupy.cuda.runtime.deviceCanAccessPeer(a, b)) != (paths[rows[a]][rows[b]] is not Path.HOST_STAGED)
+    ]
+    pairs = len(devices) * (len(devices) - 1)
+    measure("topology.disagreements", len(differing), "1", conditions={"pairs": pairs}, note="; ".join(differing))
+    assert not differing, differing[0]
+
+
+def test_data_crosses_intact(measure: Measure) -> None:
+    """256 MiB from device 0 to device 1 arrive as they were sent; then the rate of the copy."""
+    import cupy
+
+    from burstproof.kernels.device import BufferSpec, open_device
+    from burstproof.kernels.timing import DeviceTimer
+
+    count = COPIED_BYTES // 4
+    spec = BufferSpec("words", count, np.dtype(np.uint32))
+    far = open_device(1)
+    target = far.allocate([spec])["words"]
+    near = open_device(0)
+    source = near.allocate([spec])["words"]
+    stream = near.stream()
+    sent = np.random.default_rng(1).integers(0, 1 << 32, count, np.uint32)
+    near.upload(source, sent, stream)
+    stream.synchronize()
+
+    def launch(on: object) -> None:
+        pointers = target.array.data.ptr, 1, source.array.data.ptr, 0
+        cupy.cuda.runtime.memcpyPeerAsync(*pointers, COPIED_BYTES, on.cupy_stream.ptr)
+
+    launch(stream)
+    stream.synchronize()
+    with cupy.cuda.Device(1):
+        received = target.array.get()
+    assert np.array_equal(received, sent)
+    watch = telemetry_of(cupy.cuda.Device(0).pci_bus_id)
+    timed = time_steadily(DeviceTimer.open(near, stream, launch), RULE, watch)
+    rates = [COPIED_BYTES / value / 1e6 for value in timed.samples.values]
+    measure(
+        "topology.peer_copy",
+        COPIED_BYTES / timed.samples.estimate / 1e6,
+        "GB/s",
+        samples=rates,
+        conditions={"pair": "0-1", "device": near.name},
+        telemetry=timed.telemetry,
+        note=f"one direction, 256 MiB through the copy engine, contents compared first; {timed.how}",
+    )
+    near.close()
+    far.close()
