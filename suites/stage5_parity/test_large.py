@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from burstproof.burst.engine import Engine, EngineOptions, EngineState, Recording, StimulusPlan
+from burstproof.burst.engine import CpuOptions, Engine, EngineOptions, EngineState, Recording, StimulusPlan
 from burstproof.network.model import Network
 from stages.measuring import Measure
 from suites.stage4_small_genome.growth_golden import SHIPPED
@@ -124,7 +124,7 @@ def large(request: pytest.FixtureRequest) -> Run:
     described: Large = request.param
     network = large_network(described)
     plan = large_plan(described, network)
-    return _trusted(described.name, network, OPTIONS, plan, PARTS, backends.Backend("cpu", cpu=backends.CpuOptions()))
+    return _trusted(described.name, network, OPTIONS, plan, PARTS, backends.Backend("cpu", cpu=CpuOptions()))
 
 
 @pytest.fixture(scope="module", params=SHIPPED)
@@ -156,8 +156,8 @@ def test_the_rich_network_uses_the_rules() -> None:
     assert len(synapses) == network.neuron_count * SYNAPSES_PER_NEURON
     for column in ("refractory_periods", "snooze_periods", "consecutive_fire_limits", "excitabilities", "thresholds"):
         assert len(np.unique(getattr(neurons, column))) >= 3, column
-    for column in (neurons.valid_mask, neurons.mp_charge_accumulation, synapses.types == 0):
-        assert 0.5 < column.mean() < 1.0
+    for share in (neurons.valid_mask.mean(), neurons.mp_charge_accumulation.mean(), (synapses.types == 0).mean()):
+        assert 0.5 < share < 1.0
     assert {area.psp_uniform_distribution for area in network.areas} == {True, False}
     assert len(np.unique(large_network(SMALLER[2]).synapses.delay_bursts)) == 3
 

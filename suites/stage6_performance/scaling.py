@@ -34,4 +34,5 @@ def fit_costs(rows: Sequence[Row], latencies_us: Sequence[float]) -> CostModel:
     terms = np.array([[1.0, row.events / 1000, row.neurons / 1000] for row in rows])
     costs, *_ = np.linalg.lstsq(terms / measured[:, None], np.ones(len(rows)), rcond=None)
     deviation = np.abs(terms @ costs / measured - 1.0).max()
-    return CostModel(*(float(cost) for cost in costs), worst_deviation=float(deviation))
+    fixed_us, event_ns, neuron_ns = (float(cost) for cost in costs)
+    return CostModel(fixed_us, event_ns, neuron_ns, float(deviation))

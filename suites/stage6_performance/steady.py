@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import TracebackType
 from typing import Protocol
 
 from burstproof.errors import EnvironmentInvalidError
@@ -22,9 +23,11 @@ class ThrottledError(EnvironmentInvalidError):
 class Watch(Protocol):
     """What is sampled beside a measurement: a context that can be summed up."""
 
-    def __enter__(self) -> Watch: ...
+    def __enter__(self) -> object: ...
 
-    def __exit__(self, *details: object) -> None: ...
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
+    ) -> None: ...
 
     def summary(self) -> dict[str, Scalar]: ...
 
@@ -88,7 +91,8 @@ def time_steadily(sample: Callable[[], float], rule: Rule, watch: Callable[[], W
     for attempt in range(ATTEMPTS):
         if watch is None:
             return Timed(_measured(sample, rule), {})
-        with watch() as beside:
+        beside = watch()
+        with beside:
             samples = _measured(sample, rule)
         telemetry = beside.summary()
         if not telemetry.get("throttled", False):
