@@ -15,6 +15,8 @@ from pathlib import Path
 NOX = "nox>=2025.5.1"
 FOLDER = ".nox-bootstrap"
 DEFAULT_SESSION = "stages"
+SPREAD = ("-n", "2", "--dist", "loadfile")
+"""The test suite runs in two processes; a file stays in one, for what its cases share is costly to make."""
 
 
 def start(root: Path, arguments: Sequence[str]) -> int:
@@ -80,7 +82,7 @@ def session_commands(session: str, positional: Sequence[str]) -> list[list[str]]
     table: dict[str, list[list[str]]] = {
         "stages": [["stages", "run", *positional]],
         "gpu_free": [["stages", "run", "--gpu-free", *positional]],
-        "tests": [["pytest", *positional]],
+        "tests": [["pytest", *SPREAD, *positional]],
         "lint": [["ruff", "check", "."], ["ruff", "format", "--check", "."], ["mypy"]],
     }
     for number in range(1, 8):

@@ -73,7 +73,7 @@ def test_every_door_is_there_and_opens_from_any_folder(tmp_path: Path) -> None:
     loaded = load_noxfile(tmp_path, "tests")
     assert set(loaded["sessions"]) >= SESSIONS
     assert Path(loaded["cwd"]) == ROOT
-    assert loaded["runs"] == [["-m", "pytest"]]
+    assert loaded["runs"] == [["-m", "pytest", *bootstrap.SPREAD]]
 
 
 @pytest.mark.parametrize("session", ["stages", "gpu_free"])

@@ -224,6 +224,32 @@ def test_a_crash_leaves_the_finished_cases_and_the_name_of_the_crashed_one(
     assert read.unfinished == ("test_it.py::test_b",)
 
 
+def test_under_xdist_the_controller_writes_what_the_workers_found(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT / "impl"), str(ROOT)]))
+    pytester.makeconftest('pytest_plugins = ["stages.plugin"]')
+    body = """
+def test_figure(measure): measure("a.b", float("nan"), "ms", samples=[1, 2], conditions={"n": 1})
+def test_bad(): assert 1 == 2
+def test_skip(): pytest.skip("no board")
+def test_crash():
+    import os
+    os._exit(5)
+"""
+    pytester.makepyfile(test_it=MARK + body)
+    lines = pytester.path / "results.jsonl"
+    pytester.runpytest_subprocess(
+        "-p", "no:cacheprovider", "-p", "no:hypothesispytest", "-n", "2", f"--bp-results={lines}"
+    )
+    cases = {case.case.split("::")[-1]: case for case in read_lines(lines).cases}
+    assert cases["test_figure"].measurements[0].samples == (1.0, 2.0)
+    assert cases["test_figure"].requirements == ("BE-1",)
+    assert (cases["test_bad"].outcome, cases["test_skip"].reason) == (Outcome.FAILED, "no board")
+    assert cases["test_crash"].outcome is Outcome.ERROR
+    assert "crashed" in cases["test_crash"].reason
+
+
 def test_a_line_cut_short_is_left_out(tmp_path: Path) -> None:
     path = tmp_path / "results.jsonl"
     path.write_text('{"started": "a"}\n{"started": "b', encoding="utf-8")
