@@ -14,6 +14,10 @@ from burstproof.network.model import NO_LIMIT, Area, Network, NeuronTable, Plast
 from suites.stage5_parity.builder import CreateEngine
 
 
+HUGE_WEIGHT = 1e13
+"""A weight whose contribution no fixed-point scale of these networks holds."""
+
+
 @dataclass(frozen=True)
 class Mix:
     """What goes into a mixed network; the name is the id of its case."""
@@ -32,6 +36,7 @@ class Mix:
     emulate_batch_path: bool = False
     invalid: bool = True
     inhibition: bool = True
+    clamps: bool = False
 
 
 MIXES = (
@@ -65,6 +70,7 @@ MIXES = (
         emulate_batch_path=True,
     ),
     Mix("no synapses", 14, synapses=0),
+    Mix("clamped contributions", 15, mp_driven=True, clamps=True),
 )
 
 
@@ -94,6 +100,8 @@ def mixed_network(mix: Mix) -> Network:
         mp_charge_accumulation=rng.random(count) < 0.6,
     )
     weights = rng.integers(0, 6, links) if mix.integers else rng.random(links) * 3
+    if mix.clamps:
+        weights[::50] = HUGE_WEIGHT
     synapses = SynapseTable.build(
         rng.integers(0, count, links),
         rng.integers(0, count, links),

@@ -8,15 +8,18 @@ import numpy as np
 import pytest
 
 from burstproof.burst.cpu import CpuEngine
+from burstproof.burst.cpu_memory import SPECIALISED_NEURONS
 from burstproof.burst.engine import CpuOptions, EngineOptions, Record, Stimulus
 from burstproof.burst.profile import FEAGI_2_6, FEAGI_BETA, Profile
 from burstproof.burst.reference import ReferenceEngine
 from burstproof.errors import NetworkError, StimulusError
 from burstproof.network.model import NO_LIMIT, Area, Network, NeuronTable, PlasticMapping, SynapseTable
+from suites.stage5_parity.mixed import HUGE_WEIGHT, MIXES, compare_mix
 
 pytestmark = pytest.mark.requirement("BE-4", "BE-5", "BE-17")
 
 TWO_THREADS = CpuOptions(threads=2)
+SPECIALISED = CpuOptions(threads=1, specialise=True)
 
 
 def mixed_network(seed: int, neurons: int = 150, fan_out: int = 12, byte_synapses: bool = False) -> Network:
@@ -111,9 +114,8 @@ VARIANTS = {
 }
 
 
-@pytest.mark.parametrize(
-    ("variant", "threads"), [("plain", 1), ("areas", 1), ("plastic", 1), ("everything", 1), ("everything", 2)]
-)
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("variant", VARIANTS)
 def test_mixed_networks_agree_with_the_reference(variant: str, threads: int) -> None:
     options = EngineOptions(cpu=CpuOptions(threads=threads))
     for seed in (1, 2):
@@ -129,6 +131,55 @@ def beta_network(seed: int) -> Network:
 def test_mixed_networks_agree_under_the_beta_profile(threads: int) -> None:
     options = EngineOptions(profile=FEAGI_BETA, cpu=CpuOptions(threads=threads))
     assert assert_parity(beta_network(4), options) > 100
+
+
+@pytest.mark.parametrize(
+    ("name", "threads"),
+    [
+        ("integers, all excitatory", 1),
+        ("fractions, delays to 7", 2),
+        ("plastic, windows 3 and 2, delays to 4, mp-driven", 1),
+        ("beta, mp-driven, plastic, windows 1 and 3", 2),
+        ("batch path", 1),
+    ],
+)
+def test_specialised_kernels_agree(name: str, threads: int) -> None:
+    """Networks whose size would give them the general kernels get kernels of their own."""
+    (mix,) = (mix for mix in MIXES if mix.name == name)
+    cpu = CpuOptions(threads=threads, specialise=True)
+    problems = compare_mix(mix, lambda network, options: CpuEngine.create(network, replace(options, cpu=cpu)))
+    assert not problems, problems[0]
+
+
+def test_small_networks_share_the_kernels_of_their_profile() -> None:
+    """Whatever a small network uses, nothing is compiled for it; a large one has kernels of its own."""
+    engines = [CpuEngine.create(change(mixed_network(1))) for change in VARIANTS.values()]
+    lean = Network(NeuronTable.build(3), SynapseTable.build([0], [1]))
+    engines.append(CpuEngine.create(lean))
+    for engine in engines:
+        engine.run(3, plan_for(engine.network, 3))
+    assert len({id(engine.kernels.train) for engine in engines}) == 1
+    assert len(engines[0].kernels.train.signatures) == 1
+    large = Network(NeuronTable.build(SPECIALISED_NEURONS), SynapseTable.build([0], [1]))
+    for network, options in ((large, EngineOptions()), (lean, EngineOptions(cpu=SPECIALISED))):
+        assert CpuEngine.create(network, options).kernels is not engines[0].kernels
+
+
+@pytest.mark.parametrize("cpu", [CpuOptions(1), TWO_THREADS, SPECIALISED, CpuOptions(2, specialise=True)], ids=str)
+def test_a_clamped_static_contribution_sets_the_sticky_flag(cpu: CpuOptions) -> None:
+    """Neuron 1 gets more than the accumulator admits in burst 2; the flag stays for good."""
+    network = Network(NeuronTable.build(2), SynapseTable.build([0], [1], weights=HUGE_WEIGHT))
+    options = EngineOptions(cpu=cpu, fractional_stimulus=True)
+    engine, reference = CpuEngine.create(network, options), ReferenceEngine.create(network, options)
+    kick = Stimulus(np.array([0], np.uint32), np.ones(1, np.float32))
+    flags = []
+    for stimulus in (Stimulus(), kick, Stimulus(), Stimulus()):
+        expected, got = reference.step(stimulus), engine.step(stimulus)
+        np.testing.assert_array_equal(got.fired_potentials, expected.fired_potentials)
+        assert engine.state().differences(reference.state()) == ()
+        flags.append(engine.state().clamped)
+    engine.close()
+    assert flags == [False, True, True, True]
 
 
 def test_large_networks_restart_only_what_fired_under_the_beta_profile(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -234,7 +285,8 @@ def test_restored_weights_change_the_contributions(variant: str, threads: int) -
 
 def test_restored_countdowns_run_in_a_network_without_refractoriness() -> None:
     network = Network(NeuronTable.build(3, thresholds=1.0), SynapseTable.build([0], [1]))
-    cpu, reference = CpuEngine.create(network), ReferenceEngine.create(network)
+    cpu = CpuEngine.create(network, EngineOptions(cpu=SPECIALISED))
+    reference = ReferenceEngine.create(network)
     cpu.step()
     state = replace(cpu.state(), refractory_countdowns=np.array([2, 0, 1], np.uint16))
     reference.restore(state)
@@ -270,7 +322,8 @@ def test_a_stimulus_that_cancels_makes_a_candidate() -> None:
         NeuronTable.build(1, thresholds=100.0, leak_coefficients=0.5, membrane_potentials=8.0),
         SynapseTable.build([], []),
     )
-    cpu = CpuEngine.create(network)
+    cpu = CpuEngine.create(network, EngineOptions(cpu=SPECIALISED))
+    assert cpu.step().candidates == 0
     burst = cpu.step(Stimulus(np.zeros(2, np.uint32), np.array([3, -3], np.float32)))
     assert burst.candidates == 1
     assert cpu.state().membrane_potentials.tolist() == [4.0]

@@ -39,9 +39,11 @@ def test_train(backend: backends.Backend, mix: Mix) -> None:
 
 
 def test_mixes_exercise_what_they_name() -> None:
-    """Each mix fires, and those of the batch path reach its 10 000 candidates."""
+    """Each mix fires; those of the batch path reach its 10 000 candidates; those that clamp set the sticky flag."""
     for mix in MIXES:
         network = mixed_network(mix)
-        recording = ReferenceEngine.create(network, mixed_options(mix)).run(mix.bursts, mixed_plan(mix, network))
+        reference = ReferenceEngine.create(network, mixed_options(mix))
+        recording = reference.run(mix.bursts, mixed_plan(mix, network))
         assert recording.fired_counts.sum() > 100, mix.name
         assert (recording.candidate_counts.max() >= 10_000) == mix.emulate_batch_path, mix.name
+        assert reference.state().clamped == mix.clamps, mix.name

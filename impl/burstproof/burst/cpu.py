@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from burstproof.burst.cpu_arrays import Plan, plan_of
+from burstproof.burst.cpu_kernels import Kernels
 from burstproof.burst.cpu_memory import CpuMemory
 from burstproof.burst.cpu_threads import Team
 from burstproof.burst.engine import (
@@ -99,7 +100,7 @@ class CpuEngine:
         self.burst_count = network.burst_count
         self.threads = thread_count(options, network.neuron_count)
         self._memory = CpuMemory(network, options, self.fixed_point, self.threads > 1)
-        self._no_plan = plan_of([None], self.fixed_point)
+        self._no_plan = plan_of([None], self._memory.ring.sums.dtype)
         capacity = max(network.neuron_count, 1)
         self._ids = np.empty(capacity, np.uint32)
         self._potentials = np.empty(capacity, np.float32)
@@ -116,13 +117,18 @@ class CpuEngine:
         """
         return cls(network, options or EngineOptions())
 
+    @property
+    def kernels(self) -> Kernels:
+        """The kernels that run this network now."""
+        return self._memory.kernels
+
     def step(self, stimulus: Stimulus = NO_STIMULUS) -> Burst:
         """Run one burst; see ``Engine.step``."""
         plan = self._no_plan
         if stimulus is not NO_STIMULUS:
             packed = self._pack(stimulus)
             self._admit([packed])
-            plan = plan_of([packed], self.fixed_point)
+            plan = plan_of([packed], self._memory.ring.sums.dtype)
         ends, candidates = np.zeros(1, np.int64), np.zeros(1, np.int64)
         self._advance(1, plan, ends, candidates)
         fired = self._memory.fired
@@ -197,7 +203,7 @@ class CpuEngine:
         self._admit([s for s in stimuli if s is not None])
         self._reserve(bursts)
         ends, candidates = np.zeros(bursts, np.int64), np.zeros(bursts, np.int64)
-        plan = plan_of(stimuli, self.fixed_point)
+        plan = plan_of(stimuli, self._memory.ring.sums.dtype)
         done = self._advance(bursts, plan, ends, candidates)
         parts.add(first, ends[:done], candidates[:done], self._ids, self._potentials, record)
         return done

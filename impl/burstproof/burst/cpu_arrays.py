@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from burstproof.burst.engine import EngineOptions
 from burstproof.burst.fixed_point import FixedPoint
 from burstproof.burst.layout import Layout
 from burstproof.burst.stimulus import PackedStimulus
@@ -94,6 +95,7 @@ class Scalars(NamedTuple):
     power_neuron: int
     power_amount: int
     longest_window: int
+    emulate_batch: bool
 
 
 class Plan(NamedTuple):
@@ -145,9 +147,18 @@ def parameters_of(layout: Layout) -> Parameters:
     )
 
 
-def static_of(layout: Layout) -> Static:
-    """Static rows of ``layout``."""
+def static_of(layout: Layout, general: bool) -> Static:
+    """Static rows of ``layout``; no column is absent from ``general`` ones, and contributions are 64 bit wide."""
     rows = layout.static
+    if general:
+        clamped = rows.clamped_sources
+        return Static(
+            rows.offsets,
+            _readonly(rows.targets),
+            _readonly(rows.contributions.astype(np.int64)),
+            _readonly(np.ones(len(rows.targets), np.uint8) if rows.delays is None else rows.delays),
+            np.zeros(layout.neuron_count, np.bool_) if clamped is None else clamped,
+        )
     return Static(
         rows.offsets,
         _readonly(rows.targets),
@@ -164,18 +175,26 @@ def _readonly(array: Array) -> Array:
     return view
 
 
-def computed_of(layout: Layout) -> Computed:
-    """Computed rows of ``layout`` with weights of their own."""
+def computed_of(layout: Layout, general: bool) -> Computed:
+    """Computed rows of ``layout`` with weights of their own; ``general`` ones have a delay each, and may be empty."""
     rows = layout.computed
+    count = layout.neuron_count
+    if rows is None and general:
+        return NO_COMPUTED._replace(
+            offsets=np.zeros(count + 1, np.int64),
+            mp_driven=np.zeros(count, np.bool_),
+            divisors=np.ones(count, np.float32),
+        )
     if rows is None:
         return NO_COMPUTED
+    no_delays = np.ones(len(rows.targets), np.uint8) if general else _NO_BYTES
     return Computed(
         rows.offsets,
         rows.targets.copy(),
         rows.weights.copy(),
         rows.psps.copy(),
         rows.signs,
-        _NO_BYTES if rows.delays is None else rows.delays.copy(),
+        no_delays if rows.delays is None else rows.delays.copy(),
         rows.mp_driven,
         rows.divisors,
     )
@@ -198,8 +217,8 @@ def plastic_of(layout: Layout) -> Plastic:
     )
 
 
-def scalars_of(layout: Layout, fixed_point: FixedPoint) -> Scalars:
-    """Scalars of ``layout`` under ``fixed_point``."""
+def scalars_of(layout: Layout, options: EngineOptions, fixed_point: FixedPoint) -> Scalars:
+    """Scalars of ``layout`` under ``options`` and ``fixed_point``."""
     return Scalars(
         layout.neuron_count,
         layout.max_delay,
@@ -210,11 +229,12 @@ def scalars_of(layout: Layout, fixed_point: FixedPoint) -> Scalars:
         layout.power_neuron,
         layout.power_amount,
         1 if layout.plastic is None else layout.plastic.longest_window,
+        options.emulate_batch_path,
     )
 
 
-def plan_of(stimuli: Sequence[PackedStimulus | None], fixed_point: FixedPoint) -> Plan:
-    """The stimulus of consecutive bursts, ``None`` for none."""
+def plan_of(stimuli: Sequence[PackedStimulus | None], sums: np.dtype[Any]) -> Plan:
+    """The stimulus of consecutive bursts, ``None`` for none; amounts have the type of the ring's ``sums``."""
     starts = np.zeros(len(stimuli) + 1, np.int64)
     forced_starts = np.zeros(len(stimuli) + 1, np.int64)
     np.cumsum([0 if s is None else len(s.ids) for s in stimuli], out=starts[1:])
@@ -223,7 +243,7 @@ def plan_of(stimuli: Sequence[PackedStimulus | None], fixed_point: FixedPoint) -
     return Plan(
         starts,
         np.concatenate([_NO_IDS, *(s.ids for s in given)]),
-        np.concatenate([np.empty(0, fixed_point.dtype), *(s.amounts for s in given)]),
+        np.concatenate([np.empty(0, sums), *(s.amounts.astype(sums) for s in given)]),
         forced_starts,
         np.concatenate([_NO_IDS, *(s.forced for s in given)]),
     )

@@ -6,6 +6,7 @@ by one, each thread over its own range of neurons or targets.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -62,6 +63,24 @@ class KernelKey:
     def learns_first(self) -> bool:
         """Whether plasticity comes before propagation: so in feagi-beta, whose propagation is the next burst's."""
         return self.plastic_all_window
+
+    def general(self) -> KernelKey:
+        """The key of kernels that serve every network under the same profile: everything is compiled in."""
+        features = dataclasses.replace(
+            self.features,
+            threshold_limits=True,
+            fire_limits=True,
+            snooze=True,
+            refractory=True,
+            excitability=True,
+            leak=True,
+            restarts=True,
+            accumulates=True,
+            emulate_batch_path=True,
+        )
+        return dataclasses.replace(
+            self, features=features, flagged=True, delayed=True, static_clamps=True, computed=True, plastic=True
+        )
 
 
 class Kernels(NamedTuple):
@@ -135,9 +154,9 @@ def _make_is_batch(key: KernelKey, compile_part: Compiler) -> Compiled:
     flagged, emulate = key.flagged, key.features.emulate_batch_path
 
     @compile_part
-    def is_batch(sums: Any, flags: Any) -> Any:
+    def is_batch(sums: Any, flags: Any, wanted: Any) -> Any:
         """Whether the real engine would take its batch path in this burst (SEMANTICS section 3b)."""
-        if not emulate:
+        if not (emulate and wanted):
             return False
         count = 0
         for i in range(len(sums)):
@@ -342,7 +361,7 @@ def _make_train(
             sums = ring.sums[base : base + s.neurons]
             flags = ring.flags[base : base + s.neurons]
             begin(number, k, ring, plan, parameters, neurons, last, s)
-            batch = is_batch(sums, flags)
+            batch = is_batch(sums, flags, s.emulate_batch)
             count, candidates[k] = dense(
                 0, s.neurons, number, batch, sums, flags, parameters, neurons, s.unit, ids[used:], v_fired[used:]
             )

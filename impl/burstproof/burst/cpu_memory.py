@@ -28,6 +28,16 @@ from burstproof.errors import NetworkError
 from burstproof.network.model import Network
 
 
+SPECIALISED_NEURONS = 20_000
+"""Neurons from which kernels are compiled for the network; smaller ones run well on the general kernels."""
+
+
+def specialises(network: Network, options: EngineOptions) -> bool:
+    """Whether ``network`` gets kernels of its own."""
+    asked = options.cpu.specialise
+    return network.neuron_count >= SPECIALISED_NEURONS if asked is None else asked
+
+
 class CpuMemory:
     """Arrays of one engine, laid out for its kernels.
 
@@ -45,6 +55,7 @@ class CpuMemory:
 
     def __init__(self, network: Network, options: EngineOptions, fixed_point: FixedPoint, threaded: bool) -> None:
         self._threaded = threaded
+        self._general = not specialises(network, options)
         self._network = network
         self._options = options
         self._fixed_point = fixed_point
@@ -53,27 +64,27 @@ class CpuMemory:
         self.layout: Layout = build_layout(network, options, fixed_point)
         self._take_rows()
         self.parameters: Parameters = parameters_of(self.layout)
-        self.neurons = _initial_neurons(network)
-        self.scalars = scalars_of(self.layout, fixed_point)
+        self.neurons = _initial_neurons(network, self._general or self.layout.plastic is not None)
+        self.scalars = scalars_of(self.layout, options, fixed_point)
         self.counters = np.zeros(2, np.int64)
         self.fired = np.empty(0, np.uint32), np.empty(0, np.float32)
         self._key = self._kernel_key(self.layout.needs_flags)
         self.kernels: Kernels = kernels_for(self._key, self._threaded)
         cells = self.layout.max_delay * network.neuron_count
         flags = np.zeros(cells if self._key.flagged else 0, np.bool_)
-        self.ring = Ring(np.zeros(cells, fixed_point.dtype), flags)
+        self.ring = Ring(np.zeros(cells, np.int64 if self._general else fixed_point.dtype), flags)
         self.plastic.eligibility[:] = self._eligibility[self._plastic_rows()]
 
     def _take_rows(self) -> None:
-        self.static = static_of(self.layout)
-        self.computed = computed_of(self.layout)
+        self.static = static_of(self.layout, self._general)
+        self.computed = computed_of(self.layout, self._general)
         self.plastic = plastic_of(self.layout)
 
     def _kernel_key(self, flagged: bool) -> KernelKey:
         layout, profile = self.layout, self._options.profile
         features = features_of(self._network, self._options)
         large = layout.neuron_count >= LARGE_NETWORK_NEURONS
-        return KernelKey(
+        key = KernelKey(
             features,
             flagged,
             layout.max_delay > 1,
@@ -84,6 +95,7 @@ class CpuMemory:
             profile.plastic_all_window,
             features.restarts and profile.restart_all and large,
         )
+        return key.general() if self._general else key
 
     def _plastic_rows(self) -> npt.NDArray[np.int64]:
         """Rows of the network's table that belong to the entries of ``plastic``."""
@@ -223,7 +235,7 @@ class CpuMemory:
         self._refuse_overflow(layout)
         self.layout = layout
         self._take_rows()
-        self._compile(static_clamps=layout.static.clamped_sources is not None)
+        self._compile(static_clamps=self._general or layout.static.clamped_sources is not None)
         if layout.needs_flags:
             self.use_flags()
 
@@ -243,10 +255,10 @@ class CpuMemory:
             )
 
 
-def _initial_neurons(network: Network) -> Neurons:
+def _initial_neurons(network: Network, remembers: bool) -> Neurons:
     table = network.neurons
     count = network.neuron_count
-    remembered = count if network.plastic_mappings else 0
+    remembered = count if remembers else 0
     return Neurons(
         table.membrane_potentials.copy(),
         table.refractory_countdowns.copy(),

@@ -82,7 +82,7 @@ class Team:
         base = (number % s.slots) * s.neurons
         sums = memory.ring.sums[base : base + s.neurons]
         flags = memory.ring.flags[base : base + s.neurons]
-        batch = memory.kernels.is_batch(sums, flags)
+        batch = memory.kernels.is_batch(sums, flags, s.emulate_batch)
         jobs = [
             self._pool.submit(
                 memory.kernels.dense,

@@ -22,9 +22,19 @@ _NO_AMOUNTS = np.empty(0, np.float32)
 
 @dataclass(frozen=True)
 class CpuOptions:
-    """Options of the numba CPU engine; ``threads`` 0 chooses one or all cores by size."""
+    """Options of the numba CPU engine.
+
+    Attributes
+    ----------
+    threads : int
+        0 chooses one or all cores by size.
+    specialise : bool or None
+        Whether kernels are compiled for what the network uses, which takes seconds and makes bursts faster, or the
+        general ones serve, compiled once for all networks of a profile. ``None`` chooses by size. Results are equal.
+    """
 
     threads: int = 0
+    specialise: bool | None = None
 
 
 @dataclass(frozen=True)
