@@ -16,6 +16,22 @@ CAPABILITIES: tuple[Capability, ...] = ((7, 0), (7, 5), (8, 0), (8, 6), (8, 9), 
 """Compute capabilities that every kernel must build for; (7, 0) needs the tools of CUDA 12 (requirement KL-1)."""
 
 
+_DROPPED_IN_CUDA_13: frozenset[Capability] = frozenset({(7, 0)})
+
+
+def obstacle(capability: Capability) -> str | None:
+    """Why the installed tools cannot build for ``capability``, with the cure; ``None`` if they can."""
+    from cuda.bindings import nvjitlink
+
+    major, minor = nvjitlink.version()
+    if major >= 13 and capability in _DROPPED_IN_CUDA_13:
+        return (
+            f"the installed tools are of CUDA {major}.{minor}, which no longer builds for {capability[0]}.{capability[1]}: "
+            "use an environment with the extra compile (CUDA 12 tools)"
+        )
+    return None
+
+
 @dataclass(frozen=True)
 class Image:
     """Machine code of one kernel for one capability; ``seconds`` is the time that compiling and linking took."""
