@@ -26,8 +26,8 @@ def obstacle(capability: Capability) -> str | None:
     major, minor = nvjitlink.version()
     if major >= 13 and capability in _DROPPED_IN_CUDA_13:
         return (
-            f"the installed tools are of CUDA {major}.{minor}, which no longer builds for {capability[0]}.{capability[1]}: "
-            "use an environment with the extra compile (CUDA 12 tools)"
+            f"the installed tools are of CUDA {major}.{minor}, which no longer builds for "
+            f"{capability[0]}.{capability[1]}: use an environment with the extra compile (CUDA 12 tools)"
         )
     return None
 
