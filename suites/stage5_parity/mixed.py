@@ -13,7 +13,6 @@ from burstproof.burst.reference import ReferenceEngine
 from burstproof.network.model import NO_LIMIT, Area, Network, NeuronTable, PlasticMapping, SynapseTable
 from suites.stage5_parity.builder import CreateEngine
 
-
 HUGE_WEIGHT = 1e13
 """A weight whose contribution no fixed-point scale of these networks holds."""
 

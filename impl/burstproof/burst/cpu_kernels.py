@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numba
 import numpy as np
 
+from burstproof.burst.cpu_disk import keep_on_disk
 from burstproof.burst.cpu_synapses import Compiler, make_learn, make_propagate, make_propagate_range
 from burstproof.burst.profile import BATCH_PATH_CANDIDATES
 from burstproof.burst.rules import Features, make_rules
@@ -124,7 +125,10 @@ def kernels_for(key: KernelKey, threaded: bool) -> Kernels:
     sends = key.delayed, key.flagged, key.static_clamps, key.computed, key.round_mp_driven
     ranged = make_propagate_range(*sends, inner_compiler, compile_part)
     train = _make_train(key, begin, is_batch, dense, finish, make_propagate(*sends, inner_compiler), learn)
-    return Kernels(begin, is_batch, dense, finish, learn, ranged, train)
+    kernels = Kernels(begin, is_batch, dense, finish, learn, ranged, train)
+    for kernel in kernels if threaded else (train,):
+        keep_on_disk(kernel, key)
+    return kernels
 
 
 def _make_begin(key: KernelKey, compile_part: Compiler) -> Compiled:

@@ -27,7 +27,6 @@ from burstproof.burst.rules import features_of
 from burstproof.errors import NetworkError
 from burstproof.network.model import Network
 
-
 SPECIALISED_NEURONS = 20_000
 """Neurons from which kernels are compiled for the network; smaller ones run well on the general kernels."""
 

@@ -13,11 +13,13 @@ import numpy as np
 import numpy.typing as npt
 
 from burstproof.burst.cpu_arrays import Plan
+from burstproof.burst.cpu_disk import keep_on_disk
 from burstproof.burst.cpu_kernels import CLAMPED, compiler
 from burstproof.burst.cpu_memory import CpuMemory
 from burstproof.burst.cpu_synapses import make_partition_rows
 
 _partition_rows = make_partition_rows(compiler)
+keep_on_disk(_partition_rows, "partition_rows")
 
 
 class Team:

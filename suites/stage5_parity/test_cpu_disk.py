@@ -1,0 +1,107 @@
+"""Kernels of the CPU engine kept on disk: a later process loads what an earlier one compiled, and nothing else."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numba
+import numpy as np
+import pytest
+from numba.core import config
+
+from burstproof.burst import cpu_disk, cpu_kernels
+from burstproof.burst.cpu import CpuEngine
+from burstproof.burst.reference import ReferenceEngine
+from suites.stage5_parity.mixed import MIXES, mixed_network, mixed_options, mixed_plan
+
+pytestmark = pytest.mark.requirement("BE-5")
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder, not made yet, that is the only one in which numba may keep compiled functions."""
+    monkeypatch.setattr(config, "CACHE_LOCATOR_CLASSES", "UserProvidedCacheLocator")
+    monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path / "kernels"))
+    return tmp_path / "kernels"
+
+
+def multiplier(factor: int, key: object) -> Any:
+    """A function that calls a function made at run time, as kernels do; made anew by each call."""
+
+    @numba.njit
+    def inner(value: int) -> int:
+        return value * factor
+
+    @numba.njit
+    def outer(value: int) -> int:
+        return inner(value) + 1
+
+    cpu_disk.keep_on_disk(outer, key)
+    return outer
+
+
+def loaded(function: Any) -> int:
+    """How many signatures of ``function`` came from disk."""
+    return sum(function.stats.cache_hits.values())
+
+
+def test_the_same_key_is_loaded_and_another_is_compiled(folder: Path) -> None:
+    first, again, other = multiplier(3, "three"), multiplier(3, "three"), multiplier(5, "five")
+    assert [function(7) for function in (first, again, other)] == [22, 22, 36]
+    assert [loaded(function) for function in (first, again, other)] == [0, 1, 0]
+    assert again(0.5) == 2.5, "another signature"
+    assert loaded(again) == 1
+    assert len([file for file in folder.rglob("*") if file.is_file()]) == 3
+
+
+def test_kernels_of_other_sources_go(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    assert multiplier(3, "three")(7) == 22
+    monkeypatch.setattr(cpu_disk, "SOURCES_DIGEST", "changed")
+    newer = multiplier(4, "three")
+    assert newer(7) == 29
+    assert loaded(newer) == 0
+    (file,) = (file for file in folder.rglob("*") if file.is_file())
+    assert "changed" in file.name
+
+
+def _no_folder(folder: Path) -> None:
+    folder.write_text("a file where the folder should be")
+
+
+def _truncated(folder: Path) -> None:
+    multiplier(3, "three")(7)
+    for file in folder.rglob("burstproof-kernel*"):
+        file.write_bytes(file.read_bytes()[:100])
+
+
+@pytest.mark.parametrize("damage", [_no_folder, _truncated])
+def test_without_a_usable_file_the_function_is_compiled(damage: Callable[[Path], None], folder: Path) -> None:
+    damage(folder)
+    function = multiplier(3, "three")
+    assert function(7) == 22
+    assert loaded(function) == 0
+
+
+def test_a_folder_that_cannot_be_written_any_more_does_no_harm(folder: Path) -> None:
+    function = multiplier(3, "three")
+    shutil.rmtree(folder)
+    _no_folder(folder)
+    assert function(7) == 22
+
+
+def test_a_loaded_kernel_agrees_with_the_reference(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kernels made anew, as in another process: the first are compiled, the second loaded; both run alike."""
+    monkeypatch.setattr("burstproof.burst.cpu_memory.kernels_for", cpu_kernels.kernels_for.__wrapped__)
+    mix = MIXES[6]
+    network, options = mixed_network(mix), mixed_options(mix)
+    plan = mixed_plan(mix, network)
+    reference = ReferenceEngine.create(network, options)
+    expected = reference.run(mix.bursts, plan)
+    engines = [CpuEngine.create(network, options) for _ in range(2)]
+    for engine in engines:
+        np.testing.assert_array_equal(engine.run(mix.bursts, plan).fired_ids, expected.fired_ids)
+        assert engine.state().differences(reference.state()) == ()
+    assert [loaded(engine.kernels.train) for engine in engines] == [0, 1]
