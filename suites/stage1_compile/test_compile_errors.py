@@ -72,5 +72,5 @@ def test_a_kernel_with_an_error_names_kernel_and_line() -> None:
     def broken(values):
         values[0] = undefined_name  # noqa: F821
 
-    with pytest.raises(CompileError, match=r"kernel broken for sm_90.*undefined_name"):
+    with pytest.raises(CompileError, match=r"(?s)kernel broken for sm_90.*undefined_name"):
         compile_kernel("broken", broken, types.void(types.float32[::1]), (9, 0))
