@@ -1,0 +1,151 @@
+"""README and docs: what they name exists, and what they show works as written."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from burstproof.commands.arguments import build_parser
+from burstproof.config import Configuration, load_configuration
+from reports.traceability import load_requirements
+from stages.bootstrap import session_commands
+from stages.plan import STAGES
+
+pytestmark = pytest.mark.requirement("RE-3", "BE-18")
+
+ROOT = Path(__file__).parents[2]
+README = ROOT / "README.md"
+PAGES = [README, *sorted((ROOT / "docs").glob("*.md"))]
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+FOLDERS = ("impl", "hardware", "stages", "suites", "reports", "docs", ".ci", ".github")
+MODULE_FOLDERS = ("", "impl/burstproof", "impl/burstproof/burst", "impl/burstproof/burst/cuda", "hardware")
+LONGEST = {README: 200}
+
+
+def text_of(page: Path) -> str:
+    return page.read_text(encoding="utf-8")
+
+
+def blocks(page: Path, *languages: str) -> list[str]:
+    return [body for language, body in FENCE.findall(text_of(page)) if language in languages]
+
+
+def commands(page: Path) -> Iterator[list[str]]:
+    """Every command line of a page's shell blocks, without comments and prompts."""
+    for body in blocks(page, "sh", "console"):
+        lines = body.replace("\\\n", " ").splitlines()
+        if body.startswith("$ "):
+            lines = [line.removeprefix("$ ") for line in lines if line.startswith("$ ")]
+        yield from filter(None, (shlex.split(line, comments=True) for line in lines))
+
+
+def inline_code(page: Path) -> list[str]:
+    return re.findall(r"`([^`\n]+)`", FENCE.sub("", text_of(page)))
+
+
+def all_pages() -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+
+
+def test_a_page_for_every_room_that_needs_one() -> None:
+    names = {page.stem for page in PAGES[1:]}
+    assert names == {"network", "burst", "cuda", "hardware", "stages", "reports"}
+
+
+@all_pages()
+def test_links_lead_somewhere(page: Path) -> None:
+    targets = re.findall(r"\]\(([^)]+)\)", FENCE.sub("", text_of(page)))
+    relative = [target.split("#")[0] for target in targets if not target.startswith("https://")]
+    assert [target for target in relative if not (page.parent / target).exists()] == []
+
+
+@all_pages()
+def test_files_named_exist(page: Path) -> None:
+    """A path in code font, from the checkout's root or from a room; patterns count if they match a file."""
+    missing = []
+    for name in inline_code(page):
+        looks_like_file = re.fullmatch(r"[\w./*-]+(?:\.(?:py|toml|md|json|yml)|/)", name) is not None
+        if looks_like_file and "/" in name and not name.startswith((".nox", "runs/")):
+            found = any(list((ROOT / folder).glob(name.rstrip("/"))) for folder in MODULE_FOLDERS)
+            missing += [] if found else [name]
+    assert missing == []
+
+
+@all_pages()
+def test_files_in_commands_exist(page: Path) -> None:
+    words = [word for command in commands(page) for word in command if word.startswith("suites/")]
+    endings = ("", ".npz")
+    assert [word for word in words if not any((ROOT / f"{word}{ending}").exists() for ending in endings)] == []
+
+
+@all_pages()
+def test_lines_and_pages_are_short(page: Path) -> None:
+    lines = text_of(page).splitlines()
+    assert len(lines) <= LONGEST.get(page, 100)
+    assert [line for line in lines if len(line) > 120] == []
+
+
+@all_pages()
+def test_command_lines_of_burstproof_parse(page: Path) -> None:
+    parser = build_parser()
+    for command in commands(page):
+        if command[0] == "burstproof":
+            assert parser.parse_args(command[1:]).command == command[1]
+
+
+def test_the_readme_shows_every_subcommand() -> None:
+    shown = {command[1] for command in commands(README) if command[0] == "burstproof"}
+    assert shown == {"run", "info", "convert", "verify"}
+
+
+@all_pages()
+def test_sessions_named_exist(page: Path) -> None:
+    for session in re.findall(r"(?:noxfile\.py|nox)(?: --no-venv)? -s (\w+)", text_of(page)):
+        assert session_commands(session, [])
+
+
+def test_the_two_doors_come_first() -> None:
+    doors = [command for command in commands(README) if command[:2] == ["python3", "noxfile.py"]]
+    assert [command[2:] for command in doors[:2]] == [["-s", "stages"], ["-s", "tests"]]
+
+
+def test_stages_in_the_readme_are_those_of_the_plan() -> None:
+    rows = re.findall(r"^\| (stage\d) \| ([^|]+) \|", text_of(README), re.MULTILINE)
+    assert rows == [(stage.name, stage.title) for stage in STAGES]
+
+
+@all_pages()
+def test_requirement_ids_exist(page: Path) -> None:
+    known = {row.id for row in load_requirements()}
+    assert set(re.findall(r"\b(?:BE|MG|KL|TO|ST|RE)-\d+\b", text_of(page))) <= known
+
+
+def test_the_configuration_shown_has_every_key_with_its_default(tmp_path: Path) -> None:
+    (example,) = blocks(README, "toml")
+    file = tmp_path / "feagi_configuration.toml"
+    file.write_text(example, encoding="utf-8")
+    shown = load_configuration(file)
+    defaults = {setting.key: setting.value for setting in Configuration().settings()}
+    assert {setting.key: setting.value for setting in shown.settings()} == defaults
+    assert all(setting.origin == f"file {file}" for setting in shown.settings())
+
+
+def test_the_python_example_runs(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """On the reference, which gives the bits of every other backend and compiles nothing."""
+    (example,) = blocks(README, "python")
+    assert 'engine_factory("cpu")' in example
+    monkeypatch.chdir(ROOT)
+    names: dict[str, object] = {}
+    exec(compile(example.replace('engine_factory("cpu")', 'engine_factory("reference")'), "README.md", "exec"), names)
+    burst, firings, *rest = capsys.readouterr().out.splitlines()
+    assert f"# {burst}\n" in example
+    assert f"# {firings}: " in example
+    assert rest[0].startswith("100 ")
+
+
+def test_the_picture_is_small() -> None:
+    assert 0 < (ROOT / "docs" / "report.png").stat().st_size < 250_000
