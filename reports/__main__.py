@@ -1,4 +1,4 @@
-"""``python -m reports render | compare | history``: reports drawn from records, on any machine."""
+"""``python -m reports render | compare | history | baseline``: reports drawn from records, on any machine."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 
 from burstproof.errors import BurstproofError, ExitCode
 from reports import html, serialise
+from reports.baseline import write_baseline
 from reports.compare import Comparison, compare
 from reports.history import History, load_history
 from reports.record import REPORT_NAME, load_run
@@ -47,6 +48,12 @@ def _history(options: argparse.Namespace) -> int:
     print(describe_history(history))
     if options.out:
         _write(options.out, html.render_template("history.html.jinja", history=history))
+    return ExitCode.PASS
+
+
+def _baseline(options: argparse.Namespace) -> int:
+    path = write_baseline(options.out, load_run(options.run))
+    print(f"wrote {path}, {path.stat().st_size} bytes")
     return ExitCode.PASS
 
 
@@ -96,6 +103,10 @@ def _parser() -> argparse.ArgumentParser:
     history = actions.add_parser("history", help="trend of each measurement over a folder of runs")
     history.add_argument("folder", type=Path, help="folder that holds run folders")
     history.set_defaults(action=_history)
+    baseline = actions.add_parser("baseline", help="keep a run as a record small enough to commit")
+    baseline.add_argument("run", type=Path, help="run folder")
+    baseline.add_argument("out", type=Path, help="folder under reports/baselines/")
+    baseline.set_defaults(action=_baseline)
     for action in (render, several, history):
         action.add_argument("--out", type=Path, help="HTML file to write")
     return parser

@@ -26,11 +26,18 @@ from reports.verdict import exit_code, run_verdict
 _VALIDITY = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 
 
-def dumps(record: RunRecord) -> str:
-    """Write a record as JSON text, with a ``summary`` (verdict, exit code) for programs that read no further."""
+def dumps(record: RunRecord, indent: int | None = 1) -> str:
+    """Write a record as JSON text, with a ``summary`` (verdict, exit code) for programs that read no further.
+
+    Without ``indent`` it is one line without blanks.
+    """
     document = encode(record)
     summary = {"verdict": run_verdict(record).value, "exit_code": int(exit_code(record))}
-    return json.dumps({"summary": summary, **document}, indent=1, allow_nan=False, ensure_ascii=False) + "\n"
+    separators = (",", ":") if indent is None else None
+    text = json.dumps(
+        {"summary": summary, **document}, indent=indent, separators=separators, allow_nan=False, ensure_ascii=False
+    )
+    return text + "\n"
 
 
 def loads(text: str, where: str = "record") -> RunRecord:

@@ -1,0 +1,43 @@
+"""A record small enough to commit: what was decided stays whole, long rows of samples are thinned."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from reports import serialise
+from reports.measurement import CaseResult, Measurement
+from reports.record import RECORD_NAME, RunRecord
+
+KEPT_SAMPLES = 48
+"""Samples kept of each measurement: enough for a bootstrap interval and for the comparison of two runs."""
+
+
+def thin(record: RunRecord, kept: int = KEPT_SAMPLES) -> RunRecord:
+    """``record`` with at most ``kept`` evenly spaced samples per measurement, in the order taken.
+
+    Values, conditions, telemetry and judgements stay as they were; attachments, which lie elsewhere, are left out.
+    The note of a thinned measurement says how many samples it had.
+    """
+    return replace(record, cases=tuple(_thin_case(case, kept) for case in record.cases), attachments=())
+
+
+def _thin_case(case: CaseResult, kept: int) -> CaseResult:
+    return replace(case, measurements=tuple(_thin_measurement(item, kept) for item in case.measurements))
+
+
+def _thin_measurement(measurement: Measurement, kept: int) -> Measurement:
+    samples = measurement.samples
+    if len(samples) <= kept:
+        return measurement
+    chosen = tuple(samples[index * (len(samples) - 1) // (kept - 1)] for index in range(kept))
+    note = f"{measurement.note} {kept} of {len(samples)} samples kept.".strip()
+    return replace(measurement, samples=chosen, note=note)
+
+
+def write_baseline(folder: Path, record: RunRecord) -> Path:
+    """Write the thinned ``record`` as ``folder``/record.json, one line, in one atomic step; returns its path."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / RECORD_NAME
+    serialise.write_atomic(path, serialise.dumps(thin(record), indent=None))
+    return path

@@ -1,0 +1,51 @@
+"""A baseline is the record of a run, thinned and nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from reports.__main__ import main
+from reports.baseline import KEPT_SAMPLES, thin, write_baseline
+from reports.compare import compare
+from reports.record import load_run, write_run
+from suites.harness.sample_record import sample_record
+
+pytestmark = pytest.mark.requirement("RE-1", "RE-4")
+
+
+def _with_samples(count: int):
+    record = sample_record()
+    case = next(case for case in record.cases if case.measurements)
+    measurement = replace(case.measurements[0], samples=tuple(float(i) for i in range(count)))
+    return replace(record, cases=(replace(case, measurements=(measurement,)),))
+
+
+def test_long_rows_are_thinned_in_order_and_say_so() -> None:
+    measurement = thin(_with_samples(1000)).cases[0].measurements[0]
+    assert len(measurement.samples) == KEPT_SAMPLES
+    assert (measurement.samples[0], measurement.samples[-1]) == (0.0, 999.0)
+    assert list(measurement.samples) == sorted(measurement.samples)
+    assert measurement.note.endswith(f"{KEPT_SAMPLES} of 1000 samples kept.")
+
+
+def test_short_rows_and_what_was_decided_stay_whole() -> None:
+    record = sample_record()
+    thinned = thin(record)
+    assert thinned.judgements == record.judgements
+    assert [case.outcome for case in thinned.cases] == [case.outcome for case in record.cases]
+    assert thin(_with_samples(KEPT_SAMPLES)).cases == _with_samples(KEPT_SAMPLES).cases
+
+
+def test_a_baseline_is_read_rendered_and_compared_like_a_run(tmp_path) -> None:
+    write_run(tmp_path / "run", sample_record())
+    assert main(["baseline", str(tmp_path / "run"), str(tmp_path / "kept")]) == 0
+    kept = load_run(tmp_path / "kept")
+    assert kept == thin(sample_record())
+    assert main(["render", str(tmp_path / "kept")]) == 0
+    assert compare([kept, load_run(tmp_path / "run")]).exit_code == 0
+
+
+def test_a_baseline_is_one_line(tmp_path) -> None:
+    assert write_baseline(tmp_path, sample_record()).read_text().count("\n") == 1
