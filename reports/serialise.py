@@ -29,9 +29,9 @@ _VALIDITY = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 def dumps(record: RunRecord, indent: int | None = 1) -> str:
     """Write a record as JSON text, with a ``summary`` (verdict, exit code) for programs that read no further.
 
-    Without ``indent`` it is one line without blanks.
+    Without ``indent`` it is one line without blanks, and fields that hold their default are left out.
     """
-    document = encode(record)
+    document = encode(record, sparse=indent is None)
     summary = {"verdict": run_verdict(record).value, "exit_code": int(exit_code(record))}
     separators = (",", ":") if indent is None else None
     text = json.dumps(
@@ -67,24 +67,39 @@ def loads(text: str, where: str = "record") -> RunRecord:
     return record
 
 
-def encode(value: object) -> Any:
-    """Turn a record, or any part of one, into JSON values."""
-    if isinstance(value, Measurement):
-        document = {field.name: encode(getattr(value, field.name)) for field in fields(value)}
-        return {**document, "validity": _validity(value.value)}
+def encode(value: object, *, sparse: bool = False) -> Any:
+    """Turn a record, or any part of one, into JSON values; ``sparse`` leaves out fields that hold their default."""
     if is_dataclass(value) and not isinstance(value, type):
-        return {field.name: encode(getattr(value, field.name)) for field in fields(value)}
+        return _encode_dataclass(value, sparse)
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, Mapping):
-        return {str(key): encode(item) for key, item in value.items()}
+        return {str(key): encode(item, sparse=sparse) for key, item in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
-        return [encode(item) for item in value]
+        return [encode(item, sparse=sparse) for item in value]
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else None
     if value is None or isinstance(value, str | bool | int):
         return value
     raise InputError("a record holds JSON values only", got=value)
+
+
+def _encode_dataclass(value: Any, sparse: bool) -> dict[str, Any]:
+    items = ((field, getattr(value, field.name)) for field in fields(value))
+    document = {
+        field.name: encode(item, sparse=sparse)
+        for field, item in items
+        if not sparse or field.name == "schema_version" or not _is_default(field, item)
+    }
+    if isinstance(value, Measurement):
+        document["validity"] = _validity(value.value)
+    return document
+
+
+def _is_default(field: Field[Any], item: object) -> bool:
+    if field.default is not MISSING:
+        return bool(item == field.default)
+    return field.default_factory is not MISSING and bool(item == field.default_factory())
 
 
 def write_atomic(path: Path, text: str) -> None:
