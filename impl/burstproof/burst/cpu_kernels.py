@@ -13,17 +13,15 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import numba
-import numpy as np
 
 from burstproof.burst.cpu_disk import keep_on_disk
+from burstproof.burst.cpu_dynamics import make_dense
 from burstproof.burst.cpu_synapses import Compiler, make_learn, make_propagate, make_propagate_range
 from burstproof.burst.profile import BATCH_PATH_CANDIDATES
-from burstproof.burst.rules import Features, make_rules
+from burstproof.burst.rules import Features
 from burstproof.burst.stimulus import FORCED_POTENTIAL
 
 Compiled = Callable[..., Any]
-
-_BLOCK = 1024
 
 CLAMPED, HISTORY = 0, 1
 """Places in the ``counters`` array (2,) int64: the sticky flag, and the number of past bursts that are known."""
@@ -119,7 +117,7 @@ def kernels_for(key: KernelKey, threaded: bool) -> Kernels:
     compile_part = compiler if threaded else inner_compiler
     begin = _make_begin(key, compile_part)
     is_batch = _make_is_batch(key, compile_part)
-    dense = _make_dense(key, compile_part)
+    dense = make_dense(key.features, key.flagged, key.restart_fired, inner_compiler, compile_part)
     finish = _make_finish(key, compile_part)
     learn = make_learn(key.plastic_all_window, compile_part)
     sends = key.delayed, key.flagged, key.static_clamps, key.computed, key.round_mp_driven
@@ -168,121 +166,6 @@ def _make_is_batch(key: KernelKey, compile_part: Compiler) -> Compiled:
         return count >= BATCH_PATH_CANDIDATES
 
     return is_batch
-
-
-def _make_block(key: KernelKey) -> Compiled:
-    features = key.features
-    flagged = key.flagged
-    refractory, restarts = features.refractory, features.restarts
-    restart_all = features.restart_all and not key.restart_fired
-    restart_candidates = not features.restart_all
-    ticks = refractory and not features.countdown_only_candidates
-    rules = make_rules(features, inner_compiler)
-    tick, candidate = rules.tick, rules.candidate
-    zero = np.float32(0)
-
-    @inner_compiler
-    def block(
-        first: Any,
-        end: Any,
-        number: Any,
-        batch: Any,
-        sums: Any,
-        flags: Any,
-        p: Any,
-        n: Any,
-        unit: Any,
-        fires: Any,
-        before: Any,
-    ) -> Any:
-        """Dynamics of neurons first ... end - 1; who ``fires`` and its potential ``before``; the candidates.
-
-        Every neuron takes the same path and the result is chosen at the end: which neuron is a candidate no processor
-        predicts, so a branch would cost more than the rules.
-        """
-        candidates = 0
-        for j in range(np.uint64(end - first)):
-            i = np.uint64(first) + j
-            total = sums[i]
-            touched = flags[i] if flagged else total != 0
-            sums[i] = 0
-            if flagged:
-                flags[i] = False
-            v = n.v[i]
-            if restarts and restart_candidates:
-                v = zero if n.was_candidate[i] else v
-            if restarts and restart_all:
-                v = v if p.accumulates[i] else zero
-            rc, cc = np.int32(n.rc[i]), np.int32(n.cc[i])
-            fired, before[j], v_next, rc_next, cc_next = candidate(
-                np.float32(total) * unit,
-                v,
-                rc,
-                cc,
-                p.thresholds[i],
-                p.threshold_limits[i],
-                p.keep[i],
-                np.int32(p.periods[i]),
-                np.int32(p.fire_limits[i]),
-                np.int32(p.snoozes[i]),
-                p.excitabilities[i],
-                np.uint32(i),
-                number,
-                p.accumulates[i],
-                batch,
-            )
-            if ticks and rc > 0:
-                rc, cc = tick(rc, cc, np.int32(p.fire_limits[i]))
-            fires[j] = fired and touched
-            n.v[i] = v_next if touched else v
-            n.rc[i] = rc_next if touched else rc
-            n.cc[i] = cc_next if touched else cc
-            candidates += touched
-            if restarts:
-                n.was_candidate[i] = touched and not p.accumulates[i]
-        return candidates
-
-    return block
-
-
-def _make_dense(key: KernelKey, compile_part: Compiler) -> Compiled:
-    block = _make_block(key)
-
-    @compile_part
-    def dense(
-        lo: Any,
-        hi: Any,
-        burst: Any,
-        batch: Any,
-        sums: Any,
-        flags: Any,
-        p: Any,
-        n: Any,
-        unit: Any,
-        ids: Any,
-        v_fired: Any,
-    ) -> Any:
-        """Dynamics of neurons lo ... hi - 1; returns how many fired (into ``ids``, ``v_fired``) and were candidates."""
-        number = np.uint32(burst & 0xFFFFFFFF)
-        fires = np.zeros(_BLOCK, np.bool_)
-        eights = fires.view(np.uint64)
-        before = np.empty(_BLOCK, np.float32)
-        fired_count = 0
-        candidates = 0
-        for first in range(lo, hi, _BLOCK):
-            end = min(first + _BLOCK, hi)
-            fires[end - first :] = False
-            candidates += block(first, end, number, batch, sums, flags, p, n, unit, fires, before)
-            for eight in range(len(eights)):
-                if eights[eight] != 0:
-                    for j in range(8 * eight, 8 * eight + 8):
-                        if fires[j]:
-                            ids[fired_count] = first + j
-                            v_fired[fired_count] = before[j]
-                            fired_count += 1
-        return fired_count, candidates
-
-    return dense
 
 
 def _make_finish(key: KernelKey, compile_part: Compiler) -> Compiled:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from burstproof.burst.cpu_prefetch import prefetch
+from burstproof.burst.cpu_intrinsics import prefetch
 
 Compiled = Callable[..., Any]
 Compiler = Callable[[Compiled], Compiled]

@@ -1,4 +1,4 @@
-"""A prefetch for numba: asks the processor to fetch an array element's cache line before it is needed."""
+"""Two operations that numba has no name for: a prefetch, and a choice without a branch."""
 
 from __future__ import annotations
 
@@ -27,3 +27,17 @@ def prefetch(typing_context: Any, array: Any, index: Any) -> Any:
         return context.get_dummy_value()
 
     return types.void(array, types.intp), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def choose(typing_context: Any, condition: Any, chosen: Any, other: Any) -> Any:
+    """``choose(condition, chosen, other)``: one of two values of one type; both are computed and nothing branches.
+
+    The compiler turns loops of these into vector instructions, which it cannot do once ``a if condition else b`` has
+    become a branch.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.select(*arguments)
+
+    return chosen(types.boolean, chosen, chosen), generate
