@@ -64,8 +64,10 @@ def test_propagation_does_not_read_back(variants, variant: str, measure) -> None
     from burstproof.burst.cuda.kernels import catalogue
     from burstproof.kernels.resources import instructions_of
 
+    propagating = []
     for spec in catalogue(variants[variant]):
-        if spec.name.startswith("propagate"):
+        if spec.name.startswith(("propagate", "fused")):
+            propagating.append(spec.name)
             found = instructions_of(compile_kernel(spec.name, spec.function, spec.signature, (9, 0)))
             assert found is not None
             where = {"variant": variant, "kernel": spec.name, "capability": "9.0"}
@@ -73,3 +75,4 @@ def test_propagation_does_not_read_back(variants, variant: str, measure) -> None
             measure("kernel.reading_atomics", found.atomics, "1", conditions=where)
             assert found.reductions > 0
             assert found.spills == 0
+    assert propagating

@@ -8,8 +8,8 @@ from unittest import mock
 import numpy as np
 import pytest
 
+from burstproof.burst.cuda.block_size import checked_block_size, default_block_size
 from burstproof.burst.cuda.budget import MemoryPlan, available_bytes, plan_memory
-from burstproof.burst.cuda.launches import checked_block_size, default_block_size
 from burstproof.burst.engine import CudaOptions, EngineOptions, Stimulus
 from burstproof.errors import BackendUnavailableError, ConfigError, InputError, OutOfMemoryError
 from burstproof.kernels.device import ALIGNMENT, BufferSpec, arena_offsets
@@ -24,13 +24,13 @@ def ring(count: int, **columns: object) -> Network:
 
 
 def test_the_plan_names_every_buffer_with_its_bytes() -> None:
-    """Worked out by hand for 1000 neurons, 1000 synapses: int32 sums, float32 potentials, uint32 targets, int16."""
+    """Worked out by hand for 1000 neurons, 1000 synapses: two slots of int32 sums, uint32 targets."""
     plan = plan_memory(ring(1000), EngineOptions())
     sizes = {spec.name: spec.bytes for spec in plan.buffers}
-    assert sizes["sums"] == 4000
+    assert sizes["sums"] == 2 * 4000
     assert sizes["potentials"] == 4000
     assert sizes["targets"] == 4000
-    assert sizes["contributions"] == 2000
+    assert sizes["contributions"] == 2000  # int16, once per source
     assert sizes["offsets"] == 4004
     assert sizes["log_ids.0"] == sizes["log_ids.1"] == 4 * 17_000
     assert plan.total_bytes == sum(-(-max(size, 1) // ALIGNMENT) * ALIGNMENT for size in sizes.values())

@@ -208,6 +208,34 @@ def check_generated_networks() -> list[str]:
     return problems
 
 
+def check_tiles() -> list[str]:
+    """Networks propagated in tiles of few targets, with delays, flags, stimulus, and made by the device itself."""
+    from burstproof.burst.cuda.engine import CudaEngine
+
+    problems = []
+    tiles = "burstproof.burst.cuda.tiles"
+    with mock.patch(f"{tiles}._UNTILED_BYTES", 64), mock.patch(f"{tiles}._TILE_BYTES", 150):
+        for name in ("fractions, delays to 7", "integers, all excitatory", "beta"):
+            mix = next(m for m in MIXES if m.name == name)
+            problems += [f"{name}: {p}" for p in compare_mix(_short(mix), _cuda)]
+        for spec in SPECS[:2]:
+            plan = {1: Stimulus(forced=np.arange(0, spec.neurons, 3, dtype=np.uint32))}
+            reference, engine = ReferenceEngine.create(synthesize(spec)), CudaEngine.from_spec(spec)
+            problems += recordings_differ(reference.run(8, plan), engine.run(8, plan))
+            problems += set(reference.state().differences(engine.state())) - {"weights", "eligibility_traces"}
+    return problems
+
+
+def check_long_rows() -> list[str]:
+    """Sources with more targets than a warp sends at a time, beside short ones."""
+    rng = np.random.default_rng(5)
+    sources = np.repeat(np.arange(6), [1500, 0, 1025, 1024, 5, 1100])
+    weights = rng.integers(1, 4, len(sources))
+    neurons = NeuronTable.build(50, thresholds=9000.0)
+    network = Network(neurons, SynapseTable.build(sources, rng.integers(0, 50, len(sources)), weights=weights))
+    return _runs_differ(network, EngineOptions(), 5, {1: Stimulus(forced=np.arange(6, dtype=np.uint32))})
+
+
 def check_empty_networks() -> list[str]:
     """Networks without neurons or without synapses run."""
     problems = []

@@ -50,14 +50,15 @@ def test_division_rounds_to_nearest(code: dict[tuple[str, str], str]) -> None:
 
 @pytest.mark.parametrize(("variant", "conversion"), [("lean", "cvt.rn.f32.s32"), ("everything", "cvt.rn.f32.s64")])
 def test_sums_become_float32_in_one_step(variant: str, conversion: str, code: dict[tuple[str, str], str]) -> None:
-    conversions = _instructions(code[variant, "dynamics"], "cvt")
+    kernel = "fused" if (variant, "fused") in code else "dynamics"
+    conversions = _instructions(code[variant, kernel], "cvt")
     assert conversion in conversions
     assert not {c for c in conversions if "f64" in c}
 
 
 def test_leak_is_not_computed_in_double(code: dict[tuple[str, str], str]) -> None:
     for (variant, kernel), ptx in code.items():
-        if kernel == "dynamics":
+        if kernel in ("dynamics", "fused"):
             assert not _instructions(ptx, "mul") & {"mul.rn.f64", "mul.f64"}, variant
 
 
@@ -66,5 +67,5 @@ def test_sums_take_integer_reductions(code: dict[tuple[str, str], str]) -> None:
     for (variant, kernel), ptx in code.items():
         atomics = _instructions(ptx, "atom") | _instructions(ptx, "red")
         assert not {a for a in atomics if re.search(r"\.f(16|32|64)", a)}, (variant, kernel)
-        if kernel.startswith("propagate"):
+        if kernel.startswith(("propagate", "fused")):
             assert atomics, (variant, kernel)

@@ -124,6 +124,10 @@ class DeviceRuntime(Protocol):
         """A zeroed page-locked host array."""
         ...
 
+    def mapped(self, spec: BufferSpec) -> DeviceBuffer:
+        """Zeroed page-locked host memory that kernels reach too; ``array`` is the host's numpy array."""
+        ...
+
     def stream(self) -> DeviceStream:
         """A new stream that does not wait for the default stream."""
         ...

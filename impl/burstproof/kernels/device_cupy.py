@@ -188,6 +188,14 @@ class CupyRuntime:
         array[:] = np.zeros((), kind)
         return array
 
+    def mapped(self, spec: BufferSpec) -> DeviceBuffer:
+        """Page-locked memory; with unified addressing kernels reach it at the host's address."""
+        host = self.pinned(spec.count, spec.dtype)
+        memory = self._cupy.cuda.memory
+        unowned = memory.UnownedMemory(host.ctypes.data, max(1, host.nbytes), host, self.device_id)
+        seen = self._cupy.ndarray((spec.count,), spec.dtype, memptr=memory.MemoryPointer(unowned, 0))
+        return DeviceBuffer(spec, host, self._view(seen, spec))
+
     def stream(self) -> DeviceStream:
         """A new non-blocking stream."""
         self._use()

@@ -72,6 +72,11 @@ class SimulatorRuntime:
         """An ordinary zeroed array."""
         return np.zeros(count, dtype)
 
+    def mapped(self, spec: BufferSpec) -> DeviceBuffer:
+        """A numpy array, and the same memory as the simulator's kernels see it."""
+        array = np.zeros(spec.count, spec.dtype)
+        return DeviceBuffer(spec, array, array)
+
     def stream(self) -> DeviceStream:
         """A stream that is always empty."""
         return _Stream()

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from burstproof.burst.cuda.block_size import CHUNKS_PER_SPAN
 from burstproof.burst.cuda.control import CONTROL_LENGTH, report_length
 from burstproof.burst.cuda.kernels_order import PARAMETERS
 from burstproof.burst.cuda.variant import Variant
@@ -46,7 +47,10 @@ def default_train_length(neurons: int) -> int:
 
 @dataclass(frozen=True)
 class NetworkSizes:
-    """What the sizes of the buffers follow from: entries are packed synapses, ``ring`` the FCL's slots."""
+    """What the sizes of the buffers follow from: entries are packed synapses, ``ring`` the FCL's slots.
+
+    ``longest_row`` is the number of static entries of the source that has most.
+    """
 
     neurons: int
     ring: int
@@ -55,18 +59,20 @@ class NetworkSizes:
     plastic_entries: int
     rules: int
     uniform: frozenset[str]
+    longest_row: int
 
 
-def network_sizes(layout: Layout, features: Features) -> NetworkSizes:
-    """Sizes of a packed network."""
+def network_sizes(layout: Layout, features: Features, fused: bool) -> NetworkSizes:
+    """Sizes of a packed network; the fused burst takes a slot more than the largest delay."""
     return NetworkSizes(
         neurons=layout.neuron_count,
-        ring=layout.max_delay,
+        ring=layout.max_delay + int(fused),
         static_entries=len(layout.static.targets),
         computed_entries=len(layout.computed.targets) if layout.computed else 0,
         plastic_entries=len(layout.plastic.positions) if layout.plastic else 0,
         rules=len(layout.plastic.windows) if layout.plastic else 0,
         uniform=uniform_parameters(layout, features),
+        longest_row=int(np.diff(layout.static.offsets).max(initial=0)),
     )
 
 
@@ -96,6 +102,7 @@ def buffer_specs(sizes: NetworkSizes, variant: Variant, train: TrainSizes) -> tu
         *_static_specs(sizes, variant),
         *_computed_specs(sizes, variant),
         *_plastic_specs(sizes, variant),
+        *_fused_specs(sizes, variant),
         *(spec for number in range(SETS) for spec in train_specs(number, variant, train)),
     )
 
@@ -136,7 +143,7 @@ def _static_specs(sizes: NetworkSizes, variant: Variant) -> tuple[BufferSpec, ..
     return (
         _spec("offsets", sizes.neurons + 1, variant.offset),
         _spec("targets", entries, np.uint32),
-        _spec("contributions", entries, variant.contribution),
+        _spec("contributions", sizes.neurons if variant.uniform_rows else entries, variant.contribution),
         _spec("delays", entries, np.uint8, variant.delays),
         _spec("clamped_sources", sizes.neurons, np.uint8, variant.clamps),
     )
@@ -171,6 +178,26 @@ def _plastic_specs(sizes: NetworkSizes, variant: Variant) -> tuple[BufferSpec, .
         _spec("plastic_targets", sizes.plastic_entries, np.uint32),
         _spec("eligibility", sizes.computed_entries, np.float32),
     )
+
+
+def _fused_specs(sizes: NetworkSizes, variant: Variant) -> tuple[BufferSpec, ...]:
+    if variant.fused is None:
+        return ()
+    return (
+        _spec("done", 1, np.uint64),
+        _spec("forced", sizes.neurons, np.uint8),
+        _spec("chunk_counts", chunks_of(sizes.neurons, variant), np.uint32),
+        _spec("span_counts", 2 * -(-chunks_of(sizes.neurons, variant) // CHUNKS_PER_SPAN), np.uint32),
+        _spec("chunk_ids", sizes.neurons, np.uint32),
+        _spec("chunk_potentials", sizes.neurons, np.float32),
+        _spec("cursors", sizes.neurons, np.uint64, variant.tiles > 0),
+        _spec("amounts", sizes.neurons, variant.accumulator, variant.tiles > 0 and variant.uniform_rows),
+    )
+
+
+def chunks_of(neurons: int, variant: Variant) -> int:
+    """Chunks that the fused burst cuts the neurons into."""
+    return -(-neurons // variant.fused.chunk) if variant.fused is not None else 0
 
 
 def train_specs(number: int, variant: Variant, train: TrainSizes) -> tuple[BufferSpec, ...]:

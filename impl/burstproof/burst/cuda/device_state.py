@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from burstproof.burst.cuda.control import BURST, CLAMPED, CONTROL_LENGTH, HISTORY
+from burstproof.burst.cuda.control import BURST, CLAMPED, CONTROL_LENGTH, HISTORY, SLOT
 from burstproof.burst.cuda.fired_lists import FiredList
 from burstproof.burst.cuda.kernels_marks import CANDIDATE_MARK, FIRED_MARK
 from burstproof.burst.cuda.packed import Packed
@@ -30,6 +30,7 @@ class DeviceState:
         self._buffers = buffers
         self._variant = packed.variant
         self._layout = packed.layout
+        self._ring_length = packed.sizes.ring
         self._valid = packed.network.neurons.valid_mask
 
     def buffer(self, name: str) -> DeviceBuffer:
@@ -51,6 +52,11 @@ class DeviceState:
         self._runtime.upload(buffer, host, self._stream)
         self._stream.synchronize()
 
+    def clear(self, name: str) -> None:
+        """Set buffer ``name`` to zeros."""
+        self._runtime.fill(self._buffers[name], 0, self._stream)
+        self._stream.synchronize()
+
     def write_control(self, place: int, value: int) -> None:
         """Set one element of the control array."""
         self._runtime.upload(self._buffers["control"], np.array([value], np.int64), self._stream, place)
@@ -63,11 +69,10 @@ class DeviceState:
 
     def _slots(self, burst: int) -> npt.NDArray[np.int64]:
         """Slot of each row of ``EngineState.pending`` after ``burst``."""
-        ring = self._layout.max_delay
-        return (burst + 1 + np.arange(ring)) % ring
+        return (burst + 1 + np.arange(self._layout.max_delay)) % self._ring_length
 
     def _ring(self, name: str) -> npt.NDArray[Any]:
-        ring, neurons = self._layout.max_delay, self._layout.neuron_count
+        ring, neurons = self._ring_length, self._layout.neuron_count
         return self.read(name)[: ring * neurons].reshape(ring, neurons)
 
     def capture(
@@ -132,6 +137,7 @@ class DeviceState:
         variant = self._variant
         control = np.zeros(CONTROL_LENGTH, np.int64)
         control[[BURST, HISTORY, CLAMPED]] = state.burst_count, state.history_bursts, state.clamped
+        control[SLOT] = state.burst_count % self._ring_length
         self.write("control", control)
         self.write("potentials", state.membrane_potentials)
         self.write("counts", state.consecutive_fire_counts)
@@ -139,6 +145,8 @@ class DeviceState:
             self.write("countdowns", state.refractory_countdowns)
         if variant.features.restarts:
             self.write("marks", self._marks(state))
+        if variant.fused is not None:
+            self.clear("span_counts")
         self._restore_ring(state)
         self._restore_plastic(state)
 
@@ -151,11 +159,12 @@ class DeviceState:
     def _restore_ring(self, state: EngineState) -> None:
         slots = self._slots(state.burst_count)
         arriving = state.pending_candidate & self._valid
-        sums = np.empty_like(state.pending)
+        shape = (self._ring_length, self._layout.neuron_count)
+        sums = np.zeros(shape, np.int64)
         sums[slots] = np.where(arriving, state.pending, 0)
         self.write("sums", sums.ravel())
         if self._variant.flags:
-            flags = np.empty(state.pending_candidate.shape, np.uint8)
+            flags = np.zeros(shape, np.uint8)
             flags[slots] = arriving
             self.write("flags", flags.ravel())
 

@@ -16,6 +16,7 @@ from burstproof.burst.cuda.packed import Packed, pack_network, packed_for
 from burstproof.burst.cuda.resident import Contents, Resident
 from burstproof.burst.cuda.stimulus_table import StimulusTable, train_table
 from burstproof.burst.cuda.train import TrainSet
+from burstproof.burst.cuda.train_fused import FusedTrainSet
 from burstproof.burst.cuda.upload import upload_network
 from burstproof.burst.engine import (
     NO_PLAN,
@@ -40,7 +41,7 @@ from burstproof.network.synthetic_spec import SyntheticSpec
 class _Train:
     """A train under way: the set it runs on and what it was asked to do."""
 
-    on: TrainSet
+    on: TrainSet | FusedTrainSet
     table: StimulusTable
 
 
@@ -67,7 +68,7 @@ class CudaEngine:
         self._eligibility = packed.network.synapses.eligibility_traces
         self._clamped = False
         self._fired: FiredList = (np.empty(0, np.uint32), np.empty(0, np.float32))
-        self._list_on_device: tuple[TrainSet, int] | None = None
+        self._list_on_device: tuple[TrainSet | FusedTrainSet, int] | None = None
 
     @property
     def memory_plan(self) -> MemoryPlan:
@@ -125,8 +126,23 @@ class CudaEngine:
             An id outside the network or not valid, an amount that is not finite, fractional or larger than declared.
         """
         number = self.burst_count + 1
+        on = self._resident.sets[self._turn] if self._resident.sets else None
+        if isinstance(on, FusedTrainSet) and not len(stimulus.ids) and not len(stimulus.forced):
+            return self._quick_step(on, number, stimulus)
         done = self.run(1, {number: stimulus}, Record.FIRED)
         return Burst(number, done.fired_ids, done.fired_potentials, int(done.candidate_counts[0]))
+
+    def _quick_step(self, on: FusedTrainSet, number: int, stimulus: Stimulus) -> Burst:
+        """One burst without stimulus: one launch, one wait, nothing to sort."""
+        if len(stimulus.amounts):
+            self._pack(stimulus)
+        on.submit_single()
+        count, candidates, ids, potentials = on.collect_single()
+        self._turn = (self._turn + 1) % SETS
+        self.burst_count = number
+        self._clamped |= self._power_clamped
+        self._list_on_device = (on, count)
+        return Burst(number, ids, potentials, candidates)
 
     def run(
         self,
@@ -191,9 +207,9 @@ class CudaEngine:
         self._note_clamps(train.table, result.bursts)
         total, last = int(result.fired.sum()), int(result.fired[-1])
         if collector.wants_fired:
-            ids, potentials = train.on.fired(0, total)
+            ids, potentials = ordered(train.on.fired(0, total), result.fired, train.on.ordered)
             collector.add(result, (ids, potentials))
-            self._fired = ordered((ids[total - last :], potentials[total - last :]), result.fired[-1:])
+            self._fired = ids[total - last :], potentials[total - last :]
             self._list_on_device = None
         else:
             collector.add(result, None)
@@ -204,14 +220,17 @@ class CudaEngine:
 
     def _note_clamps(self, table: StimulusTable, bursts: int) -> None:
         """Set the sticky flag if power or the stimulus of a burst that was done is clamped."""
-        power = self._resident.packed.layout.power_clamped and self.network.power_neuron is not None
-        self._clamped |= power or any(place < bursts for place in table.clamped)
+        self._clamped |= self._power_clamped or any(place < bursts for place in table.clamped)
+
+    @property
+    def _power_clamped(self) -> bool:
+        return self._resident.packed.layout.power_clamped and self.network.power_neuron is not None
 
     def state(self) -> EngineState:
         """A copy of everything that the next burst depends on."""
         if self._list_on_device is not None:
             on, count = self._list_on_device
-            self._fired = ordered(on.fired(0, count), np.array([count]))
+            self._fired = ordered(on.fired(0, count), np.array([count]), on.ordered)
             self._list_on_device = None
         fired = (self._fired[0].copy(), self._fired[1].copy())
         return self._resident.device.capture(self._weights, self._eligibility, fired, self._clamped)
@@ -227,7 +246,8 @@ class CudaEngine:
         NetworkError
             A state of another network, or weights that its fixed-point scale does not admit.
         """
-        shape = (self._resident.packed.sizes.ring, self._resident.packed.sizes.neurons)
+        layout = self._resident.packed.layout
+        shape = (layout.max_delay, layout.neuron_count)
         if state.pending.shape != shape or state.weights.shape != self._weights.shape:
             raise NetworkError(
                 "a state of another network", where="state.pending", got=state.pending.shape, allowed=str(shape)

@@ -11,11 +11,13 @@ from burstproof.burst.engine import Record, Recording
 FiredList = tuple[npt.NDArray[np.uint32], npt.NDArray[np.float32]]
 
 
-def ordered(fired: FiredList, counts: npt.NDArray[np.int64]) -> FiredList:
-    """Ascending ids within each burst; ``counts`` firings per burst, in burst order."""
+def ordered(fired: FiredList, counts: npt.NDArray[np.int64], already: bool) -> FiredList:
+    """Ascending ids within each burst; ``counts`` firings per burst, in burst order. ``already``: they are so."""
     ids, potentials = fired
-    bursts = np.repeat(np.arange(len(counts)), counts)
-    order = np.lexsort((ids, bursts))
+    if already:
+        return fired
+    keys = np.repeat(np.arange(len(counts), dtype=np.uint64) << np.uint64(32), counts) | ids
+    order = np.argsort(keys)
     return ids[order], potentials[order]
 
 
@@ -34,11 +36,11 @@ class Collector:
         return self._record is Record.FIRED
 
     def add(self, result: TrainResult, fired: FiredList | None) -> None:
-        """Take in a train, with all its fired lists if they are recorded."""
+        """Take in a train, with all its ordered fired lists if they are recorded."""
         if self._record is not Record.NONE:
             self._results.append(result)
         if fired is not None:
-            self._fired.append(ordered(fired, result.fired))
+            self._fired.append(fired)
 
     def recording(self) -> Recording:
         """Everything gathered."""

@@ -12,6 +12,7 @@ from burstproof.burst.cuda.buffers import network_sizes, train_sizes
 from burstproof.burst.cuda.device_state import DeviceState
 from burstproof.burst.cuda.packed import Packed, train_length
 from burstproof.burst.cuda.resident import Contents
+from burstproof.burst.cuda.tiles import sized
 from burstproof.burst.cuda.upload import upload_neurons
 from burstproof.burst.cuda.variant import offset_bits, variant_of
 from burstproof.burst.engine import EngineOptions
@@ -56,17 +57,23 @@ def pack_spec(spec: SyntheticSpec, options: EngineOptions, runtime: DeviceRuntim
     layout, bits = _layout(spec, network, options, point, survey)
     features = features_of(network, options)
     entries = spec.neurons * spec.synapses_per_neuron
+    variant = variant_of(layout, features, options, point)
     variant = replace(
-        variant_of(layout, features, options, point), contribution_bits=bits, offset_bits=offset_bits(entries)
+        variant,
+        contribution_bits=bits,
+        offset_bits=offset_bits(entries),
+        uniform_rows=variant.fused is not None and not isinstance(spec.weights, tuple),
     )
+    sizes = network_sizes(layout, features, variant.fused is not None)
+    sizes = replace(sizes, static_entries=entries, longest_row=spec.synapses_per_neuron)
     packed = Packed(
         network,
         options,
         point,
         layout,
         features,
-        variant,
-        replace(network_sizes(layout, features), static_entries=entries),
+        sized(variant, sizes),
+        sizes,
         train_sizes(spec.neurons, train_length(options, spec.neurons)),
         network.synapses.weights,
     )

@@ -13,9 +13,12 @@ from typing import Any
 from numba import types
 
 from burstproof.burst.cuda.kernels_dynamics import make_count_ahead, make_dynamics
+from burstproof.burst.cuda.kernels_fused import make_fused
+from burstproof.burst.cuda.kernels_gather import make_begin, make_gather, make_stimulate
 from burstproof.burst.cuda.kernels_plastic import make_learn
 from burstproof.burst.cuda.kernels_propagate import make_propagate, make_propagate_computed
 from burstproof.burst.cuda.kernels_stimulus import make_force, make_inject
+from burstproof.burst.cuda.kernels_tiles import make_open_rows, make_send_tile, make_sort_rows
 from burstproof.burst.cuda.kernels_train import make_advance
 from burstproof.burst.cuda.variant import Variant
 
@@ -66,6 +69,8 @@ def _arrays(variant: Variant) -> _Arrays:
 def catalogue(variant: Variant) -> tuple[KernelSpec, ...]:
     """Every kernel that a network of ``variant`` launches."""
     a = _arrays(variant)
+    if variant.fused is not None:
+        return _fused_catalogue(variant, a)
     specs = [
         KernelSpec(
             "advance",
@@ -91,6 +96,50 @@ def catalogue(variant: Variant) -> tuple[KernelSpec, ...]:
     return tuple(specs)
 
 
+def _fused_catalogue(variant: Variant, a: _Arrays) -> tuple[KernelSpec, ...]:
+    """The kernels of a network whose bursts are done in one piece."""
+    stimulus = (a.table_offsets, a.ids, a.sums, a.table_offsets, a.ids)
+    stimulate = types.void(a.steering, a.steering, *stimulus, a.bytes, a.sums, a.bytes, types.uint32, types.uint32)
+    chunks, list_ = (a.ids, a.ids, a.ids, a.floats), (a.ids, a.floats)
+    limits = (types.uint32, types.int64, types.uint32, types.uint32)
+    gather = types.void(a.steering, a.steering, *chunks, *list_, *list_, a.steering, *limits)
+    tiled = _tiled_catalogue(variant, a) if variant.tiles else ()
+    return (
+        *tiled,
+        KernelSpec("begin", make_begin(), types.void(a.steering, a.steering, types.int64, types.int64)),
+        KernelSpec("stimulate", make_stimulate(variant), stimulate),
+        KernelSpec("fused", make_fused(variant), _fused_signature(variant, a)),
+        KernelSpec("gather", make_gather(variant), gather),
+    )
+
+
+def _tiled_catalogue(variant: Variant, a: _Arrays) -> tuple[KernelSpec, ...]:
+    """The kernels that propagate tile by tile."""
+    rows, lists = (a.ids, _contributions(variant), a.bytes), (_array(types.uint64), a.sums)
+    opened = types.void(a.steering, a.ids, a.offsets, _contributions(variant), a.bytes, *lists)
+    sent = types.void(a.steering, *lists, *rows, a.sums, a.bytes, types.uint32, types.uint32, types.uint32)
+    return (
+        KernelSpec("sort_rows", make_sort_rows(variant), types.void(a.offsets, *rows, types.uint32)),
+        KernelSpec("open_rows", make_open_rows(variant), opened),
+        KernelSpec("send_tile", make_send_tile(variant), sent),
+    )
+
+
+def _fused_signature(variant: Variant, a: _Arrays) -> Any:
+    state = (a.sums, a.bytes, a.floats, a.shorts, a.shorts, a.bytes, a.bytes)
+    parameters = (a.floats, a.floats, a.floats, a.shorts, a.shorts, a.shorts, a.floats)
+    rows = (a.offsets, a.ids, _contributions(variant), a.bytes, a.bytes)
+    scalars = (types.float32, types.int64, a.sums.dtype, types.uint32, types.uint32, types.int64)
+    flags = (types.uint32, types.uint32, types.uint32)
+    common = (*(types.float32,) * 3, *(types.int32,) * 3, types.float32)
+    lists = (_array(types.uint64), a.bytes, a.ids, a.ids, a.ids, a.floats)
+    return types.void(a.steering, a.steering, *lists, *state, *parameters, *rows, *scalars, *flags, *common)
+
+
+def _contributions(variant: Variant) -> Any:
+    return _array({16: types.int16, 32: types.int32, 64: types.int64}[variant.contribution_bits])
+
+
 def _dynamics_signature(variant: Variant, a: _Arrays) -> Any:
     stimulus = (a.steering, a.steering, a.table_offsets, a.ids, a.bytes)
     log = (a.ids, a.floats)
@@ -108,8 +157,7 @@ def _force_signature(a: _Arrays) -> Any:
 
 
 def _propagate_signature(variant: Variant, a: _Arrays) -> Any:
-    contributions = _array({16: types.int16, 32: types.int32, 64: types.int64}[variant.contribution_bits])
-    rows = (a.offsets, a.ids, contributions, a.bytes, a.bytes)
+    rows = (a.offsets, a.ids, _contributions(variant), a.bytes, a.bytes)
     return types.void(a.steering, a.ids, *rows, a.sums, a.bytes, types.uint32, types.uint32)
 
 

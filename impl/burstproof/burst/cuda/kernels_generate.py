@@ -104,6 +104,7 @@ def _make_fill(spec: SyntheticSpec, variant: Variant) -> Callable[..., None]:
     target_of, weight_of, delay_of, type_of = generator.target, generator.weight, generator.delay, generator.type
     quantise = make_quantise()
     number, offset, delayed = variant.contribution, variant.offset, variant.delays
+    uniform_rows = variant.uniform_rows
     psp = np.float32(spec.postsynaptic_potential)
     lanes = np.uint32(WARP - 1)
 
@@ -134,7 +135,11 @@ def _make_fill(spec: SyntheticSpec, variant: Variant) -> Callable[..., None]:
                     targets[place] = target_of(np.uint32(source), item)
                     contribution = np.float32(weight_of(np.uint32(source), item) * psp)
                     units, _ = quantise(contribution, scale, clamp, clamp_float)
-                    contributions[place] = number(-units if inhibitory else units)
+                    signed = number(-units if inhibitory else units)
+                    if not uniform_rows:
+                        contributions[place] = signed
+                    elif item == np.uint32(0):
+                        contributions[source] = signed
                     if delayed:
                         delays[place] = delay_of(np.uint32(source), item)
                     item = np.uint32(item + np.uint32(WARP))

@@ -10,40 +10,16 @@ import numpy as np
 
 from burstproof.burst.cuda.kernels_order import PARAMETERS, uniform_bits
 from burstproof.burst.cuda.packed import Packed
-from burstproof.errors import ConfigError
 from burstproof.kernels.device import DeviceBuffer, DeviceRuntime, DeviceStream
 
 _THREADS_PER_MULTIPROCESSOR = 2048
 _WARP = 32
-_LARGEST_BLOCK = 1024
-
-
-def default_block_size(neurons: int) -> int:
-    """Threads per block by size class (BE-12)."""
-    if neurons < 100_000:
-        return 128
-    return 256 if neurons <= 1_000_000 else 512
-
-
-def checked_block_size(asked: int, neurons: int) -> int:
-    """``asked``, or the default where it is 0.
-
-    Raises
-    ------
-    ConfigError
-        Not a multiple of 32 between 32 and 1024.
-    """
-    if asked == 0:
-        return default_block_size(neurons)
-    if asked % _WARP or not _WARP <= asked <= _LARGEST_BLOCK:
-        raise ConfigError(
-            "not a block size", where="cuda.block_size", got=asked, allowed="0, or a multiple of 32 in 32...1024"
-        )
-    return asked
 
 
 @dataclass(frozen=True, eq=False)
-class _Call:
+class Call:
+    """A kernel with everything that a launch of it needs."""
+
     kernel: Any
     grid: int
     block: int
@@ -68,7 +44,7 @@ class BurstLaunches:
 
     def calls(self, buffers: Mapping[str, DeviceBuffer], number: int) -> TrainCalls:
         """The calls of train set ``number`` over ``buffers``."""
-        own = _SetView(buffers, number)
+        own = SetView(buffers, number)
         variant = self._variant
         before = [self._inject(own)]
         middle = [self._count_ahead(own)] if variant.count_ahead else []
@@ -93,26 +69,26 @@ class BurstLaunches:
         """Blocks for ``threads`` threads, at most ``waves`` times what the device holds at once."""
         return max(1, min(-(-threads // self._block), waves * self._full_grid()))
 
-    def _call(self, name: str, threads: int, arguments: tuple[Any, ...], waves: int = 1) -> _Call:
-        return _Call(self._kernels[name], self._grid(threads, waves), self._block, arguments)
+    def _call(self, name: str, threads: int, arguments: tuple[Any, ...], waves: int = 1) -> Call:
+        return Call(self._kernels[name], self._grid(threads, waves), self._block, arguments)
 
-    def _advance(self, own: _SetView) -> _Call:
+    def _advance(self, own: SetView) -> Call:
         history = np.int64(self._longest - 1)
         counts = (np.int64(self._sizes.ring), np.int64(self._sizes.neurons), np.int64(self._train.log))
         arguments = (own["control"], own.set("report"), *counts, history)
-        return _Call(self._kernels["advance"], 1, 1, arguments)
+        return Call(self._kernels["advance"], 1, 1, arguments)
 
-    def _inject(self, own: _SetView) -> _Call:
+    def _inject(self, own: SetView) -> Call:
         table = tuple(own.set(f"stimulus_{part}") for part in ("offsets", "ids", "amounts"))
         arguments = (own["control"], own.set("report"), *table, own["sums"], own["flags"], self._neurons)
         return self._call("inject", self._train.stimulus, arguments)
 
-    def _count_ahead(self, own: _SetView) -> _Call:
+    def _count_ahead(self, own: SetView) -> Call:
         power = np.int64(self._layout.power_neuron)
         arguments = (own["control"], own["sums"], own["flags"], power, self._neurons)
         return self._call("count_ahead", self._sizes.neurons, arguments, waves=4)
 
-    def _dynamics(self, own: _SetView) -> _Call:
+    def _dynamics(self, own: SetView) -> Call:
         state = ("sums", "flags", "potentials", "countdowns", "counts", "marks", "accumulates")
         arguments = (
             own["control"],
@@ -130,18 +106,18 @@ class BurstLaunches:
         )
         return self._call("dynamics", self._sizes.neurons, arguments, waves=4)
 
-    def _force(self, own: _SetView) -> _Call:
+    def _force(self, own: SetView) -> Call:
         state = (own[name] for name in ("marks", "accumulates", "last_fired", "streaks"))
         log = (own.set("log_ids"), own.set("log_potentials"))
         arguments = (own["control"], own.set("report"), *own.forced(), *log, *state, np.int32(self._longest))
         return self._call("force", self._train.stimulus, arguments)
 
-    def _propagate(self, own: _SetView) -> _Call:
+    def _propagate(self, own: SetView) -> Call:
         rows = ("offsets", "targets", "contributions", "delays", "clamped_sources", "sums", "flags")
         arguments = (own["control"], own.set("log_ids"), *(own[name] for name in rows), *self._ring)
         return self._call("propagate", _WARP * self._sizes.neurons, arguments)
 
-    def _propagate_computed(self, own: _SetView) -> _Call:
+    def _propagate_computed(self, own: SetView) -> Call:
         rows = ("computed_offsets", "computed_targets", "weights", "psps", "signs", "computed_delays")
         names = (*rows, "mp_driven", "divisors", "sums", "flags")
         point = self._fixed_point
@@ -150,7 +126,7 @@ class BurstLaunches:
         arguments = (own["control"], *log, *(own[name] for name in names), *scalars, *self._ring)
         return self._call("propagate_computed", _WARP * self._sizes.neurons, arguments)
 
-    def _learn(self, own: _SetView) -> _Call:
+    def _learn(self, own: SetView) -> Call:
         rules = ("rule_starts", "rule_windows", "potentiations", "depressions")
         entries = ("plastic_positions", "plastic_sources", "plastic_targets")
         names = ("control", *rules, *entries, "last_fired", "streaks", "weights", "eligibility")
@@ -166,7 +142,7 @@ class BurstLaunches:
         return self._neurons, np.uint32(self._sizes.ring)
 
 
-class _SetView:
+class SetView:
     """Buffers by name, those of one train set by their name without its number."""
 
     def __init__(self, buffers: Mapping[str, DeviceBuffer], number: int) -> None:
@@ -177,9 +153,11 @@ class _SetView:
         return self._buffers[name]
 
     def set(self, name: str) -> DeviceBuffer:
+        """The set's own buffer called ``name``."""
         return self._buffers[f"{name}.{self._number}"]
 
     def forced(self) -> tuple[DeviceBuffer, ...]:
+        """The set's table of forced firings."""
         return tuple(self.set(f"forced_{part}") for part in ("offsets", "ids", "hits"))
 
 
@@ -188,9 +166,9 @@ class TrainCalls:
     """The calls of one burst of one train set; ``advance`` also follows the last burst of a train."""
 
     runtime: DeviceRuntime
-    advance: _Call
-    plain: tuple[_Call, ...]
-    stimulated: tuple[_Call, ...]
+    advance: Call
+    plain: tuple[Call, ...]
+    stimulated: tuple[Call, ...]
 
     def queue(self, bursts: int, stimulated: bool, stream: DeviceStream) -> None:
         """Queue ``bursts`` bursts; allocates and synchronises nothing, so it can be captured."""
@@ -199,5 +177,5 @@ class TrainCalls:
                 self._launch(call, stream)
         self._launch(self.advance, stream)
 
-    def _launch(self, call: _Call, stream: DeviceStream) -> None:
+    def _launch(self, call: Call, stream: DeviceStream) -> None:
         self.runtime.launch(call.kernel, call.grid, call.block, stream, call.arguments)

@@ -16,6 +16,7 @@ from burstproof.burst.cuda.buffers import (
     train_sizes,
     uniform_parameters,
 )
+from burstproof.burst.cuda.tiles import sized
 from burstproof.burst.cuda.variant import Variant, variant_of
 from burstproof.burst.engine import EngineOptions, EngineState
 from burstproof.burst.fixed_point import FixedPoint, plan_fixed_point
@@ -70,14 +71,16 @@ def pack_network(network: Network, options: EngineOptions) -> Packed:
     fixed_point = plan_fixed_point(network, options)
     layout = build_layout(network, options, fixed_point)
     features = features_of(network, options)
+    variant = variant_of(layout, features, options, fixed_point)
+    sizes = network_sizes(layout, features, variant.fused is not None)
     return Packed(
         network,
         options,
         fixed_point,
         layout,
         features,
-        variant_of(layout, features, options, fixed_point),
-        network_sizes(layout, features),
+        sized(variant, sizes),
+        sizes,
         train_sizes(layout.neuron_count, train_length(options, layout.neuron_count)),
         network.synapses.weights,
     )
@@ -100,23 +103,16 @@ def packed_for(packed: Packed, state: EngineState) -> Packed:
         synapses = replace(packed.network.synapses, weights=weights)
         layout = build_layout(packed.network.replace(synapses=synapses), packed.options, packed.fixed_point)
         _refuse_overflow(packed, layout)
-        packed = replace(
-            packed,
-            layout=layout,
-            weights=weights,
-            variant=variant_of(layout, packed.features, packed.options, packed.fixed_point),
-        )
+        variant = variant_of(layout, packed.features, packed.options, packed.fixed_point)
+        packed = replace(packed, layout=layout, weights=weights, variant=sized(variant, packed.sizes))
     features, variant = packed.features, packed.variant
     features = replace(features, refractory=features.refractory or bool(state.refractory_countdowns.any()))
     flags = variant.flags or bool((state.pending_candidate & (state.pending == 0)).any())
     if features == packed.features and flags == variant.flags:
         return packed
-    return replace(
-        packed,
-        features=features,
-        variant=replace(variant, features=features, flags=flags),
-        sizes=replace(packed.sizes, uniform=uniform_parameters(layout, features)),
-    )
+    sizes = replace(packed.sizes, uniform=uniform_parameters(layout, features))
+    variant = sized(replace(variant, features=features, flags=flags), sizes)
+    return replace(packed, features=features, variant=variant, sizes=sizes)
 
 
 def _refuse_overflow(packed: Packed, layout: Layout) -> None:

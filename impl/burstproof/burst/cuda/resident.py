@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from burstproof.burst.cuda.block_size import checked_block_size
 from burstproof.burst.cuda.budget import MemoryPlan, available_bytes
 from burstproof.burst.cuda.buffers import SETS
 from burstproof.burst.cuda.device_state import DeviceState
-from burstproof.burst.cuda.launches import BurstLaunches, checked_block_size
+from burstproof.burst.cuda.launches import BurstLaunches
+from burstproof.burst.cuda.launches_fused import FusedLaunches
 from burstproof.burst.cuda.packed import Packed
 from burstproof.burst.cuda.train import Streams, TrainSet
-from burstproof.kernels.device import DeviceRuntime
+from burstproof.burst.cuda.train_fused import FusedTrainSet
+from burstproof.kernels.device import DeviceBuffer, DeviceRuntime
 
 Contents = Callable[[Packed, DeviceState], None]
 """Fills the buffers of a new engine with a network's first contents."""
@@ -24,7 +27,7 @@ class Resident:
     packed : Packed
     plan : MemoryPlan
     device : DeviceState
-    sets : tuple of TrainSet
+    sets : tuple of TrainSet or of FusedTrainSet
     """
 
     def __init__(self, runtime: DeviceRuntime, packed: Packed, contents: Contents) -> None:
@@ -36,11 +39,21 @@ class Resident:
         streams = Streams.open(runtime, packed.options.cuda.stream_count)
         self.device = DeviceState(runtime, streams.burst, self._buffers, packed)
         contents(packed, self.device)
-        launches = BurstLaunches(runtime, packed, block)
-        self.sets = tuple(TrainSet(runtime, launches, packed, self._buffers, number, streams) for number in range(SETS))
+        self.sets = _train_sets(runtime, packed, block, self._buffers, streams)
         self.sets[0].warm()
 
     def release(self) -> None:
         """Let go of the device's memory."""
         self.sets = ()
         self._buffers.clear()
+
+
+def _train_sets(
+    runtime: DeviceRuntime, packed: Packed, block: int, buffers: dict[str, DeviceBuffer], streams: Streams
+) -> tuple[TrainSet | FusedTrainSet, ...]:
+    if packed.variant.fused is not None:
+        fused = FusedLaunches(runtime, packed)
+        fused.sort_rows(buffers, streams.burst)
+        return tuple(FusedTrainSet(runtime, fused, packed, buffers, number, streams) for number in range(SETS))
+    launches = BurstLaunches(runtime, packed, block)
+    return tuple(TrainSet(runtime, launches, packed, buffers, number, streams) for number in range(SETS))

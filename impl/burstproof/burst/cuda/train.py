@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from burstproof.burst.cuda.buffers import TrainSizes, stimulus_specs
 from burstproof.burst.cuda.control import INDEX, KEEP, LIMIT, REPORT_HEAD, report_length
-from burstproof.burst.cuda.launches import BurstLaunches, TrainCalls
+from burstproof.burst.cuda.launches import BurstLaunches
 from burstproof.burst.cuda.packed import Packed
 from burstproof.burst.cuda.stimulus_table import StimulusTable
 from burstproof.kernels.device import DeviceBuffer, DeviceGraph, DeviceRuntime, DeviceStream
@@ -44,7 +44,7 @@ class TrainResult:
         return len(self.fired)
 
 
-class _Staging:
+class Staging:
     """Page-locked host memory that grows, one array per name."""
 
     def __init__(self, runtime: DeviceRuntime) -> None:
@@ -52,6 +52,7 @@ class _Staging:
         self._arrays: dict[str, npt.NDArray[Any]] = {}
 
     def room(self, name: str, count: int, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+        """``count`` elements of the array called ``name``; what was there is lost."""
         array = self._arrays.get(name)
         if array is None or len(array) < count:
             array = self._runtime.pinned(max(count, 2 * len(array) if array is not None else 1024), dtype)
@@ -59,13 +60,30 @@ class _Staging:
         return array[:count]
 
     def filled(self, name: str, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """``values`` copied into the array called ``name``."""
         room = self.room(name, len(values), values.dtype)
         room[:] = values
         return room
 
 
+def table_columns(table: StimulusTable) -> dict[str, npt.NDArray[Any]]:
+    """The buffers that hold ``table``, with their contents."""
+    return {
+        "stimulus_offsets": table.offsets,
+        "stimulus_ids": table.ids,
+        "stimulus_amounts": table.amounts,
+        "forced_offsets": table.forced_offsets,
+        "forced_ids": table.forced,
+    }
+
+
 class TrainSet:
-    """One of the two sets of train buffers, with its graphs; used for one train at a time."""
+    """One of the two sets of train buffers, with its graphs; used for one train at a time.
+
+    ``ordered`` says whether fired lists come ascending from the device.
+    """
+
+    ordered = False
 
     def __init__(
         self,
@@ -84,9 +102,9 @@ class TrainSet:
         self.sizes = packed.train
         self._streams = streams
         self._use_graphs = packed.options.cuda.graphs and runtime.graphs
-        self._staging = _Staging(runtime)
+        self._staging = Staging(runtime)
         self._graphs: dict[tuple[int, bool], DeviceGraph] = {}
-        self._calls: TrainCalls = launches.calls(buffers, number)
+        self._calls = launches.calls(buffers, number)
         self._uploaded = runtime.event()
         self._finished = runtime.event()
         self._offsets_clear = True
@@ -139,14 +157,7 @@ class TrainSet:
         if table.empty and self._offsets_clear:
             return
         self._offsets_clear = table.empty
-        columns: dict[str, npt.NDArray[Any]] = {
-            "stimulus_offsets": table.offsets,
-            "stimulus_ids": table.ids,
-            "stimulus_amounts": table.amounts,
-            "forced_offsets": table.forced_offsets,
-            "forced_ids": table.forced,
-        }
-        for name, values in columns.items():
+        for name, values in table_columns(table).items():
             self._runtime.upload(self._own(name), self._staging.filled(name, values), self._streams.upload)
 
     def _run(self, bursts: int, stimulated: bool) -> None:

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from burstproof.burst.cuda.control import BURST, CONTROL_LENGTH
+from burstproof.burst.cuda.control import BURST, CONTROL_LENGTH, SLOT
 from burstproof.burst.cuda.device_state import DeviceState
 from burstproof.burst.cuda.kernels_order import PARAMETERS
 from burstproof.burst.cuda.packed import Packed
+from burstproof.burst.cuda.variant import Variant
 from burstproof.burst.layout import ComputedRows, Layout, PlasticRules, StaticRows
 
 Contents = Iterator[tuple[str, npt.NDArray[Any]]]
@@ -20,7 +21,7 @@ Contents = Iterator[tuple[str, npt.NDArray[Any]]]
 def upload_network(packed: Packed, device: DeviceState) -> None:
     """Write everything of a packed network that does not start as zeros."""
     upload_neurons(packed, device)
-    for name, values in _synapses(packed.layout):
+    for name, values in _synapses(packed.layout, packed.variant):
         device.write(name, values)
     if packed.layout.plastic is not None and packed.layout.computed is not None:
         eligibility = packed.network.synapses.eligibility_traces[packed.layout.computed.rows]
@@ -38,6 +39,7 @@ def _neurons(packed: Packed) -> Contents:
     neurons = network.neurons
     control = np.zeros(CONTROL_LENGTH, np.int64)
     control[BURST] = network.burst_count
+    control[SLOT] = network.burst_count % sizes.ring
     yield "control", control
     yield "potentials", neurons.membrane_potentials
     yield "counts", neurons.consecutive_fire_counts
@@ -50,22 +52,30 @@ def _neurons(packed: Packed) -> Contents:
         yield name, column[:1] if name in sizes.uniform else column
 
 
-def _synapses(layout: Layout) -> Contents:
-    yield from _static(layout.static)
+def _synapses(layout: Layout, variant: Variant) -> Contents:
+    yield from _static(layout.static, variant)
     if layout.computed is not None:
         yield from _computed(layout.computed)
         if layout.plastic is not None:
             yield from _plastic(layout.plastic)
 
 
-def _static(rows: StaticRows) -> Contents:
+def _static(rows: StaticRows, variant: Variant) -> Contents:
     yield "offsets", rows.offsets
     yield "targets", rows.targets
-    yield "contributions", rows.contributions
+    yield "contributions", _first_of_rows(rows) if variant.uniform_rows else rows.contributions
     if rows.delays is not None:
         yield "delays", rows.delays
     if rows.clamped_sources is not None:
         yield "clamped_sources", rows.clamped_sources
+
+
+def _first_of_rows(rows: StaticRows) -> npt.NDArray[Any]:
+    """The first contribution of each source, 0 where it has none."""
+    firsts = np.zeros(len(rows.offsets) - 1, rows.contributions.dtype)
+    used = np.flatnonzero(np.diff(rows.offsets))
+    firsts[used] = rows.contributions[rows.offsets[used]]
+    return firsts
 
 
 def _computed(rows: ComputedRows) -> Contents:

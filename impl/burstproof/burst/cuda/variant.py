@@ -7,11 +7,16 @@ from enum import Enum
 
 import numpy as np
 
+from burstproof.burst.cuda.block_size import FusedShape, fused_shape
 from burstproof.burst.engine import EngineOptions
 from burstproof.burst.fixed_point import FixedPoint
-from burstproof.burst.layout import Layout
+from burstproof.burst.layout import Layout, StaticRows
 from burstproof.burst.profile import BATCH_PATH_CANDIDATES, LARGE_NETWORK_NEURONS
 from burstproof.burst.rules import Features
+
+_CHUNK = 1 << 24
+_LARGEST_FUSED = 1 << 27
+"""Neurons up to which the counts of a burst and of its blocks fit into one 64-bit number."""
 
 
 class Restart(Enum):
@@ -54,6 +59,14 @@ class Variant:
     restart : Restart
     count_ahead : bool
         Candidates are counted before the dynamics, since the batch path is emulated and can be reached.
+    uniform_rows : bool
+        All static contributions of a source are equal and kept once per source.
+    tiles, tile_share : int
+        Passes in which the fused burst propagates since a slot of the FCL exceeds the cache, or 0; threads per firing.
+    uniform : int
+        Bit p is set where parameter p of ``kernels_order`` is one value for all neurons, if bursts are fused.
+    fused : FusedShape or None
+        Block of the kernel that does a burst in one piece, where one can: static contributions only, no batch path.
     """
 
     features: Features
@@ -69,6 +82,11 @@ class Variant:
     plastic_all_window: bool
     restart: Restart
     count_ahead: bool
+    uniform_rows: bool
+    fused: FusedShape | None
+    tiles: int
+    tile_share: int
+    uniform: int
 
     @property
     def accumulator(self) -> type[np.signedinteger]:
@@ -90,6 +108,9 @@ class Variant:
 def variant_of(layout: Layout, features: Features, options: EngineOptions, fixed_point: FixedPoint) -> Variant:
     """The variant for a packed network."""
     profile = options.profile
+    count_ahead = options.emulate_batch_path and layout.neuron_count >= BATCH_PATH_CANDIDATES
+    fusible = layout.computed is None and not count_ahead and layout.neuron_count < _LARGEST_FUSED
+    fused = fused_shape(options.cuda.block_size, layout.neuron_count)
     entries = len(layout.static.targets) + (len(layout.computed.targets) if layout.computed else 0)
     return Variant(
         features=features,
@@ -104,13 +125,29 @@ def variant_of(layout: Layout, features: Features, options: EngineOptions, fixed
         plastic=layout.plastic is not None,
         plastic_all_window=profile.plastic_all_window,
         restart=_restart(features, layout.neuron_count),
-        count_ahead=options.emulate_batch_path and layout.neuron_count >= BATCH_PATH_CANDIDATES,
+        count_ahead=count_ahead,
+        uniform_rows=fusible and uniform_rows(layout.static),
+        fused=fused if fusible else None,
+        tiles=0,
+        tile_share=1,
+        uniform=0,
     )
 
 
 def offset_bits(entries: int) -> int:
-    """Width of a row offset; 32 bits must also hold the step beyond the last entry."""
-    return 32 if entries < 2**32 - 32 else 64
+    """Width of a row offset; 32 bits must also hold the steps beyond the last entry."""
+    return 32 if entries < 2**32 - 2**14 else 64
+
+
+def uniform_rows(rows: StaticRows) -> bool:
+    """Whether the contributions of every source are all equal."""
+    contributions, offsets = rows.contributions, rows.offsets
+    for start in range(1, len(contributions), _CHUNK):
+        part = slice(start, start + _CHUNK)
+        changes = np.flatnonzero(contributions[part] != contributions[start - 1 : -1][:_CHUNK]) + start
+        if len(changes) > len(offsets) or (offsets[np.searchsorted(offsets, changes)] != changes).any():
+            return False
+    return True
 
 
 def _restart(features: Features, neurons: int) -> Restart:

@@ -60,3 +60,55 @@ def make_tally() -> Callable[..., Any]:
             cuda.atomic.add(control, place, np.int64(total))
 
     return cuda.jit(device=True)(by_thread if SIMULATED else by_warp)  # type: ignore[no-any-return]
+
+
+@cache
+def make_append() -> Callable[..., Any]:
+    """``append(joins, lane, counts, side, neuron, potential, ids, potentials)``: into the block's list of firings.
+
+    ``counts[side]`` in shared memory counts the list ``ids``, ``potentials``.
+    """
+
+    def by_thread(
+        joins: Any, lane: Any, counts: Any, side: Any, neuron: Any, potential: Any, ids: Any, potentials: Any
+    ) -> None:
+        if joins:
+            place = cuda.atomic.add(counts, side, 1)
+            ids[place] = neuron
+            potentials[place] = potential
+
+    def by_warp(
+        joins: Any, lane: Any, counts: Any, side: Any, neuron: Any, potential: Any, ids: Any, potentials: Any
+    ) -> None:
+        votes = np.uint32(cuda.ballot_sync(_ALL, joins))
+        if votes != np.uint32(0):
+            first = np.int32(0)
+            if lane == np.uint32(0):
+                first = np.int32(cuda.atomic.add(counts, side, np.int32(cuda.popc(votes))))
+            first = np.int32(cuda.shfl_sync(_ALL, first, 0))
+            if joins:
+                before = np.uint32(votes & np.uint32(np.uint32(np.uint32(1) << lane) - np.uint32(1)))
+                place = np.int32(first + np.int32(cuda.popc(before)))
+                ids[place] = neuron
+                potentials[place] = potential
+
+    return cuda.jit(device=True)(by_thread if SIMULATED else by_warp)  # type: ignore[no-any-return]
+
+
+@cache
+def make_block_tally() -> Callable[..., Any]:
+    """``block_tally(seen, lane, tallies, place)``: add the int32 ``seen`` of all threads in shared memory."""
+
+    def by_thread(seen: Any, lane: Any, tallies: Any, place: Any) -> None:
+        cuda.atomic.add(tallies, place, seen)
+
+    def by_warp(seen: Any, lane: Any, tallies: Any, place: Any) -> None:
+        total = np.int32(seen)
+        step = 16
+        while step > 0:
+            total = np.int32(total + cuda.shfl_down_sync(_ALL, total, step))
+            step >>= 1
+        if lane == np.uint32(0):
+            cuda.atomic.add(tallies, place, total)
+
+    return cuda.jit(device=True)(by_thread if SIMULATED else by_warp)  # type: ignore[no-any-return]

@@ -1,0 +1,69 @@
+"""How many threads a block has and how many neurons a thread takes, by size class (BE-12)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from burstproof.errors import ConfigError
+
+LONG_ROW = 1024
+"""Rows with more entries than this are sent by a whole block of the fused burst."""
+
+CHUNKS_PER_SPAN = 64
+"""Chunks whose firings the fused burst also counts together."""
+
+_WARP = 32
+_LARGEST_BLOCK = 1024
+_LARGE = 2_000_000
+
+
+def default_block_size(neurons: int) -> int:
+    """Threads per block by size class (BE-12)."""
+    if neurons < 100_000:
+        return 128
+    return 256 if neurons <= 1_000_000 else 512
+
+
+def checked_block_size(asked: int, neurons: int) -> int:
+    """``asked``, or the default where it is 0.
+
+    Raises
+    ------
+    ConfigError
+        Not a multiple of 32 between 32 and 1024.
+    """
+    if asked == 0:
+        return default_block_size(neurons)
+    if asked % _WARP or not _WARP <= asked <= _LARGEST_BLOCK:
+        raise ConfigError(
+            "not a block size", where="cuda.block_size", got=asked, allowed="0, or a multiple of 32 in 32...1024"
+        )
+    return asked
+
+
+@dataclass(frozen=True)
+class FusedShape:
+    """A block of the fused burst: ``threads``, each with ``per_thread`` neurons of a chunk."""
+
+    threads: int
+    per_thread: int
+
+    @property
+    def chunk(self) -> int:
+        """Neurons that a block takes at a time."""
+        return self.threads * self.per_thread
+
+
+def fused_shape(asked: int, neurons: int) -> FusedShape:
+    """The shape for a network, measured on an H200; ``asked`` threads unless 0.
+
+    Raises
+    ------
+    ConfigError
+        As ``checked_block_size``.
+    """
+    if asked:
+        return FusedShape(checked_block_size(asked, neurons), 1)
+    if neurons > _LARGE:
+        return FusedShape(256, 4)
+    return FusedShape(256 if neurons <= 200_000 else 512, 1)

@@ -1,0 +1,213 @@
+"""Kernels around the fused burst: the start of a train, its stimulus, and fired lists in the order of a recording."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from burstproof.burst.cuda.block_size import CHUNKS_PER_SPAN
+from burstproof.burst.cuda.control import (
+    BURST,
+    COUNT,
+    HALTED,
+    INDEX,
+    KEEP,
+    LIMIT,
+    REPORT_HEAD,
+    SLOT,
+    START,
+    USED,
+)
+from burstproof.burst.cuda.kernels_stimulus import cancelled
+from burstproof.burst.cuda.variant import Variant
+from burstproof.burst.cuda.warp import WARP
+from burstproof.kernels.numba_cuda import SIMULATED, cuda
+
+GATHER_THREADS = 256
+_SPAN = 8192
+"""Neurons whose firings a block orders at a time."""
+
+
+def make_begin() -> Callable[..., None]:
+    """``begin(report, head, limit, keep)``, one thread: start a train of ``limit`` bursts, or ``head[0]`` if 0."""
+
+    def begin(report: Any, head: Any, limit: Any, keep: Any) -> None:
+        if cuda.grid(1) != 0:
+            return
+        if limit == 0:
+            limit = head[0]
+        report[LIMIT] = limit
+        report[KEEP] = keep
+        report[INDEX] = -1
+        report[USED] = 0
+
+    return begin
+
+
+def make_stimulate(variant: Variant) -> Callable[..., None]:
+    """``stimulate(...)``: add the coming burst's stimulus to its slot, and mark what is forced to fire in it.
+
+    The ids of one burst differ, so that no atomic operation is needed.
+    """
+    flagged = variant.flags
+    number = variant.accumulator
+    zero, marker = variant.accumulator(0), cancelled(variant)
+
+    def stimulate(
+        control: Any,
+        report: Any,
+        offsets: Any,
+        ids: Any,
+        amounts: Any,
+        forced_offsets: Any,
+        forced_ids: Any,
+        forced: Any,
+        sums: Any,
+        flags: Any,
+        neurons: Any,
+        ring: Any,
+    ) -> None:
+        index = report[INDEX] + 1
+        if index >= report[LIMIT] or control[HALTED] != 0:
+            return
+        slot = np.uint32(control[SLOT] + 1)
+        if slot == ring:
+            slot = np.uint32(0)
+        base = np.uint64(np.uint64(slot) * np.uint64(neurons))
+        entry = np.int64(offsets[index]) + np.int64(cuda.grid(1))
+        end = offsets[index + 1]
+        step = np.int64(cuda.gridsize(1))
+        while entry < end:
+            place = np.uint64(base + np.uint64(ids[entry]))
+            total = number(sums[place] + amounts[entry])
+            if flagged:
+                flags[place] = np.uint8(1)
+            elif total == zero:
+                total = marker
+            sums[place] = total
+            entry += step
+        entry = np.int64(forced_offsets[index]) + np.int64(cuda.grid(1))
+        end = forced_offsets[index + 1]
+        while entry < end:
+            forced[forced_ids[entry]] = np.uint8(1)
+            entry += step
+
+    return stimulate
+
+
+def make_gather(variant: Variant) -> Callable[..., None]:
+    """``gather(...)``: the fired list of the last burst, ascending, into the log at the burst's place.
+
+    A block takes some chunks at a time; a neuron's rank in its chunk is the number of set bits before it.
+    ``window_ids`` and ``window_potentials`` take the list too if ``direct`` is 1 and it fits; ``answer`` takes the
+    report if ``final`` is 1. Where these lie in host memory, the host has them with the end of the kernel.
+    """
+    assert variant.fused is not None
+    chunk = variant.fused.chunk
+    threads = WARP if SIMULATED else GATHER_THREADS
+    group = max(1, min(_SPAN // chunk, threads))
+    words = chunk // 32
+    cells = group * words
+    share = np.uint32(threads // group)
+    block, in_group, size = np.uint32(threads), np.uint32(group), np.uint32(chunk)
+    per_span = np.uint32(CHUNKS_PER_SPAN)
+    one, zero, low_bits = np.uint32(1), np.uint32(0), np.uint32(31)
+
+    def gather(
+        control: Any,
+        report: Any,
+        chunk_counts: Any,
+        span_counts: Any,
+        chunk_ids: Any,
+        chunk_potentials: Any,
+        log_ids: Any,
+        log_potentials: Any,
+        window_ids: Any,
+        window_potentials: Any,
+        answer: Any,
+        chunks: Any,
+        window: Any,
+        direct: Any,
+        final: Any,
+    ) -> None:
+        present = cuda.shared.array(cells, np.uint32)
+        before = cuda.shared.array(1, np.int32)
+        thread = np.uint32(cuda.threadIdx.x)
+        last = report[INDEX]
+        start = control[START]
+        shown = direct != 0 and control[COUNT] <= window
+        if final != 0 and cuda.blockIdx.x == 0:
+            place = np.int64(thread)
+            while place < np.int64(REPORT_HEAD) + 2 * (last + 1):
+                answer[place] = report[place]
+                place += np.int64(threads)
+        if last < 0:
+            return
+        spans = np.uint32((chunks + per_span - one) // per_span)
+        current = np.uint32(spans if control[BURST] & 1 else zero)
+        low = np.uint32(np.uint32(cuda.blockIdx.x) * in_group)
+        while low < chunks:
+            if thread == zero:
+                before[0] = 0
+            entry = thread
+            while entry < np.uint32(cells):
+                present[entry] = zero
+                entry = np.uint32(entry + block)
+            cuda.syncthreads()
+            mine = np.uint32(thread // share)
+            own = np.uint32(low + mine)
+            active = mine < in_group and own < chunks
+            earlier = np.int32(0)
+            entry = thread
+            span = np.uint32(low // per_span)
+            while entry < span:
+                earlier = np.int32(earlier + np.int32(span_counts[np.uint32(current + entry)]))
+                entry = np.uint32(entry + block)
+            entry = np.uint32(span * per_span + thread)
+            while entry < low:
+                earlier = np.int32(earlier + np.int32(chunk_counts[entry]))
+                entry = np.uint32(entry + block)
+            count = zero
+            if active:
+                count = chunk_counts[own]
+            if earlier != 0:
+                cuda.atomic.add(before, 0, earlier)
+            first = np.uint32(own * size)
+            entry = np.uint32(thread - mine * share)
+            while entry < count:
+                inside = np.uint32(chunk_ids[np.uint32(first + entry)] - first)
+                word = np.uint32(mine * np.uint32(words) + (inside >> np.uint32(5)))
+                cuda.atomic.or_(present, word, np.uint32(one << (inside & low_bits)))
+                entry = np.uint32(entry + share)
+            cuda.syncthreads()
+            if active and count > zero:
+                rank_base = np.int64(before[0])
+                other = low
+                while other < own:
+                    rank_base += np.int64(chunk_counts[other])
+                    other = np.uint32(other + one)
+                entry = np.uint32(thread - mine * share)
+                while entry < count:
+                    source = chunk_ids[np.uint32(first + entry)]
+                    potential = chunk_potentials[np.uint32(first + entry)]
+                    inside = np.uint32(source - first)
+                    bit = np.uint32(one << (inside & low_bits))
+                    word = np.uint32(mine * np.uint32(words))
+                    end = np.uint32(word + (inside >> np.uint32(5)))
+                    rank = np.int64(cuda.popc(np.uint32(present[end] & np.uint32(bit - one))))
+                    while word < end:
+                        rank += np.int64(cuda.popc(present[word]))
+                        word = np.uint32(word + one)
+                    rank += rank_base
+                    log_ids[start + rank] = source
+                    log_potentials[start + rank] = potential
+                    if shown:
+                        window_ids[rank] = source
+                        window_potentials[rank] = potential
+                    entry = np.uint32(entry + share)
+            cuda.syncthreads()
+            low = np.uint32(low + np.uint32(cuda.gridDim.x) * in_group)
+
+    return gather

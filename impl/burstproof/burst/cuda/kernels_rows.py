@@ -1,0 +1,93 @@
+"""Device function that sends one row of static contributions into the slots of the FCL."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from burstproof.burst.cuda.variant import Variant
+from burstproof.kernels.numba_cuda import cuda
+
+
+def make_send(variant: Variant) -> Callable[..., Any]:
+    """``send(source, lane, stride, slot, ...)``: the entries ``lane``, ``lane + stride``, ... of the row of ``source``.
+
+    Four entries are loaded before the first is added, so that their latencies overlap. ``slot`` is that of the burst.
+    """
+    flagged, delayed, uniform_rows = variant.flags, variant.delays, variant.uniform_rows
+    number, offset = variant.accumulator, variant.offset
+
+    def place_of(entry: Any, slot: Any, following: Any, targets: Any, delays: Any, neurons: Any, ring: Any) -> Any:
+        place = np.uint64(targets[entry])
+        if delayed:
+            arrival = np.uint32(slot + np.uint32(delays[entry]))
+            if arrival >= ring:
+                arrival = np.uint32(arrival - ring)
+            return np.uint64(place + np.uint64(arrival) * np.uint64(neurons))
+        return np.uint64(place + following)
+
+    def amount_of(entry: Any, shared: Any, contributions: Any) -> Any:
+        if uniform_rows:
+            return shared
+        return number(contributions[entry])
+
+    def deliver(place: Any, amount: Any, sums: Any, flags: Any) -> None:
+        cuda.atomic.add(sums, place, amount)
+        if flagged:
+            flags[place] = np.uint8(1)
+
+    place_of, amount_of, deliver = (cuda.jit(device=True)(f) for f in (place_of, amount_of, deliver))
+
+    def send(
+        source: Any,
+        lane: Any,
+        stride: Any,
+        slot: Any,
+        offsets: Any,
+        targets: Any,
+        contributions: Any,
+        delays: Any,
+        sums: Any,
+        flags: Any,
+        neurons: Any,
+        ring: Any,
+    ) -> None:
+        after = np.uint32(slot + np.uint32(1))
+        if after == ring:
+            after = np.uint32(0)
+        following = np.uint64(np.uint64(after) * np.uint64(neurons))
+        shared = number(0)
+        if uniform_rows:
+            shared = number(contributions[source])
+        entry = offset(offsets[source] + offset(lane))
+        end = offsets[np.uint32(source + np.uint32(1))]
+        step = offset(stride)
+        while entry < end:
+            second = offset(entry + step)
+            third = offset(second + step)
+            fourth = offset(third + step)
+            place = place_of(entry, slot, following, targets, delays, neurons, ring)
+            amount = amount_of(entry, shared, contributions)
+            place_2, place_3, place_4 = place, place, place
+            amount_2, amount_3, amount_4 = amount, amount, amount
+            if second < end:
+                place_2 = place_of(second, slot, following, targets, delays, neurons, ring)
+                amount_2 = amount_of(second, shared, contributions)
+            if third < end:
+                place_3 = place_of(third, slot, following, targets, delays, neurons, ring)
+                amount_3 = amount_of(third, shared, contributions)
+            if fourth < end:
+                place_4 = place_of(fourth, slot, following, targets, delays, neurons, ring)
+                amount_4 = amount_of(fourth, shared, contributions)
+            deliver(place, amount, sums, flags)
+            if second < end:
+                deliver(place_2, amount_2, sums, flags)
+            if third < end:
+                deliver(place_3, amount_3, sums, flags)
+            if fourth < end:
+                deliver(place_4, amount_4, sums, flags)
+            entry = offset(fourth + step)
+
+    return cuda.jit(device=True)(send)  # type: ignore[no-any-return]

@@ -1,0 +1,210 @@
+"""The kernels of a train of fused bursts, with grids, blocks and arguments fixed once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from burstproof.burst.cuda.block_size import LONG_ROW
+from burstproof.burst.cuda.buffers import TrainSizes, chunks_of
+from burstproof.burst.cuda.kernels_order import PARAMETERS
+from burstproof.burst.cuda.launches import Call, SetView
+from burstproof.burst.cuda.packed import Packed
+from burstproof.kernels.device import DeviceBuffer, DeviceRuntime, DeviceStream
+
+_THREADS_PER_MULTIPROCESSOR = 2048
+_STIMULUS_BLOCK = 256
+_SPAN = 8192
+_CHUNKS = ("chunk_counts", "span_counts", "chunk_ids", "chunk_potentials")
+_TILE_BLOCK = 256
+
+
+@dataclass(frozen=True, eq=False)
+class HostBuffers:
+    """Host memory that the device reaches too, of one train set.
+
+    ``head`` (1,) takes the bursts to do, ``answer`` the report, ``ids`` and ``potentials`` a single burst's list.
+    """
+
+    head: DeviceBuffer
+    answer: DeviceBuffer
+    ids: DeviceBuffer
+    potentials: DeviceBuffer
+
+
+@dataclass(frozen=True)
+class TrainKind:
+    """What a captured train is made for: its length, whether it has stimulus, whether all fired lists are kept."""
+
+    length: int
+    stimulated: bool
+    keep: bool
+
+
+class FusedLaunches:
+    """Makes the calls of trains of fused bursts."""
+
+    def __init__(self, runtime: DeviceRuntime, packed: Packed) -> None:
+        from burstproof.burst.cuda.kernels import catalogue
+
+        assert packed.variant.fused is not None
+        self._runtime = runtime
+        self._shape = packed.variant.fused
+        self._packed = packed
+        self._chunks = chunks_of(packed.sizes.neurons, packed.variant)
+        self._long_rows = packed.sizes.longest_row > LONG_ROW
+        self._kernels = {s.name: runtime.kernel(s.function, s.signature) for s in catalogue(packed.variant)}
+
+    def queue(self, calls: FusedCalls, kind: TrainKind, stream: DeviceStream) -> None:
+        """Queue a train; allocates and synchronises nothing, so it can be captured."""
+        for call in self._train(calls, kind):
+            self._runtime.launch(call.kernel, call.grid, call.block, stream, call.arguments)
+
+    def _train(self, calls: FusedCalls, kind: TrainKind) -> Iterator[Call]:
+        single = kind.length == 1
+        yield calls.begin(1 if single else 0, kind.keep)
+        for place in range(kind.length):
+            if kind.stimulated:
+                yield calls.stimulate
+            yield calls.fused(kind.stimulated)
+            last = place == kind.length - 1
+            if kind.keep or last or calls.tiles:
+                yield calls.gather(direct=single, final=last)
+            yield from calls.tiles
+
+    def calls(
+        self, buffers: Mapping[str, DeviceBuffer], number: int, host: HostBuffers, sizes: TrainSizes
+    ) -> FusedCalls:
+        """The calls of train set ``number`` over ``buffers`` and ``host``."""
+        own = SetView(buffers, number)
+        return FusedCalls(
+            self._kernels,
+            begin_arguments=(own.set("report"), host.head),
+            stimulate=self._stimulate(own, sizes),
+            fused_arguments=self._fused_arguments(own),
+            fused_grid=self._fused_grid(),
+            threads=self._shape.threads,
+            gather_arguments=self._gather_arguments(own, host),
+            gather_grid=max(1, min(-(-self._packed.sizes.neurons // _SPAN), 8 * self._full_grid())),
+            bits=self._bits,
+            long_rows=self._long_rows,
+            capacity=sizes.log,
+            common=self._common(),
+            tiles=tuple(self._tiles(own)),
+        )
+
+    def _common(self) -> tuple[Any, ...]:
+        """The first value of every parameter, for those that are one for all neurons."""
+        neurons = self._packed.layout.neurons
+        columns = (getattr(neurons, name) for name in PARAMETERS)
+        firsts = (column[0] if len(column) else column.dtype.type(0) for column in columns)
+        return tuple(np.int32(value) if isinstance(value, np.uint16) else value for value in firsts)
+
+    def _tiles(self, own: SetView) -> Iterator[Call]:
+        variant, neurons = self._packed.variant, self._packed.sizes.neurons
+        if not variant.tiles:
+            return
+        lists = (own["cursors"], own["amounts"])
+        rows = tuple(own[name] for name in ("targets", "contributions", "delays", "sums", "flags"))
+        opened = (own["offsets"], own["contributions"], own["clamped_sources"], *lists)
+        grid = self._runtime.multiprocessors * (_THREADS_PER_MULTIPROCESSOR // _TILE_BLOCK)
+        yield Call(self._kernels["open_rows"], grid, _TILE_BLOCK, (own["control"], own.set("log_ids"), *opened))
+        for tile in range(variant.tiles):
+            end = np.uint32((tile + 1) * neurons // variant.tiles)
+            arguments = (own["control"], *lists, *rows, end, *self._ring)
+            yield Call(self._kernels["send_tile"], grid, _TILE_BLOCK, arguments)
+
+    def sort_rows(self, buffers: Mapping[str, DeviceBuffer], stream: DeviceStream) -> None:
+        """Put every row into the order that tiles need; does nothing without tiles."""
+        if not self._packed.variant.tiles:
+            return
+        from burstproof.burst.cuda.kernels_tiles import SORT_THREADS
+
+        rows = tuple(buffers[name] for name in ("offsets", "targets", "contributions", "delays"))
+        grid = self._runtime.multiprocessors * (_THREADS_PER_MULTIPROCESSOR // SORT_THREADS)
+        neurons = np.uint32(self._packed.sizes.neurons)
+        self._runtime.launch(self._kernels["sort_rows"], grid, SORT_THREADS, stream, (*rows, neurons))
+        stream.synchronize()
+
+    def _full_grid(self) -> int:
+        return self._runtime.multiprocessors * max(1, _THREADS_PER_MULTIPROCESSOR // self._shape.threads)
+
+    @property
+    def _bits(self) -> int:
+        """Bits that hold every number of neurons of the network."""
+        return max(1, self._packed.sizes.neurons.bit_length())
+
+    def _fused_grid(self) -> int:
+        countable = (1 << (64 - 2 * self._bits)) - 1
+        return max(1, min(self._chunks, countable))
+
+    def _stimulate(self, own: SetView, sizes: TrainSizes) -> Call:
+        table = ("stimulus_offsets", "stimulus_ids", "stimulus_amounts", "forced_offsets", "forced_ids")
+        shared = tuple(own[name] for name in ("forced", "sums", "flags"))
+        arguments = (own["control"], own.set("report"), *(own.set(n) for n in table), *shared, *self._ring)
+        grid = max(1, min(-(-sizes.stimulus // _STIMULUS_BLOCK), self._full_grid()))
+        return Call(self._kernels["stimulate"], grid, _STIMULUS_BLOCK, arguments)
+
+    def _fused_arguments(self, own: SetView) -> tuple[Any, ...]:
+        packed = self._packed
+        lists = ("done", "forced", *_CHUNKS)
+        state = ("sums", "flags", "potentials", "countdowns", "counts", "marks", "accumulates")
+        rows = ("offsets", "targets", "contributions", "delays", "clamped_sources")
+        return (
+            own["control"],
+            own.set("report"),
+            *(own[name] for name in (*lists, *state, *PARAMETERS, *rows)),
+            packed.fixed_point.unit,
+            np.int64(packed.layout.power_neuron),
+            packed.variant.accumulator(packed.layout.power_amount),
+            *self._ring,
+        )
+
+    def _gather_arguments(self, own: SetView, host: HostBuffers) -> tuple[Any, ...]:
+        chunks = tuple(own[name] for name in _CHUNKS)
+        lists = (own.set("log_ids"), own.set("log_potentials"), host.ids, host.potentials, host.answer)
+        limits = (np.uint32(self._chunks), np.int64(host.ids.spec.count))
+        return (own["control"], own.set("report"), *chunks, *lists, *limits)
+
+    @property
+    def _ring(self) -> tuple[np.uint32, np.uint32]:
+        return np.uint32(self._packed.sizes.neurons), np.uint32(self._packed.sizes.ring)
+
+
+@dataclass(frozen=True, eq=False)
+class FusedCalls:
+    """The calls of one train set."""
+
+    kernels: Mapping[str, Any]
+    begin_arguments: tuple[Any, ...]
+    stimulate: Call
+    fused_arguments: tuple[Any, ...]
+    fused_grid: int
+    threads: int
+    gather_arguments: tuple[Any, ...]
+    gather_grid: int
+    bits: int
+    long_rows: bool
+    capacity: int
+    common: tuple[Any, ...]
+    tiles: tuple[Call, ...]
+
+    def begin(self, limit: int, keep: bool) -> Call:
+        """Start of a train of ``limit`` bursts, 0 for what the host says."""
+        return Call(self.kernels["begin"], 1, 1, (*self.begin_arguments, np.int64(limit), np.int64(keep)))
+
+    def fused(self, stimulated: bool) -> Call:
+        """One burst."""
+        switches = (np.uint32(stimulated), np.uint32(self.long_rows), np.uint32(self.bits))
+        arguments = (*self.fused_arguments, np.int64(self.capacity), *switches, *self.common)
+        return Call(self.kernels["fused"], self.fused_grid, self.threads, arguments)
+
+    def gather(self, direct: bool, final: bool) -> Call:
+        """The fired list of the last burst."""
+        from burstproof.burst.cuda.kernels_gather import GATHER_THREADS
+
+        arguments = (*self.gather_arguments, np.uint32(direct), np.uint32(final))
+        return Call(self.kernels["gather"], self.gather_grid, GATHER_THREADS, arguments)

@@ -1,0 +1,31 @@
+"""What of a variant follows from the sizes: common parameters, and tiles of the propagation (``kernels_tiles``)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from burstproof.burst.cuda.block_size import LONG_ROW
+from burstproof.burst.cuda.buffers import NetworkSizes
+from burstproof.burst.cuda.kernels_order import uniform_bits
+from burstproof.burst.cuda.variant import Variant
+
+_UNTILED_BYTES = 32 << 20
+_TILE_BYTES = 25_000_000
+_WARP = 32
+
+
+def sized(variant: Variant, sizes: NetworkSizes) -> Variant:
+    """``variant`` for ``sizes``; tiled where a slot of the FCL exceeds the cache and no row is too long."""
+    if variant.fused is None:
+        return variant
+    variant = replace(variant, uniform=uniform_bits(sizes.uniform))
+    slot = sizes.neurons * variant.accumulator_bits // 8
+    short = 0 < sizes.longest_row <= LONG_ROW
+    if slot <= _UNTILED_BYTES or not short:
+        return replace(variant, tiles=0, tile_share=1)
+    tiles = -(-slot // _TILE_BYTES)
+    per_pass = sizes.static_entries / sizes.neurons / tiles
+    share = 1
+    while share < min(per_pass, _WARP):
+        share *= 2
+    return replace(variant, tiles=tiles, tile_share=share)
