@@ -84,9 +84,13 @@ def pytest_command(stage: Stage, files: StageFiles, *, gpu_free: bool) -> list[s
 
 
 def suite_environment(root: Path) -> dict[str, str]:
-    """Return the environment of the process: this one, with both source roots first on the path."""
+    """Return the environment of the process: this one, with both source roots first on the path.
+
+    Without the variables of pytest-xdist: the process is nobody's worker, and a worker takes no benchmarks.
+    """
     paths = [str(root / "impl"), str(root), *filter(None, [os.environ.get("PYTHONPATH")])]
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_XDIST_")}
+    return {**kept, "PYTHONPATH": os.pathsep.join(paths)}
 
 
 def describe_status(status: int, log: Path) -> str:

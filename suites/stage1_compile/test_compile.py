@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 
 import pytest
 
 from burstproof.kernels.compile import CAPABILITIES, Capability, compile_kernel, obstacle
+from suites.stage1_compile.tools import needs_tools
 
-MISSING = [name for name in ("numba_cuda", "cuda", "nvidia") if importlib.util.find_spec(name) is None]
-
-pytestmark = [
-    pytest.mark.requirement("KL-1", "KL-4", "ST-1"),
-    pytest.mark.skipif(
-        bool(MISSING), reason=f"the compile tools are not installed ({', '.join(MISSING)}): use the extra compile"
-    ),
-]
+pytestmark = [pytest.mark.requirement("KL-1", "KL-4", "ST-1"), needs_tools]
 
 
 def _name(capability: Capability) -> str:

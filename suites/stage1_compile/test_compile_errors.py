@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
-
 import pytest
 
 from burstproof.errors import CompileError
 from burstproof.kernels.compatibility import NEWEST_ISA, check_ptx, newest_isa, ptx_isa
 from burstproof.kernels.resources import count_instructions
+from suites.stage1_compile.tools import needs_tools
 
 PTX = "//\n// generated\n.version 9.4\n.target sm_90\n"
 
@@ -60,10 +59,7 @@ def test_instructions_are_told_apart() -> None:
     assert (found.reductions, found.atomics, found.double_precision, found.spills) == (1, 1, 1, 1)
 
 
-@pytest.mark.skipif(
-    importlib.util.find_spec("numba_cuda") is None or importlib.util.find_spec("cuda") is None,
-    reason="numba-cuda and cuda-core are not installed: use the extra compile",
-)
+@needs_tools
 def test_a_kernel_with_an_error_names_kernel_and_line() -> None:
     from numba import types
 
