@@ -32,6 +32,9 @@ LARGE = (
     Large("rich, 1 M", 1_000_000, 1000),
     Large("rich, mp-driven, delayed, 200 K", 200_000, 1000, computed=True),
 )
+SPECIALISED = backends.Backend("cpu, specialised", cpu=backends.CpuOptions(threads=1, specialise=True))
+"""The kernels that larger networks get."""
+
 GENOME_BURSTS = 1000
 PARTS = (1, 99, 400, 500)
 """Bursts between checkpoints of the state, of a run of 1000."""
@@ -135,7 +138,7 @@ def genome(request: pytest.FixtureRequest) -> Run:
     return _trusted(request.param, network, GENOME_OPTIONS, plan, PARTS, backends.CPU_BACKENDS[0])
 
 
-@pytest.mark.parametrize("backend", [backends.CPU_BACKENDS[0], backends.CPU_BACKENDS[1]], ids=lambda b: b.name)
+@pytest.mark.parametrize("backend", [*backends.CPU_BACKENDS, SPECIALISED], ids=lambda b: b.name)
 def test_cpu_against_the_reference(smaller: Run, backend: backends.Backend, measure: Measure) -> None:
     """20 K neurons x 100 synapses, 100 bursts: every firing, potential and state equals the reference's."""
     _prove(smaller, backend, measure)
