@@ -138,7 +138,6 @@ def test_mixed_networks_agree_under_the_beta_profile(threads: int) -> None:
     [
         ("integers, all excitatory", 1),
         ("fractions, delays to 7", 2),
-        ("plastic, windows 3 and 2, delays to 4, mp-driven", 1),
         ("beta, mp-driven, plastic, windows 1 and 3", 2),
         ("batch path", 1),
     ],
