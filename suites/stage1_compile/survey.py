@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import json
 import sys
-from importlib.metadata import version
 from pathlib import Path
 
 from burstproof.burst.cuda.kernels import catalogue
 from burstproof.burst.cuda.variant import Variant
-from burstproof.kernels.compile import CAPABILITIES, Capability, compile_kernel
+from burstproof.kernels.compile import CAPABILITIES, Capability, compile_kernel, toolkit_version
 from burstproof.kernels.resources import Resources, resources_of
 from suites.stage1_compile.variants import chosen_variants
 
@@ -40,8 +39,8 @@ def main() -> None:
             print(f"{name}, {capability[0]}.{capability[1]}", file=sys.stderr)
             for kernel, resources in compile_variant(variant, capability).items():
                 registers[key(name, kernel, capability)] = resources.registers
-    tools = {package: version(package) for package in ("numba", "numba-cuda", "nvidia-nvjitlink-cu12")}
-    BASELINE.write_text(json.dumps({"tools": tools, "registers": registers}, indent=1) + "\n")
+    document = {"toolkit": list(toolkit_version()), "registers": registers}
+    BASELINE.write_text(json.dumps(document, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -19,11 +19,17 @@ CAPABILITIES: tuple[Capability, ...] = ((7, 0), (7, 5), (8, 0), (8, 6), (8, 9), 
 _DROPPED_IN_CUDA_13: frozenset[Capability] = frozenset({(7, 0)})
 
 
-def obstacle(capability: Capability) -> str | None:
-    """Why the installed tools cannot build for ``capability``, with the cure; ``None`` if they can."""
+def toolkit_version() -> tuple[int, int]:
+    """CUDA version of the installed linker, (major, minor)."""
     from cuda.bindings import nvjitlink
 
     major, minor = nvjitlink.version()
+    return int(major), int(minor)
+
+
+def obstacle(capability: Capability) -> str | None:
+    """Why the installed tools cannot build for ``capability``, with the cure; ``None`` if they can."""
+    major, minor = toolkit_version()
     if major >= 13 and capability in _DROPPED_IN_CUDA_13:
         return (
             f"the installed tools are of CUDA {major}.{minor}, which no longer builds for "
