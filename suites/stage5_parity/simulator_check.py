@@ -214,9 +214,9 @@ def check_tiles() -> list[str]:
 
     problems = []
     tiles = "burstproof.burst.cuda.tiles"
-    with mock.patch(f"{tiles}._UNTILED_BYTES", 64), mock.patch(f"{tiles}._TILE_BYTES", 150):
-        for name in ("fractions, delays to 7", "integers, all excitatory", "beta"):
-            mix = next(m for m in MIXES if m.name == name)
+    with mock.patch(f"{tiles}._UNTILED_BYTES", 64), mock.patch(f"{tiles}._TILE_BYTES", 250):
+        for name, neurons, synapses in (("fractions, delays to 7", 60, 500), ("integers, all excitatory", 80, 700)):
+            mix = replace(next(m for m in MIXES if m.name == name), neurons=neurons, synapses=synapses)
             problems += [f"{name}: {p}" for p in compare_mix(_short(mix), _cuda)]
         for spec in SPECS[:2]:
             plan = {1: Stimulus(forced=np.arange(0, spec.neurons, 3, dtype=np.uint32))}
