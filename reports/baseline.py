@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,18 +13,23 @@ from reports.record import RECORD_NAME, RunRecord
 KEPT_SAMPLES = 48
 """Samples kept of each measurement: enough for a bootstrap interval and for the comparison of two runs."""
 
+_CHECKOUT = re.compile(r"/[^\s'\"]*?/(?=(?:impl|suites|stages|reports|hardware)/)")
+"""An absolute path up to a top-level folder of the checkout."""
+
 
 def thin(record: RunRecord, kept: int = KEPT_SAMPLES) -> RunRecord:
     """``record`` with at most ``kept`` evenly spaced samples per measurement, in the order taken.
 
-    Values, conditions, telemetry and judgements stay as they were; attachments, which lie elsewhere, are left out.
+    Values, conditions, telemetry and judgements stay as they were; attachments, which lie elsewhere, are left out, and
+    paths in the reasons of cases begin at the checkout.
     The note of a thinned measurement says how many samples it had.
     """
     return replace(record, cases=tuple(_thin_case(case, kept) for case in record.cases), attachments=())
 
 
 def _thin_case(case: CaseResult, kept: int) -> CaseResult:
-    return replace(case, measurements=tuple(_thin_measurement(item, kept) for item in case.measurements))
+    reason = _CHECKOUT.sub("", case.reason)
+    return replace(case, reason=reason, measurements=tuple(_thin_measurement(item, kept) for item in case.measurements))
 
 
 def _thin_measurement(measurement: Measurement, kept: int) -> Measurement:

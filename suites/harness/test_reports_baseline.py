@@ -50,3 +50,10 @@ def test_a_baseline_is_read_rendered_and_compared_like_a_run(tmp_path) -> None:
 
 def test_a_baseline_is_one_line(tmp_path) -> None:
     assert write_baseline(tmp_path, sample_record()).read_text().count("\n") == 1
+
+
+def test_paths_in_reasons_begin_at_the_checkout() -> None:
+    record = sample_record()
+    reason = "ImportError in '/srv/clone/suites/stage4/test_x.py': No module named 'lz4'"
+    thinned = thin(replace(record, cases=(replace(record.cases[0], reason=reason),)))
+    assert thinned.cases[0].reason == "ImportError in 'suites/stage4/test_x.py': No module named 'lz4'"
