@@ -91,7 +91,7 @@ def _add_run(parser: Parser) -> None:
         action="append",
         default=[],
         metavar="BURSTS:NEURONS=AMOUNT",
-        help="add to the candidates, e.g. 1-100/10:@iv00_C=1.5 or 5:0-24=1 (may be repeated)",
+        help="add to the candidates, e.g. 1-100/10:@vision_C=1.5 or 5:0-24=1 (may be repeated)",
     )
     parser.add_argument(
         "--force", action="append", default=[], metavar="BURSTS:NEURONS", help="make neurons fire (may be repeated)"
