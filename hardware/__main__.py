@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Sequence
 
@@ -18,7 +19,10 @@ def main(arguments: Sequence[str] | None = None, *, open_door: OpenNvml = open_n
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of text")
     wanted = parser.parse_args(arguments)
     inventory = take_inventory(open_door=open_door)
-    print(json.dumps(to_json(inventory), indent=2) if wanted.json else to_text(inventory))
+    try:
+        print(json.dumps(to_json(inventory), indent=2) if wanted.json else to_text(inventory), flush=True)
+    except BrokenPipeError:  # the reader has seen enough; keep the interpreter from flushing into the closed pipe
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0
 
 
