@@ -30,6 +30,10 @@ from suites.stage5_parity.mixed import MIXES, Mix, compare_mix, mixed_network, m
 _SHORT_BURSTS = 12
 _MANY_NEURONS = 1000
 _LONG_DELAY = 20
+_FEW_NEURONS = 64
+_FEW_BURSTS = 8
+_MINUTES = ("full log", "generated networks", "long rows", "tiles")
+"""Checks that take minutes in the simulator: they run on a device only (test_cuda_engine.py)."""
 
 
 def _short(mix: Mix) -> Mix:
@@ -250,18 +254,23 @@ def checks() -> Iterator[tuple[str, Callable[[], list[str]]]]:
             continue
         yield f"mix: {mix.name}", lambda mix=mix: compare_mix(_short(mix), _cuda)
     for case in (*dynamics_cases(), *synapse_cases()):
-        if case.network.neuron_count <= _MANY_NEURONS:
+        if case.network.neuron_count <= _FEW_NEURONS and len(case.fired) <= _FEW_BURSTS:
             yield f"case: {case.name}", lambda case=case: run_case(case, _cuda)
     for name, function in sorted(globals().items()):
         if name.startswith("check_"):
             yield name.removeprefix("check_").replace("_", " "), function
 
 
+def simulated_checks() -> Iterator[tuple[str, Callable[[], list[str]]]]:
+    """The checks that the simulator does in seconds."""
+    return ((name, check) for name, check in checks() if name not in _MINUTES)
+
+
 def main(names: list[str]) -> int:
     """Run the checks called ``names``, or all, and print their problems."""
     os.environ["NUMBA_ENABLE_CUDASIM"] = "1"
     warnings.simplefilter("ignore", RuntimeWarning)
-    print(json.dumps({name: check() for name, check in checks() if not names or name in names}))
+    print(json.dumps({name: check() for name, check in simulated_checks() if not names or name in names}))
     return 0
 
 
