@@ -32,6 +32,8 @@ class Stage:
         What a pass means.
     time_limit_s : float
         After this many seconds the stage is ended and recorded as an error.
+    side_by_side : bool
+        Whether its cases may run in several processes at once; not where anything is timed.
     """
 
     name: str
@@ -41,6 +43,7 @@ class Stage:
     suites: tuple[str, ...]
     proves: str
     time_limit_s: float = 3600.0
+    side_by_side: bool = False
 
     @property
     def requirements(self) -> tuple[str, ...]:
@@ -65,6 +68,7 @@ STAGES: tuple[Stage, ...] = (
         gpu_free="everything",
         suites=("suites/stage1_compile",),
         proves="every kernel builds for every capability within its resource limits",
+        side_by_side=True,
     ),
     Stage(
         name="stage2",
@@ -97,6 +101,7 @@ STAGES: tuple[Stage, ...] = (
         gpu_free="CPU engine and simulated kernels against the reference and the recorded traces",
         suites=("suites/stage5_parity",),
         proves="every backend gives the result of the reference and of the real engine, bit for bit",
+        side_by_side=True,
     ),
     Stage(
         name="stage6",

@@ -35,6 +35,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Register the markers, the gates and, where asked for, the writer of results."""
     config.addinivalue_line("markers", "requirement(*ids): ids of REQUIREMENTS.md that the case bears on")
     config.addinivalue_line("markers", f"gate(name): what the case needs of the hardware: {', '.join(GATE_NAMES)}")
+    config.addinivalue_line("markers", "xdist_group(name): cases that share something costly stay in one process")
     config.stash[_GATEKEEPER] = Gatekeeper(gpu_free=config.getoption("--gpu-free"))
     path = config.getoption("--bp-results")
     if path is not None and not hasattr(config, "workerinput"):

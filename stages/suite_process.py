@@ -9,12 +9,16 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 from stages.plan import Stage
 from stages.run_folder import StageFiles
 
 TICK_S = 0.5
+MOST_WORKERS = 8
+"""Processes of a stage whose cases run side by side; each may hold a context on every GPU."""
+
 _GRACE_S = 10.0
 _USAGE_ERROR = 4
 _PROBLEMS = {
@@ -80,7 +84,15 @@ def pytest_command(stage: Stage, files: StageFiles, *, gpu_free: bool) -> list[s
     command = [sys.executable, "-m", "pytest", *stage.suites, "-p", "no:cacheprovider", "--color=no"]
     command += ["--continue-on-collection-errors", f"--bp-results={files.results}"]
     command += [f"--junitxml={files.junit}", f"--benchmark-json={files.benchmark}"]
-    return [*command, "--gpu-free"] if gpu_free else command
+    command += ["--gpu-free"] if gpu_free else []
+    return [*command, *_spread(os.cpu_count() or 1)] if stage.side_by_side else command
+
+
+def _spread(cores: int) -> list[str]:
+    """Return the options that run cases in several processes; those marked with one ``xdist_group`` stay in one."""
+    if cores < 2 or find_spec("xdist") is None:
+        return []
+    return ["-n", str(min(cores, MOST_WORKERS)), "--dist", "loadgroup"]
 
 
 def suite_environment(root: Path) -> dict[str, str]:

@@ -70,6 +70,7 @@ def large() -> tuple[Network, StimulusPlan, Recording, EngineState]:
     return network, plan, recording, state
 
 
+@pytest.mark.xdist_group("a million")
 @pytest.mark.parametrize("backend", backends.CUDA)
 def test_a_million_neurons(
     backend: backends.Backend, large: tuple[Network, StimulusPlan, Recording, EngineState]

@@ -14,7 +14,7 @@ from hardware.gates import evaluate_gates
 from hardware.inventory import take_inventory
 from suites.stage5_parity.simulator_check import simulated_checks
 
-pytestmark = pytest.mark.requirement("BE-4", "BE-6", "BE-17", "ST-5")
+pytestmark = [pytest.mark.requirement("BE-4", "BE-6", "BE-17", "ST-5"), pytest.mark.xdist_group("simulator")]
 
 ROOT = Path(__file__).parents[2]
 TIME_LIMIT_S = 2400

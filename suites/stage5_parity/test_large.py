@@ -21,7 +21,7 @@ from suites.stage5_parity import backends
 from suites.stage5_parity.large import OPTIONS, SYNAPSES_PER_NEURON, Large, large_network, large_plan, slim
 from suites.stage5_parity.simulator_check import recordings_differ
 
-pytestmark = pytest.mark.requirement("BE-4", "ST-5")
+pytestmark = [pytest.mark.requirement("BE-4", "ST-5"), pytest.mark.xdist_group("large")]
 
 SMALLER = (
     Large("plain, 20 K", 20_000, 100, rich=False),
