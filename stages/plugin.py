@@ -22,6 +22,7 @@ from stages.results import ResultLines
 _GATEKEEPER = pytest.StashKey[Gatekeeper]()
 _MEASUREMENTS = pytest.StashKey[MeasurementList]()
 _UNREASONED = ("", "unconditional skip")
+MAX_NODE_ID = 200  # characters; ids stand in the report and in every results file
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -43,7 +44,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Refuse cases whose markers mean nothing."""
+    """Refuse cases whose markers mean nothing, and ids that nobody can read."""
     known = {row.id for row in load_requirements()}
     problems = [problem for item in items for problem in _marker_problems(item, known)]
     if problems:
@@ -103,6 +104,11 @@ def title_of(item: pytest.Item) -> str:
 
 def _marker_problems(item: pytest.Item, known: set[str]) -> Iterator[str]:
     ids, gates = requirements_of(item), gates_of(item)
+    if len(item.nodeid) > MAX_NODE_ID:
+        yield (
+            f"{item.nodeid[:MAX_NODE_ID]}...: the case's id has {len(item.nodeid)} characters, at most {MAX_NODE_ID} "
+            "are allowed; give the parameters short ones: parametrize(..., ids=[...])"
+        )
     if not ids and stage_of(item.nodeid) is not None:
         yield f"{item.nodeid}: no requirement id; mark the case with @pytest.mark.requirement('BE-1')"
     for name in ids:

@@ -93,6 +93,7 @@ def test_what_a_profile_does_not_know_adds_nothing() -> None:
         ("name = 'x'\npattern = 'x'\n[peak]\nfp32_tflops = { value = 0, source = 's' }", "positive value"),
         ("name = 'x'\npattern = 'x'\n[measured]\ngraph_node_us = { value = 1 }", "its source"),
     ],
+    ids=["no TOML", "no pattern", "unknown figure", "no table", "zero", "no source"],
 )
 def test_a_bad_profile_names_the_place(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "bad.toml"

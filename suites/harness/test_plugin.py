@@ -11,6 +11,7 @@ import pytest
 from hardware.gates import GATE_NAMES, Gate
 from reports.measurement import CaseResult, Outcome
 from stages import gating
+from stages.plugin import MAX_NODE_ID
 from stages.results import read_lines
 
 pytestmark = pytest.mark.requirement("RE-2", "RE-1")
@@ -91,6 +92,7 @@ def test_sized(size):
         "@pytest.mark.skip\ndef test_it(): pass",
         "@pytest.mark.xfail\ndef test_it(): 1/0",
     ],
+    ids=["skip", "mark", "xfail"],
 )
 def test_a_skip_without_a_reason_is_an_error(pytester: pytest.Pytester, body: str) -> None:
     result, cases = run_suite(pytester, MARK + body)
@@ -154,6 +156,17 @@ def test_a_marker_that_means_nothing_stops_the_collection(pytester: pytest.Pytes
     assert cases == {}
 
 
+def test_an_id_that_nobody_can_read_stops_the_collection(pytester: pytest.Pytester) -> None:
+    body = "import pytest\n@pytest.mark.parametrize('size', [3], ids=['{}'])\ndef test_it(size): pass"
+    room = MAX_NODE_ID - len("test_it.py::test_it[]")
+    result, _ = run_suite(pytester, body.format("a" * room))
+    result.assert_outcomes(passed=1)
+    result, cases = run_suite(pytester, body.format("b" * (room + 1)))
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*the case's id has 201 characters, at most 200*ids=*"])
+    assert not any("b" in name for name in cases)
+
+
 def test_a_case_of_a_stage_needs_a_requirement(pytester: pytest.Pytester) -> None:
     folder = pytester.mkpydir("suites") / "stage1_compile"
     folder.mkdir()
@@ -201,6 +214,7 @@ def test_a_condition_that_is_no_scalar_is_refused(pytester: pytest.Pytester) -> 
         ("import pytest\npytest.importorskip('no_such_module_here')", Outcome.SKIPPED, "could not import"),
         ("import pytest\npytest.skip('', allow_module_level=True)", Outcome.ERROR, "skipped without a reason"),
     ],
+    ids=["import error", "importorskip", "skip"],
 )
 def test_a_module_that_is_not_collected_is_recorded(
     pytester: pytest.Pytester, source: str, outcome: Outcome, reason: str

@@ -111,6 +111,7 @@ def test_attachments_carry_the_hash_of_what_lies_there(checkout: Checkout) -> No
         ("import os\ndef test_it(): os._exit(0)", ExitCode.UNDECIDED, Outcome.ERROR, "began and never ended"),
         ("import os\ndef test_it(): os.abort()", ExitCode.UNDECIDED, Outcome.ERROR, "SIGABRT"),
     ],
+    ids=["failure", "missing figure", "missing fixture", "import error", "skip without a reason", "exit", "abort"],
 )
 def test_what_did_not_pass_is_never_green(
     checkout: Checkout, source: str, code: ExitCode, outcome: Outcome, reason: str
@@ -134,6 +135,7 @@ def test_fail_outranks_error(checkout: Checkout) -> None:
         ("", "no case was collected"),
         ("import pytest\n@pytest.mark.gate('tpu')\ndef test_it(): pass", "unknown gate 'tpu'"),
     ],
+    ids=["empty module", "unknown gate"],
 )
 def test_a_stage_that_ran_nothing_could_not_be_judged(checkout: Checkout, source: str, problem: str) -> None:
     code, folder, record = run(checkout(source, GOOD))

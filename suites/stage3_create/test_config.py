@@ -135,6 +135,7 @@ def test_every_key_has_an_environment_variable(key: str) -> None:
         ("zzz = 1\n", "zzz", "1", "compute, cuda"),
         ("compute = 'cpu'\n", "compute", "'cpu'", "Write [compute]"),
     ],
+    ids=["a key", "a key of cuda", "a table of cuda", "a table", "neither", "a value for a table"],
 )
 def test_an_unknown_key_is_named_with_file_value_and_cure(
     tmp_path: Path, text: str, place: str, shown: str, cure: str
@@ -203,6 +204,7 @@ def test_other_variables_are_left_alone() -> None:
 @pytest.mark.parametrize(
     "content",
     [b"[compute\n", b"\xff\xfe", b"a = 1\na = 2\n", b"a = " + b"[" * 100_000, b"[cuda]\ndevice_id = \n"],
+    ids=["open bracket", "not UTF-8", "a key twice", "nested too deep", "no value"],
 )
 def test_a_file_that_is_no_toml_is_one_clear_error(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / CONFIG_FILE

@@ -72,6 +72,7 @@ def test_help_and_version_exit_with_0(door: Door, arguments: list[str]) -> None:
         ("[cuda.multi_gpu]\nenabled = true\n", [], "cuda.multi_gpu.enabled (file "),
         ("[cuda]\nuse_unified_memory = true\n", ["--backend", "cuda"], "cuda.use_unified_memory (file "),
     ],
+    ids=["multi-GPU option", "multi-GPU key", "unified memory"],
 )
 def test_what_is_not_built_is_refused_and_not_ignored(door: Door, text: str, arguments: list[str], part: str) -> None:
     Path("feagi_configuration.toml").write_text(text, "utf-8")
@@ -97,7 +98,9 @@ def test_a_record_never_overwrites_the_genome_it_came_from(door: Door) -> None:
     assert genome.read_bytes() == SMALL.read_bytes()
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\x00" * 64, b'{"blueprint": 5}'])
+@pytest.mark.parametrize(
+    "content", [b"", b"{", b"[]", b"\x00" * 64, b'{"blueprint": 5}'], ids=["empty", "brace", "list", "zeros", "number"]
+)
 @pytest.mark.parametrize("name", ["g.json", "g.json.gz", "c.connectome", "n.bpnet"])
 def test_a_damaged_input_is_one_clear_error(door: Door, name: str, content: bytes) -> None:
     Path(name).write_bytes(content)

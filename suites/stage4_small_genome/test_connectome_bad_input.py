@@ -89,6 +89,27 @@ def test_a_pipe_is_refused_without_waiting(tmp_path):
         (framed(PAYLOAD, manifest=b"[" * 100_000), "not JSON", "manifest"),
         (framed(b"\xff\xff\xff", size=30, flags=1), "decompressed", "payload"),
     ],
+    ids=[
+        "empty",
+        "half a magic",
+        "wrong magic",
+        "half a head",
+        "version 2",
+        "version 4",
+        "flags 3",
+        "manifest beyond the file",
+        "size one too large",
+        "size one too small",
+        "size beyond LZ4",
+        "last byte missing",
+        "one byte more",
+        "uncompressed with a size",
+        "manifest not UTF-8",
+        "manifest not JSON",
+        "manifest a list",
+        "manifest nested too deep",
+        "payload not LZ4",
+    ],
 )
 def test_damaged_frames(tmp_path, data, problem, place):
     error = refused(tmp_path, data)
@@ -121,6 +142,7 @@ def test_damaged_frames(tmp_path, data, problem, place):
         (patched(PAYLOAD, SYNAPSES["index"] + 8, "I", 3), "not its own", "synapses.source index"),
         (PAYLOAD.replace(b"Y0FfX19fX18=", b"Y0FfX19fX1\xff=", 1), "not UTF-8", "areas["),
     ],
+    ids=lambda part: "payload" if isinstance(part, bytes) else None,
 )
 def test_damaged_payloads(tmp_path, payload, problem, field):
     assert len(payload) == len(PAYLOAD)

@@ -109,7 +109,7 @@ def test_the_unchanged_case_is_accepted():
     assert len(parse_genome(json.dumps(OBJECT).encode(), "brain.json").areas) == 8
 
 
-@pytest.mark.parametrize(("place", "value", "says", "shows"), WRONG)
+@pytest.mark.parametrize(("place", "value", "says", "shows"), WRONG, ids=[says for _, _, says, _ in WRONG])
 def test_a_wrong_value_is_named_with_its_place(place, value, says, shows):
     error = refusal(changed(place, value))
     message = str(error)

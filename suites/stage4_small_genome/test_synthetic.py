@@ -255,6 +255,7 @@ def test_networks_without_synapses_or_with_one_neuron(connectivity):
         ("excitability", float("nan")),
         ("accumulates", 1),
     ],
+    ids=lambda part: f"{part}"[:24],
 )
 def test_a_wrong_value_is_named(field, value):
     with pytest.raises(NetworkError, match=rf"SyntheticSpec\.{field}") as caught:

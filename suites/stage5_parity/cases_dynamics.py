@@ -141,7 +141,7 @@ def _fire_limit() -> Iterator[Case]:
         },
     )
     yield Case(
-        "limit 2 without a period: the third burst is blocked, keeps its potential and restarts the count",
+        "limit 2 without a period: the third burst is blocked, keeps its potential, restarts the count",
         network(1, consecutive_fire_limits=2, thresholds=1, leak_coefficients=0.5),
         plan=every(4, 1),
         fired=[[0], [0], [], {0: 2.0}],

@@ -247,7 +247,7 @@ def _plasticity() -> Iterator[Case]:
         return PlasticMapping(np.array([0]), window, constant=2, ltp_multiplier=1, ltd_multiplier=1)
 
     yield Case(
-        "window 1: both sides fire, +c ltp; one side, -c ltd, not below 0; none, unchanged; forced firings count",
+        "window 1: both fire, +c ltp; one fires, -c ltd, not below 0; none, unchanged; forced ones count",
         replace(pair, plastic_mappings=(plastic(1),)),
         plan={1: stimulate({}, 0, 1), 2: stimulate({}, 0), 4: stimulate({}, 1), 5: stimulate({}, 0)},
         fired=[[0, 1], [0], [], [1], [0]],
