@@ -146,7 +146,7 @@ def _dynamics_signature(variant: Variant, a: _Arrays) -> Any:
     state = (a.sums, a.bytes, a.floats, a.shorts, a.shorts, a.bytes)
     parameters = (a.bytes, a.floats, a.floats, a.floats, a.shorts, a.shorts, a.shorts, a.floats)
     history = (a.longs, a.shorts, types.int32)
-    scalars = (types.uint32, types.float32, types.int64, a.sums.dtype, types.uint32)
+    scalars = (types.float32, types.int64, a.sums.dtype, types.uint32)
     return types.void(*stimulus, *log, *state, *parameters, *history, *scalars)
 
 

@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 
 from burstproof.burst.cuda.control import ACTIVE, BATCH, BURST, CANDIDATES, INDEX, SLOT, START
-from burstproof.burst.cuda.kernels_marks import CANDIDATE_MARK, FIRED_MARK
+from burstproof.burst.cuda.kernels_neuron import make_neuron
 from burstproof.burst.cuda.kernels_stimulus import cancelled, make_find_forced, make_note_firing
-from burstproof.burst.cuda.variant import Restart, Variant
+from burstproof.burst.cuda.variant import Variant
 from burstproof.burst.cuda.warp import WARP, make_reserve, make_tally
 from burstproof.burst.profile import BATCH_PATH_CANDIDATES
-from burstproof.burst.rules import make_rules
 from burstproof.kernels.numba_cuda import cuda
 
 
@@ -45,27 +44,16 @@ def make_count_ahead(variant: Variant) -> Callable[..., None]:
 def make_dynamics(variant: Variant) -> Callable[..., None]:
     """``dynamics(...)``: one pass over all neurons in a grid-stride loop whose bound is the same for a whole warp.
 
-    ``uniform`` has bit p set where parameter p of ``kernels_order.PARAMETERS`` is one value for all neurons.
     ``power_neuron`` is -1 where there is none.
     """
-    features = variant.features
-    rules = make_rules(features, cuda.jit(device=True))
-    candidate, tick = rules.candidate, rules.tick
+    neuron_burst = make_neuron(variant)
     reserve, tally = make_reserve(), make_tally()
     note_firing, find_forced = make_note_firing(), make_find_forced()
     flagged, plastic, count_ahead = variant.flags, variant.plastic, variant.count_ahead
-    refractory, ticks = features.refractory, features.refractory and not features.countdown_only_candidates
-    limits, fire_limits = features.threshold_limits, features.fire_limits
-    snoozes, excitability_matters, leaks = features.snooze, features.excitability, features.leak
-    mixed = features.restarts
-    restart_candidates = variant.restart is Restart.CANDIDATES
-    restart_all = variant.restart is Restart.ALL
-    restart_fired = variant.restart is Restart.FIRED
+    refractory = variant.features.refractory
     number, zero, marker = variant.accumulator, variant.accumulator(0), cancelled(variant)
-    silent, one = np.float32(0), np.float32(1)
-    no_limit = np.float32(3.4028235e38)
+    silent = np.float32(0)
     lanes = np.uint32(WARP - 1)
-    marked_candidate, marked_fired = np.uint8(CANDIDATE_MARK), np.uint8(FIRED_MARK)
     batch_from = np.int64(BATCH_PATH_CANDIDATES)
 
     def dynamics(
@@ -93,7 +81,6 @@ def make_dynamics(variant: Variant) -> Callable[..., None]:
         last_fired: Any,
         streaks: Any,
         longest: Any,
-        uniform: Any,
         unit: Any,
         power_neuron: Any,
         power_amount: Any,
@@ -109,6 +96,15 @@ def make_dynamics(variant: Variant) -> Callable[..., None]:
         forced_low = np.int64(forced_offsets[index])
         forced_high = np.int64(forced_offsets[index + 1])
         batch = count_ahead and control[BATCH] >= batch_from
+        common = (
+            thresholds[0],
+            threshold_limits[0],
+            keep[0],
+            np.int32(refractory_periods[0]),
+            np.int32(fire_limit[0]),
+            np.int32(snooze_periods[0]),
+            excitabilities[0],
+        )
         lane = np.uint32(np.uint32(cuda.grid(1)) & lanes)
         step = np.uint64(cuda.gridsize(1))
         first = np.uint64(np.uint32(cuda.grid(1)) - lane)
@@ -134,87 +130,41 @@ def make_dynamics(variant: Variant) -> Callable[..., None]:
                 if np.int64(neuron) == power_neuron:
                     total = number(total + power_amount)
                     is_candidate = True
-                restarts = False
-                accumulating = True
-                if mixed:
-                    accumulating = accumulates[neuron] != 0
-                    mark = marks[neuron]
-                    new_mark = np.uint8(0)
-                    if is_candidate and not accumulating:
-                        new_mark = marked_candidate
-                    if mark != new_mark:
-                        marks[neuron] = new_mark
-                    if restart_candidates:
-                        restarts = (mark & marked_candidate) != 0
-                    elif restart_all:
-                        restarts = not accumulating
-                    elif restart_fired:
-                        restarts = (mark & marked_fired) != 0
-                rc = np.int32(0)
+                v, rc = silent, np.int32(0)
                 if refractory:
                     rc = np.int32(countdowns[neuron])
-                limit = np.int32(0)
-                if fire_limits and (is_candidate or rc > 0):
-                    limit = np.int32(fire_limit[0 if uniform & 16 else neuron])
                 if is_candidate:
                     seen = np.int32(seen + 1)
                     v = potentials[neuron]
-                    if restarts:
-                        v = silent
-                    cc = np.int32(counts[neuron])
-                    threshold = thresholds[0 if uniform & 1 else neuron]
-                    ceiling = no_limit
-                    if limits:
-                        ceiling = threshold_limits[0 if uniform & 2 else neuron]
-                    factor = one
-                    if leaks:
-                        factor = keep[0 if uniform & 4 else neuron]
-                    period = np.int32(0)
-                    if refractory:
-                        period = np.int32(refractory_periods[0 if uniform & 8 else neuron])
-                    snooze = np.int32(0)
-                    if snoozes:
-                        snooze = np.int32(snooze_periods[0 if uniform & 32 else neuron])
-                    excitability = one
-                    if excitability_matters:
-                        excitability = excitabilities[0 if uniform & 64 else neuron]
-                    x = np.float32(np.float32(total) * unit)
-                    fired, potential, v, new_rc, new_cc = candidate(
-                        x,
-                        v,
-                        rc,
-                        cc,
-                        threshold,
-                        ceiling,
-                        factor,
-                        period,
-                        limit,
-                        snooze,
-                        excitability,
-                        neuron,
-                        burst_seed,
-                        accumulating,
-                        batch,
-                    )
-                    potentials[neuron] = v
-                    if refractory and new_rc != rc:
-                        countdowns[neuron] = np.uint16(new_rc)
-                    if new_cc != cc:
-                        counts[neuron] = np.uint16(new_cc)
-                    if fired:
-                        if plastic:
-                            note_firing(neuron, burst, longest, last_fired, streaks)
-                        if forced_low < forced_high:
-                            find_forced(neuron, forced_low, forced_high, forced_ids, forced_hits)
-                else:
-                    if restarts:
-                        potentials[neuron] = silent
-                    if ticks and rc > 0:
-                        cc = np.int32(counts[neuron])
-                        new_rc, new_cc = tick(rc, cc, limit)
-                        countdowns[neuron] = np.uint16(new_rc)
-                        if new_cc != cc:
-                            counts[neuron] = np.uint16(new_cc)
+                fired, potential = neuron_burst(
+                    neuron,
+                    burst_seed,
+                    is_candidate,
+                    False,
+                    batch,
+                    total,
+                    v,
+                    rc,
+                    potentials,
+                    countdowns,
+                    counts,
+                    marks,
+                    accumulates,
+                    thresholds,
+                    threshold_limits,
+                    keep,
+                    refractory_periods,
+                    fire_limit,
+                    snooze_periods,
+                    excitabilities,
+                    common,
+                    unit,
+                )
+                if fired:
+                    if plastic:
+                        note_firing(neuron, burst, longest, last_fired, streaks)
+                    if forced_low < forced_high:
+                        find_forced(neuron, forced_low, forced_high, forced_ids, forced_hits)
             place_in_list = reserve(fired, lane, control)
             if fired:
                 log_ids[start + place_in_list] = neuron

@@ -208,6 +208,7 @@ def make_fused(variant: Variant) -> Callable[..., None]:
                         burst_seed,
                         is_candidate,
                         is_forced,
+                        False,
                         arrived,
                         v[p],
                         rc[p],

@@ -1,4 +1,4 @@
-"""One neuron of the fused burst: the rules of section 3 applied to what was loaded, its state written back."""
+"""One neuron of a burst: the rules of section 3 applied to what was loaded, its state written back."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ def make_neuron(variant: Variant) -> Callable[..., Any]:
     """``neuron_burst(...)`` -> (whether it joins the fired list, its potential there).
 
     ``total`` and ``is_candidate`` come from the slot, ``v`` and ``rc`` from the state. ``common`` holds the value of
-    each parameter that is one for all neurons; the others are columns.
+    each parameter that is one for all neurons; the others are columns. ``batch`` says that the batch path is emulated
+    in this burst.
     """
     features = variant.features
     rules = make_rules(features, cuda.jit(device=True))
@@ -43,6 +44,7 @@ def make_neuron(variant: Variant) -> Callable[..., Any]:
         burst_seed: Any,
         is_candidate: Any,
         is_forced: Any,
+        batch: Any,
         total: Any,
         v: Any,
         rc: Any,
@@ -65,10 +67,14 @@ def make_neuron(variant: Variant) -> Callable[..., Any]:
         potential = silent
         restarts = False
         accumulating = True
-        mark = np.uint8(0)
         if mixed:
             accumulating = accumulates[neuron] != 0
             mark = marks[neuron]
+            new_mark = np.uint8(0)
+            if is_candidate and not accumulating:
+                new_mark = marked_candidate
+            if mark != new_mark:
+                marks[neuron] = new_mark
             if restart_candidates:
                 restarts = (mark & marked_candidate) != 0
             elif restart_all:
@@ -111,7 +117,7 @@ def make_neuron(variant: Variant) -> Callable[..., Any]:
                 neuron,
                 burst_seed,
                 accumulating,
-                False,
+                batch,
             )
             potentials[neuron] = v
             if refractory and new_rc != rc:
@@ -132,15 +138,9 @@ def make_neuron(variant: Variant) -> Callable[..., Any]:
                 if fire_limits and new_cc != cc:
                     counts[neuron] = np.uint16(new_cc)
         joins = is_forced and not fired
-        if mixed:
-            new_mark = np.uint8(0)
-            if is_candidate and not accumulating:
-                new_mark = marked_candidate
-            if restart_fired and joins and not accumulating:
-                new_mark = np.uint8(new_mark | marked_fired)
-            if mark != new_mark:
-                marks[neuron] = new_mark
         if joins:
+            if restart_fired and not accumulating:
+                marks[neuron] = np.uint8(marks[neuron] | marked_fired)
             fired = True
             potential = given
         return fired, potential

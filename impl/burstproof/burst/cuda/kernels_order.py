@@ -11,9 +11,9 @@ PARAMETERS = (
     "snooze_periods",
     "excitabilities",
 )
-"""Per-neuron parameters; parameter p has bit p in the kernels' argument ``uniform``."""
+"""Per-neuron parameters; parameter p has bit p in ``Variant.uniform``."""
 
 
 def uniform_bits(uniform: frozenset[str]) -> int:
-    """The argument ``uniform`` for the parameters that are one value for all neurons."""
+    """``Variant.uniform`` for the parameters that are one value for all neurons."""
     return sum(1 << bit for bit, name in enumerate(PARAMETERS) if name in uniform)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from burstproof.burst.cuda.kernels_order import PARAMETERS, uniform_bits
+from burstproof.burst.cuda.kernels_order import PARAMETERS
 from burstproof.burst.cuda.packed import Packed
 from burstproof.kernels.device import DeviceBuffer, DeviceRuntime, DeviceStream
 
@@ -98,7 +98,6 @@ class BurstLaunches:
             own.set("log_potentials"),
             *(own[name] for name in (*state, *PARAMETERS, "last_fired", "streaks")),
             np.int32(self._longest),
-            np.uint32(uniform_bits(self._sizes.uniform)),
             self._fixed_point.unit,
             np.int64(self._layout.power_neuron),
             self._variant.accumulator(self._layout.power_amount),

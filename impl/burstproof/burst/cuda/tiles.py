@@ -16,9 +16,9 @@ _WARP = 32
 
 def sized(variant: Variant, sizes: NetworkSizes) -> Variant:
     """``variant`` for ``sizes``; tiled where a slot of the FCL exceeds the cache and no row is too long."""
+    variant = replace(variant, uniform=uniform_bits(sizes.uniform))
     if variant.fused is None:
         return variant
-    variant = replace(variant, uniform=uniform_bits(sizes.uniform))
     slot = sizes.neurons * variant.accumulator_bits // 8
     short = 0 < sizes.longest_row <= LONG_ROW
     if slot <= _UNTILED_BYTES or not short:

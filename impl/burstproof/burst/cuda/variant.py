@@ -64,7 +64,7 @@ class Variant:
     tiles, tile_share : int
         Passes in which the fused burst propagates since a slot of the FCL exceeds the cache, or 0; threads per firing.
     uniform : int
-        Bit p is set where parameter p of ``kernels_order`` is one value for all neurons, if bursts are fused.
+        Bit p is set where parameter p of ``kernels_order`` is one value for all neurons.
     fused : FusedShape or None
         Block of the kernel that does a burst in one piece, where one can: static contributions only, no batch path.
     """
