@@ -21,8 +21,8 @@ _OPTIONAL_WORDS = ("stated", "scope", "note", "not_judged")
 _NEEDED = ("id", "measurement", "metric", "comparison", "unit", "source", "status", "date")
 _KEYS = frozenset({*_NEEDED, *_OPTIONAL_WORDS, "limit", "low", "high", "marginal", "floor", "conditions"})
 _SOURCES = ("A", "B", "C", "D", "E", "F", "goal")
-# What a measurement means where it does not say: a figure of one GPU seldom mentions how many there were.
-_DEFAULTS: Mapping[str, Scalar] = {"gpus": 1}
+# What a measurement means where it does not say: one GPU, and random targets.
+_DEFAULTS: Mapping[str, Scalar] = {"gpus": 1, "connectivity": "uniform"}
 
 
 class Status(Enum):

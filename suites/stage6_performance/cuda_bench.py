@@ -1,4 +1,4 @@
-"""One row of the latency table on a GPU: checked against the CPU engine, timed, and checked again."""
+"""One row of the latency table on a GPU: checked against a trusted engine, timed, and checked again."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from burstproof.burst.cpu import CpuEngine
-from burstproof.burst.engine import Engine, EngineOptions, Record, Stimulus, StimulusPlan
+from burstproof.burst.engine import Engine, EngineOptions, EngineState, Record, Recording, Stimulus, StimulusPlan
 from burstproof.kernels.device import BufferSpec, DeviceRuntime
-from burstproof.network.synthetic import synthesize
 from suites.stage5_parity.large import slim
 from suites.stage5_parity.simulator_check import recordings_differ
+from suites.stage6_performance.implicit_reference import ImplicitReference
 from suites.stage6_performance.rows import Row
 from suites.stage6_performance.steady import Rule, Timed, Watch, time_steadily
 
@@ -32,11 +32,26 @@ TRAIN_RULE = Rule(warmup=1, min_samples=10, max_samples=40, max_seconds=3.0)
 STEP_RULE = Rule(warmup=20, min_samples=50, max_samples=1500, max_seconds=1.5)
 CPU_RULE = Rule(warmup=2, min_samples=10, max_samples=60, max_seconds=1.5)
 
+EVERY_SCOPE = (RESIDENT, STEP, DOWNLOAD, COLD_DOWNLOAD, STIMULUS_DOWNLOAD)
+
 _SAMPLE_SECONDS = 0.05
 _STIMULATED = 16
-_CHECKED_AFTERWARDS = 5
+_CHECKED_AFTERWARDS = 3
 _OBSERVED_BURSTS = 100
 _L2_FLUSHES = 3
+_HUGE_NEURONS = 10_000_000
+
+
+class Judge(Protocol):
+    """What a row is checked against: the CPU engine, or the implicit reference."""
+
+    burst_count: int
+
+    def run(self, bursts: int, plan: StimulusPlan = ..., record: Record = ...) -> Recording: ...
+
+    def state(self) -> EngineState: ...
+
+    def restore(self, state: EngineState) -> None: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +61,7 @@ class RowResult:
     Attributes
     ----------
     problems : tuple of str
-        Where CUDA and CPU engine disagree; nothing is timed if the first check finds any.
+        Where the CUDA engine and its judge disagree; nothing is timed if the first check finds any.
     firing_rate : float
         Mean over the bursts around the timing.
     train : int
@@ -54,7 +69,7 @@ class RowResult:
     timings : mapping of str to Timed
         By scope, in ms per burst.
     cpu : Timed or None
-        One burst of the CPU engine with ``cpu_threads`` threads, in ms.
+        One burst of the CPU engine with ``cpu_threads`` threads, in ms; ``None`` where it was not the judge.
     """
 
     row: Row
@@ -65,28 +80,52 @@ class RowResult:
     cpu: Timed | None = None
     cpu_threads: int = 0
 
+    @property
+    def checked(self) -> str:
+        """What was checked, in one clause."""
+        judge = "the implicit reference's" if self.row.generated else "the CPU engine's"
+        return f"{self.row.checked_bursts} bursts before and {_CHECKED_AFTERWARDS} after equal {judge}"
 
-def measure_row(row: Row, runtime: DeviceRuntime, watch: Callable[[], Watch] | None) -> RowResult:
-    """Check, time and check again; ``runtime`` is used to flush the L2 cache only."""
-    with _engines(row) as (cpu, cuda):
-        problems = _disagreements(cpu, cuda, row.checked_bursts, row.start)
+
+def measure_row(
+    row: Row, runtime: DeviceRuntime, watch: Callable[[], Watch] | None, scopes: tuple[str, ...] = EVERY_SCOPE
+) -> RowResult:
+    """Check, time and check again; ``runtime`` is used to flush the L2 cache only.
+
+    Raises
+    ------
+    OutOfMemoryError
+        The card cannot hold the network.
+    ThrottledError
+        The card was throttled in every attempt.
+    """
+    with _engines(row) as (judge, cuda):
+        problems = disagreements(judge, cuda, row.checked_bursts, row.start)
         if problems:
             return RowResult(row, problems)
-        cpu_timed = time_steadily(lambda: _wall_ms(cpu.step), CPU_RULE)
+        cpu, threads = (judge, judge.threads) if isinstance(judge, CpuEngine) else (None, 0)
+        cpu_timed = time_steadily(lambda: _wall_ms(cpu.step), CPU_RULE) if cpu else None
         before = _observed_rate(cuda)
         train = _train_length(cuda)
-        timings = _timings(cuda, train, runtime, watch)
+        timings = _timings(cuda, train, runtime, watch, scopes)
         rate = (before + _observed_rate(cuda)) / 2
-        cpu.restore(cuda.state())
-        problems = _disagreements(cpu, cuda, _CHECKED_AFTERWARDS, {})
-        return RowResult(row, problems, rate, train, timings, cpu_timed, cpu.threads)
+        judge.restore(cuda.state())
+        problems = disagreements(judge, cuda, _CHECKED_AFTERWARDS, {})
+        return RowResult(row, problems, rate, train, timings, cpu_timed, threads)
 
 
 @contextmanager
-def _engines(row: Row) -> Iterator[tuple[CpuEngine, CudaEngine]]:
+def _engines(row: Row) -> Iterator[tuple[CpuEngine | ImplicitReference, CudaEngine]]:
     from burstproof.burst.cuda.engine import CudaEngine
 
-    network = synthesize(row.spec)
+    if row.generated:
+        cuda = CudaEngine.from_spec(row.spec, EngineOptions())
+        try:
+            yield ImplicitReference(row.spec, cuda.fixed_point), cuda
+        finally:
+            cuda.close()
+        return
+    network = row.network()
     cpu = CpuEngine.create(network, EngineOptions())
     try:
         cuda = CudaEngine.create(network, EngineOptions())
@@ -98,10 +137,11 @@ def _engines(row: Row) -> Iterator[tuple[CpuEngine, CudaEngine]]:
         cpu.close()
 
 
-def _disagreements(cpu: CpuEngine, cuda: CudaEngine, bursts: int, plan: StimulusPlan) -> tuple[str, ...]:
-    place = f"bursts {cpu.burst_count + 1} to {cpu.burst_count + bursts}"
-    found = recordings_differ(cpu.run(bursts, plan), cuda.run(bursts, plan))
-    found += slim(cpu.state()).differences(slim(cuda.state()))
+def disagreements(judge: Judge, cuda: Engine, bursts: int, plan: StimulusPlan) -> tuple[str, ...]:
+    """Run both ``bursts`` bursts and name what differs, in the recordings and in the states afterwards."""
+    place = f"bursts {judge.burst_count + 1} to {judge.burst_count + bursts}"
+    found = recordings_differ(judge.run(bursts, plan), cuda.run(bursts, plan))
+    found += slim(judge.state()).differences(slim(cuda.state()))
     return tuple(f"{place}: {name}" for name in found)
 
 
@@ -112,7 +152,7 @@ def _observed_rate(engine: Engine) -> float:
 
 def _train_length(engine: Engine) -> int:
     """Bursts that take long enough for the host's share to vanish."""
-    bursts = 200
+    bursts = 50 if engine.network.neuron_count > _HUGE_NEURONS else 200
     engine.run(bursts, record=Record.NONE)
     per_burst = _wall_ms(lambda: engine.run(bursts, record=Record.NONE)) / 1e3 / bursts
     return int(np.clip(_SAMPLE_SECONDS / per_burst, 50, 5000))
@@ -125,7 +165,11 @@ def _wall_ms(work: Callable[[], object]) -> float:
 
 
 def _timings(
-    engine: CudaEngine, train: int, runtime: DeviceRuntime, watch: Callable[[], Watch] | None
+    engine: CudaEngine,
+    train: int,
+    runtime: DeviceRuntime,
+    watch: Callable[[], Watch] | None,
+    scopes: tuple[str, ...],
 ) -> dict[str, Timed]:
     ids = np.arange(_STIMULATED, dtype=np.uint32) * np.uint32(engine.network.neuron_count // _STIMULATED)
     stimulus = Stimulus(ids, np.ones(_STIMULATED, np.float32))
@@ -138,13 +182,14 @@ def _timings(
     def resident() -> float:
         return _wall_ms(lambda: engine.run(train, record=Record.NONE)) / train
 
-    return {
-        RESIDENT: time_steadily(resident, TRAIN_RULE, watch),
-        STEP: time_steadily(lambda: _wall_ms(lambda: engine.run(1, record=Record.NONE)), STEP_RULE, watch),
-        DOWNLOAD: time_steadily(lambda: _wall_ms(engine.step), STEP_RULE, watch),
-        COLD_DOWNLOAD: time_steadily(cold, STEP_RULE, watch),
-        STIMULUS_DOWNLOAD: time_steadily(lambda: _wall_ms(lambda: engine.step(stimulus)), STEP_RULE, watch),
+    samples: dict[str, tuple[Callable[[], float], Rule]] = {
+        RESIDENT: (resident, TRAIN_RULE),
+        STEP: (lambda: _wall_ms(lambda: engine.run(1, record=Record.NONE)), STEP_RULE),
+        DOWNLOAD: (lambda: _wall_ms(engine.step), STEP_RULE),
+        COLD_DOWNLOAD: (cold, STEP_RULE),
+        STIMULUS_DOWNLOAD: (lambda: _wall_ms(lambda: engine.step(stimulus)), STEP_RULE),
     }
+    return {scope: time_steadily(*samples[scope], watch) for scope in scopes}
 
 
 def _l2_flush(runtime: DeviceRuntime) -> Callable[[], None]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from burstproof.burst.engine import Stimulus, StimulusPlan
-from burstproof.network.synthetic import driven_spec, initial_stimulus
+from burstproof.network.model import Network
+from burstproof.network.power_law import power_law_network, share_of_short_rows
+from burstproof.network.synthetic import driven_spec, initial_stimulus, synthesize
 from burstproof.network.synthetic_spec import SyntheticSpec
 from hardware.roofline import Figure, Profile, Work, floor_us, profile_for
 
@@ -14,28 +16,69 @@ SYNAPSES_PER_NEURON = 100
 PHASES = 2
 """Steps of a burst that must follow one another on the whole device: propagation, then dynamics."""
 
+UNIFORM, BLOCKS, POWER_LAW = "uniform", "block", "power law"
+AREA_NEURONS = 1000
+LOCAL_SHARE = 0.8
+LARGEST_FAN = 100_000
+
 _SEED = 3
 _BYTES_PER_TARGET = 4
+_SHORT_ROW = 1000
 
 
 @dataclass(frozen=True)
 class Row:
-    """A driven network: ``neurons`` x 100 synapses with random targets, of which ``firing_rate`` fires per burst."""
+    """A driven network of which ``firing_rate`` fires per burst.
+
+    Attributes
+    ----------
+    neurons : int
+    firing_rate : float
+    checked_bursts : int
+        Bursts that must agree before anything is timed.
+    synapses_per_neuron : int
+        Mean out-degree.
+    connectivity : str
+        ``uniform``: random targets. ``block``: areas of 1000 neurons, of whose targets 80 % are local. ``power law``:
+        random targets, out-degrees from a few to 100 000 (a tenth of the neurons in smaller networks).
+    generated : bool
+        Whether the device makes the synapses itself and the implicit reference judges, where the host could hold the
+        network only slowly, or not at all.
+    """
 
     neurons: int
     firing_rate: float
     checked_bursts: int = 100
+    synapses_per_neuron: int = SYNAPSES_PER_NEURON
+    connectivity: str = UNIFORM
+    generated: bool = False
 
     @property
     def name(self) -> str:
-        """Size and rate for people."""
+        """Size, rate and what is not usual, for people."""
         size = f"{self.neurons // 1_000_000} M" if self.neurons >= 1_000_000 else f"{self.neurons // 1000} K"
-        return f"{size} at {self.firing_rate:.0%}"
+        fan = "" if self.synapses_per_neuron == SYNAPSES_PER_NEURON else f" x {self.synapses_per_neuron}"
+        kind = "" if self.connectivity == UNIFORM else f", {self.connectivity}"
+        return f"{size}{fan} at {100 * self.firing_rate:g}%{kind}"
 
     @property
     def spec(self) -> SyntheticSpec:
-        """What the network is made from."""
-        return driven_spec(self.neurons, SYNAPSES_PER_NEURON, self.firing_rate, _SEED)
+        """What the network is made from; of a power law: all but the out-degrees."""
+        spec = driven_spec(self.neurons, self.synapses_per_neuron, self.firing_rate, _SEED)
+        if self.connectivity != BLOCKS:
+            return spec
+        return replace(spec, connectivity="block", blocks=-(-self.neurons // AREA_NEURONS), inside_fraction=LOCAL_SHARE)
+
+    def network(self) -> Network:
+        """The network on the host."""
+        return (
+            power_law_network(self.spec, self.largest_fan) if self.connectivity == POWER_LAW else synthesize(self.spec)
+        )
+
+    @property
+    def largest_fan(self) -> int:
+        """Largest out-degree of a power law."""
+        return min(LARGEST_FAN, self.neurons // 10)
 
     @property
     def start(self) -> StimulusPlan:
@@ -45,16 +88,26 @@ class Row:
     @property
     def events(self) -> float:
         """Contributions per burst."""
-        return self.neurons * self.firing_rate * SYNAPSES_PER_NEURON
+        return self.neurons * self.firing_rate * self.synapses_per_neuron
 
     @property
-    def conditions(self) -> dict[str, int | float]:
-        """What targets match on."""
-        return {
+    def scattered_events(self) -> float:
+        """Contributions whose targets lie anywhere, so that no cache line serves two of a source."""
+        if self.connectivity == BLOCKS:
+            return self.events * (1.0 - LOCAL_SHARE)
+        if self.connectivity == POWER_LAW:
+            return self.events * share_of_short_rows(self.synapses_per_neuron, self.largest_fan, _SHORT_ROW)
+        return self.events
+
+    @property
+    def conditions(self) -> dict[str, int | float | str]:
+        """What targets match on; uniform connectivity goes without saying."""
+        known: dict[str, int | float | str] = {
             "neurons": self.neurons,
-            "synapses_per_neuron": SYNAPSES_PER_NEURON,
+            "synapses_per_neuron": self.synapses_per_neuron,
             "firing_rate": self.firing_rate,
         }
+        return known if self.connectivity == UNIFORM else known | {"connectivity": self.connectivity}
 
 
 CUDA_ROWS = (
@@ -62,9 +115,24 @@ CUDA_ROWS = (
     Row(500_000, 0.01),
     Row(1_000_000, 0.01),
     Row(1_000_000, 0.1),
-    Row(5_000_000, 0.01, checked_bursts=30),
+    Row(5_000_000, 0.01, checked_bursts=20, generated=True),
+    Row(20_000_000, 0.01, checked_bursts=8, generated=True),
+    Row(100_000_000, 0.01, checked_bursts=3, generated=True),
     Row(100_000, 0.2),
 )
+OTHER_ROWS = (
+    Row(1_000_000, 0.01, checked_bursts=30, connectivity=POWER_LAW),
+    Row(1_000_000, 0.01, checked_bursts=30, connectivity=BLOCKS),
+)
+"""Networks that are not uniform: a few sources reach 10 % of all neurons, or most targets are near."""
+
+CURVE_ROWS = (
+    *(Row(1_000_000, 0.01, 10, fan, generated=True) for fan in (10, 30, 300)),
+    *(Row(1_000_000, rate, 10, generated=True) for rate in (0.001, 0.03, 0.3)),
+)
+"""Points beside those of the table: synapses per neuron at 1 %, firing rate at 100 synapses."""
+
+FITTED_ROWS = (*(row for row in CUDA_ROWS if row.neurons <= 5_000_000), *CURVE_ROWS)
 
 
 @dataclass(frozen=True)
@@ -98,15 +166,15 @@ class CardLimits:
 def burst_floor_us(row: Row, limits: CardLimits) -> float:
     """Least device time of a burst of ``row`` on the card.
 
-    Every contribution is one random addition, at the best rate of this run or of the model's profile, whichever is
-    higher; targets of rows that cannot all lie in L2 are read at the vendor's bandwidth, or that of the copy if higher;
-    propagation and dynamics follow one another at the cost of an empty graph node each.
+    Every contribution to anywhere is one random addition, at the best rate of this run over all footprints (a network
+    larger than L2 may be propagated in tiles) or of the model's profile, whichever is higher; targets of rows that
+    cannot all lie in L2 are read at the vendor's bandwidth, or that of the copy if higher; propagation and dynamics
+    follow one another at the cost of an empty graph node each.
     """
     known = profile_for(limits.device)
     bandwidth = max(limits.copy_gb_per_s, (known.peak("memory_bandwidth_gb_per_s") if known else None) or 0.0)
-    reductions = limits.reductions_g_per_s[row.neurons]
-    if known and 4 * row.neurons <= limits.l2_bytes:
-        reductions = max(reductions, known.measured_value("random_reductions_g_per_s") or 0.0)
+    fastest = known.measured_value("random_reductions_g_per_s") if known else None
+    reductions = max(*limits.reductions_g_per_s.values(), fastest or 0.0)
     node = min(limits.graph_node_us, (known.measured_value("graph_node_us") if known else None) or limits.graph_node_us)
     here = "measured in this run"
     best = Profile(
@@ -115,12 +183,13 @@ def burst_floor_us(row: Row, limits: CardLimits) -> float:
         {"memory_bandwidth_gb_per_s": Figure(bandwidth, here)},
         {"random_reductions_g_per_s": Figure(reductions, here), "graph_node_us": Figure(node, here)},
     )
-    return floor_us(Work(bytes=_uncached_bytes(row, limits.l2_bytes), reductions=row.events, nodes=PHASES), best)
+    work = Work(bytes=_uncached_bytes(row, limits.l2_bytes), reductions=row.scattered_events, nodes=PHASES)
+    return floor_us(work, best)
 
 
 def _uncached_bytes(row: Row, l2_bytes: int) -> float:
     """Bytes of targets that a burst must read from device memory, were L2 full of targets."""
-    stored = _BYTES_PER_TARGET * row.neurons * SYNAPSES_PER_NEURON
+    stored = _BYTES_PER_TARGET * row.neurons * row.synapses_per_neuron
     return _BYTES_PER_TARGET * row.events * max(0.0, 1.0 - l2_bytes / stored)
 
 

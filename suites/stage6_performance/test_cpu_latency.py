@@ -20,12 +20,13 @@ from stages.measuring import Measure
 from suites.stage5_parity.large import slim
 from suites.stage5_parity.simulator_check import recordings_differ
 from suites.stage6_performance.cpu_clock import cpu_ghz
-from suites.stage6_performance.rows import SYNAPSES_PER_NEURON, Row
+from suites.stage6_performance.rows import BLOCKS, POWER_LAW, SYNAPSES_PER_NEURON, Row
 from suites.stage6_performance.steady import Rule, Timed, time_steadily
 
 pytestmark = pytest.mark.requirement("ST-6", "BE-5")
 
 ROWS = (Row(10_000, 0.01, checked_bursts=20), Row(100_000, 0.01, checked_bursts=10))
+OTHER_ROWS = tuple(Row(20_000, 0.01, checked_bursts=10, connectivity=kind) for kind in (POWER_LAW, BLOCKS))
 ALL_CORES = take_host().usable_cores
 THREADS = sorted({1, ALL_CORES})
 RULE = Rule(warmup=10, min_samples=50, max_samples=2000, max_seconds=4.0, relative_noise=0.01)
@@ -45,7 +46,7 @@ class Checked:
 
 @cache
 def checked(row: Row) -> Checked:
-    network = synthesize(row.spec)
+    network = row.network()
     reference = ReferenceEngine.create(network, EngineOptions())
     recording = reference.run(row.checked_bursts, row.start)
     return Checked(row, network, recording, slim(reference.state()))
@@ -84,7 +85,8 @@ def _put(measure: Measure, timed: Timed, row: Row, threads: int, rate: float) ->
     )
 
 
-CASES = [pytest.param((row, n), id=f"{row.name}, {n} threads") for row in ROWS for n in THREADS]
+PAIRS = [*((row, n) for row in ROWS for n in THREADS), *((row, 1) for row in OTHER_ROWS)]
+CASES = [pytest.param(pair, id=f"{pair[0].name}, {pair[1]} threads") for pair in PAIRS]
 
 
 @pytest.mark.parametrize("engine", CASES, indirect=True)

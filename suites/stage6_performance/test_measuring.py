@@ -15,7 +15,17 @@ from reports.targets import match
 from reports.verdict import judge
 from suites.stage6_performance.card_limits import COPIED_BYTES, REDUCTIONS, g_per_s, gb_per_s
 from suites.stage6_performance.cpu_clock import cpu_ghz
-from suites.stage6_performance.rows import CUDA_ROWS, CardLimits, Row, burst_floor_us, download_floor_us
+from suites.stage6_performance.rows import (
+    BLOCKS,
+    CUDA_ROWS,
+    CURVE_ROWS,
+    OTHER_ROWS,
+    POWER_LAW,
+    CardLimits,
+    Row,
+    burst_floor_us,
+    download_floor_us,
+)
 from suites.stage6_performance.scaling import fit_costs
 from suites.stage6_performance.steady import ATTEMPTS, Rule, ThrottledError, time_steadily
 
@@ -31,6 +41,8 @@ H200 = CardLimits(
     graph_node_us=0.8,
     launch_to_download_us=16.0,
 )
+
+GOAL_CONDITIONS: dict[str, Scalar] = {"backend": "cuda", "device": "NVIDIA H200", "scope": "device-resident"}
 
 
 class FakeWatch:
@@ -112,7 +124,7 @@ def test_floor_by_bytes_where_reductions_are_cheap() -> None:
 def test_a_figure_faster_than_its_floor_is_an_error() -> None:
     """The verdict reads the floor from the measurement's conditions, in the target's unit too."""
     floor = burst_floor_us(MILLION, H200)
-    conditions = {"backend": "cuda", "device": "NVIDIA H200", "scope": "device-resident", **MILLION.conditions}
+    conditions = {**GOAL_CONDITIONS, **MILLION.conditions}
     figure = Measurement("burst.latency", 0.9 * floor, "us", conditions={**conditions, "floor": floor})
     targets = match(figure)
     assert [target.id for target in targets] == ["goal-h200-burst-1m"]
@@ -121,12 +133,23 @@ def test_a_figure_faster_than_its_floor_is_an_error() -> None:
     assert judge(replace(figure, value=1.1 * floor), targets[0]).verdict is Verdict.PASS
 
 
-@pytest.mark.parametrize("row", CUDA_ROWS, ids=lambda row: row.name)
+def test_local_targets_lower_the_floor() -> None:
+    """Only contributions to anywhere count as random additions: a fifth with local targets, half with hubs."""
+    blocks, hubs = (replace(MILLION, connectivity=kind) for kind in (BLOCKS, POWER_LAW))
+    assert blocks.scattered_events == pytest.approx(0.2 * MILLION.events)
+    assert 0.4 * MILLION.events < hubs.scattered_events < 0.6 * MILLION.events
+    assert burst_floor_us(blocks, H200) < burst_floor_us(hubs, H200) < burst_floor_us(MILLION, H200)
+    for row in (blocks, hubs):
+        figure = Measurement("burst.latency", 1.0, "us", conditions={**GOAL_CONDITIONS, **row.conditions})
+        assert not [target for target in match(figure) if target.source == "goal"]
+
+
+@pytest.mark.parametrize("row", [*CUDA_ROWS, *OTHER_ROWS, *CURVE_ROWS], ids=lambda row: row.name)
 def test_every_row_can_be_driven_and_has_a_floor(row: Row) -> None:
     """The network of each row can hold its rate, and its goal, where there is one, lies above its floor."""
     assert row.spec.neurons == row.neurons
     floor = burst_floor_us(row, H200)
-    conditions = {"backend": "cuda", "device": "NVIDIA H200", "scope": "device-resident", **row.conditions}
+    conditions = {**GOAL_CONDITIONS, **row.conditions}
     for target in match(Measurement("burst.latency", 1.0, "us", conditions=conditions)):
         assert target.high > floor, target.id
 

@@ -1,0 +1,58 @@
+"""What the GPU cases of stage 6 share: the card, its limits, and each row measured once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from burstproof.errors import OutOfMemoryError
+from suites.stage6_performance.card_limits import Card, Limits, measure_limits
+from suites.stage6_performance.cuda_bench import EVERY_SCOPE, RowResult, measure_row
+from suites.stage6_performance.rows import CUDA_ROWS, CardLimits, Row
+from suites.stage6_performance.steady import telemetry_of
+
+Bench = Callable[..., RowResult]
+
+
+@pytest.fixture(scope="session")
+def card() -> Iterator[Card]:
+    """Device 0 with a stream of its own; telemetry finds it by its PCI address."""
+    import cupy
+
+    from burstproof.kernels.device import open_device
+
+    runtime = open_device(0)
+    yield Card(runtime, runtime.stream(), telemetry_of(cupy.cuda.Device(0).pci_bus_id))
+    runtime.close()
+
+
+@pytest.fixture(scope="session")
+def limits(card: Card) -> Limits:
+    """What the card allows, measured in this run."""
+    return measure_limits(card, sorted({row.neurons for row in CUDA_ROWS}))
+
+
+@pytest.fixture(scope="session")
+def known_limits(card: Card, limits: Limits) -> CardLimits:
+    """The limits in the units of the floors."""
+    return limits.card(card.runtime)
+
+
+@pytest.fixture(scope="session")
+def bench(card: Card) -> Bench:
+    """Measures a row once; a card that cannot hold it skips the case, one that stays throttled is an ERROR."""
+    done: dict[Row, RowResult | OutOfMemoryError] = {}
+
+    def result(row: Row, scopes: tuple[str, ...] = EVERY_SCOPE) -> RowResult:
+        if row not in done:
+            try:
+                done[row] = measure_row(row, card.runtime, card.watch, scopes)
+            except OutOfMemoryError as error:
+                done[row] = error
+        found = done[row]
+        if isinstance(found, OutOfMemoryError):
+            pytest.skip(f"{row.name}: {found}")
+        return found
+
+    return result

@@ -1,0 +1,46 @@
+"""How a burst scales on a GPU with neurons, synapses per neuron and firing rate, and what that costs (ST-6)."""
+
+from __future__ import annotations
+
+import pytest
+
+from stages.measuring import Measure
+from suites.stage6_performance.card_limits import Card
+from suites.stage6_performance.conftest import Bench
+from suites.stage6_performance.cuda_bench import RESIDENT, RowResult
+from suites.stage6_performance.putting import put_latency
+from suites.stage6_performance.rows import CURVE_ROWS, FITTED_ROWS, CardLimits, Row
+from suites.stage6_performance.scaling import fit_costs
+
+pytestmark = [pytest.mark.requirement("ST-6", "BE-6"), pytest.mark.gate("gpu")]
+
+
+@pytest.fixture(params=CURVE_ROWS, ids=lambda row: row.name)
+def point(request: pytest.FixtureRequest, bench: Bench) -> RowResult:
+    """One point of a curve, device-resident only."""
+    return bench(request.param, (RESIDENT,))
+
+
+def test_point(known_limits: CardLimits, point: RowResult, measure: Measure) -> None:
+    """A point of the curves over synapses per neuron and firing rate, at a million neurons."""
+    assert point.problems == (), point.problems[0]
+    put_latency(point, RESIDENT, point.timings[RESIDENT], known_limits, measure)
+
+
+@pytest.fixture
+def table(bench: Bench) -> list[tuple[Row, float]]:
+    """Every row that costs are fitted over, with its latency in microseconds."""
+    results = [bench(row, (RESIDENT,)) for row in FITTED_ROWS]
+    for result in results:
+        assert result.problems == (), f"{result.row.name}: {result.problems[0]}"
+    return [(result.row, 1e3 * result.timings[RESIDENT].samples.estimate) for result in results]
+
+
+def test_costs_over_the_curves(card: Card, table: list[tuple[Row, float]], measure: Measure) -> None:
+    """Device-resident latency as a fixed cost, a cost per contribution and one per neuron, fitted over all points."""
+    model = fit_costs([row for row, _ in table], [latency for _, latency in table])
+    conditions = {"backend": "cuda", "device": card.runtime.name, "scope": RESIDENT}
+    note = f"least squares over {len(table)} rows up to 5 M neurons; the worst lies {model.worst_deviation:.0%} off"
+    measure("burst.cost_fixed", model.fixed_us, "us", conditions=conditions, note=note)
+    measure("burst.cost_per_event", model.event_ns, "ns", conditions=conditions, note=note)
+    measure("burst.cost_per_neuron", model.neuron_ns, "ns", conditions=conditions, note=note)
