@@ -6,6 +6,7 @@ go to the stage runner, or to pytest in the session ``tests``.
 
 import os
 import sys
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent
@@ -30,9 +31,14 @@ nox.options.error_on_missing_interpreters = True
 
 COMPILE_PART = "stages_compile"
 GPU_FREE_COMPILE_PART = "gpu_free_compile"
-RUN = new_run_path(Path("runs"))
 # The runner's codes for pass, fail and could-not-judge: the second part of a run tells the verdict of the whole.
 JUDGED = (0, 1, 2)
+
+
+@cache
+def run_path() -> Path:
+    """Where the run of this call lies; named when it begins, after the set-up, so that its name has its start."""
+    return new_run_path(Path("runs"))
 
 
 def install(session: nox.Session, *extras: str) -> None:
@@ -65,7 +71,7 @@ def run_compile_part(session: nox.Session, name: str) -> None:
     if "--explain" in session.posargs:
         return
     install(session, "compile", "test")
-    begun = [] if "--resume" in session.posargs else ["--run", str(RUN)]
+    begun = [] if "--resume" in session.posargs else ["--run", str(run_path())]
     (command,) = session_commands(name, session.posargs)
     run_module(session, *command, *begun, "--only", "stage1", success_codes=JUDGED)
 
@@ -75,7 +81,7 @@ def run_other_part(session: nox.Session, name: str) -> None:
     if {"--resume", "--explain"} & set(session.posargs):
         run_session(session, name)
     else:
-        run_module(session, "stages", "run", "--resume", str(RUN))
+        run_module(session, "stages", "run", "--resume", str(run_path()))
 
 
 @nox.session(name=COMPILE_PART, default=False)

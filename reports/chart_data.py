@@ -7,29 +7,41 @@ import math
 from reports import units
 from reports.charts import LimitRow
 from reports.judgement import JudgedMeasurement
+from reports.measurement import Measurement
 from reports.record import RunRecord
 from reports.rows import number, subject
 from reports.targets import Comparison, Target, load_targets
 
+_RIGHT_OR_WRONG = ("parity.", "prerequisite.")
+
 
 def limit_rows(record: RunRecord) -> list[LimitRow]:
-    """Judged figures with positive limits as fractions of the limit; each figure against its strictest target."""
+    """Judged figures with positive limits as fractions of the limit; each figure against its strictest target.
+
+    Counts that are right or wrong, as those of parity and prerequisites, have no distance to show and are left out.
+    """
     targets = {target.id: target for target in load_targets()}
     rows: dict[tuple[str, int], LimitRow] = {}
     measurements = {(case.case, i): m for case in record.cases for i, m in enumerate(case.measurements)}
     for judged in record.judgements:
         target, key = targets.get(judged.target), (judged.case, judged.index)
         fractions = _fractions(judged, target)
-        if target is None or fractions is None or judged.measurement.startswith("prerequisite."):
+        if target is None or fractions is None or judged.measurement.startswith(_RIGHT_OR_WRONG):
             continue
         if key in rows and rows[key].fraction >= fractions[0]:
             continue
         what = measurements.get(key)
-        label = subject(what) if what else judged.measurement
+        label = _label(what) if what else judged.measurement
         backend = str(what.conditions.get("backend", "")) if what else ""
         detail = f"{backend} {target.limit_text} ({'goal' if target.source == 'goal' else 'notes ' + target.source})"
         rows[key] = LimitRow(label, detail.strip(), judged.judgement.verdict.value, *fractions)
     return sorted(rows.values(), key=lambda row: -row.fraction)
+
+
+def _label(measurement: Measurement) -> str:
+    """The network; what was measured as well, unless that is the latency of a burst."""
+    known = subject(measurement)
+    return known if measurement.name in ("burst.latency", known) else f"{measurement.name}, {known}"
 
 
 def _fractions(judged: JudgedMeasurement, target: Target | None) -> tuple[float, float, float] | None:

@@ -57,15 +57,15 @@ def first_line(record: RunRecord, summary: Summary | None = None) -> str:
     """The verdict, what is wrong, and what was not proven or skipped, in one line without markup."""
     known = summary or summarise(record)
     parts = [f"{_found(known)}", *known.problems]
-    if known.skipped:
-        parts.append(known.skipped)
     unproven = known.requirements.get(Status.NOT_PROVEN, 0)
     partly = known.requirements.get(Status.PARTLY, 0)
     total = sum(known.requirements.values())
     if unproven or partly:
         also = f", {partly} proven in part" if partly else ""
         parts.append(f"{unproven} of {total} requirements not proven{also}")
-    return f"{known.verdict.value}: " + "; ".join(parts) + "."
+    if known.skipped:
+        parts.append(known.skipped)
+    return f"{known.verdict.value}: " + "; ".join(parts).removesuffix(".") + "."
 
 
 def _found(summary: Summary) -> str:
@@ -92,4 +92,4 @@ def _skipped(skipped: list[CaseResult]) -> str:
     if not skipped:
         return ""
     count = f"{len(skipped)} case{'' if len(skipped) == 1 else 's'} skipped"
-    return f"{count} ({reasons(skipped)})"
+    return f"{count}: {reasons(skipped)}"

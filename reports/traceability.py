@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from functools import cache
@@ -17,6 +19,7 @@ from reports.verdict import case_verdict
 
 _FILE = Path(__file__).with_name("requirements.toml")
 _KEYS = {"id", "text", "stages"}
+_CLOSED = re.compile(r"gate (?P<gate>\w+) is closed: (?P<cause>.+)", re.DOTALL)
 STAGES = ("stage1", "stage2", "stage3", "stage4", "stage5", "stage6", "stage7", "harness")
 
 
@@ -135,24 +138,40 @@ def _why_not(requirement: Requirement, skipped: list[CaseResult], record: RunRec
     absent = [name for name in requirement.stages if name not in planned]
     if absent:
         return f"{' and '.join(absent)} not in this run"
-    closed = [stage for stage in planned.values() if stage.stage in requirement.stages and not stage.gate_open]
-    if closed:
-        return f"no case; {closed[0].stage}: {closed[0].gate_reason}"
+    with_cases = {case.stage for case in record.cases}
+    for stage in (planned[name] for name in requirement.stages if name not in with_cases):
+        if stage.problem or not stage.gate_open:
+            return f"no case; {stage.stage}: {stage.problem or stage.gate_reason}"
     return "no case bears on it"
 
 
 def reasons(skipped: list[CaseResult], most: int = 3) -> str:
-    """The ``most`` frequent reasons of skipped cases, each once, with how often where there are several."""
-    counts: dict[str, int] = {}
+    """The ``most`` frequent reasons of skipped cases, each once, with how often where there are several.
+
+    Gates that are closed for one cause count as one reason.
+    """
+    causes: dict[tuple[str, str], Counter[str]] = {}
     for case in skipped:
-        reason = case.reason or "no reason given"
-        counts[reason] = counts.get(reason, 0) + 1
-    ordered = sorted(counts.items(), key=lambda item: -item[1])
-    if len(ordered) == 1:
-        return ordered[0][0]
-    shown = [f"{reason} ({count})" for reason, count in ordered[:most]]
+        gate, cause = _gate_and_cause(case.reason or "no reason given")
+        causes.setdefault((cause, "gate" if gate else ""), Counter())[gate] += 1
+    ordered = sorted(causes.items(), key=lambda item: -item[1].total())
+    texts = [(_reason(cause, gates), gates.total()) for (cause, _), gates in ordered]
+    if len(texts) == 1:
+        return texts[0][0]
+    shown = [f"{text.removesuffix('.')} ({count})" for text, count in texts[:most]]
     rest = len(ordered) - len(shown)
     return "; ".join(shown) + (f"; and {_count(rest, 'other reason')}" if rest else "")
+
+
+def _gate_and_cause(reason: str) -> tuple[str, str]:
+    found = _CLOSED.fullmatch(reason)
+    return (found["gate"], found["cause"]) if found else ("", reason)
+
+
+def _reason(cause: str, gates: Iterable[str]) -> str:
+    names = [gate for gate in gates if gate]
+    closed = f"gate {names[0]} is" if len(names) == 1 else f"gates {', '.join(names)} are"
+    return f"{closed} closed: {cause}" if names else cause
 
 
 def _count(number: int, noun: str) -> str:

@@ -10,7 +10,7 @@ from typing import NoReturn
 
 from burstproof.errors import BurstproofError, ExitCode, InputError
 from reports.verdict import exit_code
-from stages.console import Console, closing, explanation, listing, opening
+from stages.console import Console, closing, closing_part, explanation, listing, opening
 from stages.gating import Gatekeeper
 from stages.plan import PLAN, Stage, select
 from stages.run_folder import RunFolder, RunPlan, new_run_path, utc_now
@@ -41,7 +41,7 @@ def main(arguments: Sequence[str], root: Path, plan: Sequence[Stage] = PLAN) -> 
         if options.command == "list":
             Console().say(*listing(plan))
             return ExitCode.PASS
-        return _run(options, arguments, root, plan)
+        return _run(options, root, plan)
     except BurstproofError as error:
         print(f"stages: {error}", file=sys.stderr)
         return error.exit_code
@@ -65,7 +65,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _run(options: argparse.Namespace, arguments: Sequence[str], root: Path, plan: Sequence[Stage]) -> int:
+def _run(options: argparse.Namespace, root: Path, plan: Sequence[Stage]) -> int:
     console = Console()
     if options.resume is not None:
         folder = _resumed(options)
@@ -76,7 +76,7 @@ def _run(options: argparse.Namespace, arguments: Sequence[str], root: Path, plan
             stages=tuple(stage.name for stage in select(options.names, plan)),
             gpu_free=options.gpu_free,
             started_utc=utc_now(),
-            command=("python", "-m", "stages", *arguments),
+            command=("python", "-m", "stages", "run", *options.names, *(["--gpu-free"] if options.gpu_free else [])),
         )
         folder = RunFolder(options.run or new_run_path(options.runs))
     stages = select(asked.stages, plan)
@@ -91,7 +91,8 @@ def _run(options: argparse.Namespace, arguments: Sequence[str], root: Path, plan
         folder.write_plan(asked)
     console.say(opening(stages, gates), f"Run: {folder.path}")
     record = Runner(root, folder, console, plan).run(options.only)
-    console.say(*closing(record, folder.path))
+    part = bool(options.only) and not record.finished_utc
+    console.say(*(closing_part if part else closing)(record, folder.path))
     return exit_code(record)
 
 

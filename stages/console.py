@@ -17,6 +17,7 @@ from reports.traceability import Status, trace
 from reports.verdict import case_verdict, stage_verdict
 from stages.plan import Stage
 from stages.results import CaseLines
+from stages.run_folder import NOT_RUN
 
 _SHOWN = 20
 _BAD = (Verdict.FAIL, Verdict.ERROR, Verdict.AMBIGUOUS)
@@ -79,6 +80,16 @@ def closing(record: RunRecord, folder: Path) -> list[str]:
         *_table(record),
         "",
         f"Report: {folder / REPORT_NAME}",
+    ]
+
+
+def closing_part(record: RunRecord, folder: Path) -> list[str]:
+    """Return the summary of a part: what it did not pass, and what is still to run."""
+    waiting = [stage.stage for stage in record.stages if stage.problem == NOT_RUN]
+    return [
+        *_section("Not passed:", _not_passed(record)),
+        "",
+        f"A part of the run; still to run: {', '.join(waiting)}. Continue with --resume {folder}",
     ]
 
 

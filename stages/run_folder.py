@@ -16,13 +16,16 @@ from typing import Any
 _PLAN = "plan.json"
 _STAGES = "stages"
 _DONE = "stage.json"
+NOT_RUN = "it has not run yet; continue with --resume"
+"""Problem of a planned stage that has no evidence."""
 
 
 @dataclass(frozen=True)
 class RunPlan:
     """What was asked for: enough to continue after an interruption.
 
-    ``asked`` holds the names given on the command line (empty: the whole plan), ``stages`` the names planned.
+    ``asked`` holds the names given on the command line (empty: the whole plan), ``stages`` the names planned,
+    ``command`` what asks for the same plan again.
     """
 
     asked: tuple[str, ...]

@@ -17,10 +17,8 @@ from stages.evidence import join_evidence
 from stages.gating import Gatekeeper
 from stages.plan import PLAN, Stage
 from stages.results import CaseLines, read_lines
-from stages.run_folder import RunFolder, RunPlan, StageFiles, utc_now, write_json
+from stages.run_folder import NOT_RUN, RunFolder, RunPlan, StageFiles, utc_now, write_json
 from stages.suite_process import SuiteEnd, run_suites
-
-NOT_RUN = "it has not run yet; continue with --resume"
 
 
 class Watcher(Protocol):

@@ -45,7 +45,9 @@ class Session:
     def __init__(self, backend):
         self.venv_backend, self.calls = backend, []
     def log(self, *words): self.calls.append(["log"])
-    def install(self, *words): self.calls.append(["install", *words])
+    def install(self, *words):
+        self.calls.append(["install", *words])
+        sys.modules["stages.run_folder"].time.strftime = lambda *_: "named-after-the-set-up"
     def run(self, *words, **settings): self.calls.append(["run", *words])
 def calls(name):
     function, settings = nox.sessions[name]
@@ -82,6 +84,7 @@ def test_stage_1_has_its_own_environment_and_the_run_is_one(tmp_path: Path, sess
     loaded = load_noxfile(tmp_path, session, "virtualenv", "--gpu-free")
     first, second = loaded["runs"]
     run = first[first.index("--run") + 1]
+    assert Path(run).name.startswith("named-after-the-set-up-")
     assert first[-2:] == ["--only", "stage1"]
     assert "--gpu-free" in first
     assert second == ["-m", "stages", "run", "--resume", run]

@@ -12,11 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from reports.chart_data import limit_rows
 from reports.html import render
 from reports.measurement import CaseResult, Measurement, Outcome
 from reports.record import RunRecord
 from reports.summary import first_line
-from reports.traceability import Status, load_requirements, trace, unknown_ids
+from reports.traceability import Status, load_requirements, reasons, trace, unknown_ids
 from reports.verdict import judge_cases
 from suites.harness.sample_record import NO_GPU, sample_record
 
@@ -185,11 +186,38 @@ def test_a_pass_with_skips_says_so_in_the_verdict() -> None:
     assert "of what ran" not in "".join(Page(render(whole)).text)
 
 
+def test_gates_closed_for_one_cause_are_one_reason() -> None:
+    gates = ["gate gpu is closed: no driver here."] * 3 + ["gate nvml is closed: no driver here."]
+    cases = [CaseResult(f"a::{n}", "stage2", (), Outcome.SKIPPED, reason) for n, reason in enumerate(gates)]
+    assert reasons(cases[:3]) == "gate gpu is closed: no driver here."
+    assert reasons(cases) == "gates gpu, nvml are closed: no driver here."
+    other = CaseResult("a::other", "stage2", (), Outcome.SKIPPED, "no driver here.")
+    assert reasons([other, *cases]) == "gates gpu, nvml are closed: no driver here (4); no driver here (1)"
+
+
+def test_a_requirement_without_a_case_blames_no_gate_of_a_stage_that_has_cases() -> None:
+    record = sample_record(gpu=False)
+    why = {row.requirement.id: row.reason for row in trace(record)}
+    silent = [row for row in trace(record) if not row.cases and "stage4" in row.requirement.stages]
+    assert any(case.stage == "stage4" for case in record.cases)
+    assert silent
+    assert all("stage4:" not in why[row.requirement.id] for row in silent)
+    without = replace(record, cases=tuple(case for case in record.cases if case.stage != "stage4"))
+    after = {row.requirement.id: row.reason for row in trace(without)}
+    assert all(after[row.requirement.id].startswith("no case; ") for row in silent)
+
+
+def test_the_limit_chart_leaves_out_what_is_right_or_wrong() -> None:
+    judged = {one.measurement for one in sample_record().judgements}
+    assert any(name.startswith("parity.") for name in judged)
+    assert not any(row.label.startswith("parity.") for row in limit_rows(sample_record()))
+
+
 def test_first_line_says_what_was_skipped_and_not_proven() -> None:
     line = first_line(sample_record(gpu=False, faults=False))
-    assert line.startswith("PASS: all 31 cases that ran passed; 14 cases skipped")
+    assert line.startswith("PASS: all 31 cases that ran passed; 43 of 55 requirements not proven")
     assert NO_GPU in line
-    assert "43 of 55 requirements not proven" in line
+    assert "; 14 cases skipped: " in line
     empty = replace(sample_record(), cases=(), judgements=(), finished_utc="")
     assert first_line(empty).startswith("ERROR: nothing ran; stage1 ran no case although its gate is open")
     assert "the run was interrupted" in first_line(empty)

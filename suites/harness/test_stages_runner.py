@@ -224,6 +224,10 @@ def test_only_runs_a_part_and_resume_the_rest(checkout: Checkout, capsys: pytest
     where = checkout(GOOD, GOOD, GOOD)
     code, folder, record = run(where, "--only", "stage2")
     assert code == ExitCode.UNDECIDED
+    said = capsys.readouterr().out.splitlines()
+    assert said[-1] == f"A part of the run; still to run: stage1, stage3. Continue with --resume {folder}"
+    assert not any("did not finish" in line or "Not proven" in line for line in said)
+    assert record.command == ("python", "-m", "stages", "run")
     assert not record.finished_utc
     assert [bool(stage.problem) for stage in record.stages] == [True, False, True]
     first = (folder / "stages/stage2/results.jsonl").read_bytes()
