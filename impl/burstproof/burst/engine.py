@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from burstproof.burst.fixed_point import FixedPoint
+from burstproof.burst.precision import Precision
 from burstproof.burst.profile import FEAGI_2_6, Profile
 from burstproof.network.model import Network
 
@@ -37,12 +38,21 @@ class CpuOptions:
     specialise: bool | None = None
 
 
+class SynapseMemory(Enum):
+    """Where the CUDA engine keeps synapses: on the device, in page-locked host memory, or there only if they must."""
+
+    AUTO = "auto"
+    DEVICE = "device"
+    HOST = "host"
+
+
 @dataclass(frozen=True)
 class CudaOptions:
     """Options of the CUDA engine.
 
     ``block_size`` 0 takes the default for the network's size class; ``train_length`` is the number of bursts
-    captured in one graph (0 chooses); ``memory_limit_bytes`` 0 means what the device has free.
+    captured in one graph (0 chooses); ``memory_limit_bytes`` 0 means what the device has free. ``synapse_memory``
+    changes the speed and no result.
     """
 
     device_id: int = 0
@@ -51,6 +61,7 @@ class CudaOptions:
     train_length: int = 0
     stream_count: int = 4
     memory_limit_bytes: int = 0
+    synapse_memory: SynapseMemory = SynapseMemory.AUTO
 
 
 @dataclass(frozen=True)
@@ -67,12 +78,15 @@ class EngineOptions:
         Declared bound of the summed absolute stimulus of one neuron in one burst; part of the fixed-point scale.
     fractional_stimulus : bool
         Whether stimulus amounts may be fractional; part of the fixed-point scale.
+    precision : Precision
+        In which format potentials are kept between bursts; anything but fp32 changes results (BE-11).
     """
 
     profile: Profile = FEAGI_2_6
     emulate_batch_path: bool = False
     max_stimulus: float = 255.0
     fractional_stimulus: bool = False
+    precision: Precision = Precision.FP32
     cpu: CpuOptions = field(default_factory=CpuOptions)
     cuda: CudaOptions = field(default_factory=CudaOptions)
 

@@ -35,6 +35,10 @@ class BufferSpec:
         """Size in bytes that it takes in the arena, at least one alignment unit."""
         return max(1, -(-self.bytes // ALIGNMENT)) * ALIGNMENT
 
+    def as_words(self) -> BufferSpec:
+        """The same bytes, a multiple of four, as int32."""
+        return BufferSpec(self.name, self.bytes // 4, np.dtype(np.int32))
+
 
 @dataclass(frozen=True, eq=False)
 class DeviceBuffer:
@@ -122,6 +126,20 @@ class DeviceRuntime(Protocol):
 
     def pinned(self, count: int, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
         """A zeroed page-locked host array."""
+        ...
+
+    def allocate_host(self, specs: Sequence[BufferSpec]) -> dict[str, DeviceBuffer]:
+        """Zeroed page-locked host memory that kernels reach over the link, for large buffers; copied as others are.
+
+        Raises
+        ------
+        OutOfMemoryError
+            The host cannot lock that much memory.
+        """
+        ...
+
+    def words(self, buffer: DeviceBuffer) -> DeviceBuffer:
+        """The memory of ``buffer``, a multiple of four bytes, as int32."""
         ...
 
     def mapped(self, spec: BufferSpec) -> DeviceBuffer:

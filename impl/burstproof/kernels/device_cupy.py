@@ -20,6 +20,11 @@ from burstproof.kernels.device import (
 )
 from burstproof.kernels.numba_cuda import cuda
 
+_PORTABLE, _MAPPED = 1, 2
+"""Flags of cudaHostAlloc."""
+_INFERRED = 4
+"""cudaMemcpyDefault: the addresses say which side is the host."""
+
 
 def _cupy() -> Any:
     try:
@@ -164,21 +169,21 @@ class CupyRuntime:
         if not len(host):
             return
         source = np.ascontiguousarray(host, buffer.spec.dtype)
-        self._copy(self._address(buffer, offset), source.ctypes.data, source.nbytes, 1, stream)
+        self._copy(self._address(buffer, offset), source.ctypes.data, source.nbytes, stream)
         if source is not host:
             stream.synchronize()
 
     def download(self, host: npt.NDArray[Any], buffer: DeviceBuffer, stream: Any, offset: int = 0) -> None:
         """Queue a copy to the host, which must be contiguous and of the buffer's dtype."""
         if len(host):
-            self._copy(host.ctypes.data, self._address(buffer, offset), host.nbytes, 2, stream)
+            self._copy(host.ctypes.data, self._address(buffer, offset), host.nbytes, stream)
 
     @staticmethod
     def _address(buffer: DeviceBuffer, offset: int) -> int:
         return int(buffer.array.data.ptr) + offset * buffer.spec.dtype.itemsize
 
-    def _copy(self, target: int, source: int, size: int, kind: int, stream: Any) -> None:
-        self._cupy.cuda.runtime.memcpyAsync(target, source, size, kind, stream.cupy_stream.ptr)
+    def _copy(self, target: int, source: int, size: int, stream: Any) -> None:
+        self._cupy.cuda.runtime.memcpyAsync(target, source, size, _INFERRED, stream.cupy_stream.ptr)
 
     def pinned(self, count: int, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
         """A zeroed page-locked host array; CuPy's pool takes the memory back with the last reference."""
@@ -188,13 +193,54 @@ class CupyRuntime:
         array[:] = np.zeros((), kind)
         return array
 
+    def allocate_host(self, specs: Sequence[BufferSpec]) -> dict[str, DeviceBuffer]:
+        """Page-locked buffers of exactly these sizes, each an allocation of its own; freed with their last reference.
+
+        Raises
+        ------
+        OutOfMemoryError
+            The host cannot lock that much memory.
+        """
+        self._use()
+        buffers = {}
+        for spec in specs:
+            host = self._page_locked(spec)
+            seen = self._at_address(host, spec)
+            buffers[spec.name] = DeviceBuffer(spec, seen, self._view(seen, spec))
+        return buffers
+
+    def _page_locked(self, spec: BufferSpec) -> npt.NDArray[Any]:
+        """Zeroed memory of the driver; CuPy's pool would round it up to a power of two and keep it."""
+        cupy = self._cupy
+        try:
+            memory = cupy.cuda.PinnedMemory(max(1, spec.bytes), _PORTABLE | _MAPPED)
+        except cupy.cuda.runtime.CUDARuntimeError as error:
+            raise OutOfMemoryError(
+                f"the host cannot lock {spec.bytes} bytes for the synapses",
+                where=f"buffer {spec.name} in host memory",
+                got=str(error),
+                cure="Close other programs, raise the limit of locked memory, or run a smaller network",
+            ) from error
+        host: npt.NDArray[Any] = np.frombuffer(cupy.cuda.PinnedMemoryPointer(memory, 0), spec.dtype, spec.count)
+        host[:] = 0
+        return host
+
+    def _at_address(self, host: npt.NDArray[Any], spec: BufferSpec) -> Any:
+        """Page-locked ``host`` as CuPy sees it: unified addressing gives it one address on host and device."""
+        memory = self._cupy.cuda.memory
+        unowned = memory.UnownedMemory(host.ctypes.data, max(1, host.nbytes), host, self.device_id)
+        return self._cupy.ndarray((spec.count,), spec.dtype, memptr=memory.MemoryPointer(unowned, 0))
+
+    def words(self, buffer: DeviceBuffer) -> DeviceBuffer:
+        """The same memory as int32."""
+        spec = buffer.spec.as_words()
+        array = buffer.array.view(spec.dtype)
+        return DeviceBuffer(spec, array, self._view(array, spec))
+
     def mapped(self, spec: BufferSpec) -> DeviceBuffer:
         """Page-locked memory; with unified addressing kernels reach it at the host's address."""
         host = self.pinned(spec.count, spec.dtype)
-        memory = self._cupy.cuda.memory
-        unowned = memory.UnownedMemory(host.ctypes.data, max(1, host.nbytes), host, self.device_id)
-        seen = self._cupy.ndarray((spec.count,), spec.dtype, memptr=memory.MemoryPointer(unowned, 0))
-        return DeviceBuffer(spec, host, self._view(seen, spec))
+        return DeviceBuffer(spec, host, self._view(self._at_address(host, spec), spec))
 
     def stream(self) -> DeviceStream:
         """A new non-blocking stream."""

@@ -60,6 +60,16 @@ class SimulatorRuntime:
             buffers[spec.name] = DeviceBuffer(spec, array, array)
         return buffers
 
+    def allocate_host(self, specs: Sequence[BufferSpec]) -> dict[str, DeviceBuffer]:
+        """As ``allocate``: all memory is the host's."""
+        return self.allocate(specs)
+
+    def words(self, buffer: DeviceBuffer) -> DeviceBuffer:
+        """The same memory as int32."""
+        spec = buffer.spec.as_words()
+        array = buffer.array.view(spec.dtype)
+        return DeviceBuffer(spec, array, array)
+
     def upload(self, buffer: DeviceBuffer, host: npt.NDArray[Any], stream: DeviceStream, offset: int = 0) -> None:
         """Copy at once."""
         buffer.array[offset : offset + len(host)] = host

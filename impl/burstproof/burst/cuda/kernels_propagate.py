@@ -85,8 +85,11 @@ def make_quantise() -> Callable[..., Any]:
     return cuda.jit(device=True)(quantise)  # type: ignore[no-any-return]
 
 
-def make_propagate_computed(variant: Variant) -> Callable[..., None]:
-    """``propagate_computed(...)``: contributions that depend on a plastic weight or on the source's potential."""
+def make_propagate_computed(variant: Variant, aligned: bool = False) -> Callable[..., None]:
+    """``propagate_computed(...)``: contributions that depend on a plastic weight or on the source's potential.
+
+    ``aligned`` begins every row at a multiple of a warp's entries, as reading over a link should be.
+    """
     delayed, rounds = variant.delays, variant.round_mp_driven
     offset = variant.offset
     quantise = make_quantise()
@@ -133,10 +136,15 @@ def make_propagate_computed(variant: Variant) -> Callable[..., None]:
                 if rounds:
                     potential = np.float32(min(np.float64(int(np.float64(potential) + half)), cap))
             divisor = divisors[source]
-            entry = offset(offsets[source] + offset(lane))
+            begin = offset(offsets[source])
+            entry = offset(begin + offset(lane))
+            if aligned:
+                entry = offset(entry - begin % offset(WARP))
             end = offsets[np.uint32(source + np.uint32(1))]
             while entry < end:
-                sign = np.int64(signs[entry])
+                sign = np.int64(0)
+                if not aligned or entry >= begin:
+                    sign = np.int64(signs[entry])
                 if sign != 0:
                     psp = psps[entry]
                     if driven:

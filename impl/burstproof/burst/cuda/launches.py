@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from burstproof.burst.cuda.kernels_order import PARAMETERS
 from burstproof.burst.cuda.packed import Packed
 from burstproof.kernels.device import DeviceBuffer, DeviceRuntime, DeviceStream
+
+if TYPE_CHECKING:
+    from burstproof.burst.cuda.kernels import KernelSpec
 
 _THREADS_PER_MULTIPROCESSOR = 2048
 _WARP = 32
@@ -30,8 +33,6 @@ class BurstLaunches:
     """Queues one burst of one train set; a stimulated burst has two kernels more."""
 
     def __init__(self, runtime: DeviceRuntime, packed: Packed, block: int) -> None:
-        from burstproof.burst.cuda.kernels import catalogue
-
         self._runtime = runtime
         self._variant = packed.variant
         self._layout = packed.layout
@@ -40,7 +41,13 @@ class BurstLaunches:
         self._fixed_point = packed.fixed_point
         self._block = block
         self._longest = packed.longest_window
-        self._kernels = {s.name: runtime.kernel(s.function, s.signature) for s in catalogue(packed.variant)}
+        self._kernels = {s.name: runtime.kernel(s.function, s.signature) for s in self._specs()}
+
+    def _specs(self) -> tuple[KernelSpec, ...]:
+        """The kernels to compile."""
+        from burstproof.burst.cuda.kernels import catalogue
+
+        return catalogue(self._variant)
 
     def calls(self, buffers: Mapping[str, DeviceBuffer], number: int) -> TrainCalls:
         """The calls of train set ``number`` over ``buffers``."""

@@ -16,6 +16,7 @@ from burstproof.burst.cuda.buffers import (
     train_sizes,
     uniform_parameters,
 )
+from burstproof.burst.cuda.streaming import split_buffers
 from burstproof.burst.cuda.tiles import sized
 from burstproof.burst.cuda.variant import Variant, variant_of
 from burstproof.burst.engine import EngineOptions, EngineState
@@ -34,7 +35,7 @@ class Packed:
     """Everything that the engine needs.
 
     ``layout`` lacks the static rows where the device generates them itself. ``weights`` (S,) are those from which the
-    static contributions were made.
+    static contributions were made. ``streamed`` says that the synapses lie in host memory.
     """
 
     network: Network
@@ -46,6 +47,7 @@ class Packed:
     sizes: NetworkSizes
     train: TrainSizes
     weights: npt.NDArray[np.float32]
+    streamed: bool = False
 
     @property
     def longest_window(self) -> int:
@@ -55,7 +57,17 @@ class Packed:
     @property
     def buffers(self) -> tuple[BufferSpec, ...]:
         """Every buffer on the device."""
-        return buffer_specs(self.sizes, self.variant, self.train)
+        return self._places[0]
+
+    @property
+    def host_buffers(self) -> tuple[BufferSpec, ...]:
+        """Every buffer in host memory that the kernels read."""
+        return self._places[1]
+
+    @property
+    def _places(self) -> tuple[tuple[BufferSpec, ...], tuple[BufferSpec, ...]]:
+        specs = buffer_specs(self.sizes, self.variant, self.train)
+        return split_buffers(specs, self.variant.uniform_rows) if self.streamed else (specs, ())
 
 
 def pack_network(network: Network, options: EngineOptions) -> Packed:
@@ -86,6 +98,16 @@ def pack_network(network: Network, options: EngineOptions) -> Packed:
     )
 
 
+def streaming(packed: Packed) -> Packed:
+    """``packed`` with its synapses in host memory: then the propagation is a kernel of its own."""
+    sizes = replace(packed.sizes, ring=packed.layout.max_delay)
+    return replace(packed, variant=_streaming(packed.variant, sizes), sizes=sizes, streamed=True)
+
+
+def _streaming(variant: Variant, sizes: NetworkSizes) -> Variant:
+    return sized(replace(variant, fused=None, tiles=0, tile_share=1), sizes)
+
+
 def packed_for(packed: Packed, state: EngineState) -> Packed:
     """What can run ``state``: ``packed`` itself unless the state asks for other contributions or other kernels.
 
@@ -104,7 +126,8 @@ def packed_for(packed: Packed, state: EngineState) -> Packed:
         layout = build_layout(packed.network.replace(synapses=synapses), packed.options, packed.fixed_point)
         _refuse_overflow(packed, layout)
         variant = variant_of(layout, packed.features, packed.options, packed.fixed_point)
-        packed = replace(packed, layout=layout, weights=weights, variant=sized(variant, packed.sizes))
+        place = _streaming if packed.streamed else sized
+        packed = replace(packed, layout=layout, weights=weights, variant=place(variant, packed.sizes))
     features, variant = packed.features, packed.variant
     features = replace(features, refractory=features.refractory or bool(state.refractory_countdowns.any()))
     flags = variant.flags or bool((state.pending_candidate & (state.pending == 0)).any())

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from burstproof.burst.cuda.block_size import checked_block_size
-from burstproof.burst.cuda.budget import MemoryPlan, available_bytes
+from burstproof.burst.cuda.budget import MemoryPlan, available_bytes, place_synapses
 from burstproof.burst.cuda.buffers import SETS
 from burstproof.burst.cuda.device_state import DeviceState
 from burstproof.burst.cuda.launches import BurstLaunches
 from burstproof.burst.cuda.launches_fused import FusedLaunches
 from burstproof.burst.cuda.packed import Packed
+from burstproof.burst.cuda.streaming_launches import StreamingLaunches
 from burstproof.burst.cuda.train import Streams, TrainSet
 from burstproof.burst.cuda.train_fused import FusedTrainSet
 from burstproof.kernels.device import DeviceBuffer, DeviceRuntime
+from burstproof.kernels.host_memory import available_host_bytes
 
 Contents = Callable[[Packed, DeviceState], None]
 """Fills the buffers of a new engine with a network's first contents."""
@@ -25,6 +27,7 @@ class Resident:
     Attributes
     ----------
     packed : Packed
+        As it runs: with the synapses in host memory where they are to lie there.
     plan : MemoryPlan
     device : DeviceState
     sets : tuple of TrainSet or of FusedTrainSet
@@ -32,10 +35,13 @@ class Resident:
 
     def __init__(self, runtime: DeviceRuntime, packed: Packed, contents: Contents) -> None:
         block = checked_block_size(packed.options.cuda.block_size, packed.sizes.neurons)
+        available = available_bytes(runtime.memory_info()[0], packed.options)
+        packed = place_synapses(packed, available)
         self.packed = packed
         self.plan = MemoryPlan.of(packed)
-        self.plan.check(available_bytes(runtime.memory_info()[0], packed.options), f"device {runtime.name}")
-        self._buffers = runtime.allocate(self.plan.buffers)
+        self.plan.check(available, f"device {runtime.name}")
+        self.plan.check_host(available_host_bytes())
+        self._buffers = runtime.allocate(self.plan.buffers) | runtime.allocate_host(self.plan.host_buffers)
         streams = Streams.open(runtime, packed.options.cuda.stream_count)
         self.device = DeviceState(runtime, streams.burst, self._buffers, packed)
         contents(packed, self.device)
@@ -55,5 +61,5 @@ def _train_sets(
         fused = FusedLaunches(runtime, packed)
         fused.sort_rows(buffers, streams.burst)
         return tuple(FusedTrainSet(runtime, fused, packed, buffers, number, streams) for number in range(SETS))
-    launches = BurstLaunches(runtime, packed, block)
+    launches = (StreamingLaunches if packed.streamed else BurstLaunches)(runtime, packed, block)
     return tuple(TrainSet(runtime, launches, packed, buffers, number, streams) for number in range(SETS))
