@@ -163,7 +163,7 @@ def _stack_obstacle(inventory: Inventory) -> str | None:
         return None
     served = inventory.cuda_driver_version
     extra = "cuda13" if served is not None and served[0] >= 13 else "cuda12"
-    return f"The Python package {_listed(missing)} is not installed: install burstproof[{extra}]."
+    return f"The Python package {_listed(missing)} is not installed: pip install '.[{extra}]' in the clone."
 
 
 def _objection(gpu: Gpu, inventory: Inventory) -> str | None:
@@ -179,7 +179,8 @@ def _objection(gpu: Gpu, inventory: Inventory) -> str | None:
         return f"{label} has compute capability {_dotted(capability)}, below 7.0: use a Volta GPU (V100) or newer."
     if inventory.stack.cuda_major == 13 and capability < _CUDA_13_LEAST_CAPABILITY:
         return (
-            f"{label} has compute capability {_dotted(capability)}, which CUDA 13 dropped: install burstproof[cuda12]."
+            f"{label} has compute capability {_dotted(capability)}, which CUDA 13 dropped: "
+            "pip install '.[cuda12]' in the clone."
         )
     if gpu.mig_enabled and not gpu.mig_instances:
         return (

@@ -18,5 +18,5 @@ def complaint() -> EnvironmentInvalidError | None:
     return EnvironmentInvalidError(
         f"{', '.join(missing)} cannot be imported",
         where=sys.executable,
-        cure="Install burstproof[test] there, or let `python3 noxfile.py -s stages` make an environment.",
+        cure="pip install -e '.[test]' there, or let `python3 noxfile.py -s stages` make an environment.",
     )

@@ -114,7 +114,7 @@ def test_a_driver_for_an_older_cuda_than_the_packages_is_refused() -> None:
 def test_volta_is_refused_under_cuda_13_packages() -> None:
     machine = replace(v100_pair(), driver="580.65.06", cuda=(13, 0))
     refused = machine.inventory(stack=CudaStack(cupy=True, numba_cuda=True, cuda_major=13))
-    assert "CUDA 13 dropped: install burstproof[cuda12]" in evaluate_gates(refused)["gpu"].reason
+    assert "CUDA 13 dropped: pip install '.[cuda12]'" in evaluate_gates(refused)["gpu"].reason
     assert evaluate_gates(machine.inventory())["gpu"].is_open
 
 
@@ -129,7 +129,7 @@ def test_volta_is_refused_under_cuda_13_packages() -> None:
 def test_missing_packages_close_the_gate(stack: CudaStack, named: str) -> None:
     gates = evaluate_gates(h200_box(2).inventory(stack=stack))
     assert named in gates["gpu"].reason
-    assert "burstproof[cuda12]" in gates["gpu"].reason
+    assert "'.[cuda12]'" in gates["gpu"].reason
     assert not gates["multi_gpu"].is_open
     assert gates["nvml"].is_open
 

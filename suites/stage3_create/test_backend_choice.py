@@ -129,8 +129,8 @@ def test_with_fallback_the_choice_says_what_could_not_start(requested: str, mach
         (CudaFacts(None, (), (12, 8), (12, 9)), 0, "no CUDA device", "CUDA_VISIBLE_DEVICES"),
         (WITH_GPU.cuda, 1, "no CUDA device 1", "one of: 0"),
         (CudaFacts(None, (CudaDevice(0, "GTX 1080", (6, 1)),), (12, 8), (12, 9)), 0, "6.1", "another device"),
-        (CudaFacts(None, (CudaDevice(0, "V100", (7, 0)),), (13, 0), (13, 1)), 0, "7.0", "burstproof[cuda12]"),
-        (CudaFacts(None, (H100,), (12, 8), (13, 1)), 0, "takes CUDA 12.8 at most", "burstproof[cuda12]"),
+        (CudaFacts(None, (CudaDevice(0, "V100", (7, 0)),), (13, 0), (13, 1)), 0, "7.0", "'.[cuda12]'"),
+        (CudaFacts(None, (H100,), (12, 8), (13, 1)), 0, "takes CUDA 12.8 at most", "'.[cuda12]'"),
         (CudaFacts(None, (H100,), (11, 4), (12, 9)), 0, "takes CUDA 11.4 at most", "Update the driver"),
     ],
 )
@@ -160,7 +160,7 @@ def test_a_missing_package_is_named_with_the_extra_to_install(monkeypatch: pytes
     obstacle = ask_cuda().obstacle_for(0)
     assert obstacle is not None
     assert obstacle.why == f"not installed: {missing}"
-    assert "burstproof[cuda12]" in obstacle.cure
+    assert "'.[cuda12]'" in obstacle.cure
 
 
 class DynamicLibNotFoundError(RuntimeError):

@@ -14,10 +14,10 @@ OLDEST_CAPABILITY_CUDA_13 = (7, 5)
 """The tools of CUDA 13 build for nothing older (shared toolchain notes)."""
 
 _INSTALL = (
-    "Install the extra that fits the driver: pip install 'burstproof[cuda12]' (drivers for CUDA 12, and compute "
-    "capability 7.0) or 'burstproof[cuda13]'"
+    "Install the extra that fits the driver, in the folder of the clone: pip install '.[cuda12]' (drivers for CUDA 12, "
+    "and compute capability 7.0) or '.[cuda13]'"
 )
-_CUDA_12 = "Install the tools of CUDA 12: pip install 'burstproof[cuda12]'"
+_CUDA_12 = "Install the tools of CUDA 12: pip install '.[cuda12]' in the folder of the clone"
 
 
 @dataclass(frozen=True)

@@ -149,7 +149,7 @@ def _automatic(
         if found.available:
             return gpu, "; ".join([f"{size}: {found.why}", *passed])
         passed.append(f"{gpu} is not available: {found.why}")
-    return "cpu", "; ".join([f"{size}, but there is none to use", *passed])
+    return "cpu", "; ".join([f"{size}, so a GPU is wanted", *passed])
 
 
 def _wants_gpu(neurons: int, firing_rate: float | None, config: Configuration) -> tuple[bool, str]:

@@ -178,9 +178,9 @@ def _read_arrays(path: Path) -> dict[str, npt.NDArray[Any]]:
         MemoryError,
         zipfile.BadZipFile,
     ) as error:
-        raise TraceError(f"is damaged: {error}", where=str(path)) from None
+        raise TraceError(f"is damaged: {error}", where=str(path), cure="Record it again, or fetch it again") from None
     except zipfile.zlib.error as error:  # type: ignore[attr-defined]
-        raise TraceError(f"is damaged: {error}", where=str(path)) from None
+        raise TraceError(f"is damaged: {error}", where=str(path), cure="Record it again, or fetch it again") from None
 
 
 def _assemble(path: Path, info: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> Trace:

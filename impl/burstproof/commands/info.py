@@ -64,27 +64,26 @@ def _dotted(version: tuple[int, int] | None) -> str | None:
     return f"{version[0]}.{version[1]}" if version else None
 
 
+def _versions(driver: str | None, tools: str | None) -> str:
+    takes = f"driver takes {driver}" if driver else "no answer from a driver"
+    return f"{takes}, " + (f"installed tools are for {tools}" if tools else "no tools installed")
+
+
 def _as_text(document: dict[str, Any]) -> str:
     cuda = document["cuda"]
     packages = ", ".join(f"{name} {version}" for name, version in document["packages"].items() if version)
     lines = [
         f"burstproof {document['burstproof']}, Python {document['python']}, {document['system']}",
         f"{document['cpu_cores']} CPU cores; {packages}",
-        f"CUDA: driver takes {cuda['driver'] or 'unknown'}, installed tools are for {cuda['tools'] or 'none'}",
+        f"CUDA: {_versions(cuda['driver'], cuda['tools'])}",
     ]
     for device in cuda["devices"]:
         major, minor = device["capability"]
         memory = f", {gibibytes(device['memory_bytes'])}" if device["memory_bytes"] else ""
         lines.append(f"  device {device['number']}: {device['name']}, compute capability {major}.{minor}{memory}")
-    rows = [
-        (
-            item["backend"],
-            "yes" if item["available"] else "no",
-            item["why"] + (f". {item['cure']}" * bool(item["cure"])),
-        )
-        for item in document["backends"]
-    ]
+    rows = [(item["backend"], "yes" if item["available"] else "no", item["why"]) for item in document["backends"]]
     lines += ["", table(("backend", "runs here", "why"), rows, left=3)]
+    lines += [f"  {item['backend']}: {item['cure']}" for item in document["backends"] if item["cure"]]
     lines += ["", f"configuration (file: {document['config_file'] or 'no ' + CONFIG_FILE + ' here'})"]
     settings = [
         (item["key"], printable(_toml(item["value"])), printable(item["origin"], 100))

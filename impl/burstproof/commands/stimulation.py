@@ -7,6 +7,7 @@ are those of the record. NEURONS is such a list of ids, or ``@AREA`` with the id
 
 from __future__ import annotations
 
+import difflib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,6 +18,8 @@ import numpy.typing as npt
 from burstproof.burst.engine import NO_PLAN, EngineOptions, Stimulus, StimulusPlan
 from burstproof.errors import StimulusError
 from burstproof.network.model import Network
+
+_SHOWN = 12
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,11 +95,23 @@ def _area_neurons(network: Network, name: str, option: str) -> npt.NDArray[np.ui
     """Valid neurons of the area whose id or name is ``name``."""
     found = [area.index for area in network.areas if name in (area.cortical_id, area.name)]
     if len(found) != 1:
-        shown = ", ".join(area.name or area.cortical_id for area in network.areas[:12])
-        problem = f"{len(found)} areas have this name" if found else "no such cortical area"
-        raise StimulusError(problem, where=option, got=name, allowed=f"the id or name of one of: {shown}")
+        raise _no_area(network, name, option, len(found))
     neurons = network.neurons
     return np.flatnonzero((neurons.cortical_areas == found[0]) & neurons.valid_mask).astype(np.uint32)
+
+
+def _no_area(network: Network, name: str, option: str, found: int) -> StimulusError:
+    """The error for a name that stands for no area, or for several."""
+    names = [area.name or area.cortical_id for area in network.areas]
+    rest = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    near = difflib.get_close_matches(name, names, n=1)
+    return StimulusError(
+        f"{found} areas have this name" if found else "no such cortical area",
+        where=option,
+        got=name,
+        allowed=f"the id or name of one of: {', '.join(names[:_SHOWN])}{rest}",
+        cure="Name its id" if found else f"Did you mean {near[0]}?" if near else "A run without it lists all areas",
+    )
 
 
 def plan_of(stimulations: Sequence[Stimulation]) -> StimulusPlan:
