@@ -1,4 +1,4 @@
-"""``python -m reports render | compare | history | baseline``: reports drawn from records, on any machine."""
+"""``python -m reports render | goals | compare | history | baseline``: reports drawn from records, on any machine."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from burstproof.errors import BurstproofError, ExitCode
 from reports import html, serialise
 from reports.baseline import write_baseline
 from reports.compare import Comparison, compare
+from reports.goals import goal_lines, goal_rows
 from reports.history import History, load_history
 from reports.record import REPORT_NAME, load_run
 from reports.summary import first_line
@@ -32,6 +33,12 @@ def _render(options: argparse.Namespace) -> int:
     _write(options.out or beside / REPORT_NAME, html.render(record))
     print(first_line(record))
     return ExitCode.PASS
+
+
+def _goals(options: argparse.Namespace) -> int:
+    rows = goal_rows(load_run(options.run))
+    print("\n".join(goal_lines(rows)))
+    return ExitCode.PASS if any(row.is_measured for row in rows) else ExitCode.UNDECIDED
 
 
 def _compare(options: argparse.Namespace) -> int:
@@ -95,6 +102,9 @@ def _parser() -> argparse.ArgumentParser:
     render = actions.add_parser("render", help="draw the HTML report of a run again")
     render.add_argument("run", type=Path, help="run folder or record.json")
     render.set_defaults(action=_render)
+    goals = actions.add_parser("goals", help="print the table of goals; exit 2 if the run measured none of them")
+    goals.add_argument("run", type=Path, help="run folder or record.json")
+    goals.set_defaults(action=_goals)
     several = actions.add_parser("compare", help="hold runs against the first; exit 1 on a confirmed regression")
     several.add_argument("runs", type=Path, nargs="+", metavar="RUN", help="run folders, the baseline first")
     several.add_argument("--across", default="", help="conditions that may differ within a pair, e.g. backend")

@@ -19,7 +19,7 @@ from reports.measurement import Measurement, Scalar
 _FILE = Path(__file__).with_name("targets.toml")
 _OPTIONAL_WORDS = ("stated", "scope", "note", "not_judged")
 _NEEDED = ("id", "measurement", "metric", "comparison", "unit", "source", "status", "date")
-_KEYS = frozenset({*_NEEDED, *_OPTIONAL_WORDS, "limit", "low", "high", "marginal", "floor", "conditions"})
+_KEYS = frozenset({*_NEEDED, *_OPTIONAL_WORDS, "limit", "low", "high", "marginal", "floor", "conditions", "others"})
 _SOURCES = ("A", "B", "C", "D", "E", "F", "goal")
 # What a measurement means where it does not say: one GPU, and random targets.
 _DEFAULTS: Mapping[str, Scalar] = {"gpus": 1, "connectivity": "uniform"}
@@ -52,6 +52,18 @@ class Span:
 
 
 Condition = str | int | float | bool | Span | tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Other:
+    """What another program reached at the same work; ``value`` is ``None`` where it cannot do it.
+
+    ``source`` says where the figure comes from.
+    """
+
+    name: str
+    value: float | None
+    source: str
 
 
 @dataclass(frozen=True)
@@ -89,6 +101,8 @@ class Target:
         Why no measurement is held against it (the source names no hardware); empty where one is.
     conditions : mapping
         Name to value, glob pattern, list of patterns, or :class:`Span`.
+    others : tuple of Other
+        What others reached, in ``unit``, the best first.
     """
 
     id: str
@@ -108,6 +122,7 @@ class Target:
     note: str = ""
     not_judged: str = ""
     conditions: Mapping[str, Condition] = field(default_factory=dict)
+    others: tuple[Other, ...] = ()
 
     @property
     def limit_text(self) -> str:
@@ -231,7 +246,22 @@ def _target(row: object, where: str) -> Target:
     words = {key: row[key] for key in (*_NEEDED, *_OPTIONAL_WORDS) if key in row}
     words |= {"comparison": comparison, "status": Status(row["status"])}
     conditions = _conditions(row.get("conditions", {}), where)
-    return Target(**words, low=low, high=high, marginal=marginal, floor=floor, conditions=conditions)
+    others = _others(row.get("others", []), where)
+    return Target(**words, low=low, high=high, marginal=marginal, floor=floor, conditions=conditions, others=others)
+
+
+def _others(rows: object, where: str) -> tuple[Other, ...]:
+    if not isinstance(rows, list):
+        raise ConfigError("others is a list of tables", where=where, got=rows)
+    return tuple(_other(row, where) for row in rows)
+
+
+def _other(row: object, where: str) -> Other:
+    if not isinstance(row, dict) or not {"name", "source"} <= set(row) <= {"name", "value", "source"}:
+        raise ConfigError("not a figure of another program", where=where, got=row, allowed="name, value, source")
+    if not all(isinstance(row[key], str) and row[key] for key in ("name", "source")):
+        raise ConfigError("name and source must be non-empty strings", where=where, got=row)
+    return Other(row["name"], _number(row, "value", where) if "value" in row else None, row["source"])
 
 
 def _check_words(row: Mapping[str, Any], where: str) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from reports import charts
 from reports.chart_data import limit_rows, size_lines
+from reports.goals import GoalRow, measured_goals
 from reports.measurement import CaseResult, Measurement, Outcome, Verdict
 from reports.record import RunRecord
 from reports.rows import ORDER, Row, measurement_rows, scalar_text
@@ -80,6 +81,7 @@ class View:
     stages: tuple[StageCard, ...]
     findings: tuple[Finding, ...]
     skips: tuple[SkipGroup, ...]
+    goals: tuple[GoalRow, ...]
     latency: tuple[Row, ...]
     parity: tuple[Group, ...]
     others: tuple[Group, ...]
@@ -127,6 +129,7 @@ def build_view(record: RunRecord) -> View:
         stages=tuple(_stage_cards(record)),
         findings=_findings(record),
         skips=_skip_groups(record.cases),
+        goals=measured_goals(record),
         latency=tuple(latency),
         parity=_groups(parity),
         others=_groups(others),

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TextIO
 
 from hardware.gates import Gate
+from reports.goals import goal_lines, measured_goals
 from reports.measurement import CaseResult, Outcome, Verdict
 from reports.record import REPORT_NAME, RunRecord, StageRun
 from reports.summary import first_line
@@ -78,6 +79,9 @@ def closing(record: RunRecord, folder: Path) -> list[str]:
         *_section("Not passed:", _not_passed(record)),
         "",
         *_table(record),
+        *_section(
+            "Goals, and the floors that this card has:", [f"  {line}" for line in goal_lines(measured_goals(record))]
+        ),
         "",
         f"Report: {folder / REPORT_NAME}",
     ]
@@ -119,6 +123,10 @@ def _section(title: str, lines: list[str]) -> list[str]:
     if len(lines) > _SHOWN:
         lines = [*lines[:_SHOWN], f"  and {len(lines) - _SHOWN} more in the report"]
     return ["", title, *lines] if lines else []
+
+
+def _goals(record: RunRecord) -> list[str]:
+    return [f"  {line}" for line in goal_lines(measured_goals(record))]
 
 
 def _not_proven(record: RunRecord) -> list[str]:

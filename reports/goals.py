@@ -1,0 +1,138 @@
+"""The table of goals: what others reach, what is aimed at, what was measured, and the floor that the hardware has."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from reports import units
+from reports.judgement import JudgedMeasurement
+from reports.measurement import Measurement
+from reports.record import RunRecord
+from reports.rows import number
+from reports.statistics import median_interval
+from reports.targets import Target, load_targets
+
+NOT_MEASURED = "not measured"
+HEADS = ("row", "best other", "goal", "measured", "floor", "of floor", "verdict")
+_GOALS_OF = "burst.latency"
+
+
+@dataclass(frozen=True)
+class GoalRow:
+    """One goal, every field ready to be shown; empty where there is nothing to show.
+
+    Attributes
+    ----------
+    row : str
+        What is limited.
+    other : str
+        The best figure of another program and its name.
+    against_other : str
+        How many times as fast as that the measured figure is.
+    goal, measured, interval : str
+    floor : str
+        The least time that the hardware allows.
+    of_floor : str
+        The floor as a share of the measured figure; 100 % cannot be beaten.
+    verdict : str
+        Of the judgement; ``not measured`` without one.
+    sources : str
+        Where the figures of others come from, for every one of them.
+    """
+
+    row: str
+    other: str
+    goal: str
+    measured: str = ""
+    interval: str = ""
+    against_other: str = ""
+    floor: str = ""
+    of_floor: str = ""
+    verdict: str = NOT_MEASURED
+    sources: str = ""
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether this run has a figure for the goal."""
+        return self.verdict != NOT_MEASURED
+
+
+def goal_rows(record: RunRecord) -> tuple[GoalRow, ...]:
+    """Every latency goal of ``targets.toml`` with what the run measured; of several figures the last one counts."""
+    judged = {one.target: one for one in record.judgements}
+    measurements = {(case.case, i): m for case in record.cases for i, m in enumerate(case.measurements)}
+    goals = (t for t in load_targets() if t.source == "goal" and t.measurement == _GOALS_OF)
+    return tuple(_row(target, judged.get(target.id), measurements) for target in goals)
+
+
+def measured_goals(record: RunRecord) -> tuple[GoalRow, ...]:
+    """The table if the run measured any of its rows, all rows then; otherwise nothing."""
+    rows = goal_rows(record)
+    return rows if any(row.is_measured for row in rows) else ()
+
+
+def goal_lines(rows: Iterable[GoalRow]) -> list[str]:
+    """The table as text, one line per goal, columns aligned; empty without rows."""
+    cells = [_cells(row) for row in rows]
+    if not cells:
+        return []
+    widths = [max(map(len, column)) for column in zip(HEADS, *cells, strict=True)]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+        for line in (HEADS, *cells)
+    ]
+
+
+def _cells(row: GoalRow) -> tuple[str, ...]:
+    measured = f"{row.measured} ({row.against_other})" if row.against_other else row.measured
+    cells = row.row, row.other, row.goal, measured, row.floor, row.of_floor, row.verdict
+    return tuple(cell or "-" for cell in cells)
+
+
+def _row(
+    target: Target, judged: JudgedMeasurement | None, measurements: Mapping[tuple[str, int], Measurement]
+) -> GoalRow:
+    best = target.others[0] if target.others else None
+    other = "" if best is None else best.name
+    if best is not None and best.value is not None:
+        other = f"{units.shown(best.value, target.unit)} {best.name}"
+    sources = "; ".join(
+        (one.name if one.value is None else f"{one.name}: {units.shown(one.value, target.unit)}") + f" ({one.source})"
+        for one in target.others
+    )
+    words = {"row": _words(target), "other": other, "goal": target.limit_text, "sources": sources}
+    measurement = measurements.get((judged.case, judged.index)) if judged else None
+    if judged is None or measurement is None:
+        return GoalRow(**words)
+    value = _in_unit(measurement.value, measurement, target)
+    faster = best.value / value if best and best.value is not None and value else None
+    floor = _in_unit(number(measurement, "floor"), measurement, target)
+    return GoalRow(
+        **words,
+        measured="missing" if value is None else units.shown(value, target.unit),
+        interval=_interval(measurement, target),
+        against_other="" if faster is None else f"{units.shown(round(faster, 1), 'x')}",
+        floor="" if floor is None else units.shown(floor, target.unit),
+        of_floor="" if floor is None or not value else f"{100.0 * floor / value:.0f} %",
+        verdict=judged.judgement.verdict.value,
+    )
+
+
+def _words(target: Target) -> str:
+    """The metric without what every row shares."""
+    return target.metric.removeprefix("burst, ").removesuffix(", H200")
+
+
+def _in_unit(value: float | None, measurement: Measurement, target: Target) -> float | None:
+    if value is None or not math.isfinite(value) or units.dimension(measurement.unit) != units.dimension(target.unit):
+        return None
+    return units.convert(value, measurement.unit, target.unit)
+
+
+def _interval(measurement: Measurement, target: Target) -> str:
+    finite = all(math.isfinite(sample) for sample in measurement.samples)
+    interval = median_interval(measurement.samples) if finite else None
+    ends = [] if interval is None else [_in_unit(end, measurement, target) for end in (interval.low, interval.high)]
+    return " to ".join(units.shown(end, target.unit) for end in ends if end is not None)
