@@ -16,6 +16,8 @@ from reports.history import History, load_history
 from reports.record import REPORT_NAME, load_run
 from reports.summary import first_line
 
+_SHOWN = 12
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code."""
@@ -74,14 +76,21 @@ def describe_comparison(comparison: Comparison) -> str:
         for run, pair in zip(comparison.runs[1:], row.candidates, strict=True):
             words = f"{pair[1].change.value}, {row.baseline} -> {pair[0]} (x{pair[1].ratio:.3f})" if pair else "missing"
             lines.append(f"  {row.name} ({row.conditions}) in {run}: {words}")
-    lines += [f"  differs: {name}: {' | '.join(texts)}" for name, texts in comparison.environment]
-    lines += [f"  in one run only: {text}" for text in comparison.unpaired]
+    lines += _first("differs", [f"{name}: {' | '.join(texts)}" for name, texts in comparison.environment])
+    lines += _first("in one run only", comparison.unpaired)
     return "\n".join(lines)
+
+
+def _first(what: str, texts: Sequence[str]) -> list[str]:
+    """The first few of ``texts`` as lines, and how many more there are."""
+    more = [f"  {what}: and {len(texts) - _SHOWN} more; --out FILE writes all"] if len(texts) > _SHOWN else []
+    return [*(f"  {what}: {text}" for text in texts[:_SHOWN]), *more]
 
 
 def describe_history(history: History) -> str:
     """A history as lines of text."""
-    lines = [f"{len(history.runs)} runs, {len(history.trends)} measurements followed."]
+    runs = f"{len(history.runs)} run{'' if len(history.runs) == 1 else 's'}"
+    lines = [f"{runs}, {len(history.trends)} measurements followed."]
     lines += [f"  {started} {run}: {verdict}" for run, started, verdict in history.runs]
     for trend in history.trends:
         change = f", last change: {trend.change.change.value}" if trend.change else ""

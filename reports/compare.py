@@ -180,14 +180,13 @@ def _environment(records: Sequence[RunRecord]) -> tuple[tuple[str, tuple[str, ..
 
 def _facts(record: RunRecord) -> dict[str, str]:
     environment, hardware = record.environment, record.hardware
-    facts = {"python": environment.python, "platform": environment.platform}
+    gpus, host = hardware.get("gpus"), hardware.get("host")
+    named = [str(gpu.get("name")) for gpu in gpus if isinstance(gpu, Mapping)] if isinstance(gpus, list | tuple) else []
+    facts = {"GPUs": ", ".join(named) or "none", "driver": str(hardware.get("driver_version") or "none")}
+    if isinstance(host, Mapping):
+        facts["CPU"] = f"{host.get('cpu')}, {host.get('usable_cores')} cores"
+    facts |= {"python": environment.python, "platform": environment.platform}
     facts["commit"] = environment.git_commit + (" with local changes" if environment.git_dirty else "")
     facts |= {f"package {name}": version for name, version in environment.packages.items()}
     facts |= {f"variable {name}": value for name, value in environment.variables.items()}
-    facts["driver"] = str(hardware.get("driver_version") or "none")
-    gpus, host = hardware.get("gpus"), hardware.get("host")
-    named = [str(gpu.get("name")) for gpu in gpus if isinstance(gpu, Mapping)] if isinstance(gpus, list | tuple) else []
-    facts["GPUs"] = ", ".join(named) or "none"
-    if isinstance(host, Mapping):
-        facts["CPU"] = str(host.get("cpu_model"))
     return facts

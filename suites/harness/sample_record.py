@@ -305,6 +305,11 @@ def _hardware(gpu: bool) -> dict[str, object]:
         "gpus": [card] if gpu else [],
         "driver_version": "570.86.15" if gpu else None,
         "cuda_driver_version": [12, 8] if gpu else None,
-        "host": {"os": "Linux", "cpu_model": "AMD EPYC 9554", "cores": 16, "memory_bytes": 137_438_953_472},
+        "host": {
+            "os": "Linux",
+            "cpu": "AMD EPYC 9554",
+            "usable_cores": 16,
+            "memory_bytes": 137_438_953_472,
+        },
         "problem": None if gpu else NO_GPU,
     }

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
 
 from burstproof.errors import ExitCode, InputError
-from reports.__main__ import main
+from hardware.inventory import take_inventory
+from reports.__main__ import describe_comparison, main
 from reports.compare import compare
 from reports.history import load_history
 from reports.measurement import CaseResult, Measurement, Outcome, Verdict
@@ -50,13 +51,16 @@ def test_change_is_found_and_judged(factor: float, change: Change, code: ExitCod
 def test_machines_are_paired_and_named() -> None:
     """H100 against H200: the same work is paired although the device differs, and the device is named."""
     cases = []
+    inventory = {"gpus": [{"name": "NVIDIA H100"}], "host": {"cpu": "Intel Xeon", "usable_cores": 8}}
     for case in BASE.cases:
         figures = tuple(replace(m, conditions={**m.conditions, "device": "NVIDIA H100"}) for m in case.measurements)
         cases.append(replace(case, measurements=figures))
-    other = replace(BASE, run_id="h100", cases=tuple(cases), hardware={"gpus": [{"name": "NVIDIA H100"}]})
+    other = replace(BASE, run_id="h100", cases=tuple(cases), hardware=inventory)
     comparison = compare([BASE, other])
     assert comparison.unpaired == ()
-    assert ("GPUs", ("NVIDIA H200", "NVIDIA H100")) in comparison.environment
+    assert comparison.environment[0] == ("GPUs", ("NVIDIA H200", "NVIDIA H100"))
+    assert ("CPU", ("AMD EPYC 9554, 16 cores", "Intel Xeon, 8 cores")) in comparison.environment
+    assert set(asdict(take_inventory().host)) >= {"cpu", "usable_cores"}
 
 
 def test_backends_are_paired_on_request() -> None:
@@ -70,6 +74,14 @@ def test_backends_are_paired_on_request() -> None:
     (row,) = compare([one("cpu", 0.5), one("cuda", 0.01)], across=["backend"]).rows
     assert row.candidates[0]
     assert row.candidates[0][1].change is Change.FASTER
+
+
+def test_text_shows_the_first_differences_and_counts_the_rest() -> None:
+    packages = {f"package{n:03}": "1" for n in range(300)}
+    comparison = compare([BASE, replace(BASE, environment=replace(BASE.environment, packages=packages))])
+    lines = [line for line in describe_comparison(comparison).splitlines() if line.startswith("  differs: ")]
+    assert len(lines) == 13
+    assert lines[-1] == f"  differs: and {len(comparison.environment) - 12} more; --out FILE writes all"
 
 
 def test_a_case_that_now_fails_is_a_regression() -> None:

@@ -10,7 +10,7 @@ import pytest
 from suites.stage1_compile.tools import needs_tools
 from suites.stage1_compile.variants import chosen_variants
 
-pytestmark = [pytest.mark.requirement("BE-4", "KL-1", "ST-5"), needs_tools]
+pytestmark = [pytest.mark.requirement("BE-4", "KL-1", "ST-1"), pytest.mark.xdist_group("PTX"), needs_tools]
 
 CAPABILITY = (9, 0)
 
