@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from burstproof.burst.engine import EngineOptions, Stimulus, StimulusPlan
+from burstproof.burst.precision import Precision
 from burstproof.burst.profile import FEAGI_2_6, FEAGI_BETA, Profile
 from burstproof.burst.reference import ReferenceEngine
 from burstproof.network.model import NO_LIMIT, Area, Network, NeuronTable, PlasticMapping, SynapseTable
@@ -36,6 +37,7 @@ class Mix:
     invalid: bool = True
     inhibition: bool = True
     clamps: bool = False
+    precision: Precision = Precision.FP32
 
 
 MIXES = (
@@ -143,6 +145,7 @@ def mixed_options(mix: Mix) -> EngineOptions:
         emulate_batch_path=mix.emulate_batch_path,
         max_stimulus=64.0,
         fractional_stimulus=not mix.integers,
+        precision=mix.precision,
     )
 
 

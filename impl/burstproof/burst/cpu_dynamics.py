@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from burstproof.burst.cpu_intrinsics import choose
+from burstproof.burst.cpu_rounding import make_rounded
 from burstproof.burst.rules import Features, make_rules
 from burstproof.network.model import NO_LIMIT, UNLIMITED_FIRES
 
@@ -55,6 +56,7 @@ def _make_block(features: Features, flagged: bool, restart_fired: bool, compiler
     snoozes, batch_path = features.snooze, features.emulate_batch_path
     batch_zeroes = features.batch_ignores_limit_and_zeroes
     window = _make_window(features, compiler)
+    exact, rounded = features.storage.exact, make_rounded(features.storage, compiler)
 
     @compiler
     def block(
@@ -101,7 +103,8 @@ def _make_block(features: Features, flagged: bool, restart_fired: bool, compiler
             leaked = u * p.keep[i]
             held = choose(batch, _ZERO if batch_zeroes else leaked, u) if batch_path else u
             rest = choose(spent, held, leaked) if fire_limits else leaked
-            n.v[i] = choose(reached, choose(fired, _ZERO, rest), v)
+            left_over = rest if exact else rounded(rest)
+            n.v[i] = choose(reached, choose(fired, _ZERO, left_over), v)
             counted = choose(fired & (cc < _MOST), np.uint16(cc + _ONE), cc)
             left = choose(blocked & (touched | ticks_always), np.uint16(rc - _ONE), rc)
             if refractory:

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-
 from burstproof.burst.cpu_arrays import (
     Neurons,
     Parameters,
@@ -23,9 +22,11 @@ from burstproof.burst.engine import EngineOptions, EngineState
 from burstproof.burst.fixed_point import FixedPoint
 from burstproof.burst.layout import Layout, build_layout
 from burstproof.burst.profile import LARGE_NETWORK_NEURONS
-from burstproof.burst.rules import features_of
 from burstproof.errors import NetworkError
 from burstproof.network.model import Network
+
+from burstproof.burst.precision import Storage, storage_for
+from burstproof.burst.rules import features_of
 
 SPECIALISED_NEURONS = 1 << 16
 """Neurons from which kernels are compiled for the network: there the seconds that it takes are won back within about
@@ -64,7 +65,8 @@ class CpuMemory:
         self.layout: Layout = build_layout(network, options, fixed_point)
         self._take_rows()
         self.parameters: Parameters = parameters_of(self.layout)
-        self.neurons = _initial_neurons(network, self._general or self.layout.plastic is not None)
+        storage = storage_for(options.precision, network.neurons.thresholds)
+        self.neurons = _initial_neurons(network, storage, self._general or self.layout.plastic is not None)
         self.scalars = scalars_of(self.layout, options, fixed_point)
         self.counters = np.zeros(2, np.int64)
         self.fired = np.empty(0, np.uint32), np.empty(0, np.float32)
@@ -187,7 +189,7 @@ class CpuMemory:
         """
         changed = self._restore_weights(state)
         neurons = self.neurons
-        neurons.v[:] = state.membrane_potentials
+        neurons.v[:] = self._key.features.storage.rounded(state.membrane_potentials)
         neurons.rc[:] = state.refractory_countdowns
         neurons.cc[:] = state.consecutive_fire_counts
         neurons.was_candidate[:] = state.was_candidate
@@ -255,12 +257,12 @@ class CpuMemory:
             )
 
 
-def _initial_neurons(network: Network, remembers: bool) -> Neurons:
+def _initial_neurons(network: Network, storage: Storage, remembers: bool) -> Neurons:
     table = network.neurons
     count = network.neuron_count
     remembered = count if remembers else 0
     return Neurons(
-        table.membrane_potentials.copy(),
+        storage.rounded(table.membrane_potentials),
         table.refractory_countdowns.copy(),
         table.consecutive_fire_counts.copy(),
         np.zeros(count, np.bool_),

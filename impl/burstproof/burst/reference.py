@@ -1,7 +1,7 @@
 """The executable specification: SEMANTICS.md in plain NumPy, one statement per rule, no thought of speed.
 
-It shares no code with the engines that it judges: only the fixed-point scale, which the contract fixes once for all
-backends, and the check of what comes in from outside.
+It shares no code with the engines that it judges: only the fixed-point scale and the format of stored potentials, which
+the contract fixes once for all backends, and the check of what comes in from outside.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from burstproof.burst.engine import (
     StimulusPlan,
 )
 from burstproof.burst.fixed_point import FixedPoint, plan_fixed_point
+from burstproof.burst.precision import storage_for
 from burstproof.burst.profile import BATCH_PATH_CANDIDATES, LARGE_NETWORK_NEURONS
 from burstproof.burst.recorder import record_steps
 from burstproof.burst.stimulus import FORCED_POTENTIAL, PackedStimulus, pack_stimulus
@@ -44,6 +45,7 @@ class ReferenceEngine:
         self.network = network
         self.options = options
         self.fixed_point: FixedPoint = plan_fixed_point(network, options)
+        self.storage = storage_for(options.precision, network.neurons.thresholds)
         self._load(network)
         self._group_synapses(network)
 
@@ -61,10 +63,9 @@ class ReferenceEngine:
     def _load(self, network: Network) -> None:
         neurons, synapses = network.neurons, network.synapses
         count = network.neuron_count
-        delays = synapses.delay_bursts[synapses.valid_mask]
-        slots = max(1, int(delays.max(initial=1)))
+        slots = int(synapses.delay_bursts[synapses.valid_mask].max(initial=1))
         self.burst_count = network.burst_count
-        self.v = neurons.membrane_potentials.copy()
+        self.v = self.storage.rounded(neurons.membrane_potentials)
         self.rc = neurons.refractory_countdowns.astype(np.int64)
         self.cc = neurons.consecutive_fire_counts.astype(np.int64)
         self.weights = synapses.weights.copy()
@@ -114,8 +115,8 @@ class ReferenceEngine:
         else:
             self._propagate()
             self._learn()
-        ids = self.fired_ids.astype(np.uint32)
-        return Burst(self.burst_count, ids, self.fired_potentials.copy(), len(candidates))
+        self.v = self.storage.rounded(self.v)
+        return Burst(self.burst_count, self.fired_ids.astype(np.uint32), self.fired_potentials.copy(), len(candidates))
 
     def _collect(self, stimulus: PackedStimulus) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
         """Steps 2, 3, 4 and 6: what arrives in this burst, and who is a candidate."""
@@ -361,7 +362,7 @@ class ReferenceEngine:
     def restore(self, state: EngineState) -> None:
         """Continue from ``state``."""
         self.burst_count = state.burst_count
-        self.v = state.membrane_potentials.copy()
+        self.v = self.storage.rounded(state.membrane_potentials)
         self.rc = state.refractory_countdowns.astype(np.int64)
         self.cc = state.consecutive_fire_counts.astype(np.int64)
         self.weights = state.weights.copy()

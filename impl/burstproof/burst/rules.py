@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from burstproof.burst.engine import EngineOptions
+from burstproof.burst.precision import Storage, storage_for
 from burstproof.network.model import NO_LIMIT, UNLIMITED_FIRES, Network
 
 
@@ -34,6 +35,7 @@ class Features:
     restart_all: bool
     emulate_batch_path: bool
     batch_ignores_limit_and_zeroes: bool
+    storage: Storage
 
 
 def features_of(network: Network, options: EngineOptions) -> Features:
@@ -59,6 +61,7 @@ def features_of(network: Network, options: EngineOptions) -> Features:
         restart_all=profile.restart_all,
         emulate_batch_path=options.emulate_batch_path,
         batch_ignores_limit_and_zeroes=profile.batch_ignores_limit_and_zeroes,
+        storage=storage_for(options.precision, neurons.thresholds),
     )
 
 

@@ -118,7 +118,7 @@ def _state_specs(sizes: NetworkSizes, variant: Variant) -> tuple[BufferSpec, ...
         _spec("control", CONTROL_LENGTH, np.int64),
         _spec("sums", slots, variant.accumulator),
         _spec("flags", slots, np.uint8, variant.flags),
-        _spec("potentials", neurons, np.float32),
+        _spec("potentials", neurons, variant.features.storage.precision.dtype.type),
         _spec("countdowns", neurons, np.uint16, variant.features.refractory),
         _spec("counts", neurons, np.uint16),
         _spec("marks", neurons, np.uint8, variant.features.restarts),

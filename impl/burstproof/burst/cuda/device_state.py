@@ -67,6 +67,10 @@ class DeviceState:
             return np.zeros(self._layout.neuron_count, dtype)
         return self.read(name)[: self._layout.neuron_count]
 
+    def _potentials(self) -> npt.NDArray[np.float32]:
+        storage = self._variant.features.storage
+        return storage.decode(self._neurons("potentials", True, storage.precision.dtype.type))
+
     def _slots(self, burst: int) -> npt.NDArray[np.int64]:
         """Slot of each row of ``EngineState.pending`` after ``burst``."""
         return (burst + 1 + np.arange(self._layout.max_delay)) % self._ring_length
@@ -94,7 +98,7 @@ class DeviceState:
         last_fired, streaks = self._history(burst)
         return EngineState(
             burst_count=burst,
-            membrane_potentials=self._neurons("potentials", True, np.float32),
+            membrane_potentials=self._potentials(),
             refractory_countdowns=self._neurons("countdowns", variant.features.refractory, np.uint16),
             consecutive_fire_counts=self._neurons("counts", True, np.uint16),
             weights=weights,
@@ -139,7 +143,7 @@ class DeviceState:
         control[[BURST, HISTORY, CLAMPED]] = state.burst_count, state.history_bursts, state.clamped
         control[SLOT] = state.burst_count % self._ring_length
         self.write("control", control)
-        self.write("potentials", state.membrane_potentials)
+        self.write("potentials", variant.features.storage.encode(state.membrane_potentials))
         self.write("counts", state.consecutive_fire_counts)
         if variant.features.refractory:
             self.write("countdowns", state.refractory_countdowns)

@@ -21,6 +21,14 @@ from burstproof.burst.cuda.kernels_stimulus import make_force, make_inject
 from burstproof.burst.cuda.kernels_tiles import make_open_rows, make_send_tile, make_sort_rows
 from burstproof.burst.cuda.kernels_train import make_advance
 from burstproof.burst.cuda.variant import Variant
+from burstproof.burst.precision import Precision
+
+_POTENTIALS = {
+    Precision.FP32: types.float32,
+    Precision.FP16: types.float16,
+    Precision.BF16: types.uint16,
+    Precision.INT8: types.int8,
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +55,7 @@ class _Arrays:
     sums: Any
     bytes: Any
     shorts: Any
+    potentials: Any
     floats: Any
     longs: Any
 
@@ -60,6 +69,7 @@ def _arrays(variant: Variant) -> _Arrays:
         sums=_array(types.int32 if variant.accumulator_bits == 32 else types.int64),
         bytes=_array(types.uint8),
         shorts=_array(types.uint16),
+        potentials=_array(_POTENTIALS[variant.features.storage.precision]),
         floats=_array(types.float32),
         longs=_array(types.int64),
     )
@@ -126,7 +136,7 @@ def _tiled_catalogue(variant: Variant, a: _Arrays) -> tuple[KernelSpec, ...]:
 
 
 def _fused_signature(variant: Variant, a: _Arrays) -> Any:
-    state = (a.sums, a.bytes, a.floats, a.shorts, a.shorts, a.bytes, a.bytes)
+    state = (a.sums, a.bytes, a.potentials, a.shorts, a.shorts, a.bytes, a.bytes)
     parameters = (a.floats, a.floats, a.floats, a.shorts, a.shorts, a.shorts, a.floats)
     rows = (a.offsets, a.ids, _contributions(variant), a.bytes, a.bytes)
     scalars = (types.float32, types.int64, a.sums.dtype, types.uint32, types.uint32, types.int64)
@@ -143,7 +153,7 @@ def _contributions(variant: Variant) -> Any:
 def _dynamics_signature(variant: Variant, a: _Arrays) -> Any:
     stimulus = (a.steering, a.steering, a.table_offsets, a.ids, a.bytes)
     log = (a.ids, a.floats)
-    state = (a.sums, a.bytes, a.floats, a.shorts, a.shorts, a.bytes)
+    state = (a.sums, a.bytes, a.potentials, a.shorts, a.shorts, a.bytes)
     parameters = (a.bytes, a.floats, a.floats, a.floats, a.shorts, a.shorts, a.shorts, a.floats)
     history = (a.longs, a.shorts, types.int32)
     scalars = (types.float32, types.int64, a.sums.dtype, types.uint32)

@@ -10,6 +10,7 @@ import numpy as np
 from burstproof.burst.cuda.control import ACTIVE, BATCH, BURST, CANDIDATES, INDEX, SLOT, START
 from burstproof.burst.cuda.kernels_neuron import make_neuron
 from burstproof.burst.cuda.kernels_stimulus import cancelled, make_find_forced, make_note_firing
+from burstproof.burst.cuda.kernels_storage import make_widen
 from burstproof.burst.cuda.variant import Variant
 from burstproof.burst.cuda.warp import WARP, make_reserve, make_tally
 from burstproof.burst.profile import BATCH_PATH_CANDIDATES
@@ -46,7 +47,7 @@ def make_dynamics(variant: Variant) -> Callable[..., None]:
 
     ``power_neuron`` is -1 where there is none.
     """
-    neuron_burst = make_neuron(variant)
+    neuron_burst, widen = make_neuron(variant), make_widen(variant.features.storage)
     reserve, tally = make_reserve(), make_tally()
     note_firing, find_forced = make_note_firing(), make_find_forced()
     flagged, plastic, count_ahead = variant.flags, variant.plastic, variant.count_ahead
@@ -135,7 +136,7 @@ def make_dynamics(variant: Variant) -> Callable[..., None]:
                     rc = np.int32(countdowns[neuron])
                 if is_candidate:
                     seen = np.int32(seen + 1)
-                    v = potentials[neuron]
+                    v = widen(potentials[neuron])
                 fired, potential = neuron_burst(
                     neuron,
                     burst_seed,

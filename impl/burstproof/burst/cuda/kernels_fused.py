@@ -31,6 +31,7 @@ from burstproof.burst.cuda.control import (
 from burstproof.burst.cuda.kernels_neuron import make_neuron
 from burstproof.burst.cuda.kernels_rows import make_send
 from burstproof.burst.cuda.kernels_stimulus import cancelled
+from burstproof.burst.cuda.kernels_storage import make_widen
 from burstproof.burst.cuda.variant import Variant
 from burstproof.burst.cuda.warp import WARP, make_append, make_block_tally
 from burstproof.kernels.numba_cuda import SIMULATED, cuda
@@ -76,6 +77,7 @@ def make_fused(variant: Variant) -> Callable[..., None]:
     append, block_tally = make_append(), make_block_tally()
     flagged, clamps, refractory = variant.flags, variant.clamps, variant.features.refractory
     number, zero, marker = variant.accumulator, variant.accumulator(0), cancelled(variant)
+    widen = make_widen(variant.features.storage)
     silent, lanes, warp = np.float32(0), np.uint32(WARP - 1), np.uint32(WARP)
     block, size, warps = np.uint32(threads), np.uint32(chunk), np.uint32(threads // WARP)
     one, per_span = np.uint32(1), np.uint32(CHUNKS_PER_SPAN)
@@ -88,7 +90,7 @@ def make_fused(variant: Variant) -> Callable[..., None]:
         rc = np.int32(0)
         if refractory:
             rc = np.int32(countdowns[neuron])
-        return sums[np.uint64(base + np.uint64(neuron))], potentials[neuron], rc
+        return sums[np.uint64(base + np.uint64(neuron))], widen(potentials[neuron]), rc
 
     fetch = cuda.jit(device=True)(fetch)
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from burstproof.burst.cuda.kernels_marks import CANDIDATE_MARK, FIRED_MARK
+from burstproof.burst.cuda.kernels_storage import make_narrow
 from burstproof.burst.cuda.variant import Restart, Variant
 from burstproof.burst.rules import make_rules
 from burstproof.burst.stimulus import FORCED_POTENTIAL
@@ -23,7 +24,7 @@ def make_neuron(variant: Variant) -> Callable[..., Any]:
     """
     features = variant.features
     rules = make_rules(features, cuda.jit(device=True))
-    candidate, tick = rules.candidate, rules.tick
+    candidate, tick, narrow = rules.candidate, rules.tick, make_narrow(features.storage)
     refractory, ticks = features.refractory, features.refractory and not features.countdown_only_candidates
     limits, fire_limits = features.threshold_limits, features.fire_limits
     snoozes, excitability_matters, leaks = features.snooze, features.excitability, features.leak
@@ -119,7 +120,7 @@ def make_neuron(variant: Variant) -> Callable[..., Any]:
                 accumulating,
                 batch,
             )
-            potentials[neuron] = v
+            potentials[neuron] = narrow(v)
             if refractory and new_rc != rc:
                 countdowns[neuron] = np.uint16(new_rc)
             if fire_limits:
@@ -131,7 +132,7 @@ def make_neuron(variant: Variant) -> Callable[..., Any]:
                     counts[neuron] = np.uint16(count + np.uint16(1))
         else:
             if restarts:
-                potentials[neuron] = silent
+                potentials[neuron] = narrow(silent)
             if ticks and rc > 0:
                 new_rc, new_cc = tick(rc, cc, limit)
                 countdowns[neuron] = np.uint16(new_rc)

@@ -41,7 +41,7 @@ def _neurons(packed: Packed) -> Contents:
     control[BURST] = network.burst_count
     control[SLOT] = network.burst_count % sizes.ring
     yield "control", control
-    yield "potentials", neurons.membrane_potentials
+    yield "potentials", features.storage.encode(neurons.membrane_potentials)
     yield "counts", neurons.consecutive_fire_counts
     if features.refractory:
         yield "countdowns", neurons.refractory_countdowns
