@@ -10,7 +10,7 @@ import pytest
 
 from burstproof.burst.cuda.block_size import checked_block_size, default_block_size
 from burstproof.burst.cuda.budget import MemoryPlan, available_bytes, plan_memory
-from burstproof.burst.engine import CudaOptions, EngineOptions, Stimulus
+from burstproof.burst.engine import CudaOptions, EngineOptions, Stimulus, SynapseMemory
 from burstproof.errors import BackendUnavailableError, ConfigError, InputError, OutOfMemoryError
 from burstproof.kernels.device import ALIGNMENT, BufferSpec, arena_offsets
 from burstproof.network.model import Network, NeuronTable, SynapseTable
@@ -138,8 +138,9 @@ def test_a_network_that_does_not_fit_is_refused_before_anything_is_allocated() -
     network = ring(100_000)
     needed = plan_memory(network, EngineOptions()).total_bytes
     before = CupyRuntime.open(0).memory_info()[0]
+    resident = CudaOptions(memory_limit_bytes=needed - 1, synapse_memory=SynapseMemory.DEVICE)
     with pytest.raises(OutOfMemoryError, match=str(needed)):
-        CudaEngine.create(network, EngineOptions(cuda=CudaOptions(memory_limit_bytes=needed - 1)))
+        CudaEngine.create(network, EngineOptions(cuda=resident))
     assert CupyRuntime.open(0).memory_info()[0] == before
     fits = CudaEngine.create(network, EngineOptions(cuda=CudaOptions(memory_limit_bytes=needed)))
     fits.close()

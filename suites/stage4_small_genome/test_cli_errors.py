@@ -70,9 +70,8 @@ def test_help_and_version_exit_with_0(door: Door, arguments: list[str]) -> None:
     [
         ("", ["--multi-gpu", "--num-gpus", "8"], "sharding one network over several GPUs is not in this build yet"),
         ("[cuda.multi_gpu]\nenabled = true\n", [], "cuda.multi_gpu.enabled (file "),
-        ("[cuda]\nuse_unified_memory = true\n", ["--backend", "cuda"], "cuda.use_unified_memory (file "),
     ],
-    ids=["multi-GPU option", "multi-GPU key", "unified memory"],
+    ids=["multi-GPU option", "multi-GPU key"],
 )
 def test_what_is_not_built_is_refused_and_not_ignored(door: Door, text: str, arguments: list[str], part: str) -> None:
     Path("feagi_configuration.toml").write_text(text, "utf-8")

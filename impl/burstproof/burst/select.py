@@ -237,8 +237,21 @@ def start_engine(
     """
     while True:
         try:
-            return factory(choice.backend)(network, options), choice
+            engine = factory(choice.backend)(network, options)
+            return engine, _with_placement(choice, engine)
         except EnvironmentInvalidError as error:
             if not allow_fallback:
                 raise
             choice = next_choice(choice, str(error))
+
+
+def _with_placement(choice: Choice, engine: Engine) -> Choice:
+    """``choice`` that says so if the engine keeps its synapses in host memory: bursts then wait for the link."""
+    if engine.backend != "cuda":
+        return choice
+    from burstproof.burst.cuda.engine import CudaEngine
+
+    in_host = engine.memory_plan.host_bytes if isinstance(engine, CudaEngine) else 0
+    if not in_host:
+        return choice
+    return replace(choice, reason=f"{choice.reason}; its synapses, {in_host} bytes, are read from host memory")

@@ -57,7 +57,7 @@ def run(options: argparse.Namespace) -> ExitCode:
     source = source_of(options)
     check_outputs(options, source)
     config = configuration_of(options)
-    refuse_what_is_not_built(config, config.compute.backend)
+    refuse_what_is_not_built(config)
     network = read_network(source.path, source.kind, reading_of(options))
     plan = plan_of(parse_stimulations(network, options.bursts, options.stimulate, options.force))
     settings = engine_options(
@@ -134,7 +134,6 @@ def _start(
         this_machine(),
         allow_fallback=options.allow_fallback,
     )
-    refuse_what_is_not_built(config, choice.backend)
     with task(f"starting {choice.backend}", shown=not options.json):
         engine, choice = start_engine(choice, network, settings, allow_fallback=options.allow_fallback)
     if choice.fallback:

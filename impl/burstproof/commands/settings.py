@@ -6,7 +6,7 @@ import argparse
 import os
 from pathlib import Path
 
-from burstproof.burst.engine import CpuOptions, CudaOptions, EngineOptions
+from burstproof.burst.engine import CpuOptions, CudaOptions, EngineOptions, SynapseMemory
 from burstproof.burst.profile import Profile
 from burstproof.config import Configuration, Value, load_configuration
 from burstproof.errors import EnvironmentInvalidError
@@ -28,13 +28,13 @@ def configuration_of(options: argparse.Namespace) -> Configuration:
     return load_configuration(options.config, environment=os.environ, options=given, folder=Path.cwd())
 
 
-def refuse_what_is_not_built(config: Configuration, backend: str) -> None:
+def refuse_what_is_not_built(config: Configuration) -> None:
     """Refuse settings that this build would otherwise have to ignore.
 
     Raises
     ------
     EnvironmentInvalidError
-        Several GPUs are asked for, or unified memory with the CUDA backend.
+        Several GPUs are asked for.
     """
     if config.cuda.multi_gpu.enabled:
         raise EnvironmentInvalidError(
@@ -42,12 +42,6 @@ def refuse_what_is_not_built(config: Configuration, backend: str) -> None:
             where=f"cuda.multi_gpu.enabled ({config.origins.get('cuda.multi_gpu.enabled', 'default')})",
             got=config.cuda.multi_gpu.num_gpus,
             cure="Run on one GPU: leave out --multi-gpu, or set cuda.multi_gpu.enabled to false",
-        )
-    if backend == "cuda" and config.cuda.use_unified_memory:
-        raise EnvironmentInvalidError(
-            "networks larger than the device, in unified memory, are not in this build yet",
-            where=f"cuda.use_unified_memory ({config.origins.get('cuda.use_unified_memory', 'default')})",
-            cure="Set cuda.use_unified_memory to false",
         )
 
 
@@ -72,5 +66,6 @@ def engine_options(
             device_id=config.cuda.device_id,
             graphs=config.cuda.enable_cuda_graphs,
             stream_count=config.cuda.stream_count,
+            synapse_memory=SynapseMemory.HOST if config.cuda.use_unified_memory else SynapseMemory.AUTO,
         ),
     )

@@ -60,7 +60,7 @@ def _replay(path: Path, options: argparse.Namespace, config: Configuration) -> R
     backend: str = options.backend or DEFAULT_BACKEND
     if backend in ("auto", "cuda", "wgpu"):
         backend = choose_backend(backend, trace.network.neuron_count, None, config, this_machine()).backend
-    refuse_what_is_not_built(config, backend)
+    refuse_what_is_not_built(config)
     profile = profile_named(options.profile or FEAGI_2_6.name)
     with task(f"replaying {path.name} on {backend}", len(trace.bursts), shown=not options.json) as bar:
         return replay(

@@ -72,8 +72,3 @@ def pieces_of(longest_row: int) -> Pieces:
 def packed_contributions(variant: Variant) -> bool:
     """Whether static contributions are read as 32-bit words of two."""
     return variant.contribution_bits == 16 and not variant.uniform_rows
-
-
-def bytes_per_synapse(variant: Variant) -> int:
-    """Bytes of one static synapse that cross the link when its source fires."""
-    return 4 + (0 if variant.uniform_rows else variant.contribution_bits // 8) + int(variant.delays)
