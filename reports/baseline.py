@@ -10,8 +10,8 @@ from reports import serialise
 from reports.measurement import CaseResult, Measurement
 from reports.record import RECORD_NAME, RunRecord
 
-KEPT_SAMPLES = 48
-"""Samples kept of each measurement: enough for a bootstrap interval and for the comparison of two runs."""
+KEPT_SAMPLES = 200
+"""Samples kept of each measurement: a steady series whole, and of a noisy one enough to compare two runs."""
 
 _CHECKOUT = re.compile(r"/[^\s'\"]*?/(?=(?:impl|suites|stages|reports|hardware)/)")
 """An absolute path up to a top-level folder of the checkout."""
