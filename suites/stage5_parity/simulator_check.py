@@ -17,7 +17,7 @@ from unittest import mock
 
 import numpy as np
 
-from burstproof.burst.engine import CudaOptions, Engine, EngineOptions, Record, Recording, Stimulus
+from burstproof.burst.engine import CudaOptions, Engine, EngineOptions, Record, Recording, Stimulus, SynapseMemory
 from burstproof.burst.profile import FEAGI_BETA
 from burstproof.burst.reference import ReferenceEngine
 from burstproof.network.model import Area, Network, NeuronTable, PlasticMapping, SynapseTable
@@ -226,6 +226,24 @@ def check_tiles() -> list[str]:
             problems += recordings_differ(reference.run(8, plan), engine.run(8, plan))
             problems += set(reference.state().differences(engine.state())) - {"weights", "eligibility_traces"}
     return problems
+
+
+def _in_host(network: Network, options: EngineOptions) -> Engine:
+    return _cuda(network, replace(options, cuda=replace(options.cuda, synapse_memory=SynapseMemory.HOST)))
+
+
+def check_synapses_in_host_memory() -> list[str]:
+    """Rows read from host memory: single contributions in pairs, delays in fours, and rows of several pieces."""
+    problems = []
+    for name, neurons, synapses in (("fractions, delays to 7", 40, 300), ("integers, all excitatory", 40, 300)):
+        mix = replace(_short(next(m for m in MIXES if m.name == name)), neurons=neurons, synapses=synapses, bursts=6)
+        problems += [f"{name}: {p}" for p in compare_mix(mix, _in_host)]
+    sources = np.repeat(np.arange(5), [1300, 0, 129, 5, 200])
+    targets, weights = np.random.default_rng(5).integers((0, 1), (20, 4), (len(sources), 2)).T
+    network = Network(NeuronTable.build(20, thresholds=9000.0), SynapseTable.build(sources, targets, weights=weights))
+    plan = {1: Stimulus(forced=np.arange(5, dtype=np.uint32))}
+    host = EngineOptions(cuda=CudaOptions(synapse_memory=SynapseMemory.HOST))
+    return problems + _runs_differ(network, host, 2, plan)
 
 
 def check_long_rows() -> list[str]:

@@ -1,0 +1,80 @@
+"""Networks larger than the device: the share of the link that a burst reaches, checked first (BE-10)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import pytest
+
+from stages.measuring import Measure
+from suites.stage6_performance.steady import Timed, Watch, telemetry_of
+from suites.stage6_performance.streaming_bench import (
+    COPIED_BYTES,
+    STREAMED_ROWS,
+    StreamedResult,
+    StreamedRow,
+    link_gb_per_s,
+    measure_streamed,
+)
+
+pytestmark = [pytest.mark.requirement("ST-6", "BE-10"), pytest.mark.gate("gpu")]
+
+
+@pytest.fixture(scope="module")
+def watch() -> Callable[[], Watch]:
+    """Telemetry of device 0, found by its PCI address."""
+    import cupy
+
+    return telemetry_of(cupy.cuda.Device(0).pci_bus_id)
+
+
+@pytest.fixture(scope="module")
+def link(watch: Callable[[], Watch]) -> Iterator[tuple[str, Timed]]:
+    """The device's name, and what copies from page-locked memory reach on it, in GB/s."""
+    from burstproof.kernels.device import open_device
+
+    runtime = open_device(0)
+    yield runtime.name, link_gb_per_s(runtime, watch)
+    runtime.close()
+
+
+@pytest.fixture(params=STREAMED_ROWS, ids=lambda row: row.name)
+def result(request: pytest.FixtureRequest, watch: Callable[[], Watch]) -> StreamedResult:
+    """The measured row; measuring happens here, so that a throttled card is an ERROR and not a FAIL."""
+    row: StreamedRow = request.param
+    return measure_streamed(row, watch)
+
+
+def test_link_fraction(result: StreamedResult, link: tuple[str, Timed], measure: Measure) -> None:
+    """Bytes of the rows of what fired, over the whole burst's time, against a copy over the same link."""
+    device, copy = link
+    row = result.row
+    conditions: dict[str, object] = {
+        "backend": "cuda",
+        "gpus": 1,
+        "device": device,
+        "neurons": row.neurons,
+        "synapses_per_neuron": row.synapses_per_neuron,
+        "firing_rate": row.firing_rate,
+        "synapse_memory": "host",
+        "synapse_bytes": result.synapse_bytes,
+        "host_bytes": result.host_bytes,
+        "parity_bursts": row.checked_bursts,
+        "parity_against": "cpu",
+    }
+    measure("parity.disagreements", len(result.problems), "1", conditions=conditions)
+    assert not result.problems, result.problems[0]
+    assert result.burst is not None
+
+    burst, whole = result.burst, copy.samples.estimate
+    rates = [result.gb_per_s(value) for value in burst.samples.values]
+    reached = result.gb_per_s(burst.samples.estimate)
+    fractions = [rate / whole for rate in rates]
+    compared = f"{reached:.4g} of {whole:.4g} GB/s, which copies of {COPIED_BYTES >> 20} MiB reach; {copy.how}"
+
+    def put(name: str, value: float, unit: str, samples: Sequence[float], note: str) -> None:
+        measure(name, value, unit, samples=samples, conditions=conditions, telemetry=burst.telemetry, note=note)
+
+    put("streaming.burst_time", burst.samples.estimate, "ms", burst.samples.values, burst.how)
+    put("streaming.rate", reached, "GB/s", rates, burst.how)
+    put("streaming.link_fraction", reached / whole, "1", fractions, compared)
