@@ -26,6 +26,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from burstproof.errors import InputError
+
 Floats = npt.NDArray[np.float32]
 
 LARGEST_HALF = np.float32(65504)
@@ -54,6 +56,21 @@ class Precision(Enum):
         return np.dtype(types[self.value])
 
 
+def precision_named(name: str) -> Precision:
+    """The precision of that name.
+
+    Raises
+    ------
+    InputError
+        Unknown name.
+    """
+    try:
+        return Precision(name)
+    except ValueError:
+        allowed = ", ".join(p.value for p in Precision)
+        raise InputError("unknown precision", where="precision", got=name, allowed=allowed) from None
+
+
 @dataclass(frozen=True)
 class Storage:
     """The format for one network; ``step`` is the unit of int8, 1 for the other formats."""
@@ -65,6 +82,12 @@ class Storage:
     def exact(self) -> bool:
         """Whether every float32 is kept as it is."""
         return self.precision is Precision.FP32
+
+    @property
+    def words(self) -> str:
+        """The format in words."""
+        step = f" in steps of {self.step:g}" if self.precision is Precision.INT8 else ""
+        return f"potentials in {self.precision.value}{step}"
 
     def encode(self, potentials: Floats) -> npt.NDArray[Any]:
         """What is stored: an array of ``precision.dtype`` and the shape of ``potentials``."""

@@ -17,6 +17,7 @@ from burstproof.burst.engine import (
     EngineState,
     Progress,
 )
+from burstproof.burst.precision import Precision, precision_named
 from burstproof.burst.profile import profile_named
 from burstproof.burst.reference import ReferenceEngine
 from burstproof.burst.trace import LEARNT_FIELDS, STATE_FIELDS, Trace
@@ -96,6 +97,7 @@ def trace_options(trace: Trace, options: EngineOptions | None = None, *, emulate
         emulate_batch_path=bool(settings["emulate_batch_path"]),
         max_stimulus=float(settings["max_stimulus"]),
         fractional_stimulus=bool(settings["fractional_stimulus"]),
+        precision=precision_named(str(settings.get("precision", Precision.FP32.value))),
     )
 
 

@@ -111,6 +111,7 @@ def trace_of_run(
             "emulate_batch_path": options.emulate_batch_path,
             "max_stimulus": options.max_stimulus,
             "fractional_stimulus": options.fractional_stimulus,
+            "precision": options.precision.value,
         },
     )
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from burstproof import __version__
+from burstproof.burst.precision import Precision
 from burstproof.burst.profile import FEAGI_2_6, PROFILES
 from burstproof.config import BACKENDS
 from burstproof.errors import InputError
@@ -83,6 +84,12 @@ def _add_run(parser: Parser) -> None:
     _add_reading(parser)
     parser.add_argument("--bursts", type=whole_number(1, 10**9), default=100, metavar="N", help="default: 100")
     parser.add_argument("--profile", choices=PROFILES, default=FEAGI_2_6.name, help="rules of the engine")
+    parser.add_argument(
+        "--precision",
+        choices=[precision.value for precision in Precision],
+        default=Precision.FP32.value,
+        help="format of the stored potentials; all but fp32 change results (default: fp32, whatever a genome asks for)",
+    )
     parser.add_argument(
         "--emulate-batch-path", action="store_true", help="as the real engine from 10 000 candidates on"
     )

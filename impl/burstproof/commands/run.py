@@ -13,6 +13,7 @@ import numpy as np
 
 from burstproof.burst.engine import Engine, EngineOptions, Record, Recording, StimulusPlan
 from burstproof.burst.machine import this_machine
+from burstproof.burst.precision import precision_named
 from burstproof.burst.profile import profile_named
 from burstproof.burst.select import Choice, choose_backend, start_engine
 from burstproof.burst.trace import trace_of_run, trace_paths, write_trace
@@ -66,6 +67,7 @@ def run(options: argparse.Namespace) -> ExitCode:
         profile_named(options.profile),
         emulate_batch_path=options.emulate_batch_path,
         stimulus_bounds=stimulus_bounds(plan, EngineOptions()),
+        precision=precision_named(options.precision),
     )
     engine, choice = _start(options, config, network, settings)
     try:

@@ -11,6 +11,7 @@ from typing import Any
 
 from burstproof.burst.engine import Engine, EngineOptions, EngineState, StimulusPlan
 from burstproof.burst.fixed_point import FixedPoint
+from burstproof.burst.precision import Storage, storage_for
 from burstproof.burst.select import Choice
 from burstproof.burst.trace import Trace
 from burstproof.commands.statistics import ActivityCounter, AreaActivity, activity_table
@@ -34,6 +35,10 @@ class RunReport:
         Profile, batch path and stimulus bounds.
     fixed_point : FixedPoint
         Scale and width of the accumulation.
+    storage : Storage
+        Format of the stored potentials.
+    genome_precision : str
+        What the genome names as its ``quantization_precision``; empty where it names nothing.
     stimulated_bursts : int
         Bursts that the stimulus plan names.
     settings : tuple of Setting
@@ -57,6 +62,8 @@ class RunReport:
     choice: Choice
     options: EngineOptions
     fixed_point: FixedPoint
+    storage: Storage
+    genome_precision: str
     stimulated_bursts: int
     settings: tuple[Setting, ...]
     first_burst: int
@@ -90,6 +97,8 @@ class RunReport:
             choice=choice,
             options=engine.options,
             fixed_point=engine.fixed_point,
+            storage=storage_for(engine.options.precision, network.neurons.thresholds),
+            genome_precision=network.provenance.get("quantization_precision", ""),
             stimulated_bursts=len(plan),
             settings=config.settings(),
             first_burst=network.burst_count + 1,
@@ -161,6 +170,11 @@ def as_values(report: RunReport) -> dict[str, Any]:
             "fractional_stimulus": report.options.fractional_stimulus,
         },
         "fixed_point": {"k": report.fixed_point.k, "bits": report.fixed_point.bits, "clamped": report.clamped},
+        "potentials": {
+            "precision": report.storage.precision.value,
+            "step": report.storage.step,
+            "genome_asks_for": report.genome_precision or None,
+        },
         "bursts": {"first": report.first_burst, "last": report.last_burst, "count": report.bursts},
         "elapsed_s": report.elapsed_s,
         "first_burst_s": report.first_burst_s,
@@ -179,6 +193,10 @@ def _times(report: RunReport) -> str:
     return f"{first}; then {1000 * (report.elapsed_s - report.first_burst_s) / (report.bursts - 1):.3f} ms each"
 
 
+def _wish(report: RunReport) -> str:
+    return f" (the genome names {report.genome_precision})" if report.genome_precision else ""
+
+
 def as_text(report: RunReport) -> str:
     """The report for people."""
     clamped = ", a contribution was clamped" if report.clamped else ""
@@ -191,7 +209,7 @@ def as_text(report: RunReport) -> str:
         lines.append(f"{'fallback':<11}{report.choice.fallback}")
     lines += [
         f"{'rules':<11}{report.options.profile.name}, fixed point k = {report.fixed_point.k} in "
-        f"{report.fixed_point.bits} bit{clamped}",
+        f"{report.fixed_point.bits} bit{clamped}, {report.storage.words}{_wish(report)}",
         f"{'bursts':<11}{report.first_burst}...{report.last_burst} in {report.elapsed_s:.3f} s ({_times(report)})",
         f"{'firings':<11}{report.firings}, {100 * report.rate:.4f} % of the neurons per burst",
         "",

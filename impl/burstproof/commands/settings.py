@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 from burstproof.burst.engine import CpuOptions, CudaOptions, EngineOptions, SynapseMemory
+from burstproof.burst.precision import Precision
 from burstproof.burst.profile import Profile
 from burstproof.config import Configuration, Value, load_configuration
 from burstproof.errors import EnvironmentInvalidError
@@ -52,6 +53,7 @@ def engine_options(
     *,
     emulate_batch_path: bool = False,
     stimulus_bounds: tuple[float, bool] | None = None,
+    precision: Precision = Precision.FP32,
 ) -> EngineOptions:
     """Options of the engine; ``stimulus_bounds`` are ``max_stimulus`` and ``fractional_stimulus``."""
     default = EngineOptions()
@@ -61,6 +63,7 @@ def engine_options(
         emulate_batch_path=emulate_batch_path,
         max_stimulus=largest,
         fractional_stimulus=fractional,
+        precision=precision,
         cpu=CpuOptions(threads=options.threads),
         cuda=CudaOptions(
             device_id=config.cuda.device_id,

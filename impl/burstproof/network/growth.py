@@ -88,6 +88,7 @@ def grow(
             "sha256": genome.sha256,
             "title": genome.title,
             "version": genome.version,
+            "quantization_precision": str(genome.physiology.get("quantization_precision", "")),
             "seed": str(seed),
             "grow_randomizer": str(grow_randomizer).lower(),
             "ignored_blueprint_keys": str(genome.ignored_blueprint_keys),
