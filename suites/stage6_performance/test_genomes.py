@@ -1,0 +1,77 @@
+"""Latency of the grown genomes under input, on the CPU and on a GPU: checked first, as every row (ST-6)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import replace
+
+import pytest
+
+from burstproof.burst.cpu import CpuEngine
+from burstproof.burst.engine import CpuOptions
+from burstproof.burst.reference import ReferenceEngine
+from hardware.host import take_host
+from stages.measuring import Measure
+from suites.stage6_performance.card_limits import Card
+from suites.stage6_performance.genome_bench import GENOMES, OPTIONS, GenomeRow, time_genome
+from suites.stage6_performance.steady import Timed
+
+pytestmark = pytest.mark.requirement("ST-6", "BE-2")
+
+GENERAL = replace(OPTIONS, cpu=CpuOptions(threads=1, specialise=False))
+"""Kernels that other cases have compiled already; those of its own would take longer to compile than all bursts."""
+
+CHECKED_CPU, CHECKED_CUDA, CHECKED_AFTERWARDS = 20, 200, 10
+
+
+@pytest.fixture(scope="module", params=GENOMES)
+def row(request: pytest.FixtureRequest) -> GenomeRow:
+    return GenomeRow(request.param)
+
+
+def _put(measure: Measure, row: GenomeRow, timings: Mapping[str, Timed], checked: str, **where: str | int) -> None:
+    for scope, timed in timings.items():
+        measure(
+            "burst.latency",
+            1e3 * timed.samples.estimate,
+            "us",
+            samples=[1e3 * value for value in timed.samples.values],
+            conditions={**where, "scope": scope, "connectivity": "grown", **row.conditions},
+            telemetry=timed.telemetry,
+            note=f"wall clock, up to 400 amounts and 40 forced firings a burst; {timed.how}; {checked}",
+        )
+
+
+@pytest.mark.requirement("BE-5")
+def test_genome_on_the_cpu(row: GenomeRow, measure: Measure) -> None:
+    """A grown genome under input on one core, after the reference agreed."""
+    with closing(CpuEngine.create(row.network, GENERAL)) as engine:
+        row.check(ReferenceEngine.create(row.network, OPTIONS), engine, CHECKED_CPU)
+        timings = time_genome(row, engine)
+        checked = f"{CHECKED_CPU} bursts before equal the reference's"
+        _put(measure, row, timings, checked, backend="cpu", device=take_host().cpu, threads=engine.threads)
+
+
+@pytest.fixture
+def on_the_card(row: GenomeRow, card: Card) -> Mapping[str, Timed]:
+    """The timings of a genome on the GPU; a throttled card is an ERROR."""
+    from burstproof.burst.cuda.engine import CudaEngine
+
+    with (
+        closing(CpuEngine.create(row.network, GENERAL)) as judge,
+        closing(CudaEngine.create(row.network, OPTIONS)) as engine,
+    ):
+        row.check(judge, engine, CHECKED_CUDA)
+        timings = time_genome(row, engine, card.watch)
+        judge.restore(engine.state())
+        row.check(judge, engine, CHECKED_AFTERWARDS)
+        return timings
+
+
+@pytest.mark.gate("gpu")
+@pytest.mark.requirement("BE-6")
+def test_genome_on_a_gpu(row: GenomeRow, card: Card, on_the_card: Mapping[str, Timed], measure: Measure) -> None:
+    """A grown genome under input on a GPU, after the CPU engine agreed."""
+    checked = f"{CHECKED_CUDA} bursts before and {CHECKED_AFTERWARDS} after equal the CPU engine's"
+    _put(measure, row, on_the_card, checked, backend="cuda", gpus=1, device=card.runtime.name)
