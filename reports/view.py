@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from reports import charts
 from reports.chart_data import limit_rows, size_lines
@@ -35,7 +35,7 @@ class StageCard:
 
 @dataclass(frozen=True)
 class Finding:
-    """A case that is not PASS, and why."""
+    """A case that is not PASS, and why; ``others`` are cases of its stage with the same verdict and reasons."""
 
     verdict: Verdict
     title: str
@@ -43,6 +43,7 @@ class Finding:
     stage: str
     requirements: tuple[str, ...]
     reasons: tuple[str, ...]
+    others: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -187,7 +188,17 @@ def _findings(record: RunRecord) -> tuple[Finding, ...]:
                 source = f" [target {judged.target}]" if judged.target else ""
                 reasons.append(f"{judged.measurement}: {judged.judgement.text}{source}")
         found.append(Finding(verdict, case.title, case.case, case.stage, case.requirements, tuple(reasons)))
-    return tuple(sorted(found, key=lambda finding: ORDER.index(finding.verdict)))
+    return tuple(sorted(_together(found), key=lambda finding: ORDER.index(finding.verdict)))
+
+
+def _together(findings: Iterable[Finding]) -> Iterable[Finding]:
+    """One finding for all cases of a stage that have the same verdict for the same reasons."""
+    groups: dict[object, list[Finding]] = {}
+    for finding in findings:
+        groups.setdefault((finding.stage, finding.verdict, finding.reasons), []).append(finding)
+    for first, *rest in groups.values():
+        ids = dict.fromkeys(name for one in (first, *rest) for name in one.requirements)
+        yield replace(first, requirements=tuple(ids), others=tuple(one.case for one in rest))
 
 
 def _skip_groups(cases: Iterable[CaseResult]) -> tuple[SkipGroup, ...]:

@@ -140,14 +140,20 @@ def _not_proven(record: RunRecord) -> list[str]:
 
 
 def _not_passed(record: RunRecord) -> list[str]:
-    lines = []
+    """Return one line per reason, with the first case that it holds for."""
+    found: dict[tuple[str, str], list[str]] = {}
     for case in record.cases:
         verdict = case_verdict(case, record.judgements)
         if verdict in _BAD:
             judged = [one.judgement for one in record.judgements if one.case == case.case]
             texts = [one.text for one in judged if one.verdict in _BAD]
-            lines.append(f"  {verdict.value} {case.case}: {'; '.join(filter(None, [case.reason[:300], *texts]))}")
-    return lines
+            why = "; ".join(filter(None, [case.reason[:300], *texts]))
+            found.setdefault((verdict.value, why), []).append(case.case)
+    return [f"  {verdict} {_and_more(cases)}: {why}" for (verdict, why), cases in found.items()]
+
+
+def _and_more(cases: Sequence[str]) -> str:
+    return f"{cases[0]} and {len(cases) - 1} more" if len(cases) > 1 else cases[0]
 
 
 def _table(record: RunRecord) -> list[str]:

@@ -7,6 +7,7 @@ from collections import Counter
 from dataclasses import replace
 from html.parser import HTMLParser
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -19,6 +20,8 @@ from reports.record import RunRecord
 from reports.summary import first_line
 from reports.traceability import Status, load_requirements, reasons, trace, unknown_ids
 from reports.verdict import judge_cases
+from reports.view import build_view
+from stages.console import closing
 from suites.harness.sample_record import NO_GPU, sample_record
 
 pytestmark = pytest.mark.requirement("RE-3")
@@ -110,6 +113,23 @@ def test_every_requirement_case_and_reason_is_on_the_page(record: RunRecord) -> 
     for case in record.cases:
         assert case.case.removeprefix("suites/") in words or case.outcome is Outcome.PASSED
         assert case.reason in words
+
+
+def test_cases_that_fail_for_one_reason_are_one_finding() -> None:
+    stage = sample_record().stages[0].stage
+    cases = tuple(
+        CaseResult(f"suites/a.py::{n}", stage, (f"BE-{n}",), Outcome.FAILED, "no package" if n < 4 else "other")
+        for n in range(1, 5)
+    )
+    record = replace(sample_record(), cases=cases, judgements=())
+    same, other = build_view(record).findings
+    assert (same.case, same.others) == ("suites/a.py::1", ("suites/a.py::2", "suites/a.py::3"))
+    assert same.requirements == ("BE-1", "BE-2", "BE-3")
+    assert (other.case, other.others) == ("suites/a.py::4", ())
+    assert "and 2 more cases for the same reason" in "".join(Page(render(record)).text)
+    lines = closing(record, Path("runs/x"))
+    assert "  FAIL suites/a.py::1 and 2 more: no package" in lines
+    assert "  FAIL suites/a.py::4: other" in lines
 
 
 def hostile_record() -> RunRecord:
