@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from burstproof.burst.cuda.packed import pack_network
 from burstproof.burst.cuda.streaming import CHUNK, PER_SYNAPSE, pieces_of
 from burstproof.burst.engine import CudaOptions, EngineOptions, SynapseMemory
 from burstproof.burst.profile import FEAGI_2_6
+from burstproof.burst.select import Choice, start_engine
 from burstproof.commands.arguments import build_parser
 from burstproof.commands.settings import configuration_of, engine_options
 from burstproof.errors import OutOfMemoryError
@@ -136,6 +138,18 @@ def test_unified_memory_selects_host_memory(
     Path("feagi_configuration.toml").write_text(f"[cuda]\nuse_unified_memory = {text}\n")
     options = build_parser().parse_args(["run", "x.json"])
     assert engine_options(options, configuration_of(options), FEAGI_2_6).cuda.synapse_memory is place
+
+
+def test_the_choice_says_that_synapses_lie_in_host_memory() -> None:
+    from burstproof.burst.cuda.engine import CudaEngine
+
+    choice = Choice("cuda", "cuda", "asked for", ())
+    for options, expected in ((HOST, "asked for; its synapses, {} bytes, are"), (EngineOptions(), "asked for")):
+        plan = plan_memory(varied(), options)
+        engine = mock.Mock(spec=CudaEngine, backend="cuda", memory_plan=plan)
+        _, told = start_engine(choice, varied(), options, factory=lambda _name, engine=engine: lambda *_: engine)
+        assert told.reason.startswith(expected.format(plan.host_bytes))
+        assert ("host memory" in told.reason) == (plan.host_bytes > 0)
 
 
 @pytest.mark.gate("gpu")
