@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from reports import units
 from reports.charts import LimitRow
@@ -54,17 +56,84 @@ def _fractions(judged: JudgedMeasurement, target: Target | None) -> tuple[float,
     return (target.low / value, target.low / high, target.low / low) if min(target.low, low) > 0.0 else None
 
 
-def size_lines(record: RunRecord) -> dict[str, list[tuple[float, float]]]:
-    """Latency in ms over neurons for each backend and scope at 100 synapses and 1 % firing; the best of each size."""
+@dataclass(frozen=True)
+class Curve:
+    """Latency over one condition while the others stay at ``fixed``."""
+
+    title: str
+    condition: str
+    axis: str
+    fixed: Mapping[str, float]
+
+
+CURVES = (
+    Curve(
+        "Latency of one burst by network size, 100 synapses per neuron, 1 % firing",
+        "neurons",
+        "neurons",
+        {"synapses_per_neuron": 100, "firing_rate": 0.01},
+    ),
+    Curve(
+        "Latency of one burst by synapses per neuron, 1 M neurons, 1 % firing",
+        "synapses_per_neuron",
+        "synapses per neuron",
+        {"neurons": 1_000_000, "firing_rate": 0.01},
+    ),
+    Curve(
+        "Latency of one burst by firing rate, 1 M neurons, 100 synapses per neuron",
+        "firing_rate",
+        "of the neurons fire",
+        {"neurons": 1_000_000, "synapses_per_neuron": 100},
+    ),
+)
+_COSTS = ("burst.cost_fixed", "burst.cost_per_event", "burst.cost_per_neuron")
+
+Lines = dict[str, list[tuple[float, float]]]
+
+
+def curve_lines(record: RunRecord, curve: Curve) -> Lines:
+    """Latency in ms for each backend and scope over the curve's condition, the best of each point, and the fit.
+
+    Lines of one point are left out where another has more. The fit is drawn where the run measured costs and a
+    device-resident line.
+    """
     lines: dict[str, dict[float, float]] = {}
     for measurement in (m for case in record.cases for m in case.measurements if m.name == "burst.latency"):
-        known, value, size = measurement.conditions, measurement.value, number(measurement, "neurons")
-        usual = known.get("synapses_per_neuron") == 100 and known.get("firing_rate") == 0.01
-        if not usual or not size or value is None or units.dimension(measurement.unit) != "time":
+        known, value, place = measurement.conditions, measurement.value, number(measurement, curve.condition)
+        usual = all(known.get(name) == wanted for name, wanted in curve.fixed.items()) and "connectivity" not in known
+        if not usual or not place or value is None or units.dimension(measurement.unit) != "time":
             continue
-        if not math.isfinite(value) or value <= 0.0:
+        if not math.isfinite(value) or value <= 0.0 or place <= 0.0:
             continue
         line = lines.setdefault(f"{known.get('backend', '')} {known.get('scope', '')}".strip(), {})
-        time_ms = units.convert(value, measurement.unit, "ms")
-        line[size] = min(time_ms, line.get(size, math.inf))
-    return {name: list(points.items()) for name, points in lines.items()}
+        line[place] = min(units.convert(value, measurement.unit, "ms"), line.get(place, math.inf))
+    drawn = {name: list(points.items()) for name, points in lines.items()}
+    if any(len(points) > 1 for points in drawn.values()):
+        drawn = {name: points for name, points in drawn.items() if len(points) > 1}
+    fit = _fitted(record, curve, [place for place, _ in drawn.get("cuda device-resident", [])])
+    return {**drawn, "fit of device-resident": fit} if fit else drawn
+
+
+def _fitted(record: RunRecord, curve: Curve, places: Sequence[float]) -> list[tuple[float, float]]:
+    """The fitted model in ms at ``places``; empty where the run has none."""
+    found = {m.name: m for case in record.cases for m in case.measurements if m.name in _COSTS}
+    costs = [_cost_ms(found.get(name)) for name in _COSTS]
+    if any(cost is None for cost in costs):
+        return []
+    fixed, event, neuron = (cost for cost in costs if cost is not None)
+    points = []
+    for place in places:
+        at = {**curve.fixed, curve.condition: place}
+        events = at["neurons"] * at["synapses_per_neuron"] * at["firing_rate"]
+        time_ms = fixed + event * events + neuron * at["neurons"]
+        if time_ms > 0.0:
+            points.append((place, time_ms))
+    return points
+
+
+def _cost_ms(measurement: Measurement | None) -> float | None:
+    if measurement is None or measurement.value is None or not math.isfinite(measurement.value):
+        return None
+    if units.dimension(measurement.unit) != "time":
+        return None
+    return units.convert(measurement.value, measurement.unit, "ms")

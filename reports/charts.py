@@ -120,8 +120,10 @@ class Series:
 
 @dataclass(frozen=True)
 class LineChart:
-    """Lines over two logarithmic axes."""
+    """Lines over two logarithmic axes; ``axis`` says what lies across."""
 
+    title: str
+    axis: str
     series: tuple[Series, ...]
     x_ticks: tuple[tuple[float, str], ...]
     y_ticks: tuple[tuple[float, str], ...]
@@ -131,13 +133,15 @@ class LineChart:
     bottom: float = 300.0
 
 
-def line_chart(lines: dict[str, list[tuple[float, float]]], y_unit: str) -> LineChart | None:
+def line_chart(
+    lines: dict[str, list[tuple[float, float]]], y_unit: str, title: str, axis: str = "neurons"
+) -> LineChart | None:
     """Lay out lines of positive (x, y); ``None`` unless some line has two points."""
     if not any(len(points) > 1 for points in lines.values()):
         return None
     xs = [x for points in lines.values() for x, _ in points]
     ys = [y for points in lines.values() for _, y in points]
-    chart = LineChart((), (), ())
+    chart = LineChart(title, axis, (), (), ())
     across = LogScale(min(xs), max(max(xs), min(xs) * 2.0), chart.left + 12, chart.right)
     down = LogScale(min(ys) / 1.6, max(ys) * 1.6, chart.bottom, chart.top)
     ends = _spread([down(sorted(points)[-1][1]) for points in lines.values()], 17.0)
@@ -146,15 +150,15 @@ def line_chart(lines: dict[str, list[tuple[float, float]]], y_unit: str) -> Line
             name,
             style,
             tuple(
-                (across(x), down(y), f"{units.shown(x)} neurons: {units.shown(y, y_unit)}") for x, y in sorted(points)
+                (across(x), down(y), f"{units.shown(x)} {axis}: {units.readable(y, y_unit)}") for x, y in sorted(points)
             ),
             end,
         )
         for (style, (name, points)), end in zip(enumerate(lines.items()), ends, strict=True)
     )
     x_ticks = tuple((across(x), units.shown(x)) for x in sorted(set(xs)))
-    y_ticks = tuple((down(tick), units.shown(tick, y_unit)) for tick in down.ticks())
-    return LineChart(series, _apart(x_ticks, 44.0), y_ticks)
+    y_ticks = tuple((down(tick), units.readable(tick, y_unit)) for tick in down.ticks())
+    return LineChart(title, axis, series, _apart(x_ticks, 44.0), y_ticks)
 
 
 def _apart(ticks: Sequence[tuple[float, str]], gap: float) -> tuple[tuple[float, str], ...]:

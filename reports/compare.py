@@ -12,6 +12,7 @@ from reports.measurement import Measurement, Verdict
 from reports.record import RunRecord
 from reports.rows import scalar_text
 from reports.statistics import Change, Difference, difference, median
+from reports.timeline import SPAN
 from reports.verdict import case_verdict
 
 MACHINE_CONDITIONS = frozenset({"device", "cpu_ghz", "floor", "found"})
@@ -128,6 +129,8 @@ def figures(record: RunRecord, dropped: frozenset[str]) -> dict[Key, Measurement
     for measurement in (m for case in record.cases for m in case.measurements):
         usable = samples_of(measurement)
         if units.lower_is_better(measurement.unit) is None or not usable or median(usable) <= 0.0:
+            continue
+        if measurement.name == SPAN:
             continue
         name, conditions = key = figure_key(measurement, dropped)
         number = 1

@@ -6,13 +6,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from reports import charts
-from reports.chart_data import limit_rows, size_lines
+from reports.chart_data import CURVES, curve_lines, limit_rows
 from reports.goals import GoalRow, measured_goals
 from reports.measurement import CaseResult, Measurement, Outcome, Verdict
 from reports.record import RunRecord
 from reports.rows import ORDER, Row, measurement_rows, scalar_text
 from reports.summary import Summary, first_line, summarise
 from reports.targets import Target, load_targets, mismatch
+from reports.timeline import SPAN, Timeline, timeline
 from reports.traceability import Status, TraceRow, trace, unknown_ids
 from reports.verdict import case_verdict, stage_verdict
 
@@ -89,7 +90,8 @@ class View:
     telemetry: tuple[Row, ...]
     unjudged: tuple[Unjudged, ...]
     limit_chart: charts.LimitChart | None
-    size_chart: charts.LineChart | None
+    curves: tuple[charts.LineChart, ...]
+    timeline: Timeline | None
     trace: tuple[TraceRow, ...]
     unknown_ids: tuple[str, ...]
     hardware: tuple[tuple[str, str], ...]
@@ -122,7 +124,7 @@ def build_view(record: RunRecord) -> View:
     every = measurement_rows(record)
     latency = sorted((row for row in every if row.name == "burst.latency"), key=lambda row: row.sort_key)
     parity = [row for row in every if row.name.startswith("parity.")]
-    others = [row for row in every if row not in latency and row not in parity]
+    others = [row for row in every if row not in latency and row not in parity and row.name != SPAN]
     return View(
         record=record,
         first_line=first_line(record, summary),
@@ -137,12 +139,20 @@ def build_view(record: RunRecord) -> View:
         telemetry=tuple(row for row in every if row.telemetry),
         unjudged=_unjudged(record),
         limit_chart=charts.limit_chart(limit_rows(record)),
-        size_chart=charts.line_chart(size_lines(record), "ms"),
+        curves=tuple(_curves(record)),
+        timeline=timeline(record),
         trace=rows,
         unknown_ids=unknown_ids(record),
         hardware=tuple(_flat({key: value for key, value in record.hardware.items() if key != "gpus"})),
         gpus=_gpus(record.hardware.get("gpus")),
     )
+
+
+def _curves(record: RunRecord) -> Iterable[charts.LineChart]:
+    for curve in CURVES:
+        chart = charts.line_chart(curve_lines(record, curve), "ms", curve.title, curve.axis)
+        if chart is not None:
+            yield chart
 
 
 def _groups(rows: Iterable[Row]) -> tuple[Group, ...]:
