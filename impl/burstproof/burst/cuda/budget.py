@@ -60,13 +60,14 @@ class MemoryPlan:
             return
         neurons, synapses = self.fitting(available)
         beside = f" beside its synapses, {self.host_bytes} bytes in host memory" if self.host_buffers else ""
+        aside = "" if self.host_buffers else "; or let the synapses lie in host memory (synapse_memory auto)"
         raise OutOfMemoryError(
             f"the network needs {self.total_bytes} bytes on the device{beside}, "
             f"{max(available, 0)} bytes are free for it",
             where=where,
             got=f"{self.neurons} neurons, {self.synapses} synapses",
             allowed=f"about {neurons} neurons with {synapses} synapses at this density",
-            cure="Run a smaller network, a device with more memory, or the backend cpu",
+            cure=f"Run a smaller network, a device with more memory, or the backend cpu{aside}",
         )
 
     def check_host(self, available: int | None) -> None:
