@@ -26,8 +26,10 @@ from suites.stage5_parity.builder import run_case
 from suites.stage5_parity.cases_dynamics import dynamics_cases
 from suites.stage5_parity.cases_synapses import synapse_cases
 from suites.stage5_parity.mixed import MIXES, Mix, compare_mix, mixed_network, mixed_options, mixed_plan
+from suites.stage5_parity.reduced import REDUCED_MIXES
 
 _SHORT_BURSTS = 12
+_BRIEF_BURSTS = 4
 _MANY_NEURONS = 1000
 _LONG_DELAY = 20
 _FEW_NEURONS = 64
@@ -41,6 +43,11 @@ def _short(mix: Mix) -> Mix:
     if mix.largest_delay > _LONG_DELAY:
         return replace(mix, largest_delay=_LONG_DELAY, bursts=_LONG_DELAY + 5)
     return replace(mix, bursts=_SHORT_BURSTS)
+
+
+def _brief(mix: Mix) -> Mix:
+    """``mix`` cut to a second or two."""
+    return replace(mix, bursts=_BRIEF_BURSTS)
 
 
 def _cuda(network: Network, options: EngineOptions) -> Engine:
@@ -271,6 +278,8 @@ def checks() -> Iterator[tuple[str, Callable[[], list[str]]]]:
         if mix.neurons > _MANY_NEURONS:  # the batch path needs 10 000 candidates, minutes in the simulator
             continue
         yield f"mix: {mix.name}", lambda mix=mix: compare_mix(_short(mix), _cuda)
+    for mix in REDUCED_MIXES[::4]:  # each format once, each kind of kernels once
+        yield f"precision: {mix.name}", lambda mix=mix: compare_mix(_brief(mix), _cuda)
     for case in (*dynamics_cases(), *synapse_cases()):
         if case.network.neuron_count <= _FEW_NEURONS and len(case.fired) <= _FEW_BURSTS:
             yield f"case: {case.name}", lambda case=case: run_case(case, _cuda)

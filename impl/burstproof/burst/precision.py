@@ -97,8 +97,8 @@ class Storage:
             return _brain_of(potentials)
         if self.precision is Precision.INT8:
             step = np.float32(self.step)
-            within = np.clip(potentials, -LEVELS * step, LEVELS * step) / step
-            return np.rint(np.where(np.isnan(within), np.float32(0), within)).astype(np.int8)
+            numbers = np.where(np.isnan(potentials), np.float32(0), potentials)
+            return np.rint(np.clip(numbers, -LEVELS * step, LEVELS * step) / step).astype(np.int8)
         return potentials.copy()
 
     def decode(self, stored: npt.NDArray[Any]) -> Floats:
