@@ -60,10 +60,14 @@ class GoalRow:
 
 
 def goal_rows(record: RunRecord) -> tuple[GoalRow, ...]:
-    """Every latency goal of ``targets.toml`` with what the run measured; of several figures the last one counts."""
+    """Every latency goal of ``targets.toml`` with what the run measured; of several figures the last one counts.
+
+    Goals for GPUs come first.
+    """
     judged = {one.target: one for one in record.judgements}
     measurements = {(case.case, i): m for case in record.cases for i, m in enumerate(case.measurements)}
-    goals = (t for t in load_targets() if t.source == "goal" and t.measurement == _GOALS_OF)
+    goals = [t for t in load_targets() if t.source == "goal" and t.measurement == _GOALS_OF]
+    goals.sort(key=lambda target: target.conditions.get("backend") != "cuda")
     return tuple(_row(target, judged.get(target.id), measurements) for target in goals)
 
 
