@@ -38,6 +38,10 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", f"gate(name): what the case needs of the hardware: {', '.join(GATE_NAMES)}")
     config.addinivalue_line("markers", "xdist_group(name): cases that share something costly stay in one process")
     config.stash[_GATEKEEPER] = Gatekeeper(gpu_free=config.getoption("--gpu-free"))
+    if config.pluginmanager.hasplugin("xdist"):
+        from stages.grouping import Grouping
+
+        config.pluginmanager.register(Grouping(config), "burstproof-grouping")
     path = config.getoption("--bp-results")
     if path is not None and not hasattr(config, "workerinput"):
         config.pluginmanager.register(CaseCollector(ResultLines(Path(path))), "burstproof-collector")

@@ -277,3 +277,34 @@ def test_without_a_path_nothing_is_written(pytester: pytest.Pytester) -> None:
     before = {path.name for path in pytester.path.iterdir()}
     pytester.runpytest_inprocess(*QUIET).assert_outcomes(passed=1)
     assert {path.name for path in pytester.path.iterdir()} - before <= {"__pycache__"}
+
+
+def test_a_group_stays_in_one_process_and_ids_stay_as_they_are(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Cases without a group are spread; the ids are those of a run in one process."""
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT / "impl"), str(ROOT)]))
+    pytester.makeconftest('pytest_plugins = ["stages.plugin"]')
+    source = """
+import os, pathlib, time
+def note(n):
+    time.sleep(0.05)
+    pathlib.Path(f"ran{n}").write_text(os.environ["PYTEST_XDIST_WORKER"])
+@pytest.mark.parametrize("n", range(8))
+@pytest.mark.xdist_group("costly")
+def test_grouped(n): note(n)
+@pytest.mark.parametrize("n", range(10, 18))
+def test_free(n): note(n)
+"""
+    pytester.makepyfile(test_it=MARK + source)
+    lines = pytester.path / "out" / "results.jsonl"
+    spread = ("-n", "2", "--dist", "loadgroup")
+    result = pytester.runpytest_subprocess(*QUIET[:4], "-p", "no:hypothesispytest", *spread, f"--bp-results={lines}")
+    assert result.ret == pytest.ExitCode.OK
+    workers = {int(path.name[3:]): path.read_text() for path in pytester.path.glob("ran*")}
+    assert len({workers[n] for n in range(8)}) == 1
+    assert len({workers[n] for n in range(10, 18)}) == 2
+    assert {case.case for case in read_lines(lines).cases} == {
+        *(f"test_it.py::test_grouped[{n}]" for n in range(8)),
+        *(f"test_it.py::test_free[{n}]" for n in range(10, 18)),
+    }

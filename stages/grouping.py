@@ -1,0 +1,80 @@
+"""Keeps cases that share something costly in one process, with any pytest: the marker ``xdist_group``.
+
+pytest-xdist carries the groups in the cases' ids, which then differ from those of a run in one process, and from pytest
+9.2 on it loses them (pytest-xdist issue 1386). Here each worker writes them down before its first case, and the
+controller reads them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from xdist.scheduler import LoadScopeScheduling
+
+_INPUT = "burstproof_groups"
+
+
+class Grouping:
+    """Plugin for controller and workers; acts with ``--dist loadgroup`` alone."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._worker_file: str | None = getattr(config, "workerinput", {}).get(_INPUT)
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        if self._worker_file is not None:
+            config.option.loadgroup = False  # the ids stay as they are
+
+    def _file(self) -> Path:
+        """Where the workers of this controller write."""
+        if self._folder is None:
+            self._folder = tempfile.TemporaryDirectory(prefix="burstproof-")
+        return Path(self._folder.name, "groups.json")
+
+    def pytest_configure_node(self, node: Any) -> None:
+        """Tell a new worker where to write."""
+        if node.config.getvalue("dist") == "loadgroup":
+            node.workerinput[_INPUT] = str(self._file())
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """On a worker: write down the group of each case that has one."""
+        if self._worker_file is not None:
+            partial = Path(f"{self._worker_file}.{os.getpid()}")
+            partial.write_text(json.dumps(groups_of(session.items)), encoding="utf-8")
+            partial.replace(self._worker_file)
+
+    def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Any) -> LoadScopeScheduling | None:
+        """Schedule by group."""
+        return GroupScheduling(config, log, self._file()) if config.getvalue("dist") == "loadgroup" else None
+
+    def pytest_unconfigure(self) -> None:
+        """Remove what the workers wrote."""
+        if self._folder is not None:
+            self._folder.cleanup()
+
+
+class GroupScheduling(LoadScopeScheduling):  # type: ignore[misc]
+    """Hands out whole groups, and single cases that are in none."""
+
+    def __init__(self, config: pytest.Config, log: Any, file: Path) -> None:
+        super().__init__(config, log)
+        self._file = file
+        self._groups: dict[str, str] | None = None
+
+    def _split_scope(self, nodeid: str) -> str:
+        if self._groups is None:
+            self._groups = json.loads(self._file.read_text(encoding="utf-8"))
+        return self._groups.get(nodeid, nodeid)
+
+
+def groups_of(items: list[pytest.Item]) -> dict[str, str]:
+    """Return the group of each case that has one; several markers make one group of their names."""
+    named = ((item.nodeid, {_name(mark) for mark in item.iter_markers("xdist_group")}) for item in items)
+    return {nodeid: "_".join(sorted(names)) for nodeid, names in named if names}
+
+
+def _name(mark: pytest.Mark) -> str:
+    return str(mark.args[0] if mark.args else mark.kwargs.get("name", "default"))
