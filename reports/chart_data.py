@@ -86,16 +86,17 @@ CURVES = (
         {"neurons": 1_000_000, "synapses_per_neuron": 100},
     ),
 )
+_DRAWN_SCOPES = frozenset({"device-resident", "launch to download", "step", ""})
 _COSTS = ("burst.cost_fixed", "burst.cost_per_event", "burst.cost_per_neuron")
 
 Lines = dict[str, list[tuple[float, float]]]
 
 
 def curve_lines(record: RunRecord, curve: Curve) -> Lines:
-    """Latency in ms for each backend and scope over the curve's condition, the best of each point, and the fit.
+    """Latency in ms for each backend and usual scope over the curve's condition, the best of each point, and the fit.
 
-    Lines of one point are left out where another has more. The fit is drawn where the run measured costs and a
-    device-resident line.
+    Scopes with a cold cache or with stimulus stand in the table only. Lines of one point are left out where another
+    has more. The fit is drawn where the run measured costs and a device-resident line.
     """
     lines: dict[str, dict[float, float]] = {}
     for measurement in (m for case in record.cases for m in case.measurements if m.name == "burst.latency"):
@@ -103,7 +104,7 @@ def curve_lines(record: RunRecord, curve: Curve) -> Lines:
         usual = all(known.get(name) == wanted for name, wanted in curve.fixed.items()) and "connectivity" not in known
         if not usual or not place or value is None or units.dimension(measurement.unit) != "time":
             continue
-        if not math.isfinite(value) or value <= 0.0 or place <= 0.0:
+        if not math.isfinite(value) or min(value, place) <= 0.0 or known.get("scope", "") not in _DRAWN_SCOPES:
             continue
         line = lines.setdefault(f"{known.get('backend', '')} {known.get('scope', '')}".strip(), {})
         line[place] = min(units.convert(value, measurement.unit, "ms"), line.get(place, math.inf))
