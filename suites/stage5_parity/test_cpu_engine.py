@@ -114,7 +114,7 @@ VARIANTS = {
 }
 
 
-@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("threads", [1, 2, 3, 4])
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_mixed_networks_agree_with_the_reference(variant: str, threads: int) -> None:
     options = EngineOptions(cpu=CpuOptions(threads=threads))
@@ -127,7 +127,7 @@ def beta_network(seed: int) -> Network:
     return with_plasticity(with_areas(mixed_network(seed, byte_synapses=True)), constant=1.0)
 
 
-@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("threads", [1, 2, 4])
 def test_mixed_networks_agree_under_the_beta_profile(threads: int) -> None:
     options = EngineOptions(profile=FEAGI_BETA, cpu=CpuOptions(threads=threads))
     assert assert_parity(beta_network(4), options) > 100
@@ -216,7 +216,7 @@ def test_batch_path_is_emulated_from_ten_thousand_candidates(profile: Profile) -
     assert len(counts) == 2, "the batch path made no difference: the case proves nothing"
 
 
-@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("threads", [1, 2, 3])
 def test_a_run_equals_its_steps(threads: int) -> None:
     network = with_plasticity(with_areas(mixed_network(8)))
     plan = plan_for(network, 40)

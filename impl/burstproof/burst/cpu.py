@@ -1,8 +1,6 @@
-"""The numba CPU engine: whole trains of bursts in one call on one core, or each burst spread over threads (BE-5)."""
+"""The numba CPU engine: whole trains of bursts in one call on one core, or spread over threads (BE-5)."""
 
 from __future__ import annotations
-
-import os
 
 import numpy as np
 import numpy.typing as npt
@@ -10,7 +8,7 @@ import numpy.typing as npt
 from burstproof.burst.cpu_arrays import Plan, plan_of
 from burstproof.burst.cpu_kernels import Kernels
 from burstproof.burst.cpu_memory import CpuMemory
-from burstproof.burst.cpu_threads import Team
+from burstproof.burst.cpu_threads import Team, thread_count, usable_cores
 from burstproof.burst.engine import (
     NO_PLAN,
     NO_STIMULUS,
@@ -27,25 +25,8 @@ from burstproof.burst.fixed_point import FixedPoint, plan_fixed_point
 from burstproof.burst.stimulus import PackedStimulus, pack_stimulus
 from burstproof.network.model import Network
 
-PARALLEL_NEURONS = 1_000_000
-"""Neurons from which ``threads = 0`` takes every core; below, handing work to threads costs more than it saves."""
-
-MOST_THREADS = 16
-"""Most threads that ``threads = 0`` takes: each adds 4 bytes per neuron, and memory is shared by then."""
-
 _TRAIN_UPDATES = 1 << 24
 _LONGEST_TRAIN = 256
-
-
-def thread_count(options: EngineOptions, neurons: int) -> int:
-    """Threads for a network of ``neurons`` neurons."""
-    asked = options.cpu.threads
-    if asked > 0:
-        return min(asked, max(neurons, 1))
-    if neurons < PARALLEL_NEURONS:
-        return 1
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return min(cores, MOST_THREADS)
 
 
 class _Parts:
@@ -89,7 +70,7 @@ class _Parts:
 
 
 class CpuEngine:
-    """Engine on the CPU; one thread per engine unless ``options.cpu.threads`` or the size says otherwise."""
+    """Engine on the CPU; on one thread or several, as ``options.cpu.threads`` or the size says."""
 
     backend = "cpu"
 
@@ -98,8 +79,8 @@ class CpuEngine:
         self.options = options
         self.fixed_point: FixedPoint = plan_fixed_point(network, options)
         self.burst_count = network.burst_count
-        self.threads = thread_count(options, network.neuron_count)
-        self._memory = CpuMemory(network, options, self.fixed_point, self.threads > 1)
+        self.threads = thread_count(options, network.neuron_count, network.synapse_count, usable_cores())
+        self._memory = CpuMemory(network, options, self.fixed_point)
         self._no_plan = plan_of([None], self._memory.ring.sums.dtype)
         capacity = max(network.neuron_count, 1)
         self._ids = np.empty(capacity, np.uint32)
@@ -164,10 +145,8 @@ class CpuEngine:
         NetworkError
             Weights that the network's fixed-point scale does not admit.
         """
-        rows_changed = self._memory.restore(state)
+        self._memory.restore(state)
         self.burst_count = state.burst_count
-        if self._team is not None and rows_changed:
-            self._team.partition(self._memory)
 
     def close(self) -> None:
         """End the threads; closing twice is allowed."""
@@ -192,8 +171,6 @@ class CpuEngine:
             self._memory.set_clamped()
 
     def _train_length(self) -> int:
-        if self._team is not None:
-            return 1
         return max(1, min(_LONGEST_TRAIN, _TRAIN_UPDATES // max(self.network.neuron_count, 1)))
 
     def _train(self, bursts: int, packed: dict[int, PackedStimulus], record: Record, parts: _Parts) -> int:
@@ -227,8 +204,7 @@ class CpuEngine:
         ids, potentials = self._ids, self._potentials
         memory = self._memory
         if self._team is not None:
-            self._team.burst(self.burst_count + 1, memory, plan, ids, potentials, ends, candidates)
-            done = 1
+            done = self._team.advance(self.burst_count + 1, bursts, plan, ids, potentials, ends, candidates)
         else:
             done = memory.kernels.train(
                 self.burst_count + 1,

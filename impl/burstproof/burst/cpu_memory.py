@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
 from burstproof.burst.cpu_arrays import (
     Neurons,
     Parameters,
@@ -17,16 +18,16 @@ from burstproof.burst.cpu_arrays import (
     scalars_of,
     static_of,
 )
-from burstproof.burst.cpu_kernels import CLAMPED, HISTORY, KernelKey, Kernels, kernels_for
+from burstproof.burst.cpu_compile import CLAMPED, HISTORY, KernelKey
+from burstproof.burst.cpu_kernels import Kernels, kernels_for
 from burstproof.burst.engine import EngineOptions, EngineState
 from burstproof.burst.fixed_point import FixedPoint
 from burstproof.burst.layout import Layout, build_layout
+from burstproof.burst.precision import Storage, storage_for
 from burstproof.burst.profile import LARGE_NETWORK_NEURONS
+from burstproof.burst.rules import features_of
 from burstproof.errors import NetworkError
 from burstproof.network.model import Network
-
-from burstproof.burst.precision import Storage, storage_for
-from burstproof.burst.rules import features_of
 
 SPECIALISED_NEURONS = 1 << 16
 """Neurons from which kernels are compiled for the network: there the seconds that it takes are won back within about
@@ -54,8 +55,7 @@ class CpuMemory:
         The fired list of the last burst.
     """
 
-    def __init__(self, network: Network, options: EngineOptions, fixed_point: FixedPoint, threaded: bool) -> None:
-        self._threaded = threaded
+    def __init__(self, network: Network, options: EngineOptions, fixed_point: FixedPoint) -> None:
         self._general = not specialises(network, options)
         self._network = network
         self._options = options
@@ -71,7 +71,7 @@ class CpuMemory:
         self.counters = np.zeros(2, np.int64)
         self.fired = np.empty(0, np.uint32), np.empty(0, np.float32)
         self._key = self._kernel_key(self.layout.needs_flags)
-        self.kernels: Kernels = kernels_for(self._key, self._threaded)
+        self.kernels: Kernels = kernels_for(self._key)
         cells = self.layout.max_delay * network.neuron_count
         flags = np.zeros(cells if self._key.flagged else 0, np.bool_)
         self.ring = Ring(np.zeros(cells, np.int64 if self._general else fixed_point.dtype), flags)
@@ -105,14 +105,9 @@ class CpuMemory:
         return np.empty(0, np.int64) if computed is None else computed.rows[self.plastic.positions]
 
     @property
-    def learns_before_sending(self) -> bool:
-        """Whether the contributions of a burst use the weights after its plasticity (SEMANTICS section 6)."""
-        return self._key.plastic and self._key.learns_first
-
-    @property
-    def learns_after_sending(self) -> bool:
-        """Whether the contributions of a burst use the weights before its plasticity."""
-        return self._key.plastic and not self._key.learns_first
+    def restarts_fired(self) -> bool:
+        """Whether a burst needs the fired list of the last one before its own."""
+        return self._key.restart_fired
 
     def use_flags(self) -> None:
         """From now on candidates carry a flag, because a sum may be 0."""
@@ -126,7 +121,7 @@ class CpuMemory:
 
     def _compile(self, **changes: Any) -> None:
         self._key = dataclasses.replace(self._key, **changes)
-        self.kernels = kernels_for(self._key, self._threaded)
+        self.kernels = kernels_for(self._key)
 
     def state(self, burst_count: int) -> EngineState:
         """The canonical state after burst ``burst_count``."""
@@ -179,15 +174,15 @@ class CpuMemory:
         last = np.where(self.neurons.last_fired > max(0, oldest), self.neurons.last_fired, 0)
         return last, np.where(last > 0, self.neurons.streak, 0).astype(np.uint16)
 
-    def restore(self, state: EngineState) -> bool:
-        """Take over ``state``; returns whether the static rows are new.
+    def restore(self, state: EngineState) -> None:
+        """Take over ``state``.
 
         Raises
         ------
         NetworkError
             Weights that the fixed-point scale does not admit.
         """
-        changed = self._restore_weights(state)
+        self._restore_weights(state)
         neurons = self.neurons
         neurons.v[:] = self._key.features.storage.rounded(state.membrane_potentials)
         neurons.rc[:] = state.refractory_countdowns
@@ -202,7 +197,6 @@ class CpuMemory:
         if not self._key.features.refractory and state.refractory_countdowns.any():
             self._compile(features=dataclasses.replace(self._key.features, refractory=True))
         self._restore_pending(state)
-        return changed
 
     def _restore_pending(self, state: EngineState) -> None:
         arriving = state.pending_candidate & self._network.neurons.valid_mask
@@ -215,7 +209,7 @@ class CpuMemory:
         if self._key.flagged:
             self.ring.flags.reshape(shape)[slots] = arriving
 
-    def _restore_weights(self, state: EngineState) -> bool:
+    def _restore_weights(self, state: EngineState) -> None:
         """Take over weights and eligibility; pack again if a constant contribution is another one now."""
         rows = self._computed_rows()
         different = state.weights != self._weights
@@ -228,7 +222,6 @@ class CpuMemory:
         self.computed.weights[:] = state.weights[rows]
         self._eligibility = state.eligibility_traces.copy()
         self.plastic.eligibility[:] = self._eligibility[self._plastic_rows()]
-        return changed
 
     def _repack(self, weights: npt.NDArray[np.float32]) -> None:
         synapses = dataclasses.replace(self._network.synapses, weights=weights)

@@ -140,25 +140,20 @@ def make_propagate(
 
 
 def make_propagate_range(
-    delayed: bool,
-    flagged: bool,
-    static_clamps: bool,
-    computed_rows: bool,
-    rounded: bool,
-    inner: Compiler,
-    compiler: Compiler,
+    delayed: bool, flagged: bool, static_clamps: bool, computed_rows: bool, rounded: bool, compiler: Compiler
 ) -> Compiled:
-    """``propagate_range``: the same onto one of the target ranges that ``partition_rows`` made."""
-    fetch = _make_fetch(inner)
-    send_static = _make_send_static(delayed, flagged, inner)
-    send_computed = _make_send_computed(delayed, flagged, rounded, inner)
+    """``propagate_range``: the same onto the target range of one thread, whose synapses lie together.
+
+    A row has few synapses in a range, so everything is written out in one loop: arrays that are passed on or sliced
+    per row have their references counted, and threads that count the references of one array wait for each other.
+    """
+    send_computed = _make_send_computed(delayed, flagged, rounded, compiler)
 
     @compiler
     def propagate_range(
         burst: Any,
         part: Any,
-        width: Any,
-        splits: Any,
+        ranges: Any,
         ids: Any,
         v_fired: Any,
         ring: Any,
@@ -167,64 +162,64 @@ def make_propagate_range(
         s: Any,
         counters: Any,
     ) -> None:
-        lo, hi = part * width, min((part + 1) * width, s.neurons)
+        base, starts, ahead = ranges.bases[part], ranges.starts[part], ranges.rows_ahead
+        lo, hi = ranges.bounds[part], ranges.bounds[part + 1]
+        targets, contributions, delays = static.targets, static.contributions, static.delays
+        targets_in_line, contributions_in_line = _LINE_BYTES // targets.itemsize, _LINE_BYTES // contributions.itemsize
+        sums, flags = ring.sums, ring.flags
+        slots, neurons, own_slot = s.slots, s.neurons, burst % s.slots
+        next_base = np.uint64(((burst + 1) % slots) * neurons)
         for j in range(len(ids)):
-            if j + _ROWS_AHEAD < len(ids):
-                soon = np.int64(ids[j + _ROWS_AHEAD])
-                start = static.offsets[soon]
-                fetch(start + splits[soon, part], start + splits[soon, part + 1], static)
+            if j + 2 * ahead < len(ids):
+                prefetch(starts, np.int64(ids[j + 2 * ahead]))
+            if j + ahead < len(ids):
+                soon = np.int64(ids[j + ahead])
+                first = base + np.int64(starts[soon])
+                end = min(base + np.int64(starts[soon + 1]), first + _PREFETCHED_SYNAPSES)
+                for line in range(first, end, targets_in_line):
+                    prefetch(targets, line)
+                for line in range(first, end, contributions_in_line):
+                    prefetch(contributions, line)
+                prefetch(targets, end - 1)
+                prefetch(contributions, end - 1)
             source = np.int64(ids[j])
-            first = static.offsets[source]
-            send_static(burst, first + splits[source, part], first + splits[source, part + 1], ring, static, s)
+            for at in range(base + np.int64(starts[source]), base + np.int64(starts[source + 1])):
+                i = np.uint64(at)
+                if delayed:
+                    slot = own_slot + np.int64(delays[i])
+                    slot = slot - slots if slot >= slots else slot
+                    place = np.uint64(slot * neurons) + np.uint64(targets[i])
+                else:
+                    place = next_base + np.uint64(targets[i])
+                sums[place] += contributions[i]
+                if flagged:
+                    flags[place] = True
             if static_clamps and static.clamped_sources[source]:
                 counters[_CLAMPED] = 1
-            if computed_rows and send_computed(burst, source, v_fired[j], ring, computed, s, lo, hi):
+            if not computed_rows or computed.offsets[source] == computed.offsets[source + 1]:
+                continue
+            if send_computed(burst, source, v_fired[j], ring, computed, s, lo, hi):
                 counters[_CLAMPED] = 1
 
     return propagate_range
 
 
-def make_partition_rows(compiler: Compiler) -> Compiled:
-    """``partition_rows``: group the synapses within each row by target range."""
-
-    @compiler
-    def partition_rows(width: Any, static: Any, moved: Any, splits: Any) -> None:
-        """Copy ``static`` to ``moved``; part r of row s is then ``splits[s, r] ... splits[s, r + 1]`` of it."""
-        parts = splits.shape[1] - 1
-        for source in range(splits.shape[0]):
-            first, end = static.offsets[source], static.offsets[source + 1]
-            for j in range(first, end):
-                splits[source, static.targets[j] // width + 1] += 1
-            for part in range(parts):
-                splits[source, part + 1] += splits[source, part]
-            for j in range(first, end):
-                part = static.targets[j] // width
-                place = first + splits[source, part]
-                splits[source, part] += 1
-                moved.targets[place] = static.targets[j]
-                moved.contributions[place] = static.contributions[j]
-                if len(static.delays):
-                    moved.delays[place] = static.delays[j]
-            for part in range(parts, 0, -1):
-                splits[source, part] = splits[source, part - 1]
-            splits[source, 0] = 0
-
-    return partition_rows
-
-
 def make_learn(all_window: bool, compiler: Compiler) -> Compiled:
-    """``learn``: plasticity of one burst, after which the history is one burst longer."""
+    """``learn``: one of ``parts`` parts of a burst's plasticity, after which the history is one burst longer."""
     zero = np.float32(0)
 
     @compiler
-    def learn(burst: Any, rules: Any, computed: Any, neurons: Any, s: Any, counters: Any) -> None:
+    def learn(
+        burst: Any, rules: Any, computed: Any, neurons: Any, s: Any, counters: Any, part: Any, parts: Any
+    ) -> None:
         last, streak = neurons.last_fired, neurons.streak
         for rule in range(len(rules.windows)):
             window = rules.windows[rule]
             if counters[_HISTORY] < window - 1:
                 continue
             oldest = max(burst - window, 0)
-            for j in range(rules.starts[rule], rules.starts[rule + 1]):
+            first, count = rules.starts[rule], rules.starts[rule + 1] - rules.starts[rule]
+            for j in range(first + part * count // parts, first + (part + 1) * count // parts):
                 source, target = rules.sources[j], rules.targets[j]
                 before, after = last[source] > oldest, last[target] > oldest
                 both = before and after

@@ -1,25 +1,51 @@
-"""A burst of the numba CPU engine spread over threads.
+"""The threads of the numba CPU engine: how many, and how they come to their work.
 
-Each thread takes a range of neurons for the dynamics and a range of targets for the propagation, so that no two write
-to one place and the result cannot depend on their order. Plain Python threads do it: the kernels run outside the
-interpreter's lock, and no threading layer spins while it waits.
+Each thread owns a range of neurons (``cpu_ranges.py``) and stays in compiled code for whole trains (``cpu_share.py``).
+The calling thread leads. The others help: plain Python threads outside the interpreter's lock, which wait for the next
+train about as long as a busy caller takes, and otherwise sleep in a pool.
 """
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
+import os
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from burstproof.burst.cpu_arrays import Plan
-from burstproof.burst.cpu_disk import keep_on_disk
-from burstproof.burst.cpu_kernels import CLAMPED, compiler
+from burstproof.burst.cpu_compile import CLAMPED, HISTORY
 from burstproof.burst.cpu_memory import CpuMemory
-from burstproof.burst.cpu_synapses import make_partition_rows
+from burstproof.burst.cpu_ranges import group_by_range
+from burstproof.burst.cpu_share import FIRED, HELPERS, IDLE, LEAVE, LEFT, LINE, NOT_STARTED, Model, Output, Shared
+from burstproof.burst.engine import EngineOptions
 
-_partition_rows = make_partition_rows(compiler)
-keep_on_disk(_partition_rows, "partition_rows")
+MOST_THREADS = 64
+"""Most threads that ``threads = 0`` takes: each adds 4 bytes per neuron."""
+
+_NEURON_NS = 1.5
+_EVENT_NS = 4.0
+_EXPECTED_RATE = 0.01
+_LEAST_NS = 150_000.0
+_THREAD_NS = 25_000.0
+
+
+def usable_cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def thread_count(options: EngineOptions, neurons: int, synapses: int, cores: int) -> int:
+    """Threads for a network on a machine with ``cores`` cores.
+
+    ``options.cpu.threads`` if it is not 0. Otherwise a burst of which 1 % fires is estimated for one thread: below
+    150 us it stays there, since threads that meet in every burst pay off only if each has some 25 us to do.
+    """
+    if options.cpu.threads > 0:
+        return min(options.cpu.threads, max(neurons, 1))
+    alone = _NEURON_NS * neurons + _EVENT_NS * _EXPECTED_RATE * synapses
+    return 1 if alone < _LEAST_NS else max(1, min(int(alone / _THREAD_NS), cores, MOST_THREADS))
 
 
 class Team:
@@ -28,119 +54,132 @@ class Team:
     def __init__(self, threads: int, memory: CpuMemory) -> None:
         self._threads = threads
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="burstproof")
+        self._helping: list[Future[Any]] = []
+        self._memory = memory
+        self._bind()
+
+    def _bind(self) -> None:
+        """Take over the arrays and kernels that the memory holds now; no helper may be at work."""
+        memory, threads = self._memory, self._threads
         count = memory.layout.neuron_count
-        self._width = max(1, -(-count // threads))
-        self._ids = np.empty(count, np.uint32)
-        self._potentials = np.empty(count, np.float32)
-        self._ranges = [(min(t * self._width, count), min((t + 1) * self._width, count)) for t in range(threads)]
-        self.partition(memory)
-
-    def partition(self, memory: CpuMemory) -> None:
-        """Group the synapses of each row by target range; needed again when the rows of ``memory`` are new."""
-        static = memory.static
-        self._splits = np.zeros((memory.layout.neuron_count, self._threads + 1), np.uint32)
-        moved = static._replace(
-            targets=np.empty_like(static.targets),
-            contributions=np.empty_like(static.contributions),
-            delays=np.empty_like(static.delays),
+        ranges, self._rows = group_by_range(memory.static, count, threads, self._pool)
+        self._shared = Shared(
+            np.full(HELPERS + threads * LINE, LEFT, np.int64),
+            ranges,
+            np.empty((2, count), np.uint32),
+            np.empty((2, count), np.float32),
+            np.zeros((2, threads, LINE), np.int64),
+            np.zeros((threads, LINE), np.int64),
         )
-        _partition_rows(self._width, static, moved, self._splits)
-        for column in (moved.targets, moved.contributions, moved.delays):
-            column.flags.writeable = False
-        memory.static = moved
+        self._shared.board[:HELPERS] = 0
+        self._bound_static = memory.static
+        self._take_kernels(_room_for(None, memory))
 
-    def burst(
+    def _take_kernels(self, plan: Plan) -> None:
+        memory = self._memory
+        self._kernel = memory.kernels.share
+        self._model = Model(
+            memory.ring,
+            plan,
+            memory.parameters,
+            memory.neurons,
+            self._rows,
+            memory.computed,
+            memory.plastic,
+            memory.scalars,
+        )
+
+    def _follow(self, plan: Plan) -> None:
+        """Take over what has changed in the memory since the last train, and the stimulus of the next one."""
+        memory, model = self._memory, self._model
+        if memory.static is not self._bound_static:
+            self._dismiss()
+            self._bind()
+        elif (
+            memory.kernels.share is not self._kernel
+            or memory.ring is not model.ring
+            or memory.computed is not model.computed
+            or memory.plastic is not model.rules
+        ):
+            self._dismiss()
+            self._take_kernels(model.plan)
+        if any(len(new) > len(room) for new, room in zip(plan, self._model.plan, strict=True)):
+            self._dismiss()
+            self._take_kernels(_room_for(plan, memory))
+        for new, room in zip(plan, self._model.plan, strict=True):
+            room[: len(new)] = new
+
+    def advance(
         self,
         number: int,
-        memory: CpuMemory,
+        bursts: int,
         plan: Plan,
         ids: npt.NDArray[np.uint32],
         potentials: npt.NDArray[np.float32],
         ends: npt.NDArray[np.int64],
         candidates: npt.NDArray[np.int64],
-    ) -> None:
-        """Run burst ``number``, the first of ``plan``; fills the outputs as ``train`` does for one burst."""
-        kernels, s = memory.kernels, memory.scalars
-        kernels.begin(number, 0, memory.ring, plan, memory.parameters, memory.neurons, memory.fired[0], s)
-        count, candidates[0] = self._dynamics(number, memory, ids, potentials)
-        forced = plan.forced[: plan.forced_starts[1]]
-        count = kernels.finish(number, count, ids, potentials, forced, memory.neurons, s.longest_window)
-        ends[0] = count
-        if memory.learns_before_sending:
-            self._learn(number, memory)
-        self._propagate(number, memory, ids[:count], potentials[:count])
-        if memory.learns_after_sending:
-            self._learn(number, memory)
+    ) -> int:
+        """Run up to ``bursts`` bursts from ``number`` on; fills the outputs as ``train`` does, returns the number."""
+        self._follow(plan)
+        memory, counters = self._memory, self._shared.counters
+        counters[:, : len(memory.counters)] = memory.counters
+        if memory.restarts_fired:
+            self._load_fired(number - 1)
+        out = Output(ids, potentials, ends, candidates)
+        done = self._kernel(0, number, bursts, self._shared, self._model, out)
+        while done == NOT_STARTED:
+            self._wake(out)
+            done = self._kernel(0, number, bursts, self._shared, self._model, out)
+        memory.counters[CLAMPED] = counters[:, CLAMPED].any()
+        memory.counters[HISTORY] = counters[0, HISTORY]
+        return int(done)
 
-    def _dynamics(
-        self,
-        number: int,
-        memory: CpuMemory,
-        ids: npt.NDArray[np.uint32],
-        potentials: npt.NDArray[np.float32],
-    ) -> tuple[int, int]:
-        """Dynamics of all ranges; returns how many fired and were candidates."""
-        s = memory.scalars
-        base = (number % s.slots) * s.neurons
-        sums = memory.ring.sums[base : base + s.neurons]
-        flags = memory.ring.flags[base : base + s.neurons]
-        batch = memory.kernels.is_batch(sums, flags, s.emulate_batch)
-        jobs = [
-            self._pool.submit(
-                memory.kernels.dense,
-                lo,
-                hi,
-                number,
-                batch,
-                sums,
-                flags,
-                memory.parameters,
-                memory.neurons,
-                s.unit,
-                self._ids[lo:hi],
-                self._potentials[lo:hi],
-            )
-            for lo, hi in self._ranges
-        ]
-        fired = touched = 0
-        for (lo, _), job in zip(self._ranges, jobs, strict=True):
-            count, candidates = job.result()
-            ids[fired : fired + count] = self._ids[lo : lo + count]
-            potentials[fired : fired + count] = self._potentials[lo : lo + count]
-            fired += count
-            touched += candidates
-        return fired, touched
+    def _load_fired(self, number: int) -> None:
+        """Put the fired list of burst ``number``, which may come from elsewhere, to the ranges."""
+        ids, _ = self._memory.fired
+        bounds, slot = self._shared.ranges.bounds, number & 1
+        cuts = np.searchsorted(ids, bounds)
+        self._shared.tally[slot, :, FIRED] = np.diff(cuts)
+        for first, start, end in zip(bounds, cuts, cuts[1:], strict=False):
+            self._shared.fired[slot, first : first + end - start] = ids[start:end]
 
-    def _propagate(
-        self, number: int, memory: CpuMemory, ids: npt.NDArray[np.uint32], potentials: npt.NDArray[np.float32]
-    ) -> None:
-        counters = np.zeros((self._threads, 2), np.int64)
-        jobs = [
-            self._pool.submit(
-                memory.kernels.propagate_range,
-                number,
-                part,
-                self._width,
-                self._splits,
-                ids,
-                potentials,
-                memory.ring,
-                memory.static,
-                memory.computed,
-                memory.scalars,
-                counters[part],
-            )
-            for part in range(self._threads)
-        ]
-        for job in jobs:
-            job.result()
-        if counters[:, CLAMPED].any():
-            memory.set_clamped()
+    def _state(self, part: int) -> int:
+        return HELPERS + part * LINE
 
-    @staticmethod
-    def _learn(number: int, memory: CpuMemory) -> None:
-        memory.kernels.learn(number, memory.plastic, memory.computed, memory.neurons, memory.scalars, memory.counters)
+    def _wake(self, out: Output) -> None:
+        """Send every helper that has left back to work."""
+        board = self._shared.board
+        self._helping = [job for job in self._helping if not job.done()]
+        for part in range(1, self._threads):
+            if board[self._state(part)] == LEFT:
+                board[self._state(part)] = IDLE
+                self._helping.append(self._pool.submit(self._kernel, part, 0, 0, self._shared, self._model, out))
+
+    def _dismiss(self) -> None:
+        """Wait until no helper is in compiled code."""
+        for part in range(1, self._threads):
+            self._shared.board[self._state(part)] = LEAVE
+        wait(self._helping)
+        self._helping = []
+        for part in range(1, self._threads):
+            self._shared.board[self._state(part)] = LEFT
 
     def close(self) -> None:
         """End the threads."""
+        self._dismiss()
         self._pool.shutdown()
+
+
+def _room_for(plan: Plan | None, memory: CpuMemory) -> Plan:
+    """Arrays for stimuli of up to twice the size of ``plan``."""
+    starts, ids, forced_starts, forced = 2, 16, 2, 16
+    if plan is not None:
+        starts, ids = 2 * len(plan.starts), 2 * len(plan.ids)
+        forced_starts, forced = 2 * len(plan.forced_starts), 2 * len(plan.forced)
+    return Plan(
+        np.zeros(starts, np.int64),
+        np.zeros(ids, np.uint32),
+        np.zeros(ids, memory.ring.sums.dtype),
+        np.zeros(forced_starts, np.int64),
+        np.zeros(forced, np.uint32),
+    )

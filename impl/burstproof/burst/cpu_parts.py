@@ -1,0 +1,134 @@
+"""The parts of a burst, compiled for what a network uses; each works on a range of neurons."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from burstproof.burst.cpu_compile import Compiled, KernelKey, inner_compiler
+from burstproof.burst.cpu_dynamics import make_dense
+from burstproof.burst.cpu_synapses import make_learn
+from burstproof.burst.stimulus import FORCED_POTENTIAL
+
+
+class Parts(NamedTuple):
+    """Kernels that other kernels are made of; the signatures are those of the functions they come from."""
+
+    begin: Compiled
+    waiting: Compiled
+    dense: Compiled
+    within: Compiled
+    finish: Compiled
+    learn: Compiled
+
+
+def make_parts(key: KernelKey) -> Parts:
+    """The parts of a burst for ``key``, apart from propagation."""
+    return Parts(
+        _make_begin(key),
+        _make_waiting(key),
+        make_dense(key.features, key.flagged, key.restart_fired, inner_compiler, inner_compiler),
+        _make_within(),
+        _make_finish(key),
+        make_learn(key.plastic_all_window, inner_compiler),
+    )
+
+
+def _make_begin(key: KernelKey) -> Compiled:
+    flagged, restart_fired = key.flagged, key.restart_fired
+
+    @inner_compiler
+    def begin(
+        burst: Any,
+        k: Any,
+        ring: Any,
+        plan: Any,
+        parameters: Any,
+        neurons: Any,
+        last: Any,
+        s: Any,
+        lo: Any,
+        hi: Any,
+    ) -> None:
+        """Stimulus and power of neurons lo ... hi - 1 go into the slot of ``burst``; ``k`` is its place in the plan."""
+        base = (burst % s.slots) * s.neurons
+        for j in range(plan.starts[k], plan.starts[k + 1]):
+            if lo <= plan.ids[j] < hi:
+                ring.sums[base + plan.ids[j]] += plan.amounts[j]
+                if flagged:
+                    ring.flags[base + plan.ids[j]] = True
+        if s.power_neuron >= lo and s.power_neuron < hi:
+            ring.sums[base + s.power_neuron] += s.power_amount
+            if flagged:
+                ring.flags[base + s.power_neuron] = True
+        if restart_fired:
+            for neuron in last:
+                if not parameters.accumulates[neuron]:
+                    neurons.v[neuron] = 0
+
+    return begin
+
+
+def _make_waiting(key: KernelKey) -> Compiled:
+    flagged = key.flagged
+
+    @inner_compiler
+    def waiting(sums: Any, flags: Any) -> Any:
+        """How many of some neurons are candidates."""
+        count = 0
+        for i in range(len(sums)):
+            count += flags[i] if flagged else sums[i] != 0
+        return count
+
+    return waiting
+
+
+def _make_within() -> Compiled:
+    @inner_compiler
+    def within(ids: Any, lo: Any, hi: Any) -> Any:
+        """The part of ``ids``, which are in ascending order, from lo to hi - 1."""
+        first = 0
+        while first < len(ids) and ids[first] < lo:
+            first += 1
+        end = first
+        while end < len(ids) and ids[end] < hi:
+            end += 1
+        return ids[first:end]
+
+    return within
+
+
+def _make_finish(key: KernelKey) -> Compiled:
+    plastic = key.plastic
+
+    @inner_compiler
+    def finish(burst: Any, count: Any, ids: Any, v_fired: Any, forced: Any, neurons: Any, longest_window: Any) -> Any:
+        """Merge ``forced`` (ascending) into the first ``count`` fired ids; keep the history; return the new count."""
+        extra = 0
+        at = 0
+        for neuron in forced:
+            while at < count and ids[at] < neuron:
+                at += 1
+            if at == count or ids[at] != neuron:
+                extra += 1
+        read, write, take = count - 1, count + extra - 1, len(forced) - 1
+        while take >= 0:
+            if read >= 0 and ids[read] >= forced[take]:
+                if ids[read] == forced[take]:
+                    take -= 1
+                ids[write], v_fired[write] = ids[read], v_fired[read]
+                read -= 1
+            else:
+                ids[write], v_fired[write] = forced[take], FORCED_POTENTIAL
+                take -= 1
+            write -= 1
+        count += extra
+        if plastic:
+            for j in range(count):
+                neuron = ids[j]
+                going_on = neurons.last_fired[neuron] == burst - 1
+                streak = neurons.streak[neuron] + 1 if going_on else 1
+                neurons.streak[neuron] = min(streak, longest_window)
+                neurons.last_fired[neuron] = burst
+        return count
+
+    return finish

@@ -1,0 +1,287 @@
+"""What each thread of the CPU engine does for its range of neurons in a train of bursts, and where the threads meet.
+
+The threads stay in compiled code for a whole train and meet once per burst, when everybody's fired list is complete;
+that of the next burst goes to other memory. Between trains a helper waits on the board for a while, and then leaves.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from burstproof.burst.cpu_arrays import Array, Computed, Neurons, Parameters, Plan, Plastic, Ring, Scalars, Static
+from burstproof.burst.cpu_atomics import atomic_add, atomic_exchange_if, atomic_load, atomic_store, relax, yield_core
+from burstproof.burst.cpu_compile import Compiled, KernelKey, compiler, inner_compiler
+from burstproof.burst.cpu_parts import Parts
+from burstproof.burst.cpu_ranges import Ranges
+from burstproof.burst.cpu_synapses import make_propagate_range
+from burstproof.burst.profile import BATCH_PATH_CANDIDATES
+
+LINE = 8
+"""Entries of the board that share a cache line; what different threads write lies on lines of its own."""
+
+NUMBER, BURSTS, ROOM = 0, 1, 2
+"""Places on the board: first burst, number of bursts and room for firings of the train."""
+
+HELPERS = 3 * LINE
+"""Place on the board of the state of thread t: ``HELPERS + t * LINE``."""
+
+IDLE, HELD, AT_WORK, LEAVE, LEFT = 0, 1, 2, 3, 4
+"""States of a helper: waiting, waiting and not to leave, in a train, told to leave, not in compiled code."""
+
+FIRED, CANDIDATES, WAITING = 0, 1, 2
+"""Columns of the tally."""
+
+NOT_STARTED = -1
+"""What ``share`` returns to the leader when a helper has left."""
+
+_ARRIVED, _RELEASED = LINE, 2 * LINE
+_SPINS = 1000
+_PATIENCE = 4000
+
+
+class Shared(NamedTuple):
+    """What T threads exchange, and what belongs to each of them.
+
+    Attributes
+    ----------
+    board : int64 (B,)
+        The train, the meetings and the states of the helpers, see the places above.
+    ranges : Ranges
+    fired, before : uint32 and float32 (2, N)
+        Fired lists of this burst and the last one, by the parity of their numbers: thread t's starts at its bound.
+    tally : int64 (2, T, LINE)
+        Numbers of the same bursts: firings, candidates, neurons waiting to be candidates.
+    counters : int64 (T, LINE)
+        Sticky clamp flag and bursts of known history, each thread's own.
+    """
+
+    board: Array
+    ranges: Ranges
+    fired: Array
+    before: Array
+    tally: Array
+    counters: Array
+
+
+class Model(NamedTuple):
+    """The network in memory, for all threads."""
+
+    ring: Ring
+    plan: Plan
+    parameters: Parameters
+    neurons: Neurons
+    static: Static
+    computed: Computed
+    rules: Plastic
+    scalars: Scalars
+
+
+class Output(NamedTuple):
+    """What the leader fills: firings one after another, and where each burst of the train ends among them."""
+
+    ids: Array
+    v_fired: Array
+    ends: Array
+    candidates: Array
+
+
+def _make_meet() -> Compiled:
+    @inner_compiler
+    def meet(board: Any, parts: Any) -> None:
+        """Wait until all threads are here; what they wrote before is visible afterwards."""
+        ticket = atomic_add(board, _ARRIVED, 1)
+        turn = ticket // parts + 1
+        if ticket == turn * parts - 1:
+            atomic_store(board, _RELEASED, turn)
+            return
+        spins = 0
+        while atomic_load(board, _RELEASED) < turn:
+            spins += 1
+            if spins < _SPINS:
+                relax()
+            else:
+                yield_core()
+
+    return meet
+
+
+def _make_gather() -> Compiled:
+    @inner_compiler
+    def gather(slot: Any, shared: Any, out: Any, k: Any, used: Any) -> None:
+        """Join the fired lists of all ranges, which are in ascending order, from place ``used`` of the output on."""
+        out.candidates[k] = 0
+        for part in range(shared.tally.shape[1]):
+            start = shared.ranges.bounds[part]
+            for j in range(start, start + shared.tally[slot, part, FIRED]):
+                out.ids[used], out.v_fired[used] = shared.fired[slot, j], shared.before[slot, j]
+                used += 1
+            out.candidates[k] += shared.tally[slot, part, CANDIDATES]
+        out.ends[k] = used
+
+    return gather
+
+
+def _make_total() -> Compiled:
+    @inner_compiler
+    def total(slot: Any, column: Any, tally: Any) -> Any:
+        """Sum of a column of the tally over all threads."""
+        found = 0
+        for part in range(tally.shape[1]):
+            found += tally[slot, part, column]
+        return found
+
+    return total
+
+
+def _make_own_burst(key: KernelKey, parts: Parts, meet: Compiled, total: Compiled) -> Compiled:
+    begin, waiting, dense, within, finish = parts.begin, parts.waiting, parts.dense, parts.within, parts.finish
+    emulate = key.features.emulate_batch_path
+
+    @inner_compiler
+    def own_burst(part: Any, number: Any, k: Any, shared: Any, model: Any) -> None:
+        """Stimulus and dynamics of one thread's range: its fired list and tally of burst ``number``."""
+        tally, plan, neurons, s = shared.tally, model.plan, model.neurons, model.scalars
+        lo, hi, slot = shared.ranges.bounds[part], shared.ranges.bounds[part + 1], number & 1
+        base = (number % s.slots) * s.neurons
+        sums = model.ring.sums[base : base + s.neurons]
+        flags = model.ring.flags[base : base + s.neurons]
+        own, own_v = shared.fired[slot, lo:hi], shared.before[slot, lo:hi]
+        last = shared.fired[1 - slot, lo : lo + tally[1 - slot, part, FIRED]]
+        begin(number, k, model.ring, plan, model.parameters, neurons, last, s, lo, hi)
+        batch = False
+        if emulate and s.emulate_batch:
+            tally[slot, part, WAITING] = waiting(sums[lo:hi], flags[lo:hi])
+            meet(shared.board, tally.shape[1])
+            batch = total(slot, WAITING, tally) >= BATCH_PATH_CANDIDATES
+        count, touched = dense(lo, hi, number, batch, sums, flags, model.parameters, neurons, s.unit, own, own_v)
+        forced = within(plan.forced[plan.forced_starts[k] : plan.forced_starts[k + 1]], lo, hi)
+        tally[slot, part, FIRED] = finish(number, count, own, own_v, forced, neurons, s.longest_window)
+        tally[slot, part, CANDIDATES] = touched
+
+    return own_burst
+
+
+def _make_own_sends(key: KernelKey) -> Compiled:
+    send = make_propagate_range(
+        key.delayed, key.flagged, key.static_clamps, key.computed, key.round_mp_driven, inner_compiler
+    )
+
+    @inner_compiler
+    def own_sends(part: Any, number: Any, shared: Any, model: Any) -> None:
+        """Everything that fired anywhere contributes to one thread's range."""
+        slot = number & 1
+        for other in range(shared.tally.shape[1]):
+            start = shared.ranges.bounds[other]
+            end = start + shared.tally[slot, other, FIRED]
+            send(
+                number,
+                part,
+                shared.ranges,
+                shared.fired[slot, start:end],
+                shared.before[slot, start:end],
+                model.ring,
+                model.static,
+                model.computed,
+                model.scalars,
+                shared.counters[part],
+            )
+
+    return own_sends
+
+
+def _make_own_train(key: KernelKey, parts: Parts, meet: Compiled) -> Compiled:
+    gather, total, own_sends = _make_gather(), _make_total(), _make_own_sends(key)
+    own_burst = _make_own_burst(key, parts, meet, total)
+    learn, plastic, learns_first = parts.learn, key.plastic, key.learns_first
+
+    @inner_compiler
+    def own_train(part: Any, shared: Any, model: Any, out: Any) -> Any:
+        """One thread's share of the train on the board; the leader fills the output. Returns the bursts done."""
+        board, s, counters = shared.board, model.scalars, shared.counters[part]
+        threads = shared.tally.shape[1]
+        used = 0
+        for k in range(board[BURSTS]):
+            if board[ROOM] - used < s.neurons:
+                return k
+            number = board[NUMBER] + k
+            own_burst(part, number, k, shared, model)
+            meet(board, threads)
+            if plastic and learns_first:
+                learn(number, model.rules, model.computed, model.neurons, s, counters, part, threads)
+                meet(board, threads)
+            if part == 0:
+                gather(number & 1, shared, out, k, used)
+            used += total(number & 1, FIRED, shared.tally)
+            own_sends(part, number, shared, model)
+            if plastic and not learns_first:
+                meet(board, threads)
+                learn(number, model.rules, model.computed, model.neurons, s, counters, part, threads)
+                meet(board, threads)
+        return board[BURSTS]
+
+    return own_train
+
+
+def _make_hold() -> Compiled:
+    @inner_compiler
+    def hold(board: Any, threads: Any) -> Any:
+        """Keep every helper from leaving; if one has left already, keep none. Returns whether all are held."""
+        for part in range(1, threads):
+            if atomic_exchange_if(board, HELPERS + part * LINE, IDLE, HELD) != IDLE:
+                for held in range(1, part):
+                    atomic_store(board, HELPERS + held * LINE, IDLE)
+                return False
+        return True
+
+    return hold
+
+
+def _make_help(own_train: Compiled, meet: Compiled) -> Compiled:
+    @inner_compiler
+    def give_help(part: Any, shared: Any, model: Any, out: Any) -> None:
+        """Take part in every train until nothing comes for a while, or until told to leave."""
+        board, state = shared.board, HELPERS + part * LINE
+        waited = 0
+        while True:
+            now = atomic_load(board, state)
+            if now == AT_WORK:
+                own_train(part, shared, model, out)
+                atomic_store(board, state, IDLE)
+                meet(board, shared.tally.shape[1])
+                waited = 0
+            elif now == LEAVE:
+                return
+            elif waited < _SPINS:
+                relax()
+            elif waited < _PATIENCE:
+                yield_core()
+            elif atomic_exchange_if(board, state, IDLE, LEFT) == IDLE:
+                return
+            waited += 1
+
+    return give_help
+
+
+def make_share(key: KernelKey, parts: Parts) -> Compiled:
+    """``share``: for the leader (part 0) one train, for a helper all trains until it leaves."""
+    meet, hold = _make_meet(), _make_hold()
+    own_train = _make_own_train(key, parts, meet)
+    give_help = _make_help(own_train, meet)
+
+    @compiler
+    def share(part: Any, number: Any, bursts: Any, shared: Any, model: Any, out: Any) -> Any:
+        """The leader returns the number of bursts done, or ``NOT_STARTED`` and nothing has happened; a helper 0."""
+        board, threads = shared.board, shared.tally.shape[1]
+        if part != 0:
+            give_help(part, shared, model, out)
+            return 0
+        if not hold(board, threads):
+            return NOT_STARTED
+        board[NUMBER], board[BURSTS], board[ROOM] = number, bursts, len(out.ids)
+        for helper in range(1, threads):
+            atomic_store(board, HELPERS + helper * LINE, AT_WORK)
+        done = own_train(part, shared, model, out)
+        meet(board, threads)
+        return done
+
+    return share

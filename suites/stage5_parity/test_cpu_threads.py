@@ -1,0 +1,117 @@
+"""How the CPU engine shares a network among threads, and how the threads come and go (BE-5)."""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from burstproof.burst.cpu import CpuEngine
+from burstproof.burst.cpu_arrays import Static
+from burstproof.burst.cpu_ranges import balanced_bounds, group_by_range
+from burstproof.burst.cpu_threads import MOST_THREADS, thread_count
+from burstproof.burst.engine import CpuOptions, EngineOptions, Stimulus
+from burstproof.burst.reference import ReferenceEngine
+from burstproof.network.model import Network
+from burstproof.network.synthetic import driven_spec, synthesize
+
+pytestmark = pytest.mark.requirement("BE-5")
+
+LONGER_THAN_HELPERS_WAIT = 0.2
+
+
+def options(threads: int) -> EngineOptions:
+    return EngineOptions(cpu=CpuOptions(threads=threads))
+
+
+@pytest.fixture(scope="module")
+def network() -> Network:
+    """2000 neurons x 20 synapses; forcing some starts it."""
+    return synthesize(driven_spec(2000, 20, 0.05, 11))
+
+
+@pytest.mark.parametrize(
+    ("neurons", "synapses", "cores", "wanted"),
+    [
+        (10_000, 1_000_000, 64, 1),
+        (1_000_000, 0, 1, 1),
+        (100_000, 10_000_000, 2, 2),
+        (100_000, 10_000_000, 64, 22),
+        (10_000_000, 1_000_000_000, 256, MOST_THREADS),
+    ],
+)
+def test_threads_are_chosen_by_the_work_and_the_cores(neurons: int, synapses: int, cores: int, wanted: int) -> None:
+    assert thread_count(options(0), neurons, synapses, cores) == wanted
+
+
+def test_the_number_of_threads_that_is_asked_for_is_taken() -> None:
+    assert thread_count(options(7), 1000, 0, 2) == 7
+    assert thread_count(options(7), 3, 0, 2) == 3
+
+
+def test_ranges_follow_where_the_synapses_end() -> None:
+    """A hundred synapses onto each of the first 640 neurons, none onto the rest: as much work in each half."""
+    targets = np.repeat(np.arange(640, dtype=np.uint32), 100)
+    assert balanced_bounds(targets, 2560, 2).tolist() == [0, 640, 2560]
+    assert balanced_bounds(np.empty(0, np.uint32), 2560, 2).tolist() == [0, 1280, 2560]
+    assert balanced_bounds(np.empty(0, np.uint32), 10, 3).tolist() == [0, 0, 0, 10]
+
+
+def test_every_synapse_lies_in_the_range_of_its_target_in_the_order_of_sources() -> None:
+    rng = np.random.default_rng(4)
+    sources = np.sort(rng.integers(0, 500, 4000))
+    offsets = np.searchsorted(sources, np.arange(501)).astype(np.int64)
+    targets = rng.integers(0, 500, 4000).astype(np.uint32)
+    static = Static(offsets, targets, np.arange(4000), rng.integers(1, 9, 4000).astype(np.uint8), np.zeros(0, np.bool_))
+    for column in (static.targets, static.contributions, static.delays):
+        column.flags.writeable = False
+    with ThreadPoolExecutor(3) as pool:
+        ranges, moved = group_by_range(static, 500, 3, pool)
+    for part in range(3):
+        lo, hi = ranges.bounds[part], ranges.bounds[part + 1]
+        mine = np.flatnonzero((targets >= lo) & (targets < hi))
+        assert len(mine) > 0
+        place = slice(ranges.bases[part], ranges.bases[part + 1])
+        np.testing.assert_array_equal(moved.contributions[place], mine)
+        np.testing.assert_array_equal(moved.targets[place], targets[mine])
+        np.testing.assert_array_equal(moved.delays[place], static.delays[mine])
+        np.testing.assert_array_equal(ranges.starts[part], np.searchsorted(sources[mine], np.arange(501)))
+
+
+def test_helpers_that_have_left_come_back(network: Network) -> None:
+    start = {1: Stimulus(forced=np.arange(0, 2000, 7, dtype=np.uint32))}
+    team, reference = CpuEngine.create(network, options(3)), ReferenceEngine.create(network)
+    for plan in (start, {}, {}):
+        got, expected = team.run(10, plan), reference.run(10, plan)
+        np.testing.assert_array_equal(got.fired_ids, expected.fired_ids)
+        assert len(got.fired_ids) > 0
+        time.sleep(LONGER_THAN_HELPERS_WAIT)
+    assert team.state().differences(reference.state()) == ()
+    team.close()
+
+
+def test_a_plan_larger_than_any_before_is_taken(network: Network) -> None:
+    """Stimuli of 1 to 2000 neurons, whose room on the threads' side has to grow in between."""
+    ids = np.arange(2000, dtype=np.uint32)
+    team, reference = CpuEngine.create(network, options(2)), ReferenceEngine.create(network)
+    for count in (1, 100, 3, 2000):
+        number = team.burst_count + 2
+        plan = {number: Stimulus(ids[:count], np.ones(count, np.float32), ids[-count:])}
+        np.testing.assert_array_equal(team.run(4, plan).fired_ids, reference.run(4, plan).fired_ids)
+        assert team.state().differences(reference.state()) == ()
+    team.close()
+
+
+def test_engines_of_several_threads_run_side_by_side(network: Network) -> None:
+    """More threads than cores, from several callers at once: nobody waits for ever, all agree."""
+    plan = {1: Stimulus(forced=np.arange(0, 2000, 7, dtype=np.uint32))}
+    engines = [CpuEngine.create(network, options(threads)) for threads in (2, 3, 4)]
+    with ThreadPoolExecutor(len(engines)) as callers:
+        done = list(callers.map(lambda engine: engine.run(30, plan), engines))
+    expected = ReferenceEngine.create(network).run(30, plan)
+    for recording in done:
+        np.testing.assert_array_equal(recording.fired_ids, expected.fired_ids)
+    for engine in engines:
+        engine.close()

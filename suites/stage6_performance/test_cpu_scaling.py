@@ -1,0 +1,80 @@
+"""How the CPU engine scales with threads: the same network and bursts on 1, 2, 4 ... threads, up to the cores."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+from statistics import median
+
+import pytest
+
+from burstproof.burst.cpu import CpuEngine
+from burstproof.burst.engine import CpuOptions, EngineOptions, Record
+from hardware.host import take_host
+from stages.measuring import Measure
+from suites.stage5_parity.large import slim
+from suites.stage5_parity.simulator_check import recordings_differ
+from suites.stage6_performance.test_cpu_latency import ALL_CORES, ROWS, checked
+
+pytestmark = pytest.mark.requirement("ST-6", "BE-5")
+
+ROW = ROWS[-1]
+BURSTS = 20
+ROUNDS = 12
+
+
+def thread_counts(cores: int) -> list[int]:
+    """1, 2, 4 ... up to ``cores``, which is the last."""
+    powers = [1 << exponent for exponent in range(cores.bit_length()) if 1 << exponent < cores]
+    return [*powers, cores]
+
+
+def test_thread_counts_end_with_the_cores() -> None:
+    assert thread_counts(1) == [1]
+    assert thread_counts(2) == [1, 2]
+    assert thread_counts(12) == [1, 2, 4, 8, 12]
+
+
+@pytest.fixture
+def engines() -> Iterator[dict[int, CpuEngine]]:
+    """One engine per number of threads, each after the row's checked bursts, in which it agreed with the reference."""
+    want = checked(ROW)
+    with ExitStack() as stack:
+        made = {}
+        for threads in thread_counts(ALL_CORES):
+            options = EngineOptions(cpu=CpuOptions(threads))
+            engine = stack.enter_context(closing(CpuEngine.create(want.network, options)))
+            found = recordings_differ(want.recording, engine.run(ROW.checked_bursts, ROW.start))
+            assert not found, f"{threads} threads disagree with the reference: {', '.join(found)}"
+            made[threads] = engine
+        yield made
+
+
+def test_scaling_with_threads(engines: dict[int, CpuEngine], measure: Measure) -> None:
+    """Trains of bursts in turns, so that whatever else the machine does meets all thread counts alike."""
+    times: dict[int, list[float]] = {threads: [] for threads in engines}
+    for _ in range(ROUNDS):
+        for threads, engine in engines.items():
+            start = time.perf_counter()
+            engine.run(BURSTS, record=Record.NONE)
+            times[threads].append(1e3 * (time.perf_counter() - start) / BURSTS)
+    alone = slim(engines[1].state())
+    conditions = {"backend": "cpu", "device": take_host().cpu, "cores": ALL_CORES, **ROW.conditions}
+    for threads, engine in engines.items():
+        assert slim(engine.state()).differences(alone) == ()
+        measure(
+            "burst.train_latency",
+            median(times[threads]),
+            "ms",
+            samples=times[threads],
+            conditions=conditions | {"threads": threads},
+            note=f"trains of {BURSTS} bursts by engine.run, in turns with the other thread counts",
+        )
+        measure(
+            "burst.thread_speedup",
+            median(times[1]) / median(times[threads]),
+            "x",
+            conditions=conditions | {"threads": threads},
+            note="one thread's median over this one's",
+        )
