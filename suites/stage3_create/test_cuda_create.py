@@ -24,10 +24,11 @@ def ring(count: int, **columns: object) -> Network:
 
 
 def test_the_plan_names_every_buffer_with_its_bytes() -> None:
-    """Worked out by hand for 1000 neurons, 1000 synapses: two slots of int32 sums, uint32 targets."""
+    """Worked out by hand for 1000 neurons, 1000 synapses: two slots of 8-bit sums, uint32 targets."""
     plan = plan_memory(ring(1000), EngineOptions())
     sizes = {spec.name: spec.bytes for spec in plan.buffers}
-    assert sizes["sums"] == 2 * 4000
+    assert sizes["sums"] == 2 * 1000
+    assert sizes["outside"] == 4000
     assert sizes["potentials"] == 4000
     assert sizes["targets"] == 4000
     assert sizes["contributions"] == 2000  # int16, once per source

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 _CHUNK = 1 << 22
 _SMALLEST_K = 20
 _LARGEST_K = 30
+_UNBOUNDED = 1 << 63
 
 
 @dataclass(frozen=True)
@@ -24,11 +25,13 @@ class FixedPoint:
     """A contribution c becomes the integer round-half-even(c * 2^k), clamped to +-``clamp``.
 
     ``bits`` is the accumulator width (32 or 64). ``clamp`` is the largest magnitude of one integer contribution.
+    ``largest_sum`` bounds the magnitude of what the synapses onto one neuron can add up to in a burst.
     """
 
     k: int
     bits: int
     clamp: int
+    largest_sum: int = _UNBOUNDED
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -187,7 +190,9 @@ def static_fixed_point(
     largest = largest_input + (abs(power_amount) + options.max_stimulus)
     clamp64 = _clamp64(in_degree)
     if integer and _outside_integer(power_amount, options):
-        return FixedPoint(0, 32, (1 << 31) - 1) if largest < 2.0**31 else FixedPoint(0, 64, clamp64)
+        if largest < 2.0**31:
+            return FixedPoint(0, 32, (1 << 31) - 1, int(largest_input))
+        return FixedPoint(0, 64, clamp64)
     for bits, limit in ((32, 2.0**31), (64, 2.0**62)):
         for k in range(_LARGEST_K, _SMALLEST_K - 1, -1):
             if largest * 2.0**k < limit:

@@ -66,4 +66,4 @@ def fused_shape(asked: int, neurons: int) -> FusedShape:
         return FusedShape(checked_block_size(asked, neurons), 1)
     if neurons > _LARGE:
         return FusedShape(256, 4)
-    return FusedShape(256 if neurons <= 200_000 else 512, 1)
+    return FusedShape(256, 1 if neurons <= 200_000 else 2)

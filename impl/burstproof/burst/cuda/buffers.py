@@ -40,9 +40,9 @@ def train_sizes(neurons: int, length: int) -> TrainSizes:
 
 def default_train_length(neurons: int) -> int:
     """Bursts captured in one graph, by size class."""
-    if neurons < 100_000:
-        return 64
-    return 32 if neurons <= 1_000_000 else 8
+    if neurons <= 200_000:
+        return 128
+    return 64 if neurons <= 1_000_000 else 8
 
 
 @dataclass(frozen=True)
@@ -113,10 +113,10 @@ def _spec(name: str, count: int, dtype: type[np.generic], used: bool = True) -> 
 
 
 def _state_specs(sizes: NetworkSizes, variant: Variant) -> tuple[BufferSpec, ...]:
-    neurons, slots = sizes.neurons, sizes.ring * sizes.neurons
+    neurons, slots = sizes.neurons, sizes.ring * slot_stride(sizes.neurons, variant)
     return (
         _spec("control", CONTROL_LENGTH, np.int64),
-        _spec("sums", slots, variant.accumulator),
+        _spec("sums", slots, variant.cell),
         _spec("flags", slots, np.uint8, variant.flags),
         _spec("potentials", neurons, variant.features.storage.precision.dtype.type),
         _spec("countdowns", neurons, np.uint16, variant.features.refractory),
@@ -186,6 +186,7 @@ def _fused_specs(sizes: NetworkSizes, variant: Variant) -> tuple[BufferSpec, ...
     return (
         _spec("done", 1, np.uint64),
         _spec("forced", sizes.neurons, np.uint8),
+        _spec("outside", sizes.neurons, variant.accumulator, variant.packed_sums),
         _spec("chunk_counts", chunks_of(sizes.neurons, variant), np.uint32),
         _spec("span_counts", 2 * -(-chunks_of(sizes.neurons, variant) // CHUNKS_PER_SPAN), np.uint32),
         _spec("chunk_ids", sizes.neurons, np.uint32),
@@ -193,6 +194,12 @@ def _fused_specs(sizes: NetworkSizes, variant: Variant) -> tuple[BufferSpec, ...
         _spec("cursors", sizes.neurons, np.uint64, variant.tiles > 0),
         _spec("amounts", sizes.neurons, variant.accumulator, variant.tiles > 0 and variant.uniform_rows),
     )
+
+
+def slot_stride(neurons: int, variant: Variant) -> int:
+    """Cells from one slot of the FCL to the next: no 32-bit word belongs to two slots."""
+    per_word = max(1, 32 // variant.sum_bits)
+    return max(1, -(-neurons // per_word)) * per_word
 
 
 def chunks_of(neurons: int, variant: Variant) -> int:

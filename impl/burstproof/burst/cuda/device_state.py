@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from burstproof.burst.cuda.buffers import slot_stride
 from burstproof.burst.cuda.control import BURST, CLAMPED, CONTROL_LENGTH, HISTORY, SLOT
 from burstproof.burst.cuda.fired_lists import FiredList
 from burstproof.burst.cuda.kernels_marks import CANDIDATE_MARK, FIRED_MARK
@@ -31,6 +32,7 @@ class DeviceState:
         self._variant = packed.variant
         self._layout = packed.layout
         self._ring_length = packed.sizes.ring
+        self._stride = slot_stride(packed.sizes.neurons, packed.variant)
         self._valid = packed.network.neurons.valid_mask
 
     def buffer(self, name: str) -> DeviceBuffer:
@@ -76,8 +78,8 @@ class DeviceState:
         return (burst + 1 + np.arange(self._layout.max_delay)) % self._ring_length
 
     def _ring(self, name: str) -> npt.NDArray[Any]:
-        ring, neurons = self._ring_length, self._layout.neuron_count
-        return self.read(name)[: ring * neurons].reshape(ring, neurons)
+        ring, stride = self._ring_length, self._stride
+        return self.read(name)[: ring * stride].reshape(ring, stride)[:, : self._layout.neuron_count]
 
     def capture(
         self,
@@ -163,13 +165,14 @@ class DeviceState:
     def _restore_ring(self, state: EngineState) -> None:
         slots = self._slots(state.burst_count)
         arriving = state.pending_candidate & self._valid
-        shape = (self._ring_length, self._layout.neuron_count)
+        shape = (self._ring_length, self._stride)
+        neurons = slice(self._layout.neuron_count)
         sums = np.zeros(shape, np.int64)
-        sums[slots] = np.where(arriving, state.pending, 0)
+        sums[slots, neurons] = np.where(arriving, state.pending, 0)
         self.write("sums", sums.ravel())
         if self._variant.flags:
             flags = np.zeros(shape, np.uint8)
-            flags[slots] = arriving
+            flags[slots, neurons] = arriving
             self.write("flags", flags.ravel())
 
     def _restore_plastic(self, state: EngineState) -> None:

@@ -14,7 +14,7 @@ from burstproof.burst.cuda.packed import Packed, train_length
 from burstproof.burst.cuda.resident import Contents
 from burstproof.burst.cuda.tiles import sized
 from burstproof.burst.cuda.upload import upload_neurons
-from burstproof.burst.cuda.variant import offset_bits, variant_of
+from burstproof.burst.cuda.variant import offset_bits, sum_bits, variant_of
 from burstproof.burst.engine import EngineOptions
 from burstproof.burst.fixed_point import FixedPoint, static_fixed_point
 from burstproof.burst.layout import Layout, build_layout
@@ -63,6 +63,7 @@ def pack_spec(spec: SyntheticSpec, options: EngineOptions, runtime: DeviceRuntim
         contribution_bits=bits,
         offset_bits=offset_bits(entries),
         uniform_rows=variant.fused is not None and not isinstance(spec.weights, tuple),
+        sum_bits=sum_bits(point, layout.max_delay > 1, packable=variant.fused is not None and not layout.needs_flags),
     )
     sizes = network_sizes(layout, features, variant.fused is not None)
     sizes = replace(sizes, static_entries=entries, longest_row=spec.synapses_per_neuron)

@@ -52,6 +52,7 @@ class _Arrays:
     ids: Any
     offsets: Any
     table_offsets: Any
+    cells: Any
     sums: Any
     bytes: Any
     shorts: Any
@@ -66,6 +67,7 @@ def _arrays(variant: Variant) -> _Arrays:
         ids=_array(types.uint32),
         offsets=_array(types.uint32 if variant.offset_bits == 32 else types.uint64),
         table_offsets=_array(types.int64),
+        cells=_array({8: types.uint8, 16: types.uint16, 32: types.int32, 64: types.int64}[variant.sum_bits]),
         sums=_array(types.int32 if variant.accumulator_bits == 32 else types.int64),
         bytes=_array(types.uint8),
         shorts=_array(types.uint16),
@@ -109,7 +111,8 @@ def catalogue(variant: Variant) -> tuple[KernelSpec, ...]:
 def _fused_catalogue(variant: Variant, a: _Arrays) -> tuple[KernelSpec, ...]:
     """The kernels of a network whose bursts are done in one piece."""
     stimulus = (a.table_offsets, a.ids, a.sums, a.table_offsets, a.ids)
-    stimulate = types.void(a.steering, a.steering, *stimulus, a.bytes, a.sums, a.bytes, types.uint32, types.uint32)
+    slots = (a.cells, a.sums, a.bytes, types.uint32, types.uint32)
+    stimulate = types.void(a.steering, a.steering, *stimulus, a.bytes, *slots)
     chunks, list_ = (a.ids, a.ids, a.ids, a.floats), (a.ids, a.floats)
     limits = (types.uint32, types.int64, types.uint32, types.uint32)
     gather = types.void(a.steering, a.steering, *chunks, *list_, *list_, a.steering, *limits)
@@ -136,11 +139,11 @@ def _tiled_catalogue(variant: Variant, a: _Arrays) -> tuple[KernelSpec, ...]:
 
 
 def _fused_signature(variant: Variant, a: _Arrays) -> Any:
-    state = (a.sums, a.bytes, a.potentials, a.shorts, a.shorts, a.bytes, a.bytes)
+    state = (a.cells, a.sums, a.sums, a.bytes, a.potentials, a.shorts, a.shorts, a.bytes, a.bytes)
     parameters = (a.floats, a.floats, a.floats, a.shorts, a.shorts, a.shorts, a.floats)
     rows = (a.offsets, a.ids, _contributions(variant), a.bytes, a.bytes)
-    scalars = (types.float32, types.int64, a.sums.dtype, types.uint32, types.uint32, types.int64)
-    flags = (types.uint32, types.uint32, types.uint32)
+    scalars = (types.float32, types.int64, a.sums.dtype, *(types.uint32,) * 3, types.int64)
+    flags = (types.uint32,) * 4
     common = (*(types.float32,) * 3, *(types.int32,) * 3, types.float32)
     lists = (_array(types.uint64), a.bytes, a.ids, a.ids, a.ids, a.floats)
     return types.void(a.steering, a.steering, *lists, *state, *parameters, *rows, *scalars, *flags, *common)

@@ -41,15 +41,19 @@ def make_finish() -> Callable[..., Any]:
     """``finish(...)``: enter a burst that was done into report and control, and see whether another can follow."""
 
     def finish(
-        control: Any, report: Any, index: Any, slot: Any, fired: Any, seen: Any, neurons: Any, capacity: Any
+        control: Any, report: Any, index: Any, slot: Any, fired: Any, seen: Any, neurons: Any, capacity: Any, fresh: Any
     ) -> None:
+        if fresh != 0:
+            report[LIMIT] = 1
+            report[KEEP] = 1
+            report[USED] = 0
+        used = report[USED]
         report[REPORT_HEAD + 2 * index] = fired
         report[REPORT_HEAD + 2 * index + 1] = seen
-        used = report[USED]
         control[START] = used
         control[COUNT] = fired
         control[ACTIVE] = 1
-        control[BURST] += 1
+        cuda.atomic.add(control, BURST, np.int64(1))
         control[SLOT] = np.int64(slot)
         report[INDEX] = index
         if report[KEEP] != 0:
@@ -63,11 +67,14 @@ def make_finish() -> Callable[..., Any]:
 def make_fused(variant: Variant) -> Callable[..., None]:
     """``fused(...)``: one burst.
 
+    ``cells`` holds a sum per neuron and slot; ``sums`` is the same memory as what contributions are added to, which
+    differs where sums are packed. Then stimulus lies in ``outside`` (N,), not in the slot.
     ``chunk_ids`` and ``chunk_potentials`` (N,) take what fired in each chunk from the chunk's first neuron on,
     ``chunk_counts`` how many. ``span_counts`` adds them up over ``CHUNKS_PER_SPAN`` chunks: one half for this burst,
-    while the other is cleared for the next. ``stimulated`` is 1 where ``forced`` may hold marks, ``long_rows`` 1 where
-    some row is longer than ``LONG_ROW``. ``done`` counts blocks, firings and candidates in one number, the latter two
-    in ``bits`` bits each. The values ``common_...`` stand for parameters that are one for all neurons.
+    while the other is cleared for the next. ``stimulated`` is 1 where ``forced`` may hold marks, ``fresh`` 1 where the
+    burst is a train of its own that nothing began, ``long_rows`` 1 where some row is longer than ``LONG_ROW``.
+    ``done`` counts blocks, firings and candidates in one number, the latter two in ``bits`` bits each. The values
+    ``common_...`` stand for parameters that are one for all neurons.
     """
     assert variant.fused is not None
     chunk = variant.fused.chunk
@@ -76,21 +83,22 @@ def make_fused(variant: Variant) -> Callable[..., None]:
     neuron_burst, send, finish = make_neuron(variant), make_send(variant), make_finish()
     append, block_tally = make_append(), make_block_tally()
     flagged, clamps, refractory = variant.flags, variant.clamps, variant.features.refractory
-    number, zero, marker = variant.accumulator, variant.accumulator(0), cancelled(variant)
     widen = make_widen(variant.features.storage)
+    number, zero, marker = variant.accumulator, variant.accumulator(0), cancelled(variant)
+    cell, packed = variant.cell, variant.packed_sums
     silent, lanes, warp = np.float32(0), np.uint32(WARP - 1), np.uint32(WARP)
     block, size, warps = np.uint32(threads), np.uint32(chunk), np.uint32(threads // WARP)
     one, per_span = np.uint32(1), np.uint32(CHUNKS_PER_SPAN)
     sends = variant.tiles == 0
     long_row = variant.offset(LONG_ROW)
 
-    def fetch(neuron: Any, neurons: Any, base: Any, sums: Any, potentials: Any, countdowns: Any) -> Any:
+    def fetch(neuron: Any, neurons: Any, base: Any, cells: Any, potentials: Any, countdowns: Any) -> Any:
         if neuron >= neurons:
             return zero, silent, np.int32(0)
         rc = np.int32(0)
         if refractory:
             rc = np.int32(countdowns[neuron])
-        return sums[np.uint64(base + np.uint64(neuron))], widen(potentials[neuron]), rc
+        return number(cells[np.uint64(base + np.uint64(neuron))]), widen(potentials[neuron]), rc
 
     fetch = cuda.jit(device=True)(fetch)
 
@@ -103,7 +111,9 @@ def make_fused(variant: Variant) -> Callable[..., None]:
         span_counts: Any,
         chunk_ids: Any,
         chunk_potentials: Any,
+        cells: Any,
         sums: Any,
+        outside: Any,
         flags: Any,
         potentials: Any,
         countdowns: Any,
@@ -126,9 +136,11 @@ def make_fused(variant: Variant) -> Callable[..., None]:
         power_neuron: Any,
         power_amount: Any,
         neurons: Any,
+        stride: Any,
         ring: Any,
         capacity: Any,
         stimulated: Any,
+        fresh: Any,
         long_rows: Any,
         bits: Any,
         common_threshold: Any,
@@ -156,17 +168,20 @@ def make_fused(variant: Variant) -> Callable[..., None]:
         )
         thread = np.uint32(cuda.threadIdx.x)
         lane, own_warp = np.uint32(thread & lanes), np.uint32(thread // warp)
-        index = np.int64(report[INDEX]) + 1
-        burst = np.int64(control[BURST]) + 1
-        slot = np.uint32(np.uint32(control[SLOT]) + one)
-        if index >= report[LIMIT] or control[HALTED] != 0:
+        index, limit = np.int32(report[INDEX] + 1), np.int32(report[LIMIT])
+        burst, last_slot, halted = np.int32(control[BURST] + 1), np.int32(control[SLOT]), np.int32(control[HALTED])
+        # A slot is never negative: asking has the compiler read it with the others, not after them.
+        if fresh != 0:
+            index, limit, halted = np.int32(0), np.int32(1), np.int32(0)
+        if (np.int32(index >= limit) | halted | (last_slot >> np.int32(31))) != 0:
             if cuda.grid(1) == 0:
                 control[ACTIVE] = 0
             return
+        slot = np.uint32(np.uint32(last_slot) + one)
         if slot == ring:
             slot = np.uint32(0)
-        base = np.uint64(np.uint64(slot) * np.uint64(neurons))
-        burst_seed = np.uint32(burst & 0xFFFFFFFF)
+        base = np.uint64(np.uint64(slot) * np.uint64(stride))
+        burst_seed = np.uint32(burst)
         seen, fired_here = np.int32(0), np.int64(0)
         side = np.uint32(0)
         item = np.uint32(cuda.blockIdx.x)
@@ -176,7 +191,7 @@ def make_fused(variant: Variant) -> Callable[..., None]:
         following = np.uint32(spans - current)
         for p in range(per_thread):
             neuron = np.uint32(item * size + thread + np.uint32(p) * block)
-            total[p], v[p], rc[p] = fetch(neuron, neurons, base, sums, potentials, countdowns)
+            total[p], v[p], rc[p] = fetch(neuron, neurons, base, cells, potentials, countdowns)
         if thread < np.uint32(4):
             tallies[thread] = 0
         cuda.syncthreads()
@@ -190,11 +205,18 @@ def make_fused(variant: Variant) -> Callable[..., None]:
                     arrived = total[p]
                     is_candidate = flags[place] != 0 if flagged else arrived != zero
                     if is_candidate:
-                        sums[place] = zero
+                        cells[place] = cell(0)
                         if flagged:
                             flags[place] = np.uint8(0)
-                        elif arrived == marker:
+                        elif not packed and arrived == marker:
                             arrived = zero
+                    if packed and stimulated != 0:
+                        amount = outside[neuron]
+                        if amount != zero:
+                            outside[neuron] = zero
+                            is_candidate = True
+                            if amount != marker:
+                                arrived = number(arrived + amount)
                     if np.int64(neuron) == power_neuron:
                         arrived = number(arrived + power_amount)
                         is_candidate = True
@@ -241,21 +263,16 @@ def make_fused(variant: Variant) -> Callable[..., None]:
                     cuda.atomic.add(span_counts, np.uint32(current + item // per_span), count)
                 if item % per_span == np.uint32(0):
                     span_counts[np.uint32(following + item // per_span)] = np.uint32(0)
-            entry = thread
-            while entry < count:
-                chunk_ids[np.uint32(first + entry)] = fired_ids[entry]
-                chunk_potentials[np.uint32(first + entry)] = fired_potentials[entry]
-                entry = np.uint32(entry + block)
             following_item = np.uint32(item + np.uint32(cuda.gridDim.x))
             if following_item < items:
                 for p in range(per_thread):
                     neuron = np.uint32(following_item * size + thread + np.uint32(p) * block)
-                    total[p], v[p], rc[p] = fetch(neuron, neurons, base, sums, potentials, countdowns)
+                    total[p], v[p], rc[p] = fetch(neuron, neurons, base, cells, potentials, countdowns)
             entry = own_warp
             while sends and entry < count:
                 source = fired_ids[entry]
                 if long_rows == 0 or offsets[np.uint32(source + one)] - offsets[source] <= long_row:
-                    send(source, lane, warp, slot, offsets, targets, contributions, delays, sums, flags, neurons, ring)
+                    send(source, lane, warp, slot, offsets, targets, contributions, delays, sums, flags, stride, ring)
                 if clamps and lane == np.uint32(0) and clamped_sources[source] != 0:
                     control[CLAMPED] = 1
                 entry = np.uint32(entry + warps)
@@ -275,10 +292,15 @@ def make_fused(variant: Variant) -> Callable[..., None]:
                             delays,
                             sums,
                             flags,
-                            neurons,
+                            stride,
                             ring,
                         )
                     entry = np.uint32(entry + one)
+            entry = thread
+            while entry < count:
+                chunk_ids[np.uint32(first + entry)] = fired_ids[entry]
+                chunk_potentials[np.uint32(first + entry)] = fired_potentials[entry]
+                entry = np.uint32(entry + block)
             item = following_item
             if item < items:
                 cuda.syncthreads()
@@ -295,6 +317,7 @@ def make_fused(variant: Variant) -> Callable[..., None]:
                 everything = np.uint64(before + mine)
                 done[0] = np.uint64(0)
                 fired = np.int64(np.uint64(everything >> width) & mask)
-                finish(control, report, index, slot, fired, np.int64(everything & mask), neurons, capacity)
+                candidates = np.int64(everything & mask)
+                finish(control, report, np.int64(index), slot, fired, candidates, neurons, capacity, fresh)
 
     return fused

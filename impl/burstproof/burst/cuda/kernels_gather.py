@@ -49,10 +49,11 @@ def make_begin() -> Callable[..., None]:
 def make_stimulate(variant: Variant) -> Callable[..., None]:
     """``stimulate(...)``: add the coming burst's stimulus to its slot, and mark what is forced to fire in it.
 
-    The ids of one burst differ, so that no atomic operation is needed.
+    The ids of one burst differ, so that no atomic operation is needed. Packed cells have no room for stimulus: there
+    it goes to ``outside``, where the marker stands for an amount of 0.
     """
-    flagged = variant.flags
-    number = variant.accumulator
+    flagged, packed = variant.flags, variant.packed_sums
+    number, cell = variant.accumulator, variant.cell
     zero, marker = variant.accumulator(0), cancelled(variant)
 
     def stimulate(
@@ -64,9 +65,10 @@ def make_stimulate(variant: Variant) -> Callable[..., None]:
         forced_offsets: Any,
         forced_ids: Any,
         forced: Any,
-        sums: Any,
+        cells: Any,
+        outside: Any,
         flags: Any,
-        neurons: Any,
+        stride: Any,
         ring: Any,
     ) -> None:
         index = report[INDEX] + 1
@@ -75,18 +77,23 @@ def make_stimulate(variant: Variant) -> Callable[..., None]:
         slot = np.uint32(control[SLOT] + 1)
         if slot == ring:
             slot = np.uint32(0)
-        base = np.uint64(np.uint64(slot) * np.uint64(neurons))
+        base = np.uint64(np.uint64(slot) * np.uint64(stride))
         entry = np.int64(offsets[index]) + np.int64(cuda.grid(1))
         end = offsets[index + 1]
         step = np.int64(cuda.gridsize(1))
         while entry < end:
             place = np.uint64(base + np.uint64(ids[entry]))
-            total = number(sums[place] + amounts[entry])
+            total = amounts[entry]
+            if not packed:
+                total = number(cells[place] + total)
             if flagged:
                 flags[place] = np.uint8(1)
             elif total == zero:
                 total = marker
-            sums[place] = total
+            if packed:
+                outside[ids[entry]] = total
+            else:
+                cells[place] = cell(total)
             entry += step
         entry = np.int64(forced_offsets[index]) + np.int64(cuda.grid(1))
         end = forced_offsets[index + 1]

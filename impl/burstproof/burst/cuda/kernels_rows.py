@@ -11,21 +11,43 @@ from burstproof.burst.cuda.variant import Variant
 from burstproof.kernels.numba_cuda import cuda
 
 
-def make_send(variant: Variant) -> Callable[..., Any]:
-    """``send(source, lane, stride, slot, ...)``: the entries ``lane``, ``lane + stride``, ... of the row of ``source``.
+def make_deliver(variant: Variant) -> Callable[..., Any]:
+    """``deliver(place, amount, sums, flags)``: add one contribution to the cell ``place`` of the ring.
 
-    Four entries are loaded before the first is added, so that their latencies overlap. ``slot`` is that of the burst.
+    Packed cells share a 32-bit word; none overflows, so that none reaches its neighbour.
     """
-    flagged, delayed, uniform_rows = variant.flags, variant.delays, variant.uniform_rows
+    flagged, packed = variant.flags, variant.packed_sums
+    per_word = max(1, 32 // variant.sum_bits)
+    shift, low, bits = np.uint64(per_word.bit_length() - 1), np.uint64(per_word - 1), np.uint32(variant.sum_bits)
+
+    def deliver(place: Any, amount: Any, sums: Any, flags: Any) -> None:
+        if packed:
+            amount = np.int32(np.uint32(amount) << np.uint32(np.uint32(place & low) * bits))
+            cuda.atomic.add(sums, np.uint64(place >> shift), amount)
+        else:
+            cuda.atomic.add(sums, place, amount)
+        if flagged:
+            flags[place] = np.uint8(1)
+
+    return cuda.jit(device=True)(deliver)  # type: ignore[no-any-return]
+
+
+def make_send(variant: Variant) -> Callable[..., Any]:
+    """``send(source, lane, spacing, slot, ...)``: entries ``lane``, ``lane + spacing``, ... of the row of ``source``.
+
+    Four entries are loaded before the first is added, so that their latencies overlap. ``slot`` is that of the burst;
+    slots are ``stride`` cells apart.
+    """
+    delayed, uniform_rows, deliver = variant.delays, variant.uniform_rows, make_deliver(variant)
     number, offset = variant.accumulator, variant.offset
 
-    def place_of(entry: Any, slot: Any, following: Any, targets: Any, delays: Any, neurons: Any, ring: Any) -> Any:
+    def place_of(entry: Any, slot: Any, following: Any, targets: Any, delays: Any, stride: Any, ring: Any) -> Any:
         place = np.uint64(targets[entry])
         if delayed:
             arrival = np.uint32(slot + np.uint32(delays[entry]))
             if arrival >= ring:
                 arrival = np.uint32(arrival - ring)
-            return np.uint64(place + np.uint64(arrival) * np.uint64(neurons))
+            return np.uint64(place + np.uint64(arrival) * np.uint64(stride))
         return np.uint64(place + following)
 
     def amount_of(entry: Any, shared: Any, contributions: Any) -> Any:
@@ -33,17 +55,12 @@ def make_send(variant: Variant) -> Callable[..., Any]:
             return shared
         return number(contributions[entry])
 
-    def deliver(place: Any, amount: Any, sums: Any, flags: Any) -> None:
-        cuda.atomic.add(sums, place, amount)
-        if flagged:
-            flags[place] = np.uint8(1)
-
-    place_of, amount_of, deliver = (cuda.jit(device=True)(f) for f in (place_of, amount_of, deliver))
+    place_of, amount_of = cuda.jit(device=True)(place_of), cuda.jit(device=True)(amount_of)
 
     def send(
         source: Any,
         lane: Any,
-        stride: Any,
+        spacing: Any,
         slot: Any,
         offsets: Any,
         targets: Any,
@@ -51,35 +68,35 @@ def make_send(variant: Variant) -> Callable[..., Any]:
         delays: Any,
         sums: Any,
         flags: Any,
-        neurons: Any,
+        stride: Any,
         ring: Any,
     ) -> None:
         after = np.uint32(slot + np.uint32(1))
         if after == ring:
             after = np.uint32(0)
-        following = np.uint64(np.uint64(after) * np.uint64(neurons))
+        following = np.uint64(np.uint64(after) * np.uint64(stride))
         shared = number(0)
         if uniform_rows:
             shared = number(contributions[source])
         entry = offset(offsets[source] + offset(lane))
         end = offsets[np.uint32(source + np.uint32(1))]
-        step = offset(stride)
+        step = offset(spacing)
         while entry < end:
             second = offset(entry + step)
             third = offset(second + step)
             fourth = offset(third + step)
-            place = place_of(entry, slot, following, targets, delays, neurons, ring)
+            place = place_of(entry, slot, following, targets, delays, stride, ring)
             amount = amount_of(entry, shared, contributions)
             place_2, place_3, place_4 = place, place, place
             amount_2, amount_3, amount_4 = amount, amount, amount
             if second < end:
-                place_2 = place_of(second, slot, following, targets, delays, neurons, ring)
+                place_2 = place_of(second, slot, following, targets, delays, stride, ring)
                 amount_2 = amount_of(second, shared, contributions)
             if third < end:
-                place_3 = place_of(third, slot, following, targets, delays, neurons, ring)
+                place_3 = place_of(third, slot, following, targets, delays, stride, ring)
                 amount_3 = amount_of(third, shared, contributions)
             if fourth < end:
-                place_4 = place_of(fourth, slot, following, targets, delays, neurons, ring)
+                place_4 = place_of(fourth, slot, following, targets, delays, stride, ring)
                 amount_4 = amount_of(fourth, shared, contributions)
             deliver(place, amount, sums, flags)
             if second < end:

@@ -13,6 +13,7 @@ import numpy as np
 
 from burstproof.burst.cuda.block_size import LONG_ROW
 from burstproof.burst.cuda.control import ACTIVE, CLAMPED, COUNT, SLOT, START
+from burstproof.burst.cuda.kernels_rows import make_deliver
 from burstproof.burst.cuda.variant import Variant
 from burstproof.burst.cuda.warp import WARP
 from burstproof.kernels.numba_cuda import SIMULATED, cuda
@@ -108,7 +109,7 @@ def make_send_tile(variant: Variant) -> Callable[..., None]:
 
     ``share`` threads, a power of two up to 32, take one firing at a time.
     """
-    flagged, delayed, uniform_rows = variant.flags, variant.delays, variant.uniform_rows
+    delayed, uniform_rows, deliver = variant.delays, variant.uniform_rows, make_deliver(variant)
     number = variant.accumulator
     share = 1 if SIMULATED else variant.tile_share
     threads, in_warp = np.uint32(share), np.uint32(WARP - 1)
@@ -145,7 +146,7 @@ def make_send_tile(variant: Variant) -> Callable[..., None]:
         sums: Any,
         flags: Any,
         tile_end: Any,
-        neurons: Any,
+        stride: Any,
         ring: Any,
     ) -> None:
         if control[ACTIVE] == 0:
@@ -155,7 +156,7 @@ def make_send_tile(variant: Variant) -> Callable[..., None]:
         after = np.uint32(slot + np.uint32(1))
         if after == ring:
             after = np.uint32(0)
-        following = np.uint64(np.uint64(after) * np.uint64(neurons))
+        following = np.uint64(np.uint64(after) * np.uint64(stride))
         thread = np.uint32(cuda.grid(1))
         lane = np.uint32(thread & in_warp)
         own = np.uint64(thread & np.uint32(threads - np.uint32(1)))
@@ -184,12 +185,10 @@ def make_send_tile(variant: Variant) -> Callable[..., None]:
                         arrival = np.uint32(slot + np.uint32(delays[np.uint64(entry + own)]))
                         if arrival >= ring:
                             arrival = np.uint32(arrival - ring)
-                        place = np.uint64(np.uint64(target) + np.uint64(arrival) * np.uint64(neurons))
+                        place = np.uint64(np.uint64(target) + np.uint64(arrival) * np.uint64(stride))
                     if not uniform_rows:
                         amount = number(contributions[np.uint64(entry + own)])
-                    cuda.atomic.add(sums, place, amount)
-                    if flagged:
-                        flags[place] = np.uint8(1)
+                    deliver(place, amount, sums, flags)
                 sent = np.uint64(vote(inside, lane))
                 entry = np.uint64(entry + sent)
                 left = np.uint64(left - sent)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from burstproof.burst.cuda.block_size import LONG_ROW
-from burstproof.burst.cuda.buffers import TrainSizes, chunks_of
+from burstproof.burst.cuda.buffers import TrainSizes, chunks_of, slot_stride
 from burstproof.burst.cuda.kernels_order import PARAMETERS
 from burstproof.burst.cuda.launches import Call, SetView
 from burstproof.burst.cuda.packed import Packed
@@ -37,11 +37,15 @@ class HostBuffers:
 
 @dataclass(frozen=True)
 class TrainKind:
-    """What a captured train is made for: its length, whether it has stimulus, whether all fired lists are kept."""
+    """What a captured train is made for: its length, whether it has stimulus, whether all fired lists are kept.
+
+    ``fresh``: one burst without stimulus while no other train is under way; it needs no kernel to begin it.
+    """
 
     length: int
     stimulated: bool
     keep: bool
+    fresh: bool = False
 
 
 class FusedLaunches:
@@ -65,11 +69,12 @@ class FusedLaunches:
 
     def _train(self, calls: FusedCalls, kind: TrainKind) -> Iterator[Call]:
         single = kind.length == 1
-        yield calls.begin(1 if single else 0, kind.keep)
+        if not kind.fresh:
+            yield calls.begin(1 if single else 0, kind.keep)
         for place in range(kind.length):
             if kind.stimulated:
                 yield calls.stimulate
-            yield calls.fused(kind.stimulated)
+            yield calls.fused(kind.stimulated, kind.fresh)
             last = place == kind.length - 1
             if kind.keep or last or calls.tiles:
                 yield calls.gather(direct=single, final=last)
@@ -108,7 +113,7 @@ class FusedLaunches:
         if not variant.tiles:
             return
         lists = (own["cursors"], own["amounts"])
-        rows = tuple(own[name] for name in ("targets", "contributions", "delays", "sums", "flags"))
+        rows = (*(own[name] for name in ("targets", "contributions", "delays")), self._words(own), own["flags"])
         opened = (own["offsets"], own["contributions"], own["clamped_sources"], *lists)
         grid = self._runtime.multiprocessors * (_THREADS_PER_MULTIPROCESSOR // _TILE_BLOCK)
         yield Call(self._kernels["open_rows"], grid, _TILE_BLOCK, (own["control"], own.set("log_ids"), *opened))
@@ -143,23 +148,26 @@ class FusedLaunches:
 
     def _stimulate(self, own: SetView, sizes: TrainSizes) -> Call:
         table = ("stimulus_offsets", "stimulus_ids", "stimulus_amounts", "forced_offsets", "forced_ids")
-        shared = tuple(own[name] for name in ("forced", "sums", "flags"))
+        shared = tuple(own[name] for name in ("forced", "sums", "outside", "flags"))
         arguments = (own["control"], own.set("report"), *(own.set(n) for n in table), *shared, *self._ring)
         grid = max(1, min(-(-sizes.stimulus // _STIMULUS_BLOCK), self._full_grid()))
         return Call(self._kernels["stimulate"], grid, _STIMULUS_BLOCK, arguments)
 
     def _fused_arguments(self, own: SetView) -> tuple[Any, ...]:
         packed = self._packed
-        lists = ("done", "forced", *_CHUNKS)
-        state = ("sums", "flags", "potentials", "countdowns", "counts", "marks", "accumulates")
+        lists = ("done", "forced", *_CHUNKS, "sums")
+        state = ("outside", "flags", "potentials", "countdowns", "counts", "marks", "accumulates")
         rows = ("offsets", "targets", "contributions", "delays", "clamped_sources")
         return (
             own["control"],
             own.set("report"),
-            *(own[name] for name in (*lists, *state, *PARAMETERS, *rows)),
+            *(own[name] for name in lists),
+            self._words(own),
+            *(own[name] for name in (*state, *PARAMETERS, *rows)),
             packed.fixed_point.unit,
             np.int64(packed.layout.power_neuron),
             packed.variant.accumulator(packed.layout.power_amount),
+            np.uint32(packed.sizes.neurons),
             *self._ring,
         )
 
@@ -171,7 +179,13 @@ class FusedLaunches:
 
     @property
     def _ring(self) -> tuple[np.uint32, np.uint32]:
-        return np.uint32(self._packed.sizes.neurons), np.uint32(self._packed.sizes.ring)
+        """Cells from one slot to the next, and slots."""
+        stride = slot_stride(self._packed.sizes.neurons, self._packed.variant)
+        return np.uint32(stride), np.uint32(self._packed.sizes.ring)
+
+    def _words(self, own: SetView) -> DeviceBuffer:
+        """The FCL as what contributions are added to."""
+        return self._runtime.words(own["sums"]) if self._packed.variant.packed_sums else own["sums"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,9 +210,9 @@ class FusedCalls:
         """Start of a train of ``limit`` bursts, 0 for what the host says."""
         return Call(self.kernels["begin"], 1, 1, (*self.begin_arguments, np.int64(limit), np.int64(keep)))
 
-    def fused(self, stimulated: bool) -> Call:
-        """One burst."""
-        switches = (np.uint32(stimulated), np.uint32(self.long_rows), np.uint32(self.bits))
+    def fused(self, stimulated: bool, fresh: bool) -> Call:
+        """One burst; a ``fresh`` one is a train of its own."""
+        switches = (np.uint32(stimulated), np.uint32(fresh), np.uint32(self.long_rows), np.uint32(self.bits))
         arguments = (*self.fused_arguments, np.int64(self.capacity), *switches, *self.common)
         return Call(self.kernels["fused"], self.fused_grid, self.threads, arguments)
 

@@ -105,7 +105,8 @@ def streaming(packed: Packed) -> Packed:
 
 
 def _streaming(variant: Variant, sizes: NetworkSizes) -> Variant:
-    return sized(replace(variant, fused=None, tiles=0, tile_share=1), sizes)
+    variant = replace(variant, fused=None, tiles=0, tile_share=1, sum_bits=variant.accumulator_bits)
+    return sized(variant, sizes)
 
 
 def packed_for(packed: Packed, state: EngineState) -> Packed:
@@ -127,15 +128,28 @@ def packed_for(packed: Packed, state: EngineState) -> Packed:
         _refuse_overflow(packed, layout)
         variant = variant_of(layout, packed.features, packed.options, packed.fixed_point)
         place = _streaming if packed.streamed else sized
+        variant = replace(variant, sum_bits=packed.fixed_point.bits)  # other weights, other sums
         packed = replace(packed, layout=layout, weights=weights, variant=place(variant, packed.sizes))
     features, variant = packed.features, packed.variant
     features = replace(features, refractory=features.refractory or bool(state.refractory_countdowns.any()))
     flags = variant.flags or bool((state.pending_candidate & (state.pending == 0)).any())
-    if features == packed.features and flags == variant.flags:
+    bits = variant.sum_bits
+    if flags or not _holds(variant, state, packed.fixed_point):
+        bits = packed.fixed_point.bits
+    if features == packed.features and flags == variant.flags and bits == variant.sum_bits:
         return packed
     sizes = replace(packed.sizes, uniform=uniform_parameters(layout, features))
-    variant = sized(replace(variant, features=features, flags=flags), sizes)
+    variant = sized(replace(variant, features=features, flags=flags, sum_bits=bits), sizes)
     return replace(packed, features=features, variant=variant, sizes=sizes)
+
+
+def _holds(variant: Variant, state: EngineState, point: FixedPoint) -> bool:
+    """Whether the cells hold what is pending, and in all slots but the next what may still be added to it."""
+    if not variant.packed_sums:
+        return True
+    room = (1 << variant.sum_bits) - 1
+    later = state.pending[1:].max(initial=0) + point.largest_sum if len(state.pending) > 1 else 0
+    return int(state.pending.min(initial=0)) >= 0 and max(int(state.pending.max(initial=0)), int(later)) <= room
 
 
 def _refuse_overflow(packed: Packed, layout: Layout) -> None:

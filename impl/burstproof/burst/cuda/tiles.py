@@ -19,7 +19,7 @@ def sized(variant: Variant, sizes: NetworkSizes) -> Variant:
     variant = replace(variant, uniform=uniform_bits(sizes.uniform))
     if variant.fused is None:
         return variant
-    slot = sizes.neurons * variant.accumulator_bits // 8
+    slot = sizes.neurons * variant.sum_bits // 8
     short = 0 < sizes.longest_row <= LONG_ROW
     if slot <= _UNTILED_BYTES or not short:
         return replace(variant, tiles=0, tile_share=1)

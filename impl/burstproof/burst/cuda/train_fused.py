@@ -83,8 +83,8 @@ class FusedTrainSet:
         self._finished.record(self._streams.burst)
 
     def submit_single(self) -> None:
-        """Queue one burst without stimulus."""
-        self._run(TrainKind(1, False, True))
+        """Queue one burst without stimulus, while no other train is under way."""
+        self._run(TrainKind(1, False, True, fresh=True))
 
     def _prepare_capacity(self, table: StimulusTable) -> None:
         """Grow the stimulus buffers to hold ``table``; only a single burst can be larger than they are."""

@@ -61,6 +61,8 @@ class Variant:
         Candidates are counted before the dynamics, since the batch path is emulated and can be reached.
     uniform_rows : bool
         All static contributions of a source are equal and kept once per source.
+    sum_bits : int
+        Width of a neuron's cell in the FCL: that of the accumulator, or 8 or 16 where several share a 32-bit word.
     tiles, tile_share : int
         Passes in which the fused burst propagates since a slot of the FCL exceeds the cache, or 0; threads per firing.
     uniform : int
@@ -83,6 +85,7 @@ class Variant:
     restart: Restart
     count_ahead: bool
     uniform_rows: bool
+    sum_bits: int
     fused: FusedShape | None
     tiles: int
     tile_share: int
@@ -92,6 +95,17 @@ class Variant:
     def accumulator(self) -> type[np.signedinteger]:
         """Scalar type of a sum."""
         return np.int32 if self.accumulator_bits == 32 else np.int64
+
+    @property
+    def packed_sums(self) -> bool:
+        """Whether cells are narrower than the word that contributions are added to."""
+        return self.sum_bits < self.accumulator_bits
+
+    @property
+    def cell(self) -> type[np.integer]:
+        """Scalar type of a cell: signed, unless packed."""
+        packed: dict[int, type[np.integer]] = {8: np.uint8, 16: np.uint16}
+        return packed.get(self.sum_bits, self.accumulator)
 
     @property
     def contribution(self) -> type[np.signedinteger]:
@@ -127,11 +141,22 @@ def variant_of(layout: Layout, features: Features, options: EngineOptions, fixed
         restart=_restart(features, layout.neuron_count),
         count_ahead=count_ahead,
         uniform_rows=fusible and uniform_rows(layout.static),
+        sum_bits=sum_bits(fixed_point, layout.max_delay > 1, packable=fusible and not layout.needs_flags),
         fused=fused if fusible else None,
         tiles=0,
         tile_share=1,
         uniform=0,
     )
+
+
+def sum_bits(point: FixedPoint, delays: bool, packable: bool) -> int:
+    """Width of a cell: the narrowest that holds every sum, if no contribution is 0 or negative (``packable``).
+
+    With delays it holds twice that, for a restored state may have filled a slot that more is to arrive in.
+    """
+    if not packable or point.bits != 32:
+        return point.bits
+    return next((bits for bits in (8, 16) if point.largest_sum * (1 + delays) < 1 << bits), 32)
 
 
 def offset_bits(entries: int) -> int:
