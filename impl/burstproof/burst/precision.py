@@ -14,7 +14,8 @@ int8   1      step * q, q the nearest integer to v / step, ties to even, within 
 =====  =====  ==========================================================================================
 
 ``step`` is the smallest power of two for which 127 * step reaches the largest |threshold| of the network. Being a power
-of two it makes division and product exact; 0 is kept as 0; a potential that saturates has reached every threshold.
+of two it makes division and product exact. 0 is kept as 0. A potential that saturates has reached every threshold, but
+may lie below a threshold limit that it had exceeded: a range with room for limits would cost more firings than that.
 """
 
 from __future__ import annotations
