@@ -9,13 +9,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TextIO
 
+from burstproof.errors import ExitCode
 from hardware.gates import Gate
 from reports.goals import goal_lines, measured_goals
 from reports.measurement import CaseResult, Outcome, Verdict
 from reports.record import REPORT_NAME, RunRecord, StageRun
 from reports.summary import first_line
 from reports.traceability import Status, trace
-from reports.verdict import case_verdict, stage_verdict
+from reports.verdict import case_verdict, exit_code, stage_verdict
 from stages.plan import Stage
 from stages.results import CaseLines
 from stages.run_folder import NOT_RUN
@@ -84,7 +85,17 @@ def closing(record: RunRecord, folder: Path) -> list[str]:
         ),
         "",
         f"Report: {folder / REPORT_NAME}",
+        *_why_not_0(record),
     ]
+
+
+def _why_not_0(record: RunRecord) -> list[str]:
+    """Say why a run in which nothing failed ends with exit code 3."""
+    if exit_code(record) is not ExitCode.INVALID_ENVIRONMENT:
+        return []
+    closed = [stage.stage for stage in record.stages if stage.stage in record.asked and not stage.gate_open]
+    why = f"asked for by name, and the gate is closed: {', '.join(closed)}" if closed else "nothing ran"
+    return [f"Exit code {ExitCode.INVALID_ENVIRONMENT:d}: {why}."]
 
 
 def closing_part(record: RunRecord, folder: Path) -> list[str]:

@@ -166,18 +166,21 @@ def test_a_skip_keeps_the_exit_code_and_the_first_line_says_it(
     assert any("1 case skipped" in line and gating.GPU_FREE_REASON in line for line in lines[1:])
 
 
-def test_a_named_stage_with_a_closed_gate_exits_3(checkout: Checkout) -> None:
+def test_a_named_stage_with_a_closed_gate_exits_3(checkout: Checkout, capsys: pytest.CaptureFixture[str]) -> None:
     code, _, record = run(checkout(GOOD, GOOD, gates=("none", "gpu")), "stage2")
     assert code == ExitCode.INVALID_ENVIRONMENT
     assert record.asked == ("stage2",)
     assert [stage.stage for stage in record.stages] == ["stage2"]
     assert record.stages[0].gate_reason == "no gpu here"
+    said = capsys.readouterr().out.splitlines()
+    assert said[-1] == "Exit code 3: asked for by name, and the gate is closed: stage2."
 
 
-def test_a_run_in_which_nothing_ran_exits_3(checkout: Checkout) -> None:
+def test_a_run_in_which_nothing_ran_exits_3(checkout: Checkout, capsys: pytest.CaptureFixture[str]) -> None:
     code, _, record = run(checkout(MARK + "def test_it(): pytest.skip('no board')"))
     assert code == ExitCode.INVALID_ENVIRONMENT
     assert run_verdict(record) is Verdict.SKIPPED
+    assert capsys.readouterr().out.splitlines()[-1] == "Exit code 3: nothing ran."
 
 
 @pytest.mark.parametrize(
