@@ -31,6 +31,7 @@ PACKAGE_ROOT = Path(cli.__file__).parents[1]
     [
         ([], ["COMMAND"]),
         (["fly"], ["fly"]),
+        (["run", SMALL, "--stimulus", "1:0=1"], ["--stimulus", "Did you mean --stimulate?"]),
         (["run"], ["name one genome, connectome or network"]),
         (["run", SMALL, "--genome", SMALL], ["FILE", "--genome"]),
         (["run", "--network", SMALL], ["--network", "genome by its ending"]),

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import difflib
+import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NoReturn
 
@@ -16,9 +19,19 @@ from burstproof.errors import InputError
 class Parser(argparse.ArgumentParser):
     """A parser that raises ``InputError`` (exit code 4) instead of leaving with argparse's 2."""
 
+    commands: Mapping[str, Parser] = {}
+
     def error(self, message: str) -> NoReturn:
-        """Raise what argparse found."""
-        raise InputError(message, cure=f"See {self.prog} --help")
+        """Raise what argparse found, with the nearest option where one is unknown."""
+        raise InputError(message, cure=f"{self._nearest(message)}See {self.prog} --help")
+
+    def _nearest(self, message: str) -> str:
+        unknown = re.match(r"unrecognized arguments: (--[\w-]+)", message)
+        if unknown is None:
+            return ""
+        known = re.findall(r"--[\w-]+", "".join(one.format_help() for one in self.commands.values()))
+        near = difflib.get_close_matches(unknown[1], known, n=1)
+        return f"Did you mean {near[0]}? " if near else ""
 
 
 def whole_number(least: int, most: int) -> _Bounded:
@@ -51,6 +64,7 @@ def build_parser() -> Parser:
     _add_verify(commands.add_parser("verify", help="replay recorded traces and compare every burst"))
     _add_convert(commands.add_parser("convert", help="turn a genome, connectome or network into another file"))
     _add_info(commands.add_parser("info", help="what this machine can run, and the effective configuration"))
+    parser.commands = commands.choices
     return parser
 
 
@@ -82,6 +96,7 @@ def _add_run(parser: Parser) -> None:
     source.add_argument("--connectome", type=Path, metavar="FILE", help=".connectome")
     source.add_argument("--network", type=Path, metavar="FILE", help=".bpnet")
     _add_reading(parser)
+    parser.add_argument("--autotune", action="store_true", help="CUDA: measure launch configurations first")
     parser.add_argument("--bursts", type=whole_number(1, 10**9), default=100, metavar="N", help="default: 100")
     parser.add_argument("--profile", choices=PROFILES, default=FEAGI_2_6.name, help="rules of the engine")
     parser.add_argument(
