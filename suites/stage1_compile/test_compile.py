@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -51,6 +52,29 @@ def test_every_kernel_builds(variants, recorded, variant: str, capability: Capab
             known = recorded.get(key(variant, kernel, capability), float("nan"))
             measure("kernel.registers_over_baseline", resources.registers - known, "1", conditions=where)
     assert set(used) == {spec.name for spec in catalogue(variants[variant])}
+
+
+@pytest.mark.requirement("BE-11")
+@pytest.mark.parametrize("precision", ["fp16", "bf16", "int8"])
+def test_reduced_precision_builds(variants, recorded, precision: str, measure) -> None:
+    """The fused burst with potentials in 2 or 1 bytes builds for the oldest capability and needs no more than fp32."""
+    from burstproof.burst.cuda.kernels import catalogue
+    from burstproof.burst.precision import Storage, precision_named
+    from burstproof.kernels.resources import resources_of
+    from suites.stage1_compile.survey import key
+
+    oldest = CAPABILITIES[0]
+    reason = obstacle(oldest)
+    if reason:
+        pytest.skip(reason)
+    features = replace(variants["lean"].features, storage=Storage(precision_named(precision), 0.25))
+    spec = next(s for s in catalogue(replace(variants["lean"], features=features)) if s.name == "fused")
+    used = resources_of(compile_kernel(spec.name, spec.function, spec.signature, oldest))
+    where = {"variant": f"lean, {precision}", "capability": _name(oldest), "kernel": spec.name}
+    measure("kernel.registers", used.registers, "1", conditions=where)
+    assert used.local_bytes + used.stack_bytes == 0
+    if recorded is not None:
+        assert used.registers <= recorded[key("lean", "fused", oldest)]
 
 
 @pytest.mark.parametrize("variant", ["lean", "everything"])
