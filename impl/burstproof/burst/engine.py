@@ -52,7 +52,8 @@ class CudaOptions:
 
     ``block_size`` 0 takes the default for the network's size class; ``train_length`` is the number of bursts
     captured in one graph (0 chooses); ``memory_limit_bytes`` 0 means what the device has free. ``synapse_memory``
-    changes the speed and no result.
+    changes the speed and no result. ``autotune`` measures other launch configurations than these and takes the
+    fastest (``cuda/tuner.py``).
     """
 
     device_id: int = 0
@@ -62,6 +63,7 @@ class CudaOptions:
     stream_count: int = 4
     memory_limit_bytes: int = 0
     synapse_memory: SynapseMemory = SynapseMemory.AUTO
+    autotune: bool = False
 
 
 @dataclass(frozen=True)

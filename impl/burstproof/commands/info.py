@@ -10,6 +10,7 @@ from importlib import metadata
 from typing import Any
 
 from burstproof import __version__
+from burstproof.burst.cuda.tuner_cache import Launch, cache_folder, kept
 from burstproof.burst.machine import Machine, this_machine
 from burstproof.burst.select import consider, obstacle_of
 from burstproof.commands.settings import configuration_of
@@ -46,6 +47,7 @@ def describe(config: Configuration, machine: Machine) -> dict[str, Any]:
             "devices": [dataclasses.asdict(device) for device in machine.cuda.devices],
         },
         "backends": backends,
+        "tuned": kept(cache_folder()),
         "config_file": str(config.file) if config.file else None,
         "configuration": [
             {**dataclasses.asdict(item), "environment": environment_name(item.key)} for item in config.settings()
@@ -69,6 +71,13 @@ def _versions(driver: str | None, tools: str | None) -> str:
     return f"{takes}, " + (f"installed tools are for {tools}" if tools else "no tools installed")
 
 
+def _tuned_line(item: dict[str, Any]) -> str:
+    key = item["key"]
+    network = f"{key['neurons']} neurons, {key['synapses']} synapses"
+    times = f"{item['tuned_us']:.2f} us per burst, default {item['default_us']:.2f}"
+    return f"  tuned for {printable(key['device'])}, {network}: {Launch(**item['launch'])} ({times})"
+
+
 def _as_text(document: dict[str, Any]) -> str:
     cuda = document["cuda"]
     packages = ", ".join(f"{name} {version}" for name, version in document["packages"].items() if version)
@@ -84,6 +93,7 @@ def _as_text(document: dict[str, Any]) -> str:
     rows = [(item["backend"], "yes" if item["available"] else "no", item["why"]) for item in document["backends"]]
     lines += ["", table(("backend", "runs here", "why"), rows, left=3)]
     lines += [f"  {item['backend']}: {item['cure']}" for item in document["backends"] if item["cure"]]
+    lines += [_tuned_line(item) for item in document["tuned"]]
     lines += ["", f"configuration (file: {document['config_file'] or 'no ' + CONFIG_FILE + ' here'})"]
     settings = [
         (item["key"], printable(_toml(item["value"])), printable(item["origin"], 100))

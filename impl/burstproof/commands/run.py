@@ -68,6 +68,7 @@ def run(options: argparse.Namespace) -> ExitCode:
         emulate_batch_path=options.emulate_batch_path,
         stimulus_bounds=stimulus_bounds(plan, EngineOptions()),
         precision=precision_named(options.precision),
+        autotune=options.autotune,
     )
     engine, choice = _start(options, config, network, settings)
     try:

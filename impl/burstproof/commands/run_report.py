@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from burstproof.burst.cuda.tuner_cache import Launch
 from burstproof.burst.engine import Engine, EngineOptions, EngineState, StimulusPlan
 from burstproof.burst.fixed_point import FixedPoint
 from burstproof.burst.precision import Storage, storage_for
@@ -31,6 +32,8 @@ class RunReport:
     neurons, synapses : int
     choice : Choice
         The backend, why, and what was fallen back from.
+    launch : str
+        Threads of the CPU engine, or launch configuration of the CUDA engine; 0 in it is the engine's own choice.
     options : EngineOptions
         Profile, batch path and stimulus bounds.
     fixed_point : FixedPoint
@@ -60,6 +63,7 @@ class RunReport:
     neurons: int
     synapses: int
     choice: Choice
+    launch: str
     options: EngineOptions
     fixed_point: FixedPoint
     storage: Storage
@@ -95,6 +99,7 @@ class RunReport:
             neurons=network.neuron_count,
             synapses=network.synapse_count,
             choice=choice,
+            launch=_launch(engine),
             options=engine.options,
             fixed_point=engine.fixed_point,
             storage=storage_for(engine.options.precision, network.neurons.thresholds),
@@ -150,6 +155,13 @@ class RunReport:
         )
 
 
+def _launch(engine: Engine) -> str:
+    if engine.backend == "cuda":
+        return str(Launch.of(engine.options.cuda))
+    threads = getattr(engine, "threads", 0)
+    return f"{threads} thread{'s' if threads != 1 else ''}" if threads else ""
+
+
 def print_report(report: RunReport, *, as_json: bool) -> None:
     """Print the report on standard output."""
     print(json.dumps(as_values(report), indent=1) if as_json else as_text(report))
@@ -162,6 +174,7 @@ def as_values(report: RunReport) -> dict[str, Any]:
         "neurons": report.neurons,
         "synapses": report.synapses,
         "backend": dataclasses.asdict(report.choice),
+        "launch": report.launch,
         "profile": report.options.profile.name,
         "emulate_batch_path": report.options.emulate_batch_path,
         "stimulus": {
@@ -203,7 +216,7 @@ def as_text(report: RunReport) -> str:
     lines = [
         f"{report.kind:<11}{report.source}: {report.neurons} neurons, {report.synapses} synapses, "
         f"{len(report.areas)} areas",
-        f"{'backend':<11}{report.choice.backend}: {report.choice.reason}",
+        f"{'backend':<11}{report.choice.backend}: {report.choice.reason}" + (report.launch and f"; {report.launch}"),
     ]
     if report.choice.fallback:
         lines.append(f"{'fallback':<11}{report.choice.fallback}")

@@ -54,6 +54,7 @@ def engine_options(
     emulate_batch_path: bool = False,
     stimulus_bounds: tuple[float, bool] | None = None,
     precision: Precision = Precision.FP32,
+    autotune: bool = False,
 ) -> EngineOptions:
     """Options of the engine; ``stimulus_bounds`` are ``max_stimulus`` and ``fractional_stimulus``."""
     default = EngineOptions()
@@ -70,5 +71,6 @@ def engine_options(
             graphs=config.cuda.enable_cuda_graphs,
             stream_count=config.cuda.stream_count,
             synapse_memory=SynapseMemory.HOST if config.cuda.use_unified_memory else SynapseMemory.AUTO,
+            autotune=autotune,
         ),
     )

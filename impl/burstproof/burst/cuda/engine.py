@@ -30,6 +30,7 @@ from burstproof.burst.engine import (
     Stimulus,
     StimulusPlan,
 )
+from burstproof.burst.machine import this_machine
 from burstproof.burst.stimulus import PackedStimulus, pack_stimulus
 from burstproof.errors import InputError, NetworkError
 from burstproof.kernels.device import DeviceRuntime, open_device
@@ -92,8 +93,18 @@ class CudaEngine:
         """
         options = options or EngineOptions()
         opened = runtime or open_device(options.cuda.device_id)
+        if options.cuda.autotune:
+            options = cls._tuned(network, options, opened.name)
         packed = pack_network(network, options)
         return cls(packed, opened, upload_network)
+
+    @classmethod
+    def _tuned(cls, network: Network, options: EngineOptions, device: str) -> EngineOptions:
+        """``options`` with the autotuner's choice for ``network``."""
+        from burstproof.burst.cuda.tuner import tuned_launch, with_launch
+
+        driver = ".".join(map(str, this_machine().cuda.driver_version or ("unknown",)))
+        return with_launch(options, tuned_launch(network, options, cls.create, device, driver).launch)
 
     @classmethod
     def from_spec(
