@@ -10,6 +10,7 @@ import pytest
 
 from burstproof.burst.cuda.block_size import checked_block_size, default_block_size
 from burstproof.burst.cuda.budget import MemoryPlan, available_bytes, plan_memory
+from burstproof.burst.cuda.packed import pack_network
 from burstproof.burst.engine import CudaOptions, EngineOptions, Stimulus, SynapseMemory
 from burstproof.errors import BackendUnavailableError, ConfigError, InputError, OutOfMemoryError
 from burstproof.kernels.device import ALIGNMENT, BufferSpec, arena_offsets
@@ -23,12 +24,18 @@ def ring(count: int, **columns: object) -> Network:
     return Network(NeuronTable.build(count, **columns), SynapseTable.build(ids, np.roll(ids, 1)))
 
 
+def ring_of(**columns: object) -> Network:
+    """Five neurons in a ring whose synapses have these columns."""
+    ids = np.arange(5)
+    return Network(NeuronTable.build(5), SynapseTable.build(ids, np.roll(ids, 1), **columns))
+
+
 def test_the_plan_names_every_buffer_with_its_bytes() -> None:
-    """Worked out by hand for 1000 neurons, 1000 synapses: two slots of 8-bit sums, uint32 targets."""
+    """Worked out by hand for 1000 neurons, 1000 synapses: two slots of int32 sums, uint32 targets."""
     plan = plan_memory(ring(1000), EngineOptions())
     sizes = {spec.name: spec.bytes for spec in plan.buffers}
-    assert sizes["sums"] == 2 * 1000
-    assert sizes["outside"] == 4000
+    assert sizes["sums"] == 2 * 4000
+    assert sizes["outside"] == 4
     assert sizes["potentials"] == 4000
     assert sizes["targets"] == 4000
     assert sizes["contributions"] == 2000  # int16, once per source
@@ -38,6 +45,38 @@ def test_the_plan_names_every_buffer_with_its_bytes() -> None:
     table = plan.table().splitlines()
     assert len(table) == len(plan.buffers) + 1
     assert table[-1].split() == ["total", str(plan.total_bytes)]
+
+
+def test_packed_sums_take_a_quarter_and_stimulus_a_column_of_its_own() -> None:
+    """1001 neurons take 1004 cells of 8 bits a slot, so that no 32-bit word belongs to two slots."""
+    packed = plan_memory(ring(1001), EngineOptions(cuda=CudaOptions(sum_bits=8)))
+    sizes = {spec.name: spec.bytes for spec in packed.buffers}
+    assert sizes["sums"] == 2 * 1004
+    assert sizes["outside"] == 4 * 1001
+
+
+@pytest.mark.parametrize(
+    ("network", "bits"),
+    [
+        ({"weights": 5.0}, 8),
+        ({"weights": 255.0}, 8),
+        ({"weights": 256.0}, 16),
+        ({"weights": 65536.0}, 32),
+        ({"weights": 200.0, "delay_bursts": 3}, 16),
+        ({"weights": 0.5}, 32),
+        ({"types": 1}, 32),
+    ],
+    ids=["5", "255", "256", "65536", "200 with delays", "a fraction", "inhibitory"],
+)
+def test_sums_are_packed_as_far_as_the_largest_allows(network: dict[str, float], bits: int) -> None:
+    """A ring: every neuron gets one contribution. What may be 0 or negative is not packed."""
+    options = EngineOptions(cuda=CudaOptions(sum_bits=8))
+    assert pack_network(ring_of(**network), options).variant.sum_bits == bits
+
+
+def test_an_unknown_width_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"sum_bits.*24"):
+        plan_memory(ring(10), EngineOptions(cuda=CudaOptions(sum_bits=24)))
 
 
 def test_what_a_network_does_not_use_takes_no_memory() -> None:

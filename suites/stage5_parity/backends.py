@@ -39,13 +39,14 @@ CPU_BACKENDS = (
     Backend("cpu, 1 thread", cpu=CpuOptions(threads=1)),
     Backend("cpu, 2 threads", cpu=CpuOptions(threads=2)),
 )
-CUDA_BACKENDS = tuple(
+_LAUNCHES = tuple(
     Backend(
         f"cuda, {'graphs' if graphs else 'no graphs'}, block {block}", cuda=CudaOptions(graphs=graphs, block_size=block)
     )
     for graphs in (True, False)
     for block in (128, 256, 512)
 )
+CUDA_BACKENDS = (*_LAUNCHES, Backend("cuda, packed sums", cuda=CudaOptions(sum_bits=8)))
 
 
 def _parameter(backend: Backend) -> Any:

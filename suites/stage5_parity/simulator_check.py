@@ -235,6 +235,36 @@ def check_tiles() -> list[str]:
     return problems
 
 
+def _packed(network: Network, options: EngineOptions) -> Engine:
+    return _cuda(network, replace(options, cuda=replace(options.cuda, sum_bits=8)))
+
+
+def check_packed_sums() -> list[str]:
+    """Sums of 8 or 16 bits with stimulus and delays, in tiles, and from a state that they cannot hold."""
+    from burstproof.burst.cuda.packed import pack_network
+
+    problems = []
+    excitatory = next(m for m in MIXES if m.name == "integers, all excitatory")
+    tiles = "burstproof.burst.cuda.tiles"
+    for delay, untiled in ((1, 1 << 25), (3, 64)):
+        mix = replace(_short(excitatory), neurons=41, synapses=220, bursts=6, largest_delay=delay)
+        network = mixed_network(mix)
+        options = replace(mixed_options(mix), cuda=CudaOptions(sum_bits=8))
+        if not pack_network(network, options).variant.packed_sums:
+            problems.append(f"delays to {delay}: sums are not packed")
+        with mock.patch(f"{tiles}._UNTILED_BYTES", untiled), mock.patch(f"{tiles}._TILE_BYTES", 50):
+            problems += [f"delays to {delay}: {p}" for p in compare_mix(mix, _packed)]
+        reference, engine = ReferenceEngine.create(network, options), _packed(network, options)
+        state = reference.state()
+        pending = np.where(np.arange(41) == 7, 1 << 20, state.pending)
+        state = replace(state, pending=pending, pending_candidate=state.pending_candidate | (pending != 0))
+        reference.restore(state)
+        engine.restore(state)
+        problems += recordings_differ(reference.run(4), engine.run(4))
+        problems += reference.state().differences(engine.state())
+    return problems
+
+
 def _in_host(network: Network, options: EngineOptions) -> Engine:
     return _cuda(network, replace(options, cuda=replace(options.cuda, synapse_memory=SynapseMemory.HOST)))
 

@@ -63,7 +63,7 @@ def pack_spec(spec: SyntheticSpec, options: EngineOptions, runtime: DeviceRuntim
         contribution_bits=bits,
         offset_bits=offset_bits(entries),
         uniform_rows=variant.fused is not None and not isinstance(spec.weights, tuple),
-        sum_bits=sum_bits(point, layout.max_delay > 1, packable=variant.fused is not None and not layout.needs_flags),
+        sum_bits=sum_bits(layout, options, point, packable=variant.fused is not None and not layout.needs_flags),
     )
     sizes = network_sizes(layout, features, variant.fused is not None)
     sizes = replace(sizes, static_entries=entries, longest_row=spec.synapses_per_neuron)

@@ -7,7 +7,7 @@ from enum import Enum
 
 import numpy as np
 
-from burstproof.burst.cuda.block_size import FusedShape, fused_shape
+from burstproof.burst.cuda.block_size import FusedShape, fused_shape, least_sum_bits
 from burstproof.burst.engine import EngineOptions
 from burstproof.burst.fixed_point import FixedPoint
 from burstproof.burst.layout import Layout, StaticRows
@@ -141,7 +141,7 @@ def variant_of(layout: Layout, features: Features, options: EngineOptions, fixed
         restart=_restart(features, layout.neuron_count),
         count_ahead=count_ahead,
         uniform_rows=fusible and uniform_rows(layout.static),
-        sum_bits=sum_bits(fixed_point, layout.max_delay > 1, packable=fusible and not layout.needs_flags),
+        sum_bits=sum_bits(layout, options, fixed_point, packable=fusible and not layout.needs_flags),
         fused=fused if fusible else None,
         tiles=0,
         tile_share=1,
@@ -149,14 +149,21 @@ def variant_of(layout: Layout, features: Features, options: EngineOptions, fixed
     )
 
 
-def sum_bits(point: FixedPoint, delays: bool, packable: bool) -> int:
-    """Width of a cell: the narrowest that holds every sum, if no contribution is 0 or negative (``packable``).
+def sum_bits(layout: Layout, options: EngineOptions, point: FixedPoint, *, packable: bool) -> int:
+    """Width of a cell: the narrowest of those allowed that holds every sum, if no contribution is 0 or negative.
 
     With delays it holds twice that, for a restored state may have filled a slot that more is to arrive in.
+
+    Raises
+    ------
+    ConfigError
+        As ``least_sum_bits``.
     """
+    least = least_sum_bits(options.cuda.sum_bits, layout.neuron_count)
     if not packable or point.bits != 32:
         return point.bits
-    return next((bits for bits in (8, 16) if point.largest_sum * (1 + delays) < 1 << bits), 32)
+    largest = point.largest_sum * (2 if layout.max_delay > 1 else 1)
+    return next((bits for bits in (8, 16) if bits >= least and largest < 1 << bits), 32)
 
 
 def offset_bits(entries: int) -> int:
