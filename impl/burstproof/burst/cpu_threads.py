@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,8 @@ from burstproof.burst.engine import EngineOptions
 MOST_THREADS = 64
 """Most threads that ``threads = 0`` takes: each adds 4 bytes per neuron."""
 
+CPU_QUOTA = Path("/sys/fs/cgroup/cpu.max")
+
 _NEURON_NS = 1.5
 _EVENT_NS = 4.0
 _EXPECTED_RATE = 0.01
@@ -31,9 +34,17 @@ _LEAST_NS = 150_000.0
 _THREAD_NS = 25_000.0
 
 
-def usable_cores() -> int:
-    """Cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+def usable_cores(quota: Path = CPU_QUOTA) -> int:
+    """Cores that this process may use, no more than a container's share of processor time.
+
+    Source: Linux, control groups version 2: ``cpu.max`` holds microseconds per period and the period, or ``max``.
+    """
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    try:
+        share, period = quota.read_text("ascii").split()
+        return max(1, min(cores, int(share) // int(period)))
+    except (OSError, ValueError, ZeroDivisionError):
+        return cores
 
 
 def thread_count(options: EngineOptions, neurons: int, synapses: int, cores: int) -> int:
