@@ -236,52 +236,54 @@ def _make_hold() -> Compiled:
     return hold
 
 
-def _make_help(own_train: Compiled, meet: Compiled) -> Compiled:
+def _make_wait_for_work() -> Compiled:
     @inner_compiler
-    def give_help(part: Any, shared: Any, model: Any, out: Any) -> None:
-        """Take part in every train until nothing comes for a while, or until told to leave."""
-        board, state = shared.board, HELPERS + part * LINE
+    def wait_for_work(board: Any, part: Any) -> Any:
+        """Whether a train has come for a helper: not if it is told to leave, or leaves since nothing came for long."""
+        state = HELPERS + part * LINE
         waited = 0
         while True:
             now = atomic_load(board, state)
             if now == AT_WORK:
-                own_train(part, shared, model, out)
-                atomic_store(board, state, IDLE)
-                meet(board, shared.tally.shape[1])
-                waited = 0
-            elif now == LEAVE:
-                return
-            elif waited < _SPINS:
+                return True
+            if now == LEAVE:
+                return False
+            waited += 1
+            if waited < _SPINS:
                 relax()
             elif waited < _PATIENCE:
                 yield_core()
             elif atomic_exchange_if(board, state, IDLE, LEFT) == IDLE:
-                return
-            waited += 1
+                return False
 
-    return give_help
+    return wait_for_work
 
 
 def make_share(key: KernelKey, parts: Parts) -> Compiled:
-    """``share``: for the leader (part 0) one train, for a helper all trains until it leaves."""
-    meet, hold = _make_meet(), _make_hold()
+    """``share``: for the leader (part 0) one train, for a helper all trains until it leaves.
+
+    A train is called in one place only, since the compiler writes it out wherever it is called.
+    """
+    meet, hold, wait_for_work = _make_meet(), _make_hold(), _make_wait_for_work()
     own_train = _make_own_train(key, parts, meet)
-    give_help = _make_help(own_train, meet)
 
     @compiler
     def share(part: Any, number: Any, bursts: Any, shared: Any, model: Any, out: Any) -> Any:
         """The leader returns the number of bursts done, or ``NOT_STARTED`` and nothing has happened; a helper 0."""
         board, threads = shared.board, shared.tally.shape[1]
-        if part != 0:
-            give_help(part, shared, model, out)
-            return 0
-        if not hold(board, threads):
-            return NOT_STARTED
-        board[NUMBER], board[BURSTS], board[ROOM] = number, bursts, len(out.ids)
-        for helper in range(1, threads):
-            atomic_store(board, HELPERS + helper * LINE, AT_WORK)
-        done = own_train(part, shared, model, out)
-        meet(board, threads)
-        return done
+        if part == 0:
+            if not hold(board, threads):
+                return NOT_STARTED
+            board[NUMBER], board[BURSTS], board[ROOM] = number, bursts, len(out.ids)
+            for helper in range(1, threads):
+                atomic_store(board, HELPERS + helper * LINE, AT_WORK)
+        while part == 0 or wait_for_work(board, part):
+            done = own_train(part, shared, model, out)
+            if part != 0:
+                atomic_store(board, HELPERS + part * LINE, IDLE)
+            meet(board, threads)
+            if part == 0:
+                return done
+        return 0
 
     return share
