@@ -52,8 +52,9 @@ class CudaOptions:
 
     ``block_size`` 0 takes the default for the network's size class; ``train_length`` is the number of bursts
     captured in one graph (0 chooses); ``memory_limit_bytes`` 0 means what the device has free. ``synapse_memory``
-    changes the speed and no result. ``autotune`` measures other launch configurations than these and takes the
-    fastest (``cuda/tuner.py``).
+    changes the speed and no result. ``sum_bits`` is the least width of a neuron's sum on the device: 8, 16 or 32, and
+    0 chooses by size; sums that need more get it. ``autotune`` measures other launch configurations than these and
+    takes the fastest (``cuda/tuner.py``).
     """
 
     device_id: int = 0
@@ -63,6 +64,7 @@ class CudaOptions:
     stream_count: int = 4
     memory_limit_bytes: int = 0
     synapse_memory: SynapseMemory = SynapseMemory.AUTO
+    sum_bits: int = 0
     autotune: bool = False
 
 
