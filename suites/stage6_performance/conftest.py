@@ -8,11 +8,11 @@ import pytest
 
 from burstproof.errors import OutOfMemoryError
 from suites.stage6_performance.card_limits import Card, Limits, measure_limits
-from suites.stage6_performance.cuda_bench import EVERY_SCOPE, RowResult, measure_row
+from suites.stage6_performance.cuda_bench import RowResult, measure_row, scopes_of
 from suites.stage6_performance.rows import CUDA_ROWS, CardLimits, Row
 from suites.stage6_performance.steady import telemetry_of
 
-Bench = Callable[..., RowResult]
+Bench = Callable[[Row], RowResult]
 
 
 @pytest.fixture(scope="session")
@@ -44,10 +44,10 @@ def bench(card: Card) -> Bench:
     """Measures a row once; a card that cannot hold it skips the case, one that stays throttled is an ERROR."""
     done: dict[Row, RowResult | OutOfMemoryError] = {}
 
-    def result(row: Row, scopes: tuple[str, ...] = EVERY_SCOPE) -> RowResult:
+    def result(row: Row) -> RowResult:
         if row not in done:
             try:
-                done[row] = measure_row(row, card.runtime, card.watch, scopes)
+                done[row] = measure_row(row, card.runtime, card.watch, scopes_of(row))
             except OutOfMemoryError as error:
                 done[row] = error
         found = done[row]

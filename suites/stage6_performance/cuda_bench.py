@@ -16,7 +16,7 @@ from burstproof.kernels.device import BufferSpec, DeviceRuntime
 from suites.stage5_parity.large import slim
 from suites.stage5_parity.simulator_check import recordings_differ
 from suites.stage6_performance.implicit_reference import ImplicitReference
-from suites.stage6_performance.rows import Row
+from suites.stage6_performance.rows import CUDA_ROWS, OTHER_ROWS, Row
 from suites.stage6_performance.steady import Rule, Timed, Watch, time_steadily
 
 if TYPE_CHECKING:
@@ -33,6 +33,9 @@ STEP_RULE = Rule(warmup=20, min_samples=50, max_samples=1500, max_seconds=1.5)
 CPU_RULE = Rule(warmup=2, min_samples=10, max_samples=60, max_seconds=1.5)
 
 EVERY_SCOPE = (RESIDENT, STEP, DOWNLOAD, COLD_DOWNLOAD, STIMULUS_DOWNLOAD)
+
+LARGE_NEURONS = 10_000_000
+"""Above it, a burst takes so long that launch and stimulus do not show."""
 
 _SAMPLE_SECONDS = 0.05
 _STIMULATED = 16
@@ -85,6 +88,13 @@ class RowResult:
         """What was checked, in one clause."""
         judge = "the implicit reference's" if self.row.generated else "the CPU engine's"
         return f"{self.row.checked_bursts} bursts before and {_CHECKED_AFTERWARDS} after equal {judge}"
+
+
+def scopes_of(row: Row) -> tuple[str, ...]:
+    """What is timed of a row: everything for the table, the bare burst for points of the curves."""
+    if row not in (*CUDA_ROWS, *OTHER_ROWS):
+        return (RESIDENT,)
+    return (RESIDENT, DOWNLOAD) if row.neurons > LARGE_NEURONS else EVERY_SCOPE
 
 
 def measure_row(

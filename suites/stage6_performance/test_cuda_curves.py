@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.requirement("ST-6", "BE-6"), pytest.mark.gate("gpu")]
 @pytest.fixture(params=CURVE_ROWS, ids=lambda row: row.name)
 def point(request: pytest.FixtureRequest, bench: Bench) -> RowResult:
     """One point of a curve, device-resident only."""
-    return bench(request.param, (RESIDENT,))
+    return bench(request.param)
 
 
 def test_point(known_limits: CardLimits, point: RowResult, measure: Measure) -> None:
@@ -30,7 +30,7 @@ def test_point(known_limits: CardLimits, point: RowResult, measure: Measure) -> 
 @pytest.fixture
 def table(bench: Bench) -> list[tuple[Row, float]]:
     """Every row that costs are fitted over, with its latency in microseconds."""
-    results = [bench(row, (RESIDENT,)) for row in FITTED_ROWS]
+    results = [bench(row) for row in FITTED_ROWS]
     for result in results:
         assert result.problems == (), f"{result.row.name}: {result.problems[0]}"
     return [(result.row, 1e3 * result.timings[RESIDENT].samples.estimate) for result in results]

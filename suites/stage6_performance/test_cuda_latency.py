@@ -9,7 +9,7 @@ import pytest
 from stages.measuring import Measure
 from suites.stage6_performance.card_limits import Card, Limits, g_per_s, gb_per_s
 from suites.stage6_performance.conftest import Bench
-from suites.stage6_performance.cuda_bench import DOWNLOAD, EVERY_SCOPE, RESIDENT, RowResult
+from suites.stage6_performance.cuda_bench import DOWNLOAD, RowResult
 from suites.stage6_performance.putting import put_latency
 from suites.stage6_performance.rows import CUDA_ROWS, OTHER_ROWS, CardLimits, Row
 from suites.stage6_performance.steady import Timed
@@ -17,15 +17,13 @@ from suites.stage6_performance.steady import Timed
 pytestmark = [pytest.mark.requirement("ST-6", "BE-6", "BE-7"), pytest.mark.gate("gpu")]
 
 RATE_TOLERANCE = 0.2
-LARGE_NEURONS = 10_000_000
-"""Above it, a burst takes so long that launch and stimulus do not show."""
 
 
 @pytest.fixture(params=(*CUDA_ROWS, *OTHER_ROWS), ids=lambda row: row.name)
 def result(request: pytest.FixtureRequest, bench: Bench) -> RowResult:
     """The measured row; measuring happens here, so that a throttled card is an ERROR and not a FAIL."""
     row: Row = request.param
-    return bench(row, (RESIDENT, DOWNLOAD) if row.neurons > LARGE_NEURONS else EVERY_SCOPE)
+    return bench(row)
 
 
 def test_what_the_card_allows(card: Card, limits: Limits, measure: Measure) -> None:

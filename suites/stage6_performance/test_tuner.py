@@ -227,7 +227,7 @@ def test_tuning_on_this_device(row: Row, tmp_path: Path, monkeypatch: pytest.Mon
     default = CudaEngine.create(network)
     tuned = CudaEngine.create(network, EngineOptions(cuda=CudaOptions(autotune=True)))
     try:
-        assert recordings_differ(default.run(50, row.start), tuned.run(50, row.start)) == ()
+        assert recordings_differ(default.run(50, row.start), tuned.run(50, row.start)) == []
         assert tuned.state().differences(default.state()) == ()
     finally:
         default.close()

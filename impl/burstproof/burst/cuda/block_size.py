@@ -14,7 +14,7 @@ CHUNKS_PER_SPAN = 64
 
 _WARP = 32
 _LARGEST_BLOCK = 1024
-_MIDDLE, _LARGE = 700_000, 1_500_000
+_MIDDLE, _LARGE = 200_000, 1_500_000
 _SUM_BITS = (8, 16, 32)
 
 
@@ -44,10 +44,15 @@ def checked_block_size(asked: int, neurons: int) -> int:
 
 @dataclass(frozen=True)
 class FusedShape:
-    """A block of the fused burst: ``threads``, each with ``per_thread`` neurons of a chunk."""
+    """A block of the fused burst: ``threads``, each with ``per_thread`` neurons of a chunk.
+
+    ``loops``: a block takes one chunk after another; otherwise there are as many blocks as chunks, which takes fewer
+    registers.
+    """
 
     threads: int
     per_thread: int
+    loops: bool = True
 
     @property
     def chunk(self) -> int:
@@ -63,11 +68,20 @@ def fused_shape(asked: int, neurons: int) -> FusedShape:
     ConfigError
         As ``checked_block_size``.
     """
-    if asked:
-        return FusedShape(checked_block_size(asked, neurons), 1)
-    if neurons > _LARGE:
+    if neurons > _LARGE and not asked:
         return FusedShape(256, 4)
-    return FusedShape(512 if neurons > _MIDDLE else 256, 1)
+    threads = checked_block_size(asked, neurons) if asked else 512 if neurons > _MIDDLE else 256
+    return FusedShape(threads, 1, loops=-(-neurons // threads) > countable_blocks(neurons))
+
+
+def countable_blocks(neurons: int) -> int:
+    """Blocks that a 64-bit number counts beside firings and candidates, each up to ``neurons``."""
+    return (1 << (64 - 2 * count_bits(neurons))) - 1
+
+
+def count_bits(neurons: int) -> int:
+    """Bits that hold every number up to ``neurons``."""
+    return max(1, neurons.bit_length())
 
 
 def least_sum_bits(asked: int, neurons: int) -> int:

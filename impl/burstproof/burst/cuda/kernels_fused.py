@@ -80,6 +80,7 @@ def make_fused(variant: Variant) -> Callable[..., None]:
     chunk = variant.fused.chunk
     threads = WARP if SIMULATED else variant.fused.threads
     per_thread = chunk // threads
+    loops = SIMULATED or variant.fused.loops
     neuron_burst, send, finish = make_neuron(variant), make_send(variant), make_finish()
     append, block_tally = make_append(), make_block_tally()
     flagged, clamps, refractory = variant.flags, variant.clamps, variant.features.refractory
@@ -89,7 +90,7 @@ def make_fused(variant: Variant) -> Callable[..., None]:
     silent, lanes, warp = np.float32(0), np.uint32(WARP - 1), np.uint32(WARP)
     block, size, warps = np.uint32(threads), np.uint32(chunk), np.uint32(threads // WARP)
     one, per_span = np.uint32(1), np.uint32(CHUNKS_PER_SPAN)
-    sends = variant.tiles == 0
+    sends = variant.tiles == 0 and not variant.streamed
     long_row = variant.offset(LONG_ROW)
 
     def fetch(neuron: Any, neurons: Any, base: Any, cells: Any, potentials: Any, countdowns: Any) -> Any:
@@ -263,7 +264,9 @@ def make_fused(variant: Variant) -> Callable[..., None]:
                     cuda.atomic.add(span_counts, np.uint32(current + item // per_span), count)
                 if item % per_span == np.uint32(0):
                     span_counts[np.uint32(following + item // per_span)] = np.uint32(0)
-            following_item = np.uint32(item + np.uint32(cuda.gridDim.x))
+            following_item = items
+            if loops:
+                following_item = np.uint32(item + np.uint32(cuda.gridDim.x))
             if following_item < items:
                 for p in range(per_thread):
                     neuron = np.uint32(following_item * size + thread + np.uint32(p) * block)

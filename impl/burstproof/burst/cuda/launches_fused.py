@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from burstproof.burst.cuda.block_size import LONG_ROW
+from burstproof.burst.cuda.block_size import LONG_ROW, count_bits, countable_blocks
 from burstproof.burst.cuda.buffers import TrainSizes, chunks_of, slot_stride
 from burstproof.burst.cuda.kernels_order import PARAMETERS
 from burstproof.burst.cuda.launches import Call, SetView
 from burstproof.burst.cuda.packed import Packed
 from burstproof.kernels.device import DeviceBuffer, DeviceRuntime, DeviceStream
+
+if TYPE_CHECKING:
+    from burstproof.burst.cuda.kernels import KernelSpec
 
 _THREADS_PER_MULTIPROCESSOR = 2048
 _STIMULUS_BLOCK = 256
@@ -52,15 +55,19 @@ class FusedLaunches:
     """Makes the calls of trains of fused bursts."""
 
     def __init__(self, runtime: DeviceRuntime, packed: Packed) -> None:
-        from burstproof.burst.cuda.kernels import catalogue
-
         assert packed.variant.fused is not None
         self._runtime = runtime
         self._shape = packed.variant.fused
         self._packed = packed
         self._chunks = chunks_of(packed.sizes.neurons, packed.variant)
         self._long_rows = packed.sizes.longest_row > LONG_ROW
-        self._kernels = {s.name: runtime.kernel(s.function, s.signature) for s in catalogue(packed.variant)}
+        self._kernels = {s.name: runtime.kernel(s.function, s.signature) for s in self._specs()}
+
+    def _specs(self) -> tuple[KernelSpec, ...]:
+        """The kernels to compile."""
+        from burstproof.burst.cuda.kernels import catalogue
+
+        return catalogue(self._packed.variant)
 
     def queue(self, calls: FusedCalls, kind: TrainKind, stream: DeviceStream) -> None:
         """Queue a train; allocates and synchronises nothing, so it can be captured."""
@@ -76,9 +83,9 @@ class FusedLaunches:
                 yield calls.stimulate
             yield calls.fused(kind.stimulated, kind.fresh)
             last = place == kind.length - 1
-            if kind.keep or last or calls.tiles:
+            if kind.keep or last or calls.sending:
                 yield calls.gather(direct=single, final=last)
-            yield from calls.tiles
+            yield from calls.sending
 
     def calls(
         self, buffers: Mapping[str, DeviceBuffer], number: int, host: HostBuffers, sizes: TrainSizes
@@ -94,11 +101,11 @@ class FusedLaunches:
             threads=self._shape.threads,
             gather_arguments=self._gather_arguments(own, host),
             gather_grid=max(1, min(-(-self._packed.sizes.neurons // _SPAN), 8 * self._full_grid())),
-            bits=self._bits,
+            bits=count_bits(self._packed.sizes.neurons),
             long_rows=self._long_rows,
             capacity=sizes.log,
             common=self._common(),
-            tiles=tuple(self._tiles(own)),
+            sending=tuple(self._sending(own)),
         )
 
     def _common(self) -> tuple[Any, ...]:
@@ -108,7 +115,8 @@ class FusedLaunches:
         firsts = (column[0] if len(column) else column.dtype.type(0) for column in columns)
         return tuple(np.int32(value) if isinstance(value, np.uint16) else value for value in firsts)
 
-    def _tiles(self, own: SetView) -> Iterator[Call]:
+    def _sending(self, own: SetView) -> Iterator[Call]:
+        """What sends the rows of the gathered list where the fused burst sends none."""
         variant, neurons = self._packed.variant, self._packed.sizes.neurons
         if not variant.tiles:
             return
@@ -137,14 +145,8 @@ class FusedLaunches:
     def _full_grid(self) -> int:
         return self._runtime.multiprocessors * max(1, _THREADS_PER_MULTIPROCESSOR // self._shape.threads)
 
-    @property
-    def _bits(self) -> int:
-        """Bits that hold every number of neurons of the network."""
-        return max(1, self._packed.sizes.neurons.bit_length())
-
     def _fused_grid(self) -> int:
-        countable = (1 << (64 - 2 * self._bits)) - 1
-        return max(1, min(self._chunks, countable))
+        return max(1, min(self._chunks, countable_blocks(self._packed.sizes.neurons)))
 
     def _stimulate(self, own: SetView, sizes: TrainSizes) -> Call:
         table = ("stimulus_offsets", "stimulus_ids", "stimulus_amounts", "forced_offsets", "forced_ids")
@@ -190,7 +192,7 @@ class FusedLaunches:
 
 @dataclass(frozen=True, eq=False)
 class FusedCalls:
-    """The calls of one train set."""
+    """The calls of one train set; ``sending`` follow the gathering of each burst."""
 
     kernels: Mapping[str, Any]
     begin_arguments: tuple[Any, ...]
@@ -204,7 +206,7 @@ class FusedCalls:
     long_rows: bool
     capacity: int
     common: tuple[Any, ...]
-    tiles: tuple[Call, ...]
+    sending: tuple[Call, ...]
 
     def begin(self, limit: int, keep: bool) -> Call:
         """Start of a train of ``limit`` bursts, 0 for what the host says."""

@@ -35,7 +35,7 @@ class Packed:
     """Everything that the engine needs.
 
     ``layout`` lacks the static rows where the device generates them itself. ``weights`` (S,) are those from which the
-    static contributions were made. ``streamed`` says that the synapses lie in host memory.
+    static contributions were made.
     """
 
     network: Network
@@ -47,7 +47,11 @@ class Packed:
     sizes: NetworkSizes
     train: TrainSizes
     weights: npt.NDArray[np.float32]
-    streamed: bool = False
+
+    @property
+    def streamed(self) -> bool:
+        """Whether the synapses lie in host memory."""
+        return self.variant.streamed
 
     @property
     def longest_window(self) -> int:
@@ -99,14 +103,8 @@ def pack_network(network: Network, options: EngineOptions) -> Packed:
 
 
 def streaming(packed: Packed) -> Packed:
-    """``packed`` with its synapses in host memory: then the propagation is a kernel of its own."""
-    sizes = replace(packed.sizes, ring=packed.layout.max_delay)
-    return replace(packed, variant=_streaming(packed.variant, sizes), sizes=sizes, streamed=True)
-
-
-def _streaming(variant: Variant, sizes: NetworkSizes) -> Variant:
-    variant = replace(variant, fused=None, tiles=0, tile_share=1, sum_bits=variant.accumulator_bits)
-    return sized(variant, sizes)
+    """``packed`` with its synapses in host memory."""
+    return replace(packed, variant=sized(replace(packed.variant, streamed=True), packed.sizes))
 
 
 def packed_for(packed: Packed, state: EngineState) -> Packed:
@@ -127,9 +125,9 @@ def packed_for(packed: Packed, state: EngineState) -> Packed:
         layout = build_layout(packed.network.replace(synapses=synapses), packed.options, packed.fixed_point)
         _refuse_overflow(packed, layout)
         variant = variant_of(layout, packed.features, packed.options, packed.fixed_point)
-        place = _streaming if packed.streamed else sized
-        variant = replace(variant, sum_bits=packed.fixed_point.bits)  # other weights, other sums
-        packed = replace(packed, layout=layout, weights=weights, variant=place(variant, packed.sizes))
+        # Other weights, other sums.
+        variant = replace(variant, sum_bits=packed.fixed_point.bits, streamed=packed.streamed)
+        packed = replace(packed, layout=layout, weights=weights, variant=sized(variant, packed.sizes))
     features, variant = packed.features, packed.variant
     features = replace(features, refractory=features.refractory or bool(state.refractory_countdowns.any()))
     flags = variant.flags or bool((state.pending_candidate & (state.pending == 0)).any())

@@ -12,6 +12,7 @@ from numba import types
 from burstproof.burst.cuda.control import ACTIVE, CLAMPED, COUNT, SLOT, START
 from burstproof.burst.cuda.kernels import KernelSpec, catalogue
 from burstproof.burst.cuda.kernels_propagate import make_propagate_computed
+from burstproof.burst.cuda.kernels_rows import make_deliver
 from burstproof.burst.cuda.streaming import CHUNK, packed_contributions
 from burstproof.burst.cuda.variant import Variant
 from burstproof.burst.cuda.warp import WARP
@@ -23,13 +24,19 @@ _TURNS = CHUNK // WARP
 
 def streaming_catalogue(variant: Variant) -> tuple[KernelSpec, ...]:
     """Every kernel that a network of ``variant`` launches if its synapses lie in host memory."""
+    if variant.fused is not None:
+        return (*catalogue(variant), _sending(variant))
     return tuple(_over_the_link(spec, variant) for spec in catalogue(variant))
+
+
+def _sending(variant: Variant) -> KernelSpec:
+    return KernelSpec("propagate_streamed", make_propagate_streamed(variant), _signature(variant))
 
 
 def _over_the_link(spec: KernelSpec, variant: Variant) -> KernelSpec:
     """``spec``, or what takes its place where rows are read from host memory."""
     if spec.name == "propagate":
-        return KernelSpec("propagate_streamed", make_propagate_streamed(variant), _signature(variant))
+        return _sending(variant)
     if spec.name == "propagate_computed":
         return KernelSpec(spec.name, make_propagate_computed(variant, aligned=True), spec.signature)
     return spec
@@ -98,11 +105,11 @@ def make_load_word(bits: int) -> Callable[..., Any]:
 def make_propagate_streamed(variant: Variant) -> Callable[..., None]:
     """``propagate_streamed(...)``: static contributions of everything in the burst's fired list, a warp per piece.
 
-    A chunk is loaded whole before any of it is added, from addresses that are multiples of the link's lines, so that
-    each line crosses once. ``contributions`` are words of two if ``packed_contributions``, else one per entry, or one
+    Rows are read in the order of the list: ascending sources keep what is read at a time close together. A chunk is loaded whole before any of it is added, from addresses that are multiples of the link's lines, so that
+    each line crosses once. Slots are ``stride`` cells apart. ``contributions`` are words of two if ``packed_contributions``, else one per entry, or one
     per source; ``delays`` are words of four.
     """
-    flagged, delayed, clamps = variant.flags, variant.delays, variant.clamps
+    delayed, clamps, deliver = variant.delays, variant.clamps, make_deliver(variant)
     uniform_rows, paired = variant.uniform_rows, packed_contributions(variant)
     separate = not uniform_rows and not paired
     number = variant.accumulator
@@ -122,7 +129,7 @@ def make_propagate_streamed(variant: Variant) -> Callable[..., None]:
         clamped_sources: Any,
         sums: Any,
         flags: Any,
-        neurons: Any,
+        stride: Any,
         ring: Any,
         piece: Any,
         pieces: Any,
@@ -179,11 +186,9 @@ def make_propagate_streamed(variant: Variant) -> Callable[..., None]:
                         arrival = np.uint32(slot + delay)
                         if arrival >= ring:
                             arrival = np.uint32(arrival - ring)
-                    place = np.uint64(place + np.uint64(arrival) * np.uint64(neurons))
+                    place = np.uint64(place + np.uint64(arrival) * np.uint64(stride))
                     if inside[turn] != 0:
-                        cuda.atomic.add(sums, place, amount[turn])
-                        if flagged:
-                            flags[place] = np.uint8(1)
+                        deliver(place, amount[turn], sums, flags)
                 low = np.int64(low + chunk)
             if clamps and part == 0 and lane == np.uint32(0) and clamped_sources[source] != 0:
                 control[CLAMPED] = 1

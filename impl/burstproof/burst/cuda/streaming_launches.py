@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from burstproof.burst.cuda.buffers import NetworkSizes
 from burstproof.burst.cuda.launches import BurstLaunches, Call, SetView
+from burstproof.burst.cuda.launches_fused import FusedLaunches
 from burstproof.burst.cuda.packed import Packed
 from burstproof.burst.cuda.streaming import packed_contributions, pieces_of
-from burstproof.kernels.device import DeviceRuntime
+from burstproof.burst.cuda.variant import Variant
+from burstproof.kernels.device import DeviceBuffer, DeviceRuntime
 
 if TYPE_CHECKING:
     from burstproof.burst.cuda.kernels import KernelSpec
 
 _WARP = 32
+_BLOCK = 256
+_THREADS_PER_MULTIPROCESSOR = 2048
 
 
 class StreamingLaunches(BurstLaunches):
     """As on the device, but rows of constant contributions are read in chunks over the link."""
-
-    def __init__(self, runtime: DeviceRuntime, packed: Packed, block: int) -> None:
-        super().__init__(runtime, packed, block)
-        self._pieces = pieces_of(packed.sizes.longest_row)
 
     def _specs(self) -> tuple[KernelSpec, ...]:
         from burstproof.burst.cuda.streaming_kernels import streaming_catalogue
@@ -30,13 +32,50 @@ class StreamingLaunches(BurstLaunches):
         return streaming_catalogue(self._variant)
 
     def _propagate(self, own: SetView) -> Call:
-        runtime, pieces = self._runtime, self._pieces
-        contributions, delays = own["contributions"], own["delays"]
-        if packed_contributions(self._variant):
-            contributions = runtime.words(contributions)
-        if self._variant.delays:
-            delays = runtime.words(delays)
-        rows = (own["offsets"], own["targets"], contributions, delays, own["clamped_sources"])
-        arguments = (own["control"], own.set("log_ids"), *rows, own["sums"], own["flags"], *self._ring)
-        shares = (np.int64(pieces.length), np.int64(pieces.most))
-        return self._call("propagate_streamed", _WARP * self._sizes.neurons * pieces.most, (*arguments, *shares))
+        arguments = _sending_arguments(self._runtime, self._variant, self._sizes, own, own["sums"], self._ring)
+        return self._call("propagate_streamed", _sending_threads(self._sizes), arguments)
+
+
+class StreamingFusedLaunches(FusedLaunches):
+    """The fused burst sends nothing; its fired list is gathered, and a kernel of its own sends in that order."""
+
+    def __init__(self, runtime: DeviceRuntime, packed: Packed) -> None:
+        super().__init__(runtime, packed)
+        whole = runtime.multiprocessors * (_THREADS_PER_MULTIPROCESSOR // _BLOCK)
+        self._sending_grid = max(1, min(-(-_sending_threads(packed.sizes) // _BLOCK), whole))
+
+    def _specs(self) -> tuple[KernelSpec, ...]:
+        from burstproof.burst.cuda.streaming_kernels import streaming_catalogue
+
+        return streaming_catalogue(self._packed.variant)
+
+    def _sending(self, own: SetView) -> Iterator[Call]:
+        packed = self._packed
+        sums = self._words(own)
+        arguments = _sending_arguments(self._runtime, packed.variant, packed.sizes, own, sums, self._ring)
+        yield Call(self._kernels["propagate_streamed"], self._sending_grid, _BLOCK, arguments)
+
+
+def _sending_threads(sizes: NetworkSizes) -> int:
+    """Threads with something to do if every neuron fires: a warp for each piece of a row."""
+    return _WARP * sizes.neurons * pieces_of(sizes.longest_row).most
+
+
+def _sending_arguments(
+    runtime: DeviceRuntime,
+    variant: Variant,
+    sizes: NetworkSizes,
+    own: SetView,
+    sums: DeviceBuffer,
+    ring: tuple[np.uint32, np.uint32],
+) -> tuple[Any, ...]:
+    """Arguments of ``propagate_streamed``; ``sums`` as contributions are added to them, ``ring`` in cells and slots."""
+    contributions, delays = own["contributions"], own["delays"]
+    if packed_contributions(variant):
+        contributions = runtime.words(contributions)
+    if variant.delays:
+        delays = runtime.words(delays)
+    rows = (own["offsets"], own["targets"], contributions, delays, own["clamped_sources"])
+    pieces = pieces_of(sizes.longest_row)
+    shares = (np.int64(pieces.length), np.int64(pieces.most))
+    return (own["control"], own.set("log_ids"), *rows, sums, own["flags"], *ring, *shares)

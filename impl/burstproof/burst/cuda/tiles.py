@@ -15,13 +15,13 @@ _WARP = 32
 
 
 def sized(variant: Variant, sizes: NetworkSizes) -> Variant:
-    """``variant`` for ``sizes``; tiled where a slot of the FCL exceeds the cache and no row is too long."""
+    """``variant`` for ``sizes``; tiled where a slot of the FCL exceeds the cache, and rows are short and on the device."""
     variant = replace(variant, uniform=uniform_bits(sizes.uniform))
     if variant.fused is None:
         return variant
     slot = sizes.neurons * variant.sum_bits // 8
     short = 0 < sizes.longest_row <= LONG_ROW
-    if slot <= _UNTILED_BYTES or not short:
+    if variant.streamed or slot <= _UNTILED_BYTES or not short:
         return replace(variant, tiles=0, tile_share=1)
     tiles = -(-slot // _TILE_BYTES)
     per_pass = sizes.static_entries / sizes.neurons / tiles

@@ -63,6 +63,8 @@ class Variant:
         All static contributions of a source are equal and kept once per source.
     sum_bits : int
         Width of a neuron's cell in the FCL: that of the accumulator, or 8 or 16 where several share a 32-bit word.
+    streamed : bool
+        Synapses lie in host memory: a kernel of its own sends rows, in the order of the fired list.
     tiles, tile_share : int
         Passes in which the fused burst propagates since a slot of the FCL exceeds the cache, or 0; threads per firing.
     uniform : int
@@ -87,6 +89,7 @@ class Variant:
     uniform_rows: bool
     sum_bits: int
     fused: FusedShape | None
+    streamed: bool
     tiles: int
     tile_share: int
     uniform: int
@@ -143,6 +146,7 @@ def variant_of(layout: Layout, features: Features, options: EngineOptions, fixed
         uniform_rows=fusible and uniform_rows(layout.static),
         sum_bits=sum_bits(layout, options, fixed_point, packable=fusible and not layout.needs_flags),
         fused=fused if fusible else None,
+        streamed=False,
         tiles=0,
         tile_share=1,
         uniform=0,
