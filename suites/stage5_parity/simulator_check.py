@@ -12,6 +12,7 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import replace
 from unittest import mock
 
@@ -34,7 +35,7 @@ _MANY_NEURONS = 1000
 _LONG_DELAY = 20
 _FEW_NEURONS = 64
 _FEW_BURSTS = 8
-_MINUTES = ("full log", "generated networks", "long rows", "tiles")
+_MINUTES = ("full log", "generated networks", "long rows", "rows in pieces", "tiles")
 """Checks that take minutes in the simulator: they run on a device only (test_cuda_engine.py)."""
 
 
@@ -269,18 +270,36 @@ def _in_host(network: Network, options: EngineOptions) -> Engine:
     return _cuda(network, replace(options, cuda=replace(options.cuda, synapse_memory=SynapseMemory.HOST)))
 
 
+def _packed_in_host(network: Network, options: EngineOptions) -> Engine:
+    return _in_host(network, replace(options, cuda=replace(options.cuda, sum_bits=8)))
+
+
 def check_synapses_in_host_memory() -> list[str]:
-    """Rows read from host memory: single contributions in pairs, delays in fours, and rows of several pieces."""
+    """Rows read from host memory: single contributions in pairs, delays in fours, packed sums, computed contributions.
+
+    Then rows of several pieces, and rows that the device writes there itself.
+    """
+    from burstproof.burst.cuda.engine import CudaEngine
+
     problems = []
-    for name, neurons, synapses in (("fractions, delays to 7", 40, 300), ("integers, all excitatory", 40, 300)):
-        mix = replace(_short(next(m for m in MIXES if m.name == name)), neurons=neurons, synapses=synapses, bursts=6)
-        problems += [f"{name}: {p}" for p in compare_mix(mix, _in_host)]
+    for name, delay, create in (
+        ("fractions, delays to 7", 7, _in_host),
+        ("integers, all excitatory", 3, _packed_in_host),
+        ("plastic, window 1", 1, _in_host),
+    ):
+        mix = replace(_short(next(m for m in MIXES if m.name == name)), neurons=40, synapses=200, bursts=4)
+        problems += [f"{name}: {p}" for p in compare_mix(replace(mix, largest_delay=delay), create)]
     sources = np.repeat(np.arange(5), [1300, 0, 129, 5, 200])
     targets, weights = np.random.default_rng(5).integers((0, 1), (20, 4), (len(sources), 2)).T
     network = Network(NeuronTable.build(20, thresholds=9000.0), SynapseTable.build(sources, targets, weights=weights))
     plan = {1: Stimulus(forced=np.arange(5, dtype=np.uint32))}
     host = EngineOptions(cuda=CudaOptions(synapse_memory=SynapseMemory.HOST))
-    return problems + _runs_differ(network, host, 2, plan)
+    problems += _runs_differ(network, host, 2, plan)
+    spec = replace(SPECS[0], neurons=40)
+    plan = {1: Stimulus(forced=np.arange(0, 40, 3, dtype=np.uint32))}
+    reference, engine = ReferenceEngine.create(synthesize(spec)), CudaEngine.from_spec(spec, host)
+    problems += recordings_differ(reference.run(4, plan), engine.run(4, plan))
+    return problems + sorted(set(reference.state().differences(engine.state())) - {"weights", "eligibility_traces"})
 
 
 def check_long_rows() -> list[str]:
@@ -291,6 +310,31 @@ def check_long_rows() -> list[str]:
     neurons = NeuronTable.build(50, thresholds=9000.0)
     network = Network(neurons, SynapseTable.build(sources, rng.integers(0, 50, len(sources)), weights=weights))
     return _runs_differ(network, EngineOptions(), 5, {1: Stimulus(forced=np.arange(6, dtype=np.uint32))})
+
+
+def check_rows_in_pieces() -> list[str]:
+    """Long rows, of more than 5 entries here, beside short ones, with delays, and from a restored state."""
+    from burstproof.burst.cuda.kernels import catalogue
+    from burstproof.burst.cuda.packed import pack_network
+
+    problems = []
+    names = ("buffers", "tiles", "kernels_rows", "kernels_fused")
+    with ExitStack() as patches:
+        patches.callback(catalogue.cache_clear)
+        for name in names:
+            patches.enter_context(mock.patch(f"burstproof.burst.cuda.{name}.LONG_ROW", 5))
+        catalogue.cache_clear()
+        for name in ("fractions, delays to 7", "integers, all excitatory"):
+            mix = replace(_short(next(m for m in MIXES if m.name == name)), neurons=24, synapses=150, bursts=4)
+            network, options, plan = mixed_network(mix), mixed_options(mix), mixed_plan(mix, mixed_network(mix))
+            if not pack_network(network, options).variant.long_rows:
+                problems.append(f"{name}: no row is long")
+            reference, engine = ReferenceEngine.create(network, options), _cuda(network, options)
+            problems += recordings_differ(reference.run(3, plan), engine.run(3, plan))
+            engine.restore(reference.state())
+            problems += recordings_differ(reference.run(3, plan), engine.run(3, plan))
+            problems += reference.state().differences(engine.state())
+    return problems
 
 
 def check_empty_networks() -> list[str]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from burstproof.burst.cuda.block_size import CHUNKS_PER_SPAN
+from burstproof.burst.cuda.block_size import CHUNKS_PER_SPAN, LONG_ROW
 from burstproof.burst.cuda.control import CONTROL_LENGTH, report_length
 from burstproof.burst.cuda.kernels_order import PARAMETERS
 from burstproof.burst.cuda.variant import Variant
@@ -49,7 +49,8 @@ def default_train_length(neurons: int) -> int:
 class NetworkSizes:
     """What the sizes of the buffers follow from: entries are packed synapses, ``ring`` the FCL's slots.
 
-    ``longest_row`` is the number of static entries of the source that has most.
+    ``longest_row`` is the number of static entries of the source that has most, ``pieces`` those of ``LONG_ROW`` entries
+    that rows longer than it are cut into.
     """
 
     neurons: int
@@ -60,10 +61,12 @@ class NetworkSizes:
     rules: int
     uniform: frozenset[str]
     longest_row: int
+    pieces: int
 
 
 def network_sizes(layout: Layout, features: Features, fused: bool) -> NetworkSizes:
     """Sizes of a packed network; the fused burst takes a slot more than the largest delay."""
+    lengths = np.diff(layout.static.offsets)
     return NetworkSizes(
         neurons=layout.neuron_count,
         ring=layout.max_delay + int(fused),
@@ -72,7 +75,8 @@ def network_sizes(layout: Layout, features: Features, fused: bool) -> NetworkSiz
         plastic_entries=len(layout.plastic.positions) if layout.plastic else 0,
         rules=len(layout.plastic.windows) if layout.plastic else 0,
         uniform=uniform_parameters(layout, features),
-        longest_row=int(np.diff(layout.static.offsets).max(initial=0)),
+        longest_row=int(lengths.max(initial=0)),
+        pieces=int((-(-lengths[lengths > LONG_ROW].astype(np.int64) // LONG_ROW)).sum()),
     )
 
 
@@ -191,6 +195,8 @@ def _fused_specs(sizes: NetworkSizes, variant: Variant) -> tuple[BufferSpec, ...
         _spec("span_counts", 2 * -(-chunks_of(sizes.neurons, variant) // CHUNKS_PER_SPAN), np.uint32),
         _spec("chunk_ids", sizes.neurons, np.uint32),
         _spec("chunk_potentials", sizes.neurons, np.float32),
+        _spec("piece_counts", 2, np.uint32, variant.long_rows),
+        _spec("pieces", sizes.pieces, np.uint64, variant.long_rows),
         _spec("cursors", sizes.neurons, np.uint64, variant.tiles > 0),
         _spec("amounts", sizes.neurons, variant.accumulator, variant.tiles > 0 and variant.uniform_rows),
     )

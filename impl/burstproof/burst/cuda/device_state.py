@@ -153,6 +153,7 @@ class DeviceState:
             self.write("marks", self._marks(state))
         if variant.fused is not None:
             self.clear("span_counts")
+            self.clear("piece_counts")
         self._restore_ring(state)
         self._restore_plastic(state)
 

@@ -8,6 +8,7 @@ from functools import partial
 import numpy as np
 
 from burstproof.burst.admission import check_network
+from burstproof.burst.cuda.block_size import LONG_ROW
 from burstproof.burst.cuda.buffers import network_sizes, train_sizes
 from burstproof.burst.cuda.device_state import DeviceState
 from burstproof.burst.cuda.packed import Packed, train_length
@@ -56,7 +57,8 @@ def pack_spec(spec: SyntheticSpec, options: EngineOptions, runtime: DeviceRuntim
     point = static_fixed_point(survey.largest_input, survey.integer, survey.in_degree, network.power_amount, options)
     layout, bits = _layout(spec, network, options, point, survey)
     features = features_of(network, options)
-    entries = spec.neurons * spec.synapses_per_neuron
+    fan = spec.synapses_per_neuron
+    entries, pieces = spec.neurons * fan, -(-fan // LONG_ROW) if fan > LONG_ROW else 0
     variant = variant_of(layout, features, options, point)
     variant = replace(
         variant,
@@ -66,7 +68,7 @@ def pack_spec(spec: SyntheticSpec, options: EngineOptions, runtime: DeviceRuntim
         sum_bits=sum_bits(layout, options, point, packable=variant.fused is not None and not layout.needs_flags),
     )
     sizes = network_sizes(layout, features, variant.fused is not None)
-    sizes = replace(sizes, static_entries=entries, longest_row=spec.synapses_per_neuron)
+    sizes = replace(sizes, static_entries=entries, longest_row=fan, pieces=spec.neurons * pieces)
     packed = Packed(
         network,
         options,

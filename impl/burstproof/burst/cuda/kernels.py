@@ -17,6 +17,7 @@ from burstproof.burst.cuda.kernels_fused import make_fused
 from burstproof.burst.cuda.kernels_gather import make_begin, make_gather, make_stimulate
 from burstproof.burst.cuda.kernels_plastic import make_learn
 from burstproof.burst.cuda.kernels_propagate import make_propagate, make_propagate_computed
+from burstproof.burst.cuda.kernels_rows import make_send_long
 from burstproof.burst.cuda.kernels_stimulus import make_force, make_inject
 from burstproof.burst.cuda.kernels_tiles import make_open_rows, make_send_tile, make_sort_rows
 from burstproof.burst.cuda.kernels_train import make_advance
@@ -119,11 +120,22 @@ def _fused_catalogue(variant: Variant, a: _Arrays) -> tuple[KernelSpec, ...]:
     tiled = _tiled_catalogue(variant, a) if variant.tiles else ()
     return (
         *tiled,
+        *_long_row_catalogue(variant, a),
         KernelSpec("begin", make_begin(), types.void(a.steering, a.steering, types.int64, types.int64)),
         KernelSpec("stimulate", make_stimulate(variant), stimulate),
         KernelSpec("fused", make_fused(variant), _fused_signature(variant, a)),
         KernelSpec("gather", make_gather(variant), gather),
     )
+
+
+def _long_row_catalogue(variant: Variant, a: _Arrays) -> tuple[KernelSpec, ...]:
+    """The kernel that sends pieces of long rows, where there are any."""
+    if not variant.long_rows:
+        return ()
+    rows = (a.offsets, a.ids, _contributions(variant), a.bytes)
+    pieces = (a.ids, _array(types.uint64))
+    signature = types.void(a.steering, *pieces, *rows, a.sums, a.bytes, types.uint32, types.uint32)
+    return (KernelSpec("send_long", make_send_long(variant), signature),)
 
 
 def _tiled_catalogue(variant: Variant, a: _Arrays) -> tuple[KernelSpec, ...]:
@@ -141,9 +153,9 @@ def _tiled_catalogue(variant: Variant, a: _Arrays) -> tuple[KernelSpec, ...]:
 def _fused_signature(variant: Variant, a: _Arrays) -> Any:
     state = (a.cells, a.sums, a.sums, a.bytes, a.potentials, a.shorts, a.shorts, a.bytes, a.bytes)
     parameters = (a.floats, a.floats, a.floats, a.shorts, a.shorts, a.shorts, a.floats)
-    rows = (a.offsets, a.ids, _contributions(variant), a.bytes, a.bytes)
+    rows = (a.offsets, a.ids, _contributions(variant), a.bytes, a.bytes, a.ids, _array(types.uint64))
     scalars = (types.float32, types.int64, a.sums.dtype, *(types.uint32,) * 3, types.int64)
-    flags = (types.uint32,) * 4
+    flags = (types.uint32,) * 3
     common = (*(types.float32,) * 3, *(types.int32,) * 3, types.float32)
     lists = (_array(types.uint64), a.bytes, a.ids, a.ids, a.ids, a.floats)
     return types.void(a.steering, a.steering, *lists, *state, *parameters, *rows, *scalars, *flags, *common)

@@ -64,6 +64,20 @@ def make_finish() -> Callable[..., Any]:
     return cuda.jit(device=True)(finish)  # type: ignore[no-any-return]
 
 
+def make_note() -> Callable[..., Any]:
+    """``note(source, length, burst, piece_counts, pieces)``: leave a long row to ``send_long``, in pieces."""
+
+    def note(source: Any, length: Any, burst: Any, piece_counts: Any, pieces: Any) -> None:
+        parts = np.uint32((length + np.uint32(LONG_ROW - 1)) // np.uint32(LONG_ROW))
+        place = np.uint32(cuda.atomic.add(piece_counts, np.uint32(burst & np.uint32(1)), parts))
+        for part in range(parts):
+            pieces[np.uint32(place + np.uint32(part))] = np.uint64(
+                (np.uint64(source) << np.uint64(32)) | np.uint64(part)
+            )
+
+    return cuda.jit(device=True)(note)  # type: ignore[no-any-return]
+
+
 def make_fused(variant: Variant) -> Callable[..., None]:
     """``fused(...)``: one burst.
 
@@ -72,7 +86,7 @@ def make_fused(variant: Variant) -> Callable[..., None]:
     ``chunk_ids`` and ``chunk_potentials`` (N,) take what fired in each chunk from the chunk's first neuron on,
     ``chunk_counts`` how many. ``span_counts`` adds them up over ``CHUNKS_PER_SPAN`` chunks: one half for this burst,
     while the other is cleared for the next. ``stimulated`` is 1 where ``forced`` may hold marks, ``fresh`` 1 where the
-    burst is a train of its own that nothing began, ``long_rows`` 1 where some row is longer than ``LONG_ROW``.
+    burst is a train of its own that nothing began. Rows longer than ``LONG_ROW`` are left to ``send_long``.
     ``done`` counts blocks, firings and candidates in one number, the latter two in ``bits`` bits each. The values
     ``common_...`` stand for parameters that are one for all neurons.
     """
@@ -91,7 +105,7 @@ def make_fused(variant: Variant) -> Callable[..., None]:
     block, size, warps = np.uint32(threads), np.uint32(chunk), np.uint32(threads // WARP)
     one, per_span = np.uint32(1), np.uint32(CHUNKS_PER_SPAN)
     sends = variant.tiles == 0 and not variant.streamed
-    long_row = variant.offset(LONG_ROW)
+    long_rows, long_row, note = variant.long_rows, np.uint32(LONG_ROW), make_note()
 
     def fetch(neuron: Any, neurons: Any, base: Any, cells: Any, potentials: Any, countdowns: Any) -> Any:
         if neuron >= neurons:
@@ -133,6 +147,8 @@ def make_fused(variant: Variant) -> Callable[..., None]:
         contributions: Any,
         delays: Any,
         clamped_sources: Any,
+        piece_counts: Any,
+        pieces: Any,
         unit: Any,
         power_neuron: Any,
         power_amount: Any,
@@ -142,7 +158,6 @@ def make_fused(variant: Variant) -> Callable[..., None]:
         capacity: Any,
         stimulated: Any,
         fresh: Any,
-        long_rows: Any,
         bits: Any,
         common_threshold: Any,
         common_threshold_limit: Any,
@@ -183,6 +198,8 @@ def make_fused(variant: Variant) -> Callable[..., None]:
             slot = np.uint32(0)
         base = np.uint64(np.uint64(slot) * np.uint64(stride))
         burst_seed = np.uint32(burst)
+        if long_rows and cuda.grid(1) == 0:
+            piece_counts[np.uint32((burst_seed + one) & one)] = np.uint32(0)
         seen, fired_here = np.int32(0), np.int64(0)
         side = np.uint32(0)
         item = np.uint32(cuda.blockIdx.x)
@@ -274,31 +291,17 @@ def make_fused(variant: Variant) -> Callable[..., None]:
             entry = own_warp
             while sends and entry < count:
                 source = fired_ids[entry]
-                if long_rows == 0 or offsets[np.uint32(source + one)] - offsets[source] <= long_row:
-                    send(source, lane, warp, slot, offsets, targets, contributions, delays, sums, flags, stride, ring)
+                length = np.uint32(0)
+                if long_rows:
+                    length = np.uint32(offsets[np.uint32(source + one)] - offsets[source])
+                if length > long_row:
+                    if lane == np.uint32(0):
+                        note(source, length, burst_seed, piece_counts, pieces)
+                else:
+                    send(source, lane, slot, offsets, targets, contributions, delays, sums, flags, stride, ring)
                 if clamps and lane == np.uint32(0) and clamped_sources[source] != 0:
                     control[CLAMPED] = 1
                 entry = np.uint32(entry + warps)
-            if sends and long_rows != 0:
-                entry = np.uint32(0)
-                while entry < count:
-                    source = fired_ids[entry]
-                    if offsets[np.uint32(source + one)] - offsets[source] > long_row:
-                        send(
-                            source,
-                            thread,
-                            block,
-                            slot,
-                            offsets,
-                            targets,
-                            contributions,
-                            delays,
-                            sums,
-                            flags,
-                            stride,
-                            ring,
-                        )
-                    entry = np.uint32(entry + one)
             entry = thread
             while entry < count:
                 chunk_ids[np.uint32(first + entry)] = fired_ids[entry]

@@ -7,7 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from burstproof.burst.cuda.block_size import LONG_ROW
+from burstproof.burst.cuda.control import ACTIVE, BURST, SLOT
 from burstproof.burst.cuda.variant import Variant
+from burstproof.burst.cuda.warp import WARP
 from burstproof.kernels.numba_cuda import cuda
 
 
@@ -32,11 +35,11 @@ def make_deliver(variant: Variant) -> Callable[..., Any]:
     return cuda.jit(device=True)(deliver)  # type: ignore[no-any-return]
 
 
-def make_send(variant: Variant) -> Callable[..., Any]:
-    """``send(source, lane, spacing, slot, ...)``: entries ``lane``, ``lane + spacing``, ... of the row of ``source``.
+def make_send_part(variant: Variant) -> Callable[..., Any]:
+    """``send_part(source, entry, end, spacing, slot, ...)``: entries ``entry``, ``entry + spacing``, ... below ``end``.
 
-    Four entries are loaded before the first is added, so that their latencies overlap. ``slot`` is that of the burst;
-    slots are ``stride`` cells apart.
+    All are of the row of ``source``. Four are loaded before the first is added, so that their latencies overlap.
+    ``slot`` is that of the burst; slots are ``stride`` cells apart.
     """
     delayed, uniform_rows, deliver = variant.delays, variant.uniform_rows, make_deliver(variant)
     number, offset = variant.accumulator, variant.offset
@@ -57,12 +60,12 @@ def make_send(variant: Variant) -> Callable[..., Any]:
 
     place_of, amount_of = cuda.jit(device=True)(place_of), cuda.jit(device=True)(amount_of)
 
-    def send(
+    def send_part(
         source: Any,
-        lane: Any,
+        entry: Any,
+        end: Any,
         spacing: Any,
         slot: Any,
-        offsets: Any,
         targets: Any,
         contributions: Any,
         delays: Any,
@@ -78,8 +81,6 @@ def make_send(variant: Variant) -> Callable[..., Any]:
         shared = number(0)
         if uniform_rows:
             shared = number(contributions[source])
-        entry = offset(offsets[source] + offset(lane))
-        end = offsets[np.uint32(source + np.uint32(1))]
         step = offset(spacing)
         while entry < end:
             second = offset(entry + step)
@@ -107,4 +108,66 @@ def make_send(variant: Variant) -> Callable[..., Any]:
                 deliver(place_4, amount_4, sums, flags)
             entry = offset(fourth + step)
 
+    return cuda.jit(device=True)(send_part)  # type: ignore[no-any-return]
+
+
+def make_send(variant: Variant) -> Callable[..., Any]:
+    """``send(source, lane, slot, ...)``: the whole row of ``source`` by a warp, of which this is thread ``lane``."""
+    send_part, offset, warp = make_send_part(variant), variant.offset, np.uint32(WARP)
+
+    def send(
+        source: Any,
+        lane: Any,
+        slot: Any,
+        offsets: Any,
+        targets: Any,
+        contributions: Any,
+        delays: Any,
+        sums: Any,
+        flags: Any,
+        stride: Any,
+        ring: Any,
+    ) -> None:
+        entry = offset(offsets[source] + offset(lane))
+        end = offsets[np.uint32(source + np.uint32(1))]
+        send_part(source, entry, end, warp, slot, targets, contributions, delays, sums, flags, stride, ring)
+
     return cuda.jit(device=True)(send)  # type: ignore[no-any-return]
+
+
+def make_send_long(variant: Variant) -> Callable[..., None]:
+    """``send_long(...)``: the pieces of long rows that the burst fired, a block a piece.
+
+    ``pieces`` holds the source times 2^32, plus the number of the piece of ``LONG_ROW`` entries in its row;
+    ``piece_counts`` how many there are, in bursts of even and of odd number.
+    """
+    send_part, offset = make_send_part(variant), variant.offset
+    length, one, low = offset(LONG_ROW), np.uint32(1), np.uint64(0xFFFFFFFF)
+
+    def send_long(
+        control: Any,
+        piece_counts: Any,
+        pieces: Any,
+        offsets: Any,
+        targets: Any,
+        contributions: Any,
+        delays: Any,
+        sums: Any,
+        flags: Any,
+        stride: Any,
+        ring: Any,
+    ) -> None:
+        if control[ACTIVE] == 0:
+            return
+        count, slot = piece_counts[control[BURST] & 1], np.uint32(control[SLOT])
+        item, block = np.uint32(cuda.blockIdx.x), np.uint32(cuda.blockDim.x)
+        while item < count:
+            piece = pieces[item]
+            source = np.uint32(piece >> np.uint64(32))
+            start = offset(offsets[source] + offset(piece & low) * length)
+            end = min(offset(start + length), offsets[np.uint32(source + one)])
+            entry = offset(start + offset(cuda.threadIdx.x))
+            send_part(source, entry, end, block, slot, targets, contributions, delays, sums, flags, stride, ring)
+            item = np.uint32(item + np.uint32(cuda.gridDim.x))
+
+    return send_long

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from burstproof.burst.cuda.block_size import LONG_ROW, count_bits, countable_blocks
+from burstproof.burst.cuda.block_size import count_bits, countable_blocks
 from burstproof.burst.cuda.buffers import TrainSizes, chunks_of, slot_stride
 from burstproof.burst.cuda.kernels_order import PARAMETERS
 from burstproof.burst.cuda.launches import Call, SetView
@@ -23,6 +23,7 @@ _STIMULUS_BLOCK = 256
 _SPAN = 8192
 _CHUNKS = ("chunk_counts", "span_counts", "chunk_ids", "chunk_potentials")
 _TILE_BLOCK = 256
+_LONG_ROW_BLOCK = 256
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +61,6 @@ class FusedLaunches:
         self._shape = packed.variant.fused
         self._packed = packed
         self._chunks = chunks_of(packed.sizes.neurons, packed.variant)
-        self._long_rows = packed.sizes.longest_row > LONG_ROW
         self._kernels = {s.name: runtime.kernel(s.function, s.signature) for s in self._specs()}
 
     def _specs(self) -> tuple[KernelSpec, ...]:
@@ -86,6 +86,8 @@ class FusedLaunches:
             if kind.keep or last or calls.sending:
                 yield calls.gather(direct=single, final=last)
             yield from calls.sending
+            if calls.long_rows is not None:
+                yield calls.long_rows
 
     def calls(
         self, buffers: Mapping[str, DeviceBuffer], number: int, host: HostBuffers, sizes: TrainSizes
@@ -102,7 +104,7 @@ class FusedLaunches:
             gather_arguments=self._gather_arguments(own, host),
             gather_grid=max(1, min(-(-self._packed.sizes.neurons // _SPAN), 8 * self._full_grid())),
             bits=count_bits(self._packed.sizes.neurons),
-            long_rows=self._long_rows,
+            long_rows=self._send_long(own) if self._packed.variant.long_rows else None,
             capacity=sizes.log,
             common=self._common(),
             sending=tuple(self._sending(own)),
@@ -129,6 +131,12 @@ class FusedLaunches:
             end = np.uint32((tile + 1) * neurons // variant.tiles)
             arguments = (own["control"], *lists, *rows, end, *self._ring)
             yield Call(self._kernels["send_tile"], grid, _TILE_BLOCK, arguments)
+
+    def _send_long(self, own: SetView) -> Call:
+        names = ("piece_counts", "pieces", "offsets", "targets", "contributions", "delays")
+        arguments = (own["control"], *(own[name] for name in names), self._words(own), own["flags"], *self._ring)
+        grid = self._runtime.multiprocessors * (_THREADS_PER_MULTIPROCESSOR // _LONG_ROW_BLOCK)
+        return Call(self._kernels["send_long"], grid, _LONG_ROW_BLOCK, arguments)
 
     def sort_rows(self, buffers: Mapping[str, DeviceBuffer], stream: DeviceStream) -> None:
         """Put every row into the order that tiles need; does nothing without tiles."""
@@ -159,7 +167,7 @@ class FusedLaunches:
         packed = self._packed
         lists = ("done", "forced", *_CHUNKS, "sums")
         state = ("outside", "flags", "potentials", "countdowns", "counts", "marks", "accumulates")
-        rows = ("offsets", "targets", "contributions", "delays", "clamped_sources")
+        rows = ("offsets", "targets", "contributions", "delays", "clamped_sources", "piece_counts", "pieces")
         return (
             own["control"],
             own.set("report"),
@@ -192,7 +200,7 @@ class FusedLaunches:
 
 @dataclass(frozen=True, eq=False)
 class FusedCalls:
-    """The calls of one train set; ``sending`` follow the gathering of each burst."""
+    """The calls of one train set; ``sending`` follow the gathering of each burst, ``long_rows`` every burst."""
 
     kernels: Mapping[str, Any]
     begin_arguments: tuple[Any, ...]
@@ -203,7 +211,7 @@ class FusedCalls:
     gather_arguments: tuple[Any, ...]
     gather_grid: int
     bits: int
-    long_rows: bool
+    long_rows: Call | None
     capacity: int
     common: tuple[Any, ...]
     sending: tuple[Call, ...]
@@ -214,7 +222,7 @@ class FusedCalls:
 
     def fused(self, stimulated: bool, fresh: bool) -> Call:
         """One burst; a ``fresh`` one is a train of its own."""
-        switches = (np.uint32(stimulated), np.uint32(fresh), np.uint32(self.long_rows), np.uint32(self.bits))
+        switches = (np.uint32(stimulated), np.uint32(fresh), np.uint32(self.bits))
         arguments = (*self.fused_arguments, np.int64(self.capacity), *switches, *self.common)
         return Call(self.kernels["fused"], self.fused_grid, self.threads, arguments)
 

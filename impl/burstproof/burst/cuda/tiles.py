@@ -15,10 +15,11 @@ _WARP = 32
 
 
 def sized(variant: Variant, sizes: NetworkSizes) -> Variant:
-    """``variant`` for ``sizes``; tiled where a slot of the FCL exceeds the cache, and rows are short and on the device."""
+    """``variant`` for ``sizes``; tiled where a slot of the FCL exceeds the cache, and no row is long or in host memory."""
     variant = replace(variant, uniform=uniform_bits(sizes.uniform))
     if variant.fused is None:
         return variant
+    variant = replace(variant, long_rows=sizes.longest_row > LONG_ROW and not variant.streamed)
     slot = sizes.neurons * variant.sum_bits // 8
     short = 0 < sizes.longest_row <= LONG_ROW
     if variant.streamed or slot <= _UNTILED_BYTES or not short:

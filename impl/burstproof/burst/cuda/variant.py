@@ -65,6 +65,8 @@ class Variant:
         Width of a neuron's cell in the FCL: that of the accumulator, or 8 or 16 where several share a 32-bit word.
     streamed : bool
         Synapses lie in host memory: a kernel of its own sends rows, in the order of the fired list.
+    long_rows : bool
+        Some row has more entries than a warp of the fused burst sends: it goes in pieces to ``send_long``.
     tiles, tile_share : int
         Passes in which the fused burst propagates since a slot of the FCL exceeds the cache, or 0; threads per firing.
     uniform : int
@@ -90,6 +92,7 @@ class Variant:
     sum_bits: int
     fused: FusedShape | None
     streamed: bool
+    long_rows: bool
     tiles: int
     tile_share: int
     uniform: int
@@ -147,6 +150,7 @@ def variant_of(layout: Layout, features: Features, options: EngineOptions, fixed
         sum_bits=sum_bits(layout, options, fixed_point, packable=fusible and not layout.needs_flags),
         fused=fused if fusible else None,
         streamed=False,
+        long_rows=False,
         tiles=0,
         tile_share=1,
         uniform=0,
