@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from unittest import mock
 
@@ -9,10 +10,11 @@ import numpy as np
 import pytest
 
 from burstproof.burst.cuda.budget import HOST_SHARE, MemoryPlan, place_synapses, plan_memory
-from burstproof.burst.cuda.packed import pack_network
+from burstproof.burst.cuda.packed import pack_network, packed_for
 from burstproof.burst.cuda.streaming import CHUNK, PER_SYNAPSE, pieces_of
 from burstproof.burst.engine import CudaOptions, EngineOptions, SynapseMemory
 from burstproof.burst.profile import FEAGI_2_6
+from burstproof.burst.reference import ReferenceEngine
 from burstproof.burst.select import Choice, start_engine
 from burstproof.commands.arguments import build_parser
 from burstproof.commands.settings import configuration_of, engine_options
@@ -53,6 +55,37 @@ def test_one_contribution_per_source_stays_on_the_device() -> None:
     plan = plan_memory(Network(NeuronTable.build(NEURONS), SynapseTable.build(ids, np.roll(ids, 1))), HOST)
     assert "contributions" in {spec.name for spec in plan.buffers}
     assert {spec.name for spec in plan.host_buffers} == {"targets", "delays"}
+
+
+def test_the_kernels_stay_those_of_the_network() -> None:
+    """Static contributions keep the fused burst, its ring and packed sums; plastic ones keep the separate kernels."""
+    packed = pack_network(varied(), EngineOptions(cuda=CudaOptions(sum_bits=8)))
+    moved = place_synapses(pack_network(varied(), replace(HOST, cuda=replace(HOST.cuda, sum_bits=8))), 1)
+    assert moved.streamed
+    assert not packed.streamed
+    assert moved.variant.packed_sums
+    assert moved.variant.fused == packed.variant.fused is not None
+    assert moved.variant.tiles == 0
+    assert moved.sizes == packed.sizes
+    plastic = varied().replace(plastic_mappings=(PlasticMapping(np.arange(1000), 3),))
+    assert place_synapses(pack_network(plastic, HOST), 1).variant.fused is None
+
+
+def test_nothing_is_sent_in_tiles_from_host_memory() -> None:
+    with mock.patch("burstproof.burst.cuda.tiles._UNTILED_BYTES", 64):
+        packed = pack_network(varied(), HOST)
+        assert packed.variant.tiles > 0
+        assert place_synapses(packed, 1).variant.tiles == 0
+
+
+def test_other_weights_leave_synapses_where_they_are() -> None:
+    """A state with other weights has the network packed again, in host memory as before."""
+    packed = place_synapses(pack_network(varied(), HOST), 1)
+    state = ReferenceEngine.create(varied()).state()
+    again = packed_for(packed, replace(state, weights=state.weights + 1))
+    assert again is not packed
+    assert again.streamed
+    assert again.host_buffers == packed.host_buffers
 
 
 def test_plastic_synapses_lie_in_host_memory_too() -> None:

@@ -289,14 +289,15 @@ def check_synapses_in_host_memory() -> list[str]:
     ):
         mix = replace(_short(next(m for m in MIXES if m.name == name)), neurons=40, synapses=200, bursts=4)
         problems += [f"{name}: {p}" for p in compare_mix(replace(mix, largest_delay=delay), create)]
-    sources = np.repeat(np.arange(5), [1300, 0, 129, 5, 200])
+    sources = np.repeat(np.arange(5), [500, 0, 129, 5, 200])
     targets, weights = np.random.default_rng(5).integers((0, 1), (20, 4), (len(sources), 2)).T
     network = Network(NeuronTable.build(20, thresholds=9000.0), SynapseTable.build(sources, targets, weights=weights))
     plan = {1: Stimulus(forced=np.arange(5, dtype=np.uint32))}
-    host = EngineOptions(cuda=CudaOptions(synapse_memory=SynapseMemory.HOST))
-    problems += _runs_differ(network, host, 2, plan)
-    spec = replace(SPECS[0], neurons=40)
-    plan = {1: Stimulus(forced=np.arange(0, 40, 3, dtype=np.uint32))}
+    host = EngineOptions(cuda=CudaOptions(synapse_memory=SynapseMemory.HOST, train_length=4))
+    with mock.patch("burstproof.burst.cuda.streaming._PIECE", 128):
+        problems += _runs_differ(network, host, 2, plan)
+    spec = replace(SPECS[0], neurons=20, synapses_per_neuron=5)
+    plan = {1: Stimulus(forced=np.arange(0, 20, 3, dtype=np.uint32))}
     reference, engine = ReferenceEngine.create(synthesize(spec)), CudaEngine.from_spec(spec, host)
     problems += recordings_differ(reference.run(4, plan), engine.run(4, plan))
     return problems + sorted(set(reference.state().differences(engine.state())) - {"weights", "eligibility_traces"})

@@ -13,7 +13,10 @@ from burstproof.burst.cuda.variant import Variant
 from burstproof.kernels.device import BufferSpec
 
 CHUNK = 128
-"""Entries that a warp has on their way at once: four lines of 128 bytes of targets. Chunks start at multiples of it."""
+"""Entries that a warp has on their way at once: four lines of 128 bytes of targets."""
+
+LINE = 128
+"""Bytes that cross the link together."""
 
 PER_SYNAPSE = frozenset(
     {
@@ -67,6 +70,15 @@ def pieces_of(longest_row: int) -> Pieces:
     share = -(-span // _MOST_PIECES)
     length = max(_PIECE, -(-share // CHUNK) * CHUNK)
     return Pieces(length, max(1, -(-span // length)))
+
+
+def line_entries(variant: Variant) -> int:
+    """Entries of which chunks start at multiples: those in 128 bytes of the narrowest array read per entry."""
+    if variant.delays:
+        return LINE
+    if packed_contributions(variant):
+        return LINE // 2
+    return LINE // 4
 
 
 def packed_contributions(variant: Variant) -> bool:

@@ -13,7 +13,7 @@ from burstproof.burst.cuda.control import ACTIVE, CLAMPED, COUNT, SLOT, START
 from burstproof.burst.cuda.kernels import KernelSpec, catalogue
 from burstproof.burst.cuda.kernels_propagate import make_propagate_computed
 from burstproof.burst.cuda.kernels_rows import make_deliver
-from burstproof.burst.cuda.streaming import CHUNK, packed_contributions
+from burstproof.burst.cuda.streaming import CHUNK, line_entries, packed_contributions
 from burstproof.burst.cuda.variant import Variant
 from burstproof.burst.cuda.warp import WARP
 from burstproof.kernels.numba_cuda import SIMULATED, cuda
@@ -64,7 +64,7 @@ def make_part_of_word(bits: int) -> Callable[..., Any]:
     """``part_of_word(word, words, low, turn, lane)`` -> entry ``low + WARP * turn + lane`` of ``bits`` bits, unsigned.
 
     The words of a chunk were loaded by the lanes one after another; ``word`` is what this lane has of those that hold
-    the turn's entries.
+    the turn's entries. 0 for what lies beyond ``words``.
     """
     per_word = 32 // bits
     share, mask = np.uint32(per_word), np.int32((1 << bits) - 1)
@@ -72,6 +72,8 @@ def make_part_of_word(bits: int) -> Callable[..., Any]:
 
     def by_thread(word: Any, words: Any, low: Any, turn: Any, lane: Any) -> Any:
         place = np.uint64(low) + np.uint64(np.uint32(turn) * np.uint32(WARP) + lane)
+        if place >= np.uint64(words.size) * np.uint64(share):
+            return np.int32(0)
         shift = np.uint32(np.uint32(place % np.uint64(share)) * np.uint32(bits))
         return np.int32((np.int64(words[place // np.uint64(share)]) >> np.int64(shift)) & np.int64(mask))
 
@@ -105,9 +107,10 @@ def make_load_word(bits: int) -> Callable[..., Any]:
 def make_propagate_streamed(variant: Variant) -> Callable[..., None]:
     """``propagate_streamed(...)``: static contributions of everything in the burst's fired list, a warp per piece.
 
-    Rows are read in the order of the list: ascending sources keep what is read at a time close together. A chunk is loaded whole before any of it is added, from addresses that are multiples of the link's lines, so that
-    each line crosses once. Slots are ``stride`` cells apart. ``contributions`` are words of two if ``packed_contributions``, else one per entry, or one
-    per source; ``delays`` are words of four.
+    Rows are read in the order of the list: where it ascends, what is read at a time lies close together. A chunk is
+    loaded whole before any of it is added, from addresses that are multiples of the link's lines, so that each line
+    crosses once. ``contributions`` are words of two if ``packed_contributions``, else one per entry, or one per source;
+    ``delays`` are words of four. Slots are ``stride`` cells apart.
     """
     delayed, clamps, deliver = variant.delays, variant.clamps, make_deliver(variant)
     uniform_rows, paired = variant.uniform_rows, packed_contributions(variant)
@@ -115,7 +118,7 @@ def make_propagate_streamed(variant: Variant) -> Callable[..., None]:
     number = variant.accumulator
     load_pair, pair_part = make_load_word(16), make_part_of_word(16)
     load_bytes, byte_part = make_load_word(8), make_part_of_word(8)
-    lanes, chunk = np.uint32(WARP - 1), np.int64(CHUNK)
+    lanes, chunk, line = np.uint32(WARP - 1), np.int64(CHUNK), np.int64(line_entries(variant))
     turns = _TURNS
     sign_bit = np.int32(0x8000)
 
@@ -154,7 +157,7 @@ def make_propagate_streamed(variant: Variant) -> Callable[..., None]:
             source = log_ids[start + row]
             begin = np.int64(offsets[source])
             end = np.int64(offsets[np.uint32(source + np.uint32(1))])
-            low = np.int64(begin - begin % chunk + part * piece)
+            low = np.int64(begin - begin % line + part * piece)
             end = min(end, low + piece)
             shared = number(0)
             if uniform_rows and low < end:

@@ -15,7 +15,7 @@ _WARP = 32
 
 
 def sized(variant: Variant, sizes: NetworkSizes) -> Variant:
-    """``variant`` for ``sizes``; tiled where a slot of the FCL exceeds the cache, and no row is long or in host memory."""
+    """``variant`` for ``sizes``; tiled where an FCL slot exceeds the cache, unless rows are long or in host memory."""
     variant = replace(variant, uniform=uniform_bits(sizes.uniform))
     if variant.fused is None:
         return variant
