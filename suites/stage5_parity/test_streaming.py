@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from burstproof.burst.cuda.budget import plan_memory
+from burstproof.burst.cuda.packed import pack_network
 from burstproof.burst.engine import CudaOptions, EngineOptions, Stimulus, SynapseMemory
 from burstproof.burst.reference import ReferenceEngine
 from burstproof.network.model import Network, NeuronTable, SynapseTable
@@ -30,6 +31,15 @@ NEURONS, BURSTS = 1_000_000, 100
 def test_mix(mix: Mix) -> None:
     """Bursts and whole state equal the reference after every burst."""
     assert compare_mix(mix, STREAMED.create) == []
+
+
+@pytest.mark.parametrize("delay", [1, 3])
+def test_packed_sums(delay: int) -> None:
+    """Several sums in a word, of which rows from host memory each change their own."""
+    mix = replace(next(m for m in MIXES if m.name == "integers, all excitatory"), largest_delay=delay)
+    packed = replace(IN_HOST, sum_bits=8)
+    assert pack_network(mixed_network(mix), replace(mixed_options(mix), cuda=packed)).variant.packed_sums
+    assert compare_mix(mix, backends.Backend("", cuda=packed).create) == []
 
 
 @pytest.mark.parametrize("case", [*synapse_cases()], ids=lambda case: case.name)
