@@ -11,7 +11,7 @@ import pytest
 
 from burstproof.burst.cuda.budget import HOST_SHARE, MemoryPlan, place_synapses, plan_memory
 from burstproof.burst.cuda.packed import pack_network, packed_for
-from burstproof.burst.cuda.streaming import CHUNK, PER_SYNAPSE, pieces_of
+from burstproof.burst.cuda.streaming import CHUNK, PER_SYNAPSE, line_entries, pieces_of
 from burstproof.burst.engine import CudaOptions, EngineOptions, SynapseMemory
 from burstproof.burst.profile import FEAGI_2_6
 from burstproof.burst.reference import ReferenceEngine
@@ -148,6 +148,14 @@ def test_pieces_cover_the_longest_row_wherever_it_starts(longest: int) -> None:
     assert 1 <= pieces.most <= 16
     assert pieces.length * pieces.most >= longest + CHUNK - 1
     assert pieces.length * (pieces.most - 1) < max(1, longest + CHUNK - 1)
+
+
+def test_chunks_start_at_whole_lines_of_every_array() -> None:
+    """128 bytes are 32 targets, 64 contributions of 16 bits, or 128 delays."""
+    ids = np.arange(NEURONS)
+    one_value = Network(NeuronTable.build(NEURONS), SynapseTable.build(ids, np.roll(ids, 1), delay_bursts=1))
+    for network, entries in ((one_value, 32), (varied(), 64), (varied(delay_bursts=3), CHUNK)):
+        assert line_entries(pack_network(network, HOST).variant) == entries
 
 
 def test_available_host_memory_is_the_lesser_of_system_and_container(tmp_path: Path) -> None:
