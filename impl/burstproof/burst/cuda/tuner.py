@@ -36,7 +36,7 @@ _BLOCKS = (128, 256, 512, 1024)
 _LONGEST_TRAIN = 1024
 _FORCED_FRACTION = 0.01
 _SAMPLE_S = 0.02
-_FEWEST_BURSTS, _MOST_BURSTS = 4, 2000
+_FEWEST_BURSTS, _MOST_BURSTS = 32, 4000
 _HOST_BYTES_PER_SYNAPSE = 8
 _DEVIATIONS = 3.0
 _MAD_TO_SIGMA = 1.4826
@@ -180,7 +180,7 @@ def tune(
 
 @dataclass(frozen=True, eq=False)
 class EngineRunner:
-    """A candidate's engine. A sample forces 1 % of the neurons in one burst, and goes on for ``bursts`` more."""
+    """A candidate's engine. A sample forces 1 % of the neurons in one burst, and times ``bursts`` more."""
 
     engine: Engine
     forced: Stimulus
@@ -188,10 +188,10 @@ class EngineRunner:
 
     def sample(self) -> float:
         """See ``Runner.sample``."""
-        start = time.perf_counter()
         self.engine.run(1, {self.engine.burst_count + 1: self.forced}, Record.NONE)
+        start = time.perf_counter()
         self.engine.run(self.bursts, record=Record.NONE)
-        return 1e6 * (time.perf_counter() - start) / (1 + self.bursts)
+        return 1e6 * (time.perf_counter() - start) / self.bursts
 
     def state(self) -> EngineState:
         """See ``Runner.state``."""
