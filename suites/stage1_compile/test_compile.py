@@ -12,6 +12,8 @@ from suites.stage1_compile.tools import needs_tools
 
 pytestmark = [pytest.mark.requirement("KL-1", "KL-4", "ST-1"), needs_tools]
 
+VARIANTS = ("lean", "delays", "everything", "beta batch path", "packed sums, long rows", "packed sums, tiles")
+
 
 def _name(capability: Capability) -> str:
     return f"{capability[0]}.{capability[1]}"
@@ -33,7 +35,7 @@ def recorded():
 
 
 @pytest.mark.parametrize("capability", CAPABILITIES, ids=_name)
-@pytest.mark.parametrize("variant", ["lean", "delays", "everything", "beta batch path"])
+@pytest.mark.parametrize("variant", VARIANTS)
 def test_every_kernel_builds(variants, recorded, variant: str, capability: Capability, measure) -> None:
     """All kernels of a variant compile to machine code; registers, spills and the recorded registers are compared."""
     from burstproof.burst.cuda.kernels import catalogue
@@ -77,7 +79,7 @@ def test_reduced_precision_builds(variants, recorded, precision: str, measure) -
         assert used.registers <= recorded[key("lean", "fused", oldest)]
 
 
-@pytest.mark.parametrize("variant", ["lean", "everything"])
+@pytest.mark.parametrize("variant", ["lean", "everything", "packed sums, long rows", "packed sums, tiles"])
 def test_propagation_does_not_read_back(variants, variant: str, measure) -> None:
     """On capability 9.0 the propagation adds with reductions (RED), never with atomics that return a value."""
     from burstproof.burst.cuda.kernels import catalogue
@@ -85,7 +87,7 @@ def test_propagation_does_not_read_back(variants, variant: str, measure) -> None
 
     propagating = []
     for spec in catalogue(variants[variant]):
-        if spec.name.startswith(("propagate", "fused")):
+        if spec.name.startswith(("propagate", "fused", "send")):
             propagating.append(spec.name)
             found = instructions_of(compile_kernel(spec.name, spec.function, spec.signature, (9, 0)))
             assert found is not None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from burstproof.burst.cuda.variant import Variant, variant_of
 from burstproof.burst.fixed_point import plan_fixed_point
 from burstproof.burst.layout import build_layout
@@ -27,4 +29,7 @@ def chosen_variants() -> dict[str, Variant]:
         variants[name] = variant_of(
             build_layout(network, options, scale), features_of(network, options), options, scale
         )
+    lean = variants["lean"]
+    variants["packed sums, long rows"] = replace(lean, sum_bits=8, long_rows=True)
+    variants["packed sums, tiles"] = replace(lean, sum_bits=8, tiles=2, tile_share=16)
     return variants
