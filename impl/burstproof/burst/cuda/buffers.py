@@ -49,8 +49,8 @@ def default_train_length(neurons: int) -> int:
 class NetworkSizes:
     """What the sizes of the buffers follow from: entries are packed synapses, ``ring`` the FCL's slots.
 
-    ``longest_row`` is the number of static entries of the source that has most, ``pieces`` those of ``LONG_ROW`` entries
-    that rows longer than it are cut into.
+    ``longest_row`` is the number of static entries of the source that has most; rows of more than ``LONG_ROW`` are cut
+    into ``pieces`` of so many.
     """
 
     neurons: int
