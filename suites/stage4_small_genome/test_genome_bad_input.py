@@ -173,7 +173,11 @@ def test_a_genome_cut_anywhere_is_refused(tmp_path):
             read_genome(path)
 
 
-@pytest.mark.parametrize("name", ["missing.json", "with\0nul.json", "x" * 5000, "new\nline.json"])
+@pytest.mark.parametrize(
+    "name",
+    ["missing.json", "with\0nul.json", "x" * 5000, "new\nline.json"],
+    ids=["missing", "with a NUL", "too long", "with a line break"],
+)
 def test_a_path_that_cannot_be_read(tmp_path, name):
     with pytest.raises(GenomeError) as caught:
         read_genome(tmp_path / name)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,6 +19,8 @@ from burstproof.burst import cpu_disk, cpu_kernels
 from burstproof.burst.cpu import CpuEngine
 from burstproof.burst.reference import ReferenceEngine
 from suites.stage5_parity.mixed import MIXES, mixed_network, mixed_options, mixed_plan
+
+ROOT = Path(__file__).parents[2]
 
 pytestmark = pytest.mark.requirement("BE-5")
 
@@ -65,6 +70,64 @@ def test_kernels_of_other_sources_go(monkeypatch: pytest.MonkeyPatch, folder: Pa
     assert loaded(newer) == 0
     (file,) = (file for file in folder.rglob("*") if file.is_file())
     assert "changed" in file.name
+
+
+_KERNELS_OF_A_PROCESS = """
+import sys
+import numpy as np
+from burstproof.burst.cpu_compile import compiler, inner_compiler, names_of
+from burstproof.burst.cpu_disk import keep_on_disk
+
+def make(factor):
+    @inner_compiler
+    def inner(values, rounds):
+        total = 0
+        for k in range(rounds):
+            for j in range(len(values)):
+                if values[j] % 3 == k % 3:
+                    total += values[j] * factor
+                elif values[j] > k:
+                    total -= k
+                else:
+                    values[j] += 1
+            for j in range(k):
+                total += j * k % 5
+        return total
+
+    @compiler
+    def outer(values):
+        return inner(values, 3) + inner(values, 4) + inner(values, 5) + inner(values[1:], 6)
+
+    return outer
+
+for factor in map(int, sys.argv[1:]):
+    with names_of(factor):
+        kernel = make(factor)
+    keep_on_disk(kernel, factor)
+    print(kernel(np.arange(10)), sum(kernel.stats.cache_hits.values()))
+"""
+
+
+def test_a_loaded_kernel_calls_its_own_functions(tmp_path: Path) -> None:
+    """Not those of the same name and number that this process compiled for another key."""
+
+    script = tmp_path / "kernels_of_a_process.py"
+    script.write_text(_KERNELS_OF_A_PROCESS)
+
+    def results(*factors: int) -> list[list[str]]:
+        done = subprocess.run(
+            [sys.executable, str(script), *map(str, factors)],
+            env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "kernels"), "PYTHONPATH": str(ROOT / "impl")},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return [line.split() for line in done.stdout.splitlines()]
+
+    ((three, compiled),) = results(3)
+    (five, _), (again, loaded) = results(5, 3)
+    assert (compiled, loaded) == ("0", "1")
+    assert again == three != five
 
 
 def _no_folder(folder: Path) -> None:

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+import hashlib
+import itertools
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
@@ -72,9 +76,34 @@ class KernelKey:
         )
 
 
+_suffix: ContextVar[Callable[[], str]] = ContextVar("_suffix", default=lambda: "")
+
+
+@contextmanager
+def names_of(key: object) -> Iterator[None]:
+    """Within it, every compiled function gets a name of its own that belongs to ``key``.
+
+    numba names the symbols of a function after its Python name and a number that counts the functions of the process.
+    A kernel loaded from disk brings the symbols of what it calls along; were one of them named like a function that
+    this process compiled for another key, the kernel would call that one.
+    """
+    digest, count = hashlib.sha256(repr(key).encode()).hexdigest()[:12], itertools.count()
+    token = _suffix.set(lambda: f"_{digest}_{next(count)}")
+    try:
+        yield
+    finally:
+        _suffix.reset(token)
+
+
+def _named(function: Compiled) -> Compiled:
+    function.__qualname__ += _suffix.get()()
+    return function
+
+
 def compiler(function: Compiled) -> Compiled:
     """Compile ``function`` with IEEE arithmetic, outside the interpreter's lock."""
-    compiled: Compiled = numba.njit(nogil=True, error_model="numpy", fastmath=False, no_cfunc_wrapper=True)(function)
+    options = {"nogil": True, "error_model": "numpy", "fastmath": False, "no_cfunc_wrapper": True}
+    compiled: Compiled = numba.njit(**options)(_named(function))
     return compiled
 
 
@@ -82,5 +111,5 @@ def inner_compiler(function: Compiled) -> Compiled:
     """Compile as ``compiler`` does, but for other kernels only: without the entry from Python, which takes long."""
     compiled: Compiled = numba.njit(
         nogil=True, error_model="numpy", fastmath=False, no_cfunc_wrapper=True, no_cpython_wrapper=True
-    )(function)
+    )(_named(function))
     return compiled

@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any, NamedTuple
 
-from burstproof.burst.cpu_compile import Compiled, KernelKey, compiler, inner_compiler
+from burstproof.burst.cpu_compile import Compiled, KernelKey, compiler, inner_compiler, names_of
 from burstproof.burst.cpu_disk import keep_on_disk
 from burstproof.burst.cpu_parts import Parts, make_parts
 from burstproof.burst.cpu_share import make_share
@@ -26,8 +26,9 @@ class Kernels(NamedTuple):
 @cache
 def kernels_for(key: KernelKey) -> Kernels:
     """The kernels for ``key``; numba compiles each at its first call."""
-    parts = make_parts(key)
-    kernels = Kernels(_make_train(key, parts), make_share(key, parts))
+    with names_of(key):
+        parts = make_parts(key)
+        kernels = Kernels(_make_train(key, parts), make_share(key, parts))
     for kernel in kernels:
         keep_on_disk(kernel, key)
     return kernels
