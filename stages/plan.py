@@ -93,6 +93,7 @@ STAGES: tuple[Stage, ...] = (
         gpu_free="reading, growing and running on the CPU",
         suites=("suites/stage4_small_genome",),
         proves="1 K neurons and the shipped genomes go up, run and come back intact",
+        side_by_side=True,
     ),
     Stage(
         name="stage5",

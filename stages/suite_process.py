@@ -16,7 +16,7 @@ from stages.plan import Stage
 from stages.run_folder import StageFiles
 
 TICK_S = 0.5
-MOST_WORKERS = 8
+MOST_WORKERS = 12
 """Processes of a stage whose cases run side by side; each may hold a context on every GPU."""
 
 _GRACE_S = 10.0

@@ -21,7 +21,7 @@ from suites.stage5_parity import backends
 from suites.stage5_parity.large import OPTIONS, SYNAPSES_PER_NEURON, Large, large_network, large_plan, slim
 from suites.stage5_parity.simulator_check import recordings_differ
 
-pytestmark = [pytest.mark.requirement("BE-4", "ST-5"), pytest.mark.xdist_group("large")]
+pytestmark = pytest.mark.requirement("BE-4", "ST-5")
 
 SMALLER = (
     Large("plain, 20 K", 20_000, 100, rich=False),
@@ -138,12 +138,14 @@ def genome(request: pytest.FixtureRequest) -> Run:
     return _trusted(request.param, network, GENOME_OPTIONS, plan, PARTS, backends.CPU_BACKENDS[0])
 
 
+@pytest.mark.xdist_group("20 K")
 @pytest.mark.parametrize("backend", [*backends.CPU_BACKENDS, SPECIALISED], ids=lambda b: b.name)
 def test_cpu_against_the_reference(smaller: Run, backend: backends.Backend, measure: Measure) -> None:
     """20 K neurons x 100 synapses, 100 bursts: every firing, potential and state equals the reference's."""
     _prove(smaller, backend, measure)
 
 
+@pytest.mark.xdist_group("20 K")
 def test_firing_goes_on(smaller: Run) -> None:
     """The networks compared fire by themselves to the end, neither dying out nor all at once."""
     counts = np.concatenate([recording.fired_counts for recording in smaller.recordings])[-50:]
@@ -165,6 +167,7 @@ def test_the_rich_network_uses_the_rules() -> None:
     assert len(np.unique(large_network(SMALLER[2]).synapses.delay_bursts)) == 3
 
 
+@pytest.mark.xdist_group("large")
 @pytest.mark.gate("gpu")
 @pytest.mark.requirement("BE-6", "BE-7")
 @pytest.mark.parametrize("backend", backends.CUDA_BACKENDS, ids=lambda b: b.name)
@@ -173,6 +176,7 @@ def test_cuda_against_the_cpu_engine(large: Run, backend: backends.Backend, meas
     _prove(large, backend, measure)
 
 
+@pytest.mark.xdist_group("genomes")
 @pytest.mark.gate("gpu")
 @pytest.mark.requirement("BE-6", "BE-7")
 @pytest.mark.parametrize("backend", backends.CUDA_BACKENDS, ids=lambda b: b.name)
@@ -181,6 +185,7 @@ def test_cuda_runs_the_genomes(genome: Run, backend: backends.Backend, measure: 
     _prove(genome, backend, measure)
 
 
+@pytest.mark.xdist_group("20 K")
 def test_a_wrong_engine_is_noticed(smaller: Run) -> None:
     """An engine in which one active neuron's weights are off by one disagrees: the comparison can fail."""
     synapses = smaller.network.synapses
