@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +14,9 @@ from reports.record import RECORD_NAME, RunRecord
 KEPT_SAMPLES = 200
 """Samples kept of each measurement: a steady series whole, and of a noisy one enough to compare two runs."""
 
+LONGEST_ID = 200
+"""Longer ids of cases are cut: records from before such ids were refused hold whole files in them."""
+
 _CHECKOUT = re.compile(r"/[^\s'\"]*?/(?=(?:impl|suites|stages|reports|hardware)/)")
 """An absolute path up to a top-level folder of the checkout."""
 
@@ -20,16 +24,27 @@ _CHECKOUT = re.compile(r"/[^\s'\"]*?/(?=(?:impl|suites|stages|reports|hardware)/
 def thin(record: RunRecord, kept: int = KEPT_SAMPLES) -> RunRecord:
     """``record`` with at most ``kept`` evenly spaced samples per measurement, in the order taken.
 
-    Values, conditions, telemetry and judgements stay as they were; attachments, which lie elsewhere, are left out, and
-    paths in the reasons of cases begin at the checkout.
+    Values, conditions, telemetry and judgements stay as they were; attachments, which lie elsewhere, are left out,
+    paths in the reasons of cases begin at the checkout, and ids of more than ``LONGEST_ID`` characters end in a digest.
     The note of a thinned measurement says how many samples it had.
     """
-    return replace(record, cases=tuple(_thin_case(case, kept) for case in record.cases), attachments=())
+    cases = tuple(_thin_case(case, kept) for case in record.cases)
+    judgements = tuple(replace(judged, case=_short(judged.case)) for judged in record.judgements)
+    return replace(record, cases=cases, judgements=judgements, attachments=())
+
+
+def _short(case: str) -> str:
+    """``case``, or its beginning and a digest of it all."""
+    if len(case) <= LONGEST_ID:
+        return case
+    digest = hashlib.sha256(case.encode()).hexdigest()[:12]
+    return f"{case[: LONGEST_ID - len(digest) - 3]}...{digest}"
 
 
 def _thin_case(case: CaseResult, kept: int) -> CaseResult:
     reason = _CHECKOUT.sub("", case.reason)
-    return replace(case, reason=reason, measurements=tuple(_thin_measurement(item, kept) for item in case.measurements))
+    measurements = tuple(_thin_measurement(item, kept) for item in case.measurements)
+    return replace(case, case=_short(case.case), title=_short(case.title), reason=reason, measurements=measurements)
 
 
 def _thin_measurement(measurement: Measurement, kept: int) -> Measurement:

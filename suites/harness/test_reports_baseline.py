@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from reports.__main__ import main
-from reports.baseline import KEPT_SAMPLES, thin, write_baseline
+from reports.baseline import KEPT_SAMPLES, LONGEST_ID, thin, write_baseline
 from reports.compare import compare
 from reports.record import load_run, write_run
 from reports.serialise import dumps
@@ -57,3 +57,12 @@ def test_paths_in_reasons_begin_at_the_checkout() -> None:
     reason = "ImportError in '/srv/clone/suites/stage4/test_x.py': No module named 'lz4'"
     thinned = thin(replace(record, cases=(replace(record.cases[0], reason=reason),)))
     assert thinned.cases[0].reason == "ImportError in 'suites/stage4/test_x.py': No module named 'lz4'"
+
+
+def test_a_long_id_is_cut_and_stays_unique() -> None:
+    record = sample_record()
+    case = next(case for case in record.cases if case.measurements)
+    long = [replace(case, case="suites/x.py::test_y[" + "z" * 5000 + end) for end in "ab"]
+    kept = [item.case for item in thin(replace(record, cases=tuple(long), judgements=())).cases]
+    assert len(set(kept)) == 2
+    assert all(len(name) == LONGEST_ID and name.startswith("suites/x.py::test_y[zzz") for name in kept)
