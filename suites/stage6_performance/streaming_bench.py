@@ -63,6 +63,7 @@ class StreamedRow:
 
 STREAMED_ROWS = (
     StreamedRow(4_000_000, 0.01),
+    StreamedRow(4_000_000, 0.1),
     StreamedRow(4_000_000, 0.1, varied=True),
 )
 

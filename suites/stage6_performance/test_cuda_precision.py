@@ -24,7 +24,10 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.requirement("BE-11", "ST-6"), pytest.mark.gate("gpu")]
 
-ROWS = (Row(5_000_000, 0.01, checked_bursts=10, generated=True),)
+ROWS = (
+    Row(1_000_000, 0.01, checked_bursts=20, generated=True),
+    Row(5_000_000, 0.01, checked_bursts=10, generated=True),
+)
 TRAIN = 500
 
 
