@@ -97,6 +97,10 @@ class StimulusError(InputError):
     """A stimulus that the network or the declared bounds do not admit."""
 
 
+class ArrayError(InputError):
+    """An array whose shape, element type, device or contents an operation does not take."""
+
+
 class EnvironmentInvalidError(BurstproofError):
     """This machine lacks what was asked for (exit code 3)."""
 

@@ -1,0 +1,1 @@
+"""Array operations with one face and two implementations, NumPy and CuPy; knows nothing of bursts."""

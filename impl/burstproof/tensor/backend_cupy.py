@@ -1,0 +1,122 @@
+"""The array protocol on one CUDA device, through CuPy."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from burstproof.errors import ArrayError, BackendUnavailableError, OutOfMemoryError
+from burstproof.tensor.backend import Array, MemoryInfo, Shape, device_count
+from burstproof.tensor.backend_numpy import BFLOAT16_ONE, host_array
+from burstproof.tensor.checks import checked_shape
+from burstproof.tensor.dtypes import BFLOAT16, checked_dtype
+
+_MAX_ELEMENTS = 2**62
+
+
+class CupyBackend:
+    """CuPy arrays on the device ``device``; work is queued on CuPy's current stream.
+
+    Raises
+    ------
+    BackendUnavailableError
+        CuPy or a driver is missing, or there is no such device.
+    """
+
+    name = "cupy"
+
+    def __init__(self, device: int) -> None:
+        count = device_count()
+        if not 0 <= device < count:
+            raise BackendUnavailableError(
+                "there is no such CUDA device",
+                where="tensor backend cupy",
+                got=device,
+                allowed=f"0...{count - 1}" if count else "none",
+                cure='Choose another device, or take backend("numpy")',
+            )
+        import cupy
+
+        self.device: int | None = device
+        self.xp: Any = cupy
+        self._device = cupy.cuda.Device(device)
+
+    def empty(self, shape: Shape, dtype: npt.DTypeLike = np.float32) -> Array:
+        """An array of unspecified contents."""
+        return self._allocated(self.xp.empty, shape, dtype)
+
+    def zeros(self, shape: Shape, dtype: npt.DTypeLike = np.float32) -> Array:
+        """An array of zeros."""
+        return self._allocated(self.xp.zeros, shape, dtype)
+
+    def ones(self, shape: Shape, dtype: npt.DTypeLike = np.float32) -> Array:
+        """An array of ones."""
+        array = self.empty(shape, dtype)
+        with self._device:
+            array.fill(BFLOAT16_ONE if array.dtype == BFLOAT16 else 1)
+        return array
+
+    def from_host(self, values: npt.ArrayLike, dtype: npt.DTypeLike | None = None) -> Array:
+        """A contiguous copy of host values."""
+        host = host_array(values, dtype)
+        array = self.empty(host.shape, host.dtype)
+        with self._device:
+            array.set(host)
+        return array
+
+    def to_host(self, array: Array) -> npt.NDArray[Any]:
+        """The values on the host."""
+        if not self.owns(array):
+            raise ArrayError(
+                "the array lives elsewhere", where=f"to_host of CUDA device {self.device}", got=type(array)
+            )
+        with self._device:
+            host: npt.NDArray[Any] = array.get(order="C")
+        return host
+
+    def owns(self, array: Array) -> bool:
+        """Whether ``array`` lives on this device."""
+        return isinstance(array, self.xp.ndarray) and array.device.id == self.device
+
+    def use(self) -> AbstractContextManager[Any]:
+        """Make the device current; running out of memory inside becomes the package's error, and memory is returned."""
+        return self._guarded("operation")
+
+    def synchronize(self) -> None:
+        """Wait for all streams of the device."""
+        self._device.synchronize()
+
+    def memory(self) -> MemoryInfo:
+        """Memory of the device, as the driver says (what CuPy's pool holds unused counts as taken)."""
+        free, total = self._device.mem_info
+        return MemoryInfo(int(free), int(total))
+
+    def _allocated(self, make: Callable[..., Array], shape: Shape, dtype: npt.DTypeLike) -> Array:
+        extents, kind = checked_shape(shape, make.__name__), checked_dtype(dtype, make.__name__)
+        if math.prod(extents) > _MAX_ELEMENTS:
+            raise self._exhausted(f"array of shape {extents}", math.prod(extents) * kind.itemsize)
+        with self._guarded(f"array of shape {extents}", math.prod(extents) * kind.itemsize):
+            return make(extents, kind)
+
+    @contextmanager
+    def _guarded(self, what: str, size: int | None = None) -> Iterator[None]:
+        with self._device:
+            try:
+                yield
+            except self.xp.cuda.memory.OutOfMemoryError as error:
+                self.xp.get_default_memory_pool().free_all_blocks()
+                raise self._exhausted(what, size) from error
+
+    def _exhausted(self, what: str, size: int | None) -> OutOfMemoryError:
+        wanted = "" if size is None else f" of {size} bytes"
+        return OutOfMemoryError(
+            f"the device cannot give memory{wanted} for an {what}",
+            where=f"CUDA device {self.device}",
+            got=f"{self.memory().free} bytes free",
+            cure="Free arrays, take smaller ones, or split them over devices (tensor.multi_gpu)",
+        )
