@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 from unittest import mock
 
@@ -40,12 +40,16 @@ def obstacle(capability: Capability) -> str | None:
 
 @dataclass(frozen=True)
 class Image:
-    """Machine code of one kernel for one capability; ``seconds`` is the time that compiling and linking took."""
+    """Machine code for one capability; ``seconds`` is what compiling and linking, or reading it from disk, took.
+
+    ``symbols`` gives the name in the machine code of each template instance.
+    """
 
     name: str
     capability: Capability
     cubin: bytes
     seconds: float
+    symbols: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def arch(self) -> str:

@@ -94,6 +94,7 @@ class DeviceRuntime(Protocol):
 
     simulated: bool
     graphs: bool
+    overlaps: bool
     multiprocessors: int
     l2_bytes: int
     name: str
@@ -158,8 +159,19 @@ class DeviceRuntime(Protocol):
         """``function`` compiled for this device and ``signature``."""
         ...
 
-    def launch(self, kernel: Any, grid: int, block: int, stream: DeviceStream, arguments: Sequence[Any]) -> None:
-        """Queue ``kernel`` with ``arguments`` (buffers, numpy scalars)."""
+    def launch(
+        self,
+        kernel: Any,
+        grid: int,
+        block: int,
+        stream: DeviceStream,
+        arguments: Sequence[Any],
+        overlapped: bool = False,
+    ) -> None:
+        """Queue ``kernel`` with ``arguments`` (buffers, numpy scalars).
+
+        An ``overlapped`` one may come up before the last has ended (``dependent_launch``), where the device ``overlaps``.
+        """
         ...
 
     def capture(self, launch: Launch) -> DeviceGraph:

@@ -18,6 +18,7 @@ from burstproof.kernels.device import (
     Launch,
     arena_offsets,
 )
+from burstproof.kernels.dependent_launch import OVERLAP_CAPABILITY, launch_overlapped
 from burstproof.kernels.numba_cuda import cuda
 
 _PORTABLE, _MAPPED = 1, 2
@@ -87,6 +88,7 @@ class CupyRuntime:
         self.multiprocessors = int(properties["multiProcessorCount"])
         self.l2_bytes = int(properties["l2CacheSize"])
         self.name = properties["name"].decode()
+        self.overlaps = (int(properties["major"]), int(properties["minor"])) >= OVERLAP_CAPABILITY
         self._use()
 
     @classmethod
@@ -256,10 +258,15 @@ class CupyRuntime:
         self._use()
         return cuda.jit(signature)(function)
 
-    def launch(self, kernel: Any, grid: int, block: int, stream: Any, arguments: Sequence[Any]) -> None:
+    def launch(
+        self, kernel: Any, grid: int, block: int, stream: Any, arguments: Sequence[Any], overlapped: bool = False
+    ) -> None:
         """Queue ``kernel`` on ``stream``."""
         values = [a.view if isinstance(a, DeviceBuffer) else a for a in arguments]
-        kernel[grid, block, stream.numba_stream](*values)
+        if overlapped:
+            launch_overlapped(kernel, grid, block, stream.cupy_stream, values)
+        else:
+            kernel[grid, block, stream.numba_stream](*values)
 
     def capture(self, launch: Launch) -> DeviceGraph:
         """The kernels that ``launch`` queues, as a graph that replays with one launch."""

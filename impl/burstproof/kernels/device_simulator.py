@@ -44,6 +44,7 @@ class SimulatorRuntime:
 
     simulated = True
     graphs = False
+    overlaps = False
     multiprocessors = 1
     l2_bytes = 0
     name = "CUDA simulator"
@@ -99,7 +100,15 @@ class SimulatorRuntime:
         """``function`` as a simulated kernel; the signature is not needed."""
         return cuda.jit(function)
 
-    def launch(self, kernel: Any, grid: int, block: int, stream: DeviceStream, arguments: Sequence[Any]) -> None:
+    def launch(
+        self,
+        kernel: Any,
+        grid: int,
+        block: int,
+        stream: DeviceStream,
+        arguments: Sequence[Any],
+        overlapped: bool = False,
+    ) -> None:
         """Run the kernel to its end with one block."""
         values = [a.view if isinstance(a, DeviceBuffer) else a for a in arguments]
         kernel[1, min(block, _LARGEST_BLOCK)](*values)

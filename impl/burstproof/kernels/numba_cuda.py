@@ -58,3 +58,12 @@ def _is_simulated() -> bool:
 
 SIMULATED: bool = _is_simulated()
 """Whether the CUDA simulator stands in for a device; decided by ``NUMBA_ENABLE_CUDASIM`` at import."""
+
+
+def compiled_kernel(kernel: Any) -> Any:
+    """What numba compiled ``kernel`` to, loaded on the current device, as cuda.core launches it.
+
+    ``kernel`` has one signature. numba-cuda has no public name for this; the version is pinned.
+    """
+    (definition,) = kernel.overloads.values()
+    return definition._codelibrary.get_cufunc().kernel

@@ -19,11 +19,12 @@ import numpy.typing as npt
 
 from burstproof.burst.cuda.block_size import default_block_size
 from burstproof.burst.cuda.buffers import default_train_length
-from burstproof.burst.cuda.tuner_cache import Launch, Tuned, cache_folder, load, save, tuning_key
+from burstproof.burst.cuda.tuner_cache import Launch, Tuned, load, save, tuning_key
 from burstproof.burst.engine import Engine, EngineOptions, EngineState, Record, Stimulus
 from burstproof.errors import EnvironmentInvalidError, OutOfMemoryError
 from burstproof.kernels.host_memory import available_host_bytes
 from burstproof.network.model import Network
+from burstproof.user_cache import cache_folder
 
 ROUNDS = 15
 MOST_AT_ONCE = 6

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import sys
 import warnings
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
@@ -67,16 +65,6 @@ def tuning_key(network: Network, options: EngineOptions, device: str, driver: st
         "variant": repr((features_of(network, options), options.profile, options.emulate_batch_path)),
         "options": repr(replace(options.cuda, autotune=False, device_id=0)),
     }
-
-
-def cache_folder() -> Path:
-    """The package's folder in the user's cache."""
-    if sys.platform == "win32":
-        base = os.environ.get("LOCALAPPDATA")
-        return Path(base or Path.home() / "AppData" / "Local") / "burstproof" / "cache"
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches" / "burstproof"
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "burstproof"
 
 
 def _path(folder: Path, key: Mapping[str, Any]) -> Path:

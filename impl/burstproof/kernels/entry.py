@@ -1,0 +1,97 @@
+"""A kernel as the package declares it: where its code comes from, its function, its parameters."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Protocol
+
+from burstproof.kernels.compile import Capability, Image
+from burstproof.kernels.parameters import Parameter, parse_parameters
+
+if TYPE_CHECKING:
+    from burstproof.kernels.launch import DeviceKernel
+
+
+class Code(Protocol):
+    """Anything that gives machine code for a capability without a device, such as ``CudaSource``."""
+
+    @property
+    def name(self) -> str:
+        """Name in errors and reports."""
+        ...
+
+    def image(self, capability: Capability) -> Image:
+        """Machine code for ``capability``.
+
+        Raises
+        ------
+        CompileError
+            What the compiler said.
+        """
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Entry:
+    """A function of some code and the parameters that it takes.
+
+    Attributes
+    ----------
+    code : Code
+    function : str
+        An ``extern "C"`` name, or a template instance that the code lists.
+    parameters : str
+        Types in order, see ``parse_parameters``: ``"float32[] float32[] uint32"``.
+    block : int
+        Threads per block at which occupancy is reported.
+    shared_bytes : int
+        Dynamic shared memory at which occupancy is reported.
+    minimum : (int, int)
+        Lowest capability that it builds for.
+    """
+
+    code: Code
+    function: str
+    parameters: str
+    block: int = 256
+    shared_bytes: int = 0
+    minimum: Capability = (7, 0)
+    _loaded: dict[int, DeviceKernel] = field(default_factory=dict, repr=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+
+    @cached_property
+    def declared(self) -> tuple[Parameter, ...]:
+        """The parameters parsed.
+
+        Raises
+        ------
+        InputError
+            An unknown type.
+        """
+        return parse_parameters(self.parameters)
+
+    def on(self, device_id: int = 0) -> DeviceKernel:
+        """The kernel on a device, built for its capability and loaded at the first call only.
+
+        Raises
+        ------
+        CompileError
+            The code does not build for the device.
+        InputError
+            The code has no such function, or its parameters are declared otherwise.
+        BackendUnavailableError
+            No such device.
+        """
+        found = self._loaded.get(device_id)
+        return found if found is not None else self._load(device_id)
+
+    def _load(self, device_id: int) -> DeviceKernel:
+        from burstproof.kernels.launch import device_capability, load_kernel
+
+        with self._lock:
+            if device_id not in self._loaded:
+                image = self.code.image(device_capability(device_id))
+                self._loaded[device_id] = load_kernel(image, self.function, self.declared, device_id)
+            return self._loaded[device_id]

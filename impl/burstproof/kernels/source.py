@@ -1,0 +1,194 @@
+"""CUDA C++ source text to machine code for any capability, without a GPU or a driver: NVRTC through cuda.core."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from burstproof.errors import CompileError, InputError
+from burstproof.kernels.compile import Capability, Image
+from burstproof.kernels.image_cache import digest, keep_image, load_image
+
+_FIRST_ERROR = re.compile(
+    r"^(?P<file>.+?)\((?P<line>\d+)\): (?:catastrophic |fatal )?error:? *(?P<text>.*)$", re.MULTILINE
+)
+
+
+@dataclass(frozen=True)
+class CudaOptions:
+    """What the compiler is told besides the source; the defaults keep IEEE arithmetic.
+
+    Attributes
+    ----------
+    defines : tuple of (name, value)
+        Macros.
+    fast_math : bool
+        Approximate division and functions, subnormals to zero.
+    contract : bool
+        Let ``a * b + c`` become one fused operation.
+    max_registers : int or None
+        Bound on registers per thread.
+    architecture_specific : bool
+        Build for ``sm_90a`` and the like from 9.0 on, whose images run on that capability only.
+    """
+
+    defines: tuple[tuple[str, str], ...] = ()
+    fast_math: bool = False
+    contract: bool = True
+    max_registers: int | None = None
+    architecture_specific: bool = False
+
+    def arch(self, capability: Capability) -> str:
+        """Architecture as NVRTC names it."""
+        specific = self.architecture_specific and capability >= (9, 0)
+        return f"sm_{capability[0]}{capability[1]}{'a' if specific else ''}"
+
+
+@dataclass(frozen=True)
+class CudaSource:
+    """CUDA C++ text that compiles to one image per capability.
+
+    Attributes
+    ----------
+    name : str
+        File name in errors and reports.
+    text : str
+        The source, headers that it needs of its own included.
+    options : CudaOptions
+    templates : tuple of str
+        Instances that the image holds, such as ``softmax<float, 4>``; functions that are ``extern "C"`` need no entry.
+    """
+
+    name: str
+    text: str
+    options: CudaOptions = CudaOptions()
+    templates: tuple[str, ...] = ()
+
+    @classmethod
+    def beside(
+        cls, module_file: str, *names: str, options: CudaOptions | None = None, templates: tuple[str, ...] = ()
+    ) -> CudaSource:
+        """Source from files in the folder of ``module_file`` (``__file__``), joined in order; the last names it.
+
+        Raises
+        ------
+        InputError
+            No name, or a file that cannot be read.
+        """
+        folder = Path(module_file).parent
+        if not names:
+            raise InputError("no source file is named", where="CudaSource.beside")
+        try:
+            parts = [f'#line 1 "{name}"\n{(folder / name).read_text(encoding="utf-8")}' for name in names]
+        except (OSError, UnicodeDecodeError) as error:
+            raise InputError(f"the source cannot be read: {error}", where=str(folder), got=names) from error
+        return cls(names[-1], "\n".join(parts), options or CudaOptions(), templates)
+
+    def image(self, capability: Capability, *, cached: bool = True) -> Image:
+        """Machine code for ``capability``, from the disk cache where it holds it.
+
+        Parameters
+        ----------
+        capability : (int, int)
+        cached : bool
+            Whether the disk cache is used.
+
+        Raises
+        ------
+        CompileError
+            What the compiler said, with file and line of the first error, its source line, and the whole log.
+        """
+        start = time.perf_counter()
+        name = digest(self._key(capability))
+        kept = load_image(name) if cached else None
+        cubin, symbols = kept or self._compile(capability)
+        if cached and kept is None:
+            keep_image(name, cubin, symbols)
+        return Image(self.name, capability, cubin, time.perf_counter() - start, symbols)
+
+    def _key(self, capability: Capability) -> Mapping[str, Any]:
+        from importlib.metadata import version
+
+        return {
+            "source": self.text,
+            "name": self.name,
+            "templates": self.templates,
+            "options": repr(self.options),
+            "compiler": ("nvrtc", compiler_version()),
+            "cuda.core": version("cuda-core"),
+            "headers": include_folders(),
+            "capability": capability,
+        }
+
+    def _compile(self, capability: Capability) -> tuple[bytes, dict[str, str]]:
+        from cuda.core import Program, ProgramOptions
+
+        wanted = self.options
+        options = ProgramOptions(
+            name=self.name,
+            arch=wanted.arch(capability),
+            std="c++17",
+            include_path=list(include_folders()),
+            define_macro=list(wanted.defines) or None,
+            use_fast_math=wanted.fast_math,
+            fma=wanted.contract,
+            max_register_count=wanted.max_registers,
+        )
+        try:
+            code = Program(self.text, "c++", options).compile("cubin", name_expressions=self.templates)
+        except Exception as error:
+            raise self._refused(str(error), wanted.arch(capability)) from error
+        return bytes(code.code), {str(k): _text(v) for k, v in code.symbol_mapping.items()}
+
+    def _refused(self, log: str, arch: str) -> CompileError:
+        found = _FIRST_ERROR.search(log)
+        if found is None:
+            return CompileError(f"does not compile: {log}", where=f"{self.name} for {arch}")
+        shown = self._line(found["file"], int(found["line"]))
+        return CompileError(
+            f"does not compile for {arch}: {found['text']}",
+            where=f"{found['file']}, line {found['line']}",
+            got=shown or None,
+            cure=f"Correct the source; the compiler's log:\n{log}",
+        )
+
+    def _line(self, file: str, line: int) -> str:
+        """Text of a line as the compiler counts it, following the marks between joined files."""
+        name, number = self.name, 0
+        for text in self.text.splitlines():
+            mark = re.fullmatch(r'#line 1 "(.+)"', text)
+            name, number = (mark[1], 0) if mark else (name, number + 1)
+            if (name, number) == (file, line):
+                return text.strip()
+        return ""
+
+
+def _text(name: str | bytes) -> str:
+    return name.decode() if isinstance(name, bytes) else name
+
+
+@cache
+def compiler_version() -> tuple[int, int]:
+    """Version of the installed NVRTC, (major, minor)."""
+    from cuda.bindings import nvrtc
+
+    _, major, minor = nvrtc.nvrtcVersion()
+    return int(major), int(minor)
+
+
+@cache
+def include_folders() -> tuple[str, ...]:
+    """Folders of the CUDA headers that are installed (cuda_fp16.h, cuda_bf16.h, mma.h and what they include)."""
+    from cuda.pathfinder import find_nvidia_header_directory
+
+    folders: dict[str, None] = {}
+    for component in ("cudart", "nvcc", "cccl"):
+        found = find_nvidia_header_directory(component)
+        if found is not None:
+            folders[str(found)] = None
+    return tuple(folders)
