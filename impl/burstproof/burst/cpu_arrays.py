@@ -17,7 +17,10 @@ Array = npt.NDArray[Any]
 
 
 class Parameters(NamedTuple):
-    """Per-neuron parameters, (N,) each; see ``layout.NeuronArrays``."""
+    """Per-neuron parameters, (N,) each; see ``layout.NeuronArrays``.
+
+    ``ids`` are the neurons' ids in the whole network, for their draws; empty where the place is the id.
+    """
 
     thresholds: Array
     threshold_limits: Array
@@ -27,6 +30,7 @@ class Parameters(NamedTuple):
     snoozes: Array
     excitabilities: Array
     accumulates: Array
+    ids: Array
 
 
 class Neurons(NamedTuple):
@@ -144,6 +148,7 @@ def parameters_of(layout: Layout) -> Parameters:
         _writable(n.snooze_periods),
         _writable(n.excitabilities),
         _writable(n.accumulates),
+        _NO_IDS,
     )
 
 
@@ -157,7 +162,7 @@ def static_of(layout: Layout, general: bool) -> Static:
             _readonly(rows.targets),
             _readonly(rows.contributions.astype(np.int64)),
             _readonly(np.ones(len(rows.targets), np.uint8) if rows.delays is None else rows.delays),
-            np.zeros(layout.neuron_count, np.bool_) if clamped is None else clamped,
+            np.zeros(layout.source_count, np.bool_) if clamped is None else clamped,
         )
     return Static(
         rows.offsets,
@@ -178,7 +183,7 @@ def _readonly(array: Array) -> Array:
 def computed_of(layout: Layout, general: bool) -> Computed:
     """Computed rows of ``layout`` with weights of their own; ``general`` ones have a delay each, and may be empty."""
     rows = layout.computed
-    count = layout.neuron_count
+    count = layout.source_count
     if rows is None and general:
         return NO_COMPUTED._replace(
             offsets=np.zeros(count + 1, np.int64),

@@ -48,7 +48,7 @@ def _make_window(features: Features, compiler: Compiler) -> Compiled:
     return window
 
 
-def _make_block(features: Features, flagged: bool, restart_fired: bool, compiler: Compiler) -> Compiled:
+def _make_block(features: Features, flagged: bool, restart_fired: bool, mapped: bool, compiler: Compiler) -> Compiled:
     restarts, refractory, fire_limits = features.restarts, features.refractory, features.fire_limits
     restart_all = features.restart_all and not restart_fired
     restart_candidates, ticks_always = not features.restart_all, not features.countdown_only_candidates
@@ -93,8 +93,9 @@ def _make_block(features: Features, flagged: bool, restart_fired: bool, compiler
             blocked = rc > _NONE if refractory else False
             reached = touched & (not blocked)
             u = v + x
+            neuron = p.ids[i] if mapped else base + places[j]
             inside, passes = window(
-                u, p.thresholds[i], p.threshold_limits[i], p.excitabilities[i], base + places[j], number, batch
+                u, p.thresholds[i], p.threshold_limits[i], p.excitabilities[i], neuron, number, batch
             )
             limit = p.fire_limits[i]
             finite = (limit != _NONE) & (limit != _UNLIMITED) if fire_limits else False
@@ -142,9 +143,11 @@ def _make_count_true(compiler: Compiler) -> Compiled:
     return count_true
 
 
-def make_dense(features: Features, flagged: bool, restart_fired: bool, inner: Compiler, compiler: Compiler) -> Compiled:
-    """``dense``: the dynamics of a range of neurons, block by block."""
-    block = _make_block(features, flagged, restart_fired, inner)
+def make_dense(
+    features: Features, flagged: bool, restart_fired: bool, inner: Compiler, compiler: Compiler, mapped: bool = False
+) -> Compiled:
+    """``dense``: the dynamics of a range of neurons, block by block; ``mapped`` ones have ids beside their places."""
+    block = _make_block(features, flagged, restart_fired, mapped, inner)
     count_true = _make_count_true(inner)
     counts_here = not features.fire_limits
 

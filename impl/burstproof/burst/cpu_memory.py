@@ -227,27 +227,43 @@ class CpuMemory:
         synapses = dataclasses.replace(self._network.synapses, weights=weights)
         network = self._network.replace(synapses=synapses)
         layout = build_layout(network, self._options, self._fixed_point)
-        self._refuse_overflow(layout)
+        refuse_overflow(layout, network, self._options, self._fixed_point)
         self.layout = layout
         self._take_rows()
         self._compile(static_clamps=self._general or layout.static.clamped_sources is not None)
         if layout.needs_flags:
             self.use_flags()
 
-    def _refuse_overflow(self, layout: Layout) -> None:
-        """Refuse weights whose sums the 32-bit accumulator planned for the network cannot hold."""
-        if self._fixed_point.bits != 32 or not len(layout.static.targets):
-            return
-        sums = np.bincount(layout.static.targets, np.abs(layout.static.contributions.astype(np.float64)))
-        outside = (abs(self._network.power_amount) + self._options.max_stimulus) * self._fixed_point.scale
-        if sums.max() + outside >= 2.0**31:
-            raise NetworkError(
-                "the restored weights are too large for the fixed-point scale of this network",
-                where=f"weights onto neuron {int(np.argmax(sums))}",
-                got=float(sums.max() / self._fixed_point.scale),
-                allowed=f"a sum below {(2.0**31 - outside) / self._fixed_point.scale:.6g}",
-                cure="Create an engine over a network that has these weights",
-            )
+
+def refuse_overflow(
+    layout: Layout,
+    network: Network,
+    options: EngineOptions,
+    fixed_point: FixedPoint,
+    ids: npt.NDArray[np.uint32] | None = None,
+) -> None:
+    """Refuse restored weights whose sums the 32-bit accumulator planned for the network cannot hold.
+
+    ``ids`` are the neurons' ids where the layout holds a shard.
+
+    Raises
+    ------
+    NetworkError
+        The sum onto some neuron is too large.
+    """
+    if fixed_point.bits != 32 or not len(layout.static.targets):
+        return
+    sums = np.bincount(layout.static.targets, np.abs(layout.static.contributions.astype(np.float64)))
+    outside = (abs(network.power_amount) + options.max_stimulus) * fixed_point.scale
+    if sums.max() + outside >= 2.0**31:
+        worst = int(np.argmax(sums))
+        raise NetworkError(
+            "the restored weights are too large for the fixed-point scale of this network",
+            where=f"weights onto neuron {worst if ids is None else int(ids[worst])}",
+            got=float(sums.max() / fixed_point.scale),
+            allowed=f"a sum below {(2.0**31 - outside) / fixed_point.scale:.6g}",
+            cure="Create an engine over a network that has these weights",
+        )
 
 
 def _initial_neurons(network: Network, storage: Storage, remembers: bool) -> Neurons:

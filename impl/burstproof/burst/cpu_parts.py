@@ -21,12 +21,12 @@ class Parts(NamedTuple):
     learn: Compiled
 
 
-def make_parts(key: KernelKey) -> Parts:
-    """The parts of a burst for ``key``, apart from propagation."""
+def make_parts(key: KernelKey, mapped: bool = False) -> Parts:
+    """The parts of a burst for ``key``, apart from propagation; ``mapped`` neurons have ids beside their places."""
     return Parts(
         _make_begin(key),
         _make_waiting(key),
-        make_dense(key.features, key.flagged, key.restart_fired, inner_compiler, inner_compiler),
+        make_dense(key.features, key.flagged, key.restart_fired, inner_compiler, inner_compiler, mapped),
         _make_within(),
         _make_finish(key),
         make_learn(key.plastic_all_window, inner_compiler),

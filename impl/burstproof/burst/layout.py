@@ -158,9 +158,34 @@ class Layout:
     power_clamped: bool
     needs_flags: bool
 
+    @property
+    def source_count(self) -> int:
+        """Rows of synapses: the neurons of the whole network, of which a shard's layout holds some only."""
+        return len(self.static.offsets) - 1
 
-def build_layout(network: Network, options: EngineOptions, fixed_point: FixedPoint) -> Layout:
-    """Pack ``network``.
+
+@dataclass(frozen=True, eq=False)
+class SynapseFacts:
+    """What packing a part of a network's synapses has to know of all of them.
+
+    ``divisors`` (N,) float32 per source, or ``None`` when nothing is divided; ``max_delay`` is the largest delay of a
+    valid synapse, at least 1.
+    """
+
+    divisors: npt.NDArray[np.float32] | None
+    max_delay: int
+
+
+def synapse_facts(network: Network) -> SynapseFacts:
+    """The facts of the whole of ``network``."""
+    synapses = network.synapses
+    return SynapseFacts(division(network), int(synapses.delay_bursts.max(initial=1, where=synapses.valid_mask)))
+
+
+def build_layout(
+    network: Network, options: EngineOptions, fixed_point: FixedPoint, facts: SynapseFacts | None = None
+) -> Layout:
+    """Pack ``network``; ``facts`` are those of a larger network of which it has some of the synapses.
 
     Raises
     ------
@@ -169,11 +194,11 @@ def build_layout(network: Network, options: EngineOptions, fixed_point: FixedPoi
     """
     check_network(network, options)
     neurons = _neuron_arrays(network)
-    divisors = division(network)
+    facts = synapse_facts(network) if facts is None else facts
+    divisors, max_delay = facts.divisors, facts.max_delay
     mp_driven = network.flags_registered and bool(network.area_flag("mp_driven_psp").any())
     mp_sources = network.area_flag("mp_driven_psp") if mp_driven else np.zeros(network.neuron_count, np.bool_)
     kinds = _synapse_kinds(network, mp_sources if mp_driven else None)
-    max_delay = _max_delay(network)
     static, unsigned_zero = _static_rows(network, fixed_point, divisors, kinds.static, max_delay)
     computed = _computed_rows(network, divisors, mp_sources, kinds, max_delay)
     plastic = _plastic_rules(network, computed)
@@ -236,12 +261,6 @@ def _synapse_kinds(network: Network, mp_sources: npt.NDArray[np.bool_] | None) -
     if mp_sources is not None:
         computed |= contributes & mp_sources[synapses.source_neurons]
     return _Kinds(contributes & ~computed, computed, contributes)
-
-
-def _max_delay(network: Network) -> int:
-    synapses = network.synapses
-    valid = synapses.valid_mask
-    return int(synapses.delay_bursts.max(initial=1, where=valid))
 
 
 def _grouped(

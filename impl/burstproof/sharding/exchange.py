@@ -1,0 +1,79 @@
+"""How the processes of a sharded engine come to one fired list: the protocol, and the case of one process."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+
+from burstproof.errors import BurstproofError
+from burstproof.sharding.shard import Fired, StatePiece
+
+
+class Exchange(Protocol):
+    """What the processes of one run tell each other; all of them call the same methods in the same order.
+
+    ``rank`` of ``ranks`` is this process; rank 0 writes files and speaks.
+    """
+
+    rank: int
+    ranks: int
+
+    def total(self, count: int) -> int:
+        """Sum of ``count`` over all processes."""
+        ...
+
+    def gather(self, fired: Fired) -> Fired:
+        """What fired in all processes, ids ascending."""
+        ...
+
+    def pieces(self, own: Sequence[StatePiece]) -> Sequence[StatePiece]:
+        """The pieces of state of all processes."""
+        ...
+
+    def agree(self, error: BurstproofError | None) -> None:
+        """Raise in every process what any of them met.
+
+        Raises
+        ------
+        BurstproofError
+            The error of the lowest rank that has one, with the rank in front where there are several.
+        """
+        ...
+
+
+class OneProcess:
+    """The exchange of an engine that has all shards in this process."""
+
+    rank, ranks = 0, 1
+
+    def total(self, count: int) -> int:
+        """See ``Exchange.total``."""
+        return count
+
+    def gather(self, fired: Fired) -> Fired:
+        """See ``Exchange.gather``."""
+        return fired
+
+    def pieces(self, own: Sequence[StatePiece]) -> Sequence[StatePiece]:
+        """See ``Exchange.pieces``."""
+        return own
+
+    def agree(self, error: BurstproofError | None) -> None:
+        """See ``Exchange.agree``."""
+        if error is not None:
+            raise error
+
+
+def merged(parts: Sequence[Fired]) -> Fired:
+    """The lists of several shards as one, ids ascending."""
+    if len(parts) == 1:
+        return parts[0]
+    ids = np.concatenate([part.ids for part in parts])
+    potentials = np.concatenate([part.potentials for part in parts])
+    candidates = sum(part.candidates for part in parts)
+    if bool((ids[1:] > ids[:-1]).all()):
+        return Fired(ids, potentials, candidates)
+    order = np.argsort(ids, kind="stable")
+    return Fired(ids[order], potentials[order], candidates)

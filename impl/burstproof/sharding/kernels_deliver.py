@@ -1,0 +1,166 @@
+"""What fired anywhere, sent along the rows that end in this shard: waits for every shard's list of the burst."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from burstproof.burst.cuda.control import ACTIVE, BURST, CLAMPED, COUNT, HALTED, HISTORY, SLOT, START
+from burstproof.burst.cuda.kernels_rows import make_send_part
+from burstproof.burst.cuda.kernels_stimulus import make_note_firing
+from burstproof.kernels.numba_cuda import SIMULATED, cuda
+from burstproof.sharding.kernels_link import (
+    COUNT_WORD,
+    FAILED,
+    FULL_BIT,
+    HEADER_WORDS,
+    MOST_SHARDS,
+    SEQUENCE,
+    make_link,
+)
+from burstproof.sharding.shard_variant import ShardVariant
+
+
+@cache
+def make_lists() -> Callable[..., Any]:
+    """``lists(control, link, inboxes, words, patience, counts)`` -> (firings of all shards, sequence, first word).
+
+    All threads of a block call it; ``counts`` in shared memory takes the firings of each shard. Waits until every shard
+    has published; if one has no room for another burst, no shard does another.
+    """
+    wait = make_link().wait
+    full, most = np.uint32(FULL_BIT), np.uint32(FULL_BIT - 1)
+
+    def lists(control: Any, link: Any, inboxes: Any, words: Any, patience: Any, counts: Any) -> Any:
+        sequence = np.uint32(link[SEQUENCE])
+        side = np.uint64(np.uint64(sequence & np.uint32(1)) * np.uint64(words))
+        box = np.uint32(cuda.threadIdx.x)
+        while box < np.uint32(inboxes.size):
+            found = wait(inboxes, box, np.uint64(side + np.uint64(COUNT_WORD)), sequence, patience, link)
+            counts[box] = np.uint32(found & most)
+            if cuda.blockIdx.x == 0 and (found & full) != np.uint32(0):
+                control[HALTED] = 1
+            box = np.uint32(box + np.uint32(cuda.blockDim.x))
+        cuda.syncthreads()
+        total = np.uint32(0)
+        for box in range(inboxes.size):
+            total = np.uint32(total + counts[box])
+        return total, sequence, np.uint64(side + np.uint64(HEADER_WORDS))
+
+    return cuda.jit(device=True)(lists)  # type: ignore[no-any-return]
+
+
+@cache
+def make_find() -> Callable[..., Any]:
+    """``find(item, counts)`` -> (shard, place in its list) of the ``item``-th firing of all."""
+
+    def find(item: Any, counts: Any) -> Any:
+        box, place = np.uint32(0), np.uint32(item)
+        while place >= counts[box]:
+            place = np.uint32(place - counts[box])
+            box = np.uint32(box + np.uint32(1))
+        return box, place
+
+    return cuda.jit(device=True)(find)  # type: ignore[no-any-return]
+
+
+def make_send(shard: ShardVariant) -> Callable[..., None]:
+    """``send(...)``: static contributions of everything that fired; ``share`` threads take one row at a time."""
+    variant = shard.variant
+    lists, find, wait = make_lists(), make_find(), make_link().wait
+    send_part, offset, clamps = make_send_part(variant), variant.offset, variant.clamps
+    share = np.uint32(1 if SIMULATED else shard.share)
+
+    def send(
+        control: Any,
+        link: Any,
+        inboxes: Any,
+        offsets: Any,
+        targets: Any,
+        contributions: Any,
+        delays: Any,
+        clamped_sources: Any,
+        sums: Any,
+        flags: Any,
+        stride: Any,
+        ring: Any,
+        words: Any,
+        patience: Any,
+    ) -> None:
+        counts = cuda.shared.array(MOST_SHARDS, np.uint32)
+        if control[ACTIVE] == 0 or link[FAILED] != 0:
+            return
+        total, sequence, first = lists(control, link, inboxes, words, patience, counts)
+        slot = np.uint32(control[SLOT])
+        thread = np.uint32(cuda.grid(1))
+        lane = np.uint32(thread & np.uint32(share - np.uint32(1)))
+        item = np.uint32(thread // share)
+        items = np.uint32(np.uint32(cuda.gridsize(1)) // share)
+        while item < total:
+            box, place = find(item, counts)
+            source = wait(inboxes, box, np.uint64(first + np.uint64(place)), sequence, patience, link)
+            entry = offset(offsets[source] + offset(lane))
+            end = offsets[np.uint32(source + np.uint32(1))]
+            send_part(source, entry, end, share, slot, targets, contributions, delays, sums, flags, stride, ring)
+            if clamps and lane == np.uint32(0) and clamped_sources[source] != 0:
+                control[CLAMPED] = 1
+            item = np.uint32(item + items)
+
+    return send
+
+
+def make_collect(shard: ShardVariant) -> Callable[..., None]:
+    """``collect(...)``: everything that fired in one list, for kernels that go through it several times.
+
+    ``all_ids``, ``all_potentials`` (N,); the history that plasticity needs is kept for all N neurons.
+    """
+    lists, find, wait = make_lists(), make_find(), make_link().wait
+    carries, plastic, note_firing = shard.carries_potentials, shard.variant.plastic, make_note_firing()
+
+    def collect(
+        control: Any,
+        link: Any,
+        inboxes: Any,
+        all_ids: Any,
+        all_potentials: Any,
+        last_fired: Any,
+        streaks: Any,
+        longest: Any,
+        rooms: Any,
+        words: Any,
+        patience: Any,
+    ) -> None:
+        counts = cuda.shared.array(MOST_SHARDS, np.uint32)
+        if control[ACTIVE] == 0 or link[FAILED] != 0:
+            return
+        total, sequence, first = lists(control, link, inboxes, words, patience, counts)
+        item = np.uint32(cuda.grid(1))
+        while item < total:
+            box, place = find(item, counts)
+            at = np.uint64(first + np.uint64(place))
+            source = wait(inboxes, box, at, sequence, patience, link)
+            all_ids[item] = source
+            if carries:
+                bits = wait(inboxes, box, np.uint64(at + np.uint64(rooms)), sequence, patience, link)
+                all_potentials[item] = np.uint32(bits).view(np.float32)
+            if plastic:
+                note_firing(source, control[BURST], longest, last_fired, streaks)
+            item = np.uint32(item + np.uint32(cuda.gridsize(1)))
+        if cuda.grid(1) == 0:
+            control[START] = 0
+            control[COUNT] = np.int64(total)
+
+    return collect
+
+
+def make_age() -> Callable[..., None]:
+    """``age(control, history)``, one thread, after a burst: one more past burst that plasticity can look back on."""
+
+    def age(control: Any, history: Any) -> None:
+        if cuda.grid(1) == 0 and control[ACTIVE] != 0 and control[HISTORY] < history:
+            control[HISTORY] += 1
+
+    return age

@@ -1,0 +1,153 @@
+"""Words that cross between shards: 64 bits, of which the upper 32 say which burst they belong to.
+
+A word is stored and loaded as a whole, so that whoever reads the right sequence number has the right contents: no fence
+is needed, and no flag beside the data. A reader that waits gives up after a time and says whom it waited for.
+
+Mailboxes are named by address on a device, since they lie on other devices or in host memory. The CUDA simulator has no
+addresses: there a table of mailboxes is a list of arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from burstproof.kernels.numba_cuda import SIMULATED, cuda
+
+SEQUENCE = 0
+"""Number of the last exchange; it only grows, whatever state is restored."""
+FAILED = 1
+"""0, or 1 + the shard that was waited for in vain; stays, and no kernel does anything any more."""
+LINK_LENGTH = 8
+
+COUNT_WORD = 0
+"""Header word with the number of firings; its bit 31 says that the sender's log has no room for another burst."""
+CENSUS_WORD = 1
+"""Header word with the number of candidates, where they are counted ahead."""
+HEADER_WORDS = 16
+"""Words before the first id of a side of a mailbox."""
+FULL_BIT = 1 << 31
+
+MOST_SHARDS = 64
+"""Most shards of a CUDA engine: their counts lie in shared memory."""
+
+_SPINS = 1000
+"""What a time-out is measured in where there is no clock: readings in the simulator."""
+
+
+def side_words(capacity: int, carries_potentials: bool) -> int:
+    """Words of one side of a mailbox that holds ``capacity`` firings."""
+    return HEADER_WORDS + capacity * (2 if carries_potentials else 1)
+
+
+class Link(NamedTuple):
+    """Device functions.
+
+    ``load(boxes, which, place)`` -> uint64, never from a cache; ``store(boxes, which, place, word)``;
+    ``word(sequence, value)`` -> uint64; ``wait(boxes, which, place, sequence, patience, link)`` -> the lower 32 bits of
+    the word once its sequence number is right, or 0 and ``link[FAILED]`` set after ``patience`` nanoseconds.
+    """
+
+    load: Callable[..., Any]
+    store: Callable[..., Any]
+    word: Callable[..., Any]
+    wait: Callable[..., Any]
+
+
+@cache
+def make_link() -> Link:
+    """The functions for a device, or for the simulator."""
+    load, store, now = _simulated() if SIMULATED else _on_device()
+    half, low = np.uint64(32), np.uint64(0xFFFFFFFF)
+
+    def word(sequence: Any, value: Any) -> Any:
+        return np.uint64((np.uint64(sequence) << half) | np.uint64(value))
+
+    def wait(boxes: Any, which: Any, place: Any, sequence: Any, patience: Any, link: Any) -> Any:
+        found = np.uint64(load(boxes, which, place))
+        if np.uint32(found >> half) != sequence:
+            began = now(np.uint64(0))
+            passed = np.uint64(0)
+            while np.uint32(found >> half) != sequence:
+                if passed > patience and link[FAILED] == 0:
+                    link[FAILED] = np.int64(which) + np.int64(1)
+                if link[FAILED] != 0:
+                    return np.uint32(0)
+                found = np.uint64(load(boxes, which, place))
+                passed = np.uint64(now(passed) - began)
+        return np.uint32(found & low)
+
+    jit = cuda.jit(device=True)
+    return Link(load, store, jit(word), jit(wait))
+
+
+def _simulated() -> tuple[Callable[..., Any], ...]:
+    def load(boxes: Any, which: Any, place: Any) -> Any:
+        return boxes[which][place]
+
+    def store(boxes: Any, which: Any, place: Any, word: Any) -> None:
+        boxes[which][place] = word
+
+    def now(passed: Any) -> Any:
+        return np.uint64(passed + np.uint64(_SPINS))
+
+    jit = cuda.jit(device=True)
+    return jit(load), jit(store), jit(now)
+
+
+def _on_device() -> tuple[Callable[..., Any], ...]:
+    load_at, store_at, clock = _instructions()
+    size = np.uint64(8)
+
+    def load(boxes: Any, which: Any, place: Any) -> Any:
+        return load_at(np.uint64(boxes[which] + np.uint64(place) * size))
+
+    def store(boxes: Any, which: Any, place: Any, word: Any) -> None:
+        store_at(np.uint64(boxes[which] + np.uint64(place) * size), word)
+
+    def now(passed: Any) -> Any:
+        return clock()
+
+    jit = cuda.jit(device=True)
+    return jit(load), jit(store), jit(now)
+
+
+def _instructions() -> tuple[Any, Any, Any]:
+    """Load and store of a 64-bit word that the whole system sees as one, and the global timer in nanoseconds."""
+    from llvmlite import ir
+    from numba import types
+    from numba.extending import intrinsic
+
+    long = ir.IntType(64)
+
+    def assembled(builder: Any, kind: Any, text: str, constraints: str, args: Any) -> Any:
+        return builder.call(ir.InlineAsm(kind, text, constraints, True), list(args))
+
+    @intrinsic
+    def load_at(typingctx: Any, address: Any) -> Any:
+        def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            kind = ir.FunctionType(long, [long])
+            return assembled(builder, kind, "ld.relaxed.sys.global.u64 $0, [$1];", "=l,l,~{memory}", args)
+
+        return types.uint64(types.uint64), code
+
+    @intrinsic
+    def store_at(typingctx: Any, address: Any, word: Any) -> Any:
+        def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            kind = ir.FunctionType(ir.VoidType(), [long, long])
+            assembled(builder, kind, "st.relaxed.sys.global.u64 [$0], $1;", "l,l,~{memory}", args)
+            return context.get_dummy_value()
+
+        return types.void(types.uint64, types.uint64), code
+
+    @intrinsic
+    def clock(typingctx: Any) -> Any:
+        def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            return assembled(builder, ir.FunctionType(long, []), "mov.u64 $0, %globaltimer;", "=l,~{memory}", args)
+
+        return types.uint64(), code
+
+    return load_at, store_at, clock

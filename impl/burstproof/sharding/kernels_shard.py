@@ -1,0 +1,394 @@
+"""A shard's part of a burst: what comes from outside, candidates counted ahead, and the dynamics, which publish.
+
+Every firing goes to all shards the moment its block knows it; the last block to finish sends the count after them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from burstproof.burst.cuda.control import ACTIVE, BURST, HALTED, INDEX, KEEP, LIMIT, REPORT_HEAD, SLOT, USED
+from burstproof.burst.cuda.kernels_neuron import make_neuron
+from burstproof.burst.cuda.kernels_stimulus import cancelled
+from burstproof.burst.cuda.kernels_storage import make_widen
+from burstproof.burst.cuda.variant import Variant
+from burstproof.burst.cuda.warp import WARP, make_append, make_block_tally
+from burstproof.burst.profile import BATCH_PATH_CANDIDATES
+from burstproof.kernels.numba_cuda import SIMULATED, cuda
+from burstproof.sharding.kernels_link import (
+    CENSUS_WORD,
+    COUNT_WORD,
+    FAILED,
+    FULL_BIT,
+    HEADER_WORDS,
+    SEQUENCE,
+    make_link,
+)
+from burstproof.sharding.shard_variant import ShardVariant
+
+_DRAW_STEP = (2654435761 * pow(1597334677, -1, 1 << 32)) % (1 << 32)
+"""A draw depends on id * 2654435761 + burst * 1597334677 mod 2^32: so much more burst stands for one more id."""
+
+
+@cache
+def make_going() -> Callable[..., Any]:
+    """``going(control, report, link)``: whether the train has another burst to do."""
+
+    def going(control: Any, report: Any, link: Any) -> Any:
+        return report[INDEX] + 1 < report[LIMIT] and control[HALTED] == 0 and link[FAILED] == 0
+
+    return cuda.jit(device=True)(going)  # type: ignore[no-any-return]
+
+
+def make_stimulate(variant: Variant) -> Callable[..., None]:
+    """``stimulate(...)``: amounts of the coming burst into ``outside`` (n,), marks into ``forced`` (n,).
+
+    The ids of one burst differ, so that no atomic operation is needed. A marker stands for an amount of 0.
+    """
+    going = make_going()
+    zero, marker = variant.accumulator(0), cancelled(variant)
+
+    def stimulate(
+        control: Any,
+        report: Any,
+        link: Any,
+        offsets: Any,
+        ids: Any,
+        amounts: Any,
+        forced_offsets: Any,
+        forced_ids: Any,
+        outside: Any,
+        forced: Any,
+    ) -> None:
+        if not going(control, report, link):
+            return
+        index = report[INDEX] + 1
+        step = np.int64(cuda.gridsize(1))
+        entry = np.int64(offsets[index]) + np.int64(cuda.grid(1))
+        while entry < offsets[index + 1]:
+            amount = amounts[entry]
+            if amount == zero:
+                amount = marker
+            outside[ids[entry]] = amount
+            entry += step
+        entry = np.int64(forced_offsets[index]) + np.int64(cuda.grid(1))
+        while entry < forced_offsets[index + 1]:
+            forced[forced_ids[entry]] = np.uint8(1)
+            entry += step
+
+    return stimulate
+
+
+def make_census(variant: Variant) -> Callable[..., None]:
+    """``census(...)``: count the shard's candidates and tell all shards, for the batch path."""
+    going, link_to = make_going(), make_link()
+    store, word = link_to.store, link_to.word
+    block_tally = make_block_tally()
+    flagged, zero = variant.flags, variant.accumulator(0)
+    number, lanes, low = variant.accumulator, np.uint32(WARP - 1), np.uint64(0xFFFFFFFF)
+
+    def census(
+        control: Any,
+        report: Any,
+        link: Any,
+        done: Any,
+        sinks: Any,
+        cells: Any,
+        flags: Any,
+        outside: Any,
+        power_neuron: Any,
+        neurons: Any,
+        stride: Any,
+        ring: Any,
+        words: Any,
+    ) -> None:
+        tallies = cuda.shared.array(1, np.int32)
+        if not going(control, report, link):
+            return
+        thread = np.uint32(cuda.threadIdx.x)
+        if thread == np.uint32(0):
+            tallies[0] = 0
+        cuda.syncthreads()
+        slot = np.uint32(np.uint32(control[SLOT]) + np.uint32(1))
+        if slot == ring:
+            slot = np.uint32(0)
+        base = np.uint64(np.uint64(slot) * np.uint64(stride))
+        neuron = np.uint64(cuda.grid(1))
+        seen = np.int32(0)
+        while neuron < np.uint64(neurons):
+            place = np.uint64(base + neuron)
+            is_candidate = flags[place] != 0 if flagged else number(cells[place]) != zero
+            if is_candidate or outside[neuron] != zero or np.int64(neuron) == power_neuron:
+                seen = np.int32(seen + 1)
+            neuron = np.uint64(neuron + np.uint64(cuda.gridsize(1)))
+        block_tally(seen, np.uint32(thread & lanes), tallies, 0)
+        cuda.syncthreads()
+        if thread == np.uint32(0):
+            mine = np.uint64((np.uint64(1) << np.uint64(32)) + np.uint64(tallies[0]))
+            before = np.uint64(cuda.atomic.add(done, 1, mine))
+            if np.uint64(before >> np.uint64(32)) == np.uint64(cuda.gridDim.x) - np.uint64(1):
+                done[1] = np.uint64(0)
+                sequence = np.uint32(link[SEQUENCE] + 1)
+                side = np.uint64(np.uint64(sequence & np.uint32(1)) * np.uint64(words))
+                total = np.uint32((before + mine) & low)
+                for sink in range(sinks.size):
+                    store(sinks, sink, np.uint64(side + np.uint64(CENSUS_WORD)), word(sequence, total))
+
+    return census
+
+
+def make_dynamics(shard: ShardVariant) -> Callable[..., None]:
+    """``dynamics(...)``: one pass over the shard's neurons; what fires is published to all ``sinks`` and logged.
+
+    ``done`` counts, in one number, blocks that are finished, and firings and candidates in ``bits`` bits each: where a
+    chunk's firings go follows from what was counted before it. ``members`` (n,) are ids, or, where ids are evenly
+    spaced, follow from ``first_id`` and ``id_step``. ``words`` is the length of a side of a mailbox, ``room`` the
+    firings that it holds.
+    """
+    variant = shard.variant
+    threads = WARP if SIMULATED else shard.threads
+    per_thread = shard.per_thread
+    chunk = threads * per_thread
+    neuron_burst, going, link_to = make_neuron(variant), make_going(), make_link()
+    store, word, wait = link_to.store, link_to.word, link_to.wait
+    append, block_tally = make_append(), make_block_tally()
+    widen = make_widen(variant.features.storage)
+    spaced, carries, count_ahead = shard.spaced_ids, shard.carries_potentials, variant.count_ahead
+    flagged, packed, refractory = variant.flags, variant.packed_sums, variant.features.refractory
+    draws = variant.features.excitability
+    number, zero, marker, cell = variant.accumulator, variant.accumulator(0), cancelled(variant), variant.cell
+    silent, one, lanes, draw_step = np.float32(0), np.uint32(1), np.uint32(WARP - 1), np.uint32(_DRAW_STEP)
+    block, size = np.uint32(threads), np.uint32(chunk)
+    batch_from, header = np.int64(BATCH_PATH_CANDIDATES), np.uint64(HEADER_WORDS)
+
+    def fetch(neuron: Any, neurons: Any, base: Any, cells: Any, potentials: Any, countdowns: Any) -> Any:
+        if neuron >= neurons:
+            return zero, silent, np.int32(0)
+        rc = np.int32(0)
+        if refractory:
+            rc = np.int32(countdowns[neuron])
+        return number(cells[np.uint64(base + np.uint64(neuron))]), widen(potentials[neuron]), rc
+
+    fetch = cuda.jit(device=True)(fetch)
+
+    def id_of(neuron: Any, members: Any, first_id: Any, id_step: Any) -> Any:
+        if spaced:
+            return np.uint32(first_id + neuron * id_step)
+        return members[neuron]
+
+    id_of = cuda.jit(device=True)(id_of)
+
+    def dynamics(
+        control: Any,
+        report: Any,
+        link: Any,
+        done: Any,
+        sinks: Any,
+        inboxes: Any,
+        members: Any,
+        outside: Any,
+        forced: Any,
+        cells: Any,
+        flags: Any,
+        potentials: Any,
+        countdowns: Any,
+        counts: Any,
+        marks: Any,
+        accumulates: Any,
+        thresholds: Any,
+        threshold_limits: Any,
+        keep: Any,
+        refractory_periods: Any,
+        fire_limit: Any,
+        snooze_periods: Any,
+        excitabilities: Any,
+        log_ids: Any,
+        log_potentials: Any,
+        unit: Any,
+        power_neuron: Any,
+        power_amount: Any,
+        neurons: Any,
+        stride: Any,
+        ring: Any,
+        capacity: Any,
+        room: Any,
+        words: Any,
+        bits: Any,
+        first_id: Any,
+        id_step: Any,
+        stimulated: Any,
+        patience: Any,
+        common_threshold: Any,
+        common_threshold_limit: Any,
+        common_keep: Any,
+        common_refractory_period: Any,
+        common_fire_limit: Any,
+        common_snooze_period: Any,
+        common_excitability: Any,
+    ) -> None:
+        fired_ids = cuda.shared.array(chunk, np.uint32)
+        fired_potentials = cuda.shared.array(chunk, np.float32)
+        tallies = cuda.shared.array(4, np.int32)
+        places = cuda.shared.array(2, np.int64)
+        total = cuda.local.array(per_thread, number)
+        v = cuda.local.array(per_thread, np.float32)
+        rc = cuda.local.array(per_thread, np.int32)
+        common = (
+            common_threshold,
+            common_threshold_limit,
+            common_keep,
+            common_refractory_period,
+            common_fire_limit,
+            common_snooze_period,
+            common_excitability,
+        )
+        if not going(control, report, link):
+            if cuda.grid(1) == 0:
+                control[ACTIVE] = 0
+            return
+        thread = np.uint32(cuda.threadIdx.x)
+        lane = np.uint32(thread & lanes)
+        burst_seed = np.uint32(control[BURST] + 1)
+        sequence = np.uint32(link[SEQUENCE] + 1)
+        side = np.uint64(np.uint64(sequence & one) * np.uint64(words))
+        slot = np.uint32(np.uint32(control[SLOT]) + one)
+        if slot == ring:
+            slot = np.uint32(0)
+        base = np.uint64(np.uint64(slot) * np.uint64(stride))
+        start = np.int64(0)
+        if report[KEEP] != 0:
+            start = report[USED]
+        batch = False
+        if count_ahead:
+            if thread == np.uint32(0):
+                everywhere = np.int64(0)
+                for box in range(inboxes.size):
+                    place = np.uint64(side + np.uint64(CENSUS_WORD))
+                    everywhere += np.int64(wait(inboxes, box, place, sequence, patience, link))
+                places[1] = everywhere
+            cuda.syncthreads()
+            batch = places[1] >= batch_from
+        items = np.uint32((np.uint64(neurons) + np.uint64(chunk - 1)) // np.uint64(chunk))
+        item = np.uint32(cuda.blockIdx.x)
+        going_on = True
+        while going_on:
+            first = np.uint32(item * size)
+            for p in range(per_thread):
+                neuron = np.uint32(first + thread + np.uint32(p) * block)
+                total[p], v[p], rc[p] = fetch(neuron, neurons, base, cells, potentials, countdowns)
+            if thread < np.uint32(4):
+                tallies[thread] = 0
+            cuda.syncthreads()
+            seen = np.int32(0)
+            for p in range(per_thread):
+                neuron = np.uint32(first + thread + np.uint32(p) * block)
+                joins, potential = False, silent
+                if neuron < neurons:
+                    place = np.uint64(base + np.uint64(neuron))
+                    arrived = total[p]
+                    is_candidate = flags[place] != 0 if flagged else arrived != zero
+                    if is_candidate:
+                        cells[place] = cell(0)
+                        if flagged:
+                            flags[place] = np.uint8(0)
+                    is_forced = False
+                    if stimulated != 0:
+                        amount = outside[neuron]
+                        if amount != zero:
+                            outside[neuron] = zero
+                            is_candidate = True
+                            if amount != marker:
+                                arrived = number(arrived + amount)
+                        is_forced = forced[neuron] != 0
+                        if is_forced:
+                            forced[neuron] = np.uint8(0)
+                    if np.int64(neuron) == power_neuron:
+                        arrived = number(arrived + power_amount)
+                        is_candidate = True
+                    seed = burst_seed
+                    if is_candidate:
+                        seen = np.int32(seen + 1)
+                        if draws:
+                            distance = np.uint32(id_of(neuron, members, first_id, id_step) - neuron)
+                            seed = np.uint32(burst_seed + np.uint32(distance * draw_step))
+                    joins, potential = neuron_burst(
+                        neuron,
+                        seed,
+                        is_candidate,
+                        is_forced,
+                        batch,
+                        arrived,
+                        v[p],
+                        rc[p],
+                        potentials,
+                        countdowns,
+                        counts,
+                        marks,
+                        accumulates,
+                        thresholds,
+                        threshold_limits,
+                        keep,
+                        refractory_periods,
+                        fire_limit,
+                        snooze_periods,
+                        excitabilities,
+                        common,
+                        unit,
+                    )
+                append(joins, lane, tallies, 0, neuron, potential, fired_ids, fired_potentials)
+            block_tally(seen, lane, tallies, 1)
+            cuda.syncthreads()
+            count = np.uint32(tallies[0])
+            item = np.uint32(item + np.uint32(cuda.gridDim.x))
+            going_on = item < items
+            if thread == np.uint32(0):
+                width = np.uint64(bits)
+                mask = np.uint64((np.uint64(1) << width) - np.uint64(1))
+                mine = np.uint64((np.uint64(count) << width) + np.uint64(tallies[1]))
+                if not going_on:
+                    mine = np.uint64(mine + (np.uint64(1) << np.uint64(width + width)))
+                before = np.uint64(cuda.atomic.add(done, 0, mine))
+                places[0] = np.int64(np.uint64(before >> width) & mask)
+                finished = np.uint64(before >> np.uint64(width + width)) + np.uint64(1)
+                if not going_on and finished == np.uint64(cuda.gridDim.x):
+                    after = np.uint64(before + mine)
+                    done[0] = np.uint64(0)
+                    fired = np.int64(np.uint64(after >> width) & mask)
+                    index = report[INDEX] + 1
+                    value = np.uint32(fired)
+                    if report[KEEP] != 0:
+                        report[USED] = start + fired
+                        if index + 1 < report[LIMIT] and start + fired + np.int64(neurons) > capacity:
+                            value = np.uint32(value | np.uint32(FULL_BIT))
+                    for sink in range(sinks.size):
+                        store(sinks, sink, np.uint64(side + np.uint64(COUNT_WORD)), word(sequence, value))
+                    report[REPORT_HEAD + 2 * index] = fired
+                    report[REPORT_HEAD + 2 * index + 1] = np.int64(after & mask)
+                    report[INDEX] = index
+                    control[BURST] += 1
+                    control[SLOT] = np.int64(slot)
+                    control[ACTIVE] = 1
+                    link[SEQUENCE] += 1
+            cuda.syncthreads()
+            entry = thread
+            while entry < count:
+                place_in_list = np.uint64(np.uint64(places[0]) + np.uint64(entry))
+                potential = fired_potentials[entry]
+                source = id_of(fired_ids[entry], members, first_id, id_step)
+                published = np.uint64(side + header + place_in_list)
+                for sink in range(sinks.size):
+                    store(sinks, sink, published, word(sequence, source))
+                    if carries:
+                        bits_of = np.float32(potential).view(np.uint32)
+                        store(sinks, sink, np.uint64(published + np.uint64(room)), word(sequence, bits_of))
+                log_ids[np.uint64(np.uint64(start) + place_in_list)] = source
+                log_potentials[np.uint64(np.uint64(start) + place_in_list)] = potential
+                entry = np.uint32(entry + block)
+            if going_on:
+                cuda.syncthreads()
+
+    return dynamics

@@ -1,0 +1,64 @@
+"""Which kernels a shard needs: the engine's variant, and what only a shard has."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from burstproof.burst.cuda.variant import Variant
+
+_WARP = 32
+_MIDDLE, _LARGE = 200_000, 1_500_000
+
+
+@dataclass(frozen=True)
+class ShardVariant:
+    """What the kernels of a shard are specialised for.
+
+    Attributes
+    ----------
+    variant : Variant
+        As for one device; ``fused`` says that all contributions are constants, so that one kernel sends them.
+    spaced_ids : bool
+        The ids of the shard's neurons are evenly spaced, so that they need no table.
+    carries_potentials : bool
+        Potentials cross with the ids, since some contributions follow them.
+    threads, per_thread : int
+        Block of the dynamics, and neurons that a thread takes at a time.
+    share : int
+        Threads that send one row, a power of two up to 32.
+    """
+
+    variant: Variant
+    spaced_ids: bool
+    carries_potentials: bool
+    threads: int
+    per_thread: int
+    share: int
+
+    @property
+    def fused(self) -> bool:
+        """Whether one kernel sends everything."""
+        return self.variant.fused is not None
+
+    @property
+    def chunk(self) -> int:
+        """Neurons that a block takes at a time."""
+        return self.threads * self.per_thread
+
+
+def shard_variant(
+    variant: Variant, neurons: int, entries: int, sources: int, *, spaced_ids: bool, mp_driven: bool, block: int = 0
+) -> ShardVariant:
+    """The variant of a shard of ``neurons`` neurons, with ``entries`` synapses from ``sources`` sources."""
+    threads, per_thread = (256, 4) if neurons > _LARGE else (512 if neurons > _MIDDLE else 256, 1)
+    return ShardVariant(
+        variant, spaced_ids, mp_driven, block or threads, per_thread, row_share(entries / max(sources, 1))
+    )
+
+
+def row_share(mean_row: float) -> int:
+    """Threads that send a row of ``mean_row`` entries: each has up to four under way at a time."""
+    share = 1
+    while share < _WARP and 4 * share < mean_row:
+        share *= 2
+    return share
