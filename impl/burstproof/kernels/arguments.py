@@ -62,6 +62,8 @@ class ArgumentChecker:
             argument = arguments[position]
             if not array:
                 found.extend(self._numbers(parameter, argument, position))
+            elif parameter.numba_dimensions is not None:
+                found.extend(self._numba_array(parameter, argument, position))
             elif type(argument) is own and argument.dtype is dtype and argument.flags.c_contiguous:
                 memory = argument.data
                 if memory.device_id != device and argument.size:
@@ -104,6 +106,20 @@ class ArgumentChecker:
             return (argument,)
         value = complex(argument)
         return value.real, value.imag
+
+    def _numba_array(self, parameter: Parameter, argument: Any, position: int) -> tuple[int, ...]:
+        """Owner, parent, elements, bytes of one, address, shape, strides in bytes of an array in C order."""
+        address = self._address(parameter, argument, position)
+        described = getattr(argument, "array", argument).__cuda_array_interface__
+        shape = tuple(described["shape"])
+        if len(shape) != parameter.numba_dimensions:
+            raise self._error("an array of another number of dimensions", parameter, position, f"shape {shape}")
+        itemsize = parameter.accepted[0].itemsize
+        strides, elements = [], 1
+        for length in reversed(shape):
+            strides.append(elements * itemsize)
+            elements *= length
+        return 0, 0, elements, itemsize, address, *shape, *reversed(strides)
 
     def _address(self, parameter: Parameter, argument: Any, position: int) -> int:
         """Address of an array that is not the array type with the first accepted dtype."""

@@ -1,4 +1,4 @@
-"""Whether a driver accepts a PTX: its ISA version against what the driver's CUDA version knows (requirement KL-3)."""
+"""Whether a driver or linker accepts a PTX: its ISA version against what their CUDA version knows (KL-3)."""
 
 from __future__ import annotations
 
@@ -60,19 +60,40 @@ def newest_isa(driver_cuda: tuple[int, int]) -> tuple[int, int]:
     return NEWEST_ISA[max(known)]
 
 
-def check_ptx(ptx: str, driver_cuda: tuple[int, int]) -> None:
-    """Refuse a PTX that the driver cannot load, before it is loaded.
+def with_isa(ptx: str, isa: tuple[int, int]) -> str:
+    """``ptx`` declared as ISA ``isa``; the assembler then refuses what that ISA does not have."""
+    return _VERSION.sub(f".version {isa[0]}.{isa[1]}", ptx, count=1)
+
+
+def check_ptx(
+    ptx: str,
+    cuda: tuple[int, int],
+    *,
+    reader: str = "the driver",
+    cure: str = "Load the cubin instead (compile_kernel), or update the driver",
+) -> None:
+    """Refuse a PTX that its reader cannot understand, before it is loaded.
+
+    Parameters
+    ----------
+    ptx : str
+    cuda : (int, int)
+        CUDA version of the reader.
+    reader : str
+        What reads it, in the error.
+    cure : str
+        What to do about it, in the error.
 
     Raises
     ------
     CompileError
-        The ISA is newer than the driver accepts; names both and the cure.
+        The ISA is newer than the reader accepts; names both and the cure.
     """
-    isa, newest = ptx_isa(ptx), newest_isa(driver_cuda)
+    isa, newest = ptx_isa(ptx), newest_isa(cuda)
     if isa > newest:
         raise CompileError(
-            "the PTX is newer than the driver accepts",
+            f"the PTX is newer than {reader} accepts",
             got=f"PTX ISA {isa[0]}.{isa[1]}",
-            allowed=f"at most {newest[0]}.{newest[1]} with a driver for CUDA {driver_cuda[0]}.{driver_cuda[1]}",
-            cure="Load the cubin instead (compile_kernel), or update the driver",
+            allowed=f"at most {newest[0]}.{newest[1]} with that of CUDA {cuda[0]}.{cuda[1]}",
+            cure=cure,
         )

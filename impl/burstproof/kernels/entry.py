@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from burstproof.kernels.compile import Capability, Image
 from burstproof.kernels.parameters import Parameter, parse_parameters
@@ -42,7 +43,7 @@ class Entry:
     code : Code
     function : str
         An ``extern "C"`` name, or a template instance that the code lists.
-    parameters : str
+    parameters : str or tuple of Parameter
         Types in order, see ``parse_parameters``: ``"float32[] float32[] uint32"``.
     block : int
         Threads per block at which occupancy is reported.
@@ -54,12 +55,30 @@ class Entry:
 
     code: Code
     function: str
-    parameters: str
+    parameters: str | tuple[Parameter, ...]
     block: int = 256
     shared_bytes: int = 0
     minimum: Capability = (7, 0)
     _loaded: dict[int, DeviceKernel] = field(default_factory=dict, repr=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+
+    @classmethod
+    def of_numba(cls, function: Callable[..., None], signature: Any, block: int = 256) -> Entry:
+        """A Python function for numba as an entry.
+
+        Parameters
+        ----------
+        function : callable
+            As for ``numba.cuda.jit``.
+        signature : numba signature
+            ``types.void(...)`` of arrays in C order and numbers.
+        block : int
+            Threads per block at which occupancy is reported.
+        """
+        from burstproof.kernels.code import NumbaCode
+
+        code = NumbaCode(function, signature)
+        return cls(code, code.name, code.parameters, block)
 
     @cached_property
     def declared(self) -> tuple[Parameter, ...]:
@@ -70,7 +89,7 @@ class Entry:
         InputError
             An unknown type.
         """
-        return parse_parameters(self.parameters)
+        return parse_parameters(self.parameters) if isinstance(self.parameters, str) else self.parameters
 
     def on(self, device_id: int = 0) -> DeviceKernel:
         """The kernel on a device, built for its capability and loaded at the first call only.

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from burstproof.kernels.compile import Capability, Image
 from burstproof.user_cache import cache_folder
+
+Compiled = tuple[bytes, Mapping[str, str]]
+"""A cubin, and the name in it of each template instance."""
 
 _LARGEST_BYTES = 1 << 30
 _FORMAT = 1
@@ -30,7 +35,37 @@ def digest(key: Mapping[str, Any]) -> str:
     return hashlib.sha256(document.encode()).hexdigest()
 
 
-def load_image(name: str, folder: Path | None = None) -> tuple[bytes, dict[str, str]] | None:
+def cached_image(
+    name: str,
+    capability: Capability,
+    key: Mapping[str, Any],
+    compiled: Callable[[], Compiled],
+    folder: Path | None = None,
+) -> Image:
+    """The image kept for ``key``, else that which ``compiled`` makes, kept for the next time.
+
+    Parameters
+    ----------
+    name : str
+        Name of the image in errors and reports.
+    capability : (int, int)
+    key : mapping
+        Everything that the image depends on, as JSON can write it.
+    compiled : callable
+        Makes the cubin and its symbols.
+    folder : Path, optional
+        By default ``images`` in the package's folder of the user's cache.
+    """
+    start = time.perf_counter()
+    entry = digest(key)
+    found: Compiled | None = load_image(entry, folder)
+    if found is None:
+        found = compiled()
+        keep_image(entry, *found, folder)
+    return Image(name, capability, found[0], time.perf_counter() - start, found[1])
+
+
+def load_image(name: str, folder: Path | None = None) -> Compiled | None:
     """Cubin and lowered names kept under ``name``; ``None`` if there is none or it is damaged."""
     try:
         kept = _store(folder or cache_folder() / "images").get(name.encode())

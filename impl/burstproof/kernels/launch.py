@@ -13,8 +13,9 @@ from typing import Any
 from burstproof.errors import BackendUnavailableError, InputError
 from burstproof.kernels.arguments import ArgumentChecker
 from burstproof.kernels.compile import Image
+from burstproof.kernels.cupy_door import cupy_or_error
 from burstproof.kernels.geometry import Extent, Geometry, LaunchLimits
-from burstproof.kernels.parameters import ArgumentBlock, Parameter
+from burstproof.kernels.parameters import ArgumentBlock, Parameter, size_of
 
 _KEPT_GEOMETRIES = 256
 _WITHOUT_OPT_IN = 48 << 10
@@ -38,7 +39,7 @@ class DeviceKernel:
         self.name = name
         self.device_id = device_id
         self._kernel = kernel
-        self._cupy = _cupy()
+        self._cupy = cupy_or_error()
         attributes = kernel.attributes[device_id]
         self.registers = int(attributes.num_regs)
         self.limits = _limits(device_id, attributes.max_threads_per_block, attributes.shared_size_bytes)
@@ -137,7 +138,7 @@ class DeviceKernel:
             expected = [int(info.size) for info in self._kernel.arguments_info]
         except NotImplementedError:
             return
-        declared = [parameter.bytes for parameter in parameters]
+        declared = [size_of(code) for parameter in parameters for code in parameter.formats]
         if expected != declared:
             raise InputError(
                 "the declared parameters are not those of the kernel",
@@ -158,7 +159,7 @@ def load_kernel(image: Image, function: str, parameters: tuple[Parameter, ...], 
     BackendUnavailableError
         No such device, or the driver refuses the image.
     """
-    cupy = _cupy()
+    cupy = cupy_or_error()
     capability = device_capability(device_id)
     if not _runs_on(image, capability):
         raise InputError(
@@ -197,7 +198,7 @@ def device_capability(device_id: int) -> tuple[int, int]:
     BackendUnavailableError
         No driver, or no such device.
     """
-    cupy = _cupy()
+    cupy = cupy_or_error()
     try:
         text = str(cupy.cuda.Device(device_id).compute_capability)
     except cupy.cuda.runtime.CUDARuntimeError as error:
@@ -208,7 +209,7 @@ def device_capability(device_id: int) -> tuple[int, int]:
 
 
 def _limits(device_id: int, threads: int, static_shared_bytes: int) -> LaunchLimits:
-    runtime = _cupy().cuda.runtime
+    runtime = cupy_or_error().cuda.runtime
     properties = runtime.getDeviceProperties(device_id)
     return LaunchLimits(
         grid=tuple(properties["maxGridSize"]),
@@ -220,7 +221,7 @@ def _limits(device_id: int, threads: int, static_shared_bytes: int) -> LaunchLim
 
 
 def _device_of(address: int) -> int:
-    found = _cupy().cuda.runtime.pointerGetAttributes(address)
+    found = cupy_or_error().cuda.runtime.pointerGetAttributes(address)
     return int(found.device) if found.devicePointer else -1
 
 
@@ -234,15 +235,3 @@ def _taken(answer: tuple[Any, ...], where: str) -> Any:
             f"the driver refuses: {text.decode() if text else answer[0]}", where=where, got=str(answer[0])
         )
     return answer[1] if len(answer) > 1 else None
-
-
-def _cupy() -> Any:
-    try:
-        import cupy
-    except ImportError as error:
-        raise BackendUnavailableError(
-            "the package CuPy is not installed",
-            where="burstproof.kernels",
-            cure="Install burstproof with the extra cuda12 or cuda13, whichever the driver supports",
-        ) from error
-    return cupy

@@ -32,6 +32,8 @@ _FORMATS = {
 
 _POINTER = "Q"
 _SLOT_BYTES = 16
+_NUMBA_HEAD = "QQqqQ"
+"""Owner, parent, number of elements, bytes of one, address; shape and strides follow."""
 
 
 @dataclass(frozen=True)
@@ -46,21 +48,23 @@ class Parameter:
         A pointer to a contiguous array on the device, else a value.
     optional : bool
         Whether ``None`` (a null pointer) is accepted.
+    numba_dimensions : int or None
+        For an array of a numba kernel its dimensions: numba passes it as several values.
     """
 
     dtype: str
     array: bool
     optional: bool = False
+    numba_dimensions: int | None = None
 
     @property
-    def format(self) -> str:
-        """Code of the ``struct`` module: a pointer, or the value."""
-        return _POINTER if self.array else _FORMATS[self.dtype]
-
-    @property
-    def bytes(self) -> int:
-        """Size as the kernel sees it."""
-        return struct.calcsize("=" + self.format)
+    def formats(self) -> tuple[str, ...]:
+        """Codes of the ``struct`` module, one for each value that the machine code takes."""
+        if not self.array:
+            return (_FORMATS[self.dtype],)
+        if self.numba_dimensions is None:
+            return (_POINTER,)
+        return (*_NUMBA_HEAD, *"q" * 2 * self.numba_dimensions)
 
     @cached_property
     def accepted(self) -> tuple[np.dtype[np.generic], ...]:
@@ -74,6 +78,8 @@ class Parameter:
         return (np.dtype(ml_dtypes.bfloat16), np.dtype(np.uint16))
 
     def __str__(self) -> str:
+        if self.numba_dimensions is not None:
+            return f"{self.dtype}[{', '.join(':' * self.numba_dimensions)}]"
         return f"{self.dtype}{'[]' if self.array else ''}{'?' if self.optional else ''}"
 
 
@@ -108,6 +114,11 @@ def _parse(word: str) -> Parameter:
     return Parameter(name, array, word.endswith("?"))
 
 
+def size_of(format_code: str) -> int:
+    """Bytes of a value as the kernel sees it."""
+    return struct.calcsize("=" + format_code)
+
+
 class ArgumentBlock:
     """Memory of one kernel's arguments in the form that the driver takes: slots, and their addresses.
 
@@ -118,12 +129,13 @@ class ArgumentBlock:
     """
 
     def __init__(self, parameters: Sequence[Parameter]) -> None:
-        count = max(1, len(parameters))
+        formats = [code for parameter in parameters for code in parameter.formats]
+        count = max(1, len(formats))
         self._slots: npt.NDArray[np.uint8] = np.zeros(count * _SLOT_BYTES, np.uint8)
         starts = self._slots.ctypes.data + np.arange(count, dtype=np.uint64) * np.uint64(_SLOT_BYTES)
         self._starts: npt.NDArray[np.uint64] = starts
         self.addresses: int = starts.ctypes.data
-        padded = (f"{p.format}{_SLOT_BYTES - p.bytes}x" for p in parameters)
+        padded = (f"{code}{_SLOT_BYTES - size_of(code)}x" for code in formats)
         self._layout = struct.Struct("=" + "".join(padded))
         self._memory: memoryview = self._slots.data
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -12,7 +11,7 @@ from typing import Any
 
 from burstproof.errors import CompileError, InputError
 from burstproof.kernels.compile import Capability, Image
-from burstproof.kernels.image_cache import digest, keep_image, load_image
+from burstproof.kernels.image_cache import Compiled, cached_image
 
 _FIRST_ERROR = re.compile(
     r"^(?P<file>.+?)\((?P<line>\d+)\): (?:catastrophic |fatal )?error:? *(?P<text>.*)$", re.MULTILINE
@@ -89,27 +88,15 @@ class CudaSource:
             raise InputError(f"the source cannot be read: {error}", where=str(folder), got=names) from error
         return cls(names[-1], "\n".join(parts), options or CudaOptions(), templates)
 
-    def image(self, capability: Capability, *, cached: bool = True) -> Image:
+    def image(self, capability: Capability) -> Image:
         """Machine code for ``capability``, from the disk cache where it holds it.
-
-        Parameters
-        ----------
-        capability : (int, int)
-        cached : bool
-            Whether the disk cache is used.
 
         Raises
         ------
         CompileError
             What the compiler said, with file and line of the first error, its source line, and the whole log.
         """
-        start = time.perf_counter()
-        name = digest(self._key(capability))
-        kept = load_image(name) if cached else None
-        cubin, symbols = kept or self._compile(capability)
-        if cached and kept is None:
-            keep_image(name, cubin, symbols)
-        return Image(self.name, capability, cubin, time.perf_counter() - start, symbols)
+        return cached_image(self.name, capability, self._key(capability), lambda: self._compile(capability))
 
     def _key(self, capability: Capability) -> Mapping[str, Any]:
         from importlib.metadata import version
@@ -125,7 +112,7 @@ class CudaSource:
             "capability": capability,
         }
 
-    def _compile(self, capability: Capability) -> tuple[bytes, dict[str, str]]:
+    def _compile(self, capability: Capability) -> Compiled:
         from cuda.core import Program, ProgramOptions
 
         wanted = self.options

@@ -1,0 +1,26 @@
+"""CuPy, or the package's own error that it is not installed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from burstproof.errors import BackendUnavailableError
+
+
+def cupy_or_error() -> Any:
+    """The module ``cupy``.
+
+    Raises
+    ------
+    BackendUnavailableError
+        It is not installed.
+    """
+    try:
+        import cupy
+    except ImportError as error:
+        raise BackendUnavailableError(
+            "the package CuPy is not installed",
+            where="burstproof.kernels",
+            cure="Install burstproof with the extra cuda12 or cuda13, whichever the driver supports",
+        ) from error
+    return cupy

@@ -1,0 +1,148 @@
+"""Proof kernels on a device: sum of vectors, tiled matrix product, a classifier; their twins are in ``proof_cpu``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from burstproof.errors import InputError
+from burstproof.kernels.buffers import Buffer, adopt
+from burstproof.kernels.cupy_door import cupy_or_error
+from burstproof.kernels.entry import Entry
+from burstproof.kernels.source import CudaSource
+
+EDGES = (64, 128)
+"""Edges of the tiles that a block of the matrix product makes."""
+
+_PLAIN, _BIAS, _BIAS_RELU = range(3)
+_THREADS = 256
+_ADD_BLOCKS_PER_MULTIPROCESSOR = 16
+_DENSE_PARAMETERS = "float32[] float32[] float32[]? float32[] uint32 uint32 uint32"
+
+
+def _dense(edge: int, epilogue: int) -> str:
+    return f"dense<{edge}, {epilogue}>"
+
+
+_SOURCE = CudaSource.beside(
+    __file__, "proof.cu", templates=tuple(_dense(e, f) for e in EDGES for f in (_PLAIN, _BIAS, _BIAS_RELU))
+)
+VECTOR_ADD = Entry(_SOURCE, "vector_add", "float32[] float32[] float32[] uint64")
+SOFTMAX_ROWS = Entry(_SOURCE, "softmax_rows", "float32[] uint32 uint32")
+DENSE = {
+    (edge, epilogue): Entry(_SOURCE, _dense(edge, epilogue), _DENSE_PARAMETERS)
+    for edge in EDGES
+    for epilogue in (_PLAIN, _BIAS, _BIAS_RELU)
+}
+CATALOGUE: tuple[Entry, ...] = (VECTOR_ADD, SOFTMAX_ROWS, *DENSE.values())
+
+
+def vector_add(a: Any, b: Any, stream: Any = None) -> Buffer:
+    """``a + b``, float32, any equal shape; rounded once, so equal to NumPy's bit for bit.
+
+    Raises
+    ------
+    InputError
+        Shapes differ, or an array is not contiguous float32 on one device.
+    """
+    left, right = adopt(a), adopt(b)
+    if left.shape != right.shape:
+        raise InputError("the shapes differ", where="vector_add", got=(left.shape, right.shape))
+    total = _like(left, left.shape)
+    count = total.array.size
+    if count:
+        most = _multiprocessors(left.device_id) * _ADD_BLOCKS_PER_MULTIPROCESSOR
+        VECTOR_ADD.on(left.device_id)(
+            min(-(-count // _THREADS), most), _THREADS, left, right, total, count, stream=stream
+        )
+    return total
+
+
+def matrix_product(a: Any, b: Any, stream: Any = None, *, edge: int | None = None) -> Buffer:
+    """``a @ b`` in float32 through tiles in shared memory.
+
+    Parameters
+    ----------
+    a : (m, k) float32
+    b : (k, n) float32
+    stream : cupy.cuda.Stream, optional
+    edge : int, optional
+        Edge of the tiles, one of ``EDGES``; by default the largest that still gives every multiprocessor a tile.
+
+    Returns
+    -------
+    Buffer
+        (m, n) float32; each element within ``k`` roundings of the sum of ``|a| |b|``, in order of ``k``.
+
+    Raises
+    ------
+    InputError
+        Shapes that do not fit, or an array that is not contiguous float32 on one device.
+    """
+    return _product(adopt(a), adopt(b), None, _PLAIN, stream, edge)
+
+
+def neural_forward(
+    inputs: Any, hidden_weights: Any, hidden_bias: Any, weights: Any, bias: Any, stream: Any = None
+) -> Buffer:
+    """Class probabilities of a two-layer classifier: softmax(relu(x W1 + b1) W2 + b2), three kernels.
+
+    Parameters
+    ----------
+    inputs : (samples, features) float32
+    hidden_weights : (features, hidden) float32
+    hidden_bias : (hidden,) float32
+    weights : (hidden, classes) float32
+    bias : (classes,) float32
+    stream : cupy.cuda.Stream, optional
+
+    Returns
+    -------
+    Buffer
+        (samples, classes) float32, rows that sum to one.
+
+    Raises
+    ------
+    InputError
+        Shapes that do not fit, or an array that is not contiguous float32 on one device.
+    """
+    hidden = _product(adopt(inputs), adopt(hidden_weights), adopt(hidden_bias), _BIAS_RELU, stream)
+    scores = _product(hidden, adopt(weights), adopt(bias), _BIAS, stream)
+    rows, columns = scores.shape
+    if rows and columns:
+        SOFTMAX_ROWS.on(scores.device_id)(-(-rows // (_THREADS // 32)), _THREADS, scores, rows, columns, stream=stream)
+    return scores
+
+
+def _product(a: Buffer, b: Buffer, bias: Buffer | None, epilogue: int, stream: Any, edge: int | None = None) -> Buffer:
+    if len(a.shape) != 2 or len(b.shape) != 2 or a.shape[1] != b.shape[0]:
+        raise InputError("not two matrices that fit", where="matrix product", got=(a.shape, b.shape))
+    (rows, depth), columns = a.shape, b.shape[1]
+    if bias is not None and bias.shape != (columns,):
+        raise InputError("not a bias per column", where="matrix product", got=bias.shape, allowed=f"({columns},)")
+    product = _like(a, (rows, columns))
+    if rows and columns:
+        side = edge or _edge(rows, columns, a.device_id)
+        if side not in EDGES:
+            raise InputError("no such tile", where="matrix product", got=side, allowed=str(EDGES))
+        grid = (-(-columns // side), -(-rows // side))
+        DENSE[side, epilogue].on(a.device_id)(grid, _THREADS, a, b, bias, product, rows, columns, depth, stream=stream)
+    return product
+
+
+def _edge(rows: int, columns: int, device_id: int) -> int:
+    large = EDGES[-1]
+    tiles = -(-rows // large) * -(-columns // large)
+    return large if tiles >= _multiprocessors(device_id) else EDGES[0]
+
+
+def _like(other: Buffer, shape: tuple[int, ...]) -> Buffer:
+    """An uninitialised float32 buffer on the device of ``other``."""
+    cupy = cupy_or_error()
+    with cupy.cuda.Device(other.device_id):
+        return Buffer(cupy.empty(shape, np.float32))
+
+
+def _multiprocessors(device_id: int) -> int:
+    return int(cupy_or_error().cuda.Device(device_id).attributes["MultiProcessorCount"])
