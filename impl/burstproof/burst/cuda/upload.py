@@ -21,8 +21,7 @@ Contents = Iterator[tuple[str, npt.NDArray[Any]]]
 def upload_network(packed: Packed, device: DeviceState) -> None:
     """Write everything of a packed network that does not start as zeros."""
     upload_neurons(packed, device)
-    for name, values in _synapses(packed.layout, packed.variant):
-        device.write(name, values)
+    upload_synapses(packed, device)
     if packed.layout.plastic is not None and packed.layout.computed is not None:
         eligibility = packed.network.synapses.eligibility_traces[packed.layout.computed.rows]
         device.write("eligibility", eligibility)
@@ -31,6 +30,12 @@ def upload_network(packed: Packed, device: DeviceState) -> None:
 def upload_neurons(packed: Packed, device: DeviceState) -> None:
     """Write control, state and parameters of the neurons."""
     for name, values in _neurons(packed):
+        device.write(name, values)
+
+
+def upload_synapses(packed: Packed, device: DeviceState) -> None:
+    """Write the rows, and the rules of plasticity; eligibility traces are not among them."""
+    for name, values in _synapses(packed.layout, packed.variant):
         device.write(name, values)
 
 
