@@ -1,0 +1,202 @@
+"""Launches of the fused kernels: softmax.cu, layer_norm.cu and columns.cu."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from burstproof.kernels.entry import Entry
+from burstproof.kernels.source import CudaOptions, CudaSource
+from burstproof.tensor.backend import Array
+from burstproof.tensor.dtypes import BFLOAT16, FLOAT32, FLOAT64
+from burstproof.tensor.row_plan import KINDS, RowPlan, plan_rows, vector_width
+
+_COLUMN_THREADS = 128
+_COLUMN_WAVES = 8
+_REDUCE_COLUMNS = 32
+_REDUCE_THREADS = 1024
+
+
+@lru_cache(maxsize=256)
+def row_entry(file: str, function: str, dtype: np.dtype[Any], plan: RowPlan) -> Entry:
+    """A kernel of softmax.cu or layer_norm.cu, built for ``plan``."""
+    options = CudaOptions(defines=plan.defines(dtype))
+    source = CudaSource.beside(__file__, "element.cuh", "rows.cuh", file, options=options)
+    return Entry(source, function, _declared(function, dtype), plan.block)
+
+
+@lru_cache(maxsize=64)
+def column_entry(function: str, dtype: np.dtype[Any], vector: int, tanh: bool) -> Entry:
+    """A kernel of columns.cu for accesses of ``vector`` elements."""
+    defines = (
+        ("KIND", KINDS[dtype]),
+        ("VEC", str(vector)),
+        ("THREADS", str(_COLUMN_THREADS)),
+        ("TANH", str(int(tanh))),
+        ("HINTS", "1"),
+    )
+    source = CudaSource.beside(__file__, "element.cuh", "columns.cu", options=CudaOptions(defines=defines))
+    block = _REDUCE_THREADS if function == "reduce_columns" else _COLUMN_THREADS
+    return Entry(source, function, _declared(function, dtype), block)
+
+
+def computing_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Type in which rows of ``dtype`` are computed, and that of scale, shift, bias and their gradients."""
+    return FLOAT64 if dtype == FLOAT64 else FLOAT32
+
+
+def _declared(function: str, dtype: np.dtype[Any]) -> str:
+    stored = "bfloat16[]" if dtype == BFLOAT16 else f"{dtype}[]"
+    number = str(computing_dtype(dtype))
+    numbers = f"{number}[]"
+    words = {
+        "softmax_forward": (stored, stored),
+        "softmax_backward": (stored, stored, stored),
+        "layer_norm_forward": (stored, numbers, numbers, stored, numbers, numbers, number),
+        "layer_norm_backward": (stored, numbers, numbers, stored, stored, numbers, numbers, numbers),
+        "bias_gelu_forward": (stored, stored, numbers),
+        "bias_gelu_backward": (stored, numbers, stored, stored, numbers),
+        "reduce_columns": (numbers, numbers),
+    }[function]
+    rows = "int32" if function == "reduce_columns" else "int64"
+    return " ".join((*words, rows, "int32"))
+
+
+def multiprocessors(device: int) -> int:
+    """Number of multiprocessors of a device."""
+    import cupy
+
+    count: int = cupy.cuda.Device(device).attributes["MultiProcessorCount"]
+    return count
+
+
+def _addresses(*arrays: Array) -> int:
+    joined = 0
+    for array in arrays:
+        joined |= int(array.data.ptr)
+    return joined
+
+
+def _groups(kernel: Any, plan: RowPlan, rows: int, persistent: bool) -> int:
+    """Blocks of a launch: one per row (or ``plan.rows`` rows), or as many as the device holds at once."""
+    needed = -(-rows // plan.rows)
+    if not persistent:
+        return needed
+    return min(needed, multiprocessors(kernel.device_id) * max(1, kernel.blocks_per_multiprocessor(plan.block)))
+
+
+def _launch_rows(file: str, function: str, plan: RowPlan, arrays: tuple[Any, ...], rows: int, columns: int) -> None:
+    first = arrays[0]
+    kernel = row_entry(file, function, first.dtype, plan).on(first.device.id)
+    kernel(_groups(kernel, plan, rows, plan.persistent), plan.block, *arrays, rows, columns)
+
+
+def plan_softmax(result: Array, *others: Array) -> RowPlan | None:
+    """Build for softmax over the last axis of arrays of one shape and dtype; ``None``: rows are too long."""
+    held = 1 + len(others) // 2
+    return plan_rows(result.dtype, result.shape[-1], _addresses(result, *others), held_rows=held, preferred_items=2)
+
+
+def softmax_forward(result: Array, source: Array, plan: RowPlan) -> None:
+    """Queue softmax of the rows of ``source`` into ``result``, both (..., columns) and contiguous."""
+    columns = source.shape[-1]
+    _launch_rows("softmax.cu", "softmax_forward", plan, (result, source), source.size // columns, columns)
+
+
+def softmax_backward(result: Array, gradient: Array, output: Array, plan: RowPlan) -> None:
+    """Queue the gradient of softmax from its ``output`` and the gradient of that."""
+    columns = output.shape[-1]
+    arrays = (result, gradient, output)
+    _launch_rows("softmax.cu", "softmax_backward", plan, arrays, output.size // columns, columns)
+
+
+def plan_layer_norm(result: Array, *others: Array, backward: bool) -> RowPlan | None:
+    """Build for layer norm over the last axis; ``None``: rows are too long."""
+    return plan_rows(
+        result.dtype,
+        result.shape[-1],
+        _addresses(result, *others),
+        held_rows=5 if backward else 1,
+        preferred_items=2,
+    )
+
+
+def layer_norm_forward(
+    result: Array, mean: Array, inverse: Array, source: Array, scale: Array, shift: Array, epsilon: float, plan: RowPlan
+) -> None:
+    """Queue layer norm of the rows of ``source``; ``mean`` and ``inverse`` (1 / deviation) get one number per row."""
+    columns = source.shape[-1]
+    arrays = (result, mean, inverse, source, scale, shift, epsilon)
+    _launch_rows("layer_norm.cu", "layer_norm_forward", plan, arrays, source.size // columns, columns)
+
+
+def layer_norm_backward(
+    result: Array,
+    scale_gradient: Array,
+    shift_gradient: Array,
+    gradient: Array,
+    source: Array,
+    mean: Array,
+    inverse: Array,
+    scale: Array,
+    plan: RowPlan,
+) -> None:
+    """Queue the gradients of layer norm: one pass over the rows, then two sums over what its blocks left."""
+    import cupy
+
+    columns = source.shape[-1]
+    rows = source.size // columns
+    kernel = row_entry("layer_norm.cu", "layer_norm_backward", source.dtype, plan).on(source.device.id)
+    blocks = _groups(kernel, plan, rows, persistent=True)
+    partial = cupy.empty((2, blocks * plan.rows, columns), scale.dtype)
+    arrays = (result, partial[0], partial[1], gradient, source, mean, inverse, scale)
+    kernel(blocks, plan.block, *arrays, rows, columns)
+    reduce_columns(scale_gradient, partial[0])
+    reduce_columns(shift_gradient, partial[1])
+
+
+def reduce_columns(result: Array, partial: Array) -> None:
+    """Queue the sums over the first axis of ``partial`` (groups, columns), in a fixed order, into ``result``."""
+    groups, columns = partial.shape
+    kernel = column_entry("reduce_columns", result.dtype, 1, True).on(result.device.id)
+    kernel(-(-columns // _REDUCE_COLUMNS), _REDUCE_THREADS, result, partial, groups, columns)
+
+
+def _column_grid(device: int, rows: int, columns: int, vector: int, waves: int) -> tuple[int, int]:
+    across = -(-columns // (_COLUMN_THREADS * vector))
+    down = max(1, multiprocessors(device) * waves // across)
+    return across, min(down, rows, 65535)
+
+
+def bias_gelu_forward(result: Array, source: Array, bias: Array, tanh: bool, waves: int = _COLUMN_WAVES) -> None:
+    """Queue ``gelu(source + bias)``; ``source`` is (..., columns) and contiguous, ``bias`` (columns,)."""
+    columns = source.shape[-1]
+    rows = source.size // columns
+    vector = vector_width(source.dtype, columns, _addresses(result, source))
+    kernel = column_entry("bias_gelu_forward", source.dtype, vector, tanh).on(source.device.id)
+    grid = _column_grid(kernel.device_id, rows, columns, vector, waves)
+    kernel(grid, _COLUMN_THREADS, result, source, bias, rows, columns)
+
+
+def bias_gelu_backward(
+    result: Array,
+    bias_gradient: Array,
+    gradient: Array,
+    source: Array,
+    bias: Array,
+    tanh: bool,
+    waves: int = _COLUMN_WAVES,
+) -> None:
+    """Queue the gradients of ``gelu(source + bias)``."""
+    import cupy
+
+    columns = source.shape[-1]
+    rows = source.size // columns
+    vector = vector_width(source.dtype, columns, _addresses(result, gradient, source))
+    kernel = column_entry("bias_gelu_backward", source.dtype, vector, tanh).on(source.device.id)
+    grid = _column_grid(kernel.device_id, rows, columns, vector, waves)
+    partial = cupy.empty((grid[1], columns), bias.dtype)
+    kernel(grid, _COLUMN_THREADS, result, partial, gradient, source, bias, rows, columns)
+    reduce_columns(bias_gradient, partial)

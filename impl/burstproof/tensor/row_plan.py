@@ -1,0 +1,116 @@
+"""How a kernel of rows.cuh is built for a row length and element type: vector width, threads, items per thread."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from burstproof.tensor.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64
+
+KINDS: dict[np.dtype[Any], str] = {
+    FLOAT32: "FLOAT32",
+    FLOAT64: "FLOAT64",
+    FLOAT16: "FLOAT16",
+    BFLOAT16: "BFLOAT16",
+}
+"""Names in element.cuh of the element types that rows have."""
+
+VECTOR_BYTES = 16
+_WARP = 32
+_LARGEST_BLOCK = 1024
+_HELD_WORDS = 32
+"""Most 32-bit registers that one row may take per thread."""
+
+
+@dataclass(frozen=True)
+class RowPlan:
+    """Macros of one build of rows.cuh.
+
+    Attributes
+    ----------
+    vector : int
+        Elements per memory access.
+    items : int
+        Accesses per thread and row.
+    threads : int
+        Threads per row, a power of two from 32 on.
+    rows : int
+        Rows per block; more than one only for rows of one warp.
+    prefetch : bool
+        Whether a group of threads stays for several rows and reads the next while it works on one.
+    hoist : bool
+        Whether parameters along the columns stay in registers for all rows of a group of threads.
+    hints : bool
+        Whether loads and stores bypass the caches where they can.
+    """
+
+    vector: int
+    items: int
+    threads: int
+    rows: int = 1
+    prefetch: bool = False
+    hoist: bool = False
+    hints: bool = True
+
+    @property
+    def block(self) -> int:
+        """Threads per block."""
+        return self.threads * self.rows
+
+    @property
+    def persistent(self) -> bool:
+        """Whether a group of threads works on more than one row."""
+        return self.prefetch or self.hoist
+
+    def defines(self, dtype: np.dtype[Any]) -> tuple[tuple[str, str], ...]:
+        """Macros for the compiler."""
+        return (
+            ("KIND", KINDS[dtype]),
+            ("VEC", str(self.vector)),
+            ("ITEMS", str(self.items)),
+            ("THREADS", str(self.threads)),
+            ("ROWS", str(self.rows)),
+            ("PREFETCH", str(int(self.prefetch))),
+            ("HOIST", str(int(self.hoist))),
+            ("HINTS", str(int(self.hints))),
+        )
+
+
+def vector_width(dtype: np.dtype[Any], columns: int, address: int) -> int:
+    """Elements that one access of at most 16 bytes may take: rows and addresses stay aligned to it."""
+    width = VECTOR_BYTES // dtype.itemsize
+    while width > 1 and (columns % width or address % (width * dtype.itemsize)):
+        width //= 2
+    return width
+
+
+def plan_rows(
+    dtype: np.dtype[Any], columns: int, address: int, *, held_rows: int, preferred_items: int
+) -> RowPlan | None:
+    """The build for rows of ``columns`` elements, or ``None`` if a row does not fit into registers.
+
+    Parameters
+    ----------
+    dtype : dtype
+        Element type of the rows.
+    columns : int
+        Elements per row, at least 1.
+    address : int
+        Bitwise or of the addresses of all arrays of rows.
+    held_rows : int
+        Rows (or parameters as long as a row) that a thread holds at once.
+    preferred_items : int
+        Accesses per thread that are aimed at, before a block is full.
+    """
+    vector = vector_width(dtype, columns, address)
+    accesses = -(-columns // vector)
+    threads = _WARP
+    while threads < _LARGEST_BLOCK and threads * preferred_items < accesses:
+        threads *= 2
+    items = -(-accesses // threads)
+    words = items * vector * (2 if dtype == FLOAT64 else 1)
+    if (words * held_rows > 2 * _HELD_WORDS and threads == _LARGEST_BLOCK) or words > _HELD_WORDS:
+        return None
+    return RowPlan(vector, items, threads, rows=4 if threads == _WARP else 1)
