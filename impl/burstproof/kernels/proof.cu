@@ -49,9 +49,9 @@ __device__ __forceinline__ float4 load4(const float* matrix, unsigned row, unsig
 }
 
 template <int kEpilogue>
-__device__ __forceinline__ float finished(float sum, const float* bias, unsigned column)
+__device__ __forceinline__ float finished(float sum, float bias)
 {
-    if (kEpilogue != kPlain) sum += bias[column];
+    if (kEpilogue != kPlain) sum += bias;
     return kEpilogue == kBiasRelu ? fmaxf(sum, 0.0f) : sum;
 }
 
@@ -125,25 +125,30 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
 
     const bool vectors_c = n % 4 == 0 && ((size_t)c & 15) == 0;
 #pragma unroll
-    for (int g = 0; g < kGroups; ++g)
+    for (int h = 0; h < kGroups; ++h) {
+        const unsigned column = left + h * kSpan + across * 4;
+        float added[4];
 #pragma unroll
-        for (int i = 0; i < 4; ++i)
+        for (int j = 0; j < 4; ++j) added[j] = kEpilogue != kPlain && column + j < n ? bias[column + j] : 0.0f;
 #pragma unroll
-            for (int h = 0; h < kGroups; ++h) {
-                const unsigned row = top + g * kSpan + down * 4 + i, column = left + h * kSpan + across * 4;
+        for (int g = 0; g < kGroups; ++g)
+#pragma unroll
+            for (int i = 0; i < 4; ++i) {
+                const unsigned row = top + g * kSpan + down * 4 + i;
                 if (row >= m || column >= n) continue;
                 float* to = c + (size_t)row * n + column;
-                const float* sum = sums[g][i][h];
+                float own[4];
+#pragma unroll
+                for (int j = 0; j < 4; ++j) own[j] = finished<kEpilogue>(sums[g][i][h][j], added[j]);
                 if (vectors_c) {
-                    *reinterpret_cast<float4*>(to) = make_float4(
-                        finished<kEpilogue>(sum[0], bias, column), finished<kEpilogue>(sum[1], bias, column + 1),
-                        finished<kEpilogue>(sum[2], bias, column + 2), finished<kEpilogue>(sum[3], bias, column + 3));
+                    *reinterpret_cast<float4*>(to) = make_float4(own[0], own[1], own[2], own[3]);
                     continue;
                 }
 #pragma unroll
                 for (int j = 0; j < 4; ++j)
-                    if (column + j < n) to[j] = finished<kEpilogue>(sum[j], bias, column + j);
+                    if (column + j < n) to[j] = own[j];
             }
+    }
 }
 
 // Softmax of each row in place, a warp to a row, after subtracting the row's largest element.

@@ -7,22 +7,34 @@ import re
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
-from burstproof.errors import EnvironmentInvalidError
+from burstproof.errors import EnvironmentInvalidError, InputError
 from burstproof.kernels.compile import Image
+
+Found = TypeVar("Found")
 
 DISASSEMBLES_FROM = (7, 5)
 """Lowest capability that nvdisasm 13 accepts; below it only registers are known."""
 
-_RESOURCES = re.compile(r"REG:(\d+) STACK:(\d+) SHARED:(\d+) LOCAL:(\d+)")  # the order of Resources
+_RESOURCES = re.compile(
+    r"Function (\S+):\s+REG:(\d+) STACK:(\d+) SHARED:(\d+) LOCAL:(\d+)"
+)  # after the name, the order of Resources
+_PARAMETERS_OF = re.compile(r"^\.nv\.info\.(\S+)$", re.MULTILINE)
+_PARAMETER = re.compile(r"Ordinal : 0x([0-9a-f]+)\s+Offset\s+: 0x[0-9a-f]+\s+Size\s+: 0x([0-9a-f]+)")
+_CODE_OF = re.compile(r"^\.text\.(\S+):$", re.MULTILINE)
+_RESERVES_SHARED = (9, 0)
+"""From here on the tools count the KiB that the system takes of a block's shared memory as the kernel's."""
+
 _OPCODE = re.compile(r"^\s*/\*[0-9a-f]+\*/\s+(?:@!?U?P\w+\s+)?([A-Z][A-Z0-9_.]*)", re.MULTILINE)
 
 
 @dataclass(frozen=True)
 class Resources:
-    """Registers, bytes of stack and of local memory (spills) per thread; bytes of shared memory per block."""
+    """Registers, bytes of stack and of local memory (spills) per thread; bytes of static shared memory per block."""
 
     registers: int
     stack_bytes: int
@@ -34,8 +46,9 @@ class Resources:
 class Instructions:
     """Counts of instructions in the machine code (static, not executed).
 
-    ``reductions`` do not read back (RED), ``atomics`` do (ATOM); ``wide_loads`` fetch 64 or 128 bits;
-    ``double_precision`` is arithmetic in float64; ``spills`` are loads and stores of local memory.
+    ``reductions`` do not read back (RED), ``atomics`` do (ATOM); ``wide_loads`` fetch 64 or 128 bits, ``wide_stores``
+    put them; ``double_precision`` is arithmetic in float64; ``spills`` are loads and stores of local memory;
+    ``tensor`` are matrix products on tensor cores, ``async_copies`` go from global to shared memory past the registers.
     """
 
     total: int
@@ -46,6 +59,9 @@ class Instructions:
     atomics: int
     double_precision: int
     spills: int
+    wide_stores: int = 0
+    tensor: int = 0
+    async_copies: int = 0
 
 
 def _tool(name: str) -> str:
@@ -75,32 +91,83 @@ def _run(tool: str, arguments: list[str], image: Image) -> str:
     return done.stdout
 
 
-def resources_of(image: Image) -> Resources:
-    """Resources of the kernel in ``image``, as cuobjdump reads them.
+def resources_of(image: Image, function: str | None = None) -> Resources:
+    """Resources of a kernel in ``image``, as cuobjdump reads them.
+
+    Parameters
+    ----------
+    image : Image
+    function : str, optional
+        Name or template instance; by default the most of each over all kernels.
 
     Raises
     ------
     EnvironmentInvalidError
         cuobjdump is missing or does not know the image.
+    InputError
+        The image has no such function.
     """
-    found = _RESOURCES.findall(_run("cuobjdump", ["--dump-resource-usage"], image))
+    found = {}
+    for name, *figures in _RESOURCES.findall(_run("cuobjdump", ["--dump-resource-usage"], image)):
+        registers, stack, shared, local = map(int, figures)
+        reserved = 1024 if shared and image.capability >= _RESERVES_SHARED else 0
+        found[name] = (registers, stack, shared - reserved, local)
     if not found:
         raise EnvironmentInvalidError("cuobjdump reports no kernel", where=f"kernel {image.name} for {image.arch}")
-    return Resources(*(max(int(row[column]) for row in found) for column in range(4)))
+    if function is not None:
+        return Resources(*_of(function, image, found))
+    return Resources(*(max(row[column] for row in found.values()) for column in range(4)))
 
 
-def instructions_of(image: Image) -> Instructions | None:
-    """Instruction counts of ``image``, or ``None`` below ``DISASSEMBLES_FROM``.
+def parameter_bytes_of(image: Image, function: str) -> tuple[int, ...]:
+    """Size of each parameter that the machine code of ``function`` takes, as cuobjdump reads it.
+
+    Raises
+    ------
+    EnvironmentInvalidError, InputError
+        As ``resources_of``.
+    """
+    sections = _sections(_PARAMETERS_OF, _run("cuobjdump", ["-elf"], image))
+    sizes = {int(ordinal, 16): int(size, 16) for ordinal, size in _PARAMETER.findall(_of(function, image, sections))}
+    return tuple(sizes[ordinal] for ordinal in sorted(sizes))
+
+
+def instructions_of(image: Image, function: str | None = None) -> Instructions | None:
+    """Instruction counts of a kernel in ``image``, or of all; ``None`` below ``DISASSEMBLES_FROM``.
 
     Raises
     ------
     EnvironmentInvalidError
         nvdisasm is missing or does not know the image.
+    InputError
+        The image has no such function.
     """
     if image.capability < DISASSEMBLES_FROM:
         return None
-    opcodes = [op for op in _OPCODE.findall(_run("nvdisasm", ["-c"], image)) if not op.startswith("NOP")]
-    return count_instructions(opcodes)
+    text = _run("nvdisasm", ["-c"], image)
+    if function is not None:
+        text = _of(function, image, _sections(_CODE_OF, text))
+    return count_instructions([op for op in _OPCODE.findall(text) if not op.startswith("NOP")])
+
+
+def _sections(title: re.Pattern[str], text: str) -> dict[str, str]:
+    """What follows each title up to the next one."""
+    marks = list(title.finditer(text))
+    ends = [mark.start() for mark in marks[1:]] + [len(text)]
+    return {mark[1]: text[mark.end() : end] for mark, end in zip(marks, ends, strict=True)}
+
+
+def _of(function: str, image: Image, found: Mapping[str, Found]) -> Found:
+    name = image.symbols.get(function, function)
+    if name not in found:
+        raise InputError(
+            "the image has no such kernel",
+            where=f"{image.name} for {image.arch}",
+            got=function,
+            allowed=", ".join(sorted({*image.symbols, *found} - set(image.symbols.values()))),
+            cure='Declare it extern "C", or list its instance in templates',
+        )
+    return found[name]
 
 
 def count_instructions(opcodes: list[str]) -> Instructions:
@@ -118,4 +185,7 @@ def count_instructions(opcodes: list[str]) -> Instructions:
         atomics=count(r"ATOMG?\b"),
         double_precision=count(r"D(ADD|MUL|FMA|SETP)\b"),
         spills=count(r"(LDL|STL)\b"),
+        wide_stores=count(r"STG?\..*(64|128)"),
+        tensor=count(r"([HIDQ]|OM)G?MMA\b|UTC[A-Z]*MMA"),
+        async_copies=count(r"LDGSTS\b|UBLKCP\b|UTMALDG\b"),
     )
