@@ -64,12 +64,22 @@ def _declared(function: str, dtype: np.dtype[Any]) -> str:
     return " ".join((*words, rows, "int32"))
 
 
+_MULTIPROCESSOR_COUNT = 16
+"""cudaDevAttrMultiProcessorCount."""
+
+
+@lru_cache(maxsize=64)
 def multiprocessors(device: int) -> int:
     """Number of multiprocessors of a device."""
     import cupy
 
-    count: int = cupy.cuda.Device(device).attributes["MultiProcessorCount"]
-    return count
+    return int(cupy.cuda.runtime.deviceGetAttribute(_MULTIPROCESSOR_COUNT, device))
+
+
+@lru_cache(maxsize=256)
+def _resident_blocks(entry: Entry, device: int, block: int) -> int:
+    """Blocks of a kernel that the whole device holds at once."""
+    return multiprocessors(device) * max(1, entry.on(device).blocks_per_multiprocessor(block))
 
 
 def _addresses(*arrays: Array) -> int:
@@ -79,18 +89,17 @@ def _addresses(*arrays: Array) -> int:
     return joined
 
 
-def _groups(kernel: Any, plan: RowPlan, rows: int, persistent: bool) -> int:
+def _groups(entry: Entry, device: int, plan: RowPlan, rows: int, persistent: bool) -> int:
     """Blocks of a launch: one per row (or ``plan.rows`` rows), or as many as the device holds at once."""
     needed = -(-rows // plan.rows)
-    if not persistent:
-        return needed
-    return min(needed, multiprocessors(kernel.device_id) * max(1, kernel.blocks_per_multiprocessor(plan.block)))
+    return min(needed, _resident_blocks(entry, device, plan.block)) if persistent else needed
 
 
 def _launch_rows(file: str, function: str, plan: RowPlan, arrays: tuple[Any, ...], rows: int, columns: int) -> None:
-    first = arrays[0]
-    kernel = row_entry(file, function, first.dtype, plan).on(first.device.id)
-    kernel(_groups(kernel, plan, rows, plan.persistent), plan.block, *arrays, rows, columns)
+    device = arrays[0].device.id
+    entry = row_entry(file, function, arrays[0].dtype, plan)
+    blocks = _groups(entry, device, plan, rows, plan.persistent)
+    entry.on(device)(blocks, plan.block, *arrays, rows, columns)
 
 
 def plan_softmax(result: Array, *others: Array) -> RowPlan | None:
@@ -148,11 +157,12 @@ def layer_norm_backward(
 
     columns = source.shape[-1]
     rows = source.size // columns
-    kernel = row_entry("layer_norm.cu", "layer_norm_backward", source.dtype, plan).on(source.device.id)
-    blocks = _groups(kernel, plan, rows, persistent=True)
+    device = source.device.id
+    entry = row_entry("layer_norm.cu", "layer_norm_backward", source.dtype, plan)
+    blocks = _groups(entry, device, plan, rows, persistent=True)
     partial = cupy.empty((2, blocks * plan.rows, columns), scale.dtype)
     arrays = (result, partial[0], partial[1], gradient, source, mean, inverse, scale)
-    kernel(blocks, plan.block, *arrays, rows, columns)
+    entry.on(device)(blocks, plan.block, *arrays, rows, columns)
     reduce_columns(scale_gradient, partial[0])
     reduce_columns(shift_gradient, partial[1])
 

@@ -1,0 +1,46 @@
+"""Sum over devices by NCCL, through CuPy's binding."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+from burstproof.tensor.backend import Array, backend_of
+from burstproof.tensor.dtypes import FLOAT32
+
+_FLOAT32, _FLOAT64 = 7, 8
+"""ncclDataType_t."""
+
+_SUM = 0
+
+
+@lru_cache(maxsize=1)
+def is_installed() -> bool:
+    """Whether CuPy finds the NCCL library."""
+    try:
+        from cupy_backends.cuda.libs import nccl
+    except ImportError:
+        return False
+    return bool(nccl.available)
+
+
+@lru_cache(maxsize=8)
+def _communicators(devices: tuple[int, ...]) -> tuple[Any, ...]:
+    from cupy.cuda import nccl
+
+    return tuple(nccl.NcclCommunicator.initAll(list(devices)))
+
+
+def all_reduce(parts: tuple[Array, ...]) -> None:
+    """Queue the sum of all parts into each, on every device's current stream; checked by the caller."""
+    from cupy.cuda import nccl
+
+    communicators = _communicators(tuple(part.device.id for part in parts))
+    kind = _FLOAT32 if parts[0].dtype == FLOAT32 else _FLOAT64
+    nccl.groupStart()
+    for part, communicator in zip(parts, communicators, strict=True):
+        place = backend_of(part)
+        with place.use():
+            stream = place.xp.cuda.get_current_stream()
+            communicator.allReduce(part.data.ptr, part.data.ptr, part.size, kind, _SUM, stream.ptr)
+    nccl.groupEnd()
