@@ -85,6 +85,10 @@ class NetworkFileError(InputError):
     """A burstproof network file that is damaged, cut short or of another version."""
 
 
+class CheckpointError(InputError):
+    """A checkpoint that is damaged, or belongs to another run."""
+
+
 class TraceError(InputError):
     """A trace that is incomplete or contradicts itself."""
 
@@ -113,6 +117,10 @@ class BackendUnavailableError(EnvironmentInvalidError):
 
 class OutOfMemoryError(EnvironmentInvalidError):
     """A network does not fit; the message says bytes needed, bytes free and what would fit."""
+
+
+class ShardLostError(EnvironmentInvalidError):
+    """A shard that the others waited for in vain; its engine cannot go on, its devices can be used."""
 
 
 class CompileError(EnvironmentInvalidError):

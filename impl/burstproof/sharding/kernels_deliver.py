@@ -12,15 +12,8 @@ from burstproof.burst.cuda.control import ACTIVE, BURST, CLAMPED, COUNT, HALTED,
 from burstproof.burst.cuda.kernels_rows import make_send_part
 from burstproof.burst.cuda.kernels_stimulus import make_note_firing
 from burstproof.kernels.numba_cuda import SIMULATED, cuda
-from burstproof.sharding.kernels_link import (
-    COUNT_WORD,
-    FAILED,
-    FULL_BIT,
-    HEADER_WORDS,
-    MOST_SHARDS,
-    SEQUENCE,
-    make_link,
-)
+from burstproof.sharding.kernels_link import make_link
+from burstproof.sharding.link_words import COUNT_WORD, FULL_BIT, HEADER_WORDS, MOST_SHARDS, SEQUENCE
 from burstproof.sharding.shard_variant import ShardVariant
 
 
@@ -91,7 +84,7 @@ def make_send(shard: ShardVariant) -> Callable[..., None]:
         patience: Any,
     ) -> None:
         counts = cuda.shared.array(MOST_SHARDS, np.uint32)
-        if control[ACTIVE] == 0 or link[FAILED] != 0:
+        if control[ACTIVE] == 0:
             return
         total, sequence, first = lists(control, link, inboxes, words, patience, counts)
         slot = np.uint32(control[SLOT])
@@ -134,7 +127,7 @@ def make_collect(shard: ShardVariant) -> Callable[..., None]:
         patience: Any,
     ) -> None:
         counts = cuda.shared.array(MOST_SHARDS, np.uint32)
-        if control[ACTIVE] == 0 or link[FAILED] != 0:
+        if control[ACTIVE] == 0:
             return
         total, sequence, first = lists(control, link, inboxes, words, patience, counts)
         item = np.uint32(cuda.grid(1))

@@ -16,18 +16,12 @@ from burstproof.burst.cuda.kernels_neuron import make_neuron
 from burstproof.burst.cuda.kernels_stimulus import cancelled
 from burstproof.burst.cuda.kernels_storage import make_widen
 from burstproof.burst.cuda.variant import Variant
-from burstproof.burst.cuda.warp import WARP, make_append, make_block_tally
+from burstproof.burst.cuda.warp import WARP, make_append
 from burstproof.burst.profile import BATCH_PATH_CANDIDATES
 from burstproof.kernels.numba_cuda import SIMULATED, cuda
-from burstproof.sharding.kernels_link import (
-    CENSUS_WORD,
-    COUNT_WORD,
-    FAILED,
-    FULL_BIT,
-    HEADER_WORDS,
-    SEQUENCE,
-    make_link,
-)
+from burstproof.sharding.kernels_link import make_link
+from burstproof.sharding.kernels_tally import make_block_tally
+from burstproof.sharding.link_words import CENSUS_WORD, COUNT_WORD, FAILED, FULL_BIT, HEADER_WORDS, SEQUENCE
 from burstproof.sharding.shard_variant import ShardVariant
 
 _DRAW_STEP = (2654435761 * pow(1597334677, -1, 1 << 32)) % (1 << 32)
@@ -158,7 +152,7 @@ def make_dynamics(shard: ShardVariant) -> Callable[..., None]:
     append, block_tally = make_append(), make_block_tally()
     widen = make_widen(variant.features.storage)
     spaced, carries, count_ahead = shard.spaced_ids, shard.carries_potentials, variant.count_ahead
-    flagged, packed, refractory = variant.flags, variant.packed_sums, variant.features.refractory
+    flagged, refractory = variant.flags, variant.features.refractory
     draws = variant.features.excitability
     number, zero, marker, cell = variant.accumulator, variant.accumulator(0), cancelled(variant), variant.cell
     silent, one, lanes, draw_step = np.float32(0), np.uint32(1), np.uint32(WARP - 1), np.uint32(_DRAW_STEP)

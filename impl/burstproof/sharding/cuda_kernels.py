@@ -1,0 +1,108 @@
+"""The catalogue of a shard's kernels: every kernel of a variant as (name, Python function, numba signature)."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+from numba import types
+
+from burstproof.burst.cuda.kernels import KernelSpec
+from burstproof.burst.cuda.kernels_plastic import make_learn
+from burstproof.burst.cuda.kernels_propagate import make_propagate, make_propagate_computed
+from burstproof.burst.cuda.variant import Variant
+from burstproof.burst.precision import Precision
+from burstproof.sharding.kernels_deliver import make_age, make_collect, make_send
+from burstproof.sharding.kernels_shard import make_census, make_dynamics, make_stimulate
+from burstproof.sharding.shard_variant import ShardVariant
+
+_POTENTIALS = {
+    Precision.FP32: types.float32,
+    Precision.FP16: types.float16,
+    Precision.BF16: types.uint16,
+    Precision.INT8: types.int8,
+}
+
+
+def _array(dtype: Any) -> Any:
+    return types.Array(dtype, 1, "C")
+
+
+_LONGS, _IDS, _WORDS = _array(types.int64), _array(types.uint32), _array(types.uint64)
+_BYTES, _SHORTS, _FLOATS = _array(types.uint8), _array(types.uint16), _array(types.float32)
+
+
+def _sums(variant: Variant) -> Any:
+    return _array(types.int32 if variant.accumulator_bits == 32 else types.int64)
+
+
+def _cells(variant: Variant) -> Any:
+    return _array({8: types.uint8, 16: types.uint16, 32: types.int32, 64: types.int64}[variant.sum_bits])
+
+
+def _offsets(variant: Variant) -> Any:
+    return _array(types.uint32 if variant.offset_bits == 32 else types.uint64)
+
+
+def _contributions(variant: Variant) -> Any:
+    return _array({16: types.int16, 32: types.int32, 64: types.int64}[variant.contribution_bits])
+
+
+@lru_cache(maxsize=64)
+def shard_catalogue(shard: ShardVariant) -> tuple[KernelSpec, ...]:
+    """Every kernel that a shard of ``shard`` launches."""
+    variant = shard.variant
+    sums = _sums(variant)
+    table = (_LONGS, _IDS, sums, _LONGS, _IDS)
+    specs = [
+        KernelSpec("stimulate", make_stimulate(variant), types.void(_LONGS, _LONGS, _LONGS, *table, sums, _BYTES)),
+        KernelSpec("dynamics", make_dynamics(shard), _dynamics_signature(variant)),
+    ]
+    if variant.count_ahead:
+        specs.append(KernelSpec("census", make_census(variant), _census_signature(variant)))
+    if shard.fused:
+        specs.append(KernelSpec("send", make_send(shard), _send_signature(variant)))
+        return tuple(specs)
+    lists = (_IDS, _FLOATS, _LONGS, _SHORTS, types.int32)
+    collect = types.void(_LONGS, _LONGS, _WORDS, *lists, types.uint64, types.uint64, types.uint64)
+    specs.append(KernelSpec("collect", make_collect(shard), collect))
+    rows = (_offsets(variant), _IDS, _contributions(variant), _BYTES, _BYTES)
+    propagate = types.void(_LONGS, _IDS, *rows, sums, _BYTES, types.uint32, types.uint32)
+    specs.append(KernelSpec("propagate", make_propagate(variant), propagate))
+    if variant.computed:
+        specs.append(KernelSpec("propagate_computed", make_propagate_computed(variant), _computed_signature(variant)))
+    if variant.plastic:
+        rules = (_LONGS, _LONGS, _FLOATS, _FLOATS, _LONGS, _IDS, _IDS)
+        learn = types.void(_LONGS, *rules, _LONGS, _SHORTS, _FLOATS, _FLOATS, types.int64)
+        specs.append(KernelSpec("learn", make_learn(variant), learn))
+        specs.append(KernelSpec("age", make_age(), types.void(_LONGS, types.int64)))
+    return tuple(specs)
+
+
+def _dynamics_signature(variant: Variant) -> Any:
+    sums = _sums(variant)
+    state = (_cells(variant), _BYTES, _array(_POTENTIALS[variant.features.storage.precision]), _SHORTS, _SHORTS)
+    marks = (_BYTES, _BYTES)
+    parameters = (_FLOATS, _FLOATS, _FLOATS, _SHORTS, _SHORTS, _SHORTS, _FLOATS)
+    scalars = (types.float32, types.int64, sums.dtype, *(types.uint32,) * 3, types.int64)
+    sizes = (types.uint64, types.uint64, *(types.uint32,) * 4, types.uint64)
+    common = (*(types.float32,) * 3, *(types.int32,) * 3, types.float32)
+    steering = (_LONGS, _LONGS, _LONGS, _WORDS, _WORDS, _WORDS, _IDS, sums, _BYTES)
+    return types.void(*steering, *state, *marks, *parameters, _IDS, _FLOATS, *scalars, *sizes, *common)
+
+
+def _census_signature(variant: Variant) -> Any:
+    arrays = (_LONGS, _LONGS, _LONGS, _WORDS, _WORDS, _cells(variant), _BYTES, _sums(variant))
+    return types.void(*arrays, types.int64, *(types.uint32,) * 3, types.uint64)
+
+
+def _send_signature(variant: Variant) -> Any:
+    rows = (_offsets(variant), _IDS, _contributions(variant), _BYTES, _BYTES)
+    sizes = (types.uint32, types.uint32, types.uint64, types.uint64)
+    return types.void(_LONGS, _LONGS, _WORDS, *rows, _sums(variant), _BYTES, *sizes)
+
+
+def _computed_signature(variant: Variant) -> Any:
+    rows = (_offsets(variant), _IDS, _FLOATS, _FLOATS, _array(types.int8), _BYTES, _BYTES, _FLOATS)
+    scalars = (types.float64, types.int64, types.float64, types.uint32, types.uint32)
+    return types.void(_LONGS, _IDS, _FLOATS, *rows, _sums(variant), _BYTES, *scalars)

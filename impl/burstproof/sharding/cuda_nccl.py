@@ -1,0 +1,108 @@
+"""NCCL as the way between devices of one process (MG-3): counts from all shards, then each shard's list to all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from burstproof.errors import BackendUnavailableError
+from burstproof.kernels.device import DeviceRuntime, DeviceStream
+from burstproof.sharding.cuda_devices import address_of, device_of, make_current
+from burstproof.sharding.cuda_mail import Mail
+from burstproof.sharding.link_words import COUNT_WORD, FULL_BIT, HEADER_WORDS
+
+
+def nccl_obstacle(runtimes: Sequence[DeviceRuntime]) -> str | None:
+    """Why NCCL cannot be used between the devices of ``runtimes``; ``None`` if it can."""
+    if any(runtime.simulated for runtime in runtimes):
+        return "the CUDA simulator has no NCCL"
+    if len({device_of(runtime) for runtime in runtimes}) < len(runtimes):
+        return "NCCL takes one shard per device"
+    if _library() is None:
+        return "the library NCCL is not installed (package nvidia-nccl-cu13 or nvidia-nccl-cu12)"
+    return None
+
+
+def _library() -> Any:
+    """CuPy's binding with the library loaded, or ``None``; the library may come as a package of its own."""
+    import ctypes
+    import importlib.util
+    import warnings
+    from pathlib import Path
+
+    found = importlib.util.find_spec("nvidia.nccl")
+    for folder in found.submodule_search_locations or () if found is not None else ():
+        for file in Path(folder).glob("lib/libnccl.so*"):
+            ctypes.CDLL(str(file), ctypes.RTLD_GLOBAL)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            from cupy.cuda import nccl
+        except ImportError:
+            return None
+    return nccl if getattr(nccl, "available", False) else None
+
+
+class NcclExchange:
+    """One communicator per device, in one process; the host waits for the counts of every burst.
+
+    Raises
+    ------
+    BackendUnavailableError
+        NCCL cannot be used here.
+    """
+
+    def __init__(self, runtimes: Sequence[DeviceRuntime], mail: Mail) -> None:
+        obstacle = nccl_obstacle(runtimes)
+        if obstacle is not None:
+            raise BackendUnavailableError(
+                obstacle, where="use_nccl", cure="Let peers reach each other, or take the path staged"
+            )
+        self._runtimes, self._mail = tuple(runtimes), mail
+        self._nccl = _library()
+        self._members = self._nccl.NcclCommunicator.initAll([device_of(runtime) for runtime in runtimes])
+        self._counts = [runtime.pinned(len(runtimes), np.uint64) for runtime in runtimes]
+
+    def exchange(self, sequence: int, streams: Sequence[DeviceStream]) -> None:
+        """Bring the lists of exchange number ``sequence`` into the inboxes; queued on ``streams``, one per device."""
+        side = (sequence & 1) * self._mail.words
+        self.headers(sequence, streams)
+        counts = self._header(side + COUNT_WORD, streams)
+        self._broadcast([(side + HEADER_WORDS, int(count)) for count in counts], streams)
+
+    def headers(self, sequence: int, streams: Sequence[DeviceStream]) -> None:
+        """Bring only the header words, with the counts."""
+        side = (sequence & 1) * self._mail.words
+        self._broadcast([(side, HEADER_WORDS)] * len(self._members), streams)
+
+    def _header(self, place: int, streams: Sequence[DeviceStream]) -> list[int]:
+        """Firings of each shard, as the first device heard them."""
+        runtime, stream, copies = self._runtimes[0], streams[0], self._mail.copies[0]
+        make_current(runtime)
+        for sender in range(len(self._members)):
+            start = sender * 2 * self._mail.words + place
+            runtime.download(self._counts[0][sender : sender + 1], copies, stream, start)
+        stream.synchronize()
+        return [int(word) & (FULL_BIT - 1) for word in self._counts[0]]
+
+    def _broadcast(self, spans: Sequence[tuple[int, int]], streams: Sequence[Any]) -> None:
+        """Send each shard's span (first word, words) of its outbox to the same place of all its inboxes."""
+        nccl = self._nccl
+        nccl.groupStart()
+        for sender, (start, count) in enumerate(spans):
+            if not count:
+                continue
+            source = address_of(self._mail.outboxes[sender]) + 8 * start
+            for receiver, member in enumerate(self._members):
+                target = address_of(self._mail.copies[receiver]) + 8 * (sender * 2 * self._mail.words + start)
+                given = source if receiver == sender else target
+                member.broadcast(given, target, count, nccl.NCCL_UINT64, sender, streams[receiver].cupy_stream.ptr)
+        nccl.groupEnd()
+
+    def close(self) -> None:
+        """Give back the communicators; closing twice is allowed."""
+        for member in self._members:
+            member.destroy()
+        self._members = []

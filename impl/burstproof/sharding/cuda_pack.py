@@ -1,0 +1,235 @@
+"""A shard made ready for its device: layout, kernel variant and buffers, before a device is touched."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from burstproof.burst.cuda.buffers import buffer_specs, network_sizes, train_sizes
+from burstproof.burst.cuda.packed import Packed, packed_for
+from burstproof.burst.cuda.tiles import sized
+from burstproof.burst.cuda.variant import variant_of
+from burstproof.burst.engine import EngineOptions, EngineState
+from burstproof.burst.fixed_point import FixedPoint
+from burstproof.burst.layout import SynapseFacts
+from burstproof.burst.rules import features_of
+from burstproof.errors import ConfigError
+from burstproof.kernels.device import BufferSpec
+from burstproof.network.model import NEURON_FIELDS, Network, NeuronTable, SynapseTable
+from burstproof.sharding.partition import Partition
+from burstproof.sharding.shard_buffers import BY_NEURON, BY_SOURCE, SHARED_NAMES, SINGLE
+from burstproof.sharding.shard_layout import build_shard_layout
+from burstproof.sharding.shard_variant import ShardVariant, shard_variant
+
+_LONGEST_TRAIN = 4096
+_BATCH_OF_STEPS = 200_000
+
+
+@dataclass(frozen=True)
+class SpacedIds:
+    """Ids ``first``, ``first + step``, ...: those of a contiguous shard, or of one by round robin."""
+
+    first: int
+    step: int
+
+
+@dataclass(frozen=True, eq=False)
+class PackedShard:
+    """One shard with everything that its device needs.
+
+    Attributes
+    ----------
+    number : int
+    sources : int
+        Neurons of the whole network: rows are by source.
+    members : uint32 (n,) or None
+        Ids of the neurons, ascending; ``None`` where there are only ``spaced`` ones.
+    spaced : SpacedIds or None
+        Where the ids are evenly spaced.
+    packed : Packed
+        ``network`` has the shard's neurons and no synapses.
+    shard : ShardVariant
+    """
+
+    number: int
+    sources: int
+    members: npt.NDArray[np.uint32] | None
+    spaced: SpacedIds | None
+    packed: Packed
+    shard: ShardVariant
+
+    @property
+    def neurons(self) -> int:
+        """Neurons n of the shard."""
+        return self.packed.sizes.neurons
+
+    def ids(self) -> npt.NDArray[np.uint32]:
+        """Ids of the neurons, ascending."""
+        if self.members is not None:
+            return self.members
+        assert self.spaced is not None
+        return (self.spaced.first + self.spaced.step * np.arange(self.neurons, dtype=np.int64)).astype(np.uint32)
+
+    @property
+    def buffers(self) -> tuple[BufferSpec, ...]:
+        """Every buffer on the device but the mailboxes."""
+        variant, packed = self.shard.variant, self.packed
+        counts = {name: self.sources + extra for name, extra in BY_SOURCE.items()}
+        if not variant.uniform_rows:
+            del counts["contributions"]
+        shared = [
+            _sized(spec, counts)
+            for spec in buffer_specs(packed.sizes, variant, packed.train)
+            if spec.name in SHARED_NAMES or "." in spec.name
+        ]
+        everyone = 1 if self.shard.fused else max(self.sources, 1)
+        neurons = max(self.neurons, 1)
+        own = (
+            *(BufferSpec(name, neurons, np.dtype(kind)) for name, kind in BY_NEURON.items()),
+            *(BufferSpec(name, count, np.dtype(kind)) for name, (count, kind) in SINGLE.items()),
+            BufferSpec("outside", neurons, np.dtype(variant.accumulator)),
+            BufferSpec("members", 1 if self.spaced is not None else neurons, np.dtype(np.uint32)),
+            BufferSpec("all_ids", everyone, np.dtype(np.uint32)),
+            BufferSpec("all_potentials", everyone, np.dtype(np.float32)),
+        )
+        return (*shared, *own)
+
+    def local(self, state: EngineState) -> EngineState:
+        """The shard's part of a state of the whole network; what a source's history needs stays whole."""
+        ids = self.ids()
+        places = np.searchsorted(ids, state.fired_ids)
+        own = places < len(ids)
+        own[own] = ids[places[own]] == state.fired_ids[own]
+        return replace(
+            state,
+            membrane_potentials=state.membrane_potentials[ids],
+            refractory_countdowns=state.refractory_countdowns[ids],
+            consecutive_fire_counts=state.consecutive_fire_counts[ids],
+            was_candidate=state.was_candidate[ids],
+            pending=state.pending[:, ids],
+            pending_candidate=state.pending_candidate[:, ids],
+            fired_ids=places[own].astype(np.uint32),
+            fired_potentials=state.fired_potentials[own],
+        )
+
+
+def _sized(spec: BufferSpec, counts: dict[str, int]) -> BufferSpec:
+    """``spec`` with the count of the whole network, unless the variant does not use it at all."""
+    if spec.name not in counts or (spec.count == 1 and spec.name not in ("offsets", "computed_offsets")):
+        return spec
+    return BufferSpec(spec.name, max(counts[spec.name], 1), spec.dtype)
+
+
+def spacing(members: npt.NDArray[np.uint32]) -> SpacedIds | None:
+    """The spacing of ascending ids, if it is even."""
+    if len(members) < 2:
+        return SpacedIds(int(members[0]) if len(members) else 0, 1)
+    steps = np.diff(members)
+    return SpacedIds(int(members[0]), int(steps[0])) if bool((steps == steps[0]).all()) else None
+
+
+def train_length(options: EngineOptions, neurons: int) -> int:
+    """Bursts captured in one graph: fewer where a burst takes longer.
+
+    Raises
+    ------
+    ConfigError
+        Out of range.
+    """
+    length = options.cuda.train_length or (128 if neurons <= _BATCH_OF_STEPS * 5 else 16)
+    if not 1 <= length <= _LONGEST_TRAIN:
+        raise ConfigError(
+            "not a train length", where="cuda.train_length", got=length, allowed=f"0, or 1...{_LONGEST_TRAIN}"
+        )
+    return length
+
+
+def pack_shard(
+    network: Network,
+    options: EngineOptions,
+    point: FixedPoint,
+    facts: SynapseFacts,
+    partition: Partition,
+    number: int,
+    weights: npt.NDArray[np.float32] | None = None,
+) -> PackedShard:
+    """Pack shard ``number``; ``weights`` (S,) take the place of the network's.
+
+    Raises
+    ------
+    NetworkError
+        A network that the profile refuses, or a contribution that is not finite.
+    """
+    if weights is not None:
+        network = network.replace(synapses=replace(network.synapses, weights=weights))
+    cut = build_shard_layout(network, options, point, facts, partition, number)
+    features = features_of(network, options)
+    # The rules that depend on the size of a network mean the whole network.
+    variant = variant_of(replace(cut.layout, neuron_count=network.neuron_count), features, options, point)
+    sizes = replace(network_sizes(cut.layout, features, variant.fused is not None), ring=cut.layout.max_delay)
+    members = cut.members
+    packed = Packed(
+        neurons_only(network, members),
+        options,
+        point,
+        cut.layout,
+        features,
+        variant,
+        sizes,
+        train_sizes(len(members), train_length(options, network.neuron_count)),
+        network.synapses.weights,
+    )
+    return finished(number, network.neuron_count, members, spacing(members), packed)
+
+
+def finished(
+    number: int,
+    sources: int,
+    members: npt.NDArray[np.uint32] | None,
+    spaced: SpacedIds | None,
+    packed: Packed,
+) -> PackedShard:
+    """The shard around ``packed``, whose variant is made one that a shard's kernels know."""
+    sizes, layout = packed.sizes, packed.layout
+    variant = replace(sized(packed.variant, sizes), tiles=0, tile_share=1, long_rows=False)
+    mp_driven = layout.computed is not None and bool(layout.computed.mp_driven.any())
+    entries = sizes.static_entries + sizes.computed_entries
+    own = shard_variant(
+        variant,
+        sizes.neurons,
+        entries,
+        sources,
+        spaced_ids=spaced is not None,
+        mp_driven=mp_driven,
+        block=packed.options.cuda.block_size,
+    )
+    return PackedShard(number, sources, members, spaced, replace(packed, variant=variant), own)
+
+
+def neurons_only(network: Network, members: npt.NDArray[np.uint32]) -> Network:
+    """The neurons ``members`` of ``network`` without any synapse."""
+    columns: dict[str, Any] = {name: _taken(getattr(network.neurons, name), members) for name in NEURON_FIELDS}
+    return Network(
+        NeuronTable.build(len(members), **columns),
+        SynapseTable.build([], []),
+        burst_count=network.burst_count,
+        power_amount=network.power_amount,
+    )
+
+
+def _taken(column: npt.NDArray[Any], members: npt.NDArray[np.uint32]) -> npt.NDArray[Any]:
+    if len(column) and not column.strides[0]:
+        return np.broadcast_to(column[0], (len(members), *column.shape[1:]))
+    return column[members]
+
+
+def shard_for(shard: PackedShard, local: EngineState) -> PackedShard:
+    """What can run ``local``, part of a state with the weights that were packed: other kernels if it needs them."""
+    same = replace(local, weights=shard.packed.weights)
+    packed = packed_for(shard.packed, same)
+    if packed is shard.packed:
+        return shard
+    return finished(shard.number, shard.sources, shard.members, shard.spaced, packed)

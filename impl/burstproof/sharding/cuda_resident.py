@@ -1,0 +1,211 @@
+"""All shards of an engine on their devices, with their mailboxes and kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from burstproof.burst.cuda.fired_lists import FiredList
+from burstproof.burst.cuda.stimulus_table import StimulusTable
+from burstproof.burst.cuda.train import Streams
+from burstproof.burst.engine import EngineOptions, EngineState
+from burstproof.errors import NetworkError
+from burstproof.kernels.device import DeviceRuntime, open_device
+from burstproof.network.model import Network
+from burstproof.sharding.cuda_choice import ShardingChoice
+from burstproof.sharding.cuda_devices import make_current
+from burstproof.sharding.cuda_group import DeviceGroup
+from burstproof.sharding.cuda_mail import Path, choose_path, mail_bytes, open_mail
+from burstproof.sharding.cuda_nccl import NcclExchange
+from burstproof.sharding.cuda_pack import PackedShard, shard_for
+from burstproof.sharding.cuda_shard import DeviceShard, Fill, ShardResult
+from burstproof.sharding.cuda_state import fill_shard, joined
+from burstproof.sharding.cuda_stimulus import Places
+from burstproof.sharding.link_words import side_words
+from burstproof.sharding.shard_variant import ShardVariant
+
+Repack = Callable[[npt.NDArray[np.float32]], tuple[PackedShard, ...]]
+
+
+def fill_all(network: Network) -> Fill:
+    """Fills a shard of ``network``."""
+    return lambda shard, device: fill_shard(shard, device, network)
+
+
+class ShardSet:
+    """Every shard with everything that it has.
+
+    Attributes
+    ----------
+    packed : tuple of PackedShard
+    shards : list of DeviceShard
+    mail : Mail
+    """
+
+    def __init__(
+        self, packed: Sequence[PackedShard], options: EngineOptions, choice: ShardingChoice, fill: Fill
+    ) -> None:
+        self._options, self._choice = options, choice
+        runtimes: dict[int, DeviceRuntime] = {}
+        for ordinal in choice.devices:
+            if ordinal not in runtimes:
+                runtimes[ordinal] = open_device(ordinal)
+        self._runtimes = tuple(runtimes[ordinal] for ordinal in choice.devices)
+        self._sequence = 0
+        self._build(packed, fill)
+
+    def _build(self, packed: Sequence[PackedShard], fill: Fill) -> None:
+        """Put ``packed`` onto the devices."""
+        options, choice = self._options, self._choice
+        self.packed = tuple(packed)
+        carries = any(shard.shard.carries_potentials for shard in packed)
+        self.packed = tuple(
+            replace(shard, shard=replace(shard.shard, carries_potentials=carries)) for shard in self.packed
+        )
+        self.room = max(1, *(shard.neurons for shard in self.packed), 1)
+        words = side_words(self.room, carries)
+        peers, nccl = choice.peers, choice.nccl
+        path = choice.path or choose_path(self._runtimes, peers=peers, nccl=nccl)
+        groups: dict[DeviceRuntime, DeviceGroup] = {}
+        self.shards: list[DeviceShard] = []
+        for runtime, shard in zip(self._runtimes, self.packed, strict=True):
+            if runtime not in groups:
+                make_current(runtime)
+                streams = Streams.open(runtime, options.cuda.stream_count)
+                groups[runtime] = DeviceGroup(runtime, streams, options.cuda.graphs and path is not Path.NCCL)
+            made = DeviceShard(runtime, shard, groups[runtime].streams, fill)
+            groups[runtime].shards.append(made)
+            self.shards.append(made)
+        self.mail = open_mail(path, self._runtimes, words)
+        self._connect()
+        self.groups = tuple(groups.values())
+        self._nccl = NcclExchange(self._runtimes, self.mail) if path is Path.NCCL else None
+        self.length = 1 if self._nccl is not None else self.packed[0].packed.train.length
+        self.places = tuple(Places.of(shard) for shard in self.packed)
+        self._exchanges = 0
+        for group in self.groups:
+            group.warm()
+
+    def _connect(self) -> None:
+        """Compile what the shards need, each kernel once, and fix their calls."""
+        from burstproof.sharding.cuda_kernels import shard_catalogue
+
+        compiled: dict[tuple[ShardVariant, str], dict[str, Any]] = {}
+        for shard in self.shards:
+            key = shard.shard.shard, shard.runtime.name
+            if key not in compiled:
+                make_current(shard.runtime)
+                kernels = shard_catalogue(shard.shard.shard)
+                compiled[key] = {k.name: shard.runtime.kernel(k.function, k.signature) for k in kernels}
+            shard.connect(compiled[key], self.mail, self.room, self._choice.patience_ns)
+
+    @property
+    def memory_bytes(self) -> int:
+        """Bytes on all devices."""
+        plans = sum(shard.plan.total_bytes for shard in self.shards)
+        return plans + len(self.shards) * mail_bytes(self.mail.path, len(self.shards), self.mail.words)
+
+    def submit(self, number: int, tables: Sequence[StimulusTable], keep: bool) -> None:
+        """Queue a train of set ``number`` on all devices."""
+        bursts = tables[0].bursts
+        length = 1 if bursts == 1 else self.length
+        stimulated = not all(table.empty for table in tables)
+        for group in self.groups:
+            changed = [shard.upload(number, tables[shard.shard.number], keep or bursts == 1) for shard in group.shards]
+            if any(changed):
+                group.forget(number)
+            group.ready(number)
+        if self._nccl is not None:
+            self._submit_by_host(number, stimulated)
+            return
+        for group in self.groups:
+            group.prepare(number, length, stimulated)
+        for group in self.groups:
+            group.run(number, length, stimulated)
+
+    def _submit_by_host(self, number: int, stimulated: bool) -> None:
+        """One burst in which the host calls NCCL between the halves."""
+        assert self._nccl is not None
+        streams = [group.streams.burst for group in self.groups]
+        self._exchanges += 1
+        counted = [group.census(number, stimulated) for group in self.groups]
+        if any(counted):
+            self._nccl.headers(self._exchanges, streams)
+        for group in self.groups:
+            group.dynamics(number, stimulated)
+        self._nccl.exchange(self._exchanges, streams)
+        for group in self.groups:
+            group.deliver(number)
+            group.finish(number)
+
+    def collect(self, number: int) -> list[ShardResult]:
+        """Wait for a train of all shards and read their reports."""
+        for group in self.groups:
+            group.wait(number)
+        return [shard.result(number) for shard in self.shards]
+
+    def state(
+        self,
+        network: Network,
+        weights: npt.NDArray[np.float32],
+        eligibility: npt.NDArray[np.float32],
+        fired: FiredList,
+    ) -> EngineState:
+        """The state of the whole network; ``weights`` and ``eligibility`` are the table's columns as restored."""
+        return joined(network.neuron_count, weights, eligibility, self.shards, fired)
+
+    def restore(self, state: EngineState, repack: Repack | None, fill: Fill) -> None:
+        """Write ``state`` to all shards; packs them again where it needs other kernels or contributions."""
+        packed = self.packed
+        different = state.weights != packed[0].packed.weights
+        for shard in packed:
+            if shard.packed.layout.computed is not None:
+                different[shard.packed.layout.computed.rows] = False
+        if different.any() and repack is not None:
+            packed = repack(np.where(different, state.weights, packed[0].packed.weights))
+            _refuse_overflow(packed)
+        local = [shard.local(state) for shard in packed]
+        needed = tuple(shard_for(shard, part) for shard, part in zip(packed, local, strict=True))
+        if any(mine is not theirs for mine, theirs in zip(needed, self.packed, strict=True)):
+            self._clear()
+            self._build(needed, fill)
+        for shard, part in zip(self.shards, local, strict=True):
+            make_current(shard.runtime)
+            shard.device.restore(part)
+
+    def _clear(self) -> None:
+        if self._nccl is not None:
+            self._nccl.close()
+            self._nccl = None
+        for group in self.groups:
+            group.release()
+        self.shards = []
+
+    def release(self) -> None:
+        """Let go of the devices' memory."""
+        self._clear()
+        self.groups = ()
+        del self.mail
+
+
+def _refuse_overflow(shards: Sequence[PackedShard]) -> None:
+    """Refuse weights whose sums the 32-bit accumulator planned for the network cannot hold."""
+    for shard in shards:
+        packed = shard.packed
+        point, static = packed.fixed_point, packed.layout.static
+        if point.bits != 32 or not len(static.targets):
+            continue
+        sums = np.bincount(static.targets, np.abs(static.contributions.astype(np.float64)))
+        room = 2.0**31 - (abs(packed.network.power_amount) + packed.options.max_stimulus) * point.scale
+        if sums.max() >= room:
+            raise NetworkError(
+                "the restored weights are too large for the fixed-point scale of this network",
+                where=f"weights onto neuron {int(shard.ids()[int(np.argmax(sums))])}",
+                got=float(sums.max() / point.scale),
+                allowed=f"a sum below {room / point.scale:.6g}",
+                cure="Create an engine over a network that has these weights",
+            )

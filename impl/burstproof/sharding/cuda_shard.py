@@ -1,0 +1,129 @@
+"""One shard on its device: buffers, kernels, two sets of train buffers, and what comes back from a train."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from burstproof.burst.cuda.budget import MemoryPlan, available_bytes
+from burstproof.burst.cuda.buffers import SETS, stimulus_specs
+from burstproof.burst.cuda.control import INDEX, KEEP, LIMIT, REPORT_HEAD, report_length
+from burstproof.burst.cuda.stimulus_table import StimulusTable
+from burstproof.burst.cuda.train import Staging, Streams, table_columns
+from burstproof.kernels.device import DeviceRuntime
+from burstproof.sharding.cuda_devices import make_current
+from burstproof.sharding.cuda_launches import BurstCalls, ShardLaunches
+from burstproof.sharding.cuda_mail import Mail
+from burstproof.sharding.cuda_pack import PackedShard
+from burstproof.sharding.cuda_state import ShardState
+from burstproof.sharding.link_words import FAILED, LINK_LENGTH
+
+Fill = Callable[[PackedShard, ShardState], None]
+"""Fills the buffers of a new shard with its first contents."""
+
+
+@dataclass(frozen=True, eq=False)
+class ShardResult:
+    """What a shard did in a train: ``fired`` and ``candidates`` (bursts done,) int64; ``failed``: see ``FAILED``."""
+
+    fired: npt.NDArray[np.int64]
+    candidates: npt.NDArray[np.int64]
+    failed: int
+
+
+class DeviceShard:
+    """A shard with everything that it has on its device."""
+
+    def __init__(self, runtime: DeviceRuntime, shard: PackedShard, streams: Streams, fill: Fill) -> None:
+        self.runtime, self.shard = runtime, shard
+        self._streams = streams
+        make_current(runtime)
+        self.plan = plan_of(shard)
+        self.plan.check(available_bytes(runtime.memory_info()[0], shard.packed.options), _place(runtime, shard))
+        self._buffers = runtime.allocate(self.plan.buffers)
+        self.device = ShardState(runtime, streams.burst, self._buffers, shard)
+        fill(shard, self.device)
+        self._staging = [Staging(runtime) for _ in range(SETS)]
+        length = shard.packed.train.length
+        self._reports = [runtime.pinned(report_length(length), np.int64) for _ in range(SETS)]
+        self._links = [runtime.pinned(LINK_LENGTH, np.int64) for _ in range(SETS)]
+        self._capacity = [shard.packed.train.stimulus] * SETS
+        self._launches: ShardLaunches | None = None
+        self.calls: list[BurstCalls] = []
+
+    def connect(self, kernels: dict[str, Any], mail: Mail, room: int, patience_ns: int) -> None:
+        """Fix the calls, once all mailboxes are there."""
+        self._launches = ShardLaunches(self.runtime, self.shard, kernels, mail, room, patience_ns)
+        self.calls = [self._calls(number) for number in range(SETS)]
+
+    def _calls(self, number: int) -> BurstCalls:
+        assert self._launches is not None
+        return self._launches.calls(self._buffers, number, self._capacity[number], self.shard.packed.train.log)
+
+    def upload(self, number: int, table: StimulusTable, keep: bool) -> bool:
+        """Queue the head and the stimulus of a train; ``True`` if graphs with the set's calls are void."""
+        make_current(self.runtime)
+        grown = self._grow(number, max(len(table.ids), len(table.forced)))
+        stream, staging = self._streams.upload, self._staging[number]
+        head = staging.room("head", REPORT_HEAD, np.dtype(np.int64))
+        head[:] = 0
+        head[LIMIT], head[KEEP], head[INDEX] = table.bursts, int(keep), -1
+        self.runtime.upload(self._buffers[f"report.{number}"], head, stream)
+        for name, values in table_columns(table).items():
+            self.runtime.upload(self._buffers[f"{name}.{number}"], staging.filled(name, values), stream)
+        return grown
+
+    def _grow(self, number: int, needed: int) -> bool:
+        """Make room for a burst with more stimulus than the buffers hold."""
+        if needed <= self._capacity[number]:
+            return False
+        train = self.shard.packed.train
+        self._capacity[number] = needed
+        self._streams.burst.synchronize()
+        sizes = type(train)(train.length, needed, train.log)
+        self._buffers.update(self.runtime.allocate(stimulus_specs(number, self.shard.shard.variant, sizes)))
+        self.calls[number] = self._calls(number)
+        return True
+
+    def download(self, number: int) -> None:
+        """Queue the report of a train, behind its bursts."""
+        self.runtime.download(self._reports[number], self._buffers[f"report.{number}"], self._streams.burst)
+        self.runtime.download(self._links[number], self._buffers["link"], self._streams.burst)
+
+    def result(self, number: int) -> ShardResult:
+        """The report, once the train is over."""
+        report = self._reports[number]
+        done = int(report[INDEX]) + 1
+        counts = report[REPORT_HEAD : REPORT_HEAD + 2 * done].reshape(done, 2)
+        return ShardResult(counts[:, 0].copy(), counts[:, 1].copy(), int(self._links[number][FAILED]))
+
+    def fired(self, number: int, count: int) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.float32]]:
+        """The first ``count`` entries of a train's log: ids in the network and potentials, in the order of the log."""
+        make_current(self.runtime)
+        staging, stream = self._staging[number], self._streams.download
+        ids = staging.room("fired_ids", count, np.dtype(np.uint32))
+        potentials = staging.room("fired_potentials", count, np.dtype(np.float32))
+        self.runtime.download(ids, self._buffers[f"log_ids.{number}"], stream)
+        self.runtime.download(potentials, self._buffers[f"log_potentials.{number}"], stream)
+        stream.synchronize()
+        return ids.copy(), potentials.copy()
+
+    def release(self) -> None:
+        """Let go of the device's memory."""
+        self.calls = []
+        self._launches = None
+        self._buffers.clear()
+
+
+def plan_of(shard: PackedShard) -> MemoryPlan:
+    """The buffers of a shard with their bytes; mailboxes come on top."""
+    sizes = shard.packed.sizes
+    return MemoryPlan(shard.buffers, sizes.neurons, sizes.static_entries + sizes.computed_entries)
+
+
+def _place(runtime: DeviceRuntime, shard: PackedShard) -> str:
+    return f"shard {shard.number} on device {runtime.name}"

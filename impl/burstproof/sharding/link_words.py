@@ -1,0 +1,25 @@
+"""Places in what shards say to each other, and in what a shard knows of it; no device is needed to name them."""
+
+from __future__ import annotations
+
+SEQUENCE = 0
+"""Number of the last exchange; it only grows, whatever state is restored."""
+FAILED = 1
+"""0, or 1 + the shard that was waited for in vain; stays, and no kernel does anything any more."""
+LINK_LENGTH = 8
+
+COUNT_WORD = 0
+"""Header word with the number of firings; its bit 31 says that the sender's log has no room for another burst."""
+CENSUS_WORD = 1
+"""Header word with the number of candidates, where they are counted ahead."""
+HEADER_WORDS = 16
+"""Words before the first id of a side of a mailbox."""
+FULL_BIT = 1 << 31
+
+MOST_SHARDS = 64
+"""Most shards of a CUDA engine: their counts lie in shared memory."""
+
+
+def side_words(capacity: int, carries_potentials: bool) -> int:
+    """Words of one side of a mailbox that holds ``capacity`` firings."""
+    return HEADER_WORDS + capacity * (2 if carries_potentials else 1)

@@ -1,0 +1,37 @@
+"""Names and sizes of a shard's buffers, which launches and packing share."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from burstproof.burst.cuda.kernels_order import PARAMETERS
+from burstproof.sharding.link_words import LINK_LENGTH
+
+BY_SOURCE = {
+    "offsets": 1,
+    "contributions": 0,
+    "clamped_sources": 0,
+    "computed_offsets": 1,
+    "mp_driven": 0,
+    "divisors": 0,
+    "last_fired": 0,
+    "streaks": 0,
+}
+"""Buffers with an element for every neuron of the network, and how many more."""
+
+SHARED_NAMES = frozenset(
+    (
+        *("control", "sums", "flags", "potentials", "countdowns", "counts", "marks", "accumulates", *PARAMETERS),
+        *("offsets", "targets", "contributions", "delays", "clamped_sources", "last_fired", "streaks"),
+        *("computed_offsets", "computed_targets", "weights", "psps", "signs", "computed_delays"),
+        *("mp_driven", "divisors", "rule_starts", "rule_windows", "potentiations", "depressions"),
+        *("plastic_positions", "plastic_sources", "plastic_targets", "eligibility"),
+    )
+)
+"""Buffers that the engine for one device has too."""
+
+BY_NEURON: dict[str, type[np.generic]] = {"forced": np.uint8}
+"""Buffers of the shard alone, with an element for each of its neurons."""
+
+SINGLE: dict[str, tuple[int, type[np.generic]]] = {"link": (LINK_LENGTH, np.int64), "done": (2, np.uint64)}
+"""Small buffers of the shard alone."""
