@@ -6,34 +6,14 @@ the arguments where NumPy and CuPy have it, 16-bit types in float32.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from burstproof.tensor.backend import Array, backend_of
-from burstproof.tensor.dtypes import BFLOAT16, FLOAT16, FLOAT32
-
-
-def widened(array: Array) -> Array:
-    """float32 values of a 16-bit array; any other array as it is."""
-    if array.dtype == BFLOAT16:
-        xp = backend_of(array).xp
-        return (xp.ascontiguousarray(array).astype(np.uint32) << 16).view(np.float32)
-    return array.astype(FLOAT32) if array.dtype == FLOAT16 else array
-
-
-def narrowed(array: Array, dtype: Any) -> Array:
-    """``array`` rounded to ``dtype``, to nearest, ties to even."""
-    if dtype == BFLOAT16:
-        xp = backend_of(array).xp
-        bits = xp.ascontiguousarray(array, dtype=FLOAT32).view(np.uint32)
-        rounded = (bits + np.uint32(0x7FFF) + ((bits >> 16) & np.uint32(1))) >> 16
-        return xp.where(xp.isnan(array), np.uint32(0x7FC0), rounded).astype(np.uint16)
-    return array.astype(dtype, copy=False)
+from burstproof.tensor.nn_reference import narrowed, widened
 
 
 def probabilities(q: Array, k: Array, causal: bool, scale: float, mask: Array | None = None) -> tuple[Array, Array]:
-    """Softmax of the scaled scores (batch, heads, queries, keys), and the logarithm of each sum (batch, heads, queries).
+    """Softmax of the scaled scores, (batch, heads, queries, keys), and the logarithms of its sums, without the keys.
 
     float32, or float64 for float64. A row whose keys are all masked gets zeros and a logarithm of -infinity.
     """

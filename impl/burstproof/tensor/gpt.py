@@ -1,0 +1,258 @@
+"""GPT-2 (Radford et al. 2019): loss, gradients and a training step, on the operations of this package.
+
+Activations and matrices are bfloat16 (or float32, float64), sums, weights, gradients and moments float32 (float64).
+Arrays are (tokens, values) throughout, tokens being batch x length. Memory comes from the backend's pool: what a
+block's backward pass has used up serves the next block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from burstproof.errors import ArrayError
+from burstproof.tensor.adamw import AdamW
+from burstproof.tensor.attention import Attended, attention, attention_backward
+from burstproof.tensor.backend import Array, Backend
+from burstproof.tensor.cross_entropy import cross_entropy_in_place
+from burstproof.tensor.embedding import embed, embed_backward
+from burstproof.tensor.gpt_config import GptConfig
+from burstproof.tensor.gpt_parameters import GptParameters
+from burstproof.tensor.linalg import matmul
+from burstproof.tensor.linear import add_bias, add_residual, bias_gradient
+from burstproof.tensor.nn import LayerNorm, bias_gelu, bias_gelu_backward, layer_norm, layer_norm_backward
+
+
+@dataclass(frozen=True)
+class BlockActivations:
+    """What a transformer block keeps for its backward pass; (tokens, values) each.
+
+    Attributes
+    ----------
+    x, middle : array
+        What entered the block, and what entered its second half.
+    normed1, normed2 : LayerNorm
+        Both after their layer norm.
+    qkv : array
+        Queries, keys and values, interleaved by token.
+    attended : Attended
+        Result of the attention, as (batch, heads, length, head) views.
+    joined : array
+        The same memory as (tokens, values).
+    wide, active : array
+        Hidden layer before and after its bias and GELU.
+    """
+
+    x: Array
+    normed1: LayerNorm
+    qkv: Array
+    attended: Attended
+    joined: Array
+    middle: Array
+    normed2: LayerNorm
+    wide: Array
+    active: Array
+
+
+@dataclass(frozen=True)
+class StepResult:
+    """A training step: the mean loss, as an array of one value that is still on the device."""
+
+    loss: Array
+
+    def value(self) -> float:
+        """The loss on the host; waits for it."""
+        return float(self.loss)
+
+
+class Gpt:
+    """A model with its parameters.
+
+    Parameters
+    ----------
+    config : GptConfig
+    place : Backend
+    precision : {"bfloat16", "float32", "float64"}
+    seed : int
+        Of the initial weights.
+
+    Attributes
+    ----------
+    parameters : GptParameters
+    activation_bytes : int
+        Memory that the last forward pass kept for the backward pass, logits included.
+    """
+
+    def __init__(self, config: GptConfig, place: Backend, precision: str = "bfloat16", seed: int = 0) -> None:
+        self.config = config
+        self.parameters = GptParameters(config, place, precision, seed)
+        self.activation_bytes = 0
+        self._place = place
+        self._steps = 0
+
+    def step(self, tokens: npt.ArrayLike, targets: npt.ArrayLike, optimiser: AdamW) -> StepResult:
+        """One training step: gradients of the mean loss, then AdamW.
+
+        Parameters
+        ----------
+        tokens, targets : array_like of int, (batch, length)
+            Tokens on the host, and for each the one that follows; a negative target does not count.
+        optimiser : AdamW
+
+        Raises
+        ------
+        ArrayError
+            Shapes that differ, sequences longer than the context, tokens outside the vocabulary.
+        OutOfMemoryError
+            No room for the activations.
+        """
+        loss = self.gradients(tokens, targets)
+        self._steps += 1
+        held = self.parameters
+        optimiser.step(self._steps, held.weights, held.gradients, held.moments, decayed=held.decayed, copy=held.copy)
+        return StepResult(loss)
+
+    def gradients(self, tokens: npt.ArrayLike, targets: npt.ArrayLike) -> Array:
+        """Mean loss, an array of one value; its gradients go to ``parameters.gradients``. Arguments as ``step``."""
+        given, wanted, counted = self._on_device(tokens, targets)
+        x = embed(given, self.parameters.matrix("tokens"), self.parameters.matrix("places"))
+        shape = (*given.shape, self.config.heads, self.config.head)
+        x = x.reshape(-1, self.config.width)
+        kept = []
+        for block in range(self.config.layers):
+            activations, x = self._forward(block, x, shape)
+            kept.append(activations)
+        loss, dx = self._head(x, wanted, counted, kept)
+        for block in reversed(range(self.config.layers)):
+            dx = self._backward(block, dx, kept.pop(), shape)
+        embed_backward(
+            dx.reshape(*given.shape, -1),
+            given,
+            self.parameters.gradient("tokens"),
+            self.parameters.gradient("places"),
+        )
+        return loss
+
+    def _head(self, x: Array, targets: Array, counted: int, kept: list[BlockActivations]) -> tuple[Array, Array]:
+        """Final norm, logits, loss; gradient of ``x``. The logits become their gradient in place."""
+        held = self.parameters
+        table, scale = held.matrix("tokens"), held.vector("norm_scale")
+        normed = layer_norm(x, scale, held.vector("norm_shift"))
+        logits = matmul(normed.values, table, transpose_b=True)
+        self.activation_bytes = _bytes([*kept, normed, logits])
+        losses = cross_entropy_in_place(logits, targets, self.config.vocabulary, 1.0 / counted)
+        self._product("tokens", logits, normed.values)
+        dnormed = matmul(logits, table)
+        return losses.sum() / losses.dtype.type(counted), self._norm_backward("norm", dnormed, x, normed)
+
+    def _forward(self, block: int, x: Array, shape: tuple[int, ...]) -> tuple[BlockActivations, Array]:
+        """Activations of one block, and what leaves it."""
+        matrix, vector = self.parameters.matrix, self.parameters.vector
+        normed1 = self._norm(f"{block}.norm1", x)
+        qkv = add_bias(matmul(normed1.values, matrix(f"{block}.qkv")), vector(f"{block}.qkv_bias"))
+        joined = self._place.empty(x.shape, x.dtype)
+        attended = attention(*_heads(qkv, shape), causal=True, out=_by_head(joined, shape))
+        mixed = matmul(joined, matrix(f"{block}.joined"))
+        middle = add_residual(x, mixed, vector(f"{block}.joined_bias"))
+        normed2 = self._norm(f"{block}.norm2", middle)
+        wide = matmul(normed2.values, matrix(f"{block}.wide"))
+        active = bias_gelu(wide, vector(f"{block}.wide_bias"), "tanh")
+        narrow = matmul(active, matrix(f"{block}.narrow"))
+        out = add_residual(middle, narrow, vector(f"{block}.narrow_bias"))
+        return BlockActivations(x, normed1, qkv, attended, joined, middle, normed2, wide, active), out
+
+    def _backward(self, block: int, dx: Array, kept: BlockActivations, shape: tuple[int, ...]) -> Array:
+        """Gradient of what entered a block from that of what left it; gradients of the block's parameters."""
+        matrix, vector, gradient = self.parameters.matrix, self.parameters.vector, self.parameters.gradient
+        bias_gradient(dx, gradient(f"{block}.narrow_bias"))
+        self._product(f"{block}.narrow", kept.active, dx)
+        dactive = matmul(dx, matrix(f"{block}.narrow"), transpose_b=True)
+        dwide = bias_gelu_backward(dactive, kept.wide, vector(f"{block}.wide_bias"), "tanh")
+        gradient(f"{block}.wide_bias")[...] = dwide.bias
+        self._product(f"{block}.wide", kept.normed2.values, dwide.values)
+        dnormed = matmul(dwide.values, matrix(f"{block}.wide"), transpose_b=True)
+        dx = add_residual(dx, self._norm_backward(f"{block}.norm2", dnormed, kept.middle, kept.normed2))
+
+        bias_gradient(dx, gradient(f"{block}.joined_bias"))
+        self._product(f"{block}.joined", kept.joined, dx)
+        djoined = matmul(dx, matrix(f"{block}.joined"), transpose_b=True)
+        dqkv = self._place.empty(kept.qkv.shape, kept.qkv.dtype)
+        attention_backward(
+            _by_head(djoined, shape),
+            *_heads(kept.qkv, shape),
+            kept.attended,
+            causal=True,
+            gradients=_heads(dqkv, shape),
+        )
+        bias_gradient(dqkv, gradient(f"{block}.qkv_bias"))
+        self._product(f"{block}.qkv", kept.normed1.values, dqkv)
+        dnormed = matmul(dqkv, matrix(f"{block}.qkv"), transpose_b=True)
+        return add_residual(dx, self._norm_backward(f"{block}.norm1", dnormed, kept.x, kept.normed1))
+
+    def _norm(self, name: str, x: Array) -> LayerNorm:
+        return layer_norm(x, self.parameters.vector(f"{name}_scale"), self.parameters.vector(f"{name}_shift"))
+
+    def _norm_backward(self, name: str, gradient: Array, x: Array, normed: LayerNorm) -> Array:
+        found = layer_norm_backward(gradient, x, self.parameters.vector(f"{name}_scale"), normed)
+        self.parameters.gradient(f"{name}_scale")[...] = found.scale
+        self.parameters.gradient(f"{name}_shift")[...] = found.shift
+        return found.values
+
+    def _product(self, name: str, entered: Array, gradient: Array) -> None:
+        """Gradient of a matrix: what entered it, transposed, times the gradient of what left it."""
+        target = self.parameters.gradient(name)
+        matmul(entered, gradient, transpose_a=True, dtype=target.dtype, out=target)
+
+    def _on_device(self, tokens: npt.ArrayLike, targets: npt.ArrayLike) -> tuple[Array, Array, int]:
+        """Checked tokens (batch, length) and targets (tokens,), and how many targets count."""
+        given, wanted = np.asarray(tokens), np.asarray(targets)
+        allowed = f"(batch, length up to {self.config.context}), integers, targets alike"
+        if given.ndim != 2 or not given.size or given.shape[1] > self.config.context or wanted.shape != given.shape:
+            raise ArrayError(
+                "tokens do not fit the model", where="Gpt", got=(given.shape, wanted.shape), allowed=allowed
+            )
+        if given.dtype.kind not in "iu" or wanted.dtype.kind not in "iu":
+            raise ArrayError("tokens are integers", where="Gpt", got=(given.dtype, wanted.dtype), allowed=allowed)
+        most = self.config.vocabulary - 1
+        if given.min() < 0 or max(int(given.max()), int(wanted.max())) > most:
+            raise ArrayError("a token is not in the vocabulary", where="Gpt", allowed=f"0 to {most}")
+        counted = int((wanted >= 0).sum())
+        if not counted:
+            raise ArrayError("no target counts", where="Gpt", cure="Give at least one target that is not negative")
+        sent = (self._place.from_host(array.astype(np.int32)) for array in (given, wanted.ravel()))
+        return *sent, counted
+
+
+def _by_head(array: Array, shape: tuple[int, ...]) -> Array:
+    """(tokens, values) as a (batch, heads, length, head) view."""
+    return array.reshape(shape).transpose(0, 2, 1, 3)
+
+
+def _heads(qkv: Array, shape: tuple[int, ...]) -> tuple[Array, Array, Array]:
+    """Views (batch, heads, length, head) of the interleaved queries, keys and values."""
+    batch, length, heads, head = shape
+    parts = qkv.reshape(batch, length, 3, heads, head).transpose(2, 0, 3, 1, 4)
+    return parts[0], parts[1], parts[2]
+
+
+def _bytes(kept: Any) -> int:
+    """Memory of all arrays in a tree of dataclasses and lists; what several views share counts once."""
+    return sum({id(root): int(root.nbytes) for root in _roots(kept)}.values())
+
+
+def _roots(kept: Any) -> Iterator[Array]:
+    """The arrays that own the memory behind a tree of dataclasses and lists."""
+    if isinstance(kept, list):
+        for part in kept:
+            yield from _roots(part)
+    elif is_dataclass(kept):
+        for field in fields(kept):
+            yield from _roots(getattr(kept, field.name))
+    else:
+        while kept.base is not None:
+            kept = kept.base
+        yield kept
