@@ -5,15 +5,24 @@ from __future__ import annotations
 from importlib import import_module
 
 from burstproof.kernels.entry import Entry
+from burstproof.kernels.source import CudaSource
 
-CATALOGUES: tuple[str, ...] = ()
+CATALOGUES: tuple[str, ...] = ("burstproof.kernels.proof",)
 """Modules with a ``CATALOGUE``, a tuple of ``Entry``; one line each."""
 
 
-def catalogued() -> dict[str, Entry]:
-    """Every entry by ``file:function``."""
-    found = {}
-    for module in CATALOGUES:
+def catalogued(modules: tuple[str, ...] = CATALOGUES) -> dict[str, Entry]:
+    """Every entry of ``modules`` by its title; two of one title are an error of the catalogue."""
+    found: dict[str, Entry] = {}
+    for module in modules:
         for entry in import_module(module).CATALOGUE:
-            found[f"{entry.code.name}:{entry.function}"] = entry
+            assert title(entry) not in found, f"{module} lists {title(entry)} a second time"
+            found[title(entry)] = entry
     return found
+
+
+def title(entry: Entry) -> str:
+    """File, macros and function: what tells an entry from every other."""
+    defines = entry.code.options.defines if isinstance(entry.code, CudaSource) else ()
+    macros = "".join(f" {name}={value}" for name, value in defines)
+    return f"{entry.code.name}{macros}|{entry.function}"

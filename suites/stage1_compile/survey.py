@@ -1,18 +1,24 @@
 """The survey of stage 1: every chosen kernel for every capability, and the record that later runs are held against.
 
-``python -m suites.stage1_compile.survey`` writes ``reports/baselines/kernel_resources.json``.
+``python -m suites.stage1_compile.survey`` writes ``reports/baselines/kernel_resources.json``; with ``sources``, only
+its part of the kernels that are listed in ``cuda_sources``.
 """
 
 from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 from burstproof.burst.cuda.kernels import catalogue
 from burstproof.burst.cuda.variant import Variant
-from burstproof.kernels.compile import CAPABILITIES, Capability, compile_kernel, toolkit_version
+from burstproof.kernels.compile import CAPABILITIES, Capability, Image, compile_kernel, toolkit_version
+from burstproof.kernels.entry import Entry
 from burstproof.kernels.resources import Resources, resources_of
+from burstproof.kernels.source import compiler_version
+from suites.stage1_compile.cuda_sources import catalogued, title
 from suites.stage1_compile.variants import chosen_variants
 
 BASELINE = Path(__file__).parents[2] / "reports" / "baselines" / "kernel_resources.json"
@@ -31,17 +37,53 @@ def key(variant: str, kernel: str, capability: Capability) -> str:
     return f"{variant}|{kernel}|{capability[0]}.{capability[1]}"
 
 
-def main() -> None:
-    """Compile everything and write the record."""
+def entry_key(entry: Entry, capability: Capability) -> str:
+    """Name under which the figures of a catalogued kernel are recorded."""
+    return f"{title(entry)}|{capability[0]}.{capability[1]}"
+
+
+def compile_entries(entries: Iterable[Entry], capability: Capability) -> dict[Entry, Resources]:
+    """Resources of the ``entries`` that build for ``capability``; code that several share is compiled once."""
+    images: dict[int, Image] = {}
+    found = {}
+    for entry in entries:
+        if capability >= entry.minimum:
+            image = images.setdefault(id(entry.code), entry.code.image(capability))
+            found[entry] = resources_of(image, entry.function)
+    return found
+
+
+def survey_sources() -> dict[str, Any]:
+    """Compiler, and by kernel registers and bytes spilled, where there are some, of the catalogued."""
+    registers, spilled = {}, {}
+    for capability in CAPABILITIES:
+        print(f"catalogued kernels, {capability[0]}.{capability[1]}", file=sys.stderr)
+        for entry, used in compile_entries(catalogued().values(), capability).items():
+            registers[entry_key(entry, capability)] = used.registers
+            if used.stack_bytes + used.local_bytes:
+                spilled[entry_key(entry, capability)] = used.stack_bytes + used.local_bytes
+    return {"compiler": list(compiler_version()), "registers": registers, "spilled_bytes": spilled}
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Compile everything, or what is asked for, and write the record."""
+    if "sources" in arguments:
+        document = json.loads(BASELINE.read_text())
+    else:
+        document = {"toolkit": list(toolkit_version()), "registers": _survey_numba()}
+    document["sources"] = survey_sources()
+    BASELINE.write_text(json.dumps(document, indent=1) + "\n")
+
+
+def _survey_numba() -> dict[str, int]:
     registers = {}
     for name, variant in chosen_variants().items():
         for capability in CAPABILITIES:
             print(f"{name}, {capability[0]}.{capability[1]}", file=sys.stderr)
             for kernel, resources in compile_variant(variant, capability).items():
                 registers[key(name, kernel, capability)] = resources.registers
-    document = {"toolkit": list(toolkit_version()), "registers": registers}
-    BASELINE.write_text(json.dumps(document, indent=1) + "\n")
+    return registers
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -27,8 +27,6 @@ constexpr int kDepth = 16;   // columns of a and rows of b that are in shared me
 constexpr int kSpan = 64;    // rows that 16 threads of 4 rows each cover
 constexpr int kPadding = 4;  // spreads the transposed slab over the banks and keeps 16-byte alignment
 
-enum Epilogue { kPlain = 0, kBias = 1, kBiasRelu = 2 };
-
 // Four neighbours of a row; zero outside the matrix.
 __device__ __forceinline__ float4 load4(const float* matrix, unsigned row, unsigned column, unsigned rows,
                                         unsigned columns, bool vectors)
@@ -48,19 +46,12 @@ __device__ __forceinline__ float4 load4(const float* matrix, unsigned row, unsig
     return found;
 }
 
-template <int kEpilogue>
-__device__ __forceinline__ float finished(float sum, float bias)
-{
-    if (kEpilogue != kPlain) sum += bias;
-    return kEpilogue == kBiasRelu ? fmaxf(sum, 0.0f) : sum;
-}
-
-// c = a b (m x n, from m x k and k x n, row-major), plus a bias per column, then relu, as the epilogue says.
+// c = a b (m x n, from m x k and k x n, row-major), plus a bias per column where there is one, then relu where asked.
 // A block of 256 threads makes a tile of kEdge x kEdge; a thread, (kEdge / 16)^2 elements of it in registers.
-template <int kEdge, int kEpilogue>
+template <int kEdge>
 __global__ void __launch_bounds__(kThreads, kBlocks)
     dense(const float* __restrict__ a, const float* __restrict__ b, const float* __restrict__ bias,
-          float* __restrict__ c, unsigned m, unsigned n, unsigned k)
+          float* __restrict__ c, unsigned m, unsigned n, unsigned k, bool rectify)
 {
     constexpr int kGroups = kEdge / kSpan;
     __shared__ __align__(16) float slab_a[2][kDepth][kEdge + kPadding];
@@ -129,7 +120,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
         const unsigned column = left + h * kSpan + across * 4;
         float added[4];
 #pragma unroll
-        for (int j = 0; j < 4; ++j) added[j] = kEpilogue != kPlain && column + j < n ? bias[column + j] : 0.0f;
+        for (int j = 0; j < 4; ++j) added[j] = bias && column + j < n ? bias[column + j] : 0.0f;
 #pragma unroll
         for (int g = 0; g < kGroups; ++g)
 #pragma unroll
@@ -139,7 +130,10 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
                 float* to = c + (size_t)row * n + column;
                 float own[4];
 #pragma unroll
-                for (int j = 0; j < 4; ++j) own[j] = finished<kEpilogue>(sums[g][i][h][j], added[j]);
+                for (int j = 0; j < 4; ++j) {
+                    const float sum = sums[g][i][h][j] + added[j];
+                    own[j] = rectify ? fmaxf(sum, 0.0f) : sum;
+                }
                 if (vectors_c) {
                     *reinterpret_cast<float4*>(to) = make_float4(own[0], own[1], own[2], own[3]);
                     continue;

@@ -15,26 +15,16 @@ from burstproof.kernels.source import CudaSource
 EDGES = (64, 128)
 """Edges of the tiles that a block of the matrix product makes."""
 
-_PLAIN, _BIAS, _BIAS_RELU = range(3)
 _THREADS = 256
 _ADD_BLOCKS_PER_MULTIPROCESSOR = 16
-_DENSE_PARAMETERS = "float32[] float32[] float32[]? float32[] uint32 uint32 uint32"
+_DENSE_PARAMETERS = "float32[] float32[] float32[]? float32[] uint32 uint32 uint32 bool"
 
 
-def _dense(edge: int, epilogue: int) -> str:
-    return f"dense<{edge}, {epilogue}>"
-
-
-_SOURCE = CudaSource.beside(
-    __file__, "proof.cu", templates=tuple(_dense(e, f) for e in EDGES for f in (_PLAIN, _BIAS, _BIAS_RELU))
-)
+_DENSE_NAMES = {edge: f"dense<{edge}>" for edge in EDGES}
+_SOURCE = CudaSource.beside(__file__, "proof.cu", templates=tuple(_DENSE_NAMES.values()))
 VECTOR_ADD = Entry(_SOURCE, "vector_add", "float32[] float32[] float32[] uint64")
 SOFTMAX_ROWS = Entry(_SOURCE, "softmax_rows", "float32[] uint32 uint32")
-DENSE = {
-    (edge, epilogue): Entry(_SOURCE, _dense(edge, epilogue), _DENSE_PARAMETERS)
-    for edge in EDGES
-    for epilogue in (_PLAIN, _BIAS, _BIAS_RELU)
-}
+DENSE = {edge: Entry(_SOURCE, name, _DENSE_PARAMETERS) for edge, name in _DENSE_NAMES.items()}
 CATALOGUE: tuple[Entry, ...] = (VECTOR_ADD, SOFTMAX_ROWS, *DENSE.values())
 
 
@@ -80,7 +70,7 @@ def matrix_product(a: Any, b: Any, stream: Any = None, *, edge: int | None = Non
     InputError
         Shapes that do not fit, or an array that is not contiguous float32 on one device.
     """
-    return _product(adopt(a), adopt(b), None, _PLAIN, stream, edge)
+    return _product(adopt(a), adopt(b), None, False, stream, edge)
 
 
 def neural_forward(
@@ -107,15 +97,15 @@ def neural_forward(
     InputError
         Shapes that do not fit, or an array that is not contiguous float32 on one device.
     """
-    hidden = _product(adopt(inputs), adopt(hidden_weights), adopt(hidden_bias), _BIAS_RELU, stream)
-    scores = _product(hidden, adopt(weights), adopt(bias), _BIAS, stream)
+    hidden = _product(adopt(inputs), adopt(hidden_weights), adopt(hidden_bias), True, stream)
+    scores = _product(hidden, adopt(weights), adopt(bias), False, stream)
     rows, columns = scores.shape
     if rows and columns:
         SOFTMAX_ROWS.on(scores.device_id)(-(-rows // (_THREADS // 32)), _THREADS, scores, rows, columns, stream=stream)
     return scores
 
 
-def _product(a: Buffer, b: Buffer, bias: Buffer | None, epilogue: int, stream: Any, edge: int | None = None) -> Buffer:
+def _product(a: Buffer, b: Buffer, bias: Buffer | None, rectify: bool, stream: Any, edge: int | None = None) -> Buffer:
     if len(a.shape) != 2 or len(b.shape) != 2 or a.shape[1] != b.shape[0]:
         raise InputError("not two matrices that fit", where="matrix product", got=(a.shape, b.shape))
     (rows, depth), columns = a.shape, b.shape[1]
@@ -127,7 +117,7 @@ def _product(a: Buffer, b: Buffer, bias: Buffer | None, epilogue: int, stream: A
         if side not in EDGES:
             raise InputError("no such tile", where="matrix product", got=side, allowed=str(EDGES))
         grid = (-(-columns // side), -(-rows // side))
-        DENSE[side, epilogue].on(a.device_id)(grid, _THREADS, a, b, bias, product, rows, columns, depth, stream=stream)
+        DENSE[side].on(a.device_id)(grid, _THREADS, a, b, bias, product, rows, columns, depth, rectify, stream=stream)
     return product
 
 

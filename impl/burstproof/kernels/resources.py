@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import TypeVar
 
@@ -91,8 +91,26 @@ def _run(tool: str, arguments: list[str], image: Image) -> str:
     return done.stdout
 
 
+def resources_by_kernel(image: Image) -> dict[str, Resources]:
+    """Resources of every kernel in ``image`` by its name in the machine code, as cuobjdump reads them.
+
+    Raises
+    ------
+    EnvironmentInvalidError
+        cuobjdump is missing or does not know the image, or the image holds no kernel.
+    """
+    found = {}
+    for name, *figures in _RESOURCES.findall(_run("cuobjdump", ["--dump-resource-usage"], image)):
+        registers, stack, shared, local = map(int, figures)
+        reserved = 1024 if shared and image.capability >= _RESERVES_SHARED else 0
+        found[name] = Resources(registers, stack, shared - reserved, local)
+    if not found:
+        raise EnvironmentInvalidError("cuobjdump reports no kernel", where=f"kernel {image.name} for {image.arch}")
+    return found
+
+
 def resources_of(image: Image, function: str | None = None) -> Resources:
-    """Resources of a kernel in ``image``, as cuobjdump reads them.
+    """Resources of a kernel in ``image``.
 
     Parameters
     ----------
@@ -103,20 +121,15 @@ def resources_of(image: Image, function: str | None = None) -> Resources:
     Raises
     ------
     EnvironmentInvalidError
-        cuobjdump is missing or does not know the image.
+        As ``resources_by_kernel``.
     InputError
         The image has no such function.
     """
-    found = {}
-    for name, *figures in _RESOURCES.findall(_run("cuobjdump", ["--dump-resource-usage"], image)):
-        registers, stack, shared, local = map(int, figures)
-        reserved = 1024 if shared and image.capability >= _RESERVES_SHARED else 0
-        found[name] = (registers, stack, shared - reserved, local)
-    if not found:
-        raise EnvironmentInvalidError("cuobjdump reports no kernel", where=f"kernel {image.name} for {image.arch}")
+    found = resources_by_kernel(image)
     if function is not None:
-        return Resources(*_of(function, image, found))
-    return Resources(*(max(row[column] for row in found.values()) for column in range(4)))
+        return _of(function, image, found)
+    rows = [astuple(row) for row in found.values()]
+    return Resources(*(max(column) for column in zip(*rows, strict=True)))
 
 
 def parameter_bytes_of(image: Image, function: str) -> tuple[int, ...]:
@@ -132,22 +145,37 @@ def parameter_bytes_of(image: Image, function: str) -> tuple[int, ...]:
     return tuple(sizes[ordinal] for ordinal in sorted(sizes))
 
 
+def instructions_by_kernel(image: Image) -> dict[str, Instructions]:
+    """Instruction counts of every kernel in ``image`` by its name there; empty below ``DISASSEMBLES_FROM``.
+
+    Raises
+    ------
+    EnvironmentInvalidError
+        nvdisasm is missing or does not know the image.
+    """
+    if image.capability < DISASSEMBLES_FROM:
+        return {}
+    sections = _sections(_CODE_OF, _run("nvdisasm", ["-c"], image))
+    return {name: count_instructions(_OPCODE.findall(text)) for name, text in sections.items()}
+
+
 def instructions_of(image: Image, function: str | None = None) -> Instructions | None:
     """Instruction counts of a kernel in ``image``, or of all; ``None`` below ``DISASSEMBLES_FROM``.
 
     Raises
     ------
     EnvironmentInvalidError
-        nvdisasm is missing or does not know the image.
+        As ``instructions_by_kernel``.
     InputError
         The image has no such function.
     """
-    if image.capability < DISASSEMBLES_FROM:
+    found = instructions_by_kernel(image)
+    if not found:
         return None
-    text = _run("nvdisasm", ["-c"], image)
     if function is not None:
-        text = _of(function, image, _sections(_CODE_OF, text))
-    return count_instructions([op for op in _OPCODE.findall(text) if not op.startswith("NOP")])
+        return _of(function, image, found)
+    rows = [astuple(row) for row in found.values()]
+    return Instructions(*(sum(column) for column in zip(*rows, strict=True)))
 
 
 def _sections(title: re.Pattern[str], text: str) -> dict[str, str]:
@@ -171,7 +199,8 @@ def _of(function: str, image: Image, found: Mapping[str, Found]) -> Found:
 
 
 def count_instructions(opcodes: list[str]) -> Instructions:
-    """Counts of the SASS mnemonics in ``opcodes``."""
+    """Counts of the SASS mnemonics in ``opcodes``, padding (NOP) left out."""
+    opcodes = [op for op in opcodes if not op.startswith("NOP")]
 
     def count(pattern: str) -> int:
         return sum(re.match(pattern, op) is not None for op in opcodes)

@@ -1,0 +1,81 @@
+"""Every catalogued kernel builds for every capability without a GPU, as declared and within its recorded resources."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from burstproof.kernels.compile import CAPABILITIES, Capability, obstacle
+from suites.stage1_compile.cuda_sources import CATALOGUES, catalogued, title
+from suites.stage1_compile.tools import needs_tools
+
+pytestmark = [pytest.mark.requirement("KL-1", "KL-4", "ST-1"), needs_tools]
+
+PACKAGE = Path(__file__).parents[2] / "impl" / "burstproof"
+
+
+def _name(capability: Capability) -> str:
+    return f"{capability[0]}.{capability[1]}"
+
+
+@pytest.fixture(scope="module")
+def recorded():
+    from burstproof.kernels.source import compiler_version
+    from suites.stage1_compile.survey import BASELINE
+
+    document = json.loads(BASELINE.read_text())["sources"]
+    return document if tuple(document["compiler"]) == compiler_version() else None
+
+
+@pytest.mark.parametrize("capability", CAPABILITIES, ids=_name)
+@pytest.mark.parametrize("module", CATALOGUES)
+def test_every_catalogued_kernel_builds(recorded, module: str, capability: Capability, measure) -> None:
+    """Registers and spills against the recorded figures; the machine code takes the parameters that are declared."""
+    from burstproof.kernels.parameters import size_of
+    from burstproof.kernels.resources import parameter_bytes_of
+    from suites.stage1_compile.survey import compile_entries, entry_key
+
+    reason = obstacle(capability)
+    if reason:
+        pytest.skip(reason)
+
+    wanted = [entry for entry in catalogued((module,)).values() if capability >= entry.minimum]
+    used = compile_entries(wanted, capability)
+    assert list(used) == wanted
+    for entry, resources in used.items():
+        where = {"variant": entry.code.name, "capability": _name(capability), "kernel": title(entry)}
+        spilled = resources.stack_bytes + resources.local_bytes
+        measure("kernel.registers", resources.registers, "1", conditions=where)
+        measure("kernel.local_bytes", spilled, "B", conditions=where)
+        if recorded is not None:  # other tools allocate registers otherwise: nothing to hold them against
+            key = entry_key(entry, capability)
+            known = recorded["registers"].get(key, float("nan"))
+            measure("kernel.registers_over_baseline", resources.registers - known, "1", conditions=where)
+            more = spilled - recorded["spilled_bytes"].get(key, 0)
+            measure("kernel.spills_over_baseline", more, "B", conditions=where)
+    if capability == (9, 0):
+        for entry in wanted:
+            declared = tuple(size_of(code) for parameter in entry.declared for code in parameter.formats)
+            assert parameter_bytes_of(entry.code.image(capability), entry.function) == declared, title(entry)
+
+
+def test_no_source_file_is_left_out() -> None:
+    """Each CUDA C++ file of the package belongs to a catalogued kernel."""
+    files = {path.name for path in PACKAGE.rglob("*.cu")}
+    assert files
+    assert files <= {entry.code.name for entry in catalogued().values()}
+
+
+def test_the_matrix_product_loads_in_vectors_and_keeps_its_tile_in_registers() -> None:
+    from burstproof.kernels.proof import DENSE
+    from burstproof.kernels.resources import instructions_of
+
+    for entry in DENSE.values():
+        found = instructions_of(entry.code.image((9, 0)), entry.function)
+        assert found is not None
+        assert found.wide_loads > 0
+        assert found.wide_stores > 0
+        assert found.spills == 0
+        assert found.double_precision == 0
