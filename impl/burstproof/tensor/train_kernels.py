@@ -15,7 +15,6 @@ from burstproof.tensor.dtypes import BFLOAT16, FLOAT32
 from burstproof.tensor.nn_kernels import computing_dtype, multiprocessors, reduce_columns
 from burstproof.tensor.row_plan import KINDS, vector_width
 
-
 _THREADS = 256
 _CROSS_ENTROPY_THREADS = 512
 _SUM_LANES = 32
