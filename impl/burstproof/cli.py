@@ -58,6 +58,9 @@ def _dispatch(argv: Sequence[str] | None) -> int:
     except SystemExit as end:
         return int(end.code or 0)
     if options.command == "run":
+        from burstproof.commands.cluster import enter_rank
+
+        enter_rank(options)
         from burstproof.commands.run import run
 
         return run(options)
@@ -69,6 +72,10 @@ def _dispatch(argv: Sequence[str] | None) -> int:
         from burstproof.commands.convert import convert
 
         return convert(options)
+    if options.command == "compile":
+        from burstproof.commands.compile import compile_file
+
+        return compile_file(options)
     from burstproof.commands.info import info
 
     return info(options)

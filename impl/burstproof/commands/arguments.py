@@ -12,7 +12,7 @@ from typing import NoReturn
 from burstproof import __version__
 from burstproof.burst.precision import Precision
 from burstproof.burst.profile import FEAGI_2_6, PROFILES
-from burstproof.config import BACKENDS
+from burstproof.config import BACKENDS, SHARDING_STRATEGIES
 from burstproof.errors import InputError
 
 
@@ -64,6 +64,7 @@ def build_parser() -> Parser:
     _add_verify(commands.add_parser("verify", help="replay recorded traces and compare every burst"))
     _add_convert(commands.add_parser("convert", help="turn a genome, connectome or network into another file"))
     _add_info(commands.add_parser("info", help="what this machine can run, and the effective configuration"))
+    _add_compile(commands.add_parser("compile", help="CUDA C++ to machine code without a GPU, and what it needs"))
     parser.commands = commands.choices
     return parser
 
@@ -126,11 +127,35 @@ def _add_run(parser: Parser) -> None:
         help="expected fraction of neurons that fire in a burst, for --backend auto",
     )
     parser.add_argument("--allow-fallback", action="store_true", help="go on with the next backend if one cannot start")
-    parser.add_argument("--multi-gpu", action="store_true", help="one network on several GPUs")
-    parser.add_argument("--num-gpus", type=whole_number(1, 1024), metavar="N", help="with --multi-gpu")
+    _add_shards(parser)
     parser.add_argument("--record", type=Path, metavar="NAME", help="write NAME.npz and NAME.json for verify")
     parser.add_argument("--raster", type=Path, metavar="FILE", help="write a raster picture, .svg or .png")
     _add_common(parser)
+
+
+def _add_shards(parser: Parser) -> None:
+    group = parser.add_argument_group("one network on several devices or ranks (start these with mpiexec or srun)")
+    group.add_argument("--multi-gpu", action="store_true", help="a shard on each of several GPUs")
+    group.add_argument("--num-gpus", type=whole_number(1, 1024), metavar="N", help="with --multi-gpu")
+    group.add_argument(
+        "--shards", type=whole_number(1, 4096), metavar="N", help="shards on the CPU; default: the ranks"
+    )
+    group.add_argument("--strategy", choices=SHARDING_STRATEGIES, help="how neurons are split over shards")
+    group.add_argument("--reshard-every", type=whole_number(1, 10**9), metavar="N", help="follow the activity")
+    group.add_argument(
+        "--mpi", choices=("auto", "on", "off"), default="auto", help="be a rank (default: if started so)"
+    )
+    group.add_argument(
+        "--rank-timeout",
+        type=_Bounded(float, 1.0, 1e6),
+        default=300.0,
+        metavar="S",
+        help="a rank that the others wait for longer ends the run (default: 300)",
+    )
+    group = parser.add_argument_group("checkpoints")
+    group.add_argument("--checkpoint", type=Path, metavar="FILE", help="keep the state of the run there")
+    group.add_argument("--checkpoint-every", type=whole_number(1, 10**9), metavar="N", help="bursts (default: 1000)")
+    group.add_argument("--resume", type=Path, metavar="FILE", help="go on from a checkpoint of the same run")
 
 
 def _add_verify(parser: Parser) -> None:
@@ -156,4 +181,23 @@ def _add_convert(parser: Parser) -> None:
 
 def _add_info(parser: Parser) -> None:
     _add_config(parser)
+    _add_common(parser)
+
+
+def _add_compile(parser: Parser) -> None:
+    parser.add_argument("file", type=Path, metavar="FILE", help="CUDA C++ source, .cu")
+    parser.add_argument(
+        "--capability", action="append", default=[], metavar="X.Y", help="default: device 0's (may be repeated)"
+    )
+    parser.add_argument("--define", action="append", default=[], metavar="NAME[=VALUE]", help="macro (may be repeated)")
+    parser.add_argument(
+        "--template", action="append", default=[], metavar="NAME", help="instance to build, e.g. 'scale<float, 4>'"
+    )
+    parser.add_argument("--fast-math", action="store_true", help="approximate division and functions")
+    parser.add_argument("--max-registers", type=whole_number(16, 255), metavar="N", help="bound per thread")
+    parser.add_argument("--block", type=whole_number(1, 1024), default=256, metavar="N", help="for the occupancy: 256")
+    parser.add_argument(
+        "--shared-bytes", type=whole_number(0, 2**18), default=0, metavar="N", help="dynamic shared memory, likewise"
+    )
+    parser.add_argument("--output", type=Path, metavar="FILE", help="write the machine code (cubin)")
     _add_common(parser)

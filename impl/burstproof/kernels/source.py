@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from burstproof.errors import CompileError, InputError
+from burstproof.errors import CompileError, EnvironmentInvalidError, InputError
 from burstproof.kernels.compile import Capability, Image
 from burstproof.kernels.image_cache import Compiled, cached_image
 
@@ -95,6 +95,8 @@ class CudaSource:
         ------
         CompileError
             What the compiler said, with file and line of the first error, its source line, and the whole log.
+        EnvironmentInvalidError
+            No compiler is installed.
         """
         return cached_image(self.name, capability, self._key(capability), lambda: self._compile(capability))
 
@@ -161,11 +163,32 @@ def _text(name: str | bytes) -> str:
 
 @cache
 def compiler_version() -> tuple[int, int]:
-    """Version of the installed NVRTC, (major, minor)."""
-    from cuda.bindings import nvrtc
+    """Version of the installed NVRTC, (major, minor).
 
-    _, major, minor = nvrtc.nvrtcVersion()
+    Raises
+    ------
+    EnvironmentInvalidError
+        It is not installed.
+    """
+    try:
+        from cuda.bindings import nvrtc
+        from cuda.pathfinder import DynamicLibNotFoundError
+    except ImportError as error:
+        raise _no_compiler(str(error)) from error
+    try:
+        _, major, minor = nvrtc.nvrtcVersion()
+    except DynamicLibNotFoundError as error:
+        raise _no_compiler(str(error)) from error
     return int(major), int(minor)
+
+
+def _no_compiler(reason: str) -> EnvironmentInvalidError:
+    return EnvironmentInvalidError(
+        "the compiler NVRTC is not installed",
+        where="burstproof.kernels",
+        got=reason,
+        cure="Install burstproof with the extra cuda12, cuda13 or compile",
+    )
 
 
 @cache
