@@ -24,7 +24,7 @@ CONFIG_FILE = "feagi_configuration.toml"
 ENVIRONMENT_PREFIX = "BURSTPROOF_"
 
 BACKENDS = ("auto", "cpu", "cuda", "wgpu", "reference")
-SHARDING_STRATEGIES = ("round_robin", "contiguous", "by_cortical_area", "dynamic")
+SHARDING_STRATEGIES = ("round_robin", "contiguous", "by_cortical_area", "dynamic", "metis")
 
 Value = bool | int | float | str
 

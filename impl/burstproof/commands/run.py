@@ -5,18 +5,17 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
-from burstproof.burst.engine import Engine, EngineOptions, Record, Recording, StimulusPlan
-from burstproof.burst.machine import this_machine
+from burstproof.burst.engine import Engine, EngineOptions, EngineState, Record, Recording, StimulusPlan
+from burstproof.burst.machine import Machine, this_machine
 from burstproof.burst.precision import precision_named
 from burstproof.burst.profile import profile_named
-from burstproof.burst.select import Choice, choose_backend, start_engine
+from burstproof.burst.select import Choice, choose_backend, engine_factory, start_engine
 from burstproof.burst.trace import trace_of_run, trace_paths, write_trace
+from burstproof.commands.checkpoints import Checkpoints, chunks, joined
+from burstproof.commands.cluster import ending_all_ranks, join_ranks, together
 from burstproof.commands.convert import reading_of
 from burstproof.commands.outputs import check_output, write_atomically
 from burstproof.commands.progress import task
@@ -24,13 +23,15 @@ from burstproof.commands.raster import RasterGrid
 from burstproof.commands.raster_png import check_png_possible, raster_png
 from burstproof.commands.raster_svg import raster_svg
 from burstproof.commands.run_report import RunReport, print_report
-from burstproof.commands.settings import configuration_of, engine_options, refuse_what_is_not_built
+from burstproof.commands.settings import configuration_of, engine_options
+from burstproof.commands.sharding import Sharding, as_asked, check_resharding, reshard, sharding_of, sharding_report
 from burstproof.commands.sources import Kind, check_input, kind_of, read_network
 from burstproof.commands.statistics import ActivityCounter
 from burstproof.commands.stimulation import parse_stimulations, plan_of, stimulus_bounds
 from burstproof.config import Configuration
-from burstproof.errors import EnvironmentInvalidError, ExitCode, InputError
+from burstproof.errors import BurstproofError, EnvironmentInvalidError, ExitCode, InputError
 from burstproof.network.model import Network
+from burstproof.sharding.exchange import Exchange
 
 CHUNK_BURSTS = 256
 """Bursts between two looks at what fired; bounds the memory of a run that is not recorded."""
@@ -52,13 +53,78 @@ class Activity:
     grid: RasterGrid | None
     recordings: list[Recording] | None
 
+    def add(self, chunk: Recording) -> None:
+        """Take in some more bursts."""
+        self.counter.add(chunk)
+        if self.grid is not None:
+            self.grid.add(chunk)
+        if self.recordings is not None:
+            self.recordings.append(chunk)
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """Everything that was read, checked and started before the first burst."""
+
+    source: Source
+    config: Configuration
+    plan: StimulusPlan
+    engine: Engine
+    choice: Choice
+    checkpoints: Checkpoints
+    recorded: list[Recording]
+
+    @property
+    def start(self) -> tuple[int, int]:
+        """Burst counts before which nothing was counted, and nothing run: a checkpoint may hold a record."""
+        begun = self.engine.network.burst_count
+        resumed = begun if self.checkpoints.resumed_after is None else self.checkpoints.resumed_after
+        return begun if self.recorded else resumed, resumed
+
 
 def run(options: argparse.Namespace) -> ExitCode:
-    """Run what the options name; files and settings are checked before the work begins."""
+    """Run what the options name, as one process or as one of several ranks, of which rank 0 writes and speaks."""
+    exchange = join_ranks(options)
+    try:
+        prepared = together(exchange, lambda: _prepare(options, exchange))
+        with ending_all_ranks(exchange):
+            return _run(options, exchange, prepared)
+    except BurstproofError as error:
+        if exchange.rank > 0:
+            return error.exit_code
+        raise
+    finally:
+        exchange.close()
+
+
+def _run(options: argparse.Namespace, exchange: Exchange, prepared: Prepared) -> ExitCode:
+    """All bursts and what is left of them."""
+    source, engine, plan = prepared.source, prepared.engine, prepared.plan
+    try:
+        activity, elapsed_s, first_burst_s = _go(prepared, options, exchange)
+        end = engine.state()
+        if exchange.rank > 0:
+            return ExitCode.PASS
+        report = RunReport.of(
+            source.path, source.kind.value, options.seed, engine, prepared.choice, prepared.config, plan, prepared.start
+        )
+        report = report.after(activity.counter, end, elapsed_s, first_burst_s)
+        report = report.of_shards(sharding_report(engine, exchange, report.firings / max(report.bursts, 1)))
+        report = _write_files(options, source, engine, plan, activity, end, report)
+    finally:
+        engine.close()
+    print_report(report, as_json=options.json)
+    return ExitCode.PASS
+
+
+def _prepare(options: argparse.Namespace, exchange: Exchange) -> Prepared:
+    """Files and settings are checked before the work begins."""
     source = source_of(options)
     check_outputs(options, source)
     config = configuration_of(options)
-    refuse_what_is_not_built(config)
+    machine = this_machine()
+    sharding = sharding_of(options, config, exchange, machine)
+    check_resharding(options, sharding)
     network = read_network(source.path, source.kind, reading_of(options))
     plan = plan_of(parse_stimulations(network, options.bursts, options.stimulate, options.force))
     settings = engine_options(
@@ -70,16 +136,10 @@ def run(options: argparse.Namespace) -> ExitCode:
         precision=precision_named(options.precision),
         autotune=options.autotune,
     )
-    engine, choice = _start(options, config, network, settings)
-    try:
-        activity, elapsed_s, first_burst_s = _go(engine, plan, options)
-        report = RunReport.of(source.path, source.kind.value, options.seed, engine, choice, config, plan)
-        report = report.after(activity.counter, engine.state(), elapsed_s, first_burst_s)
-        report = _write_files(options, source, engine, plan, activity, report)
-    finally:
-        engine.close()
-    print_report(report, as_json=options.json)
-    return ExitCode.PASS
+    shown = exchange.rank == 0
+    engine, choice = _start(options, as_asked(config, sharding), machine, network, settings, sharding, shown=shown)
+    checkpoints = Checkpoints(options, exchange, plan)
+    return Prepared(source, config, plan, engine, choice, checkpoints, checkpoints.resume(engine))
 
 
 def source_of(options: argparse.Namespace) -> Source:
@@ -123,10 +183,21 @@ def check_outputs(options: argparse.Namespace, source: Source) -> None:
             raise InputError("unknown ending", where="--raster", got=str(options.raster), allowed=".svg, .png")
         if ending == ".png":
             check_png_possible()
+    if options.checkpoint is not None:
+        check_output(options.checkpoint, "--checkpoint", [source.path])
+    elif options.checkpoint_every is not None:
+        raise InputError("no file to write checkpoints to", where="--checkpoint-every", cure="Add --checkpoint FILE")
 
 
 def _start(
-    options: argparse.Namespace, config: Configuration, network: Network, settings: EngineOptions
+    options: argparse.Namespace,
+    config: Configuration,
+    machine: Machine,
+    network: Network,
+    settings: EngineOptions,
+    sharding: Sharding | None,
+    *,
+    shown: bool,
 ) -> tuple[Engine, Choice]:
     """The engine, after any fallback; a fallback is said on standard error as well as in the record."""
     choice = choose_backend(
@@ -134,39 +205,46 @@ def _start(
         network.neuron_count,
         options.firing_rate,
         config,
-        this_machine(),
+        machine,
         allow_fallback=options.allow_fallback,
     )
-    with task(f"starting {choice.backend}", shown=not options.json):
-        engine, choice = start_engine(choice, network, settings, allow_fallback=options.allow_fallback)
-    if choice.fallback:
+    factory = engine_factory if sharding is None else sharding.factory
+    with task(f"starting {choice.backend}", shown=shown and not options.json):
+        engine, choice = start_engine(choice, network, settings, allow_fallback=options.allow_fallback, factory=factory)
+    if choice.fallback and shown:
         print(f"burstproof: note: running on {choice.backend}: {choice.fallback}", file=sys.stderr)
     return engine, choice
 
 
-def _go(engine: Engine, plan: StimulusPlan, options: argparse.Namespace) -> tuple[Activity, float, float]:
+def _go(prepared: Prepared, options: argparse.Namespace, exchange: Exchange) -> tuple[Activity, float, float]:
     """Run all bursts in chunks; returns what they did and the times they and the first of them took, in seconds."""
-    grid = RasterGrid(engine.network, options.bursts) if options.raster is not None else None
-    activity = Activity(ActivityCounter(engine.network), grid, [] if options.record is not None else None)
+    engine, checkpoints, leads = prepared.engine, prepared.checkpoints, exchange.rank == 0
+    activity = _activity(prepared, options)
     times_s: list[float] = []
-    with task(f"running on {engine.backend}", options.bursts, shown=not options.json) as bar:
-        for count in _chunks(options.bursts):
+    done = engine.burst_count - engine.network.burst_count
+    with task(f"running on {engine.backend}", options.bursts, shown=leads and not options.json) as bar:
+        bar.advance(done)
+        for count in chunks(done, options.bursts, CHUNK_BURSTS, (checkpoints.every, options.reshard_every)):
             started = time.perf_counter()
-            chunk = engine.run(count, plan, Record.FIRED, bar.advance)
+            chunk = engine.run(count, prepared.plan, Record.FIRED if leads else Record.NONE, bar.advance)
             times_s.append(time.perf_counter() - started)
-            activity.counter.add(chunk)
-            if activity.grid is not None:
-                activity.grid.add(chunk)
-            if activity.recordings is not None:
-                activity.recordings.append(chunk)
+            done += count
+            if leads:
+                activity.add(chunk)
+            if options.reshard_every and done % options.reshard_every == 0 and done < options.bursts:
+                reshard(engine)
+            checkpoints.save_if_due(engine, activity.recordings)
     return activity, sum(times_s), times_s[0]
 
 
-def _chunks(bursts: int) -> Iterator[int]:
-    """The first burst alone, since it compiles, then as many at a time as memory is to hold."""
-    yield 1
-    for done in range(1, bursts, CHUNK_BURSTS):
-        yield min(CHUNK_BURSTS, bursts - done)
+def _activity(prepared: Prepared, options: argparse.Namespace) -> Activity:
+    """What is to be left of the run, with the bursts that a checkpoint holds a record of."""
+    network = prepared.engine.network
+    grid = RasterGrid(network, options.bursts) if options.raster is not None else None
+    activity = Activity(ActivityCounter(network), grid, [] if options.record is not None else None)
+    for recording in prepared.recorded:
+        activity.add(recording)
+    return activity
 
 
 def _write_files(
@@ -175,14 +253,15 @@ def _write_files(
     engine: Engine,
     plan: StimulusPlan,
     activity: Activity,
+    end: EngineState,
     report: RunReport,
 ) -> RunReport:
     """Write record and picture; returns the report with their names."""
     files: list[str] = []
     if activity.recordings is not None:
         with task("writing the record", shown=not options.json):
-            whole = _joined(activity.recordings)
-            trace = trace_of_run(engine.network, engine.options, whole, plan, engine.state(), options.record.name)
+            whole = joined(activity.recordings)
+            trace = trace_of_run(engine.network, engine.options, whole, plan, end, options.record.name)
             trace = report.in_trace(trace)
             try:
                 files += [str(path) for path in write_trace(options.record, trace)]
@@ -197,14 +276,3 @@ def _write_files(
         write_atomically(options.raster, raster_png(raster, title) if png else raster_svg(raster, title).encode())
         files.append(str(options.raster))
     return report.with_files(files)
-
-
-def _joined(chunks: Sequence[Recording]) -> Recording:
-    """Consecutive recordings as one."""
-    return Recording(
-        bursts=np.concatenate([chunk.bursts for chunk in chunks]),
-        fired_counts=np.concatenate([chunk.fired_counts for chunk in chunks]),
-        candidate_counts=np.concatenate([chunk.candidate_counts for chunk in chunks]),
-        fired_ids=np.concatenate([chunk.fired_ids for chunk in chunks]),
-        fired_potentials=np.concatenate([chunk.fired_potentials for chunk in chunks]),
-    )

@@ -15,6 +15,7 @@ from burstproof.burst.fixed_point import FixedPoint
 from burstproof.burst.precision import Storage, storage_for
 from burstproof.burst.select import Choice
 from burstproof.burst.trace import Trace
+from burstproof.commands.sharding import ShardingReport
 from burstproof.commands.statistics import ActivityCounter, AreaActivity, activity_table
 from burstproof.config import Configuration, Setting
 
@@ -47,6 +48,9 @@ class RunReport:
     settings : tuple of Setting
         The effective configuration.
     first_burst, last_burst : int
+        Those that firings and areas count.
+    resumed_after : int or None
+        Burst of the checkpoint from which the run went on; the times are those of the bursts after it.
     elapsed_s, first_burst_s : float
         Host time of all bursts and of the first, which compilation makes long.
     firings : int
@@ -55,6 +59,8 @@ class RunReport:
     areas : tuple of AreaActivity
     files : tuple of str
         What was written.
+    shards : ShardingReport or None
+        Where the network was split: how, and what that cost.
     """
 
     source: str
@@ -78,6 +84,8 @@ class RunReport:
     clamped: bool = False
     areas: tuple[AreaActivity, ...] = ()
     files: tuple[str, ...] = ()
+    shards: ShardingReport | None = None
+    resumed_after: int | None = None
 
     @classmethod
     def of(
@@ -89,8 +97,10 @@ class RunReport:
         choice: Choice,
         config: Configuration,
         plan: StimulusPlan,
+        start: tuple[int, int] | None = None,
     ) -> RunReport:
-        """What is known before the first burst."""
+        """What is known before the first burst; ``start``: burst counts before which nothing was counted, and run."""
+        counted_from, resumed_after = start or (engine.network.burst_count, engine.network.burst_count)
         network = engine.network
         return cls(
             source=str(source),
@@ -106,7 +116,8 @@ class RunReport:
             genome_precision=network.provenance.get("quantization_precision", ""),
             stimulated_bursts=len(plan),
             settings=config.settings(),
-            first_burst=network.burst_count + 1,
+            first_burst=counted_from + 1,
+            resumed_after=resumed_after if resumed_after > network.burst_count else None,
         )
 
     def after(self, counter: ActivityCounter, end: EngineState, elapsed_s: float, first_burst_s: float) -> RunReport:
@@ -125,10 +136,19 @@ class RunReport:
         """The report with the names of the files written."""
         return dataclasses.replace(self, files=tuple(files))
 
+    def of_shards(self, shards: ShardingReport | None) -> RunReport:
+        """The report with what is to be said of the shards."""
+        return dataclasses.replace(self, shards=shards)
+
     @property
     def bursts(self) -> int:
         """Bursts run."""
         return self.last_burst - self.first_burst + 1
+
+    @property
+    def timed_bursts(self) -> int:
+        """Bursts that the times are of."""
+        return self.last_burst - (self.first_burst - 1 if self.resumed_after is None else self.resumed_after)
 
     @property
     def rate(self) -> float:
@@ -175,6 +195,7 @@ def as_values(report: RunReport) -> dict[str, Any]:
         "synapses": report.synapses,
         "backend": dataclasses.asdict(report.choice),
         "launch": report.launch,
+        "shards": report.shards.values() if report.shards else None,
         "profile": report.options.profile.name,
         "emulate_batch_path": report.options.emulate_batch_path,
         "stimulus": {
@@ -189,6 +210,7 @@ def as_values(report: RunReport) -> dict[str, Any]:
             "genome_asks_for": report.genome_precision or None,
         },
         "bursts": {"first": report.first_burst, "last": report.last_burst, "count": report.bursts},
+        "resumed_after": report.resumed_after,
         "elapsed_s": report.elapsed_s,
         "first_burst_s": report.first_burst_s,
         "firings": report.firings,
@@ -201,9 +223,9 @@ def as_values(report: RunReport) -> dict[str, Any]:
 
 def _times(report: RunReport) -> str:
     first = f"the first {report.first_burst_s:.3f} s, compilation included"
-    if report.bursts < 2:
+    if report.timed_bursts < 2:
         return first
-    return f"{first}; then {1000 * (report.elapsed_s - report.first_burst_s) / (report.bursts - 1):.3f} ms each"
+    return f"{first}; then {1000 * (report.elapsed_s - report.first_burst_s) / (report.timed_bursts - 1):.3f} ms each"
 
 
 def _wish(report: RunReport) -> str:
@@ -213,6 +235,7 @@ def _wish(report: RunReport) -> str:
 def as_text(report: RunReport) -> str:
     """The report for people."""
     clamped = ", a contribution was clamped" if report.clamped else ""
+    resumed = "" if report.resumed_after is None else f", resumed after {report.resumed_after},"
     lines = [
         f"{report.kind:<11}{report.source}: {report.neurons} neurons, {report.synapses} synapses, "
         f"{len(report.areas)} areas",
@@ -220,10 +243,13 @@ def as_text(report: RunReport) -> str:
     ]
     if report.choice.fallback:
         lines.append(f"{'fallback':<11}{report.choice.fallback}")
+    if report.shards:
+        lines.append(f"{'shards':<11}{report.shards.text()}")
     lines += [
         f"{'rules':<11}{report.options.profile.name}, fixed point k = {report.fixed_point.k} in "
         f"{report.fixed_point.bits} bit{clamped}, {report.storage.words}{_wish(report)}",
-        f"{'bursts':<11}{report.first_burst}...{report.last_burst} in {report.elapsed_s:.3f} s ({_times(report)})",
+        f"{'bursts':<11}{report.first_burst}...{report.last_burst}{resumed} in {report.elapsed_s:.3f} s "
+        f"({_times(report)})",
         f"{'firings':<11}{report.firings}, {100 * report.rate:.4f} % of the neurons per burst",
         "",
         activity_table(report.areas),

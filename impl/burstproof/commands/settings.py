@@ -10,7 +10,6 @@ from burstproof.burst.engine import CpuOptions, CudaOptions, EngineOptions, Syna
 from burstproof.burst.precision import Precision
 from burstproof.burst.profile import Profile
 from burstproof.config import Configuration, Value, load_configuration
-from burstproof.errors import EnvironmentInvalidError
 
 
 def configuration_of(options: argparse.Namespace) -> Configuration:
@@ -26,24 +25,9 @@ def configuration_of(options: argparse.Namespace) -> Configuration:
         given["cuda.multi_gpu.enabled"] = ("--multi-gpu", True)
     if getattr(options, "num_gpus", None) is not None:
         given["cuda.multi_gpu.num_gpus"] = ("--num-gpus", options.num_gpus)
+    if getattr(options, "strategy", None) is not None:
+        given["cuda.multi_gpu.sharding_strategy"] = ("--strategy", options.strategy)
     return load_configuration(options.config, environment=os.environ, options=given, folder=Path.cwd())
-
-
-def refuse_what_is_not_built(config: Configuration) -> None:
-    """Refuse settings that this build would otherwise have to ignore.
-
-    Raises
-    ------
-    EnvironmentInvalidError
-        Several GPUs are asked for.
-    """
-    if config.cuda.multi_gpu.enabled:
-        raise EnvironmentInvalidError(
-            "sharding one network over several GPUs is not in this build yet",
-            where=f"cuda.multi_gpu.enabled ({config.origins.get('cuda.multi_gpu.enabled', 'default')})",
-            got=config.cuda.multi_gpu.num_gpus,
-            cure="Run on one GPU: leave out --multi-gpu, or set cuda.multi_gpu.enabled to false",
-        )
 
 
 def engine_options(

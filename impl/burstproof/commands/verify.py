@@ -15,12 +15,12 @@ from burstproof.burst.replay import Replay, replay
 from burstproof.burst.select import choose_backend, engine_factory
 from burstproof.burst.trace import Trace, read_trace
 from burstproof.commands.progress import task
-from burstproof.commands.settings import configuration_of, engine_options, refuse_what_is_not_built
+from burstproof.commands.settings import configuration_of, engine_options
 from burstproof.config import Configuration
 from burstproof.errors import BurstproofError, ExitCode, InputError
 
 DEFAULT_BACKEND = "cpu"
-"""Backend that replays unless the command line names one; the configured one is for runs."""
+"""Backend that replays unless the command line names one; the configured one is for runs, and so are its shards."""
 
 
 def verify(options: argparse.Namespace) -> ExitCode:
@@ -60,7 +60,6 @@ def _replay(path: Path, options: argparse.Namespace, config: Configuration) -> R
     backend: str = options.backend or DEFAULT_BACKEND
     if backend in ("auto", "cuda", "wgpu"):
         backend = choose_backend(backend, trace.network.neuron_count, None, config, this_machine()).backend
-    refuse_what_is_not_built(config)
     profile = profile_named(options.profile or FEAGI_2_6.name)
     with task(f"replaying {path.name} on {backend}", len(trace.bursts), shown=not options.json) as bar:
         return replay(

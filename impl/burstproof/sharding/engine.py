@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -40,6 +40,14 @@ from burstproof.sharding.shard import Fired, Shard
 from burstproof.sharding.states import joined_state
 
 _NOTHING = Fired(np.empty(0, np.uint32), np.empty(0, np.float32), 0)
+
+
+@dataclass(frozen=True)
+class Links:
+    """How shards on devices of one host may talk: through peer access, through NCCL, or else through the host."""
+
+    enable_p2p: bool = True
+    use_nccl: bool = True
 
 
 class MakeShard(Protocol):
@@ -251,6 +259,7 @@ def create_sharded(
     backend: str = "cpu",
     exchange: Exchange | None = None,
     threads: int = 1,
+    links: Links | None = None,
 ) -> Engine:
     """An engine over ``network`` on the shards of ``partition``.
 
@@ -262,6 +271,8 @@ def create_sharded(
         Joins several processes; by default all shards are in this one.
     threads : int
         Threads that step the CPU shards of this process.
+    links : Links, optional
+        What devices may use; by default all there is.
 
     Raises
     ------
@@ -274,4 +285,14 @@ def create_sharded(
         from burstproof.sharding.cpu_shard import CpuShard
 
         return ShardedEngine(network, options, partition, CpuShard, exchange, threads)
-    raise InputError("no sharded engine on this backend", where="backend", got=backend, allowed="cpu")
+    if backend == "cuda" and exchange is None:
+        from burstproof.sharding.cuda_engine import create_cuda_sharded
+
+        engine: Engine = create_cuda_sharded(network, options, partition, links or Links())
+        return engine
+    raise InputError(
+        "no sharded engine on this backend" + ("" if exchange is None else " over MPI ranks"),
+        where="backend",
+        got=backend,
+        allowed="cpu" if exchange else "cpu, cuda",
+    )

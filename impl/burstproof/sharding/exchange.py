@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
-from typing import Protocol
+from typing import NoReturn, Protocol
 
 import numpy as np
 
@@ -38,8 +39,16 @@ class Exchange(Protocol):
         Raises
         ------
         BurstproofError
-            The error of the lowest rank that has one, with the rank in front where there are several.
+            The error of the lowest rank that has one, with the rank in front where not all have it.
         """
+        ...
+
+    def abort(self, message: str, code: int) -> NoReturn:
+        """End all processes, this one with ``message``."""
+        ...
+
+    def close(self) -> None:
+        """Tell nobody anything any more."""
         ...
 
 
@@ -64,6 +73,14 @@ class OneProcess:
         """See ``Exchange.agree``."""
         if error is not None:
             raise error
+
+    def abort(self, message: str, code: int) -> NoReturn:
+        """See ``Exchange.abort``."""
+        print(f"burstproof: error: {message}", file=sys.stderr)
+        raise SystemExit(code)
+
+    def close(self) -> None:
+        """See ``Exchange.close``."""
 
 
 def merged(parts: Sequence[Fired]) -> Fired:

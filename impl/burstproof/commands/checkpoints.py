@@ -1,0 +1,120 @@
+"""Checkpoints of ``burstproof run``: when they are written, and how a run goes on from one."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from burstproof.burst.engine import Engine, Recording, StimulusPlan
+from burstproof.errors import InputError
+from burstproof.sharding.checkpoint import (
+    Checkpoint,
+    check_identity,
+    load_checkpoint,
+    run_identity,
+    save_checkpoint,
+    stimulus_so_far,
+)
+from burstproof.sharding.exchange import Exchange
+
+DEFAULT_EVERY = 1000
+"""Bursts between two checkpoints where only a file is named."""
+
+
+@dataclass
+class Checkpoints:
+    """The checkpoints of one run; without ``--checkpoint`` and ``--resume`` it does nothing.
+
+    Attributes
+    ----------
+    options : argparse.Namespace
+    exchange : Exchange
+    plan : StimulusPlan
+    resumed_after : int or None
+        Burst of the checkpoint from which the run goes on.
+    """
+
+    options: argparse.Namespace
+    exchange: Exchange
+    plan: StimulusPlan
+    resumed_after: int | None = None
+    _identity: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def every(self) -> int | None:
+        """Bursts between two checkpoints; ``None``: none are written."""
+        return None if self.options.checkpoint is None else self.options.checkpoint_every or DEFAULT_EVERY
+
+    def resume(self, engine: Engine) -> list[Recording]:
+        """Put ``engine`` where the checkpoint left off; returns what had been recorded, in one piece or none.
+
+        Raises
+        ------
+        CheckpointError
+            The checkpoint is damaged or belongs to another run.
+        InputError
+            It has no record though one is wanted, or lies behind the last burst.
+        """
+        if self.options.checkpoint is None and self.options.resume is None:
+            return []
+        self._identity = run_identity(engine.network, engine.options, engine.fixed_point)
+        if self.options.resume is None:
+            return []
+        where = str(self.options.resume)
+        found = load_checkpoint(self.options.resume)
+        reached = found.state.burst_count
+        check_identity(found, {**self._identity, **stimulus_so_far(self.plan, reached)}, where)
+        last = engine.network.burst_count + self.options.bursts
+        if reached >= last:
+            raise InputError(
+                "the checkpoint has reached the end of the run",
+                where=where,
+                got=f"burst {reached} of {last}",
+                cure="Ask for more --bursts",
+            )
+        if self.options.record is not None and found.recording is None:
+            raise InputError(
+                "the checkpoint holds no record of the bursts before it",
+                where=where,
+                cure="Leave out --record, or run from the beginning with --record and --checkpoint",
+            )
+        engine.restore(found.state)
+        self.resumed_after = reached
+        return [] if found.recording is None else [found.recording]
+
+    def save_if_due(self, engine: Engine, recordings: Sequence[Recording] | None) -> None:
+        """Write a checkpoint if one is due after the burst just done; all ranks call it, rank 0 writes."""
+        if self.every is None or (engine.burst_count - engine.network.burst_count) % self.every:
+            return
+        state = engine.state()
+        if self.exchange.rank == 0:
+            identity = {**self._identity, **stimulus_so_far(self.plan, state.burst_count)}
+            recording = None if recordings is None else joined(recordings)
+            save_checkpoint(self.options.checkpoint, Checkpoint(state, identity, recording))
+
+
+def chunks(done: int, total: int, longest: int, stops: Sequence[int | None]) -> Iterator[int]:
+    """Sizes of the pieces in which bursts ``done`` + 1 ... ``total`` are run.
+
+    The first burst alone, since it compiles; then at most ``longest``, cut at every multiple of each of ``stops``.
+    """
+    first = True
+    while done < total:
+        size = min([1 if first else longest, total - done, *(stop - done % stop for stop in stops if stop)])
+        yield size
+        done, first = done + size, False
+
+
+def joined(pieces: Sequence[Recording]) -> Recording:
+    """Consecutive recordings as one."""
+    return Recording(
+        bursts=np.concatenate([np.empty(0, np.int64), *(piece.bursts for piece in pieces)]),
+        fired_counts=np.concatenate([np.empty(0, np.int64), *(piece.fired_counts for piece in pieces)]),
+        candidate_counts=np.concatenate([np.empty(0, np.int64), *(piece.candidate_counts for piece in pieces)]),
+        fired_ids=np.concatenate([np.empty(0, np.uint32), *(piece.fired_ids for piece in pieces)]),
+        fired_potentials=np.concatenate([np.empty(0, np.float32), *(piece.fired_potentials for piece in pieces)]),
+    )

@@ -1,0 +1,89 @@
+"""``burstproof run`` as one of several ranks: found out early, since the rank runs in a child of the first process."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, TypeVar
+
+from burstproof.errors import BurstproofError, EnvironmentInvalidError, ExitCode
+from burstproof.sharding.launch import Place, place_of, stand_guard
+
+if TYPE_CHECKING:
+    from burstproof.sharding.exchange import Exchange
+
+_Result = TypeVar("_Result")
+
+
+def enter_rank(options: argparse.Namespace) -> None:
+    """Where a launcher started this process as one of several ranks, go on in a child that it guards."""
+    place = _place(options)
+    if place is not None:
+        stand_guard(place, lambda: _advice(options))
+
+
+def _place(options: argparse.Namespace) -> Place | None:
+    return None if options.mpi == "off" else place_of(os.environ)
+
+
+def _advice(options: argparse.Namespace) -> str:
+    """What to do after a rank is gone."""
+    path = options.checkpoint
+    if path is None:
+        return "Start again; --checkpoint FILE keeps what was done"
+    return f"Go on from the last checkpoint: --resume {path}" if path.exists() else "No checkpoint was written yet"
+
+
+def join_ranks(options: argparse.Namespace) -> Exchange:
+    """The exchange of this process with the other ranks of the run, if there are any.
+
+    Raises
+    ------
+    EnvironmentInvalidError
+        MPI cannot be loaded, or the launcher and the library do not see the same ranks.
+    """
+    from burstproof.sharding.exchange import OneProcess
+
+    place = _place(options)
+    if place is None and options.mpi != "on":
+        return OneProcess()
+    from burstproof.sharding.mpi import MpiExchange
+
+    exchange = MpiExchange(options.rank_timeout)
+    if place is not None and exchange.ranks != place.ranks:
+        exchange.close()
+        raise EnvironmentInvalidError(
+            "the launcher and the MPI library do not belong together",
+            where="MPI",
+            got=f"{place.ranks} ranks started, {exchange.ranks} seen",
+            cure="Start with the mpiexec of the library that mpi4py uses, or one process with --mpi off",
+        )
+    return exchange
+
+
+def together(exchange: Exchange, work: Callable[[], _Result]) -> _Result:
+    """The result of ``work``, which all ranks do; an error in any of them is raised in all."""
+    try:
+        result = work()
+    except BurstproofError as error:
+        exchange.agree(error)
+        raise
+    exchange.agree(None)
+    return result
+
+
+@contextmanager
+def ending_all_ranks(exchange: Exchange) -> Iterator[None]:
+    """An error in one rank ends all of them: the others would wait for it."""
+    try:
+        yield
+    except BurstproofError as error:
+        if exchange.ranks == 1:
+            raise
+        exchange.abort(str(error), int(error.exit_code))
+    except (OSError, MemoryError) as error:
+        if exchange.ranks == 1:
+            raise
+        exchange.abort(" ".join(str(error).split()) or type(error).__name__, int(ExitCode.INVALID_ENVIRONMENT))

@@ -1,0 +1,102 @@
+"""How a process finds out that a launcher started it as one of several ranks, and the guard that reports its end.
+
+The launcher (``mpiexec``, ``srun``) ends the other ranks when one dies, but says at most which process it was. So the
+process that it starts stays behind as a guard, and the rank runs in a child of it: when the child is killed, the guard
+says which rank that was before the launcher hears of it.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import FrameType
+
+from burstproof.errors import ExitCode, InputError
+
+_LAUNCHERS = (
+    ("PMI_RANK", "PMI_SIZE"),
+    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
+    ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS"),
+)
+"""What MPICH and its kin, Open MPI and Slurm tell a process: variables with its rank and the number of ranks."""
+
+_PR_SET_PDEATHSIG = 1
+
+
+@dataclass(frozen=True)
+class Place:
+    """One of ``ranks`` ranks, as the launcher numbers them."""
+
+    rank: int
+    ranks: int
+
+
+def place_of(environment: Mapping[str, str]) -> Place | None:
+    """The place of a process with this environment; ``None`` if no launcher started it as one of several.
+
+    Raises
+    ------
+    InputError
+        A launcher's variable that is no number.
+    """
+    for rank, ranks in _LAUNCHERS:
+        if rank in environment and ranks in environment:
+            try:
+                place = Place(int(environment[rank]), int(environment[ranks]))
+            except ValueError:
+                raise InputError(
+                    "a launcher's variables are no numbers", where=f"{rank}, {ranks}", got=environment[rank]
+                ) from None
+            return place if place.ranks > 1 else None
+    return None
+
+
+def stand_guard(place: Place, advice: Callable[[], str]) -> None:
+    """Go on in a child; the caller's process waits for it, reports its end and ends with its code.
+
+    What ``advice`` returns then is said after the rank that was ended by a signal. Does nothing where processes cannot
+    fork.
+    """
+    if not hasattr(os, "fork"):
+        return
+    sys.stdout.flush()
+    sys.stderr.flush()
+    child = os.fork()
+    if child == 0:
+        _die_with_parent()
+        return
+    _pass_on_signals(child)
+    code = os.waitstatus_to_exitcode(_wait(child))
+    if code < 0:
+        name = signal.Signals(-code).name
+        print(
+            f"burstproof: error: rank {place.rank} of {place.ranks} was ended by {name}. {advice()}".rstrip(),
+            file=sys.stderr,
+            flush=True,
+        )
+        code = int(ExitCode.INVALID_ENVIRONMENT)
+    os._exit(code)
+
+
+def _wait(child: int) -> int:
+    return os.waitpid(child, 0)[1]
+
+
+def _pass_on_signals(child: int) -> None:
+    def pass_on(number: int, _: FrameType | None) -> None:
+        os.kill(child, number)
+
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, pass_on)
+
+
+def _die_with_parent() -> None:
+    """Ask Linux to end this process when the guard is ended; elsewhere the launcher has to end both."""
+    if not sys.platform.startswith("linux"):
+        return
+    import ctypes
+
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

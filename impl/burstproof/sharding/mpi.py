@@ -1,0 +1,142 @@
+"""The exchange over MPI: one process per rank, standard collectives, and a watch that ends what would hang (MG-5)."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from burstproof.errors import BurstproofError, EnvironmentInvalidError, ExitCode
+from burstproof.sharding.exchange import merged
+from burstproof.sharding.roll_call import RollCall
+from burstproof.sharding.shard import Fired, StatePiece
+
+EAGER_FIRINGS = 256
+"""Firings of a rank that travel with its counts in one message of fixed size; beyond, all lists follow in a second."""
+
+TIMEOUT_S = 300.0
+"""Seconds after which a rank that others wait for is called missing."""
+
+_HEAD = 2
+_Result = TypeVar("_Result")
+
+
+def load_mpi() -> Any:
+    """``mpi4py.MPI``, initialised.
+
+    Raises
+    ------
+    EnvironmentInvalidError
+        mpi4py or an MPI library is missing, or the library cannot be called from two threads.
+    """
+    try:
+        from mpi4py import MPI
+    except (ImportError, RuntimeError) as error:
+        raise EnvironmentInvalidError(
+            f"started as one of several ranks, but MPI cannot be loaded: {error}",
+            where="mpi4py",
+            cure="pip install '.[cluster]' in the folder of the clone, or start one process with --mpi off",
+        ) from None
+    if MPI.Query_thread() != MPI.THREAD_MULTIPLE:
+        raise EnvironmentInvalidError(
+            "the MPI library does not let two threads call it, which the watch over the ranks needs",
+            where=" ".join(MPI.Get_library_version().split())[:80],
+            cure="Use an MPI built with MPI_THREAD_MULTIPLE",
+        )
+    return MPI
+
+
+class MpiExchange:
+    """The exchange of the ranks of the world communicator.
+
+    Parameters
+    ----------
+    timeout_s : float
+        How long a rank may keep the others waiting before the run is ended with an error that names it.
+    """
+
+    def __init__(self, timeout_s: float = TIMEOUT_S) -> None:
+        self._mpi = load_mpi()
+        self._world = self._mpi.COMM_WORLD
+        self._world.Set_errhandler(self._mpi.ERRORS_RETURN)
+        self.rank: int = self._world.Get_rank()
+        self.ranks: int = self._world.Get_size()
+        self._watch = RollCall(self._mpi, self._world.Dup(), timeout_s, self._give_up)
+        self._own = np.zeros(_HEAD + 2 * EAGER_FIRINGS, np.uint32)
+        self._all = np.zeros((self.ranks, len(self._own)), np.uint32)
+
+    def _call(self, what: str, call: Callable[..., _Result], *arguments: Any) -> _Result:
+        """One call of the library, watched; a failure of it ends the run."""
+        with self._watch.waiting(what):
+            try:
+                return call(*arguments)
+            except self._mpi.Exception as error:
+                self._watch.failed(f"{what} failed: {' '.join(str(error).split())}")
+
+    def total(self, count: int) -> int:
+        """See ``Exchange.total``."""
+        return int(self._call("the count of candidates", self._world.allreduce, count))
+
+    def gather(self, fired: Fired) -> Fired:
+        """See ``Exchange.gather``."""
+        count = len(fired.ids)
+        self._own[0], self._own[1] = count, fired.candidates
+        if count <= EAGER_FIRINGS:
+            self._own[_HEAD : _HEAD + count] = fired.ids
+            self._own[_HEAD + EAGER_FIRINGS :][:count] = fired.potentials.view(np.uint32)
+        self._call("the exchange of what fired", self._world.Allgather, self._own, self._all)
+        counts, candidates = self._all[:, 0].astype(np.int64), int(self._all[:, 1].astype(np.int64).sum())
+        lists = self._eager(counts) if counts.max() <= EAGER_FIRINGS else self._long(fired, counts)
+        joined = merged([Fired(words[0].copy(), words[1].view(np.float32).copy(), 0) for words in lists])
+        return Fired(joined.ids, joined.potentials, candidates)
+
+    def _eager(self, counts: npt.NDArray[np.int64]) -> list[npt.NDArray[np.uint32]]:
+        """Ids and potentials of each rank, (2, count) words, as they came with the counts."""
+        bodies = self._all[:, _HEAD:].reshape(self.ranks, 2, EAGER_FIRINGS)
+        return [body[:, :count] for body, count in zip(bodies, counts.tolist(), strict=True)]
+
+    def _long(self, fired: Fired, counts: npt.NDArray[np.int64]) -> list[npt.NDArray[np.uint32]]:
+        """Ids and potentials of each rank, from an exchange of lists of different lengths."""
+        sent = np.concatenate([fired.ids, fired.potentials.view(np.uint32)])
+        received = np.empty(2 * int(counts.sum()), np.uint32)
+        target = [received, (2 * counts).tolist()]
+        self._call("the exchange of long lists", self._world.Allgatherv, sent, target)
+        ends = np.cumsum(2 * counts)
+        pieces = np.split(received, ends[:-1])
+        return [piece.reshape(2, -1) for piece in pieces]
+
+    def pieces(self, own: Sequence[StatePiece]) -> Sequence[StatePiece]:
+        """See ``Exchange.pieces``."""
+        everybody = self._call("the exchange of the state", self._world.allgather, list(own))
+        return [piece for one in everybody for piece in one]
+
+    def agree(self, error: BurstproofError | None) -> None:
+        """See ``Exchange.agree``."""
+        found: list[BurstproofError | None] = self._call("the report of errors", self._world.allgather, error)
+        met = [(rank, one) for rank, one in enumerate(found) if one is not None]
+        if not met:
+            return
+        rank, first = met[0]
+        if len(met) < self.ranks:
+            first.args = (f"rank {rank} of {self.ranks}: {first}",)
+        raise first
+
+    def abort(self, message: str, code: int) -> NoReturn:
+        """End all ranks, this one with ``message``."""
+        self._say(message)
+        self._world.Abort(code)
+        raise SystemExit(code)
+
+    def _give_up(self, message: str) -> None:
+        self._say(message)
+        self._world.Abort(int(ExitCode.INVALID_ENVIRONMENT))
+
+    def _say(self, message: str) -> None:
+        print(f"burstproof: error: rank {self.rank} of {self.ranks}: {message}", file=sys.stderr, flush=True)
+
+    def close(self) -> None:
+        """End the watch; the library closes at the end of the process."""
+        self._watch.close()
