@@ -7,7 +7,11 @@ from importlib import import_module
 from burstproof.kernels.entry import Entry
 from burstproof.kernels.source import CudaSource
 
-CATALOGUES: tuple[str, ...] = ("burstproof.kernels.proof",)
+CATALOGUES: tuple[str, ...] = (
+    "burstproof.kernels.proof",
+    "burstproof.tensor.attention_flash",
+    "burstproof.tensor.train_kernels",
+)
 """Modules with a ``CATALOGUE``, a tuple of ``Entry``; one line each."""
 
 

@@ -6,7 +6,7 @@ so that queries, keys and values may lie interleaved in one array, as a transfor
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from math import e, log2
 from typing import Any, Literal
@@ -104,8 +104,6 @@ def flash_entry(which: Pass | Literal["delta"], head: int, causal: bool, bfloat:
     }
     options = CudaOptions(defines=tuple((name, str(value)) for name, value in values.items()))
     source = CudaSource.beside(__file__, "flash_instructions.cuh", "flash_tiles.cuh", file, options=options)
-    kind = "bf16" if bfloat else "fp16"
-    source = replace(source, name=f"{file} {kind} {head}{' causal' if causal else ''}")
     shared = 0 if which == "delta" else shared_bytes(which, head, tile)
     function = f"flash_{_FUNCTIONS[which]}"
     return Entry(source, function, _PARAMETERS[which], tile.warps * 32, shared, minimum=TENSOR_CORES)
@@ -118,7 +116,6 @@ def plain_entry(which: Pass | Literal["delta"], head: int, causal: bool, kind: i
     values = {"KIND": kind, "HEAD": head, "TILE": rows, "CAUSAL": int(causal), "HINTS": 0}
     options = CudaOptions(defines=tuple((name, str(value)) for name, value in values.items()))
     source = CudaSource.beside(__file__, "element.cuh", "attention_plain.cu", options=options)
-    source = replace(source, name=f"attention_plain.cu kind {kind} {head}{' causal' if causal else ''}")
     return Entry(source, f"plain_{_FUNCTIONS[which]}", _PARAMETERS[which], rows * 8)
 
 
@@ -128,16 +125,13 @@ def plain_rows(head: int) -> int:
 
 
 CATALOGUE: tuple[Entry, ...] = (
-    *(
-        flash_entry(which, head, True, True, TILES[which, head])
-        for which in ("forward", "keys", "queries")
-        for head in HEADS
-    ),
-    flash_entry("forward", 64, False, False, TILES["forward", 64]),
+    flash_entry("forward", 64, True, True, TILES["forward", 64]),
     flash_entry("delta", 64, True, True, TILES["keys", 64]),
+    flash_entry("keys", 64, True, True, TILES["keys", 64]),
+    flash_entry("queries", 64, True, True, TILES["queries", 64]),
     *(plain_entry(which, 64, True, 0) for which in ("forward", "delta", "keys", "queries")),
-    plain_entry("forward", 128, False, 3),
 )
+"""What stage 1 compiles for every capability: the causal kernels of GPT-2's head size."""
 
 
 @dataclass(frozen=True)
