@@ -51,11 +51,11 @@ def pack_spec(spec: SyntheticSpec, options: EngineOptions, runtime: DeviceRuntim
         A connectivity whose rows differ in length; laws that the profile refuses; sums that float64 cannot add exactly
         in any order, or contributions that would be clamped.
     """
-    _check_laws(spec, options)
-    network = _without_synapses(spec)
+    check_laws(spec, options)
+    network = without_synapses(spec)
     survey = survey_spec(spec, runtime)
     point = static_fixed_point(survey.largest_input, survey.integer, survey.in_degree, network.power_amount, options)
-    layout, bits = _layout(spec, network, options, point, survey)
+    layout, bits = spec_layout(spec, network, options, point, survey)
     features = features_of(network, options)
     fan = spec.synapses_per_neuron
     entries, pieces = spec.neurons * fan, -(-fan // LONG_ROW) if fan > LONG_ROW else 0
@@ -83,7 +83,7 @@ def pack_spec(spec: SyntheticSpec, options: EngineOptions, runtime: DeviceRuntim
     return packed, partial(_fill, spec, runtime)
 
 
-def _check_laws(spec: SyntheticSpec, options: EngineOptions) -> None:
+def check_laws(spec: SyntheticSpec, options: EngineOptions) -> None:
     """Let the extreme values of the laws be judged as a network of two synapses."""
     weights = spec.weights if isinstance(spec.weights, tuple) else (spec.weights, spec.weights)
     delays = spec.delays if isinstance(spec.delays, tuple) else (spec.delays, spec.delays)
@@ -92,7 +92,7 @@ def _check_laws(spec: SyntheticSpec, options: EngineOptions) -> None:
     check_network(Network(NeuronTable.build(1), synapses), options)
 
 
-def _without_synapses(spec: SyntheticSpec) -> Network:
+def without_synapses(spec: SyntheticSpec) -> Network:
     """The neurons and areas of ``spec``."""
     return synthesize(replace(spec, synapses_per_neuron=0))
 
@@ -125,8 +125,8 @@ def survey_spec(spec: SyntheticSpec, runtime: DeviceRuntime) -> Survey:
     runtime.download(most, total, stream)
     stream.synchronize()
     degree = int(found[DEGREE])
-    largest = float(most[0]) if varied else degree * _contribution(spec, 0)
-    _refuse_inexact(spec, largest)
+    largest = float(most[0]) if varied else degree * contribution_of(spec, 0)
+    refuse_inexact(spec, largest)
     return Survey(largest, degree, int(found[DELAY]), not found[FRACTION])
 
 
@@ -134,13 +134,13 @@ def _grid(runtime: DeviceRuntime) -> int:
     return _WAVES * runtime.multiprocessors
 
 
-def _contribution(spec: SyntheticSpec, end: int) -> float:
+def contribution_of(spec: SyntheticSpec, end: int) -> float:
     """Contribution of the smallest (0) or largest (1) weight, a float32 product."""
     weight = spec.weights[end] if isinstance(spec.weights, tuple) else spec.weights
     return float(np.float32(weight) * np.float32(spec.postsynaptic_potential))
 
 
-def _refuse_inexact(spec: SyntheticSpec, largest: float) -> None:
+def refuse_inexact(spec: SyntheticSpec, largest: float) -> None:
     """Refuse sums of varied contributions beyond 53 bits: their float64 total would depend on the order."""
     psp = float(np.float32(spec.postsynaptic_potential))
     if not isinstance(spec.weights, tuple) or psp == 0:
@@ -156,11 +156,11 @@ def _refuse_inexact(spec: SyntheticSpec, largest: float) -> None:
         )
 
 
-def _layout(
+def spec_layout(
     spec: SyntheticSpec, network: Network, options: EngineOptions, point: FixedPoint, survey: Survey
 ) -> tuple[Layout, int]:
     """The layout without synapses, and the width of a contribution."""
-    extremes = np.array([_contribution(spec, 0), _contribution(spec, 1)], np.float32)
+    extremes = np.array([contribution_of(spec, 0), contribution_of(spec, 1)], np.float32)
     units, clamped = point.quantise(extremes)
     if clamped:
         raise NetworkError(
