@@ -131,7 +131,7 @@ class CudaSource:
         try:
             code = Program(self.text, "c++", options).compile("cubin", name_expressions=self.templates)
         except Exception as error:
-            raise self._refused(str(error), wanted.arch(capability)) from error
+            raise self._refused(str(error).rstrip("\0 \n"), wanted.arch(capability)) from error
         return bytes(code.code), {str(k): _text(v) for k, v in code.symbol_mapping.items()}
 
     def _refused(self, log: str, arch: str) -> CompileError:

@@ -1,0 +1,189 @@
+"""CUDA C++, PTX, LTO-IR, cubins and numba functions become machine code without a GPU; what cannot, says why."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from burstproof.errors import CompileError, InputError
+from burstproof.kernels.code import CubinCode, LtoirCode, NumbaCode, PtxCode
+from burstproof.kernels.image_cache import cached_image, load_image
+from burstproof.kernels.source import CudaOptions, CudaSource
+from suites.stage1_compile.tools import needs_tools
+
+pytestmark = [pytest.mark.requirement("KL-1", "KL-3", "ST-1"), needs_tools]
+
+HOPPER = (9, 0)
+SCALE = 'extern "C" __global__ void scale(float* v, float f) { v[threadIdx.x] *= f; }'
+PTX = """.version 9.4
+.target sm_75
+.address_size 64
+.visible .entry put(.param .u64 to, .param .u32 value)
+{
+    .reg .b64 %a<3>;
+    .reg .b32 %v<2>;
+    ld.param.u64 %a1, [to];
+    ld.param.u32 %v1, [value];
+    cvta.to.global.u64 %a2, %a1;
+    st.global.u32 [%a2], %v1;
+    ret;
+}
+"""
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr("burstproof.kernels.image_cache.cache_folder", lambda: tmp_path)
+    return tmp_path / "images"
+
+
+def test_a_bad_source_names_file_line_and_log() -> None:
+    """The second of two joined files is named with its own line number."""
+    text = '#line 1 "first.cuh"\n#define ONE 1\n#line 1 "second.cu"\n\n__global__ void k(int* a) { a[0] = missing; }'
+    with pytest.raises(CompileError) as caught:
+        CudaSource("second.cu", text).image(HOPPER)
+    error = caught.value
+    assert error.where == "second.cu, line 2"
+    assert 'identifier "missing" is undefined' in error.problem
+    assert error.got == "__global__ void k(int* a) { a[0] = missing; }"
+    assert "1 error detected in the compilation" in str(error)
+
+
+def test_a_header_that_is_missing_is_named() -> None:
+    with pytest.raises(CompileError, match=r"bad\.cu, line 1: .*could not open source file|cannot open source file"):
+        CudaSource("bad.cu", "#include <nowhere.h>").image(HOPPER)
+
+
+def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"the source cannot be read.*nowhere\.cu"):
+        CudaSource.beside(str(tmp_path / "module.py"), "nowhere.cu")
+
+
+def test_template_instances_get_the_names_of_the_machine_code() -> None:
+    source = CudaSource("t.cu", "template <int N> __global__ void put(int* a) { *a = N; }", templates=("put<3>",))
+    image = source.image(HOPPER)
+    assert image.symbols["put<3>"].encode() in image.cubin
+    assert source.image(HOPPER).symbols == image.symbols  # from the disk
+
+
+def test_an_image_is_kept_and_told_apart_by_all_that_it_depends_on(own_cache: Path) -> None:
+    plain = CudaSource("s.cu", SCALE)
+    others = [
+        CudaSource("s.cu", SCALE + " "),
+        CudaSource("s.cu", SCALE, CudaOptions(fast_math=True)),
+        CudaSource("s.cu", SCALE, CudaOptions(defines=(("A", "1"),))),
+    ]
+    first = plain.image(HOPPER)
+    assert _kept(own_cache) == 1
+    assert plain.image(HOPPER).cubin == first.cubin
+    assert _kept(own_cache) == 1
+    for code in others:
+        code.image(HOPPER)
+    plain.image((8, 0))
+    assert _kept(own_cache) == 5
+
+
+def _kept(folder: Path) -> int:
+    return sum(path.is_file() for path in (folder / "entries").rglob("*"))
+
+
+def test_a_damaged_image_is_compiled_again(own_cache: Path) -> None:
+    source = CudaSource("s.cu", SCALE)
+    good = source.image(HOPPER).cubin
+    (kept,) = (path for path in (own_cache / "entries").rglob("*") if path.is_file())
+    kept.write_bytes(kept.read_bytes()[:-100])
+    assert source.image(HOPPER).cubin == good
+    assert source.image(HOPPER).cubin == good
+
+
+def test_processes_share_the_cache(own_cache: Path) -> None:
+    """Two processes that keep the same 60 images at once: every one can be read afterwards."""
+    program = (
+        "import sys; from pathlib import Path\n"
+        "from burstproof.kernels.image_cache import cached_image\n"
+        "for i in range(60):\n"
+        "    made = b'\\x7fELF' + bytes([i]) * 5000\n"
+        "    got = cached_image('n', (9, 0), {'i': i}, lambda: (made, {'f': str(i)}), Path(sys.argv[1]))\n"
+        "    assert got.cubin == made and got.symbols == {'f': str(i)}\n"
+    )
+    running = [subprocess.Popen([sys.executable, "-c", program, str(own_cache)]) for _ in range(2)]
+    assert [process.wait() for process in running] == [0, 0]
+
+    def not_again() -> tuple[bytes, dict[str, str]]:
+        raise AssertionError("compiled again")
+
+    for i in range(60):
+        assert cached_image("n", HOPPER, {"i": i}, not_again, own_cache).symbols == {"f": str(i)}
+
+
+def test_a_cache_that_cannot_be_written_does_not_matter(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    image = cached_image("n", HOPPER, {}, lambda: (b"\x7fELF", {}), tmp_path / "file" / "folder")
+    assert image.cubin == b"\x7fELF"
+    assert load_image("none", tmp_path / "file" / "folder") is None
+
+
+def test_a_ptx_newer_than_the_tools_is_refused_or_rebuilt() -> None:
+    from burstproof.kernels.compatibility import newest_isa
+    from burstproof.kernels.compile import toolkit_version
+
+    newer = PTX.replace("9.4", "99.0")
+    assert newest_isa(toolkit_version()) < (99, 0)
+    with pytest.raises(CompileError, match=r"newer than nvJitLink accepts.*PTX ISA 99\.0.*Set rebuild"):
+        PtxCode("put", newer).image(HOPPER)
+    known = PtxCode("put", PTX.replace("9.4", "8.0")).image(HOPPER)
+    rebuilt = PtxCode("put", newer, rebuild=True).image(HOPPER)
+    assert _opcodes(rebuilt.cubin) == _opcodes(known.cubin)
+
+
+def _opcodes(cubin: bytes) -> object:
+    from burstproof.kernels.compile import Image
+    from burstproof.kernels.resources import instructions_of
+
+    return instructions_of(Image("put", HOPPER, cubin, 0.0), "put")
+
+
+def test_a_rebuilt_ptx_with_an_instruction_of_its_own_time_is_refused() -> None:
+    with pytest.raises(CompileError, match="does not link"):
+        PtxCode("put", PTX.replace("9.4", "99.0").replace("st.global.u32", "st.tomorrow.u32"), rebuild=True).image(
+            HOPPER
+        )
+
+
+def test_ltoir_is_linked() -> None:
+    from cuda.core import Program, ProgramOptions
+
+    options = ProgramOptions(arch="sm_75", link_time_optimization=True)
+    code = bytes(Program(SCALE, "c++", options).compile("ltoir").code)
+    assert LtoirCode("s", code).image(HOPPER).cubin.startswith(b"\x7fELF")
+    with pytest.raises(CompileError, match="does not link"):
+        LtoirCode("s", b"no code").image(HOPPER)
+
+
+def test_the_cubin_for_the_device_is_picked() -> None:
+    code = CubinCode("c", {(8, 0): b"a", (8, 6): b"b", (9, 0): b"c"})
+    assert [code.image(own).cubin for own in ((8, 0), (8, 6), (8, 9), (9, 0))] == [b"a", b"b", b"b", b"c"]
+    with pytest.raises(CompileError, match=r"no image runs on this capability \(got '7\.5'; .*8\.0, 8\.6, 9\.0"):
+        code.image((7, 5))
+
+
+def test_a_numba_function_takes_what_its_signature_says() -> None:
+    """Arrays are seven values each: owner, parent, elements, bytes of one, address, shape, strides."""
+    from numba import types
+
+    from burstproof.kernels.numba_cuda import cuda
+    from burstproof.kernels.parameters import size_of
+    from burstproof.kernels.resources import parameter_bytes_of
+
+    def scaled(values, factor):
+        i = cuda.grid(1)
+        if i < values.size:
+            values[i] *= factor
+
+    code = NumbaCode(scaled, types.void(types.float32[::1], types.float32))
+    assert [str(parameter) for parameter in code.parameters] == ["float32[:]", "float32"]
+    declared = tuple(size_of(format_code) for parameter in code.parameters for format_code in parameter.formats)
+    assert parameter_bytes_of(code.image(HOPPER), "scaled") == declared == (8,) * 7 + (4,)
