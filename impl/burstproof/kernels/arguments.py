@@ -104,7 +104,10 @@ class ArgumentChecker:
             )
         if not parameter.dtype.startswith("complex"):
             return (argument,)
-        value = complex(argument)
+        try:
+            value = complex(argument)
+        except (TypeError, ValueError) as error:
+            raise self._error(f"a value does not fit its parameter: {error}", parameter, position, argument) from error
         return value.real, value.imag
 
     def _numba_array(self, parameter: Parameter, argument: Any, position: int) -> tuple[int, ...]:
@@ -173,10 +176,10 @@ class ArgumentChecker:
 
 def _contiguous(shape: Sequence[int], strides: Sequence[int], itemsize: int) -> bool:
     """Whether ``strides`` in bytes are those of C order; dimensions of one element do not matter."""
+    if 0 in shape:
+        return True
     expected = itemsize
     for length, stride in zip(reversed(shape), reversed(strides), strict=True):
-        if length == 0:
-            return True
         if length != 1 and stride != expected:
             return False
         expected *= length
