@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from burstproof.kernels.device import DeviceBuffer, DeviceRuntime
+from burstproof.kernels.device import DeviceBuffer, DeviceRuntime, open_device
 
 
 def make_current(runtime: DeviceRuntime) -> None:
@@ -24,6 +24,22 @@ def make_current(runtime: DeviceRuntime) -> None:
 def device_of(runtime: DeviceRuntime) -> int:
     """Ordinal of the device of ``runtime``; 0 in the simulator."""
     return int(getattr(runtime, "device_id", 0))
+
+
+def device_count() -> int:
+    """Devices that CUDA sees; 1 in the simulator.
+
+    Raises
+    ------
+    BackendUnavailableError
+        No driver, no device, or a package that is missing.
+    """
+    runtime = open_device(0)
+    if runtime.simulated:
+        return 1
+    import cupy
+
+    return int(cupy.cuda.runtime.getDeviceCount())
 
 
 def address_of(buffer: DeviceBuffer) -> int:

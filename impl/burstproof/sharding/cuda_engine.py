@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -34,17 +34,19 @@ from burstproof.burst.stimulus import PackedStimulus, pack_stimulus
 from burstproof.errors import InputError, NetworkError, ShardLostError
 from burstproof.network.model import Network
 from burstproof.sharding.cuda_choice import ShardingChoice
+from burstproof.sharding.cuda_devices import device_count
+from burstproof.sharding.cuda_mail import WORDS
 from burstproof.sharding.cuda_pack import PackedShard, pack_shard
-from burstproof.sharding.cuda_resident import Fill, ShardSet, fill_all
+from burstproof.sharding.cuda_resident import Repack, ShardSet, fill_all
+from burstproof.sharding.cuda_shard import Fill
 from burstproof.sharding.cuda_stimulus import shard_tables
 from burstproof.sharding.partition import Partition
 
 if TYPE_CHECKING:
     from burstproof.network.synthetic_spec import SyntheticSpec
+    from burstproof.sharding.engine import Links
 
 _NOTHING: FiredList = (np.empty(0, np.uint32), np.empty(0, np.float32))
-Repack = Callable[[npt.NDArray[np.float32]], tuple[PackedShard, ...]]
-"""The shards packed with other weights (S,)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +67,11 @@ class CudaShardedEngine:
     Attributes
     ----------
     path : Path
-        The way that firings take between devices.
+        The way that firings take between devices; ``exchange_path`` in words.
+    partition : Partition or None
+        ``None`` where the shards made their own synapses.
+    activity : int64 (N,) or None
+        Firings of each neuron in the bursts whose fired lists this engine has brought back.
     memory_bytes : int
         Of all devices, mailboxes included.
     """
@@ -95,6 +101,12 @@ class CudaShardedEngine:
         self._on_devices: tuple[int, tuple[int, ...]] | None = None
         self._lost: ShardLostError | None = None
         self.path = self._set.mail.path
+        self.activity: npt.NDArray[np.int64] | None = None
+
+    @property
+    def exchange_path(self) -> str:
+        """The way that firings take between devices, in words."""
+        return WORDS[self.path]
 
     @property
     def memory_bytes(self) -> int:
@@ -145,6 +157,7 @@ class CudaShardedEngine:
         shards = repack(network.synapses.weights)
         engine = cls(network, options, choice, shards, fill_all(network), repack)
         engine.partition = cut
+        engine.activity = np.zeros(network.neuron_count, np.int64)
         return engine
 
     @classmethod
@@ -231,7 +244,7 @@ class CudaShardedEngine:
         results = resident.collect(train.number)
         self._check_lost([result.failed for result in results])
         fired = np.stack([result.fired for result in results])
-        done = fired.shape[1]
+        done = int(fired.shape[1])
         if done == 0:
             return 0
         self.burst_count += done
@@ -244,6 +257,8 @@ class CudaShardedEngine:
             ]
             ids, potentials = _merged(lists, fired)
             collector.add(result, (ids, potentials))
+            if self.activity is not None:
+                np.add.at(self.activity, ids, 1)
             own = int(result.fired[-1])
             self._fired, self._on_devices = (ids[len(ids) - own :], potentials[len(ids) - own :]), None
         else:
@@ -316,6 +331,7 @@ class CudaShardedEngine:
         self.close()
         other = type(self).create(self.network, self.options, partition, self._choice)
         other.restore(state)
+        other.activity = self.activity
         self.__dict__.update(other.__dict__)
 
     def close(self) -> None:
@@ -324,6 +340,25 @@ class CudaShardedEngine:
         if self._set is not None:
             self._set.release()
             self._set = None
+
+
+def create_cuda_sharded(
+    network: Network, options: EngineOptions, partition: Partition, links: Links
+) -> CudaShardedEngine:
+    """An engine with the shards of ``partition`` on the devices that are here, in turn, from ``device_id`` on.
+
+    Raises
+    ------
+    BackendUnavailableError
+        No driver, no device, or a package that is missing.
+    NetworkError, OutOfMemoryError
+        As for ``CudaShardedEngine.create``.
+    """
+    here = device_count()
+    first = options.cuda.device_id
+    devices = tuple((first + shard) % here for shard in range(partition.shards))
+    choice = ShardingChoice(devices, partition.strategy, links.enable_p2p, links.use_nccl)
+    return CudaShardedEngine.create(network, options, partition, choice)
 
 
 def _merged(lists: Sequence[FiredList], counts: npt.NDArray[np.int64]) -> FiredList:

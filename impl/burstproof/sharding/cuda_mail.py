@@ -29,6 +29,14 @@ class Path(Enum):
     NCCL = "nccl"
 
 
+WORDS = {
+    Path.PEER: "peer access, mailboxes on every device",
+    Path.STAGED: "staged, mailboxes in host memory",
+    Path.NCCL: "NCCL, lists broadcast in every burst",
+}
+"""The ways in words, for reports."""
+
+
 class Boxes(list[Any]):
     """Mailboxes as the simulator's kernels take them: arrays instead of addresses."""
 

@@ -29,6 +29,7 @@ from burstproof.sharding.link_words import side_words
 from burstproof.sharding.shard_variant import ShardVariant
 
 Repack = Callable[[npt.NDArray[np.float32]], tuple[PackedShard, ...]]
+"""The shards packed with other weights (S,)."""
 
 
 def fill_all(network: Network) -> Fill:
@@ -173,9 +174,9 @@ class ShardSet:
         if any(mine is not theirs for mine, theirs in zip(needed, self.packed, strict=True)):
             self._clear()
             self._build(needed, fill)
-        for shard, part in zip(self.shards, local, strict=True):
-            make_current(shard.runtime)
-            shard.device.restore(part)
+        for on_device, part in zip(self.shards, local, strict=True):
+            make_current(on_device.runtime)
+            on_device.device.restore(part)
 
     def _clear(self) -> None:
         if self._nccl is not None:

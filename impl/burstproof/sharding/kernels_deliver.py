@@ -39,8 +39,8 @@ def make_lists() -> Callable[..., Any]:
             box = np.uint32(box + np.uint32(cuda.blockDim.x))
         cuda.syncthreads()
         total = np.uint32(0)
-        for box in range(inboxes.size):
-            total = np.uint32(total + counts[box])
+        for sender in range(inboxes.size):
+            total = np.uint32(total + counts[sender])
         return total, sequence, np.uint64(side + np.uint64(HEADER_WORDS))
 
     return cuda.jit(device=True)(lists)  # type: ignore[no-any-return]

@@ -96,16 +96,14 @@ def _on_device() -> tuple[Callable[..., Any], ...]:
 
 def _instructions() -> tuple[Any, Any, Any]:
     """Load and store of a 64-bit word that the whole system sees as one, and the global timer in nanoseconds."""
-    from llvmlite import ir
+    from llvmlite import ir  # type: ignore[import-untyped]
     from numba import types
-    from numba.extending import intrinsic
 
     long = ir.IntType(64)
 
     def assembled(builder: Any, kind: Any, text: str, constraints: str, args: Any) -> Any:
         return builder.call(ir.InlineAsm(kind, text, constraints, True), list(args))
 
-    @intrinsic
     def load_at(typingctx: Any, address: Any) -> Any:
         def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             kind = ir.FunctionType(long, [long])
@@ -113,7 +111,6 @@ def _instructions() -> tuple[Any, Any, Any]:
 
         return types.uint64(types.uint64), code
 
-    @intrinsic
     def store_at(typingctx: Any, address: Any, word: Any) -> Any:
         def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             kind = ir.FunctionType(ir.VoidType(), [long, long])
@@ -122,11 +119,11 @@ def _instructions() -> tuple[Any, Any, Any]:
 
         return types.void(types.uint64, types.uint64), code
 
-    @intrinsic
     def clock(typingctx: Any) -> Any:
         def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             return assembled(builder, ir.FunctionType(long, []), "mov.u64 $0, %globaltimer;", "=l,~{memory}", args)
 
         return types.uint64(), code
 
-    return load_at, store_at, clock
+    intrinsic = cuda.extending.intrinsic
+    return intrinsic(load_at), intrinsic(store_at), intrinsic(clock)

@@ -338,7 +338,7 @@ def make_dynamics(shard: ShardVariant) -> Callable[..., None]:
             cuda.syncthreads()
             count = np.uint32(tallies[0])
             item = np.uint32(item + np.uint32(cuda.gridDim.x))
-            going_on = item < items
+            going_on = bool(item < items)
             if thread == np.uint32(0):
                 width = np.uint64(bits)
                 mask = np.uint64((np.uint64(1) << width) - np.uint64(1))
