@@ -103,3 +103,23 @@ def train_step(model: Any, optimiser: Any, tokens: Any, targets: Any) -> Any:
     loss.backward()
     optimiser.step()
     return loss.detach()
+
+
+def train_step_float32(model: Any, optimiser: Any, tokens: Any, targets: Any) -> Any:
+    """One step in float32 (PyTorch's default: no TF32); the loss, still on the device."""
+    loss = model(tokens, targets)
+    optimiser.zero_grad(set_to_none=True)
+    loss.backward()
+    optimiser.step()
+    return loss.detach()
+
+
+def first_gradients(model: Any, tokens: Any, targets: Any, autocast: bool) -> dict[str, Any]:
+    """Gradients of one batch without a step."""
+    import torch
+
+    with torch.autocast("cuda", dtype=torch.bfloat16, enabled=autocast):
+        loss = model(tokens, targets)
+    model.zero_grad(set_to_none=True)
+    loss.backward()
+    return gradients(model)
