@@ -12,7 +12,7 @@ import pytest
 from burstproof.errors import InputError
 from burstproof.kernels.arguments import ArgumentChecker
 from burstproof.kernels.geometry import Geometry, LaunchLimits
-from burstproof.kernels.parameters import ArgumentBlock, parse_parameters
+from burstproof.kernels.parameters import MISFITS, ArgumentBlock, parse_parameters
 
 pytestmark = pytest.mark.requirement("KL-2", "ST-3")
 
@@ -55,7 +55,11 @@ def checker(declared: str) -> ArgumentChecker:
 def in_memory(declared: str, *arguments: object) -> list[bytes]:
     """The bytes that the driver would copy for each parameter."""
     block, checks = ArgumentBlock(parse_parameters(declared)), checker(declared)
-    checks.fill(block, checks.values(arguments))
+    values = checks.values(arguments)
+    try:
+        block.fill(*values)
+    except MISFITS as error:
+        raise checks.misfit(error, values) from error
     codes = [parameter.formats[0] for parameter in parse_parameters(declared)]
     sizes = [sum({"?": 1, "b": 1, "H": 2, "e": 2, "I": 4, "f": 4}.get(c, 8) for c in code) for code in codes]
     addresses = (ctypes.c_uint64 * len(sizes)).from_address(block.addresses)

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from burstproof.errors import InputError
-from burstproof.kernels.parameters import ArgumentBlock, Parameter
+from burstproof.kernels.parameters import Parameter
 
 DeviceOf = Callable[[int], int]
 """Device that owns an address; -1 for memory that no device owns."""
+
+
+_PLAIN_NUMBERS = (int, float, bool)
+
+
+def _direct_dtype(parameter: Parameter) -> np.dtype[Any] | None:
+    """The dtype of an array whose address alone is passed."""
+    return parameter.accepted[0] if parameter.array and parameter.numba_dimensions is None else None
 
 
 class ArgumentChecker:
@@ -39,7 +46,7 @@ class ArgumentChecker:
         self._device_id = device_id
         self._array_type = array_type
         self._device_of = device_of
-        self._plan = tuple((p.array, p.accepted[0] if p.array else None, p) for p in parameters)
+        self._plan = tuple((_direct_dtype(p), not p.array and len(p.formats[0]) == 1, p) for p in parameters)
 
     def values(self, arguments: Sequence[Any]) -> list[Any]:
         """Addresses and numbers in the order of the slots.
@@ -58,41 +65,40 @@ class ArgumentChecker:
             )
         found: list[Any] = []
         own, device = self._array_type, self._device_id
-        for position, (array, dtype, parameter) in enumerate(self._plan):
+        for position, (dtype, plain, parameter) in enumerate(self._plan):  # no calls where all is as declared
             argument = arguments[position]
-            if not array:
-                found.extend(self._numbers(parameter, argument, position))
-            elif parameter.numba_dimensions is not None:
-                found.extend(self._numba_array(parameter, argument, position))
-            elif type(argument) is own and argument.dtype is dtype and argument.flags.c_contiguous:
-                memory = argument.data
-                if memory.device_id != device and argument.size:
-                    raise self._wrong_device(parameter, memory.device_id, position)
-                found.append(memory.ptr)
-            else:
-                found.append(self._address(parameter, argument, position))
+            kind = type(argument)
+            if kind is own:
+                if argument.dtype is dtype and argument.flags.c_contiguous and argument.data.device_id == device:
+                    found.append(argument.data.ptr)
+                    continue
+            elif plain and kind in _PLAIN_NUMBERS:
+                found.append(argument)
+                continue
+            found.extend(self._checked(parameter, argument, position))
         return found
 
-    def fill(self, block: ArgumentBlock, values: Sequence[Any]) -> None:
-        """Write checked values into ``block``.
+    def misfit(self, error: Exception, values: Sequence[Any]) -> InputError:
+        """What an argument block said about ``values``, as the package's own error."""
+        return InputError(
+            f"a value does not fit its parameter: {error}",
+            where=f"kernel {self._kernel}",
+            got=tuple(values),
+            allowed=" ".join(map(str, self._parameters)),
+        )
 
-        Raises
-        ------
-        InputError
-            A number that its type cannot hold.
-        """
-        try:
-            block.fill(values)
-        except (struct.error, OverflowError, TypeError, ValueError) as error:
-            raise InputError(
-                f"a value does not fit its parameter: {error}",
-                where=f"kernel {self._kernel}",
-                got=tuple(values),
-                allowed=" ".join(map(str, self._parameters)),
-            ) from error
+    def _checked(self, parameter: Parameter, argument: Any, position: int) -> tuple[Any, ...]:
+        """Values of any argument that is accepted."""
+        if not parameter.array:
+            return self._numbers(parameter, argument, position)
+        argument = getattr(argument, "array", argument)
+        address = self._address(parameter, argument, position)
+        if parameter.numba_dimensions is None:
+            return (address,)
+        return self._numba_array(parameter, address, tuple(argument.shape), position)
 
     def _numbers(self, parameter: Parameter, argument: Any, position: int) -> tuple[Any, ...]:
-        if hasattr(argument, "shape") and argument.shape != ():
+        if getattr(argument, "shape", ()) != ():
             raise self._error("an array where a value is declared", parameter, position, type(argument).__name__)
         if hasattr(argument, "__cuda_array_interface__"):
             raise self._error(
@@ -110,11 +116,10 @@ class ArgumentChecker:
             raise self._error(f"a value does not fit its parameter: {error}", parameter, position, argument) from error
         return value.real, value.imag
 
-    def _numba_array(self, parameter: Parameter, argument: Any, position: int) -> tuple[int, ...]:
+    def _numba_array(
+        self, parameter: Parameter, address: int, shape: tuple[int, ...], position: int
+    ) -> tuple[int, ...]:
         """Owner, parent, elements, bytes of one, address, shape, strides in bytes of an array in C order."""
-        address = self._address(parameter, argument, position)
-        described = getattr(argument, "array", argument).__cuda_array_interface__
-        shape = tuple(described["shape"])
         if len(shape) != parameter.numba_dimensions:
             raise self._error("an array of another number of dimensions", parameter, position, f"shape {shape}")
         itemsize = parameter.accepted[0].itemsize
@@ -125,8 +130,8 @@ class ArgumentChecker:
         return 0, 0, elements, itemsize, address, *shape, *reversed(strides)
 
     def _address(self, parameter: Parameter, argument: Any, position: int) -> int:
-        """Address of an array that is not the array type with the first accepted dtype."""
-        argument = getattr(argument, "array", argument)
+        if type(argument) is self._array_type:
+            return self._own_address(parameter, argument, position)
         if argument is None:
             if parameter.optional:
                 return 0
@@ -142,21 +147,35 @@ class ArgumentChecker:
             )
         dtype = getattr(argument, "dtype", None)
         dtype = dtype if isinstance(dtype, np.dtype) else np.dtype(described["typestr"])
-        if dtype not in parameter.accepted:
-            raise self._error("an array of the wrong dtype", parameter, position, str(dtype))
+        self._check_dtype(parameter, dtype, position)
         shape, strides = described["shape"], described.get("strides")
         if strides is not None and not _contiguous(shape, strides, dtype.itemsize):
-            raise self._error(
-                "an array that is not contiguous in C order",
-                parameter,
-                position,
-                f"shape {shape}, strides {strides}",
-                cure="Make it so with cupy.ascontiguousarray",
-            )
+            raise self._not_contiguous(parameter, shape, strides, position)
         address = int(described["data"][0])
         if address and 0 not in shape and (owner := self._device_of(address)) not in (self._device_id, -1):
             raise self._wrong_device(parameter, owner, position)
         return address
+
+    def _own_address(self, parameter: Parameter, argument: Any, position: int) -> int:
+        self._check_dtype(parameter, argument.dtype, position)
+        if not argument.flags.c_contiguous:
+            raise self._not_contiguous(parameter, argument.shape, argument.strides, position)
+        if argument.data.device_id != self._device_id and argument.size:
+            raise self._wrong_device(parameter, argument.data.device_id, position)
+        return int(argument.data.ptr)
+
+    def _check_dtype(self, parameter: Parameter, dtype: np.dtype[Any], position: int) -> None:
+        if dtype not in parameter.accepted:
+            raise self._error("an array of the wrong dtype", parameter, position, str(dtype))
+
+    def _not_contiguous(self, parameter: Parameter, shape: object, strides: object, position: int) -> InputError:
+        return self._error(
+            "an array that is not contiguous in C order",
+            parameter,
+            position,
+            f"shape {shape}, strides {strides}",
+            cure="Make it so with cupy.ascontiguousarray",
+        )
 
     def _wrong_device(self, parameter: Parameter, owner: int, position: int) -> InputError:
         return self._error(

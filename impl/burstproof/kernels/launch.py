@@ -15,7 +15,7 @@ from burstproof.kernels.arguments import ArgumentChecker
 from burstproof.kernels.compile import Image
 from burstproof.kernels.cupy_door import cupy_or_error
 from burstproof.kernels.geometry import Extent, Geometry, LaunchLimits
-from burstproof.kernels.parameters import ArgumentBlock, Parameter, size_of
+from burstproof.kernels.parameters import MISFITS, ArgumentBlock, Parameter, size_of
 
 _KEPT_GEOMETRIES = 256
 _WITHOUT_OPT_IN = 48 << 10
@@ -45,13 +45,15 @@ class DeviceKernel:
         self.limits = _limits(device_id, attributes.max_threads_per_block, attributes.shared_size_bytes)
         self._check_declaration(parameters)
         self._checker = ArgumentChecker(name, parameters, device_id, self._cupy.ndarray, _device_of)
+        self._values = self._checker.values
         self._block = ArgumentBlock(parameters)
+        self._fill, self._addresses = self._block.fill, self._block.addresses
         self._lock = threading.Lock()
-        self._geometries: dict[tuple[Extent, Extent, int], Geometry] = {}
+        self._extents: dict[tuple[Extent, Extent, int], tuple[int, ...]] = {}
         self._opted_in = _WITHOUT_OPT_IN - self.limits.static_shared_bytes
         self._driver = driver
         self._launch = driver.cuLaunchKernel
-        self._success = driver.CUresult.CUDA_SUCCESS
+        self._current_stream = self._cupy.cuda.get_current_stream
         self._current_device = self._cupy.cuda.runtime.getDevice
         self._function = _taken(driver.cuKernelGetFunction(kernel.handle), f"kernel {name}")
 
@@ -80,37 +82,37 @@ class DeviceKernel:
         """
         if self._current_device() != self.device_id:
             with self._cupy.cuda.Device(self.device_id):
-                self._queue(grid, block, arguments, shared_bytes, stream)
-        else:
-            self._queue(grid, block, arguments, shared_bytes, stream)
-
-    def _queue(self, grid: Extent, block: Extent, arguments: tuple[Any, ...], shared_bytes: int, stream: Any) -> None:
-        geometry = self._geometries.get((grid, block, shared_bytes)) or self._admit(grid, block, shared_bytes)
-        values = self._checker.values(arguments)
-        queue = self._cupy.cuda.get_current_stream().ptr if stream is None else self._stream(stream)
+                self(grid, block, *arguments, shared_bytes=shared_bytes, stream=stream)
+            return
+        extents = self._extents.get((grid, block, shared_bytes)) or self._admit(grid, block, shared_bytes)
+        values = self._values(arguments)
+        queue = self._current_stream().ptr if stream is None else self._stream(stream)
         with self._lock:
-            self._checker.fill(self._block, values)
-            result = self._launch(
-                self._function, *geometry.grid, *geometry.block, shared_bytes, queue, self._block.addresses, 0
-            )[0]
-        if result != self._success:
+            try:
+                self._fill(*values)
+            except MISFITS as error:
+                raise self._checker.misfit(error, values) from error
+            (result,) = self._launch(self._function, *extents, shared_bytes, queue, self._addresses, 0)
+        if result:
             _taken((result,), f"kernel {self.name}")
 
     def blocks_per_multiprocessor(self, block: int, shared_bytes: int = 0) -> int:
         """Blocks of ``block`` threads that one multiprocessor holds at once."""
         return int(self._kernel.occupancy.max_active_blocks_per_multiprocessor(block, shared_bytes))
 
-    def _admit(self, grid: Extent, block: Extent, shared_bytes: int) -> Geometry:
+    def _admit(self, grid: Extent, block: Extent, shared_bytes: int) -> tuple[int, ...]:
+        """Check a geometry, opt in to its shared memory, and remember it."""
         geometry = Geometry.checked(self.name, self.limits, grid, block, shared_bytes)
+        extents = (*geometry.grid, *geometry.block)
         with self._lock:
             if shared_bytes > self._opted_in:
                 attribute = self._driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
                 _taken(self._driver.cuFuncSetAttribute(self._function, attribute, shared_bytes), f"kernel {self.name}")
                 self._opted_in = shared_bytes
-            if len(self._geometries) >= _KEPT_GEOMETRIES:
-                self._geometries.clear()
-            self._geometries[grid, block, shared_bytes] = geometry
-        return geometry
+            if len(self._extents) >= _KEPT_GEOMETRIES:
+                self._extents.clear()
+            self._extents[grid, block, shared_bytes] = extents
+        return extents
 
     def _stream(self, stream: Any) -> int:
         own = getattr(stream, "cupy_stream", stream)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 import numpy.typing as npt
@@ -119,6 +119,10 @@ def size_of(format_code: str) -> int:
     return struct.calcsize("=" + format_code)
 
 
+MISFITS = (struct.error, OverflowError, TypeError, ValueError)
+"""What writing a value that does not fit raises."""
+
+
 class ArgumentBlock:
     """Memory of one kernel's arguments in the form that the driver takes: slots, and their addresses.
 
@@ -126,6 +130,9 @@ class ArgumentBlock:
     ----------
     addresses : int
         Address of the array of slot addresses.
+    fill : callable
+        Writes the values it is given, complex ones as two numbers each; raises one of ``MISFITS`` for a value that its
+        type cannot hold.
     """
 
     def __init__(self, parameters: Sequence[Parameter]) -> None:
@@ -136,15 +143,5 @@ class ArgumentBlock:
         self._starts: npt.NDArray[np.uint64] = starts
         self.addresses: int = starts.ctypes.data
         padded = (f"{code}{_SLOT_BYTES - size_of(code)}x" for code in formats)
-        self._layout = struct.Struct("=" + "".join(padded))
-        self._memory: memoryview = self._slots.data
-
-    def fill(self, values: Sequence[int | float]) -> None:
-        """Write ``values``, complex ones as two numbers each.
-
-        Raises
-        ------
-        struct.error, OverflowError, TypeError
-            A value that its type cannot hold.
-        """
-        self._layout.pack_into(self._memory, 0, *values)
+        layout = struct.Struct("=" + "".join(padded))
+        self.fill: Callable[..., None] = partial(layout.pack_into, self._slots.data, 0)

@@ -16,7 +16,7 @@ EDGES = (64, 128)
 """Edges of the tiles that a block of the matrix product makes."""
 
 _THREADS = 256
-_ADD_BLOCKS_PER_MULTIPROCESSOR = 16
+_MOST_BLOCKS = 2**31 - 1
 _DENSE_PARAMETERS = "float32[] float32[] float32[]? float32[] uint32 uint32 uint32 bool"
 
 
@@ -42,10 +42,8 @@ def vector_add(a: Any, b: Any, stream: Any = None) -> Buffer:
     total = _like(left, left.shape)
     count = total.array.size
     if count:
-        most = _multiprocessors(left.device_id) * _ADD_BLOCKS_PER_MULTIPROCESSOR
-        VECTOR_ADD.on(left.device_id)(
-            min(-(-count // _THREADS), most), _THREADS, left, right, total, count, stream=stream
-        )
+        blocks = min(max(1, count // (4 * _THREADS)), _MOST_BLOCKS)  # a thread adds four elements at once
+        VECTOR_ADD.on(left.device_id)(blocks, _THREADS, left, right, total, count, stream=stream)
     return total
 
 
