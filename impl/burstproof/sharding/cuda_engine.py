@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from burstproof.network.synthetic_spec import SyntheticSpec
     from burstproof.sharding.engine import Links
 
+_PACKERS = 4
 _NOTHING: FiredList = (np.empty(0, np.uint32), np.empty(0, np.float32))
 
 
@@ -151,8 +153,11 @@ class CudaShardedEngine:
         point, facts = plan_fixed_point(network, options), synapse_facts(network)
 
         def repack(weights: npt.NDArray[np.float32]) -> tuple[PackedShard, ...]:
-            shards = range(cut.shards)
-            return tuple(pack_shard(network, options, point, facts, cut, number, weights) for number in shards)
+            with ThreadPoolExecutor(min(cut.shards, _PACKERS)) as pool:
+                numbers = range(cut.shards)
+                return tuple(
+                    pool.map(lambda number: pack_shard(network, options, point, facts, cut, number, weights), numbers)
+                )
 
         shards = repack(network.synapses.weights)
         engine = cls(network, options, choice, shards, fill_all(network), repack)

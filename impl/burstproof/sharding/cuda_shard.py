@@ -20,7 +20,7 @@ from burstproof.sharding.cuda_launches import BurstCalls, ShardLaunches
 from burstproof.sharding.cuda_mail import Mail
 from burstproof.sharding.cuda_pack import PackedShard
 from burstproof.sharding.cuda_state import ShardState
-from burstproof.sharding.link_words import FAILED, LINK_LENGTH
+from burstproof.sharding.link_words import FAILED, LINK_LENGTH, WAITED
 
 Fill = Callable[[PackedShard, ShardState], None]
 """Fills the buffers of a new shard with its first contents."""
@@ -100,6 +100,11 @@ class DeviceShard:
         done = int(report[INDEX]) + 1
         counts = report[REPORT_HEAD : REPORT_HEAD + 2 * done].reshape(done, 2)
         return ShardResult(counts[:, 0].copy(), counts[:, 1].copy(), int(self._links[number][FAILED]))
+
+    def waited_ns(self) -> int:
+        """Nanoseconds that the shard has waited for what others publish, since it was created."""
+        make_current(self.runtime)
+        return int(self.device.read("link")[WAITED])
 
     def fired(self, number: int, count: int) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.float32]]:
         """The first ``count`` entries of a train's log: ids in the network and potentials, in the order of the log."""

@@ -13,7 +13,7 @@ from burstproof.burst.cuda.kernels_rows import make_send_part
 from burstproof.burst.cuda.kernels_stimulus import make_note_firing
 from burstproof.kernels.numba_cuda import SIMULATED, cuda
 from burstproof.sharding.kernels_link import make_link
-from burstproof.sharding.link_words import COUNT_WORD, FULL_BIT, HEADER_WORDS, MOST_SHARDS, SEQUENCE
+from burstproof.sharding.link_words import COUNT_WORD, FULL_BIT, HEADER_WORDS, MOST_SHARDS, SEQUENCE, WAITED
 from burstproof.sharding.shard_variant import ShardVariant
 
 
@@ -24,20 +24,32 @@ def make_lists() -> Callable[..., Any]:
     All threads of a block call it; ``counts`` in shared memory takes the firings of each shard. Waits until every shard
     has published; if one has no room for another burst, no shard does another.
     """
-    wait = make_link().wait
+    wait, now = make_link().wait, make_link().now
     full, most = np.uint32(FULL_BIT), np.uint32(FULL_BIT - 1)
 
     def lists(control: Any, link: Any, inboxes: Any, words: Any, patience: Any, counts: Any) -> Any:
+        spent = cuda.shared.array(1, np.int64)
         sequence = np.uint32(link[SEQUENCE])
         side = np.uint64(np.uint64(sequence & np.uint32(1)) * np.uint64(words))
         box = np.uint32(cuda.threadIdx.x)
+        timed = cuda.blockIdx.x == 0
+        began = np.uint64(0)
+        if timed:
+            if box == np.uint32(0):
+                spent[0] = 0
+            began = now(began)
+            cuda.syncthreads()
         while box < np.uint32(inboxes.size):
             found = wait(inboxes, box, np.uint64(side + np.uint64(COUNT_WORD)), sequence, patience, link)
             counts[box] = np.uint32(found & most)
             if cuda.blockIdx.x == 0 and (found & full) != np.uint32(0):
                 control[HALTED] = 1
+            if timed:
+                cuda.atomic.max(spent, 0, np.int64(np.uint64(now(began)) - began))
             box = np.uint32(box + np.uint32(cuda.blockDim.x))
         cuda.syncthreads()
+        if timed and cuda.threadIdx.x == 0:
+            link[WAITED] += spent[0]
         total = np.uint32(0)
         for sender in range(inboxes.size):
             total = np.uint32(total + counts[sender])

@@ -27,13 +27,15 @@ class Link(NamedTuple):
 
     ``load(boxes, which, place)`` -> uint64, never from a cache; ``store(boxes, which, place, word)``;
     ``word(sequence, value)`` -> uint64; ``wait(boxes, which, place, sequence, patience, link)`` -> the lower 32 bits of
-    the word once its sequence number is right, or 0 and ``link[FAILED]`` set after ``patience`` nanoseconds.
+    the word once its sequence number is right, or 0 and ``link[FAILED]`` set after ``patience`` nanoseconds;
+    ``now(passed)`` -> uint64 nanoseconds (where there is no clock: a little more than ``passed``).
     """
 
     load: Callable[..., Any]
     store: Callable[..., Any]
     word: Callable[..., Any]
     wait: Callable[..., Any]
+    now: Callable[..., Any]
 
 
 @cache
@@ -60,7 +62,7 @@ def make_link() -> Link:
         return np.uint32(found & low)
 
     jit = cuda.jit(device=True)
-    return Link(load, store, jit(word), jit(wait))
+    return Link(load, store, jit(word), jit(wait), now)
 
 
 def _simulated() -> tuple[Callable[..., Any], ...]:

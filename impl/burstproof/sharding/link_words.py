@@ -6,6 +6,8 @@ SEQUENCE = 0
 """Number of the last exchange; it only grows, whatever state is restored."""
 FAILED = 1
 """0, or 1 + the shard that was waited for in vain; stays, and no kernel does anything any more."""
+WAITED = 2
+"""Nanoseconds that the shard has waited for lists, as its first block saw it."""
 LINK_LENGTH = 8
 
 COUNT_WORD = 0
