@@ -31,6 +31,8 @@ class DeviceKernel:
     limits : LaunchLimits
     registers : int
         Per thread.
+    function : CUfunction
+        The driver's handle, for launches by other means.
     """
 
     def __init__(self, name: str, parameters: tuple[Parameter, ...], kernel: Any, device_id: int) -> None:
@@ -55,7 +57,7 @@ class DeviceKernel:
         self._launch = driver.cuLaunchKernel
         self._current_stream = self._cupy.cuda.get_current_stream
         self._current_device = self._cupy.cuda.runtime.getDevice
-        self._function = _taken(driver.cuKernelGetFunction(kernel.handle), f"kernel {name}")
+        self.function = _taken(driver.cuKernelGetFunction(kernel.handle), f"kernel {name}")
 
     def __call__(self, grid: Extent, block: Extent, *arguments: Any, shared_bytes: int = 0, stream: Any = None) -> None:
         """Queue one launch.
@@ -92,7 +94,7 @@ class DeviceKernel:
                 self._fill(*values)
             except MISFITS as error:
                 raise self._checker.misfit(error, values) from error
-            (result,) = self._launch(self._function, *extents, shared_bytes, queue, self._addresses, 0)
+            (result,) = self._launch(self.function, *extents, shared_bytes, queue, self._addresses, 0)
         if result:
             _taken((result,), f"kernel {self.name}")
 
@@ -107,7 +109,7 @@ class DeviceKernel:
         with self._lock:
             if shared_bytes > self._opted_in:
                 attribute = self._driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-                _taken(self._driver.cuFuncSetAttribute(self._function, attribute, shared_bytes), f"kernel {self.name}")
+                _taken(self._driver.cuFuncSetAttribute(self.function, attribute, shared_bytes), f"kernel {self.name}")
                 self._opted_in = shared_bytes
             if len(self._extents) >= _KEPT_GEOMETRIES:
                 self._extents.clear()
