@@ -72,6 +72,10 @@ def _dispatch(argv: Sequence[str] | None) -> int:
         from burstproof.commands.convert import convert
 
         return convert(options)
+    if options.command == "train":
+        from burstproof.commands.train import train_text
+
+        return train_text(options)
     if options.command == "compile":
         from burstproof.commands.compile import compile_file
 

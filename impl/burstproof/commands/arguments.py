@@ -64,6 +64,7 @@ def build_parser() -> Parser:
     _add_verify(commands.add_parser("verify", help="replay recorded traces and compare every burst"))
     _add_convert(commands.add_parser("convert", help="turn a genome, connectome or network into another file"))
     _add_info(commands.add_parser("info", help="what this machine can run, and the effective configuration"))
+    _add_train(commands.add_parser("train", help="train a small GPT on the characters of a text"))
     _add_compile(commands.add_parser("compile", help="CUDA C++ to machine code without a GPU, and what it needs"))
     parser.commands = commands.choices
     return parser
@@ -181,6 +182,29 @@ def _add_convert(parser: Parser) -> None:
 
 def _add_info(parser: Parser) -> None:
     _add_config(parser)
+    _add_common(parser)
+
+
+def _add_train(parser: Parser) -> None:
+    parser.add_argument("text", nargs="?", type=Path, metavar="FILE", help="UTF-8 text; a story of the package's own")
+    parser.add_argument("--backend", choices=("auto", "cpu", "cuda"), default="auto", help="where it trains")
+    parser.add_argument("--device", type=whole_number(0, 1023), metavar="N", help="CUDA device")
+    parser.add_argument(
+        "--precision", choices=("bfloat16", "float32", "float64"), help="bfloat16 on cuda, else float32"
+    )
+    for name, most, default, what in (
+        ("steps", 10**7, 300, "training steps"),
+        ("batch", 2**16, 16, "passages per step"),
+        ("length", 2**16, 64, "characters per passage"),
+        ("layers", 96, 2, "transformer blocks"),
+        ("heads", 128, 2, "attention heads; on cuda of 32, 64 or 128 values each"),
+        ("width", 2**14, 64, "values per character"),
+    ):
+        parser.add_argument(
+            f"--{name}", type=whole_number(1, most), default=default, metavar="N", help=f"{what} (default: {default})"
+        )
+    parser.add_argument("--rate", type=_Bounded(float, 0.0, 1.0), default=3e-3, help="learning rate (default: 0.003)")
+    parser.add_argument("--seed", type=whole_number(0, 2**63), default=0, metavar="N", help="of weights and passages")
     _add_common(parser)
 
 
