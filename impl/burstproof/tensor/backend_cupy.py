@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -85,7 +86,7 @@ class CupyBackend:
 
     def use(self) -> AbstractContextManager[Any]:
         """Make the device current; running out of memory inside becomes the package's error, and memory is returned."""
-        return self._guarded("operation")
+        return _Guard(self, "an operation")
 
     def synchronize(self) -> None:
         """Wait for all streams of the device."""
@@ -99,24 +100,43 @@ class CupyBackend:
     def _allocated(self, make: Callable[..., Array], shape: Shape, dtype: npt.DTypeLike) -> Array:
         extents, kind = checked_shape(shape, make.__name__), checked_dtype(dtype, make.__name__)
         if math.prod(extents) > _MAX_ELEMENTS:
-            raise self._exhausted(f"array of shape {extents}", math.prod(extents) * kind.itemsize)
-        with self._guarded(f"array of shape {extents}", math.prod(extents) * kind.itemsize):
+            raise self.exhausted(f"an array of shape {extents}")
+        with _Guard(self, "an array of shape", extents):
             return make(extents, kind)
 
-    @contextmanager
-    def _guarded(self, what: str, size: int | None = None) -> Iterator[None]:
-        with self._device:
-            try:
-                yield
-            except self.xp.cuda.memory.OutOfMemoryError as error:
-                self.xp.get_default_memory_pool().free_all_blocks()
-                raise self._exhausted(what, size) from error
-
-    def _exhausted(self, what: str, size: int | None) -> OutOfMemoryError:
-        wanted = "" if size is None else f" of {size} bytes"
+    def exhausted(self, what: str) -> OutOfMemoryError:
+        """The error for memory that the device cannot give for ``what``."""
         return OutOfMemoryError(
-            f"the device cannot give memory{wanted} for an {what}",
+            f"the device cannot give memory for {what}",
             where=f"CUDA device {self.device}",
             got=f"{self.memory().free} bytes free",
             cure="Free arrays, take smaller ones, or split them over devices (tensor.multi_gpu)",
         )
+
+
+class _Guard:
+    """Makes a device current; running out of memory inside returns what the pool holds and is the package's error."""
+
+    __slots__ = ("_backend", "_before", "_extents", "_runtime", "_what")
+
+    def __init__(self, backend: CupyBackend, what: str, extents: tuple[int, ...] | None = None) -> None:
+        self._backend, self._what, self._extents = backend, what, extents
+        self._runtime = backend.xp.cuda.runtime
+        self._before: int | None = None
+
+    def __enter__(self) -> None:
+        before = self._runtime.getDevice()
+        self._before = before
+        if before != self._backend.device:
+            self._runtime.setDevice(self._backend.device)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._before != self._backend.device:
+            self._runtime.setDevice(self._before)
+        if kind is not None and issubclass(kind, self._backend.xp.cuda.memory.OutOfMemoryError):
+            with self._backend.xp.cuda.Device(self._backend.device):
+                self._backend.xp.get_default_memory_pool().free_all_blocks()
+            shape = "" if self._extents is None else f" {self._extents}"
+            raise self._backend.exhausted(f"{self._what}{shape}") from error

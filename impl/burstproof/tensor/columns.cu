@@ -8,14 +8,16 @@ typedef Pack<stored, VEC> pack_t;
 
 #define UNROLL 4
 
-// result[column] = sum over ``groups`` rows of partial, in ascending order within each of 32 strands, which are then
-// added in a fixed order. Block: 32 columns x 32 strands.
+// result[set][column] = sum over ``groups`` rows of partial[set], in ascending order within each of 32 strands, which are
+// then added in a fixed order. Block: 32 columns x 32 strands; blockIdx.y is the set.
 extern "C" __global__ void __launch_bounds__(1024)
 reduce_columns(number* result, const number* partial, int groups, int columns) {
     __shared__ number strands[32][33];
     const int lane = threadIdx.x % 32, strand = threadIdx.x / 32;
     const int column = blockIdx.x * 32 + lane;
     number sum = 0;
+    partial += static_cast<index_t>(blockIdx.y) * groups * columns;
+    result += static_cast<index_t>(blockIdx.y) * columns;
     if (column < columns)
         for (int group = strand; group < groups; group += 32) sum += partial[static_cast<index_t>(group) * columns + column];
     strands[strand][lane] = sum;

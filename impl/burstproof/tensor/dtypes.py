@@ -24,6 +24,8 @@ BFLOAT16 = np.dtype(np.uint16)
 DTYPES: tuple[np.dtype[Any], ...] = (FLOAT32, FLOAT64, COMPLEX128, FLOAT16, BFLOAT16, INT8, INT32, INT64, BOOL)
 """Every element type that a backend allocates."""
 
+_KNOWN = frozenset(DTYPES)
+
 
 def dtype_name(dtype: npt.DTypeLike) -> str:
     """Name for people: ``bfloat16`` for uint16, else NumPy's."""
@@ -44,6 +46,8 @@ def checked_dtype(dtype: npt.DTypeLike, where: str) -> np.dtype[Any]:
     ArrayError
         Any other element type.
     """
+    if isinstance(dtype, np.dtype) and dtype in _KNOWN:
+        return dtype
     if dtype == "bfloat16" or getattr(dtype, "name", None) == "bfloat16":
         return BFLOAT16
     try:

@@ -23,12 +23,13 @@ class Launch:
 
     threads: int = 256
     items: int = 2
-    hints: bool = True
+    hints: bool = False
 
 
 DEFAULT = Launch()
 
 
+@lru_cache(maxsize=1024)
 def is_real(text: str, dtype: np.dtype[Any]) -> bool:
     """Whether an expression of arrays of ``dtype`` has real values.
 
@@ -41,6 +42,7 @@ def is_real(text: str, dtype: np.dtype[Any]) -> bool:
     return not expression.cpp({name: name for name in expression.names}, dtype == COMPLEX128)[1]
 
 
+@lru_cache(maxsize=1024)
 def result_dtype(text: str, dtype: np.dtype[Any]) -> np.dtype[Any]:
     """Element type of the result: that of the arrays, or float64 for a real function of complex arrays."""
     return FLOAT64 if dtype == COMPLEX128 and is_real(text, dtype) else dtype

@@ -74,8 +74,8 @@ class Expression:
 
     def apply(self, operands: Mapping[str, Any]) -> Any:
         """Value by NumPy; ``operands`` are arrays of one computing dtype and scalars of that type."""
-        dtypes = [value.dtype for value in operands.values() if isinstance(value, np.ndarray)]
-        return _apply(self.tree, operands, dtypes[0].type)
+        dtype = next(value.dtype for value in operands.values() if isinstance(value, np.ndarray))
+        return _apply(self.tree, operands, np.float64 if dtype.kind == "c" else dtype.type)
 
     def cpp(self, inputs: Mapping[str, str], complex_elements: bool) -> tuple[str, bool]:
         """C++ text, and whether its value is complex; ``inputs`` maps operands to C++ names.

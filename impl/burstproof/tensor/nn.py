@@ -180,11 +180,9 @@ def layer_norm_backward(gradient: Array, x: Array, scale: Array, forward: LayerN
         plan = nn_kernels.plan_layer_norm(result, gradient, x, backward=True)
         if plan is None:
             return LayerNormGradients(*nn_reference.layer_norm_backward(*arguments))
-        to_scale, to_shift = place.xp.empty_like(scale), place.xp.empty_like(scale)
-        nn_kernels.layer_norm_backward(
-            result, to_scale, to_shift, gradient, x, forward.mean, forward.inverse, scale, plan
-        )
-    return LayerNormGradients(result, to_scale, to_shift)
+        to_parameters = place.xp.empty((2, scale.size), scale.dtype)
+        nn_kernels.layer_norm_backward(result, to_parameters, gradient, x, forward.mean, forward.inverse, scale, plan)
+        return LayerNormGradients(result, to_parameters[0], to_parameters[1])
 
 
 def bias_gelu(x: Array, bias: Array, form: GeluForm = "erf") -> Array:

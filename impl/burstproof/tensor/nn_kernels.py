@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -14,7 +15,8 @@ from burstproof.tensor.dtypes import BFLOAT16, FLOAT32, FLOAT64
 from burstproof.tensor.row_plan import KINDS, RowPlan, plan_rows, vector_width
 
 _COLUMN_THREADS = 128
-_COLUMN_WAVES = 8
+_COLUMN_WAVES = 16
+_HOISTING_BLOCK = 512
 _REDUCE_COLUMNS = 32
 _REDUCE_THREADS = 1024
 
@@ -28,14 +30,14 @@ def row_entry(file: str, function: str, dtype: np.dtype[Any], plan: RowPlan) -> 
 
 
 @lru_cache(maxsize=64)
-def column_entry(function: str, dtype: np.dtype[Any], vector: int, tanh: bool) -> Entry:
+def column_entry(function: str, dtype: np.dtype[Any], vector: int, tanh: bool, hints: bool = False) -> Entry:
     """A kernel of columns.cu for accesses of ``vector`` elements."""
     defines = (
         ("KIND", KINDS[dtype]),
         ("VEC", str(vector)),
         ("THREADS", str(_COLUMN_THREADS)),
         ("TANH", str(int(tanh))),
-        ("HINTS", "1"),
+        ("HINTS", str(int(hints))),
     )
     source = CudaSource.beside(__file__, "element.cuh", "columns.cu", options=CudaOptions(defines=defines))
     block = _REDUCE_THREADS if function == "reduce_columns" else _COLUMN_THREADS
@@ -105,7 +107,7 @@ def _launch_rows(file: str, function: str, plan: RowPlan, arrays: tuple[Any, ...
 def plan_softmax(result: Array, *others: Array) -> RowPlan | None:
     """Build for softmax over the last axis of arrays of one shape and dtype; ``None``: rows are too long."""
     held = 1 + len(others) // 2
-    return plan_rows(result.dtype, result.shape[-1], _addresses(result, *others), held_rows=held, preferred_items=2)
+    return plan_rows(result.dtype, result.shape[-1], _addresses(result, *others), held_rows=held, preferred_items=4)
 
 
 def softmax_forward(result: Array, source: Array, plan: RowPlan) -> None:
@@ -123,13 +125,17 @@ def softmax_backward(result: Array, gradient: Array, output: Array, plan: RowPla
 
 def plan_layer_norm(result: Array, *others: Array, backward: bool) -> RowPlan | None:
     """Build for layer norm over the last axis; ``None``: rows are too long."""
-    return plan_rows(
-        result.dtype,
-        result.shape[-1],
-        _addresses(result, *others),
-        held_rows=5 if backward else 1,
-        preferred_items=2,
-    )
+    address, columns = _addresses(result, *others), result.shape[-1]
+    if backward:
+        return plan_rows(result.dtype, columns, address, held_rows=5, preferred_items=2)
+    plan = plan_rows(result.dtype, columns, address, held_rows=1, preferred_items=4)
+    return None if plan is None else _hoisted(plan)
+
+
+@lru_cache(maxsize=256)
+def _hoisted(plan: RowPlan) -> RowPlan:
+    """The plan with scale and shift in registers, where a block is small enough to have that many."""
+    return replace(plan, hoist=plan.block <= _HOISTING_BLOCK)
 
 
 def layer_norm_forward(
@@ -143,8 +149,7 @@ def layer_norm_forward(
 
 def layer_norm_backward(
     result: Array,
-    scale_gradient: Array,
-    shift_gradient: Array,
+    parameter_gradients: Array,
     gradient: Array,
     source: Array,
     mean: Array,
@@ -152,7 +157,10 @@ def layer_norm_backward(
     scale: Array,
     plan: RowPlan,
 ) -> None:
-    """Queue the gradients of layer norm: one pass over the rows, then two sums over what its blocks left."""
+    """Queue the gradients of layer norm: one pass over the rows, then the sums over what its blocks left.
+
+    ``parameter_gradients`` (2, columns) gets those of scale and shift.
+    """
     import cupy
 
     columns = source.shape[-1]
@@ -163,15 +171,15 @@ def layer_norm_backward(
     partial = cupy.empty((2, blocks * plan.rows, columns), scale.dtype)
     arrays = (result, partial[0], partial[1], gradient, source, mean, inverse, scale)
     entry.on(device)(blocks, plan.block, *arrays, rows, columns)
-    reduce_columns(scale_gradient, partial[0])
-    reduce_columns(shift_gradient, partial[1])
+    reduce_columns(parameter_gradients, partial)
 
 
 def reduce_columns(result: Array, partial: Array) -> None:
-    """Queue the sums over the first axis of ``partial`` (groups, columns), in a fixed order, into ``result``."""
-    groups, columns = partial.shape
+    """Queue the sums over the last but one axis of ``partial`` ([sets,] groups, columns), in a fixed order."""
+    groups, columns = partial.shape[-2:]
+    sets = partial.shape[0] if partial.ndim == 3 else 1
     kernel = column_entry("reduce_columns", result.dtype, 1, True).on(result.device.id)
-    kernel(-(-columns // _REDUCE_COLUMNS), _REDUCE_THREADS, result, partial, groups, columns)
+    kernel((-(-columns // _REDUCE_COLUMNS), sets), _REDUCE_THREADS, result, partial, groups, columns)
 
 
 def _column_grid(device: int, rows: int, columns: int, vector: int, waves: int) -> tuple[int, int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -43,7 +44,8 @@ class RowPlan:
     hoist : bool
         Whether parameters along the columns stay in registers for all rows of a group of threads.
     hints : bool
-        Whether loads and stores bypass the caches where they can.
+        Whether loads and stores bypass the caches where they can; slower on H200 for rows, and results that are read
+        again soon are better left in L2.
     """
 
     vector: int
@@ -52,7 +54,7 @@ class RowPlan:
     rows: int = 1
     prefetch: bool = False
     hoist: bool = False
-    hints: bool = True
+    hints: bool = False
 
     @property
     def block(self) -> int:
@@ -104,7 +106,14 @@ def plan_rows(
     preferred_items : int
         Accesses per thread that are aimed at, before a block is full.
     """
-    vector = vector_width(dtype, columns, address)
+    return _planned(dtype, columns, address % VECTOR_BYTES, held_rows, preferred_items)
+
+
+@lru_cache(maxsize=1024)
+def _planned(
+    dtype: np.dtype[Any], columns: int, misaligned_by: int, held_rows: int, preferred_items: int
+) -> RowPlan | None:
+    vector = vector_width(dtype, columns, misaligned_by)
     accesses = -(-columns // vector)
     threads = _WARP
     while threads < _LARGEST_BLOCK and threads * preferred_items < accesses:

@@ -1,0 +1,84 @@
+"""Every operation against float64, on NumPy and on CuPy, within the error that it promises (TO-11)."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+import pytest
+
+from burstproof.errors import ArrayError
+from burstproof.tensor.accuracy import ACCURACIES, Accuracy, bound_of
+from burstproof.tensor.backend import Backend, backend
+from burstproof.tensor.dtypes import BFLOAT16, FLOAT32, INT8
+from burstproof.tensor.linalg import matmul
+from stages.measuring import Measure
+from suites.stage5_parity.tensor_operations import exactly, inputs_of, operation_named, relative_error, run_on, values
+
+pytestmark = pytest.mark.requirement("TO-11")
+
+ELSEWHERE = ("all_reduce", "e8.nearest", "golden.recurrence")
+"""Rows whose cases are test_tensor_multi_gpu.py and test_tensor_lattices.py."""
+
+PLAIN = [row for row in ACCURACIES if row.operation not in ELSEWHERE and row.dtype not in ("tf32", "int8")]
+
+
+@pytest.fixture(params=["numpy", pytest.param("cupy", marks=pytest.mark.gate("gpu"))])
+def place(request: pytest.FixtureRequest) -> Backend:
+    return backend(request.param)
+
+
+@lru_cache(maxsize=512)
+def _errors(operation_name: str, dtype_name: str, place: Backend) -> dict[str, float]:
+    """Largest error of each result of an operation; run once for all rows that speak of it."""
+    dtype = BFLOAT16 if dtype_name == "bfloat16" else np.dtype(dtype_name)
+    operation = operation_named(operation_name, dtype_name)
+    inputs = inputs_of(operation, dtype)
+    results = run_on(operation, place, inputs)
+    wanted = operation.exact(*(exactly(given) for given in inputs))
+    found: dict[str, float] = {}
+    for name, result, exact in zip(operation.result_names, results, wanted, strict=True):
+        assert result.shape == exact.shape
+        found[name] = max(found.get(name, 0.0), relative_error(result, exact))
+    return found
+
+
+@pytest.mark.requirement("TO-2", "TO-3", "TO-4")
+@pytest.mark.parametrize("row", PLAIN, ids=lambda row: f"{row.operation}-{row.dtype}")
+def test_promised_error(place: Backend, row: Accuracy, measure: Measure) -> None:
+    operation = operation_named(row.operation, row.dtype)
+    error = _errors(row.operation if row.operation == "chain" else operation.name, row.dtype, place)[row.operation]
+    where = {"operation": row.operation, "dtype": row.dtype, "tf32": False, "backend": place.name}
+    measure("accuracy.relative_error", error, "1", conditions=where, note=f"promised: at most {row.bound:.1e}")
+    assert error <= row.bound
+
+
+@pytest.mark.requirement("TO-4")
+def test_int8_is_exact(place: Backend) -> None:
+    generator = np.random.default_rng(3)
+    a, b = (generator.integers(-128, 128, shape).astype(INT8) for shape in ((2, 64, 1024), (2, 1024, 96)))
+    product = place.to_host(matmul(place.from_host(a), place.from_host(b)))
+    assert product.dtype == np.int32
+    assert bound_of("matmul", "int8") == 0
+    assert np.array_equal(product, np.matmul(a.astype(np.int64), b.astype(np.int64)))
+
+
+@pytest.mark.requirement("TO-4")
+def test_tf32_is_stated_apart(place: Backend, measure: Measure) -> None:
+    a, b = values((256, 1024), FLOAT32, 1), values((1024, 96), FLOAT32, 2)
+    product = place.to_host(matmul(place.from_host(a), place.from_host(b), tf32=True))
+    error = relative_error(product, exactly(a) @ exactly(b))
+    where = {"operation": "matmul", "dtype": "float32", "tf32": True, "backend": place.name}
+    measure("accuracy.relative_error", error, "1", conditions=where)
+    assert error <= bound_of("matmul", "tf32")
+
+
+def test_float32_stays_below_the_limits_that_the_requirement_names() -> None:
+    bounds = [row.bound for row in ACCURACIES if row.dtype == "float32"]
+    assert max(bounds) <= 1e-6
+    assert len({(row.operation, row.dtype) for row in ACCURACIES}) == len(ACCURACIES)
+
+
+def test_a_pair_without_a_promise_is_named() -> None:
+    with pytest.raises(ArrayError, match="no accuracy is stated"):
+        bound_of("relu", "complex128")
