@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -109,7 +110,8 @@ def test_processes_share_the_cache(own_cache: Path) -> None:
         "    got = cached_image('n', (9, 0), {'i': i}, lambda: (made, {'f': str(i)}), Path(sys.argv[1]))\n"
         "    assert got.cubin == made and got.symbols == {'f': str(i)}\n"
     )
-    running = [subprocess.Popen([sys.executable, "-c", program, str(own_cache)]) for _ in range(2)]
+    paths = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    running = [subprocess.Popen([sys.executable, "-c", program, str(own_cache)], env=paths) for _ in range(2)]
     assert [process.wait() for process in running] == [0, 0]
 
     def not_again() -> tuple[bytes, dict[str, str]]:
