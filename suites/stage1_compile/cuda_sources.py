@@ -10,6 +10,7 @@ from burstproof.kernels.source import CudaSource
 CATALOGUES: tuple[str, ...] = (
     "burstproof.kernels.proof",
     "burstproof.tensor.attention_flash",
+    "burstproof.tensor.catalogue",
     "burstproof.tensor.train_kernels",
 )
 """Modules with a ``CATALOGUE``, a tuple of ``Entry``; one line each."""
