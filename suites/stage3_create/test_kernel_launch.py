@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from burstproof.errors import BurstproofError, CompileError, InputError, OutOfMemoryError
+from burstproof.errors import CompileError, InputError, OutOfMemoryError
 from burstproof.kernels.entry import Entry
 from burstproof.kernels.source import CudaSource
 
@@ -105,7 +105,7 @@ def test_what_does_not_fit_is_refused_and_the_next_launch_works(case: str, cupy:
     [
         ("reverse", "float32[] uint32", "declared parameters are not those of the kernel"),
         ("reverse", "float32[] uint32 float64 float64", "declared parameters are not those of the kernel"),
-        ("nowhere", DECLARED, "does not find or load the kernel"),
+        ("nowhere", DECLARED, "the image has no such kernel"),
     ],
 )
 def test_a_declaration_that_the_machine_code_does_not_have(function: str, declared: str, problem: str) -> None:
@@ -117,7 +117,7 @@ def test_what_is_not_machine_code_is_refused() -> None:
     from burstproof.kernels.code import CubinCode
     from burstproof.kernels.launch import device_capability
 
-    with pytest.raises(BurstproofError, match="does not find or load"):
+    with pytest.raises(CompileError, match=r"does not load the image.*Compile it with tools for CUDA \d+"):
         Entry(CubinCode("broken", {device_capability(0): b"no machine code"}), "reverse", DECLARED).on(0)
 
 

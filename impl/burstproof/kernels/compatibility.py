@@ -19,8 +19,12 @@ NEWEST_ISA: dict[tuple[int, int], tuple[int, int]] = {
     (12, 8): (8, 7),
     (12, 9): (8, 8),
     (13, 0): (9, 0),
+    (13, 1): (9, 1),
+    (13, 2): (9, 2),
+    (13, 3): (9, 3),
+    (13, 4): (9, 4),
 }
-"""Newest PTX ISA by CUDA version of the driver. Source: release notes in NVIDIA's PTX ISA manual."""
+"""Newest PTX ISA by CUDA version of the driver or linker. Source: release notes in NVIDIA's PTX ISA manual."""
 
 _VERSION = re.compile(r"^\s*\.version\s+(\d+)\.(\d+)", re.MULTILINE)
 

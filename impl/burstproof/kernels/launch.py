@@ -10,7 +10,7 @@ import threading
 from functools import lru_cache
 from typing import Any
 
-from burstproof.errors import BackendUnavailableError, InputError
+from burstproof.errors import BackendUnavailableError, BurstproofError, CompileError, InputError
 from burstproof.kernels.arguments import ArgumentChecker
 from burstproof.kernels.compile import Image
 from burstproof.kernels.cupy_door import cupy_or_error
@@ -160,8 +160,10 @@ def load_kernel(image: Image, function: str, parameters: tuple[Parameter, ...], 
     ------
     InputError
         The image is for another capability, has no such function, or its parameters are declared otherwise.
+    CompileError
+        The driver does not load the image.
     BackendUnavailableError
-        No such device, or the driver refuses the image.
+        No such device.
     """
     cupy = cupy_or_error()
     capability = device_capability(device_id)
@@ -180,12 +182,23 @@ def load_kernel(image: Image, function: str, parameters: tuple[Parameter, ...], 
         try:
             kernel = ObjectCode.from_cubin(image.cubin, name=image.name).get_kernel(name)
         except Exception as error:
-            raise InputError(
-                f"the driver does not find or load the kernel: {error}",
-                where=f"kernel {function} of {image.name}",
-                cure='Declare it extern "C", or list its instance in templates',
-            ) from error
+            raise _not_loaded(error, image, function) from error
         return DeviceKernel(function, parameters, kernel, device_id)
+
+
+def _not_loaded(error: Exception, image: Image, function: str) -> BurstproofError:
+    """What the driver said, as the package's own error with the cure that fits."""
+    where = f"kernel {function} of {image.name}"
+    if "NOT_FOUND" in str(error):
+        cure = 'Declare it extern "C", or list its instance in templates'
+        return InputError(f"the image has no such kernel: {error}", where=where, cure=cure)
+    driver = int(cupy_or_error().cuda.runtime.driverGetVersion()) // 1000
+    return CompileError(
+        f"the driver does not load the image: {error}",
+        where=where,
+        got=f"an image for {image.arch}, a driver for CUDA {driver}",
+        cure=f"Compile it with tools for CUDA {driver} (extra cuda{driver}), or update the driver",
+    )
 
 
 def _runs_on(image: Image, capability: tuple[int, int]) -> bool:
