@@ -24,7 +24,7 @@ extern "C" __global__ void embed(
 // table_gradient[token] += rows of that token, in ascending order of row. order: rows sorted by token (stable), sorted:
 // their tokens. One block per sorted place; the first of a run of equal tokens adds the whole run.
 extern "C" __global__ void embed_backward_tokens(
-    number* table_gradient, const stored* gradient, const index_t* order, const int* sorted, int count, int width) {
+    number* table_gradient, const stored* gradient, const int* order, const int* sorted, int count, int width) {
     const int begin = blockIdx.x, token = sorted[begin];
     if (begin > 0 && sorted[begin - 1] == token) return;
     number* target = table_gradient + static_cast<index_t>(token) * width;
@@ -32,7 +32,7 @@ extern "C" __global__ void embed_backward_tokens(
         number sum[VEC] = {};
 #pragma unroll 4
         for (int i = begin; i < count && sorted[i] == token; ++i) {
-            const pack_t pack = *reinterpret_cast<const pack_t*>(gradient + order[i] * width + column);
+            const pack_t pack = *reinterpret_cast<const pack_t*>(gradient + static_cast<index_t>(order[i]) * width + column);
 #pragma unroll
             for (int j = 0; j < VEC; ++j) sum[j] += Kind<KIND>::load(pack.values[j]);
         }

@@ -47,7 +47,14 @@ def embed(tokens: Array, table: Array, places: Array) -> Array:
     return rows
 
 
-def embed_backward(gradient: Array, tokens: Array, table_gradient: Array, place_gradient: Array) -> None:
+def embed_backward(
+    gradient: Array,
+    tokens: Array,
+    table_gradient: Array,
+    place_gradient: Array,
+    *,
+    order: tuple[Array, Array] | None = None,
+) -> None:
     """Add the gradient of the table to ``table_gradient`` and write that of the positions.
 
     Parameters
@@ -59,6 +66,9 @@ def embed_backward(gradient: Array, tokens: Array, table_gradient: Array, place_
     table_gradient : array, (entries, width), float32 (float64 for float64)
     place_gradient : array, (at least length, width)
         Same dtype; positions beyond ``length`` get 0.
+    order : two arrays, (tokens,), int32, optional
+        Rows sorted by token, equal tokens in ascending order, and their tokens; found here by default, by a sort that
+        a CUDA graph cannot hold.
 
     Raises
     ------
@@ -79,8 +89,22 @@ def embed_backward(gradient: Array, tokens: Array, table_gradient: Array, place_
         np.add.at(table_gradient, tokens, wide)
         place_gradient[: tokens.shape[1]] = wide.sum(axis=0)
         return
+    if order is not None:
+        for array in order:
+            check_dtype(array, (INT32,), f"{where}, order")
+            check_shape(array, (tokens.size,), f"{where}, order")
+            check_contiguous(array, f"{where}, order")
     with place.use():
-        train_kernels.embed_backward(table_gradient, place_gradient, gradient, tokens)
+        train_kernels.embed_backward(
+            table_gradient, place_gradient, gradient, tuple(tokens.shape), *(order or _sorted(tokens))
+        )
+
+
+def _sorted(tokens: Array) -> tuple[Array, Array]:
+    """Rows by token and their tokens, on the device."""
+    flat = tokens.ravel()
+    order = backend_of(tokens).xp.argsort(flat, kind="stable").astype(INT32)
+    return order, flat[order]
 
 
 def _check(where: str, tokens: Any, table: Any, places: Any) -> None:

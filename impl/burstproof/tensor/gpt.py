@@ -11,16 +11,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
-from burstproof.errors import ArrayError
 from burstproof.tensor.adamw import AdamW
 from burstproof.tensor.attention import Attended, attention, attention_backward
 from burstproof.tensor.backend import Array, Backend
 from burstproof.tensor.cross_entropy import cross_entropy_in_place
 from burstproof.tensor.embedding import embed, embed_backward
+from burstproof.tensor.gpt_batch import PlacedBatch, checked_batch
 from burstproof.tensor.gpt_config import GptConfig
+from burstproof.tensor.gpt_graph import GradientGraph
 from burstproof.tensor.gpt_parameters import GptParameters
 from burstproof.tensor.linalg import matmul
 from burstproof.tensor.linear import add_bias, add_residual, bias_gradient
@@ -79,6 +79,8 @@ class Gpt:
     precision : {"bfloat16", "float32", "float64"}
     seed : int
         Of the initial weights.
+    graphs : bool
+        On a device, replay a CUDA graph from the third batch of one shape on.
 
     Attributes
     ----------
@@ -87,11 +89,14 @@ class Gpt:
         Memory that the last forward pass kept for the backward pass, logits included.
     """
 
-    def __init__(self, config: GptConfig, place: Backend, precision: str = "bfloat16", seed: int = 0) -> None:
+    def __init__(
+        self, config: GptConfig, place: Backend, precision: str = "bfloat16", seed: int = 0, *, graphs: bool = True
+    ) -> None:
         self.config = config
         self.parameters = GptParameters(config, place, precision, seed)
         self.activation_bytes = 0
         self._place = place
+        self._graph = None if place.device is None or not graphs else GradientGraph(place, self._compute)
         self._steps = 0
 
     def step(self, tokens: npt.ArrayLike, targets: npt.ArrayLike, optimiser: AdamW) -> StepResult:
@@ -118,36 +123,38 @@ class Gpt:
 
     def gradients(self, tokens: npt.ArrayLike, targets: npt.ArrayLike) -> Array:
         """Mean loss, an array of one value; its gradients go to ``parameters.gradients``. Arguments as ``step``."""
-        given, wanted, counted = self._on_device(tokens, targets)
-        x = embed(given, self.parameters.matrix("tokens"), self.parameters.matrix("places"))
-        shape = (*given.shape, self.config.heads, self.config.head)
-        x = x.reshape(-1, self.config.width)
+        batch = checked_batch(self.config, tokens, targets)
+        if self._graph is not None:
+            return self._graph.run(batch)
+        return self._compute(PlacedBatch.of(self._place.from_host(batch.packed), batch))
+
+    def _compute(self, batch: PlacedBatch) -> Array:
+        """Queue forward and backward pass; the mean loss."""
+        held = self.parameters
+        shape = (*batch.tokens.shape, self.config.heads, self.config.head)
+        x = embed(batch.tokens, held.matrix("tokens"), held.matrix("places")).reshape(-1, self.config.width)
         kept = []
         for block in range(self.config.layers):
             activations, x = self._forward(block, x, shape)
             kept.append(activations)
-        loss, dx = self._head(x, wanted, counted, kept)
+        loss, dx = self._head(x, batch, kept)
         for block in reversed(range(self.config.layers)):
             dx = self._backward(block, dx, kept.pop(), shape)
-        embed_backward(
-            dx.reshape(*given.shape, -1),
-            given,
-            self.parameters.gradient("tokens"),
-            self.parameters.gradient("places"),
-        )
+        gradients = (held.gradient("tokens"), held.gradient("places"))
+        embed_backward(dx.reshape(*batch.tokens.shape, -1), batch.tokens, *gradients, order=batch.order)
         return loss
 
-    def _head(self, x: Array, targets: Array, counted: int, kept: list[BlockActivations]) -> tuple[Array, Array]:
+    def _head(self, x: Array, batch: PlacedBatch, kept: list[BlockActivations]) -> tuple[Array, Array]:
         """Final norm, logits, loss; gradient of ``x``. The logits become their gradient in place."""
         held = self.parameters
         table, scale = held.matrix("tokens"), held.vector("norm_scale")
         normed = layer_norm(x, scale, held.vector("norm_shift"))
         logits = matmul(normed.values, table, transpose_b=True)
         self.activation_bytes = _bytes([*kept, normed, logits])
-        losses = cross_entropy_in_place(logits, targets, self.config.vocabulary, 1.0 / counted)
+        losses = cross_entropy_in_place(logits, batch.targets, self.config.vocabulary, 1.0 / batch.counted)
         self._product("tokens", logits, normed.values)
         dnormed = matmul(logits, table)
-        return losses.sum() / losses.dtype.type(counted), self._norm_backward("norm", dnormed, x, normed)
+        return losses.sum() / losses.dtype.type(batch.counted), self._norm_backward("norm", dnormed, x, normed)
 
     def _forward(self, block: int, x: Array, shape: tuple[int, ...]) -> tuple[BlockActivations, Array]:
         """Activations of one block, and what leaves it."""
@@ -206,25 +213,6 @@ class Gpt:
         """Gradient of a matrix: what entered it, transposed, times the gradient of what left it."""
         target = self.parameters.gradient(name)
         matmul(entered, gradient, transpose_a=True, dtype=target.dtype, out=target)
-
-    def _on_device(self, tokens: npt.ArrayLike, targets: npt.ArrayLike) -> tuple[Array, Array, int]:
-        """Checked tokens (batch, length) and targets (tokens,), and how many targets count."""
-        given, wanted = np.asarray(tokens), np.asarray(targets)
-        allowed = f"(batch, length up to {self.config.context}), integers, targets alike"
-        if given.ndim != 2 or not given.size or given.shape[1] > self.config.context or wanted.shape != given.shape:
-            raise ArrayError(
-                "tokens do not fit the model", where="Gpt", got=(given.shape, wanted.shape), allowed=allowed
-            )
-        if given.dtype.kind not in "iu" or wanted.dtype.kind not in "iu":
-            raise ArrayError("tokens are integers", where="Gpt", got=(given.dtype, wanted.dtype), allowed=allowed)
-        most = self.config.vocabulary - 1
-        if given.min() < 0 or max(int(given.max()), int(wanted.max())) > most:
-            raise ArrayError("a token is not in the vocabulary", where="Gpt", allowed=f"0 to {most}")
-        counted = int((wanted >= 0).sum())
-        if not counted:
-            raise ArrayError("no target counts", where="Gpt", cure="Give at least one target that is not negative")
-        sent = (self._place.from_host(array.astype(np.int32)) for array in (given, wanted.ravel()))
-        return *sent, counted
 
 
 def _by_head(array: Array, shape: tuple[int, ...]) -> Array:

@@ -35,7 +35,7 @@ _PARAMETERS = {
     "cross_entropy": "{s}[] int32[] {n}[] int32 int32 {n}",
     "adamw": "float32[] float32[] float32[] float32[] {s}[]? int64 int64 int64" + " float32" * 6,
     "embed": "{s}[] int32[] {s}[] {s}[] int32 int32",
-    "embed_backward_tokens": "{n}[] {s}[] int64[] int32[] int32 int32",
+    "embed_backward_tokens": "{n}[] {s}[] int32[] int32[] int32 int32",
     "embed_backward_places": "{n}[] {s}[] int32 int32 int32",
 }
 
@@ -98,17 +98,15 @@ def embed(rows: Array, tokens: Array, table: Array, places: Array) -> None:
     kernel(tokens.size, 128, rows, tokens, table, places, length, width)
 
 
-def embed_backward(table_gradient: Array, place_gradient: Array, gradient: Array, tokens: Array) -> None:
-    """Queue the gradients; that of the table is added, that of the places written."""
-    import cupy
-
-    batch, length = tokens.shape
+def embed_backward(
+    table_gradient: Array, place_gradient: Array, gradient: Array, shape: tuple[int, int], order: Array, ordered: Array
+) -> None:
+    """Queue the gradients; that of the table is added, that of the places written. ``shape`` is (batch, length)."""
+    batch, length = shape
     width = table_gradient.shape[1]
     vector = _vector(width, gradient)
-    flat = tokens.ravel()
-    order = cupy.argsort(flat, kind="stable")
     by_token = train_entry("embed_backward_tokens", gradient.dtype, vector).on(gradient.device.id)
-    by_token(flat.size, 128, table_gradient, gradient, order, flat[order], flat.size, width)
+    by_token(order.size, 128, table_gradient, gradient, order, ordered, order.size, width)
     by_place = train_entry("embed_backward_places", gradient.dtype, vector).on(gradient.device.id)
     by_place(length, 128, place_gradient, gradient, batch, length, width)
 
