@@ -39,7 +39,7 @@ from burstproof.sharding.cuda_devices import device_count
 from burstproof.sharding.cuda_mail import WORDS
 from burstproof.sharding.cuda_pack import PackedShard, pack_shard
 from burstproof.sharding.cuda_resident import Repack, ShardSet, fill_all
-from burstproof.sharding.cuda_shard import Fill
+from burstproof.sharding.cuda_shard import DeviceShard, Fill
 from burstproof.sharding.cuda_stimulus import shard_tables
 from burstproof.sharding.partition import Partition
 
@@ -114,6 +114,10 @@ class CudaShardedEngine:
     def memory_bytes(self) -> int:
         """Bytes that all devices together give to the engine."""
         return self._resident.memory_bytes
+
+    def shard_on_device(self, number: int) -> DeviceShard:
+        """Shard ``number`` with what it has on its device."""
+        return self._resident.shards[number]
 
     @property
     def _resident(self) -> ShardSet:

@@ -107,7 +107,7 @@ class DeviceGroup:
 
     def _launch(self, calls: Sequence[Call], stream: DeviceStream) -> None:
         for call in calls:
-            self.runtime.launch(call.kernel, call.grid, call.block, stream, call.arguments)
+            self.runtime.launch(call.kernel, call.grid, call.block, stream, call.arguments, call.overlapped)
 
     def release(self) -> None:
         """Wait for the device and let go of its memory."""

@@ -113,7 +113,7 @@ class ShardLaunches:
         chunks = -(-packed.sizes.neurons // shard.chunk)
         countable = (1 << (64 - 2 * bits)) - 1
         grid = max(1, min(chunks, countable, 2 * _WAVES * self._full_grid(shard.threads)))
-        return Call(self._kernels["dynamics"], grid, shard.threads, arguments)
+        return Call(self._kernels["dynamics"], grid, shard.threads, arguments, shard.overlapped)
 
     def _common(self) -> tuple[Any, ...]:
         """The first value of every parameter, for those that are one for all neurons."""
@@ -126,7 +126,9 @@ class ShardLaunches:
         rows = (own[name] for name in ("offsets", "targets", "contributions", "delays", "clamped_sources"))
         arguments = (own["control"], own["link"], self._inboxes, *rows, self._sums(own), own["flags"])
         ring = (*self._ring, self._words, self._patience)
-        return Call(self._kernels["send"], self._full_grid(_BLOCK), _BLOCK, (*arguments, *ring))
+        return Call(
+            self._kernels["send"], self._full_grid(_BLOCK), _BLOCK, (*arguments, *ring), self._shard.shard.overlapped
+        )
 
     def _sums(self, own: SetView) -> DeviceBuffer:
         """The FCL as what contributions are added to."""

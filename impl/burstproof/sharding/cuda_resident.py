@@ -62,10 +62,15 @@ class ShardSet:
     def _build(self, packed: Sequence[PackedShard], fill: Fill) -> None:
         """Put ``packed`` onto the devices."""
         options, choice = self._options, self._choice
-        self.packed = tuple(packed)
         carries = any(shard.shard.carries_potentials for shard in packed)
         self.packed = tuple(
-            replace(shard, shard=replace(shard.shard, carries_potentials=carries)) for shard in self.packed
+            replace(
+                shard,
+                shard=replace(
+                    shard.shard, carries_potentials=carries, overlapped=runtime.overlaps and shard.shard.fused
+                ),
+            )
+            for shard, runtime in zip(packed, self._runtimes, strict=True)
         )
         self.room = max(1, *(shard.neurons for shard in self.packed), 1)
         words = side_words(self.room, carries)

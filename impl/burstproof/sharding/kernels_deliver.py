@@ -11,6 +11,7 @@ import numpy as np
 from burstproof.burst.cuda.control import ACTIVE, BURST, CLAMPED, COUNT, HALTED, HISTORY, SLOT, START
 from burstproof.burst.cuda.kernels_rows import make_send_part
 from burstproof.burst.cuda.kernels_stimulus import make_note_firing
+from burstproof.kernels.dependent_launch import make_let_next_start, make_wait_for_last
 from burstproof.kernels.numba_cuda import SIMULATED, cuda
 from burstproof.sharding.kernels_link import make_link
 from burstproof.sharding.link_words import COUNT_WORD, FULL_BIT, HEADER_WORDS, MOST_SHARDS, SEQUENCE, WAITED
@@ -75,7 +76,9 @@ def make_find() -> Callable[..., Any]:
 def make_send(shard: ShardVariant) -> Callable[..., None]:
     """``send(...)``: static contributions of everything that fired; ``share`` threads take one row at a time."""
     variant = shard.variant
-    lists, find, wait = make_lists(), make_find(), make_link().wait
+    lists, find, link_to = make_lists(), make_find(), make_link()
+    wait, keep_route, near = link_to.wait, link_to.keep, link_to.near
+    wait_for_last, let_next_start = make_wait_for_last(shard.overlapped), make_let_next_start(shard.overlapped)
     send_part, offset, clamps = make_send_part(variant), variant.offset, variant.clamps
     share = np.uint32(1 if SIMULATED else shard.share)
 
@@ -96,17 +99,22 @@ def make_send(shard: ShardVariant) -> Callable[..., None]:
         patience: Any,
     ) -> None:
         counts = cuda.shared.array(MOST_SHARDS, np.uint32)
-        if control[ACTIVE] == 0:
-            return
-        total, sequence, first = lists(control, link, inboxes, words, patience, counts)
-        slot = np.uint32(control[SLOT])
+        routes = cuda.shared.array(MOST_SHARDS, np.uint64)
         thread = np.uint32(cuda.grid(1))
         lane = np.uint32(thread & np.uint32(share - np.uint32(1)))
         item = np.uint32(thread // share)
         items = np.uint32(np.uint32(cuda.gridsize(1)) // share)
+        wait_for_last()
+        slot, active = np.uint32(control[SLOT]), control[ACTIVE]
+        if np.uint32(cuda.threadIdx.x) < np.uint32(inboxes.size):
+            keep_route(inboxes, np.uint32(cuda.threadIdx.x), routes)
+        let_next_start()
+        if active == 0:
+            return
+        total, sequence, first = lists(control, link, inboxes, words, patience, counts)
         while item < total:
             box, place = find(item, counts)
-            source = wait(inboxes, box, np.uint64(first + np.uint64(place)), sequence, patience, link)
+            source = wait(near(inboxes, routes), box, np.uint64(first + np.uint64(place)), sequence, patience, link)
             entry = offset(offsets[source] + offset(lane))
             end = offsets[np.uint32(source + np.uint32(1))]
             send_part(source, entry, end, share, slot, targets, contributions, delays, sums, flags, stride, ring)

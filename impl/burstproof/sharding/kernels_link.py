@@ -25,10 +25,12 @@ _SPINS = 1_000_000_000
 class Link(NamedTuple):
     """Device functions.
 
-    ``load(boxes, which, place)`` -> uint64, never from a cache; ``store(boxes, which, place, word)``;
+    ``load(boxes, which, place)`` -> uint64, never from a cache; ``store(boxes, which, place, word)``; both take a
+    table of mailboxes, or the copy of its addresses in shared memory that ``keep(boxes, which, kept)`` makes;
     ``word(sequence, value)`` -> uint64; ``wait(boxes, which, place, sequence, patience, link)`` -> the lower 32 bits of
     the word once its sequence number is right, or 0 and ``link[FAILED]`` set after ``patience`` nanoseconds;
-    ``now(passed)`` -> uint64 nanoseconds (where there is no clock: a little more than ``passed``).
+    ``now(passed)`` -> uint64 nanoseconds (where there is no clock: a little more than ``passed``);
+    ``near(boxes, kept)`` -> whichever of both the two first take: the copy, or the table in the simulator.
     """
 
     load: Callable[..., Any]
@@ -36,12 +38,14 @@ class Link(NamedTuple):
     word: Callable[..., Any]
     wait: Callable[..., Any]
     now: Callable[..., Any]
+    keep: Callable[..., Any]
+    near: Callable[..., Any]
 
 
 @cache
 def make_link() -> Link:
     """The functions for a device, or for the simulator."""
-    load, store, now = _simulated() if SIMULATED else _on_device()
+    load, store, now, keep, near = _simulated() if SIMULATED else _on_device()
     half, low = np.uint64(32), np.uint64(0xFFFFFFFF)
 
     def word(sequence: Any, value: Any) -> Any:
@@ -62,7 +66,7 @@ def make_link() -> Link:
         return np.uint32(found & low)
 
     jit = cuda.jit(device=True)
-    return Link(load, store, jit(word), jit(wait), now)
+    return Link(load, store, jit(word), jit(wait), now, keep, near)
 
 
 def _simulated() -> tuple[Callable[..., Any], ...]:
@@ -75,8 +79,13 @@ def _simulated() -> tuple[Callable[..., Any], ...]:
     def now(passed: Any) -> Any:
         return np.uint64(passed + np.uint64(_SPINS))
 
-    jit = cuda.jit(device=True)
-    return jit(load), jit(store), jit(now)
+    def keep(boxes: Any, which: Any, kept: Any) -> None:
+        return
+
+    def near(boxes: Any, kept: Any) -> Any:
+        return boxes
+
+    return tuple(cuda.jit(device=True)(function) for function in (load, store, now, keep, near))
 
 
 def _on_device() -> tuple[Callable[..., Any], ...]:
@@ -92,8 +101,13 @@ def _on_device() -> tuple[Callable[..., Any], ...]:
     def now(passed: Any) -> Any:
         return clock()
 
-    jit = cuda.jit(device=True)
-    return jit(load), jit(store), jit(now)
+    def keep(boxes: Any, which: Any, kept: Any) -> None:
+        kept[which] = boxes[which]
+
+    def near(boxes: Any, kept: Any) -> Any:
+        return kept
+
+    return tuple(cuda.jit(device=True)(function) for function in (load, store, now, keep, near))
 
 
 def _instructions() -> tuple[Any, Any, Any]:

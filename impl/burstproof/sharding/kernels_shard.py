@@ -18,10 +18,19 @@ from burstproof.burst.cuda.kernels_storage import make_widen
 from burstproof.burst.cuda.variant import Variant
 from burstproof.burst.cuda.warp import WARP, make_append
 from burstproof.burst.profile import BATCH_PATH_CANDIDATES
+from burstproof.kernels.dependent_launch import make_let_next_start, make_wait_for_last
 from burstproof.kernels.numba_cuda import SIMULATED, cuda
 from burstproof.sharding.kernels_link import make_link
 from burstproof.sharding.kernels_tally import make_block_tally
-from burstproof.sharding.link_words import CENSUS_WORD, COUNT_WORD, FAILED, FULL_BIT, HEADER_WORDS, SEQUENCE
+from burstproof.sharding.link_words import (
+    CENSUS_WORD,
+    COUNT_WORD,
+    FAILED,
+    FULL_BIT,
+    HEADER_WORDS,
+    MOST_SHARDS,
+    SEQUENCE,
+)
 from burstproof.sharding.shard_variant import ShardVariant
 
 _DRAW_STEP = (2654435761 * pow(1597334677, -1, 1 << 32)) % (1 << 32)
@@ -147,13 +156,14 @@ def make_dynamics(shard: ShardVariant) -> Callable[..., None]:
     threads = WARP if SIMULATED else shard.threads
     per_thread = shard.per_thread
     chunk = threads * per_thread
-    neuron_burst, going, link_to = make_neuron(variant), make_going(), make_link()
-    store, word, wait = link_to.store, link_to.word, link_to.wait
+    neuron_burst, link_to = make_neuron(variant), make_link()
+    store, word, wait, keep_route, near = link_to.store, link_to.word, link_to.wait, link_to.keep, link_to.near
+    wait_for_last, let_next_start = make_wait_for_last(shard.overlapped), make_let_next_start(shard.overlapped)
     append, block_tally = make_append(), make_block_tally()
     widen = make_widen(variant.features.storage)
     spaced, carries, count_ahead = shard.spaced_ids, shard.carries_potentials, variant.count_ahead
     flagged, refractory = variant.flags, variant.features.refractory
-    draws = variant.features.excitability
+    draws, delayed = variant.features.excitability, variant.delays
     number, zero, marker, cell = variant.accumulator, variant.accumulator(0), cancelled(variant), variant.cell
     silent, one, lanes, draw_step = np.float32(0), np.uint32(1), np.uint32(WARP - 1), np.uint32(_DRAW_STEP)
     block, size = np.uint32(threads), np.uint32(chunk)
@@ -240,22 +250,35 @@ def make_dynamics(shard: ShardVariant) -> Callable[..., None]:
             common_snooze_period,
             common_excitability,
         )
-        if not going(control, report, link):
+        routes = cuda.shared.array(MOST_SHARDS, np.uint64)
+        thread = np.uint32(cuda.threadIdx.x)
+        lane = np.uint32(thread & lanes)
+        item = np.uint32(cuda.blockIdx.x)
+        wait_for_last()
+        index, limit, used, keeps = report[INDEX] + 1, report[LIMIT], report[USED], report[KEEP]
+        burst, last_slot, halted = control[BURST] + 1, control[SLOT], control[HALTED]
+        number_of, failed = link[SEQUENCE] + 1, link[FAILED]
+        if thread < np.uint32(sinks.size):
+            keep_route(sinks, thread, routes)
+        slot = np.uint32(0)
+        if delayed:
+            slot = np.uint32(np.uint32(last_slot) + one)
+            if slot == ring:
+                slot = np.uint32(0)
+        base = np.uint64(np.uint64(slot) * np.uint64(stride))
+        for p in range(per_thread):
+            neuron = np.uint32(np.uint32(item * size) + thread + np.uint32(p) * block)
+            total[p], v[p], rc[p] = fetch(neuron, neurons, base, cells, potentials, countdowns)
+        let_next_start()
+        if (np.int32(index >= limit) | np.int32(halted) | np.int32(failed)) != 0:
             if cuda.grid(1) == 0:
                 control[ACTIVE] = 0
             return
-        thread = np.uint32(cuda.threadIdx.x)
-        lane = np.uint32(thread & lanes)
-        burst_seed = np.uint32(control[BURST] + 1)
-        sequence = np.uint32(link[SEQUENCE] + 1)
+        burst_seed, sequence = np.uint32(burst), np.uint32(number_of)
         side = np.uint64(np.uint64(sequence & one) * np.uint64(words))
-        slot = np.uint32(np.uint32(control[SLOT]) + one)
-        if slot == ring:
-            slot = np.uint32(0)
-        base = np.uint64(np.uint64(slot) * np.uint64(stride))
         start = np.int64(0)
-        if report[KEEP] != 0:
-            start = report[USED]
+        if keeps != 0:
+            start = used
         batch = False
         if count_ahead:
             if thread == np.uint32(0):
@@ -267,13 +290,9 @@ def make_dynamics(shard: ShardVariant) -> Callable[..., None]:
             cuda.syncthreads()
             batch = places[1] >= batch_from
         items = np.uint32((np.uint64(neurons) + np.uint64(chunk - 1)) // np.uint64(chunk))
-        item = np.uint32(cuda.blockIdx.x)
         going_on = True
         while going_on:
             first = np.uint32(item * size)
-            for p in range(per_thread):
-                neuron = np.uint32(first + thread + np.uint32(p) * block)
-                total[p], v[p], rc[p] = fetch(neuron, neurons, base, cells, potentials, countdowns)
             if thread < np.uint32(4):
                 tallies[thread] = 0
             cuda.syncthreads()
@@ -339,6 +358,10 @@ def make_dynamics(shard: ShardVariant) -> Callable[..., None]:
             count = np.uint32(tallies[0])
             item = np.uint32(item + np.uint32(cuda.gridDim.x))
             going_on = bool(item < items)
+            if going_on:
+                for p in range(per_thread):
+                    neuron = np.uint32(np.uint32(item * size) + thread + np.uint32(p) * block)
+                    total[p], v[p], rc[p] = fetch(neuron, neurons, base, cells, potentials, countdowns)
             if thread == np.uint32(0):
                 width = np.uint64(bits)
                 mask = np.uint64((np.uint64(1) << width) - np.uint64(1))
@@ -352,21 +375,21 @@ def make_dynamics(shard: ShardVariant) -> Callable[..., None]:
                     after = np.uint64(before + mine)
                     done[0] = np.uint64(0)
                     fired = np.int64(np.uint64(after >> width) & mask)
-                    index = report[INDEX] + 1
                     value = np.uint32(fired)
-                    if report[KEEP] != 0:
+                    if keeps != 0:
                         report[USED] = start + fired
-                        if index + 1 < report[LIMIT] and start + fired + np.int64(neurons) > capacity:
+                        if index + 1 < limit and start + fired + np.int64(neurons) > capacity:
                             value = np.uint32(value | np.uint32(FULL_BIT))
                     for sink in range(sinks.size):
-                        store(sinks, sink, np.uint64(side + np.uint64(COUNT_WORD)), word(sequence, value))
+                        place = np.uint64(side + np.uint64(COUNT_WORD))
+                        store(near(sinks, routes), sink, place, word(sequence, value))
                     report[REPORT_HEAD + 2 * index] = fired
                     report[REPORT_HEAD + 2 * index + 1] = np.int64(after & mask)
                     report[INDEX] = index
-                    control[BURST] += 1
+                    control[BURST] = burst
                     control[SLOT] = np.int64(slot)
                     control[ACTIVE] = 1
-                    link[SEQUENCE] += 1
+                    link[SEQUENCE] = number_of
             cuda.syncthreads()
             entry = thread
             while entry < count:
@@ -375,10 +398,11 @@ def make_dynamics(shard: ShardVariant) -> Callable[..., None]:
                 source = id_of(fired_ids[entry], members, first_id, id_step)
                 published = np.uint64(side + header + place_in_list)
                 for sink in range(sinks.size):
-                    store(sinks, sink, published, word(sequence, source))
+                    store(near(sinks, routes), sink, published, word(sequence, source))
                     if carries:
                         bits_of = np.float32(potential).view(np.uint32)
-                        store(sinks, sink, np.uint64(published + np.uint64(room)), word(sequence, bits_of))
+                        at = np.uint64(published + np.uint64(room))
+                        store(near(sinks, routes), sink, at, word(sequence, bits_of))
                 log_ids[np.uint64(np.uint64(start) + place_in_list)] = source
                 log_potentials[np.uint64(np.uint64(start) + place_in_list)] = potential
                 entry = np.uint32(entry + block)

@@ -26,6 +26,8 @@ class ShardVariant:
         Block of the dynamics, and neurons that a thread takes at a time.
     share : int
         Threads that send one row, a power of two up to 32.
+    overlapped : bool
+        Each kernel of the fused form may come up while the one before it ends.
     """
 
     variant: Variant
@@ -34,6 +36,7 @@ class ShardVariant:
     threads: int
     per_thread: int
     share: int
+    overlapped: bool = False
 
     @property
     def fused(self) -> bool:
