@@ -19,7 +19,6 @@ from burstproof.burst.cpu_synapses import make_propagate
 class ShardKernels(NamedTuple):
     """Compiled kernels; the signatures are those of the functions that they come from."""
 
-    waiting: Compiled
     fire: Compiled
     receive: Compiled
 
@@ -30,23 +29,10 @@ def shard_kernels_for(key: KernelKey) -> ShardKernels:
     name = ("shard", key)
     with names_of(name):
         parts = make_parts(dataclasses.replace(key, plastic=False), mapped=True)
-        kernels = ShardKernels(_make_waiting(parts), _make_fire(parts), _make_receive(key, parts))
+        kernels = ShardKernels(_make_fire(parts), _make_receive(key, parts))
     for kernel in kernels:
         keep_on_disk(kernel, name)
     return kernels
-
-
-def _make_waiting(parts: Parts) -> Compiled:
-    begin, waiting = parts.begin, parts.waiting
-
-    @compiler
-    def wait_for(number: Any, ring: Any, plan: Any, parameters: Any, neurons: Any, last: Any, s: Any) -> Any:
-        """Stimulus and power of burst ``number``; returns how many neurons of the shard are candidates then."""
-        begin(number, 0, ring, plan, parameters, neurons, last, s, 0, s.neurons)
-        base = (number % s.slots) * s.neurons
-        return waiting(ring.sums[base : base + s.neurons], ring.flags[base : base + s.neurons])
-
-    return wait_for
 
 
 def _make_fire(parts: Parts) -> Compiled:
@@ -55,7 +41,6 @@ def _make_fire(parts: Parts) -> Compiled:
     @compiler
     def fire(
         number: Any,
-        begun: Any,
         batch: Any,
         ring: Any,
         plan: Any,
@@ -68,11 +53,10 @@ def _make_fire(parts: Parts) -> Compiled:
     ) -> Any:
         """Dynamics of the shard in burst ``number``: places of the neurons that fired or were forced to, ascending.
 
-        ``begun`` says that ``wait_for`` was called for it; ``last`` are the places that fired in the burst before.
-        Returns the number of firings in ``ids`` and ``v_fired``, and the number of candidates.
+        ``batch`` says that the batch path is emulated; ``last`` are the places that fired in the burst before. Returns
+        the number of firings in ``ids`` and ``v_fired``, and the number of candidates.
         """
-        if not begun:
-            begin(number, 0, ring, plan, parameters, neurons, last, s, 0, s.neurons)
+        begin(number, 0, ring, plan, parameters, neurons, last, s, 0, s.neurons)
         base = (number % s.slots) * s.neurons
         sums = ring.sums[base : base + s.neurons]
         flags = ring.flags[base : base + s.neurons]

@@ -51,7 +51,7 @@ def join_ranks(options: argparse.Namespace) -> Exchange:
         return OneProcess()
     from burstproof.sharding.mpi import MpiExchange
 
-    exchange = MpiExchange(options.rank_timeout)
+    exchange = MpiExchange(options.rank_timeout, lambda: _advice(options))
     if place is not None and exchange.ranks != place.ranks:
         exchange.close()
         raise EnvironmentInvalidError(

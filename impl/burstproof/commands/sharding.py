@@ -164,8 +164,7 @@ def sharding_report(engine: Engine, exchange: Exchange, firings_per_burst: float
     partition = getattr(engine, "partition", None)
     if partition is None:
         return None
-    activity = getattr(engine, "activity", None)
-    quality = partition_quality(engine.network, partition, activity)
+    quality = partition_quality(engine.network, partition, getattr(engine, "rates", None))
     path = getattr(engine, "exchange_path", "through MPI" if exchange.ranks > 1 else "in one process")
     sent = quality.bytes_per_burst(firings_per_burst)
     return ShardingReport(engine.backend, path, exchange.ranks, quality, sent)
@@ -175,7 +174,7 @@ def reshard(engine: Engine) -> None:
     """Split the network anew by the activity that the engine has seen."""
     if isinstance(engine, ShardedEngine):
         old = engine.partition
-        engine.reshard(make_partition(engine.network, old.shards, old.strategy, engine.activity))
+        engine.reshard(make_partition(engine.network, old.shards, old.strategy, engine.rates))
 
 
 def check_resharding(options: argparse.Namespace, sharding: Sharding | None) -> None:

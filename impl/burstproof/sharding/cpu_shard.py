@@ -84,7 +84,6 @@ class CpuShard:
         self._no_plan = plan_of([None], self._ring.sums.dtype)
         self._power_clamps = layout.power_clamped and network.power_neuron is not None
         self._last = _NO_PLACES
-        self._begun: Plan | None = None
         self._places = np.empty(max(layout.neuron_count, 1), np.uint32)
         self._potentials = np.empty(max(layout.neuron_count, 1), np.float32)
         self._plastic.eligibility[:] = self._eligibility[self._plastic_places()]
@@ -147,23 +146,26 @@ class CpuShard:
 
     def waiting(self, number: int, stimulus: PackedStimulus | None) -> int:
         """See ``Shard.waiting``."""
-        self._begun = self._plan(stimulus)
-        count = self._kernels.waiting(
-            number, self._ring, self._begun, self._parameters, self._neurons, self._last, self._scalars
-        )
-        return int(count)
+        self._plan(stimulus)
+        slots, count = self._packed.layout.max_delay, self._packed.layout.neuron_count
+        slot = slice(number % slots * count, (number % slots + 1) * count)
+        candidates = self._ring.flags[slot].copy() if self._key.flagged else self._ring.sums[slot] != 0
+        if stimulus is not None:
+            candidates[stimulus.ids] = True
+        if self._scalars.power_neuron >= 0:
+            candidates[self._scalars.power_neuron] = True
+        return int(np.count_nonzero(candidates))
 
     def fire(self, number: int, stimulus: PackedStimulus | None, batch: bool) -> Fired:
         """See ``Shard.fire``."""
-        begun, self._begun = self._begun, None
         if self._power_clamps:
             self._counters[CLAMPED] = 1
+        plan = self._plan(stimulus)
         count, candidates = self._kernels.fire(
             number,
-            begun is not None,
             batch,
             self._ring,
-            self._plan(stimulus) if begun is None else begun,
+            plan,
             self._parameters,
             self._neurons,
             self._last,
@@ -266,7 +268,6 @@ class CpuShard:
         self._counters[CLAMPED] = state.clamped
         fired = state.fired_ids[self._partition.owner[state.fired_ids] == self._shard]
         self._last = self._partition.local_ids()[fired] if self._key.restart_fired else _NO_PLACES
-        self._begun = None
         if not self._key.features.refractory and state.refractory_countdowns.any():
             self._compile(features=dataclasses.replace(self._key.features, refractory=True))
         self._restore_pending(state)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from burstproof.burst.admission import check_network
 from burstproof.burst.engine import (
@@ -98,12 +99,18 @@ class ShardedEngine:
         self.fixed_point: FixedPoint = plan_fixed_point(network, options)
         self.burst_count = network.burst_count
         self.activity = np.zeros(network.neuron_count, np.int64)
+        self._bursts = 0
         self._facts = synapse_facts(network)
         self._make_shard = make_shard
         self._last = _NOTHING
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="burstproof") if threads > 1 else None
         self._shards: list[Shard] = []
         self._build(partition)
+
+    @property
+    def rates(self) -> npt.NDArray[np.float64]:
+        """Firings of each neuron per burst in the bursts that this engine has run, (N,) float64."""
+        return self.activity / max(self._bursts, 1)
 
     @property
     def exchanged_firings(self) -> int:
@@ -158,6 +165,7 @@ class ShardedEngine:
         self._each(lambda shard, _: shard.receive(number, everything.ids, everything.potentials), parts)
         self._last = everything
         self.activity[everything.ids] += 1
+        self._bursts += 1
         self.burst_count = number
         return Burst(number, everything.ids.copy(), everything.potentials.copy(), everything.candidates)
 

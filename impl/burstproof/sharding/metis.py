@@ -43,8 +43,7 @@ def metis_owner(network: Network, shards: int, cost: npt.NDArray[np.float64]) ->
     starts, neighbours, weights = _graph(network)
     _, owner = pymetis.part_graph(
         shards,
-        xadj=starts.tolist(),
-        adjncy=neighbours.tolist(),
+        adjacency=pymetis.CSRAdjacency(starts, neighbours),
         vweights=np.maximum(np.rint(cost * _COST_STEPS), 1).astype(np.int64).tolist(),
         eweights=weights.tolist(),
         recursive=shards <= 8,

@@ -50,17 +50,22 @@ def load_mpi() -> Any:
 
 
 class MpiExchange:
-    """The exchange of the ranks of the world communicator.
+    """The exchange of the ranks of a communicator.
 
     Parameters
     ----------
     timeout_s : float
         How long a rank may keep the others waiting before the run is ended with an error that names it.
+    advice : callable, optional
+        Says what to do after that.
+    world : mpi4py.MPI.Comm, optional
+        By default that of all ranks.
     """
 
-    def __init__(self, timeout_s: float = TIMEOUT_S) -> None:
+    def __init__(self, timeout_s: float = TIMEOUT_S, advice: Callable[[], str] = str, world: Any | None = None) -> None:
+        self._advice = advice
         self._mpi = load_mpi()
-        self._world = self._mpi.COMM_WORLD
+        self._world = self._mpi.COMM_WORLD if world is None else world
         self._world.Set_errhandler(self._mpi.ERRORS_RETURN)
         self.rank: int = self._world.Get_rank()
         self.ranks: int = self._world.Get_size()
@@ -127,12 +132,12 @@ class MpiExchange:
     def abort(self, message: str, code: int) -> NoReturn:
         """End all ranks, this one with ``message``."""
         self._say(message)
-        self._world.Abort(code)
+        self._mpi.COMM_WORLD.Abort(code)
         raise SystemExit(code)
 
     def _give_up(self, message: str) -> None:
-        self._say(message)
-        self._world.Abort(int(ExitCode.INVALID_ENVIRONMENT))
+        self._say(f"{message}. {self._advice()}".rstrip())
+        self._mpi.COMM_WORLD.Abort(int(ExitCode.INVALID_ENVIRONMENT))
 
     def _say(self, message: str) -> None:
         print(f"burstproof: error: rank {self.rank} of {self.ranks}: {message}", file=sys.stderr, flush=True)

@@ -97,13 +97,13 @@ def make_partition(network: Network, shards: int, strategy: str, activity: npt.N
         of equal cost: dynamics, and what arrives at the expected or measured activity) or ``metis`` (fewest synapses
         between shards at balanced cost, by METIS).
     activity : array (N,), optional
-        Firings of each neuron in a run, or any measure proportional to it; for all strategies that balance a cost.
+        Firings of each neuron per burst, 0...1, as a run has shown them; for the strategies that balance a cost.
 
     Raises
     ------
     InputError
-        An unknown strategy, a number of shards that the network does not admit, activity of another shape or below 0,
-        or ``metis`` without its package.
+        An unknown strategy, a number of shards that the network does not admit, activity of another shape or outside
+        0...1, or ``metis`` without its package.
     """
     if strategy not in _OWNERS:
         raise InputError("unknown sharding strategy", where="strategy", got=strategy, allowed=", ".join(STRATEGIES))
@@ -121,13 +121,13 @@ def make_partition(network: Network, shards: int, strategy: str, activity: npt.N
 def neuron_cost(network: Network, activity: npt.NDArray[Any] | None = None) -> npt.NDArray[np.float64]:
     """Cost of each neuron in a burst, (N,) float64: 1 for its dynamics, and ``EVENT_COST`` for every arrival.
 
-    Arrivals come from all valid synapses onto the neuron: at ``EXPECTED_RATE``, or, with ``activity``, each as often as
-    its source fired, scaled so that the mean over the neurons is ``EXPECTED_RATE``.
+    Arrivals come from all valid synapses onto the neuron: at ``EXPECTED_RATE``, or, with ``activity`` (firings per
+    burst), each as often as its source fired.
 
     Raises
     ------
     InputError
-        Activity that is not (N,) numbers of 0 or more.
+        Activity that is not (N,) numbers from 0 to 1.
     """
     synapses, count = network.synapses, network.neuron_count
     targets, valid = synapses.target_neurons, synapses.valid_mask
@@ -136,15 +136,13 @@ def neuron_cost(network: Network, activity: npt.NDArray[Any] | None = None) -> n
     if activity is None:
         return np.asarray(1.0 + EVENT_COST * EXPECTED_RATE * np.bincount(targets, minlength=count), np.float64)
     rates = np.asarray(activity, np.float64)
-    if rates.shape != (count,) or not np.isfinite(rates).all() or bool((rates < 0).any()):
+    if rates.shape != (count,) or not np.isfinite(rates).all() or bool(((rates < 0) | (rates > 1)).any()):
         raise InputError(
-            "activity must be one finite number of 0 or more per neuron",
+            "activity must be one number per neuron, its firings per burst",
             where="activity",
             got=(rates.dtype.name, rates.shape),
-            allowed=f"({count},)",
+            allowed=f"({count},) from 0 to 1",
         )
-    total = rates.sum()
-    rates = rates * (EXPECTED_RATE * count / total) if total > 0 else np.full(count, EXPECTED_RATE)
     sources = synapses.source_neurons if everything else synapses.source_neurons[valid]
     return np.asarray(1.0 + EVENT_COST * np.bincount(targets, weights=rates[sources], minlength=count), np.float64)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -69,9 +70,9 @@ class PartitionQuality:
 
 
 def partition_quality(
-    network: Network, partition: Partition, activity: npt.NDArray[np.int64] | None = None
+    network: Network, partition: Partition, activity: npt.NDArray[Any] | None = None
 ) -> PartitionQuality:
-    """The figures of ``partition``; with ``activity`` (firings of each neuron) the cost is that of the measured run."""
+    """The figures of ``partition``; with ``activity`` (firings per burst) the cost is that of the measured run."""
     synapses, owner = network.synapses, partition.owner
     onto = np.zeros(partition.shards, np.int64)
     cut = 0

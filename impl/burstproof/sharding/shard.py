@@ -68,10 +68,7 @@ class Shard(Protocol):
     """
 
     def waiting(self, number: int, stimulus: PackedStimulus | None) -> int:
-        """Candidates of burst ``number`` in this shard; asked before ``fire`` only where all candidates must be known.
-
-        ``fire`` follows with the same stimulus, which is not taken twice.
-        """
+        """Candidates that burst ``number`` will have in this shard; asked before where their sum decides its rules."""
         ...
 
     def fire(self, number: int, stimulus: PackedStimulus | None, batch: bool) -> Fired:

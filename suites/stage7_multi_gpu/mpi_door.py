@@ -1,0 +1,60 @@
+"""Starting ranks on this machine with ``mpiexec``, and finding the process of one of them."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+_LAUNCHERS_OWN = ("PMI_", "OMPI_", "SLURM_", "HYDRA_")
+
+
+def launcher() -> str | None:
+    """The ``mpiexec`` of this interpreter's environment, else of the path; ``None`` without it or mpi4py."""
+    if importlib.util.find_spec("mpi4py") is None:
+        return None
+    return shutil.which("mpiexec", path=os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")]))
+
+
+def why_not() -> str:
+    """Why no ranks can be started here; empty if they can."""
+    if not sys.platform.startswith("linux"):
+        return "ranks are started and found by the ways of Linux"
+    return "" if launcher() else "mpi4py or mpiexec is not installed: pip install '.[cluster]'"
+
+
+def environment() -> dict[str, str]:
+    """The environment of ranks: this checkout importable, nothing of a launcher that runs the tests."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(_LAUNCHERS_OWN)}
+    return {**kept, "PYTHONPATH": os.pathsep.join([str(ROOT / "impl"), str(ROOT)])}
+
+
+def start(ranks: int, arguments: Sequence[object], folder: Path) -> subprocess.Popen[str]:
+    """``python -m arguments`` on so many ranks."""
+    found = launcher()
+    assert found is not None
+    command = [found, "-n", str(ranks), sys.executable, "-m", *(str(argument) for argument in arguments)]
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, cwd=folder, env=environment(), stdout=pipe, stderr=pipe, text=True)
+
+
+def process_of(rank: int, mark: str) -> int:
+    """The process in which ``rank`` runs, of those with ``mark`` in their command line: the child of its guard."""
+    parents: dict[int, int] = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            variables = (folder / "environ").read_bytes().split(b"\0")
+            line = (folder / "cmdline").read_bytes()
+            parent = int((folder / "stat").read_text().rsplit(")", 1)[1].split()[1])
+        except (OSError, ValueError, IndexError):
+            continue
+        if f"PMI_RANK={rank}".encode() in variables and mark.encode() in line:
+            parents[int(folder.name)] = parent
+    (child,) = [process for process, parent in parents.items() if parent in parents]
+    return child

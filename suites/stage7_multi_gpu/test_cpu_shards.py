@@ -1,0 +1,158 @@
+"""Shards on the CPU against the reference and the recorded traces, bit for bit, in one process (MG-1, MG-4)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from burstproof.burst.cpu import CpuEngine
+from burstproof.burst.engine import CpuOptions, Engine, EngineOptions, Record, Stimulus
+from burstproof.burst.precision import Precision
+from burstproof.burst.reference import ReferenceEngine
+from burstproof.burst.replay import replay
+from burstproof.burst.trace import read_trace
+from burstproof.errors import InputError, NetworkError
+from burstproof.network.model import Network, NeuronTable, SynapseTable
+from burstproof.sharding import metis
+from burstproof.sharding.engine import ShardedEngine, create_sharded
+from burstproof.sharding.partition import STRATEGIES, make_partition, partition_of
+from stages.measuring import Measure
+from suites.stage5_parity.mixed import MIXES, Mix, compare_mix, mixed_network, mixed_options, mixed_plan
+from suites.stage7_multi_gpu.cpu_shards import EVERYTHING_LEARNS, TRACE_NAMES, TRACES, compare_run, mix_named, sharded
+
+pytestmark = [pytest.mark.requirement("MG-1", "MG-4", "BE-4", "ST-7"), pytest.mark.xdist_group("shards")]
+
+SPLITS = [(strategy, shards) for strategy in STRATEGIES for shards in (2, 3, 4)]
+INSTALLED = [split for split in SPLITS if split[0] != "metis" or metis.metis_available()]
+
+
+def split_name(split: tuple[str, int]) -> str:
+    return f"{split[0]}, {split[1]} shards"
+
+
+@pytest.mark.parametrize("name", TRACE_NAMES)
+@pytest.mark.parametrize("split", [("contiguous", 1), ("round_robin", 2), ("dynamic", 3), ("by_cortical_area", 4)])
+def test_recording_agrees(name: str, split: tuple[str, int], measure: Measure) -> None:
+    """A recorded trace of the real engine, burst by burst."""
+    result = replay(read_trace(TRACES / name), sharded(*split))
+    conditions = {"backend": f"cpu, {split_name(split)}", "trace": name, "profile": result.profile}
+    measure("parity.bursts_agreeing", result.state_agree / result.bursts, "1", conditions=conditions)
+    assert result.agrees, f"{result.state_agree} of {result.bursts} bursts agree; first: {result.first}"
+
+
+@pytest.mark.parametrize("split", INSTALLED, ids=split_name)
+def test_every_split_learns_as_one(split: tuple[str, int]) -> None:
+    """Delays, plasticity over shards, potentials as psp, stimulus, forced firings: all state after every burst."""
+    problems = compare_mix(mix_named(EVERYTHING_LEARNS), sharded(*split))
+    assert not problems, problems[0]
+
+
+@pytest.mark.parametrize("mix", MIXES, ids=lambda mix: mix.name)
+def test_every_mix_runs_from_any_state(mix: Mix) -> None:
+    differs = compare_run(mix, sharded("round_robin", 3))
+    assert not differs, differs
+
+
+def test_specialised_kernels_of_reduced_precision_on_two_threads() -> None:
+    """Kernels compiled for a network and for potentials in 8 bits, in shards that run side by side."""
+    mix = replace(mix_named("integers"), precision=Precision.INT8)
+    network = mixed_network(mix)
+    options = replace(mixed_options(mix), cpu=CpuOptions(specialise=True))
+    one = ReferenceEngine.create(network, options)
+    many = sharded("round_robin", 2, threads=2)(network, options)
+    try:
+        plan = mixed_plan(mix, network)
+        expected, got = one.run(mix.bursts, plan), many.run(mix.bursts, plan)
+        assert expected.fired_ids.tobytes() == got.fired_ids.tobytes()
+        assert one.state().differences(many.state()) == ()
+    finally:
+        many.close()
+
+
+def test_a_state_moves_through_every_split_and_backend() -> None:
+    """Five bursts each on one engine after another; the last ends where the reference ends that did them all."""
+    mix = mix_named(EVERYTHING_LEARNS)
+    network, options, plan = mixed_network(mix), mixed_options(mix), mixed_plan(mix, mixed_network(mix))
+    makers = [sharded(*split) for split in INSTALLED[::3]] + [CpuEngine.create, ReferenceEngine.create]
+    reference = ReferenceEngine.create(network, options)
+    state = reference.state()
+    for create in [*makers, sharded("round_robin", 4)]:
+        engine = create(network, options)
+        engine.restore(state)
+        assert state.differences(engine.state()) == ()
+        engine.run(5, plan)
+        state = engine.state()
+        engine.close()
+        reference.run(5, plan)
+        assert reference.state().differences(state) == ()
+
+
+def test_shards_follow_the_activity_between_trains() -> None:
+    """Split anew after every ten bursts by what fired; the result stays that of the reference."""
+    mix = mix_named(EVERYTHING_LEARNS)
+    network, options, plan = mixed_network(mix), mixed_options(mix), mixed_plan(mix, mixed_network(mix))
+    reference = ReferenceEngine.create(network, options)
+    engine = create_sharded(network, options, make_partition(network, 3, "dynamic"))
+    assert isinstance(engine, ShardedEngine)
+    owners = []
+    for _ in range(3):
+        recording = engine.run(10, plan)
+        assert recording.fired_ids.tobytes() == reference.run(10, plan).fired_ids.tobytes()
+        engine.reshard(make_partition(network, 3, "dynamic", engine.rates))
+        owners.append(engine.partition.owner.tobytes())
+        assert reference.state().differences(engine.state()) == ()
+    assert len({*owners, make_partition(network, 3, "dynamic").owner.tobytes()}) > 1
+    assert engine.exchanged_firings == engine.activity.sum() > 0
+    engine.close()
+
+
+def test_an_empty_shard_takes_no_part() -> None:
+    network = mixed_network(mix_named("fractions"))
+    lopsided = partition_of(np.where(np.arange(network.neuron_count) % 2, 2, 0), 3, "by hand")
+    options = mixed_options(mix_named("fractions"))
+    problems = compare_mix(mix_named("fractions"), lambda net, opt: create_sharded(net, opt, lopsided))
+    assert not problems, problems[0]
+    assert options.fractional_stimulus
+
+
+def test_a_run_records_what_is_asked_for() -> None:
+    mix = mix_named("integers")
+    network, options, plan = mixed_network(mix), mixed_options(mix), mixed_plan(mix, mixed_network(mix))
+    reference, engine = ReferenceEngine.create(network, options), sharded("contiguous", 2)(network, options)
+    steps: list[int] = []
+    expected, got = reference.run(10, plan, Record.COUNTS), engine.run(10, plan, Record.COUNTS, steps.append)
+    assert expected.fired_counts.tolist() == got.fired_counts.tolist()
+    assert len(got.fired_ids) == 0
+    assert sum(steps) == 10
+    assert len(engine.run(5, plan, Record.NONE).bursts) == 0
+    engine.close()
+
+
+def restored(engine: Engine, weights: np.ndarray) -> None:
+    engine.restore(replace(engine.state(), weights=weights))
+
+
+def test_restored_weights_change_the_contributions_or_are_refused() -> None:
+    """Static weights that another state brings are packed anew in every shard; too large ones are refused."""
+    network = Network(NeuronTable.build(4, thresholds=0.5), SynapseTable.build([0, 1, 2], [1, 2, 3]))
+    options = EngineOptions()
+    reference, engine = ReferenceEngine.create(network, options), sharded("round_robin", 2)(network, options)
+    force = Stimulus(forced=np.array([0], np.uint32))
+    for one in (reference, engine):
+        restored(one, np.array([0.25, 3, 1], np.float32) * np.float32(4))
+        one.step(force)
+        one.step()
+    assert reference.state().differences(engine.state()) == ()
+    with pytest.raises(NetworkError, match="too large for the fixed-point scale"):
+        restored(engine, np.array([1, 1, 3e9], np.float32))
+    engine.close()
+
+
+def test_what_does_not_fit_is_refused() -> None:
+    network = Network(NeuronTable.build(4), SynapseTable.build([0], [1]))
+    with pytest.raises(InputError, match="a partition of another network"):
+        create_sharded(network, EngineOptions(), partition_of(np.zeros(3), 1, "by hand"))
+    with pytest.raises(InputError, match="no sharded engine on this backend"):
+        create_sharded(network, EngineOptions(), make_partition(network, 2, "contiguous"), "wgpu")
