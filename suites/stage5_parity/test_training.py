@@ -63,7 +63,8 @@ def test_cross_entropy(place, dtype, random, measure) -> None:
     expected[targets < 0] = chances[targets < 0] = 0.0
     gradient = widened(place.to_host(logits))
     off = error(gradient[:, :classes], factor * chances)
-    measure("cross_entropy.error", off, "1", conditions={"backend": place.name, "dtype": dtype_name(dtype)})
+    where = {"operation": "cross entropy gradient", "dtype": dtype_name(dtype), "tf32": False, "backend": place.name}
+    measure("accuracy.relative_error", off, "1", conditions=where)
     assert error(losses, expected) < (1e-13 if dtype == FLOAT64 else 1e-6)
     assert off < TOLERANCES[dtype]
     assert not gradient[:, classes:].any()

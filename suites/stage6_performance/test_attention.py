@@ -1,0 +1,129 @@
+"""Attention on a GPU: checked, then timed beside the standard form and PyTorch's flash attention (TO-5)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from burstproof.tensor.attention import attention, attention_backward
+from burstproof.tensor.backend import backend
+from burstproof.tensor.dtypes import BFLOAT16, FLOAT32
+from burstproof.tensor.linalg import matmul
+from burstproof.tensor.nn import softmax
+from burstproof.tensor.nn_reference import narrowed, widened
+from stages.measuring import Measure
+from suites.stage6_performance.card_limits import Card
+from suites.stage6_performance.steady import Timed
+from suites.stage6_performance.training_bench import HAS_TORCH, NO_TORCH, as_torch, device_time
+
+pytestmark = [pytest.mark.requirement("TO-5", "ST-6"), pytest.mark.gate("gpu")]
+
+BATCH, HEADS, LENGTH, HEAD = 4, 16, 4096, 64
+FORWARD_FLOP = 4 * BATCH * HEADS * LENGTH * LENGTH * HEAD / 2
+"""Two products of which the mask leaves half."""
+
+ALLOWED = 8e-3
+"""‖out - ref‖ / ‖ref‖ in bfloat16, as in stage 5."""
+
+SHAPE = {"batch": BATCH, "heads": HEADS, "length": LENGTH, "head": HEAD, "dtype": "bfloat16", "causal": True}
+
+
+@pytest.fixture(scope="module")
+def arrays() -> list[Any]:
+    """q, k, v and the gradient of the result."""
+    place = backend("cupy", 0)
+    random = place.xp.random.default_rng(0)
+    shape = (BATCH, HEADS, LENGTH, HEAD)
+    return [narrowed(random.standard_normal(shape, dtype=FLOAT32), BFLOAT16) for _ in range(4)]
+
+
+def assert_equal(found: Any, expected: Any) -> None:
+    import cupy
+
+    wide, exact = widened(found), widened(expected)
+    assert float(cupy.linalg.norm((wide - exact).ravel()) / cupy.linalg.norm(exact.ravel())) < ALLOWED
+
+
+def definition(q: Any, k: Any, v: Any, head: int) -> Any:
+    """One head of one sequence in float32, with the whole matrix in memory."""
+    import cupy
+
+    wide = [widened(array[0, head]) for array in (q, k, v)]
+    scores = wide[0] @ wide[1].T / HEAD**0.5
+    scores[~cupy.tri(LENGTH, dtype=bool)] = -cupy.inf
+    powers = cupy.exp(scores - scores.max(axis=1, keepdims=True))
+    return narrowed((powers / powers.sum(axis=1, keepdims=True)) @ wide[2], BFLOAT16)
+
+
+def put(measure: Measure, name: str, timed: Timed, flop: float, **conditions: object) -> None:
+    where = {"backend": "cuda", "gpus": 1, **SHAPE, **conditions}
+    samples = list(timed.samples.values)
+    measure(
+        name, timed.samples.estimate, "ms", samples=samples, conditions=where, telemetry=timed.telemetry, note=timed.how
+    )
+    rate = flop / timed.samples.estimate / 1e9
+    measure(f"{name}_rate", rate, "TFLOP/s", conditions=where, note="arithmetic that the causal mask leaves")
+
+
+def ratio(measure: Measure, name: str, other: Timed, own: Timed, note: str) -> None:
+    value = other.samples.estimate / own.samples.estimate
+    measure(name, value, "x", conditions={"backend": "cuda", "gpus": 1, **SHAPE}, note=note)
+
+
+def standard(q: Any, k: Any, v: Any) -> Callable[[], Any]:
+    """Scores, softmax, product through memory; it leaves the mask and the scale out, which makes it faster."""
+    flat = [array.reshape(BATCH * HEADS, LENGTH, HEAD) for array in (q, k, v)]
+    return lambda: matmul(softmax(matmul(flat[0], flat[1], transpose_b=True)), flat[2])
+
+
+def test_forward(card: Card, arrays: list[Any], measure: Measure) -> None:
+    q, k, v, _ = arrays
+    out = attention(q, k, v, causal=True).out
+    for head in (0, HEADS - 1):
+        assert_equal(out[0, head], definition(q, k, v, head))
+    own = device_time(card, lambda: attention(q, k, v, causal=True, out=out))
+    put(measure, "attention.forward", own, FORWARD_FLOP, scope="flash")
+    whole = device_time(card, standard(q, k, v))
+    put(measure, "attention.forward", whole, 2 * FORWARD_FLOP, scope="standard", causal=False)
+    note = "cuBLAS, softmax, cuBLAS through memory, without mask and scale"
+    ratio(measure, "attention.against_standard", whole, own, note)
+
+
+@pytest.mark.skipif(not HAS_TORCH, reason=NO_TORCH)
+def test_forward_and_backward_beside_pytorch(card: Card, arrays: list[Any], measure: Measure) -> None:
+    """PyTorch's flash attention on the same memory: equal results, then both are timed, forward and backward."""
+    import cupy
+    import torch
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+
+    q, k, v, dout = arrays
+    tensors = [as_torch(array).detach().requires_grad_() for array in (q, k, v)]
+    dtensor = as_torch(dout)
+
+    def forward() -> Any:
+        with sdpa_kernel(SDPBackend.FLASH_ATTENTION):
+            return torch.nn.functional.scaled_dot_product_attention(*tensors, is_causal=True)
+
+    other = forward()
+    others = torch.autograd.grad(other, tensors, dtensor, retain_graph=True)
+    attended = attention(q, k, v, causal=True)
+    gradients = attention_backward(dout, q, k, v, attended, causal=True)
+    for found, expected in zip((attended.out, *gradients), (other.detach(), *others), strict=True):
+        assert_equal(found, cupy.from_dlpack(expected.contiguous().view(torch.uint16)))
+    own = device_time(card, lambda: attention(q, k, v, causal=True, out=attended.out))
+    with torch.no_grad():
+        torchs = device_time(card, forward)
+    put(measure, "attention.forward", torchs, FORWARD_FLOP, scope="PyTorch flash", version=torch.__version__)
+    ratio(measure, "attention.against_pytorch", torchs, own, f"scaled_dot_product_attention of {torch.__version__}")
+
+    def backward() -> Any:
+        return torch.autograd.grad(other, tensors, dtensor, retain_graph=True)
+
+    own = device_time(card, lambda: attention_backward(dout, q, k, v, attended, causal=True, gradients=gradients))
+    torchs = device_time(card, backward)
+    put(measure, "attention.backward", own, 2.5 * FORWARD_FLOP, scope="flash")
+    put(measure, "attention.backward", torchs, 2.5 * FORWARD_FLOP, scope="PyTorch flash", version=torch.__version__)
+    note = "ours repeats to the bit: no atomics, seven products instead of five"
+    ratio(measure, "attention.backward_against_pytorch", torchs, own, note)
