@@ -9,12 +9,14 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from burstproof.burst.cuda.kernels import catalogue
 from burstproof.burst.cuda.variant import Variant
 from burstproof.kernels.compile import CAPABILITIES, Capability, Image, compile_kernel, toolkit_version
+from burstproof.kernels.dependent_launch import OVERLAP_CAPABILITY
 from burstproof.kernels.entry import Entry
 from burstproof.kernels.resources import Resources, resources_of
 from burstproof.kernels.source import compiler_version
@@ -25,7 +27,9 @@ BASELINE = Path(__file__).parents[2] / "reports" / "baselines" / "kernel_resourc
 
 
 def compile_variant(variant: Variant, capability: Capability) -> dict[str, Resources]:
-    """Resources of every kernel of ``variant`` for ``capability``, by kernel name."""
+    """Resources of every kernel of ``variant`` as it is built for ``capability``, by kernel name."""
+    if variant.fused is not None:
+        variant = replace(variant, overlapped=capability >= OVERLAP_CAPABILITY)
     return {
         spec.name: resources_of(compile_kernel(spec.name, spec.function, spec.signature, capability))
         for spec in catalogue(variant)

@@ -43,7 +43,7 @@ def _make(overlapped: bool, instruction: str) -> Callable[..., Any]:
 
 def _instruction(text: str) -> Callable[..., Any]:
     """A device function of one PTX instruction without operands, which no memory access may be moved across."""
-    from llvmlite import ir
+    from llvmlite import ir  # type: ignore[import-untyped]
     from numba import types
 
     def typed(_typing: Any) -> Any:
@@ -57,8 +57,15 @@ def _instruction(text: str) -> Callable[..., Any]:
     return cuda.extending.intrinsic(typed)  # type: ignore[no-any-return]
 
 
+def core_stream(handle: int) -> Any:
+    """The stream at ``handle`` as cuda.core sees it; it does not own it."""
+    from cuda.core import Stream
+
+    return Stream.from_handle(handle)
+
+
 def launch_overlapped(kernel: Any, grid: int, block: int, stream: Any, values: Sequence[Any]) -> None:
-    """Queue a compiled numba ``kernel`` so that it may come up before the last one has ended.
+    """Queue a compiled numba ``kernel`` on a ``core_stream`` so that it may come up before the last one has ended.
 
     ``values`` are arrays as numba sees them and numpy scalars of the kernel's signature. numba's own launch knows no
     such attribute; cuda.core's does. Of a contiguous array of one dimension a kernel takes seven values: two unused

@@ -170,7 +170,7 @@ class DeviceRuntime(Protocol):
     ) -> None:
         """Queue ``kernel`` with ``arguments`` (buffers, numpy scalars).
 
-        An ``overlapped`` one may come up before the last has ended (``dependent_launch``), where the device ``overlaps``.
+        An ``overlapped`` one may come up before the last has ended (``dependent_launch``), if the device ``overlaps``.
         """
         ...
 

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from burstproof.errors import BackendUnavailableError, OutOfMemoryError
+from burstproof.kernels.dependent_launch import OVERLAP_CAPABILITY, core_stream, launch_overlapped
 from burstproof.kernels.device import (
     BufferSpec,
     DeviceBuffer,
@@ -18,7 +19,6 @@ from burstproof.kernels.device import (
     Launch,
     arena_offsets,
 )
-from burstproof.kernels.dependent_launch import OVERLAP_CAPABILITY, launch_overlapped
 from burstproof.kernels.numba_cuda import cuda
 
 _PORTABLE, _MAPPED = 1, 2
@@ -43,6 +43,7 @@ class _Stream:
     def __init__(self, cupy: Any) -> None:
         self.cupy_stream = cupy.cuda.Stream(non_blocking=True)
         self.numba_stream = cuda.external_stream(self.cupy_stream.ptr)
+        self.core_stream = core_stream(self.cupy_stream.ptr)
 
     def wait(self, event: Any) -> None:
         self.cupy_stream.wait_event(event.cupy_event)
@@ -264,7 +265,7 @@ class CupyRuntime:
         """Queue ``kernel`` on ``stream``."""
         values = [a.view if isinstance(a, DeviceBuffer) else a for a in arguments]
         if overlapped:
-            launch_overlapped(kernel, grid, block, stream.cupy_stream, values)
+            launch_overlapped(kernel, grid, block, stream.core_stream, values)
         else:
             kernel[grid, block, stream.numba_stream](*values)
 

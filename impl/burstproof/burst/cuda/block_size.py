@@ -48,11 +48,14 @@ class FusedShape:
 
     ``loops``: a block takes one chunk after another; otherwise there are as many blocks as chunks, which takes fewer
     registers.
+    ``early``: the next kernel's blocks may come up from the start, where the device can (``dependent_launch``);
+    otherwise as this one's end.
     """
 
     threads: int
     per_thread: int
     loops: bool = True
+    early: bool = True
 
     @property
     def chunk(self) -> int:
@@ -68,20 +71,11 @@ def fused_shape(asked: int, neurons: int) -> FusedShape:
     ConfigError
         As ``checked_block_size``.
     """
-    if neurons > _LARGE and not asked:
-        return FusedShape(256, 4)
-    threads = checked_block_size(asked, neurons) if asked else 512 if neurons > _MIDDLE else 256
-    return FusedShape(threads, 1, loops=-(-neurons // threads) > countable_blocks(neurons))
-
-
-def countable_blocks(neurons: int) -> int:
-    """Blocks that a 64-bit number counts beside firings and candidates, each up to ``neurons``."""
-    return (1 << (64 - 2 * count_bits(neurons))) - 1
-
-
-def count_bits(neurons: int) -> int:
-    """Bits that hold every number up to ``neurons``."""
-    return max(1, neurons.bit_length())
+    if asked:
+        return FusedShape(checked_block_size(asked, neurons), 1, loops=False, early=neurons > _MIDDLE)
+    if neurons <= _MIDDLE:
+        return FusedShape(256, 1, loops=False, early=False)
+    return FusedShape(512, 2, loops=False) if neurons <= _LARGE else FusedShape(256, 4)
 
 
 def least_sum_bits(asked: int, neurons: int) -> int:

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from burstproof.burst.cuda.block_size import CHUNKS_PER_SPAN, LONG_ROW
-from burstproof.burst.cuda.control import CONTROL_LENGTH, report_length
+from burstproof.burst.cuda.control import CONTROL_LENGTH, TALLIES, report_length
 from burstproof.burst.cuda.kernels_order import PARAMETERS
 from burstproof.burst.cuda.variant import Variant
 from burstproof.burst.layout import Layout
@@ -188,7 +188,7 @@ def _fused_specs(sizes: NetworkSizes, variant: Variant) -> tuple[BufferSpec, ...
     if variant.fused is None:
         return ()
     return (
-        _spec("done", 1, np.uint64),
+        _spec("tallies", TALLIES, np.uint64),
         _spec("forced", sizes.neurons, np.uint8),
         _spec("outside", sizes.neurons, variant.accumulator, variant.packed_sums),
         _spec("chunk_counts", chunks_of(sizes.neurons, variant), np.uint32),

@@ -28,6 +28,12 @@ HISTORY = 9
 """Past bursts that the plasticity history covers."""
 CONTROL_LENGTH = 16
 
+TALLIES = 4
+"""Numbers that count firings (upper 32 bits) and candidates (lower) of the fused bursts in turn."""
+
+COUNTS, LISTS, FRESH = 0, 1, 2
+"""How a fused burst is steered: in a train that keeps the last fired list, or all; or as a train of its own."""
+
 LIMIT = 0
 """Bursts that the train shall do, at most its captured length."""
 KEEP = 1
@@ -35,8 +41,16 @@ KEEP = 1
 INDEX = 2
 """Place of the burst in the train, from 0; -1 before the first; after the train: bursts done - 1."""
 USED = 3
-"""Log entries kept so far."""
-REPORT_HEAD = 8
+"""Log entries kept so far, where the burst has separate kernels."""
+ORIGIN = 4
+"""Number of the burst before the train's first, for the fused burst; as the following."""
+STARTS = 5
+"""Where a burst's list begins in the log: two places, for bursts at even and at odd places of the train."""
+CONSUMED = 7
+"""The slot that the last burst consumed."""
+STOPPED = 8
+"""1 once the log had no room for another burst of the train."""
+REPORT_HEAD = 16
 """Counts follow from here: fired, candidates of burst 0, of burst 1, ..."""
 
 

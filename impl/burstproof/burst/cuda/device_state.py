@@ -152,6 +152,7 @@ class DeviceState:
         if variant.features.restarts:
             self.write("marks", self._marks(state))
         if variant.fused is not None:
+            self.clear("tallies")
             self.clear("span_counts")
             self.clear("piece_counts")
         self._restore_ring(state)

@@ -113,15 +113,17 @@ def _fused_catalogue(variant: Variant, a: _Arrays) -> tuple[KernelSpec, ...]:
     """The kernels of a network whose bursts are done in one piece."""
     stimulus = (a.table_offsets, a.ids, a.sums, a.table_offsets, a.ids)
     slots = (a.cells, a.sums, a.bytes, types.uint32, types.uint32)
-    stimulate = types.void(a.steering, a.steering, *stimulus, a.bytes, *slots)
+    tallies = _array(types.uint64)
+    place = (types.uint32, types.int64, types.uint32, types.uint32)
+    stimulate = types.void(a.steering, a.steering, tallies, *stimulus, a.bytes, *slots, *place)
     chunks, list_ = (a.ids, a.ids, a.ids, a.floats), (a.ids, a.floats)
-    limits = (types.uint32, types.int64, types.uint32, types.uint32)
-    gather = types.void(a.steering, a.steering, *chunks, *list_, *list_, a.steering, *limits)
+    limits = (types.uint32, types.int64, *(types.uint32,) * 3)
+    gather = types.void(a.steering, a.steering, tallies, *chunks, *list_, *list_, a.steering, *limits)
     tiled = _tiled_catalogue(variant, a) if variant.tiles else ()
     return (
         *tiled,
         *_long_row_catalogue(variant, a),
-        KernelSpec("begin", make_begin(), types.void(a.steering, a.steering, types.int64, types.int64)),
+        KernelSpec("begin", make_begin(), types.void(*(a.steering,) * 3, types.int64, types.int64)),
         KernelSpec("stimulate", make_stimulate(variant), stimulate),
         KernelSpec("fused", make_fused(variant), _fused_signature(variant, a)),
         KernelSpec("gather", make_gather(variant), gather),
@@ -134,7 +136,7 @@ def _long_row_catalogue(variant: Variant, a: _Arrays) -> tuple[KernelSpec, ...]:
         return ()
     rows = (a.offsets, a.ids, _contributions(variant), a.bytes)
     pieces = (a.ids, _array(types.uint64))
-    signature = types.void(a.steering, *pieces, *rows, a.sums, a.bytes, types.uint32, types.uint32)
+    signature = types.void(a.steering, *pieces, *rows, a.sums, a.bytes, *(types.uint32,) * 3)
     return (KernelSpec("send_long", make_send_long(variant), signature),)
 
 

@@ -9,20 +9,26 @@ import numpy as np
 
 from burstproof.burst.cuda.block_size import CHUNKS_PER_SPAN
 from burstproof.burst.cuda.control import (
+    ACTIVE,
     BURST,
+    CONSUMED,
     COUNT,
     HALTED,
     INDEX,
     KEEP,
     LIMIT,
+    ORIGIN,
     REPORT_HEAD,
     SLOT,
     START,
-    USED,
+    STARTS,
+    STOPPED,
 )
+from burstproof.burst.cuda.kernels_steer import make_steer, make_tally_of
 from burstproof.burst.cuda.kernels_stimulus import cancelled
 from burstproof.burst.cuda.variant import Variant
 from burstproof.burst.cuda.warp import WARP
+from burstproof.kernels.dependent_launch import make_let_next_start, make_wait_for_last
 from burstproof.kernels.numba_cuda import SIMULATED, cuda
 
 GATHER_THREADS = 256
@@ -31,23 +37,31 @@ _SPAN = 8192
 
 
 def make_begin() -> Callable[..., None]:
-    """``begin(report, head, limit, keep)``, one thread: start a train of ``limit`` bursts, or ``head[0]`` if 0."""
+    """``begin(control, report, head, limit, keep)``, one thread: start a train of ``limit`` bursts, ``head[0]`` if 0.
 
-    def begin(report: Any, head: Any, limit: Any, keep: Any) -> None:
+    While the train before it is halted it does none.
+    """
+
+    def begin(control: Any, report: Any, head: Any, limit: Any, keep: Any) -> None:
         if cuda.grid(1) != 0:
             return
         if limit == 0:
             limit = head[0]
+        if control[HALTED] != 0:
+            limit = 0
         report[LIMIT] = limit
         report[KEEP] = keep
         report[INDEX] = -1
-        report[USED] = 0
+        report[STOPPED] = 0
+        report[ORIGIN] = control[BURST]
+        report[STARTS + 1] = 0
+        control[ACTIVE] = 0
 
     return begin
 
 
 def make_stimulate(variant: Variant) -> Callable[..., None]:
-    """``stimulate(...)``: add the coming burst's stimulus to its slot, and mark what is forced to fire in it.
+    """``stimulate(...)``: add the stimulus of the burst at place ``index`` to its slot, and mark what is forced in it.
 
     The ids of one burst differ, so that no atomic operation is needed. Packed cells have no room for stimulus: there
     it goes to ``outside``, where the marker stands for an amount of 0.
@@ -55,10 +69,12 @@ def make_stimulate(variant: Variant) -> Callable[..., None]:
     flagged, packed = variant.flags, variant.packed_sums
     number, cell = variant.accumulator, variant.cell
     zero, marker = variant.accumulator(0), cancelled(variant)
+    steer = make_steer(variant.delays)
 
     def stimulate(
         control: Any,
         report: Any,
+        tallies: Any,
         offsets: Any,
         ids: Any,
         amounts: Any,
@@ -70,16 +86,17 @@ def make_stimulate(variant: Variant) -> Callable[..., None]:
         flags: Any,
         stride: Any,
         ring: Any,
+        neurons: Any,
+        capacity: Any,
+        mode: Any,
+        index: Any,
     ) -> None:
-        index = report[INDEX] + 1
-        if index >= report[LIMIT] or control[HALTED] != 0:
+        done, _, slot = steer(control, report, tallies, index, neurons, capacity, ring, mode)
+        if not done:
             return
-        slot = np.uint32(control[SLOT] + 1)
-        if slot == ring:
-            slot = np.uint32(0)
         base = np.uint64(np.uint64(slot) * np.uint64(stride))
         entry = np.int64(offsets[index]) + np.int64(cuda.grid(1))
-        end = offsets[index + 1]
+        end = offsets[np.uint32(index + np.uint32(1))]
         step = np.int64(cuda.gridsize(1))
         while entry < end:
             place = np.uint64(base + np.uint64(ids[entry]))
@@ -96,7 +113,7 @@ def make_stimulate(variant: Variant) -> Callable[..., None]:
                 cells[place] = cell(total)
             entry += step
         entry = np.int64(forced_offsets[index]) + np.int64(cuda.grid(1))
-        end = forced_offsets[index + 1]
+        end = forced_offsets[np.uint32(index + np.uint32(1))]
         while entry < end:
             forced[forced_ids[entry]] = np.uint8(1)
             entry += step
@@ -105,8 +122,10 @@ def make_stimulate(variant: Variant) -> Callable[..., None]:
 
 
 def make_gather(variant: Variant) -> Callable[..., None]:
-    """``gather(...)``: the fired list of the last burst, ascending, into the log at the burst's place.
+    """``gather(...)``: the fired list of the last burst, ascending, into the log; that burst's number and counts.
 
+    ``place`` is that of the burst before it in the train. Control is brought up to date, for the kernels that send
+    from the list, for the next train and for the host.
     A block takes some chunks at a time; a neuron's rank in its chunk is the number of set bits before it.
     ``window_ids`` and ``window_potentials`` take the list too if ``direct`` is 1 and it fits; ``answer`` takes the
     report if ``final`` is 1. Where these lie in host memory, the host has them with the end of the kernel.
@@ -121,10 +140,13 @@ def make_gather(variant: Variant) -> Callable[..., None]:
     block, in_group, size = np.uint32(threads), np.uint32(group), np.uint32(chunk)
     per_span = np.uint32(CHUNKS_PER_SPAN)
     one, zero, low_bits = np.uint32(1), np.uint32(0), np.uint32(31)
+    tally_of = make_tally_of()
+    wait_for_last, let_next_start = make_wait_for_last(variant.overlapped), make_let_next_start(variant.overlapped)
 
     def gather(
         control: Any,
         report: Any,
+        tallies: Any,
         chunk_counts: Any,
         span_counts: Any,
         chunk_ids: Any,
@@ -138,22 +160,40 @@ def make_gather(variant: Variant) -> Callable[..., None]:
         window: Any,
         direct: Any,
         final: Any,
+        place: Any,
     ) -> None:
         present = cuda.shared.array(cells, np.uint32)
         before = cuda.shared.array(1, np.int32)
         thread = np.uint32(cuda.threadIdx.x)
-        last = report[INDEX]
-        start = control[START]
-        shown = direct != 0 and control[COUNT] <= window
+        let_next_start()
+        wait_for_last()
+        last = np.int64(report[INDEX])
+        now = np.uint32(last & np.int64(1))
+        burst = np.int64(report[ORIGIN] + last + np.int64(1))
+        tally = tally_of(tallies, np.uint32(burst))
+        fired = np.int64(tally >> np.uint64(32))
+        start = report[np.uint32(STARTS) + now]
+        shown = direct != 0 and fired <= window
         if final != 0 and cuda.blockIdx.x == 0:
-            place = np.int64(thread)
-            while place < np.int64(REPORT_HEAD) + 2 * (last + 1):
-                answer[place] = report[place]
-                place += np.int64(threads)
+            item = np.int64(thread)
+            while item < np.int64(REPORT_HEAD) + 2 * last:
+                answer[item] = report[item]
+                item += np.int64(threads)
         if last < 0:
             return
+        if cuda.grid(1) == 0:
+            control[BURST] = burst
+            control[SLOT] = report[CONSUMED]
+            control[START] = start
+            control[COUNT] = fired
+            control[ACTIVE] = 1 if last == np.int64(place) else 0
+            if final != 0:
+                answer[np.int64(REPORT_HEAD) + 2 * last] = fired
+                answer[np.int64(REPORT_HEAD) + 2 * last + 1] = np.int64(tally & np.uint64(0xFFFFFFFF))
+        if last < np.int64(place) and report[KEEP] != 0:
+            return
         spans = np.uint32((chunks + per_span - one) // per_span)
-        current = np.uint32(spans if control[BURST] & 1 else zero)
+        current = np.uint32(spans if burst & np.int64(1) else zero)
         low = np.uint32(np.uint32(cuda.blockIdx.x) * in_group)
         while low < chunks:
             if thread == zero:

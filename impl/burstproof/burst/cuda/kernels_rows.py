@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from burstproof.burst.cuda.block_size import LONG_ROW
-from burstproof.burst.cuda.control import ACTIVE, BURST, SLOT
+from burstproof.burst.cuda.control import CONSUMED, INDEX, ORIGIN
 from burstproof.burst.cuda.variant import Variant
 from burstproof.burst.cuda.warp import WARP
 from burstproof.kernels.numba_cuda import cuda
@@ -114,6 +114,16 @@ def make_send_part(variant: Variant) -> Callable[..., Any]:
 def make_send(variant: Variant) -> Callable[..., Any]:
     """``send(source, lane, slot, ...)``: the whole row of ``source`` by a warp, of which this is thread ``lane``."""
     send_part, offset, warp = make_send_part(variant), variant.offset, np.uint32(WARP)
+    equal_rows, length = variant.row_length > 0, offset(variant.row_length)
+
+    def bounds_read(source: Any, offsets: Any) -> Any:
+        return offset(offsets[source]), offset(offsets[np.uint32(source + np.uint32(1))])
+
+    def bounds_computed(source: Any, offsets: Any) -> Any:
+        start = offset(offset(source) * length)
+        return start, offset(start + length)
+
+    bounds = cuda.jit(device=True)(bounds_computed if equal_rows else bounds_read)
 
     def send(
         source: Any,
@@ -128,15 +138,27 @@ def make_send(variant: Variant) -> Callable[..., Any]:
         stride: Any,
         ring: Any,
     ) -> None:
-        entry = offset(offsets[source] + offset(lane))
-        end = offsets[np.uint32(source + np.uint32(1))]
-        send_part(source, entry, end, warp, slot, targets, contributions, delays, sums, flags, stride, ring)
+        start, end = bounds(source, offsets)
+        send_part(
+            source,
+            offset(start + offset(lane)),
+            end,
+            warp,
+            slot,
+            targets,
+            contributions,
+            delays,
+            sums,
+            flags,
+            stride,
+            ring,
+        )
 
     return cuda.jit(device=True)(send)  # type: ignore[no-any-return]
 
 
 def make_send_long(variant: Variant) -> Callable[..., None]:
-    """``send_long(...)``: the pieces of long rows that the burst fired, a block a piece.
+    """``send_long(...)``: the pieces of long rows that the burst at ``place`` fired, a block a piece.
 
     ``pieces`` holds the source times 2^32, plus the number of the piece of ``LONG_ROW`` entries in its row;
     ``piece_counts`` how many there are, in bursts of even and of odd number.
@@ -145,7 +167,7 @@ def make_send_long(variant: Variant) -> Callable[..., None]:
     length, one, low = offset(LONG_ROW), np.uint32(1), np.uint64(0xFFFFFFFF)
 
     def send_long(
-        control: Any,
+        report: Any,
         piece_counts: Any,
         pieces: Any,
         offsets: Any,
@@ -156,10 +178,13 @@ def make_send_long(variant: Variant) -> Callable[..., None]:
         flags: Any,
         stride: Any,
         ring: Any,
+        place: Any,
     ) -> None:
-        if control[ACTIVE] == 0:
+        if report[INDEX] != np.int64(place):
             return
-        count, slot = piece_counts[control[BURST] & 1], np.uint32(control[SLOT])
+        burst = np.uint32(np.uint32(report[ORIGIN]) + place + one)
+        slot = np.uint32(report[CONSUMED])
+        count = piece_counts[np.uint32(burst & one)]
         item, block = np.uint32(cuda.blockIdx.x), np.uint32(cuda.blockDim.x)
         while item < count:
             piece = pieces[item]

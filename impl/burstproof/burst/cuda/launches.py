@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,6 +27,11 @@ class Call:
     grid: int
     block: int
     arguments: tuple[Any, ...]
+    overlapped: bool = False
+
+    def at(self, *last: int) -> Call:
+        """The same with these as last arguments."""
+        return replace(self, arguments=(*self.arguments, *map(np.uint32, last)))
 
 
 class BurstLaunches:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from burstproof.burst.cuda.block_size import count_bits, countable_blocks
 from burstproof.burst.cuda.buffers import TrainSizes, chunks_of, slot_stride
+from burstproof.burst.cuda.control import COUNTS, FRESH, LISTS
 from burstproof.burst.cuda.kernels_order import PARAMETERS
 from burstproof.burst.cuda.launches import Call, SetView
 from burstproof.burst.cuda.packed import Packed
@@ -23,6 +23,7 @@ _STIMULUS_BLOCK = 256
 _SPAN = 8192
 _CHUNKS = ("chunk_counts", "span_counts", "chunk_ids", "chunk_potentials")
 _TILE_BLOCK = 256
+_MOST_BLOCKS = 1 << 14
 _LONG_ROW_BLOCK = 256
 
 
@@ -51,6 +52,13 @@ class TrainKind:
     keep: bool
     fresh: bool = False
 
+    @property
+    def mode(self) -> int:
+        """How its bursts are steered."""
+        if self.fresh:
+            return FRESH
+        return LISTS if self.keep else COUNTS
+
 
 class FusedLaunches:
     """Makes the calls of trains of fused bursts."""
@@ -72,7 +80,7 @@ class FusedLaunches:
     def queue(self, calls: FusedCalls, kind: TrainKind, stream: DeviceStream) -> None:
         """Queue a train; allocates and synchronises nothing, so it can be captured."""
         for call in self._train(calls, kind):
-            self._runtime.launch(call.kernel, call.grid, call.block, stream, call.arguments)
+            self._runtime.launch(call.kernel, call.grid, call.block, stream, call.arguments, call.overlapped)
 
     def _train(self, calls: FusedCalls, kind: TrainKind) -> Iterator[Call]:
         single = kind.length == 1
@@ -80,14 +88,13 @@ class FusedLaunches:
             yield calls.begin(1 if single else 0, kind.keep)
         for place in range(kind.length):
             if kind.stimulated:
-                yield calls.stimulate
-            yield calls.fused(kind.stimulated, kind.fresh)
+                yield calls.stimulating.at(kind.mode, place)
+            yield calls.fused(kind.stimulated, kind.mode, place)
             last = place == kind.length - 1
             if kind.keep or last or calls.sending:
-                yield calls.gather(direct=single, final=last)
+                yield calls.gather(single, last, place)
             yield from calls.sending
-            if calls.long_rows is not None:
-                yield calls.long_rows
+            yield from calls.long_rows(place)
 
     def calls(
         self, buffers: Mapping[str, DeviceBuffer], number: int, host: HostBuffers, sizes: TrainSizes
@@ -96,15 +103,15 @@ class FusedLaunches:
         own = SetView(buffers, number)
         return FusedCalls(
             self._kernels,
-            begin_arguments=(own.set("report"), host.head),
-            stimulate=self._stimulate(own, sizes),
+            begin_arguments=(own["control"], own.set("report"), host.head),
+            stimulating=self._stimulate(own, sizes),
             fused_arguments=self._fused_arguments(own),
             fused_grid=self._fused_grid(),
             threads=self._shape.threads,
             gather_arguments=self._gather_arguments(own, host),
             gather_grid=max(1, min(-(-self._packed.sizes.neurons // _SPAN), 8 * self._full_grid())),
-            bits=count_bits(self._packed.sizes.neurons),
-            long_rows=self._send_long(own) if self._packed.variant.long_rows else None,
+            sending_long=self._send_long(own) if self._packed.variant.long_rows else None,
+            overlapped=self._packed.variant.overlapped,
             capacity=sizes.log,
             common=self._common(),
             sending=tuple(self._sending(own)),
@@ -134,7 +141,7 @@ class FusedLaunches:
 
     def _send_long(self, own: SetView) -> Call:
         names = ("piece_counts", "pieces", "offsets", "targets", "contributions", "delays")
-        arguments = (own["control"], *(own[name] for name in names), self._words(own), own["flags"], *self._ring)
+        arguments = (own.set("report"), *(own[name] for name in names), self._words(own), own["flags"], *self._ring)
         grid = self._runtime.multiprocessors * (_THREADS_PER_MULTIPROCESSOR // _LONG_ROW_BLOCK)
         return Call(self._kernels["send_long"], grid, _LONG_ROW_BLOCK, arguments)
 
@@ -154,18 +161,21 @@ class FusedLaunches:
         return self._runtime.multiprocessors * max(1, _THREADS_PER_MULTIPROCESSOR // self._shape.threads)
 
     def _fused_grid(self) -> int:
-        return max(1, min(self._chunks, countable_blocks(self._packed.sizes.neurons)))
+        """A block for each chunk, or some to share them, and the one that keeps the books."""
+        return 1 + max(1, min(self._chunks, _MOST_BLOCKS) if self._shape.loops else self._chunks)
 
     def _stimulate(self, own: SetView, sizes: TrainSizes) -> Call:
         table = ("stimulus_offsets", "stimulus_ids", "stimulus_amounts", "forced_offsets", "forced_ids")
         shared = tuple(own[name] for name in ("forced", "sums", "outside", "flags"))
-        arguments = (own["control"], own.set("report"), *(own.set(n) for n in table), *shared, *self._ring)
+        limits = (np.uint32(self._packed.sizes.neurons), np.int64(sizes.log))
+        heads = (own["control"], own.set("report"), own["tallies"])
+        arguments = (*heads, *(own.set(n) for n in table), *shared, *self._ring, *limits)
         grid = max(1, min(-(-sizes.stimulus // _STIMULUS_BLOCK), self._full_grid()))
         return Call(self._kernels["stimulate"], grid, _STIMULUS_BLOCK, arguments)
 
     def _fused_arguments(self, own: SetView) -> tuple[Any, ...]:
         packed = self._packed
-        lists = ("done", "forced", *_CHUNKS, "sums")
+        lists = ("tallies", "forced", *_CHUNKS, "sums")
         state = ("outside", "flags", "potentials", "countdowns", "counts", "marks", "accumulates")
         rows = ("offsets", "targets", "contributions", "delays", "clamped_sources", "piece_counts", "pieces")
         return (
@@ -185,7 +195,7 @@ class FusedLaunches:
         chunks = tuple(own[name] for name in _CHUNKS)
         lists = (own.set("log_ids"), own.set("log_potentials"), host.ids, host.potentials, host.answer)
         limits = (np.uint32(self._chunks), np.int64(host.ids.spec.count))
-        return (own["control"], own.set("report"), *chunks, *lists, *limits)
+        return (own["control"], own.set("report"), own["tallies"], *chunks, *lists, *limits)
 
     @property
     def _ring(self) -> tuple[np.uint32, np.uint32]:
@@ -200,18 +210,18 @@ class FusedLaunches:
 
 @dataclass(frozen=True, eq=False)
 class FusedCalls:
-    """The calls of one train set; ``sending`` follow the gathering of each burst, ``long_rows`` every burst."""
+    """The calls of one train set; ``sending`` follow the gathering of each burst, ``sending_long`` every burst."""
 
     kernels: Mapping[str, Any]
     begin_arguments: tuple[Any, ...]
-    stimulate: Call
+    stimulating: Call
     fused_arguments: tuple[Any, ...]
     fused_grid: int
     threads: int
     gather_arguments: tuple[Any, ...]
     gather_grid: int
-    bits: int
-    long_rows: Call | None
+    sending_long: Call | None
+    overlapped: bool
     capacity: int
     common: tuple[Any, ...]
     sending: tuple[Call, ...]
@@ -220,15 +230,20 @@ class FusedCalls:
         """Start of a train of ``limit`` bursts, 0 for what the host says."""
         return Call(self.kernels["begin"], 1, 1, (*self.begin_arguments, np.int64(limit), np.int64(keep)))
 
-    def fused(self, stimulated: bool, fresh: bool) -> Call:
-        """One burst; a ``fresh`` one is a train of its own."""
-        switches = (np.uint32(stimulated), np.uint32(fresh), np.uint32(self.bits))
+    def fused(self, stimulated: bool, mode: int, place: int) -> Call:
+        """The burst at ``place`` of a train."""
+        switches = (np.uint32(stimulated), np.uint32(mode), np.uint32(place))
         arguments = (*self.fused_arguments, np.int64(self.capacity), *switches, *self.common)
-        return Call(self.kernels["fused"], self.fused_grid, self.threads, arguments)
+        return Call(self.kernels["fused"], self.fused_grid, self.threads, arguments, self.overlapped)
 
-    def gather(self, direct: bool, final: bool) -> Call:
-        """The fired list of the last burst."""
+    def gather(self, direct: bool, final: bool, place: int) -> Call:
+        """The fired list of the last burst, after the one at ``place``."""
         from burstproof.burst.cuda.kernels_gather import GATHER_THREADS
 
-        arguments = (*self.gather_arguments, np.uint32(direct), np.uint32(final))
-        return Call(self.kernels["gather"], self.gather_grid, GATHER_THREADS, arguments)
+        arguments = (*self.gather_arguments, np.uint32(direct), np.uint32(final), np.uint32(place))
+        return Call(self.kernels["gather"], self.gather_grid, GATHER_THREADS, arguments, self.overlapped)
+
+    def long_rows(self, place: int) -> Iterator[Call]:
+        """What sends the long rows of the burst at ``place``, if there are any."""
+        if self.sending_long is not None:
+            yield self.sending_long.at(place)

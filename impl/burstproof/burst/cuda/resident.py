@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from burstproof.burst.cuda.block_size import checked_block_size
 from burstproof.burst.cuda.budget import MemoryPlan, available_bytes, place_synapses
@@ -37,6 +38,8 @@ class Resident:
         block = checked_block_size(packed.options.cuda.block_size, packed.sizes.neurons)
         available = available_bytes(runtime.memory_info()[0], packed.options)
         packed = place_synapses(packed, available)
+        overlapped = runtime.overlaps and packed.variant.fused is not None
+        packed = replace(packed, variant=replace(packed.variant, overlapped=overlapped))
         self.packed = packed
         self.plan = MemoryPlan.of(packed)
         self.plan.check(available, f"device {runtime.name}")

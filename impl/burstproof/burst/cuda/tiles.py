@@ -19,7 +19,12 @@ def sized(variant: Variant, sizes: NetworkSizes) -> Variant:
     variant = replace(variant, uniform=uniform_bits(sizes.uniform))
     if variant.fused is None:
         return variant
-    variant = replace(variant, long_rows=sizes.longest_row > LONG_ROW and not variant.streamed)
+    equal = sizes.static_entries == sizes.neurons * sizes.longest_row
+    variant = replace(
+        variant,
+        long_rows=sizes.longest_row > LONG_ROW and not variant.streamed,
+        row_length=sizes.longest_row if equal else 0,
+    )
     slot = sizes.neurons * variant.sum_bits // 8
     short = 0 < sizes.longest_row <= LONG_ROW
     if variant.streamed or slot <= _UNTILED_BYTES or not short:

@@ -15,8 +15,6 @@ from burstproof.burst.profile import BATCH_PATH_CANDIDATES, LARGE_NETWORK_NEURON
 from burstproof.burst.rules import Features
 
 _CHUNK = 1 << 24
-_LARGEST_FUSED = 1 << 27
-"""Neurons up to which the counts of a burst and of its blocks fit into one 64-bit number."""
 
 
 class Restart(Enum):
@@ -67,10 +65,14 @@ class Variant:
         Synapses lie in host memory: a kernel of its own sends rows, in the order of the fired list.
     long_rows : bool
         Some row has more entries than a warp of the fused burst sends: it goes in pieces to ``send_long``.
+    row_length : int
+        Static entries of every source where all have as many, else 0: then offsets need not be read.
     tiles, tile_share : int
         Passes in which the fused burst propagates since a slot of the FCL exceeds the cache, or 0; threads per firing.
     uniform : int
         Bit p is set where parameter p of ``kernels_order`` is one value for all neurons.
+    overlapped : bool
+        The device brings up a kernel's blocks while the last blocks of the kernel before it run (9.0 and newer).
     fused : FusedShape or None
         Block of the kernel that does a burst in one piece, where one can: static contributions only, no batch path.
     """
@@ -90,9 +92,11 @@ class Variant:
     count_ahead: bool
     uniform_rows: bool
     sum_bits: int
+    overlapped: bool
     fused: FusedShape | None
     streamed: bool
     long_rows: bool
+    row_length: int
     tiles: int
     tile_share: int
     uniform: int
@@ -129,7 +133,7 @@ def variant_of(layout: Layout, features: Features, options: EngineOptions, fixed
     """The variant for a packed network."""
     profile = options.profile
     count_ahead = options.emulate_batch_path and layout.neuron_count >= BATCH_PATH_CANDIDATES
-    fusible = layout.computed is None and not count_ahead and layout.neuron_count < _LARGEST_FUSED
+    fusible = layout.computed is None and not count_ahead
     fused = fused_shape(options.cuda.block_size, layout.neuron_count)
     entries = len(layout.static.targets) + (len(layout.computed.targets) if layout.computed else 0)
     return Variant(
@@ -148,9 +152,11 @@ def variant_of(layout: Layout, features: Features, options: EngineOptions, fixed
         count_ahead=count_ahead,
         uniform_rows=fusible and uniform_rows(layout.static),
         sum_bits=sum_bits(layout, options, fixed_point, packable=fusible and not layout.needs_flags),
+        overlapped=False,
         fused=fused if fusible else None,
         streamed=False,
         long_rows=False,
+        row_length=0,
         tiles=0,
         tile_share=1,
         uniform=0,

@@ -96,19 +96,16 @@ def make_append() -> Callable[..., Any]:
 
 
 @cache
-def make_block_tally() -> Callable[..., Any]:
-    """``block_tally(seen, lane, tallies, place)``: add the int32 ``seen`` of all threads in shared memory."""
+def make_block_count() -> Callable[..., Any]:
+    """``block_count(value, lane, counts, place)``: count the threads where ``value`` is true in shared memory."""
 
-    def by_thread(seen: Any, lane: Any, tallies: Any, place: Any) -> None:
-        cuda.atomic.add(tallies, place, seen)
+    def by_thread(value: Any, lane: Any, counts: Any, place: Any) -> None:
+        if value:
+            cuda.atomic.add(counts, place, 1)
 
-    def by_warp(seen: Any, lane: Any, tallies: Any, place: Any) -> None:
-        total = np.int32(seen)
-        step = 16
-        while step > 0:
-            total = np.int32(total + cuda.shfl_down_sync(_ALL, total, step))
-            step >>= 1
-        if lane == np.uint32(0):
-            cuda.atomic.add(tallies, place, total)
+    def by_warp(value: Any, lane: Any, counts: Any, place: Any) -> None:
+        votes = np.uint32(cuda.ballot_sync(_ALL, value))
+        if lane == np.uint32(0) and votes != np.uint32(0):
+            cuda.atomic.add(counts, place, np.int32(cuda.popc(votes)))
 
     return cuda.jit(device=True)(by_thread if SIMULATED else by_warp)  # type: ignore[no-any-return]
