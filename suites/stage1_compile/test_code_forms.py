@@ -189,3 +189,14 @@ def test_a_numba_function_takes_what_its_signature_says() -> None:
     assert [str(parameter) for parameter in code.parameters] == ["float32[:]", "float32"]
     declared = tuple(size_of(format_code) for parameter in code.parameters for format_code in parameter.formats)
     assert parameter_bytes_of(code.image(HOPPER), "scaled") == declared == (8,) * 7 + (4,)
+
+
+def test_a_numba_signature_that_no_launch_can_pass_is_refused() -> None:
+    from numba import types
+
+    def kernel(values):
+        values[0] = 0
+
+    for kind in (types.float32[:], types.unicode_type):
+        with pytest.raises(InputError, match=r"kernel kernel, signature: not a type that a launch can pass"):
+            _ = NumbaCode(kernel, types.void(kind)).parameters

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from burstproof.kernels.compile import CAPABILITIES, Capability, obstacle
+from burstproof.kernels.occupancy import occupancy
 from suites.stage1_compile.cuda_sources import CATALOGUES, catalogued, title
 from suites.stage1_compile.tools import needs_tools
 
@@ -32,9 +33,7 @@ def recorded():
 @pytest.mark.parametrize("capability", CAPABILITIES, ids=_name)
 @pytest.mark.parametrize("module", CATALOGUES)
 def test_every_catalogued_kernel_builds(recorded, module: str, capability: Capability, measure) -> None:
-    """Registers and spills against the recorded figures; the machine code takes the parameters that are declared."""
-    from burstproof.kernels.parameters import size_of
-    from burstproof.kernels.resources import parameter_bytes_of
+    """Registers and spills against the recorded figures, and how many blocks fit at once."""
     from suites.stage1_compile.survey import compile_entries, entry_key
 
     reason = obstacle(capability)
@@ -49,16 +48,40 @@ def test_every_catalogued_kernel_builds(recorded, module: str, capability: Capab
         spilled = resources.stack_bytes + resources.local_bytes
         measure("kernel.registers", resources.registers, "1", conditions=where)
         measure("kernel.local_bytes", spilled, "B", conditions=where)
+        fits = occupancy(capability, resources.registers, resources.shared_bytes + entry.shared_bytes, entry.block)
+        measure("kernel.occupancy", fits.share, "1", conditions=where, note=f"bound by {fits.bound_by}")
         if recorded is not None:  # other tools allocate registers otherwise: nothing to hold them against
             key = entry_key(entry, capability)
             known = recorded["registers"].get(key, float("nan"))
             measure("kernel.registers_over_baseline", resources.registers - known, "1", conditions=where)
             more = spilled - recorded["spilled_bytes"].get(key, 0)
             measure("kernel.spills_over_baseline", more, "B", conditions=where)
-    if capability == (9, 0):
-        for entry in wanted:
-            declared = tuple(size_of(code) for parameter in entry.declared for code in parameter.formats)
-            assert parameter_bytes_of(entry.code.image(capability), entry.function) == declared, title(entry)
+
+
+@pytest.mark.parametrize("module", CATALOGUES)
+def test_the_machine_code_takes_what_is_declared(module: str) -> None:
+    """Size of each parameter on capability 9.0, which a launch checks again."""
+    from burstproof.kernels.parameters import size_of
+    from burstproof.kernels.resources import parameter_bytes_of
+
+    for entry in catalogued((module,)).values():
+        declared = tuple(size_of(code) for parameter in entry.declared for code in parameter.formats)
+        assert parameter_bytes_of(entry.code.image((9, 0)), entry.function) == declared, title(entry)
+
+
+@pytest.mark.parametrize("module", CATALOGUES)
+def test_the_instructions_that_matter(module: str, measure) -> None:
+    """Of the file that each room lists first, on capability 9.0; disassembling every file takes too long."""
+    from burstproof.kernels.report import report_of
+
+    first = next(iter(catalogued((module,)).values()))
+    for report in report_of(first.code.image((9, 0)), first.block, first.shared_bytes):
+        counts = report.instructions
+        assert counts is not None
+        where = {"variant": first.code.name, "capability": "9.0", "kernel": report.kernel}
+        for name in ("global_loads", "wide_loads", "reductions", "atomics", "tensor", "async_copies", "spills"):
+            measure(f"kernel.{name}", getattr(counts, name), "1", conditions=where)
+        assert counts.total > 0
 
 
 def test_no_source_file_is_left_out() -> None:
@@ -70,12 +93,14 @@ def test_no_source_file_is_left_out() -> None:
 
 def test_the_matrix_product_loads_in_vectors_and_keeps_its_tile_in_registers() -> None:
     from burstproof.kernels.proof import DENSE
-    from burstproof.kernels.resources import instructions_of
+    from burstproof.kernels.report import report_of
 
+    code = DENSE[128].code
+    found = {report.kernel: report.instructions for report in report_of(code.image((9, 0)))}
     for entry in DENSE.values():
-        found = instructions_of(entry.code.image((9, 0)), entry.function)
-        assert found is not None
-        assert found.wide_loads > 0
-        assert found.wide_stores > 0
-        assert found.spills == 0
-        assert found.double_precision == 0
+        counts = found[entry.function]
+        assert counts is not None
+        assert counts.wide_loads > 0
+        assert counts.wide_stores > 0
+        assert counts.spills == 0
+        assert counts.double_precision == 0

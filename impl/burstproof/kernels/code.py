@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from burstproof.errors import CompileError
+from burstproof.errors import CompileError, InputError
 from burstproof.kernels.compatibility import check_ptx, newest_isa, ptx_isa, with_isa
 from burstproof.kernels.compile import Capability, Image, compile_kernel, toolkit_version
 from burstproof.kernels.image_cache import cached_image
-from burstproof.kernels.parameters import Parameter
+from burstproof.kernels.parameters import VALUE_TYPES, Parameter
 
 _CODE_SECTION = re.compile(rb"\.text\.([\w$]+)\x00")
 
@@ -123,8 +123,14 @@ class NumbaCode:
 
     @cached_property
     def parameters(self) -> tuple[Parameter, ...]:
-        """The parameters as the signature has them; arrays are passed the way numba expects."""
-        return tuple(_parameter(kind) for kind in self.signature.args)
+        """The parameters as the signature has them; arrays are passed the way numba expects.
+
+        Raises
+        ------
+        InputError
+            A type that a launch cannot pass.
+        """
+        return tuple(_parameter(self.name, kind) for kind in self.signature.args)
 
     def image(self, capability: Capability) -> Image:
         """Machine code for ``capability``.
@@ -141,9 +147,18 @@ class NumbaCode:
         return Image(self.name, capability, image.cubin, image.seconds, {self.name: found[1].decode()})
 
 
-def _parameter(kind: Any) -> Parameter:
+def _parameter(name: str, kind: Any) -> Parameter:
+    """A parameter of numba's type ``kind``: a number, or an array in C order."""
     dimensions = getattr(kind, "ndim", None)
     dtype = str(kind if dimensions is None else kind.dtype)
+    if dtype not in VALUE_TYPES or getattr(kind, "layout", "C") != "C":
+        raise InputError(
+            "not a type that a launch can pass",
+            where=f"kernel {name}, signature",
+            got=str(kind),
+            allowed=f"arrays in C order and numbers of {', '.join(VALUE_TYPES)}",
+            cure="Declare arrays as float32[::1], float32[:, ::1] and so on",
+        )
     return Parameter(dtype, dimensions is not None, numba_dimensions=dimensions)
 
 

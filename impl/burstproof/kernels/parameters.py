@@ -30,6 +30,9 @@ _FORMATS = {
 }
 """Types by name and their ``struct`` codes; bfloat16 exists as an array only."""
 
+VALUE_TYPES = tuple(_FORMATS)
+"""Names of the types that a value may have."""
+
 _POINTER = "Q"
 _SLOT_BYTES = 16
 _NUMBA_HEAD = "QQqqQ"
