@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 from burstproof.kernels.compile import CAPABILITIES, Capability, obstacle
 from burstproof.kernels.occupancy import occupancy
+from burstproof.kernels.report import KernelReport, report_of
 from suites.stage1_compile.cuda_sources import CATALOGUES, catalogued, title
 from suites.stage1_compile.tools import needs_tools
 
@@ -19,6 +21,13 @@ PACKAGE = Path(__file__).parents[2] / "impl" / "burstproof"
 
 def _name(capability: Capability) -> str:
     return f"{capability[0]}.{capability[1]}"
+
+
+@cache
+def first_reports(module: str) -> tuple[KernelReport, ...]:
+    """Every kernel of the image that ``module`` lists first, on capability 9.0."""
+    first = next(iter(catalogued((module,)).values()))
+    return report_of(first.code.image((9, 0)), first.block, first.shared_bytes)
 
 
 @pytest.fixture(scope="module")
@@ -72,13 +81,10 @@ def test_the_machine_code_takes_what_is_declared(module: str) -> None:
 @pytest.mark.parametrize("module", CATALOGUES)
 def test_the_instructions_that_matter(module: str, measure) -> None:
     """Of the file that each room lists first, on capability 9.0; disassembling every file takes too long."""
-    from burstproof.kernels.report import report_of
-
-    first = next(iter(catalogued((module,)).values()))
-    for report in report_of(first.code.image((9, 0)), first.block, first.shared_bytes):
+    for report in first_reports(module):
         counts = report.instructions
         assert counts is not None
-        where = {"variant": first.code.name, "capability": "9.0", "kernel": report.kernel}
+        where = {"variant": module, "capability": "9.0", "kernel": report.kernel}
         for name in ("global_loads", "wide_loads", "reductions", "atomics", "tensor", "async_copies", "spills"):
             measure(f"kernel.{name}", getattr(counts, name), "1", conditions=where)
         assert counts.total > 0
@@ -93,10 +99,8 @@ def test_no_source_file_is_left_out() -> None:
 
 def test_the_matrix_product_loads_in_vectors_and_keeps_its_tile_in_registers() -> None:
     from burstproof.kernels.proof import DENSE
-    from burstproof.kernels.report import report_of
 
-    code = DENSE[128].code
-    found = {report.kernel: report.instructions for report in report_of(code.image((9, 0)))}
+    found = {report.kernel: report.instructions for report in first_reports("burstproof.kernels.proof")}
     for entry in DENSE.values():
         counts = found[entry.function]
         assert counts is not None
