@@ -1,0 +1,129 @@
+"""Element-wise operations at 64 M elements against copies, PyTorch and the CPU; checked first (TO-2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from burstproof.tensor.accuracy import bound_of
+from burstproof.tensor.dtypes import COMPLEX128, FLOAT32, FLOAT64
+from burstproof.tensor.elementwise import evaluate
+from stages.measuring import Measure
+from suites.stage6_performance.card_limits import Card
+from suites.stage6_performance.steady import time_steadily
+from suites.stage6_performance.tensor_bench import (
+    CPU_RULE,
+    alternate,
+    as_torch,
+    copy_rate,
+    normal,
+    put_contest,
+    put_rate,
+    relative_error,
+    timed_on,
+    torch_is_here,
+)
+from suites.stage6_performance.test_proof_kernels import host_ms
+
+pytestmark = [pytest.mark.requirement("TO-2", "TO-11", "ST-6"), pytest.mark.gate("gpu")]
+
+ELEMENTS = 1 << 26
+CPU_ELEMENTS = 1 << 23
+
+
+@dataclass(frozen=True)
+class Case:
+    """An expression, its name in the table of accuracies, and the same in float64 by CuPy."""
+
+    name: str
+    text: str
+    exact: str
+
+    @property
+    def names(self) -> list[str]:
+        """Its operands."""
+        return [name for name in "abc" if name in self.text.replace("abs", "").replace("relu", "")]
+
+
+ADD = Case("add", "a + b", "a + b")
+MULTIPLY = Case("multiply", "a * b", "a * b")
+DIVIDE = Case("divide", "a / b", "a / b")
+CHAIN = Case("chain", "relu(a * b + c) * 2", "xp.maximum(a * b + c, 0) * 2")
+COMPLEX_CHAIN = Case("chain", "(a * b + c) * 2 - a", "(a * b + c) * 2 - a")
+SIGMOID = Case("sigmoid", "sigmoid(a)", "1 / (1 + xp.exp(-a))")
+ROWS = [
+    (ADD, FLOAT32),
+    (CHAIN, FLOAT32),
+    (SIGMOID, FLOAT32),
+    (ADD, FLOAT64),
+    (CHAIN, FLOAT64),
+    (ADD, COMPLEX128),
+    (MULTIPLY, COMPLEX128),
+    (DIVIDE, COMPLEX128),
+    (COMPLEX_CHAIN, COMPLEX128),
+]
+
+
+@pytest.fixture(scope="module")
+def copied(card: Card) -> float:
+    """GB/s of a copy of 512 MiB."""
+    return copy_rate(card, 8 * ELEMENTS)
+
+
+@pytest.mark.parametrize(("case", "dtype"), ROWS, ids=lambda value: getattr(value, "text", None) or str(value))
+def test_rate(card: Card, copied: float, case: Case, dtype: np.dtype, measure: Measure) -> None:
+    """One pass over memory, whatever the expression: operands read once, the result written once."""
+    import cupy
+
+    operands = {name: normal(ELEMENTS, dtype, seed) for seed, name in enumerate(case.names)}
+    result = evaluate(case.text, operands)
+    part = {name: array[: 1 << 20].astype(np.result_type(dtype, np.float64)) for name, array in operands.items()}
+    error = relative_error(result[: 1 << 20], eval(case.exact, {"xp": cupy}, part))
+    assert error <= 2 * bound_of(case.name, str(dtype)), error
+    assert bool(cupy.isfinite(result).all()) or case is DIVIDE
+
+    timed = timed_on(card, lambda: evaluate(case.text, operands, result))
+    where: dict[str, object] = {
+        "backend": "cuda",
+        "operation": case.text,
+        "dtype": str(dtype),
+        "elements": ELEMENTS,
+        "device": card.runtime.name,
+    }
+    moved = (len(operands) + 1) * result.nbytes
+    put_rate(measure, "elementwise", moved, timed, copied, where)
+    if case is ADD and torch_is_here():
+        import torch
+
+        a, b, out = (as_torch(array) for array in (*operands.values(), result))
+        contest = alternate(lambda: evaluate(case.text, operands, result), lambda: torch.add(a, b, out=out))
+        put_contest(measure, "elementwise.against_pytorch", contest, where)
+
+
+@pytest.mark.parametrize("dtype", [FLOAT32, FLOAT64, COMPLEX128], ids=str)
+def test_speedup_over_the_cpu(card: Card, dtype: np.dtype, measure: Measure) -> None:
+    """The same expression on 8 M elements: device time against the NumPy backend's wall time."""
+    case = COMPLEX_CHAIN if dtype == COMPLEX128 else CHAIN
+    operands = {name: normal(CPU_ELEMENTS, dtype, seed) for seed, name in enumerate(case.names)}
+    hosts = {name: array.get() for name, array in operands.items()}
+    result, host = evaluate(case.text, operands), evaluate(case.text, hosts)
+    assert np.linalg.norm(result.get() - host) <= 4 * bound_of("chain", str(dtype)) * np.linalg.norm(host)
+    on_device = timed_on(card, lambda: evaluate(case.text, operands, result))
+    on_cpu = time_steadily(host_ms(lambda: evaluate(case.text, hosts, host)), CPU_RULE)
+    measure(
+        "elementwise.speedup",
+        on_cpu.samples.estimate / on_device.samples.estimate,
+        "x",
+        conditions={
+            "backend": "cuda",
+            "against": "cpu",
+            "operation": case.text,
+            "dtype": str(dtype),
+            "elements": CPU_ELEMENTS,
+            "device": card.runtime.name,
+        },
+        telemetry=on_device.telemetry,
+        note=f"CPU, one thread of NumPy in pieces: {on_cpu.samples.estimate:.2f} ms; {on_cpu.how}",
+    )

@@ -1,0 +1,204 @@
+"""The pool against allocation per call, host-device copies against the link and against lists, overlap (TO-6, TO-7)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+import pytest
+
+from burstproof.tensor import elementwise, memory, transfers
+from burstproof.tensor.backend import Array, Backend, backend
+from burstproof.tensor.dtypes import COMPLEX128, FLOAT32
+from stages.measuring import Measure
+from suites.stage6_performance.card_limits import Card
+from suites.stage6_performance.steady import Rule, time_steadily
+from suites.stage6_performance.tensor_bench import RULE
+from suites.stage6_performance.test_proof_kernels import device_ms, host_ms
+
+pytestmark = [pytest.mark.requirement("ST-6"), pytest.mark.gate("gpu")]
+
+BLOCK_SIZES = (1 << 12, 1 << 20, 10_000_000, 1 << 26, 3_000_001)
+LINK_ELEMENTS = 1 << 24
+LISTED_ELEMENTS = 1 << 19
+STREAMED_ELEMENTS = 1 << 26
+PIECE = 1 << 23
+CHAIN_LENGTH = 40
+WALL_RULE = Rule(warmup=1, min_samples=8, max_samples=40, max_seconds=0.6, relative_noise=0.01)
+ONCE = Rule(warmup=1, min_samples=3, max_samples=6, max_seconds=0.5, relative_noise=0.05)
+
+
+@pytest.fixture(scope="module")
+def place() -> Backend:
+    return backend("cupy")
+
+
+@pytest.mark.requirement("TO-6")
+def test_pool_against_allocation_per_call(card: Card, place: Backend, measure: Measure) -> None:
+    """Blocks of 4 KB to 64 MB taken and returned in turn; whether the driver was asked is counted in the same run."""
+    runtime = place.xp.cuda.runtime
+
+    def pooled() -> None:
+        for size in BLOCK_SIZES:
+            place.empty(size, np.int8)
+
+    def per_call() -> None:
+        for size in BLOCK_SIZES:
+            runtime.free(runtime.malloc(size))
+
+    pooled()
+    with memory.observe(place) as observer:
+        pooled()
+    found = observer.statistics
+    assert found.requests == len(BLOCK_SIZES)
+    where = {"backend": "cuda", "device": card.runtime.name, "requests": found.requests}
+    measure("pool.driver_allocations", found.driver_allocations, "1", conditions=where)
+    times = {name: time_steadily(host_ms(call), RULE) for name, call in (("pool", pooled), ("driver", per_call))}
+    for name, timed in times.items():
+        microseconds = 1e3 / len(BLOCK_SIZES)
+        measure(
+            "pool.request_time",
+            microseconds * timed.samples.estimate,
+            "us",
+            samples=[microseconds * value for value in timed.samples.values],
+            conditions={**where, "way": name},
+            note="the whole call that makes an array" if name == "pool" else "cudaMalloc and cudaFree alone",
+        )
+    speedup = times["driver"].samples.estimate / times["pool"].samples.estimate
+    measure("pool.speedup", speedup, "x", conditions={**where, "against": "allocation per call"})
+    inner = partial(_take_and_return, place.xp.get_default_memory_pool().malloc)
+    alone = time_steadily(host_ms(inner), RULE).samples.estimate
+    measure(
+        "pool.speedup",
+        times["driver"].samples.estimate / alone,
+        "x",
+        conditions={**where, "against": "allocation per call", "scope": "the pool's malloc and free"},
+    )
+
+
+def _take_and_return(malloc: Callable[[int], object]) -> None:
+    for size in BLOCK_SIZES:
+        malloc(size)
+
+
+@pytest.mark.requirement("TO-7")
+def test_link(card: Card, place: Backend, measure: Measure) -> None:
+    """256 MiB of complex128 from and to pinned memory, against the driver's plain copy of as many bytes."""
+    host, back = (transfers.pinned(place, LINK_ELEMENTS, COMPLEX128) for _ in range(2))
+    host.real[...] = np.arange(LINK_ELEMENTS)
+    host.imag[...] = -1.5
+    there = place.empty(LINK_ELEMENTS, COMPLEX128)
+    transfers.copy_to_device(there, host)
+    transfers.copy_to_host(back, there)
+    place.synchronize()
+    assert np.array_equal(back, host)
+    plain = place.xp.cuda.alloc_pinned_memory(host.nbytes)
+    copy, stream = place.xp.cuda.runtime.memcpyAsync, place.xp.cuda.get_current_stream()
+    ways: dict[str, tuple[Callable[[], object], Callable[[], object]]] = {
+        "to device": (
+            lambda: transfers.copy_to_device(there, host),
+            lambda: copy(there.data.ptr, plain.ptr, host.nbytes, 1, stream.ptr),
+        ),
+        "to host": (
+            lambda: transfers.copy_to_host(back, there),
+            lambda: copy(plain.ptr, there.data.ptr, host.nbytes, 2, stream.ptr),
+        ),
+    }
+    for direction, (ours, driver) in ways.items():
+        timed = time_steadily(device_ms(ours), WALL_RULE, card.watch)
+        link = time_steadily(device_ms(driver), WALL_RULE, card.watch)
+        where = {"backend": "cuda", "direction": direction, "dtype": "complex128", "device": card.runtime.name}
+        rate, whole = (host.nbytes / t.samples.estimate / 1e6 for t in (timed, link))
+        rates = [host.nbytes / value / 1e6 for value in timed.samples.values]
+        measure("transfer.rate", rate, "GB/s", samples=rates, conditions=where, note=timed.how)
+        measure(
+            "transfer.link_fraction", rate / whole, "1", conditions=where, note=f"the driver's copy: {whole:.1f} GB/s"
+        )
+
+
+@pytest.mark.requirement("TO-7")
+@pytest.mark.parametrize("source", ["pinned", "pageable"])
+def test_against_lists(card: Card, place: Backend, source: str, measure: Measure) -> None:
+    """Half a million complex128 to the device: as bytes, and through a list of Python numbers."""
+    values = transfers.pinned(place, LISTED_ELEMENTS, COMPLEX128)
+    generator = np.random.default_rng(1)
+    values[...] = generator.standard_normal(LISTED_ELEMENTS) + 1j * generator.standard_normal(LISTED_ELEMENTS)
+    host = values if source == "pinned" else np.array(values)
+    there = place.empty(LISTED_ELEMENTS, COMPLEX128)
+
+    def directly() -> None:
+        transfers.copy_to_device(there, host)
+        place.synchronize()
+
+    def through_a_list() -> Array:
+        array = place.from_host(host.tolist(), COMPLEX128)
+        place.synchronize()
+        return array
+
+    directly()
+    assert np.array_equal(place.to_host(through_a_list()), place.to_host(there))
+    ours, listed = time_steadily(host_ms(directly), WALL_RULE), time_steadily(host_ms(through_a_list), ONCE)
+    measure(
+        "transfer.speedup",
+        listed.samples.estimate / ours.samples.estimate,
+        "x",
+        conditions={"dtype": "complex128", "against": "list", "source": source, "device": card.runtime.name},
+        note=f"list {listed.samples.estimate:.2f} ms, directly {ours.samples.estimate:.3f} ms, wall time",
+    )
+
+
+@pytest.mark.requirement("TO-7")
+def test_overlap(card: Card, place: Backend, measure: Measure) -> None:
+    """256 MiB in, worked on, 256 MiB out: one after the other and in pieces on three streams, with equal results."""
+    source, target = (transfers.pinned(place, STREAMED_ELEMENTS, FLOAT32) for _ in range(2))
+    source[...] = np.arange(STREAMED_ELEMENTS, dtype=np.float32)
+    there, worked = place.empty(STREAMED_ELEMENTS), place.empty(STREAMED_ELEMENTS)
+
+    def work(piece: Array, out: Array) -> None:
+        elementwise.evaluate("a * 0.5 + 1", {"a": piece}, out)
+        for _ in range(CHAIN_LENGTH - 1):
+            elementwise.evaluate("a * 0.5 + 1", {"a": out}, out)
+
+    def one_after_the_other() -> float:
+        start = time.perf_counter()
+        transfers.copy_to_device(there, source)
+        work(there, worked)
+        transfers.copy_to_host(target, worked)
+        place.synchronize()
+        return 1e3 * (time.perf_counter() - start)
+
+    def overlapped() -> float:
+        start = time.perf_counter()
+        transfers.stream_through(source, target, work, place, PIECE)
+        return 1e3 * (time.perf_counter() - start)
+
+    one_after_the_other()
+    expected = target.copy()
+    target.fill(0)
+    overlapped()
+    assert np.array_equal(target, expected)
+    serial, piecewise = (time_steadily(call, WALL_RULE) for call in (one_after_the_other, overlapped))
+    steps = {
+        "copy in": lambda: transfers.copy_to_device(there, source),
+        "work": lambda: work(there, worked),
+        "copy out": lambda: transfers.copy_to_host(target, worked),
+    }
+    alone = {name: time_steadily(device_ms(step), WALL_RULE).samples.estimate for name, step in steps.items()}
+    where = {"backend": "cuda", "device": card.runtime.name, "piece_bytes": 4 * PIECE}
+    note = ", ".join(f"{name} {value:.2f} ms" for name, value in alone.items())
+    measure(
+        "transfer.overlap",
+        serial.samples.estimate / piecewise.samples.estimate,
+        "x",
+        conditions=where,
+        note=f"in turn {serial.samples.estimate:.2f} ms, in pieces {piecewise.samples.estimate:.2f} ms; {note}",
+    )
+    measure(
+        "transfer.overlap_floor_fraction",
+        max(alone.values()) / piecewise.samples.estimate,
+        "1",
+        conditions=where,
+        note="the longest of the three steps over the whole; 1 means that the others cost nothing",
+    )
