@@ -67,9 +67,11 @@ def put(measure: Measure, name: str, timed: Timed, flop: float, **conditions: ob
     measure(f"{name}_rate", rate, "TFLOP/s", conditions=where, note="arithmetic that the causal mask leaves")
 
 
-def ratio(measure: Measure, name: str, other: Timed, own: Timed, note: str) -> None:
-    value = other.samples.estimate / own.samples.estimate
-    measure(name, value, "x", conditions={"backend": "cuda", "gpus": 1, **SHAPE}, note=note)
+def put_ratio(measure: Measure, card: Card, name: str, against: str, times: tuple[Timed, Timed], note: str) -> None:
+    """How many times as fast as the other the package is; times of the other and of its own."""
+    value = times[0].samples.estimate / times[1].samples.estimate
+    where = {"backend": "cuda", "gpus": 1, "device": card.runtime.name, "against": against, **SHAPE}
+    measure(name, value, "x", conditions=where, note=note)
 
 
 def standard(q: Any, k: Any, v: Any) -> Callable[[], Any]:
@@ -88,7 +90,7 @@ def test_forward(card: Card, arrays: list[Any], measure: Measure) -> None:
     whole = device_time(card, standard(q, k, v))
     put(measure, "attention.forward", whole, 2 * FORWARD_FLOP, scope="standard", causal=False)
     note = "cuBLAS, softmax, cuBLAS through memory, without mask and scale"
-    ratio(measure, "attention.against_standard", whole, own, note)
+    put_ratio(measure, card, "attention.speedup", "standard", (whole, own), note)
 
 
 @pytest.mark.skipif(not HAS_TORCH, reason=NO_TORCH)
@@ -116,7 +118,8 @@ def test_forward_and_backward_beside_pytorch(card: Card, arrays: list[Any], meas
     with torch.no_grad():
         torchs = device_time(card, forward)
     put(measure, "attention.forward", torchs, FORWARD_FLOP, scope="PyTorch flash", version=torch.__version__)
-    ratio(measure, "attention.against_pytorch", torchs, own, f"scaled_dot_product_attention of {torch.__version__}")
+    note = f"flash attention of PyTorch {torch.__version__}"
+    put_ratio(measure, card, "attention.speedup", "pytorch", (torchs, own), note)
 
     def backward() -> Any:
         return torch.autograd.grad(other, tensors, dtensor, retain_graph=True)
@@ -126,4 +129,4 @@ def test_forward_and_backward_beside_pytorch(card: Card, arrays: list[Any], meas
     put(measure, "attention.backward", own, 2.5 * FORWARD_FLOP, scope="flash")
     put(measure, "attention.backward", torchs, 2.5 * FORWARD_FLOP, scope="PyTorch flash", version=torch.__version__)
     note = "ours repeats to the bit: no atomics, seven products instead of five"
-    ratio(measure, "attention.backward_against_pytorch", torchs, own, note)
+    put_ratio(measure, card, "attention.backward_speedup", "pytorch", (torchs, own), note)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -36,66 +37,90 @@ def batch() -> tuple[Any, Any]:
     return tokens[:, :-1].copy(), tokens[:, 1:].copy()
 
 
+@dataclass(frozen=True)
+class Ours:
+    """What the package's step took: first losses, times, memory taken from the driver, first weights."""
+
+    losses: list[float]
+    step: Timed
+    gradients: Timed
+    forward: Timed
+    memory: int
+    activations: int
+    weights: dict[str, Any]
+
+
 @pytest.fixture(scope="module")
-def ours(card: Card, batch: tuple[Any, Any]) -> tuple[list[float], Timed, int, dict[str, Any], int]:
-    """Losses of the first steps, time of a step, memory taken from the driver, first weights, activation bytes."""
+def ours(card: Card, batch: tuple[Any, Any]) -> Ours:
     before = free_memory()
     model = Gpt(SIZES, backend("cupy", 0), "bfloat16", seed=0)
     weights = model.parameters.on_host()
     losses = [model.step(*batch, CONSTANTS).value() for _ in range(COMPARED_STEPS)]
-    timed = step_time(card, lambda: model.step(*batch, CONSTANTS))
-    return losses, timed, before - free_memory(), weights, model.activation_bytes
+    step = step_time(card, lambda: model.step(*batch, CONSTANTS))
+    memory = before - free_memory()
+    gradients = step_time(card, lambda: model.gradients(*batch))
+    forward = step_time(card, lambda: model.loss(*batch))
+    return Ours(losses, step, gradients, forward, memory, model.activation_bytes, weights)
 
 
-def put_step(measure: Measure, timed: Timed, memory: int, **conditions: object) -> None:
-    tokens = [1e3 * ROWS * LENGTH / value for value in timed.samples.values]
-    measure(
-        "gpt2.tokens",
-        1e3 * ROWS * LENGTH / timed.samples.estimate,
-        "tokens/s",
-        samples=tokens,
-        conditions={**WHERE, **conditions},
-        telemetry=timed.telemetry,
-        note=timed.how,
-    )
-    measure("gpt2.memory", memory / 1e9, "GB", conditions={**WHERE, **conditions}, note="weights to activations")
+@pytest.fixture
+def where(card: Card) -> dict[str, Any]:
+    return {**WHERE, "device": card.runtime.name}
 
 
-def test_step(ours: Any, measure: Measure) -> None:
+def put_time(measure: Measure, name: str, timed: Timed, where: dict[str, Any], note: str = "") -> None:
+    samples = list(timed.samples.values)
+    how = f"{note}; {timed.how}" if note else timed.how
+    measure(name, timed.samples.estimate, "ms", samples=samples, conditions=where, telemetry=timed.telemetry, note=how)
+
+
+def put_tokens(measure: Measure, timed: Timed, where: dict[str, Any]) -> None:
+    rate = 1e3 * ROWS * LENGTH / timed.samples.estimate
+    samples = [1e3 * ROWS * LENGTH / value for value in timed.samples.values]
+    measure("gpt2.throughput", rate, "tokens/s", samples=samples, conditions=where, telemetry=timed.telemetry)
+
+
+def test_step(ours: Ours, where: dict[str, Any], measure: Measure) -> None:
     """The loss of repeated steps on one batch falls from that of a uniform guess."""
-    losses, timed, memory, _, activations = ours
-    assert losses[0] == pytest.approx(np.log(SIZES.vocabulary), rel=0.03)
-    assert losses == sorted(losses, reverse=True)
-    put_step(measure, timed, memory, scope="burstproof")
-    measure("gpt2.activations", activations / 1e9, "GB", conditions=WHERE, note="kept for the backward pass")
+    assert ours.losses[0] == pytest.approx(np.log(SIZES.vocabulary), rel=0.03)
+    assert ours.losses == sorted(ours.losses, reverse=True)
+    here = {**where, "scope": "burstproof"}
+    put_time(measure, "gpt2.step", ours.step, here)
+    put_time(measure, "gpt2.forward", ours.forward, here, "kernel by kernel, without a graph")
+    put_time(measure, "gpt2.backward", ours.gradients, here, "the forward pass included, as one graph")
+    put_tokens(measure, ours.step, here)
+    measure("gpt2.memory", ours.memory / 1e9, "GB", conditions=here, note="all that is taken from the driver")
+    measure("gpt2.activations", ours.activations / 1e9, "GB", conditions=here, note="kept for the backward pass")
 
 
 @pytest.mark.skipif(not HAS_TORCH, reason=NO_TORCH)
-def test_step_beside_pytorch(card: Card, ours: Any, batch: tuple[Any, Any], measure: Measure) -> None:
+def test_step_beside_pytorch(
+    card: Card, ours: Ours, batch: tuple[Any, Any], where: dict[str, Any], measure: Measure
+) -> None:
     """PyTorch eager, bfloat16 autocast, its own attention and fused AdamW: same losses, then time and memory."""
     import torch
 
     from suites.stage6_performance import torch_gpt
 
-    losses, timed, memory, weights, _ = ours
     free_memory()
     torch.cuda.reset_peak_memory_stats()
-    model = torch_gpt.make_model(SIZES, weights)
+    model = torch_gpt.make_model(SIZES, ours.weights)
     optimiser = torch_gpt.make_optimiser(model, CONSTANTS)
     given = [torch.from_numpy(array).cuda() for array in batch]
-    others = [float(torch_gpt.train_step(model, optimiser, *given)) for _ in range(COMPARED_STEPS)]
-    assert losses == pytest.approx(others, rel=ALLOWED)
+    losses = [float(torch_gpt.train_step(model, optimiser, *given)) for _ in range(COMPARED_STEPS)]
+    assert ours.losses == pytest.approx(losses, rel=ALLOWED)
     other = step_time(card, lambda: torch_gpt.train_step(model, optimiser, *given))
     peak = int(torch.cuda.max_memory_allocated())
-    put_step(measure, other, peak, scope="PyTorch eager", version=torch.__version__)
-    note = f"PyTorch {torch.__version__} eager, bfloat16 autocast, fused AdamW"
-    measure(
-        "gpt2.speed_against_pytorch", other.samples.estimate / timed.samples.estimate, "x", conditions=WHERE, note=note
-    )
-    memory_note = "all that ours takes from the driver over what PyTorch's allocator handed out at most"
-    measure("gpt2.memory_against_pytorch", memory / peak, "x", conditions=WHERE, note=memory_note)
-    worst = max(abs(own / theirs - 1.0) for own, theirs in zip(losses, others, strict=True))
-    measure("gpt2.loss_against_pytorch", worst, "1", conditions={**WHERE, "steps": COMPARED_STEPS})
+    there = {**where, "scope": "PyTorch eager", "version": torch.__version__}
+    put_time(measure, "gpt2.step_of_pytorch", other, there, "bfloat16 autocast, its own attention, fused AdamW")
+    measure("gpt2.memory_of_pytorch", peak / 1e9, "GB", conditions=there, note="most that its allocator handed out")
+    against = {**where, "against": "pytorch", "steps": COMPARED_STEPS}
+    speedup = other.samples.estimate / ours.step.samples.estimate
+    measure("gpt2.speedup", speedup, "x", conditions=against, note=f"PyTorch {torch.__version__}, eager")
+    note = "all that ours takes from the driver over what PyTorch's allocator handed out at most"
+    measure("gpt2.memory_ratio", ours.memory / peak, "x", conditions=against, note=note)
+    worst = max(abs(own / theirs - 1.0) for own, theirs in zip(ours.losses, losses, strict=True))
+    measure("gpt2.loss_difference", worst, "1", conditions=against)
 
 
 def test_a_small_gpt_learns_the_text(measure: Measure) -> None:

@@ -128,11 +128,20 @@ class Gpt:
             return self._graph.run(batch)
         return self._compute(PlacedBatch.of(self._place.from_host(batch.packed), batch))
 
+    def loss(self, tokens: npt.ArrayLike, targets: npt.ArrayLike) -> Array:
+        """Mean loss without gradients, an array of one value; keeps no activations. Arguments as ``step``."""
+        host = checked_batch(self.config, tokens, targets)
+        batch = PlacedBatch.of(self._place.from_host(host.packed), host)
+        x, shape = self._embedded(batch)
+        for block in range(self.config.layers):
+            x = self._forward(block, x, shape)[1]
+        normed = self._norm("norm", x)
+        losses = self._losses(self._logits(normed), batch)
+        return losses.sum() / losses.dtype.type(batch.counted)
+
     def _compute(self, batch: PlacedBatch) -> Array:
         """Queue forward and backward pass; the mean loss."""
-        held = self.parameters
-        shape = (*batch.tokens.shape, self.config.heads, self.config.head)
-        x = embed(batch.tokens, held.matrix("tokens"), held.matrix("places")).reshape(-1, self.config.width)
+        x, shape = self._embedded(batch)
         kept = []
         for block in range(self.config.layers):
             activations, x = self._forward(block, x, shape)
@@ -140,20 +149,31 @@ class Gpt:
         loss, dx = self._head(x, batch, kept)
         for block in reversed(range(self.config.layers)):
             dx = self._backward(block, dx, kept.pop(), shape)
-        gradients = (held.gradient("tokens"), held.gradient("places"))
+        gradients = (self.parameters.gradient("tokens"), self.parameters.gradient("places"))
         embed_backward(dx.reshape(*batch.tokens.shape, -1), batch.tokens, *gradients, order=batch.order)
         return loss
 
+    def _embedded(self, batch: PlacedBatch) -> tuple[Array, tuple[int, ...]]:
+        """What enters the first block, and (batch, length, heads, head)."""
+        matrix = self.parameters.matrix
+        x = embed(batch.tokens, matrix("tokens"), matrix("places")).reshape(-1, self.config.width)
+        return x, (*batch.tokens.shape, self.config.heads, self.config.head)
+
+    def _logits(self, normed: LayerNorm) -> Array:
+        return matmul(normed.values, self.parameters.matrix("tokens"), transpose_b=True)
+
+    def _losses(self, logits: Array, batch: PlacedBatch) -> Array:
+        """Losses of the tokens; the logits become the gradient of their mean."""
+        return cross_entropy_in_place(logits, batch.targets, self.config.vocabulary, 1.0 / batch.counted)
+
     def _head(self, x: Array, batch: PlacedBatch, kept: list[BlockActivations]) -> tuple[Array, Array]:
-        """Final norm, logits, loss; gradient of ``x``. The logits become their gradient in place."""
-        held = self.parameters
-        table, scale = held.matrix("tokens"), held.vector("norm_scale")
-        normed = layer_norm(x, scale, held.vector("norm_shift"))
-        logits = matmul(normed.values, table, transpose_b=True)
+        """Final norm, logits, mean loss; gradient of ``x``."""
+        normed = self._norm("norm", x)
+        logits = self._logits(normed)
         self.activation_bytes = _bytes([*kept, normed, logits])
-        losses = cross_entropy_in_place(logits, batch.targets, self.config.vocabulary, 1.0 / batch.counted)
+        losses = self._losses(logits, batch)
         self._product("tokens", logits, normed.values)
-        dnormed = matmul(logits, table)
+        dnormed = matmul(logits, self.parameters.matrix("tokens"))
         return losses.sum() / losses.dtype.type(batch.counted), self._norm_backward("norm", dnormed, x, normed)
 
     def _forward(self, block: int, x: Array, shape: tuple[int, ...]) -> tuple[BlockActivations, Array]:

@@ -133,7 +133,7 @@ def train(
 
 def held_out_loss(model: Gpt, corpus: Corpus, length: int) -> float:
     """Mean loss on the part that was not trained on, nats per character."""
-    return float(model.gradients(*corpus.held_out(length)))
+    return float(model.loss(*corpus.held_out(length)))
 
 
 def _scheduled(optimiser: AdamW, number: int, steps: int) -> AdamW:
