@@ -240,7 +240,7 @@ def test_what_is_no_buffer_is_refused(cupy: Any) -> None:
         allocate((3, -1), np.float32)
     with pytest.raises(InputError, match="a dtype that no kernel takes"):
         allocate(3, "U5")
-    with pytest.raises(InputError, match=r"not like the buffer .*float64 \(3,\); allowed: float32 \(3,\)"):
+    with pytest.raises(InputError, match=r"not like the buffer .*float64 \(3,\)'; allowed: float32 \(3,\)"):
         allocate(3, np.float32).upload(np.zeros(3))
     with pytest.raises(OutOfMemoryError, match=r"8000000000000 bytes does not fit"):
         allocate(10**12, np.float64)

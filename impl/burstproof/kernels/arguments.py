@@ -65,12 +65,14 @@ class ArgumentChecker:
             )
         found: list[Any] = []
         own, device = self._array_type, self._device_id
-        for position, (dtype, plain, parameter) in enumerate(self._plan):  # no calls where all is as declared
+        # No calls where all is as declared; CuPy's flags would make an object for each array, 0.2 us.
+        for position, (dtype, plain, parameter) in enumerate(self._plan):
             argument = arguments[position]
             kind = type(argument)
             if kind is own:
-                if argument.dtype is dtype and argument.flags.c_contiguous and argument.data.device_id == device:
-                    found.append(argument.data.ptr)
+                memory = argument.data
+                if argument.dtype is dtype and argument._c_contiguous and memory.device_id == device:
+                    found.append(memory.ptr)
                     continue
             elif plain and kind in _PLAIN_NUMBERS:
                 found.append(argument)
