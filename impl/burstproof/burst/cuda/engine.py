@@ -138,16 +138,18 @@ class CudaEngine:
         """
         number = self.burst_count + 1
         on = self._resident.sets[self._turn] if self._resident.sets else None
-        if isinstance(on, FusedTrainSet) and not len(stimulus.ids) and not len(stimulus.forced):
+        if isinstance(on, FusedTrainSet) and on.holds(stimulus):
             return self._quick_step(on, number, stimulus)
         done = self.run(1, {number: stimulus}, Record.FIRED)
         return Burst(number, done.fired_ids, done.fired_potentials, int(done.candidate_counts[0]))
 
     def _quick_step(self, on: FusedTrainSet, number: int, stimulus: Stimulus) -> Burst:
-        """One burst without stimulus: one launch, one wait, nothing to sort."""
-        if len(stimulus.amounts):
-            self._pack(stimulus)
-        on.submit_single()
+        """One burst: one launch, one wait, nothing to sort."""
+        packed = None
+        if len(stimulus.ids) or len(stimulus.forced) or len(stimulus.amounts):
+            packed = self._pack(stimulus)
+            self._clamped |= packed.clamped
+        on.submit_single(packed)
         count, candidates, ids, potentials = on.collect_single()
         self._turn = (self._turn + 1) % SETS
         self.burst_count = number

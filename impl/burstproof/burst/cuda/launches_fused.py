@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 _THREADS_PER_MULTIPROCESSOR = 2048
 _STIMULUS_BLOCK = 256
 _SPAN = 8192
+TABLE = ("stimulus_offsets", "stimulus_ids", "stimulus_amounts", "forced_offsets", "forced_ids")
+"""Buffers of a train's stimulus, in the order of the kernel's arguments."""
 _CHUNKS = ("chunk_counts", "span_counts", "chunk_ids", "chunk_potentials")
 _TILE_BLOCK = 256
 _MOST_BLOCKS = 1 << 14
@@ -32,19 +34,21 @@ class HostBuffers:
     """Host memory that the device reaches too, of one train set.
 
     ``head`` (1,) takes the bursts to do, ``answer`` the report, ``ids`` and ``potentials`` a single burst's list.
+    ``table`` holds the columns of a single burst's stimulus, by the names of the train's own.
     """
 
     head: DeviceBuffer
     answer: DeviceBuffer
     ids: DeviceBuffer
     potentials: DeviceBuffer
+    table: Mapping[str, DeviceBuffer]
 
 
 @dataclass(frozen=True)
 class TrainKind:
     """What a captured train is made for: its length, whether it has stimulus, whether all fired lists are kept.
 
-    ``fresh``: one burst without stimulus while no other train is under way; it needs no kernel to begin it.
+    ``fresh``: one burst while no other train is under way: no kernel begins it, and its stimulus lies on the host.
     """
 
     length: int
@@ -88,7 +92,7 @@ class FusedLaunches:
             yield calls.begin(1 if single else 0, kind.keep)
         for place in range(kind.length):
             if kind.stimulated:
-                yield calls.stimulating.at(kind.mode, place)
+                yield (calls.stimulating_from_host if kind.fresh else calls.stimulating).at(kind.mode, place)
             yield calls.fused(kind.stimulated, kind.mode, place)
             last = place == kind.length - 1
             if kind.keep or last or calls.sending:
@@ -104,7 +108,8 @@ class FusedLaunches:
         return FusedCalls(
             self._kernels,
             begin_arguments=(own["control"], own.set("report"), host.head),
-            stimulating=self._stimulate(own, sizes),
+            stimulating=self._stimulate(own, sizes, {name: own.set(name) for name in TABLE}),
+            stimulating_from_host=self._stimulate(own, sizes, host.table),
             fused_arguments=self._fused_arguments(own),
             fused_grid=self._fused_grid(),
             threads=self._shape.threads,
@@ -164,13 +169,13 @@ class FusedLaunches:
         """A block for each chunk, or some to share them, and the one that keeps the books."""
         return 1 + max(1, min(self._chunks, _MOST_BLOCKS) if self._shape.loops else self._chunks)
 
-    def _stimulate(self, own: SetView, sizes: TrainSizes) -> Call:
-        table = ("stimulus_offsets", "stimulus_ids", "stimulus_amounts", "forced_offsets", "forced_ids")
+    def _stimulate(self, own: SetView, sizes: TrainSizes, table: Mapping[str, DeviceBuffer]) -> Call:
         shared = tuple(own[name] for name in ("forced", "sums", "outside", "flags"))
         limits = (np.uint32(self._packed.sizes.neurons), np.int64(sizes.log))
         heads = (own["control"], own.set("report"), own["tallies"])
-        arguments = (*heads, *(own.set(n) for n in table), *shared, *self._ring, *limits)
-        grid = max(1, min(-(-sizes.stimulus // _STIMULUS_BLOCK), self._full_grid()))
+        arguments = (*heads, *(table[name] for name in TABLE), *shared, *self._ring, *limits)
+        most = min(sizes.stimulus, table["stimulus_ids"].spec.count)
+        grid = max(1, min(-(-most // _STIMULUS_BLOCK), self._full_grid()))
         return Call(self._kernels["stimulate"], grid, _STIMULUS_BLOCK, arguments)
 
     def _fused_arguments(self, own: SetView) -> tuple[Any, ...]:
@@ -215,6 +220,7 @@ class FusedCalls:
     kernels: Mapping[str, Any]
     begin_arguments: tuple[Any, ...]
     stimulating: Call
+    stimulating_from_host: Call
     fused_arguments: tuple[Any, ...]
     fused_grid: int
     threads: int

@@ -9,10 +9,12 @@ import numpy.typing as npt
 
 from burstproof.burst.cuda.buffers import TrainSizes, stimulus_specs
 from burstproof.burst.cuda.control import INDEX, REPORT_HEAD, report_length
-from burstproof.burst.cuda.launches_fused import FusedLaunches, HostBuffers, TrainKind
+from burstproof.burst.cuda.launches_fused import TABLE, FusedLaunches, HostBuffers, TrainKind
 from burstproof.burst.cuda.packed import Packed
 from burstproof.burst.cuda.stimulus_table import StimulusTable
 from burstproof.burst.cuda.train import Staging, Streams, TrainResult, table_columns
+from burstproof.burst.engine import Stimulus
+from burstproof.burst.stimulus import PackedStimulus
 from burstproof.kernels.device import BufferSpec, DeviceBuffer, DeviceGraph, DeviceRuntime
 
 _LARGEST_WINDOW = 1 << 16
@@ -53,13 +55,18 @@ class FusedTrainSet:
 
     def _host_buffers(self, neurons: int) -> HostBuffers:
         window = max(1, min(neurons, _LARGEST_WINDOW))
-        specs = (
-            BufferSpec("head", 1, np.dtype(np.int64)),
-            BufferSpec("answer", report_length(self.sizes.length), np.dtype(np.int64)),
-            BufferSpec("window_ids", window, np.dtype(np.uint32)),
-            BufferSpec("window_potentials", window, np.dtype(np.float32)),
+        mapped, number = self._runtime.mapped, np.dtype(np.int64)
+        ids, amounts = np.dtype(np.uint32), np.dtype(self._variant.accumulator)
+        columns: tuple[tuple[int, np.dtype[Any]], ...]
+        columns = ((2, number), (window, ids), (window, amounts), (2, number), (window, ids))
+        table = [BufferSpec(name, count, dtype) for name, (count, dtype) in zip(TABLE, columns, strict=True)]
+        return HostBuffers(
+            head=mapped(BufferSpec("head", 1, number)),
+            answer=mapped(BufferSpec("answer", report_length(self.sizes.length), number)),
+            ids=mapped(BufferSpec("window_ids", window, ids)),
+            potentials=mapped(BufferSpec("window_potentials", window, np.dtype(np.float32))),
+            table={spec.name: mapped(spec) for spec in table},
         )
-        return HostBuffers(*(self._runtime.mapped(spec) for spec in specs))
 
     def _own(self, name: str) -> DeviceBuffer:
         return self._buffers[f"{name}.{self._number}"]
@@ -82,9 +89,19 @@ class FusedTrainSet:
         self._run(TrainKind(1 if table.bursts == 1 else self.sizes.length, not table.empty, keep or table.bursts == 1))
         self._finished.record(self._streams.burst)
 
-    def submit_single(self) -> None:
-        """Queue one burst without stimulus, while no other train is under way."""
-        self._run(TrainKind(1, False, True, fresh=True))
+    def holds(self, stimulus: Stimulus) -> bool:
+        """Whether ``submit_single`` can take it: no more ids than its host memory has room for."""
+        return max(len(stimulus.ids), len(stimulus.forced)) <= self._host.ids.spec.count
+
+    def submit_single(self, stimulus: PackedStimulus | None) -> None:
+        """Queue one burst, while no other train is under way; the device reads its stimulus from the host."""
+        if stimulus is not None:
+            offsets, ids, amounts, forced_offsets, forced = (self._host.table[name].array for name in TABLE)
+            offsets[1], forced_offsets[1] = len(stimulus.ids), len(stimulus.forced)
+            ids[: len(stimulus.ids)] = stimulus.ids
+            amounts[: len(stimulus.ids)] = stimulus.amounts
+            forced[: len(stimulus.forced)] = stimulus.forced
+        self._run(TrainKind(1, stimulus is not None, True, fresh=True))
 
     def _prepare_capacity(self, table: StimulusTable) -> None:
         """Grow the stimulus buffers to hold ``table``; only a single burst can be larger than they are."""
