@@ -22,7 +22,7 @@ README = ROOT / "README.md"
 PAGES = [README, *sorted((ROOT / "docs").glob("*.md"))]
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 FOLDERS = ("impl", "hardware", "stages", "suites", "reports", "docs", ".ci", ".github")
-MODULE_FOLDERS = ("", "impl/burstproof", "impl/burstproof/burst", "impl/burstproof/burst/cuda", "hardware")
+MODULE_FOLDERS = ("", "impl/burstproof", "impl/burstproof/burst", "impl/burstproof/burst/cuda", "impl/burstproof/tensor", "hardware")
 LONGEST = {README: 200}
 
 
@@ -53,7 +53,7 @@ def all_pages() -> pytest.MarkDecorator:
 
 def test_a_page_for_every_room_that_needs_one() -> None:
     names = {page.stem for page in PAGES[1:]}
-    assert names == {"network", "burst", "cuda", "hardware", "stages", "reports", "kernels"}
+    assert names == {"network", "burst", "cuda", "hardware", "stages", "reports", "kernels", "training", "tensor"}
 
 
 @all_pages()
