@@ -15,15 +15,12 @@ from contextlib import ExitStack
 from dataclasses import replace
 from unittest import mock
 
-import numpy as np
-
-from burstproof.burst.engine import CudaOptions, Engine, EngineOptions, Stimulus
+from burstproof.burst.engine import CudaOptions, Engine, EngineOptions
 from burstproof.burst.reference import ReferenceEngine
 from burstproof.errors import ShardLostError
 from burstproof.network.model import Network
-from burstproof.network.synthetic import synthesize
 from suites.stage5_parity.mixed import MIXES, Mix, compare_mix, mixed_network, mixed_options, mixed_plan
-from suites.stage5_parity.simulator_check import SPECS, recordings_differ
+from suites.stage5_parity.simulator_check import recordings_differ
 
 _EVERYTHING = "plastic, windows 3 and 2, delays to 4, mp-driven"
 
@@ -95,22 +92,6 @@ def check_full_log() -> list[str]:
     small = mock.patch("burstproof.sharding.cuda_pack.train_sizes", lambda n, length: TrainSizes(length, n, n + 1))
     with small:
         return compare_mix(mix, lambda network, options: _sharded(network, options, 2, "contiguous"))
-
-
-def check_generated() -> list[str]:
-    """Shards that make their own synapses run like the network built on the host."""
-    from burstproof.sharding.cuda_choice import ShardingChoice
-    from burstproof.sharding.cuda_engine import CudaShardedEngine
-
-    problems = []
-    small = (replace(spec, neurons=16, synapses_per_neuron=4) for spec in SPECS[:2])
-    for spec, strategy, shards in zip(small, ("contiguous", "round_robin"), (2, 3), strict=True):
-        plan = {1: Stimulus(forced=np.arange(0, spec.neurons, 3, dtype=np.uint32))}
-        reference = ReferenceEngine.create(synthesize(spec))
-        engine = CudaShardedEngine.from_spec(spec, None, ShardingChoice((0,) * shards, strategy))
-        problems += recordings_differ(reference.run(5, plan), engine.run(5, plan))
-        problems += sorted(set(reference.state().differences(engine.state())) - {"weights", "eligibility_traces"})
-    return problems
 
 
 def check_silent_shard() -> list[str]:

@@ -36,6 +36,7 @@ from burstproof.errors import InputError, NetworkError, ShardLostError
 from burstproof.network.model import Network
 from burstproof.sharding.cuda_choice import ShardingChoice
 from burstproof.sharding.cuda_devices import device_count
+from burstproof.sharding.cuda_group import DeviceGroup
 from burstproof.sharding.cuda_mail import WORDS
 from burstproof.sharding.cuda_pack import PackedShard, pack_shard
 from burstproof.sharding.cuda_resident import Repack, ShardSet, fill_all
@@ -114,6 +115,11 @@ class CudaShardedEngine:
     def memory_bytes(self) -> int:
         """Bytes that all devices together give to the engine."""
         return self._resident.memory_bytes
+
+    @property
+    def groups(self) -> tuple[DeviceGroup, ...]:
+        """The devices with their shards."""
+        return self._resident.groups
 
     def shard_on_device(self, number: int) -> DeviceShard:
         """Shard ``number`` with what it has on its device."""

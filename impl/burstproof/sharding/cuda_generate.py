@@ -11,15 +11,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from burstproof.burst.cuda.buffers import network_sizes, train_sizes
+from burstproof.burst.cuda.buffers import NetworkSizes, network_sizes, train_sizes
 from burstproof.burst.cuda.generate import Survey, check_laws, contribution_of, refuse_inexact, spec_layout
 from burstproof.burst.cuda.generate import without_synapses as neurons_of
 from burstproof.burst.cuda.packed import Packed
 from burstproof.burst.cuda.upload import upload_neurons
-from burstproof.burst.cuda.variant import offset_bits, sum_bits, variant_of
+from burstproof.burst.cuda.variant import Variant, offset_bits, sum_bits, variant_of
 from burstproof.burst.engine import EngineOptions
 from burstproof.burst.fixed_point import FixedPoint, static_fixed_point
-from burstproof.burst.rules import features_of
+from burstproof.burst.layout import Layout
+from burstproof.burst.rules import Features, features_of
 from burstproof.errors import InputError
 from burstproof.kernels.device import BufferSpec, DeviceBuffer, DeviceRuntime, open_device
 from burstproof.network.model import Network
@@ -93,7 +94,8 @@ def pack_spec_shards(
     whole = _joined([part.survey for part in parts])
     network = neurons_of(spec)
     point = static_fixed_point(whole.largest_input, whole.integer, whole.in_degree, network.power_amount, options)
-    shards = tuple(_packed(spec, network, options, point, whole, part, n) for n, part in enumerate(parts))
+    rules = {count: _neurons(spec, network, options, point, whole, count) for count in {part.count for part in parts}}
+    shards = tuple(_packed(spec, point, rules[part.count], part, number) for number, part in enumerate(parts))
     return network, shards, partial(_fill, spec, parts)
 
 
@@ -174,33 +176,44 @@ def _joined(surveys: Sequence[Survey]) -> Survey:
     )
 
 
-def _packed(
-    spec: SyntheticSpec,
-    network: Network,
-    options: EngineOptions,
-    point: FixedPoint,
-    whole: Survey,
-    part: _Part,
-    number: int,
-) -> PackedShard:
-    ids = (part.ids.first + part.ids.step * np.arange(part.count, dtype=np.int64)).astype(np.uint32)
-    own = neurons_only(network, ids)
+@dataclass(frozen=True, eq=False)
+class _Neurons:
+    """What shards of equally many neurons have in common, for all neurons of a specification are alike."""
+
+    network: Network
+    options: EngineOptions
+    layout: Layout
+    features: Features
+    variant: Variant
+    sizes: NetworkSizes
+
+
+def _neurons(
+    spec: SyntheticSpec, network: Network, options: EngineOptions, point: FixedPoint, whole: Survey, count: int
+) -> _Neurons:
+    own = neurons_only(network, np.arange(count, dtype=np.uint32))
     layout, bits = spec_layout(spec, own, options, point, whole)
     features = features_of(own, options)
     # Of the size of the network, the rules ask no more than whether it is large; one that counts further is not fused.
     counted = replace(layout, neuron_count=min(spec.neurons, _COUNTABLE))
     variant = variant_of(counted, features, options, point)
+    fused = variant.fused is not None
     variant = replace(
         variant,
         contribution_bits=bits,
-        offset_bits=offset_bits(part.entries),
-        uniform_rows=variant.fused is not None and not isinstance(spec.weights, tuple),
-        sum_bits=sum_bits(counted, options, point, packable=variant.fused is not None and not layout.needs_flags),
+        uniform_rows=fused and not isinstance(spec.weights, tuple),
+        sum_bits=sum_bits(counted, options, point, packable=fused and not layout.needs_flags),
     )
-    sizes = network_sizes(layout, features, variant.fused is not None)
-    sizes = replace(sizes, static_entries=part.entries, longest_row=0, pieces=0, ring=layout.max_delay)
+    return _Neurons(own, options, layout, features, variant, network_sizes(layout, features, fused))
+
+
+def _packed(spec: SyntheticSpec, point: FixedPoint, neurons: _Neurons, part: _Part, number: int) -> PackedShard:
+    layout, options = neurons.layout, neurons.options
+    sizes = replace(neurons.sizes, static_entries=part.entries, longest_row=0, pieces=0, ring=layout.max_delay)
+    variant = replace(neurons.variant, offset_bits=offset_bits(part.entries))
     train = train_sizes(part.count, train_length(options, spec.neurons))
-    packed = Packed(own, options, point, layout, features, variant, sizes, train, network.synapses.weights)
+    weights = neurons.network.synapses.weights
+    packed = Packed(neurons.network, options, point, layout, neurons.features, variant, sizes, train, weights)
     return finished(number, spec.neurons, None, part.ids, packed)
 
 

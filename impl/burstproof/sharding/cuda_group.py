@@ -55,13 +55,13 @@ class DeviceGroup:
             make_current(self.runtime)
             self._graphs[key] = self.runtime.capture(lambda stream: self._queue(number, length, stimulated, stream))
 
-    def run(self, number: int, length: int, stimulated: bool) -> None:
-        """Queue ``length`` bursts, and the reports behind them."""
+    def run(self, number: int, length: int, bursts: int, stimulated: bool) -> None:
+        """Queue ``bursts`` bursts, by the graph of ``length`` where there are graphs, and the reports behind them."""
         make_current(self.runtime)
         if self._use_graphs:
             self._graphs[number, length, stimulated].launch(self.streams.burst)
         else:
-            self._queue(number, length, stimulated, self.streams.burst)
+            self._queue(number, bursts, stimulated, self.streams.burst)
         self.finish(number)
 
     def finish(self, number: int) -> None:
@@ -93,6 +93,12 @@ class DeviceGroup:
         make_current(self.runtime)
         for shard in self.shards:
             self._launch(shard.calls[number].delivery, self.streams.burst)
+
+    def repeated_delivery(self, number: int, times: int) -> DeviceGraph:
+        """A graph that sends the lists of the last burst ``times`` times: for timing, its sums mean nothing."""
+        make_current(self.runtime)
+        calls = [call for shard in self.shards for call in shard.calls[number].delivery]
+        return self.runtime.capture(lambda stream: self._launch(calls * times, stream))
 
     def _queue(self, number: int, length: int, stimulated: bool, stream: DeviceStream) -> None:
         """Queue ``length`` bursts; allocates and synchronises nothing, so it can be captured."""

@@ -31,6 +31,9 @@ from burstproof.sharding.shard_variant import ShardVariant
 Repack = Callable[[npt.NDArray[np.float32]], tuple[PackedShard, ...]]
 """The shards packed with other weights (S,)."""
 
+_COMPILED: dict[tuple[ShardVariant, str], dict[str, Any]] = {}
+"""Kernels by variant and model of device; on every device of a model they are loaded when first launched there."""
+
 
 def fill_all(network: Network) -> Fill:
     """Fills a shard of ``network``."""
@@ -62,16 +65,8 @@ class ShardSet:
     def _build(self, packed: Sequence[PackedShard], fill: Fill) -> None:
         """Put ``packed`` onto the devices."""
         options, choice = self._options, self._choice
-        carries = any(shard.shard.carries_potentials for shard in packed)
-        self.packed = tuple(
-            replace(
-                shard,
-                shard=replace(
-                    shard.shard, carries_potentials=carries, overlapped=runtime.overlaps and shard.shard.fused
-                ),
-            )
-            for shard, runtime in zip(packed, self._runtimes, strict=True)
-        )
+        self.packed = _alike(packed, self._runtimes)
+        carries = self.packed[0].shard.carries_potentials
         self.room = max(1, *(shard.neurons for shard in self.packed), 1)
         words = side_words(self.room, carries)
         peers, nccl = choice.peers, choice.nccl
@@ -100,14 +95,13 @@ class ShardSet:
         """Compile what the shards need, each kernel once, and fix their calls."""
         from burstproof.sharding.cuda_kernels import shard_catalogue
 
-        compiled: dict[tuple[ShardVariant, str], dict[str, Any]] = {}
         for shard in self.shards:
             key = shard.shard.shard, shard.runtime.name
-            if key not in compiled:
+            if key not in _COMPILED:
                 make_current(shard.runtime)
                 kernels = shard_catalogue(shard.shard.shard)
-                compiled[key] = {k.name: shard.runtime.kernel(k.function, k.signature) for k in kernels}
-            shard.connect(compiled[key], self.mail, self.room, self._choice.patience_ns)
+                _COMPILED[key] = {k.name: shard.runtime.kernel(k.function, k.signature) for k in kernels}
+            shard.connect(_COMPILED[key], self.mail, self.room, self._choice.patience_ns)
 
     @property
     def memory_bytes(self) -> int:
@@ -131,7 +125,7 @@ class ShardSet:
         for group in self.groups:
             group.prepare(number, length, stimulated)
         for group in self.groups:
-            group.run(number, length, stimulated)
+            group.run(number, length, bursts, stimulated)
 
     def _submit_by_host(self, number: int, stimulated: bool) -> None:
         """One burst in which the host calls NCCL between the halves."""
@@ -196,6 +190,26 @@ class ShardSet:
         self._clear()
         self.groups = ()
         del self.mail
+
+
+def _alike(packed: Sequence[PackedShard], runtimes: Sequence[DeviceRuntime]) -> tuple[PackedShard, ...]:
+    """The shards with what need not differ made equal, so that they share kernels."""
+    largest = max(packed, key=lambda shard: shard.neurons).shard
+    common: dict[str, Any] = {
+        "carries_potentials": any(shard.shard.carries_potentials for shard in packed),
+        "spaced_ids": all(shard.shard.spaced_ids for shard in packed),
+        "threads": largest.threads,
+        "per_thread": largest.per_thread,
+        "share": max(shard.shard.share for shard in packed),
+    }
+    return tuple(
+        replace(
+            shard,
+            spaced=shard.spaced if common["spaced_ids"] else None,
+            shard=replace(shard.shard, overlapped=runtime.overlaps and shard.shard.fused, **common),
+        )
+        for shard, runtime in zip(packed, runtimes, strict=True)
+    )
 
 
 def _refuse_overflow(shards: Sequence[PackedShard]) -> None:

@@ -29,7 +29,7 @@ class Link(NamedTuple):
     table of mailboxes, or the copy of its addresses in shared memory that ``keep(boxes, which, kept)`` makes;
     ``word(sequence, value)`` -> uint64; ``wait(boxes, which, place, sequence, patience, link)`` -> the lower 32 bits of
     the word once its sequence number is right, or 0 and ``link[FAILED]`` set after ``patience`` nanoseconds;
-    ``now(passed)`` -> uint64 nanoseconds (where there is no clock: a little more than ``passed``);
+    ``now(last)`` -> uint64 nanoseconds (where there is no clock: a second more than ``last``);
     ``near(boxes, kept)`` -> whichever of both the two first take: the copy, or the table in the simulator.
     """
 
@@ -62,7 +62,7 @@ def make_link() -> Link:
                 if link[FAILED] != 0:
                     return np.uint32(0)
                 found = np.uint64(load(boxes, which, place))
-                passed = np.uint64(now(passed) - began)
+                passed = np.uint64(now(np.uint64(began + passed)) - began)
         return np.uint32(found & low)
 
     jit = cuda.jit(device=True)
@@ -76,8 +76,8 @@ def _simulated() -> tuple[Callable[..., Any], ...]:
     def store(boxes: Any, which: Any, place: Any, word: Any) -> None:
         boxes[which][place] = word
 
-    def now(passed: Any) -> Any:
-        return np.uint64(passed + np.uint64(_SPINS))
+    def now(last: Any) -> Any:
+        return np.uint64(last + np.uint64(_SPINS))
 
     def keep(boxes: Any, which: Any, kept: Any) -> None:
         return
@@ -98,7 +98,7 @@ def _on_device() -> tuple[Callable[..., Any], ...]:
     def store(boxes: Any, which: Any, place: Any, word: Any) -> None:
         store_at(np.uint64(boxes[which] + np.uint64(place) * size), word)
 
-    def now(passed: Any) -> Any:
+    def now(last: Any) -> Any:
         return clock()
 
     def keep(boxes: Any, which: Any, kept: Any) -> None:

@@ -1,0 +1,169 @@
+"""Shards on several GPUs against one CPU: recorded traces, mixed networks, a million neurons over 1000 bursts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path as FilePath
+
+import pytest
+
+from burstproof.burst.cpu import CpuEngine
+from burstproof.burst.cuda.control import HALTED
+from burstproof.burst.engine import EngineOptions, EngineState, Recording, Stimulus, StimulusPlan
+from burstproof.burst.replay import replay
+from burstproof.burst.trace import read_trace
+from burstproof.errors import ShardLostError
+from burstproof.network.model import Network
+from burstproof.network.synthetic import initial_stimulus, synthesize
+from burstproof.network.synthetic_spec import SyntheticSpec, driven_spec
+from burstproof.sharding.cuda_choice import ShardingChoice
+from burstproof.sharding.cuda_devices import device_count
+from burstproof.sharding.cuda_engine import CudaShardedEngine
+from burstproof.sharding.cuda_mail import Path
+from stages.measuring import Measure
+from suites.stage5_parity.large import slim
+from suites.stage5_parity.mixed import MIXES, compare_mix
+from suites.stage5_parity.simulator_check import recordings_differ
+
+pytestmark = [pytest.mark.requirement("MG-1", "MG-2", "MG-4", "BE-4", "ST-7"), pytest.mark.gate("multi_gpu")]
+
+TRACES = FilePath(__file__).parents[1] / "data" / "golden" / "traces"
+BURSTS = 1000
+NEURONS = 1_000_000
+
+
+@dataclass(frozen=True)
+class Way:
+    """How a network is sharded: devices, strategy and path; ``generated`` if the devices make their synapses."""
+
+    devices: int
+    strategy: str
+    path: Path
+    generated: bool = False
+
+    @property
+    def conditions(self) -> dict[str, object]:
+        """Conditions of its measurements."""
+        return {"devices": self.devices, "strategy": self.strategy, "path": self.path.value}
+
+    @property
+    def choice(self) -> ShardingChoice:
+        """The engine's choice, where the machine can take it."""
+        if device_count() < self.devices:
+            pytest.skip(f"needs {self.devices} GPUs, {device_count()} are here")
+        if self.path is Path.NCCL:
+            _needs_nccl(self.devices)
+        return ShardingChoice(tuple(range(self.devices)), self.strategy, path=self.path)
+
+    def create(self, network: Network, options: EngineOptions) -> CudaShardedEngine:
+        """An engine over ``network``."""
+        return CudaShardedEngine.create(network, options, None, self.choice)
+
+
+def _needs_nccl(devices: int) -> None:
+    from burstproof.kernels.device import open_device
+    from burstproof.sharding.cuda_nccl import nccl_obstacle
+
+    obstacle = nccl_obstacle([open_device(ordinal) for ordinal in range(devices)])
+    if obstacle is not None:
+        pytest.skip(obstacle)
+
+
+SMALL_WAYS = (
+    Way(2, "contiguous", Path.PEER),
+    Way(4, "round_robin", Path.PEER),
+    Way(4, "dynamic", Path.STAGED),
+    Way(2, "by_cortical_area", Path.NCCL),
+)
+LARGE_WAYS = (
+    Way(2, "contiguous", Path.PEER, generated=True),
+    Way(2, "round_robin", Path.STAGED, generated=True),
+    Way(2, "contiguous", Path.NCCL, generated=True),
+    Way(4, "contiguous", Path.PEER, generated=True),
+    Way(4, "round_robin", Path.PEER, generated=True),
+    Way(4, "contiguous", Path.STAGED, generated=True),
+    Way(4, "round_robin", Path.NCCL, generated=True),
+    Way(4, "dynamic", Path.PEER),
+    Way(4, "by_cortical_area", Path.PEER),
+)
+
+
+def _name(way: Way) -> str:
+    return f"{way.devices} {way.strategy} {way.path.value}"
+
+
+@pytest.mark.requirement("MG-3")
+@pytest.mark.parametrize("way", SMALL_WAYS, ids=_name)
+def test_recordings_agree(way: Way, measure: Measure) -> None:
+    """Every recorded trace of the real engine, burst by burst."""
+    found = []
+    for file in sorted(TRACES.glob("*.npz")):
+        result = replay(read_trace(file.with_suffix("")), way.create)
+        conditions = {**way.conditions, "trace": file.stem, "profile": result.profile}
+        measure("parity.bursts_agreeing", result.state_agree / result.bursts, "1", conditions=conditions)
+        if not result.agrees:
+            found.append(f"{file.stem}: {result.first}")
+    assert found == []
+
+
+@pytest.mark.parametrize("way", SMALL_WAYS[:1], ids=_name)
+def test_mixed_networks_agree(way: Way) -> None:
+    """Networks in which everything is mixed, state and recording after every part."""
+    assert {mix.name: problems for mix in MIXES if (problems := compare_mix(mix, way.create))} == {}
+
+
+@dataclass(frozen=True, eq=False)
+class Million:
+    """A driven million, and what the CPU makes of 1000 bursts."""
+
+    spec: SyntheticSpec
+    network: Network
+    plan: StimulusPlan
+    recording: Recording
+    state: EngineState
+
+
+@pytest.fixture(scope="module")
+def million() -> Million:
+    """The million; four areas, so that there is something to shard by."""
+    spec = replace(driven_spec(NEURONS, 100, 0.01), connectivity="block", blocks=8, inside_fraction=0.5)
+    network, plan = synthesize(spec), {1: Stimulus(forced=initial_stimulus(spec))}
+    engine = CpuEngine.create(network, EngineOptions())
+    recording = engine.run(BURSTS, plan)
+    state = engine.state()
+    engine.close()
+    return Million(spec, network, plan, recording, state)
+
+
+@pytest.mark.requirement("MG-3", "BE-3")
+@pytest.mark.parametrize("way", LARGE_WAYS, ids=_name)
+def test_million_agrees(way: Way, million: Million, measure: Measure) -> None:
+    """1 M neurons x 100 over 1000 bursts: every firing with its potential, and the state at the end."""
+    if way.generated:
+        engine = CudaShardedEngine.from_spec(million.spec, EngineOptions(), way.choice)
+    else:
+        engine = way.create(million.network, EngineOptions())
+    try:
+        problems = recordings_differ(million.recording, engine.run(BURSTS, million.plan))
+        problems += slim(million.state).differences(slim(engine.state()))
+    finally:
+        engine.close()
+    conditions = {**way.conditions, "neurons": NEURONS, "bursts": BURSTS}
+    measure("parity.disagreements", len(problems), "1", conditions=conditions)
+    assert problems == []
+
+
+def test_silent_device_is_named() -> None:
+    """A device that publishes nothing ends the run with an error that names it; all devices can be used afterwards."""
+    spec = driven_spec(50_000, 100, 0.02)
+    plan = {1: Stimulus(forced=initial_stimulus(spec))}
+    choice = ShardingChoice((0, 1), timeout_s=0.5)
+    engine = CudaShardedEngine.from_spec(spec, None, choice)
+    expected = engine.run(10, plan)
+    engine.shard_on_device(1).device.write_control(HALTED, 1)
+    with pytest.raises(ShardLostError, match="shard 1 published nothing"):
+        engine.run(10)
+    engine.close()
+    again = CudaShardedEngine.from_spec(spec, None, choice)
+    assert recordings_differ(expected, again.run(10, plan)) == []
+    again.close()

@@ -1,0 +1,68 @@
+"""The kernels of CUDA shards without a GPU: their logic in the CUDA simulator, and that they build."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from burstproof.burst.engine import EngineOptions
+from burstproof.burst.fixed_point import plan_fixed_point
+from burstproof.burst.layout import synapse_facts
+from burstproof.kernels.compile import compile_kernel, obstacle
+from burstproof.kernels.resources import resources_of
+from burstproof.network.synthetic import driven_network
+from burstproof.sharding.partition import make_partition
+from stages.measuring import Measure
+from suites.stage7_multi_gpu.cuda_simulator_check import checks
+
+pytestmark = pytest.mark.requirement("MG-1", "MG-2", "MG-4", "BE-3", "ST-7")
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def problems() -> dict[str, list[str]]:
+    """Problems of each check, from one process with the simulator switched on."""
+    paths = os.pathsep.join([str(ROOT / "impl"), str(ROOT)])
+    done = subprocess.run(
+        [sys.executable, "-m", "suites.stage7_multi_gpu.cuda_simulator_check"],
+        cwd=ROOT,
+        env={**os.environ, "NUMBA_ENABLE_CUDASIM": "1", "PYTHONPATH": paths},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    found: dict[str, list[str]] = json.loads(done.stdout)
+    return found
+
+
+@pytest.mark.parametrize("name", checks())
+def test_simulated_shards(name: str, problems: dict[str, list[str]]) -> None:
+    """Simulated shards do what the reference does."""
+    assert problems[name] == []
+
+
+@pytest.mark.requirement("KL-1")
+def test_kernels_build(measure: Measure) -> None:
+    """The kernels of a driven network build for the oldest capability of the tools without spilling."""
+    from burstproof.sharding.cuda_kernels import shard_catalogue
+    from burstproof.sharding.cuda_pack import pack_shard
+
+    capability = (7, 5)
+    reason = obstacle(capability)
+    if reason:
+        pytest.skip(reason)
+    network, options = driven_network(4000, 20, 0.1), EngineOptions()
+    partition = make_partition(network, 2, "contiguous")
+    shard = pack_shard(network, options, plan_fixed_point(network, options), synapse_facts(network), partition, 0)
+    for spec in shard_catalogue(shard.shard):
+        used = resources_of(compile_kernel(spec.name, spec.function, spec.signature, capability))
+        measure("kernel.registers", used.registers, "1", conditions={"variant": "driven shard", "kernel": spec.name})
+        assert used.local_bytes + used.stack_bytes == 0, spec.name
