@@ -22,7 +22,11 @@ README = ROOT / "README.md"
 PAGES = [README, *sorted((ROOT / "docs").glob("*.md"))]
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 FOLDERS = ("impl", "hardware", "stages", "suites", "reports", "docs", ".ci", ".github")
-MODULE_FOLDERS = ("", "impl/burstproof", "impl/burstproof/burst", "impl/burstproof/burst/cuda", "impl/burstproof/tensor", "hardware")
+MODULE_FOLDERS = (
+    "",
+    *(f"impl/burstproof{room}" for room in ("", "/burst", "/burst/cuda", "/tensor")),
+    "hardware",
+)
 LONGEST = {README: 200}
 
 

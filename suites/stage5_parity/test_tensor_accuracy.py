@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -82,3 +83,27 @@ def test_float32_stays_below_the_limits_that_the_requirement_names() -> None:
 def test_a_pair_without_a_promise_is_named() -> None:
     with pytest.raises(ArrayError, match="no accuracy is stated"):
         bound_of("relu", "complex128")
+
+
+def test_the_table_of_the_docs_is_the_data() -> None:
+    """Every row of docs/tensor.md, and no operation of float32 left out of it."""
+    page = (Path(__file__).parents[2] / "docs" / "tensor.md").read_text()
+    shown = set()
+    for line in page.partition("| operation | float32")[2].splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if len(cells) != 4 or set(cells[0]) <= {"-", " ", ""}:
+            continue
+        for operation in cells[0].split(", "):
+            shown.add(operation)
+            for dtype, cell in zip(("float32", "float64", "complex128"), cells[1:], strict=True):
+                if cell and not (cell == "exact" and operation in ELSEWHERE and dtype == "float32"):
+                    assert bound_of(operation, dtype) == (0 if cell == "exact" else float(cell)), (operation, dtype)
+    promised = {row.operation for row in ACCURACIES if "." not in row.operation or row.operation in ELSEWHERE}
+    assert promised == shown
+
+
+def test_the_example_of_the_docs_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "tensor.md").read_text()
+    example = page.partition("```python\n")[2].partition("```")[0]
+    exec(compile(example, "tensor.md", "exec"), {})
+    assert float(capsys.readouterr().out) == pytest.approx(64, rel=1e-5)
