@@ -54,6 +54,7 @@ def test_scalars(place: Backend) -> None:
     array = place.from_host(host)
     assert np.allclose(place.to_host(elementwise.add(array, 2 - 1j)), host + 2 - 1j, rtol=1e-15)
     assert np.allclose(place.to_host(elementwise.multiply(array, 1j)), host * 1j, rtol=1e-15)
+    assert np.array_equal(place.to_host(elementwise.multiply(array, 2)), host * 2)
     single = place.to_host(elementwise.multiply(place.ones(3), 0.1))
     assert (single.dtype, single[0]) == (FLOAT32, np.float32(0.1))
 

@@ -141,9 +141,10 @@ def _sorted_operands(parsed: Expression, operands: Mapping[str, Operand]) -> tup
     first = next(iter(arrays.values()))
     check_dtype(first, DTYPES, where)
     for name, array in arrays.items():
-        check_same_dtype(array, first, f"{where}, {name}")
-        check_shape(array, tuple(first.shape), f"{where}, {name}")
-        check_contiguous(array, f"{where}, {name}")
+        if array.dtype != first.dtype or array.shape != first.shape or not array.flags.c_contiguous:
+            check_same_dtype(array, first, f"{where}, {name}")
+            check_shape(array, tuple(first.shape), f"{where}, {name}")
+            check_contiguous(array, f"{where}, {name}")
     for name, scalar in scalars.items():
         if isinstance(scalar, complex) and first.dtype != COMPLEX128:
             raise ArrayError("a complex number among real arrays", where=f"{where}, {name}", got=scalar)
