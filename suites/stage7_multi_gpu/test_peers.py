@@ -1,6 +1,6 @@
 """The GPUs that a sharded network would run on: links, peer access, and data that really crosses between two of them.
 
-No suite shards a network yet: the requirements MG-1 to MG-7 stay *not proven* whatever these cases say.
+Sharded networks are the business of ``test_cuda_shards``, figures of every link that of ``test_links``.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def _pairs(inventory: Inventory) -> Iterator[tuple[int, int]]:
 
 
 def test_peer_access_matrix(inventory: Inventory, measure: Measure) -> None:
-    """Peer access, path and NVLinks of every pair as NVML reports them; sharding itself is not proven here."""
+    """Peer access, path and NVLinks of every pair as NVML reports them."""
     topology = topology_of(inventory)
     group = peer_group(inventory)
     assert len(group) >= 2
