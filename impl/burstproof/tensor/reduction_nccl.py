@@ -18,8 +18,8 @@ _SUM = 0
 def is_installed() -> bool:
     """Whether CuPy finds the NCCL library."""
     try:
-        from cupy_backends.cuda.libs import nccl
-    except ImportError:
+        from cupy.cuda import nccl
+    except (ImportError, OSError):
         return False
     return bool(nccl.available)
 
