@@ -16,24 +16,24 @@ _SUM = 0
 
 @lru_cache(maxsize=1)
 def is_installed() -> bool:
-    """Whether CuPy finds the NCCL library."""
+    """Whether CuPy's binding finds the NCCL library, in a wheel or on the system."""
     try:
-        from cupy.cuda import nccl
+        from cupy_backends.cuda.libs import nccl
     except (ImportError, OSError):
         return False
-    return bool(nccl.available)
+    return hasattr(nccl, "NcclCommunicator")
 
 
 @lru_cache(maxsize=8)
 def _communicators(devices: tuple[int, ...]) -> tuple[Any, ...]:
-    from cupy.cuda import nccl
+    from cupy_backends.cuda.libs import nccl
 
     return tuple(nccl.NcclCommunicator.initAll(list(devices)))
 
 
 def all_reduce(parts: tuple[Array, ...]) -> None:
     """Queue the sum of all parts into each, on every device's current stream; checked by the caller."""
-    from cupy.cuda import nccl
+    from cupy_backends.cuda.libs import nccl
 
     communicators = _communicators(tuple(part.device.id for part in parts))
     kind = _FLOAT32 if parts[0].dtype == FLOAT32 else _FLOAT64
