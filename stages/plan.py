@@ -116,7 +116,7 @@ STAGES: tuple[Stage, ...] = (
         name="stage7",
         title="multi-GPU",
         gate="multi_gpu",
-        gpu_free="nothing yet",
+        gpu_free="partitions, shards on the CPU in one process and over 1 to 4 MPI ranks, checkpoints",
         suites=("suites/stage7_multi_gpu",),
         proves="the same result on any number of GPUs, and how it scales",
     ),

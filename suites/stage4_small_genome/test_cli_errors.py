@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from burstproof import __version__, cli
+from burstproof.burst.machine import CudaDevice, CudaFacts, Machine, Obstacle
 from burstproof.commands import run as run_module
 from burstproof.commands import sources
 from burstproof.commands.outputs import write_atomically
@@ -69,14 +70,45 @@ def test_help_and_version_exit_with_0(door: Door, arguments: list[str]) -> None:
 @pytest.mark.parametrize(
     ("text", "arguments", "part"),
     [
-        ("", ["--multi-gpu", "--num-gpus", "8"], "sharding one network over several GPUs is not in this build yet"),
-        ("[cuda.multi_gpu]\nenabled = true\n", [], "cuda.multi_gpu.enabled (file "),
+        ("", ["--multi-gpu", "--num-gpus", "8"], "the backend cuda cannot start"),
+        ("[cuda.multi_gpu]\nenabled = true\n", [], "the backend cuda cannot start"),
     ],
     ids=["multi-GPU option", "multi-GPU key"],
 )
-def test_what_is_not_built_is_refused_and_not_ignored(door: Door, text: str, arguments: list[str], part: str) -> None:
+def test_gpus_that_are_not_there_are_missed_and_not_ignored(
+    door: Door, monkeypatch: pytest.MonkeyPatch, text: str, arguments: list[str], part: str
+) -> None:
+    monkeypatch.setattr(
+        run_module, "this_machine", lambda: Machine(4, CudaFacts(Obstacle("no driver here", "Install one")))
+    )
     Path("feagi_configuration.toml").write_text(text, "utf-8")
     assert_one_error(door("run", SMALL, *arguments), 3, part)
+
+
+@pytest.mark.requirement("MG-1")
+@pytest.mark.parametrize(
+    ("arguments", "parts"),
+    [
+        (["--shards", "2", "--multi-gpu"], ["shards on the CPU and on GPUs at once"]),
+        (["--shards", "2", "--backend", "reference"], ["--backend: this backend has no shards", "cpu, cuda"]),
+        (["--multi-gpu", "--backend", "cpu"], ["--backend: this backend has no shards of that kind", "cuda"]),
+        (["--shards", "99"], ["a number of shards that this network does not admit"]),
+        (["--reshard-every", "5"], ["nothing to split anew"]),
+        (["--shards", "2", "--reshard-every", "5"], ["this strategy does not follow the activity", "dynamic"]),
+        (["--strategy", "hash"], ["invalid choice"]),
+    ],
+)
+def test_shards_that_cannot_be_are_refused(door: Door, arguments: list[str], parts: list[str]) -> None:
+    assert_one_error(door("run", SMALL, *arguments), 4, *parts)
+
+
+@pytest.mark.requirement("MG-1")
+def test_more_gpus_than_the_driver_shows_are_an_error_that_counts_them(
+    door: Door, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    two = CudaFacts(None, tuple(CudaDevice(number, "H200", (9, 0)) for number in range(2)), (13, 0), (13, 0))
+    monkeypatch.setattr(run_module, "this_machine", lambda: Machine(4, two))
+    assert_one_error(door("run", SMALL, "--multi-gpu", "--num-gpus", "3"), 3, "--num-gpus", "got 3", "1...2")
 
 
 def test_a_png_without_matplotlib_is_refused_before_the_run(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,14 +13,24 @@ from burstproof.network.model import Network
 
 @dataclass(frozen=True)
 class Backend:
-    """A way to create an engine; ``name`` appears in the case id and in the conditions of measurements."""
+    """A way to create an engine; ``name`` appears in the case id and in the conditions of measurements.
+
+    ``shards`` CPU shards, by round robin, so that neighbours are always apart.
+    """
 
     name: str
     cpu: CpuOptions | None = None
     cuda: CudaOptions | None = None
+    shards: int = 0
 
     def create(self, network: Network, options: EngineOptions) -> Engine:
         """An engine over ``network`` on this backend."""
+        if self.shards:
+            from burstproof.sharding.engine import create_sharded
+            from burstproof.sharding.partition import make_partition
+
+            shards = max(1, min(self.shards, network.neuron_count))
+            return create_sharded(network, options, make_partition(network, shards, "round_robin"))
         if self.cpu is not None:
             from burstproof.burst.cpu import CpuEngine
 
@@ -39,6 +49,7 @@ CPU_BACKENDS = (
     Backend("cpu, 1 thread", cpu=CpuOptions(threads=1)),
     Backend("cpu, 2 threads", cpu=CpuOptions(threads=2)),
 )
+CPU_SHARDS = Backend("cpu, 2 shards", shards=2)
 _LAUNCHES = tuple(
     Backend(
         f"cuda, {'graphs' if graphs else 'no graphs'}, block {block}", cuda=CudaOptions(graphs=graphs, block_size=block)
@@ -54,6 +65,6 @@ def _parameter(backend: Backend) -> Any:
     return pytest.param(backend, id=backend.name, marks=marks)
 
 
-ALL = [_parameter(b) for b in (REFERENCE, *CPU_BACKENDS, *CUDA_BACKENDS)]
+ALL = [_parameter(b) for b in (REFERENCE, *CPU_BACKENDS, CPU_SHARDS, *CUDA_BACKENDS)]
 ENGINES = [_parameter(b) for b in (*CPU_BACKENDS, *CUDA_BACKENDS)]
 CUDA = [_parameter(b) for b in CUDA_BACKENDS]

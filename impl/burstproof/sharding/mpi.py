@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import pickle
 import sys
+import time
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from burstproof.burst.cpu_threads import usable_cores
 from burstproof.errors import BurstproofError, EnvironmentInvalidError, ExitCode
 from burstproof.sharding.exchange import merged
 from burstproof.sharding.roll_call import RollCall
@@ -21,7 +24,8 @@ TIMEOUT_S = 300.0
 """Seconds after which a rank that others wait for is called missing."""
 
 _HEAD = 2
-_Result = TypeVar("_Result")
+_NAP_S = 50e-6
+_Object = TypeVar("_Object")
 
 
 def load_mpi() -> Any:
@@ -52,6 +56,9 @@ def load_mpi() -> Any:
 class MpiExchange:
     """The exchange of the ranks of a communicator.
 
+    MPI libraries wait by asking again and again. Where a host has more ranks than cores, that would keep the cores from
+    those that still work, so there a rank that waits sleeps in between.
+
     Parameters
     ----------
     timeout_s : float
@@ -69,21 +76,45 @@ class MpiExchange:
         self._world.Set_errhandler(self._mpi.ERRORS_RETURN)
         self.rank: int = self._world.Get_rank()
         self.ranks: int = self._world.Get_size()
+        here = self._world.Split_type(self._mpi.COMM_TYPE_SHARED)
+        self._patient = here.Get_size() > usable_cores()
+        here.Free()
         self._watch = RollCall(self._mpi, self._world.Dup(), timeout_s, self._give_up)
         self._own = np.zeros(_HEAD + 2 * EAGER_FIRINGS, np.uint32)
         self._all = np.zeros((self.ranks, len(self._own)), np.uint32)
 
-    def _call(self, what: str, call: Callable[..., _Result], *arguments: Any) -> _Result:
-        """One call of the library, watched; a failure of it ends the run."""
+    def _finish(self, what: str, begin: Callable[..., Any], *arguments: Any) -> None:
+        """One collective, begun and waited for under the watch; a failure of it ends the run."""
         with self._watch.waiting(what):
             try:
-                return call(*arguments)
+                request = begin(*arguments)
+                while self._patient and not request.Test():
+                    time.sleep(_NAP_S)
+                request.Wait()
             except self._mpi.Exception as error:
                 self._watch.failed(f"{what} failed: {' '.join(str(error).split())}")
 
+    def _counts(self, what: str, own: int) -> npt.NDArray[np.int64]:
+        """``own`` of every rank, (ranks,) int64."""
+        counts = np.empty(self.ranks, np.int64)
+        self._finish(what, self._world.Iallgather, np.array([own], np.int64), counts)
+        return counts
+
+    def _joined(self, what: str, own: npt.NDArray[Any], counts: npt.NDArray[np.int64]) -> list[npt.NDArray[Any]]:
+        """Arrays of all ranks, which have ``counts`` elements."""
+        received = np.empty(int(counts.sum()), own.dtype)
+        self._finish(what, self._world.Iallgatherv, own, [received, counts.tolist()])
+        return np.split(received, np.cumsum(counts)[:-1])
+
+    def _objects(self, what: str, own: _Object) -> list[_Object]:
+        """Objects of all ranks."""
+        content = np.frombuffer(pickle.dumps(own), np.uint8)
+        pieces = self._joined(what, content, self._counts(what, len(content)))
+        return [pickle.loads(piece.data) for piece in pieces]
+
     def total(self, count: int) -> int:
         """See ``Exchange.total``."""
-        return int(self._call("the count of candidates", self._world.allreduce, count))
+        return int(self._counts("the count of candidates", count).sum())
 
     def gather(self, fired: Fired) -> Fired:
         """See ``Exchange.gather``."""
@@ -92,7 +123,7 @@ class MpiExchange:
         if count <= EAGER_FIRINGS:
             self._own[_HEAD : _HEAD + count] = fired.ids
             self._own[_HEAD + EAGER_FIRINGS :][:count] = fired.potentials.view(np.uint32)
-        self._call("the exchange of what fired", self._world.Allgather, self._own, self._all)
+        self._finish("the exchange of what fired", self._world.Iallgather, self._own, self._all)
         counts, candidates = self._all[:, 0].astype(np.int64), int(self._all[:, 1].astype(np.int64).sum())
         lists = self._eager(counts) if counts.max() <= EAGER_FIRINGS else self._long(fired, counts)
         joined = merged([Fired(words[0].copy(), words[1].view(np.float32).copy(), 0) for words in lists])
@@ -105,22 +136,17 @@ class MpiExchange:
 
     def _long(self, fired: Fired, counts: npt.NDArray[np.int64]) -> list[npt.NDArray[np.uint32]]:
         """Ids and potentials of each rank, from an exchange of lists of different lengths."""
-        sent = np.concatenate([fired.ids, fired.potentials.view(np.uint32)])
-        received = np.empty(2 * int(counts.sum()), np.uint32)
-        target = [received, (2 * counts).tolist()]
-        self._call("the exchange of long lists", self._world.Allgatherv, sent, target)
-        ends = np.cumsum(2 * counts)
-        pieces = np.split(received, ends[:-1])
-        return [piece.reshape(2, -1) for piece in pieces]
+        words = np.concatenate([fired.ids, fired.potentials.view(np.uint32)])
+        return [piece.reshape(2, -1) for piece in self._joined("the exchange of long lists", words, 2 * counts)]
 
     def pieces(self, own: Sequence[StatePiece]) -> Sequence[StatePiece]:
         """See ``Exchange.pieces``."""
-        everybody = self._call("the exchange of the state", self._world.allgather, list(own))
+        everybody = self._objects("the exchange of the state", list(own))
         return [piece for one in everybody for piece in one]
 
     def agree(self, error: BurstproofError | None) -> None:
         """See ``Exchange.agree``."""
-        found: list[BurstproofError | None] = self._call("the report of errors", self._world.allgather, error)
+        found = self._objects("the report of errors", error)
         met = [(rank, one) for rank, one in enumerate(found) if one is not None]
         if not met:
             return
