@@ -7,7 +7,7 @@ import importlib.util
 import numpy as np
 import pytest
 
-from burstproof.errors import ArrayError
+from burstproof.errors import ArrayError, OutOfMemoryError
 from burstproof.tensor.adamw import AdamW
 from burstproof.tensor.backend import backend
 from burstproof.tensor.gpt import Gpt
@@ -116,6 +116,29 @@ def test_graphs_take_other_batches_and_other_shapes() -> None:
         assert losses[0] == losses[1]
         found = [backend("cupy").to_host(model.parameters.gradients) for model in models]
         assert np.array_equal(*found)
+
+
+@pytest.mark.gate("gpu")
+def test_out_of_memory_gives_everything_back() -> None:
+    """With little memory left a step is refused by the package; with the memory free again the same model steps."""
+    import gc
+
+    import cupy
+
+    place = backend("cupy")
+    config = GptConfig(layers=12, heads=4, width=256, context=1024, vocabulary=512)
+    model, other = (Gpt(config, place, "bfloat16", graphs=graphs) for graphs in (True, False))
+    tokens, targets = batch(config, 8, 1024)
+    cupy.get_default_memory_pool().free_all_blocks()
+    taken = cupy.cuda.Memory(place.memory().free - (400 << 20))
+    with pytest.raises(OutOfMemoryError):
+        model.gradients(tokens, targets)
+    gc.collect()
+    cupy.get_default_memory_pool().free_all_blocks()
+    assert place.memory().free > 300 << 20
+    del taken
+    for _ in range(3):
+        assert float(model.gradients(tokens, targets)) == float(other.gradients(tokens, targets))
 
 
 @pytest.mark.gate("gpu")

@@ -56,9 +56,7 @@ class GradientGraph:
 
     def _first(self, batch: Batch, key: object) -> Array:
         """Kernel by kernel, which also loads the kernels and fills the pool."""
-        self._seen = self._graph = self._loss = self._packed = None
-        if self._pool is not None:
-            self._pool.free_all_blocks()
+        self._forget()
         self._pool = self._place.xp.cuda.MemoryPool()
         self._packed = self._place.from_host(batch.packed)
         with self._apart():
@@ -74,6 +72,13 @@ class GradientGraph:
             finally:
                 self._graph = stream.end_capture()
 
+    def _forget(self) -> None:
+        """Give the memory back; what arrays in use still hold of it follows when they go."""
+        self._seen = self._graph = self._loss = self._packed = None
+        if self._pool is not None:
+            self._pool.free_all_blocks()
+        self._pool = None
+
     @contextmanager
     def _apart(self) -> Iterator[Any]:
         """A stream and a pool of this graph's own; in order with the current stream."""
@@ -82,6 +87,10 @@ class GradientGraph:
         if self._stream is None:
             self._stream = cuda.Stream(non_blocking=True)
         self._stream.wait_event(outer.record())
-        with self._stream, cuda.using_allocator(self._pool.malloc):
-            yield self._stream
+        try:
+            with self._stream, cuda.using_allocator(self._pool.malloc):
+                yield self._stream
+        except BaseException:
+            self._forget()
+            raise
         outer.wait_event(self._stream.record())
