@@ -11,7 +11,9 @@ import pytest
 
 from burstproof.errors import CompileError, InputError
 from burstproof.kernels.code import CubinCode, LtoirCode, NumbaCode, PtxCode
+from burstproof.kernels.compile import Image
 from burstproof.kernels.image_cache import cached_image, load_image
+from burstproof.kernels.resources import Instructions, instructions_of
 from burstproof.kernels.source import CudaOptions, CudaSource
 from suites.stage1_compile.tools import needs_tools
 
@@ -138,14 +140,11 @@ def test_a_ptx_newer_than_the_tools_is_refused_or_rebuilt() -> None:
         PtxCode("put", newer).image(HOPPER)
     known = PtxCode("put", PTX.replace("9.4", "8.0")).image(HOPPER)
     rebuilt = PtxCode("put", newer, rebuild=True).image(HOPPER)
-    assert _opcodes(rebuilt.cubin) == _opcodes(known.cubin)
+    assert _counts(rebuilt.cubin, "put") == _counts(known.cubin, "put")
 
 
-def _opcodes(cubin: bytes) -> object:
-    from burstproof.kernels.compile import Image
-    from burstproof.kernels.resources import instructions_of
-
-    return instructions_of(Image("put", HOPPER, cubin, 0.0), "put")
+def _counts(cubin: bytes, function: str) -> Instructions | None:
+    return instructions_of(Image(function, HOPPER, cubin, 0.0), function)
 
 
 def test_a_rebuilt_ptx_with_an_instruction_of_its_own_time_is_refused() -> None:
@@ -155,12 +154,29 @@ def test_a_rebuilt_ptx_with_an_instruction_of_its_own_time_is_refused() -> None:
         )
 
 
-def test_ltoir_is_linked() -> None:
-    from cuda.core import Program, ProgramOptions
+def test_source_becomes_ptx_and_ltoir_and_both_become_machine_code() -> None:
+    """No driver takes part; each way ends in the same kind of instructions as the direct one."""
+    from burstproof.kernels.compatibility import ptx_isa
 
-    options = ProgramOptions(arch="sm_75", link_time_optimization=True)
-    code = bytes(Program(SCALE, "c++", options).compile("ltoir").code)
-    assert LtoirCode("s", code).image(HOPPER).cubin.startswith(b"\x7fELF")
+    source = CudaSource("scale.cu", SCALE)
+    ptx = source.ptx((8, 0))
+    assert ".target sm_80" in ptx
+    assert ptx_isa(ptx) >= (8, 0)
+    direct = _counts(source.image(HOPPER).cubin, "scale")
+    assert direct is not None
+    for code in (PtxCode("scale", ptx), LtoirCode("scale", source.ltoir((8, 0)))):
+        found = _counts(code.image(HOPPER).cubin, "scale")
+        assert found is not None
+        assert (found.global_loads, found.global_stores) == (direct.global_loads, direct.global_stores) == (1, 1)
+
+
+@pytest.mark.parametrize("form", ["ptx", "ltoir"])
+def test_a_bad_source_names_its_line_in_every_form(form: str) -> None:
+    with pytest.raises(CompileError, match=r"bad\.cu, line 2: does not compile.*missing"):
+        getattr(CudaSource("bad.cu", "\n__global__ void k(int* a) { *a = missing; }"), form)(HOPPER)
+
+
+def test_what_is_no_ltoir_is_refused() -> None:
     with pytest.raises(CompileError, match="does not link"):
         LtoirCode("s", b"no code").image(HOPPER)
 

@@ -155,7 +155,6 @@ def test_occupancy_is_what_the_driver_says(cupy: Any) -> None:
 @pytest.mark.requirement("KL-1", "KL-3")
 def test_every_form_of_code_launches(cupy: Any) -> None:
     """PTX of an ISA that no tool knows yet is rebuilt; LTO-IR, a cubin and a numba function do what they say."""
-    from cuda.core import Program, ProgramOptions
     from numba import types
 
     from burstproof.kernels.code import CubinCode, LtoirCode, PtxCode
@@ -171,10 +170,14 @@ def test_every_form_of_code_launches(cupy: Any) -> None:
     out = cupy.zeros(1, cupy.uint32)
     Entry(PtxCode("put", PTX.replace("9.4", "99.0"), rebuild=True), "put", "uint32[] uint32").on(0)(1, 1, out, 77)
     assert int(out[0]) == 77
-    options = ProgramOptions(arch="sm_75", link_time_optimization=True)
-    ltoir = bytes(Program(SCALE, "c++", options).compile("ltoir").code)
-    own = device_capability(0)
-    for code in (LtoirCode("scale", ltoir), CubinCode("scale", {own: CudaSource("scale.cu", SCALE).image(own).cubin})):
+    own, source = device_capability(0), CudaSource("scale.cu", SCALE)
+    codes = (
+        source,
+        PtxCode("scale", source.ptx((7, 5))),
+        LtoirCode("scale", source.ltoir((7, 5))),
+        CubinCode("scale", {own: source.image(own).cubin}),
+    )
+    for code in codes:
         values = cupy.ones(32, cupy.float32)
         Entry(code, "scale", "float32[] float32").on(0)(1, 32, values, 3.0)
         assert values.tolist() == [3.0] * 32

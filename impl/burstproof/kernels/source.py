@@ -114,27 +114,65 @@ class CudaSource:
             "capability": capability,
         }
 
+    def ptx(self, capability: Capability) -> str:
+        """PTX text for ``capability`` and later ones, of the compiler's own ISA; needs no driver.
+
+        Raises
+        ------
+        CompileError, EnvironmentInvalidError
+            As ``image``.
+        """
+        from burstproof.kernels.nvrtc_ptx import NvrtcError, ptx_of
+
+        compiler_version()
+        arch = self.options.arch(capability).replace("sm_", "compute_")
+        try:
+            return ptx_of(self.text, self.name, self._told(arch).as_bytes("nvrtc"), self.templates)
+        except NvrtcError as error:
+            raise self._refused(str(error), arch) from error
+
+    def ltoir(self, capability: Capability) -> bytes:
+        """LTO-IR for ``capability``, to be linked by tools of the same major version of CUDA (``LtoirCode``).
+
+        Raises
+        ------
+        CompileError, EnvironmentInvalidError
+            As ``image``.
+        """
+        compiler_version()
+        return self._built("ltoir", self.options.arch(capability), link_time_optimization=True)[0]
+
     def _compile(self, capability: Capability) -> Compiled:
-        from cuda.core import Program, ProgramOptions
+        return self._built("cubin", self.options.arch(capability))
+
+    def _built(self, target: str, arch: str, **more: bool) -> Compiled:
+        from cuda.core import Program
+
+        try:
+            code = Program(self.text, "c++", self._told(arch, **more)).compile(target, name_expressions=self.templates)
+        except Exception as error:
+            raise self._refused(str(error), arch) from error
+        return bytes(code.code), {str(k): _text(v) for k, v in code.symbol_mapping.items()}
+
+    def _told(self, arch: str, **more: bool) -> Any:
+        """Options as cuda.core takes them."""
+        from cuda.core import ProgramOptions
 
         wanted = self.options
-        options = ProgramOptions(
+        return ProgramOptions(
             name=self.name,
-            arch=wanted.arch(capability),
+            arch=arch,
             std="c++17",
             include_path=list(include_folders()),
             define_macro=list(wanted.defines) or None,
             use_fast_math=wanted.fast_math,
             fma=wanted.contract,
             max_register_count=wanted.max_registers,
+            **more,
         )
-        try:
-            code = Program(self.text, "c++", options).compile("cubin", name_expressions=self.templates)
-        except Exception as error:
-            raise self._refused(str(error).rstrip("\0 \n"), wanted.arch(capability)) from error
-        return bytes(code.code), {str(k): _text(v) for k, v in code.symbol_mapping.items()}
 
     def _refused(self, log: str, arch: str) -> CompileError:
+        log = log.rstrip("\0 \n")
         found = _FIRST_ERROR.search(log)
         if found is None:
             return CompileError(f"does not compile: {log}", where=f"{self.name} for {arch}")
