@@ -129,6 +129,7 @@ def test_out_of_memory_gives_everything_back() -> None:
     config = GptConfig(layers=12, heads=4, width=256, context=1024, vocabulary=512)
     model, other = (Gpt(config, place, "bfloat16", graphs=graphs) for graphs in (True, False))
     tokens, targets = batch(config, 8, 1024)
+    expected = float(other.gradients(tokens, targets))  # kernels and cuBLAS are loaded while there is room
     cupy.get_default_memory_pool().free_all_blocks()
     taken = cupy.cuda.Memory(place.memory().free - (400 << 20))
     with pytest.raises(OutOfMemoryError):
@@ -138,7 +139,7 @@ def test_out_of_memory_gives_everything_back() -> None:
     assert place.memory().free > 300 << 20
     del taken
     for _ in range(3):
-        assert float(model.gradients(tokens, targets)) == float(other.gradients(tokens, targets))
+        assert float(model.gradients(tokens, targets)) == expected
 
 
 @pytest.mark.gate("gpu")
