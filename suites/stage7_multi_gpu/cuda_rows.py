@@ -154,6 +154,7 @@ def _split(engine: CudaShardedEngine, bursts: int, burst_us: float) -> dict[str,
     before = [shard.waited_ns() for shard in shards]
     engine.run(bursts, record=Record.NONE)
     waits = [(shard.waited_ns() - ns) / bursts / 1e3 for shard, ns in zip(shards, before, strict=True)]
+    engine.run(1, record=Record.NONE)  # a longer train may end with bursts that it does not do
     sends = []
     for group in engine.groups:
         make_current(group.runtime)

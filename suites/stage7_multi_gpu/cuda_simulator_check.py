@@ -94,6 +94,20 @@ def check_full_log() -> list[str]:
         return compare_mix(mix, lambda network, options: _sharded(network, options, 2, "contiguous"))
 
 
+def check_shards_of_ranks() -> list[str]:
+    """Shards on devices of different ranks, between which the host carries what fired."""
+    from burstproof.sharding.cuda_rank import CudaRankShard
+    from burstproof.sharding.engine import ShardedEngine
+    from burstproof.sharding.partition import make_partition
+
+    return compare_mix(
+        _mix(_EVERYTHING),
+        lambda network, options: ShardedEngine(
+            network, options, make_partition(network, 2, "round_robin"), CudaRankShard
+        ),
+    )
+
+
 def check_silent_shard() -> list[str]:
     """A shard that publishes nothing ends the run with an error that names it, and the engine does not go on."""
     from burstproof.burst.cuda.control import HALTED

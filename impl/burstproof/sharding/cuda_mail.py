@@ -118,6 +118,12 @@ def open_mail(path: Path, runtimes: Sequence[DeviceRuntime], words: int) -> Mail
     return _mail(path, words, runtimes, sinks, inboxes, (*outboxes, *copies), outboxes, copies)
 
 
+def host_mail(runtime: DeviceRuntime, words: int) -> Mail:
+    """Mailboxes of a single shard on ``runtime``, which the host reads and fills: one out, one in."""
+    box, copy = _allocate(runtime, _SIDES * words), _allocate(runtime, _SIDES * words)
+    return _mail(Path.STAGED, words, [runtime], [[(box, 0)]], [[(copy, 0)]], (box, copy), (box,), (copy,))
+
+
 def mail_bytes(path: Path, shards: int, words: int) -> int:
     """Bytes on each device that the mailboxes take."""
     boxes = {Path.PEER: shards, Path.STAGED: 0, Path.NCCL: shards + 1}[path]

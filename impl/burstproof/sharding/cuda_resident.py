@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from burstproof.burst.cpu_memory import refuse_overflow
 from burstproof.burst.cuda.fired_lists import FiredList
 from burstproof.burst.cuda.stimulus_table import StimulusTable
 from burstproof.burst.cuda.train import Streams
 from burstproof.burst.engine import EngineOptions, EngineState
-from burstproof.errors import NetworkError
 from burstproof.kernels.device import DeviceRuntime, open_device
 from burstproof.network.model import Network
 from burstproof.sharding.cuda_choice import ShardingChoice
@@ -38,6 +38,17 @@ _COMPILED: dict[tuple[ShardVariant, str], dict[str, Any]] = {}
 def fill_all(network: Network) -> Fill:
     """Fills a shard of ``network``."""
     return lambda shard, device: fill_shard(shard, device, network)
+
+
+def kernels_of(runtime: DeviceRuntime, shard: ShardVariant) -> dict[str, Any]:
+    """The kernels of ``shard`` by name, each compiled once."""
+    from burstproof.sharding.cuda_kernels import shard_catalogue
+
+    key = shard, runtime.name
+    if key not in _COMPILED:
+        make_current(runtime)
+        _COMPILED[key] = {k.name: runtime.kernel(k.function, k.signature) for k in shard_catalogue(shard)}
+    return _COMPILED[key]
 
 
 class ShardSet:
@@ -65,7 +76,7 @@ class ShardSet:
     def _build(self, packed: Sequence[PackedShard], fill: Fill) -> None:
         """Put ``packed`` onto the devices."""
         options, choice = self._options, self._choice
-        self.packed = _alike(packed, self._runtimes)
+        self.packed = alike(packed, self._runtimes)
         carries = self.packed[0].shard.carries_potentials
         self.room = max(1, *(shard.neurons for shard in self.packed), 1)
         words = side_words(self.room, carries)
@@ -92,16 +103,10 @@ class ShardSet:
             group.warm()
 
     def _connect(self) -> None:
-        """Compile what the shards need, each kernel once, and fix their calls."""
-        from burstproof.sharding.cuda_kernels import shard_catalogue
-
+        """Fix the calls of all shards."""
         for shard in self.shards:
-            key = shard.shard.shard, shard.runtime.name
-            if key not in _COMPILED:
-                make_current(shard.runtime)
-                kernels = shard_catalogue(shard.shard.shard)
-                _COMPILED[key] = {k.name: shard.runtime.kernel(k.function, k.signature) for k in kernels}
-            shard.connect(_COMPILED[key], self.mail, self.room, self._choice.patience_ns)
+            kernels = kernels_of(shard.runtime, shard.shard.shard)
+            shard.connect(kernels, self.mail, self.room, self._choice.patience_ns)
 
     @property
     def memory_bytes(self) -> int:
@@ -167,7 +172,9 @@ class ShardSet:
                 different[shard.packed.layout.computed.rows] = False
         if different.any() and repack is not None:
             packed = repack(np.where(different, state.weights, packed[0].packed.weights))
-            _refuse_overflow(packed)
+            for shard in packed:
+                own = shard.packed
+                refuse_overflow(own.layout, own.network, self._options, own.fixed_point, shard.ids())
         local = [shard.local(state) for shard in packed]
         needed = tuple(shard_for(shard, part) for shard, part in zip(packed, local, strict=True))
         if any(mine is not theirs for mine, theirs in zip(needed, self.packed, strict=True)):
@@ -192,7 +199,7 @@ class ShardSet:
         del self.mail
 
 
-def _alike(packed: Sequence[PackedShard], runtimes: Sequence[DeviceRuntime]) -> tuple[PackedShard, ...]:
+def alike(packed: Sequence[PackedShard], runtimes: Sequence[DeviceRuntime]) -> tuple[PackedShard, ...]:
     """The shards with what need not differ made equal, so that they share kernels."""
     largest = max(packed, key=lambda shard: shard.neurons).shard
     common: dict[str, Any] = {
@@ -210,22 +217,3 @@ def _alike(packed: Sequence[PackedShard], runtimes: Sequence[DeviceRuntime]) -> 
         )
         for shard, runtime in zip(packed, runtimes, strict=True)
     )
-
-
-def _refuse_overflow(shards: Sequence[PackedShard]) -> None:
-    """Refuse weights whose sums the 32-bit accumulator planned for the network cannot hold."""
-    for shard in shards:
-        packed = shard.packed
-        point, static = packed.fixed_point, packed.layout.static
-        if point.bits != 32 or not len(static.targets):
-            continue
-        sums = np.bincount(static.targets, np.abs(static.contributions.astype(np.float64)))
-        room = 2.0**31 - (abs(packed.network.power_amount) + packed.options.max_stimulus) * point.scale
-        if sums.max() >= room:
-            raise NetworkError(
-                "the restored weights are too large for the fixed-point scale of this network",
-                where=f"weights onto neuron {int(shard.ids()[int(np.argmax(sums))])}",
-                got=float(sums.max() / point.scale),
-                allowed=f"a sum below {room / point.scale:.6g}",
-                cure="Create an engine over a network that has these weights",
-            )
