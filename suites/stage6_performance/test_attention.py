@@ -113,7 +113,7 @@ def test_forward_and_backward_beside_pytorch(card: Card, arrays: list[Any], meas
     attended = attention(q, k, v, causal=True)
     gradients = attention_backward(dout, q, k, v, attended, causal=True)
     for found, expected in zip((attended.out, *gradients), (other.detach(), *others), strict=True):
-        assert_equal(found, cupy.from_dlpack(expected.contiguous().view(torch.uint16)))
+        assert_equal(found, cupy.from_dlpack(expected.contiguous().view(torch.int16)).view(BFLOAT16))
     own = device_time(card, lambda: attention(q, k, v, causal=True, out=attended.out))
     with torch.no_grad():
         torchs = device_time(card, forward)
