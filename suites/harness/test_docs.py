@@ -57,7 +57,18 @@ def all_pages() -> pytest.MarkDecorator:
 
 def test_a_page_for_every_room_that_needs_one() -> None:
     names = {page.stem for page in PAGES[1:]}
-    assert names == {"network", "burst", "cuda", "hardware", "stages", "reports", "kernels", "training", "tensor"}
+    assert names == {
+        "network",
+        "burst",
+        "cuda",
+        "hardware",
+        "stages",
+        "reports",
+        "kernels",
+        "training",
+        "tensor",
+        "sharding",
+    }
 
 
 @all_pages()

@@ -32,7 +32,8 @@ def why_not() -> str:
 def environment() -> dict[str, str]:
     """The environment of ranks: this checkout importable, nothing of a launcher that runs the tests."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(_LAUNCHERS_OWN)}
-    return {**kept, "PYTHONPATH": os.pathsep.join([str(ROOT / "impl"), str(ROOT)])}
+    root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    return {**kept, **root, "PYTHONPATH": os.pathsep.join([str(ROOT / "impl"), str(ROOT)])}
 
 
 def start(ranks: int, arguments: Sequence[object], folder: Path) -> subprocess.Popen[str]:
@@ -54,7 +55,8 @@ def process_of(rank: int, mark: str) -> int:
             parent = int((folder / "stat").read_text().rsplit(")", 1)[1].split()[1])
         except (OSError, ValueError, IndexError):
             continue
-        if f"PMI_RANK={rank}".encode() in variables and mark.encode() in line:
+        named = any(f"{name}={rank}".encode() in variables for name in ("PMI_RANK", "OMPI_COMM_WORLD_RANK"))
+        if named and mark.encode() in line:
             parents[int(folder.name)] = parent
     (child,) = [process for process, parent in parents.items() if parent in parents]
     return child

@@ -127,6 +127,9 @@ def _namespaces_missing() -> str:
     """Why no two network namespaces can be joined here; empty if they can."""
     if mpi_door.why_not():
         return mpi_door.why_not()
+    shown = subprocess.run([str(mpi_door.launcher()), "--version"], capture_output=True, text=True, check=False)
+    if "hydra" not in shown.stdout.lower():
+        return "only MPICH's launcher is known to take a command in place of ssh"
     if shutil.which("ip") is None or shutil.which("unshare") is None:
         return "the commands ip and unshare are not installed"
     if os.geteuid() != 0:

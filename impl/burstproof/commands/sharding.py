@@ -79,7 +79,8 @@ def sharding_of(
     if backend not in ("cpu", "cuda") or (multi.enabled and backend == "cpu"):
         allowed = "cuda" if multi.enabled else "cpu, cuda"
         raise InputError("this backend has no shards of that kind", where="--backend", got=backend, allowed=allowed)
-    shards = _gpus(config, machine) if multi.enabled else options.shards or exchange.ranks
+    alone = multi.enabled and exchange.ranks == 1
+    shards = _gpus(config, machine) if alone else options.shards or exchange.ranks
     if shards % exchange.ranks:
         raise InputError(
             "shards that the ranks cannot share evenly",

@@ -81,8 +81,6 @@ class ShardedEngine:
         Their sum, which every shard sent to all others.
     """
 
-    backend = "cpu"
-
     def __init__(
         self,
         network: Network,
@@ -91,7 +89,9 @@ class ShardedEngine:
         make_shard: MakeShard,
         exchange: Exchange | None = None,
         threads: int = 1,
+        backend: str = "cpu",
     ) -> None:
+        self.backend = backend
         self.network, self.options, self.partition = network, options, partition
         self.exchange: Exchange = OneProcess() if exchange is None else exchange
         check_network(network, options)
@@ -274,7 +274,7 @@ def create_sharded(
     Parameters
     ----------
     backend : str
-        What runs a shard: ``cpu``, or ``cuda``, which takes one device per shard.
+        What runs a shard: ``cpu``, or ``cuda``, which takes one device per shard, or over ranks one device per rank.
     exchange : Exchange, optional
         Joins several processes; by default all shards are in this one.
     threads : int
@@ -293,14 +293,18 @@ def create_sharded(
         from burstproof.sharding.cpu_shard import CpuShard
 
         return ShardedEngine(network, options, partition, CpuShard, exchange, threads)
-    if backend == "cuda" and exchange is None:
+    if backend == "cuda" and exchange is not None:
+        from burstproof.sharding.cuda_rank import CudaRankShard
+
+        return ShardedEngine(network, options, partition, CudaRankShard, exchange, backend=backend)
+    if backend == "cuda":
         from burstproof.sharding.cuda_engine import create_cuda_sharded
 
         engine: Engine = create_cuda_sharded(network, options, partition, links or Links())
         return engine
     raise InputError(
-        "no sharded engine on this backend" + ("" if exchange is None else " over MPI ranks"),
+        "no sharded engine on this backend",
         where="backend",
         got=backend,
-        allowed="cpu" if exchange else "cpu, cuda",
+        allowed="cpu, cuda",
     )
