@@ -57,16 +57,26 @@ def pack_stimulus(
         than ``max_stimulus``.
     """
     ids = _checked_ids("stimulus.ids", stimulus.ids, network)
-    forced = np.unique(_checked_ids("stimulus.forced", stimulus.forced, network))
+    forced = _checked_ids("stimulus.forced", stimulus.forced, network)
+    if len(forced):
+        forced = np.unique(forced)
     amounts = _checked_amounts(stimulus, len(ids), options)
     if not len(ids):
         return PackedStimulus(ids, np.empty(0, fixed_point.dtype), forced, False, False)
-    unique, places = np.unique(ids, return_inverse=True)
+    unique, places = _grouped(ids)
     _check_totals(unique, places, amounts, options)
     integers, clamped = fixed_point.quantise(amounts)
     sums = np.zeros(len(unique), np.int64)
     np.add.at(sums, places, integers)
     return PackedStimulus(unique, sums.astype(fixed_point.dtype), forced, clamped, bool((integers <= 0).any()))
+
+
+def _grouped(ids: npt.NDArray[np.uint32]) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.intp]]:
+    """Each id once, ascending, and the place of every given one among them; ids in that order need no sorting."""
+    if (ids[1:] > ids[:-1]).all():
+        return ids, np.arange(len(ids))
+    unique, places = np.unique(ids, return_inverse=True)
+    return unique, places
 
 
 def _checked_ids(where: str, ids: npt.NDArray[Any], network: Network) -> npt.NDArray[np.uint32]:

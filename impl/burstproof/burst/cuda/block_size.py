@@ -14,7 +14,7 @@ CHUNKS_PER_SPAN = 64
 
 _WARP = 32
 _LARGEST_BLOCK = 1024
-_MIDDLE, _LARGE = 200_000, 1_500_000
+_SMALL, _MIDDLE, _LARGE = 200_000, 700_000, 1_500_000
 _SUM_BITS = (8, 16, 32)
 
 
@@ -44,17 +44,14 @@ def checked_block_size(asked: int, neurons: int) -> int:
 
 @dataclass(frozen=True)
 class FusedShape:
-    """A block of the fused burst: ``threads``, each with ``per_thread`` neurons of a chunk.
+    """A block of the fused burst: ``threads``, each with ``per_thread`` neurons of the block's chunk.
 
-    ``loops``: a block takes one chunk after another; otherwise there are as many blocks as chunks, which takes fewer
-    registers.
     ``early``: the next kernel's blocks may come up from the start, where the device can (``dependent_launch``);
     otherwise as this one's end.
     """
 
     threads: int
     per_thread: int
-    loops: bool = True
     early: bool = True
 
     @property
@@ -72,10 +69,10 @@ def fused_shape(asked: int, neurons: int) -> FusedShape:
         As ``checked_block_size``.
     """
     if asked:
-        return FusedShape(checked_block_size(asked, neurons), 1, loops=False, early=neurons > _MIDDLE)
-    if neurons <= _MIDDLE:
-        return FusedShape(256, 1, loops=False, early=False)
-    return FusedShape(512, 2, loops=False) if neurons <= _LARGE else FusedShape(256, 4)
+        return FusedShape(checked_block_size(asked, neurons), 1, early=neurons > _SMALL)
+    if neurons <= _SMALL:
+        return FusedShape(256, 1, early=False)
+    return FusedShape(512, 1 if neurons <= _MIDDLE else 2)
 
 
 def least_sum_bits(asked: int, neurons: int) -> int:

@@ -56,7 +56,6 @@ def make_fused(variant: Variant) -> Callable[..., None]:
     chunk = variant.fused.chunk
     threads = WARP if SIMULATED else variant.fused.threads
     per_thread = chunk // threads
-    loops = SIMULATED or variant.fused.loops
     neuron_burst, send = make_neuron(variant), make_send(variant)
     steer, enter, halt = make_steer(variant.delays), make_enter(), make_halt()
     append, block_count = make_append(), make_block_count()
@@ -81,14 +80,14 @@ def make_fused(variant: Variant) -> Callable[..., None]:
             rc = np.int32(countdowns[neuron])
         return number(cells[np.uint64(base + np.uint64(neuron))]), widen(potentials[neuron]), rc
 
-    def only_block() -> Any:
-        return np.uint32(0), np.uint32(1)
+    def first_of_all() -> Any:
+        return np.uint32(0)
 
-    def one_of_many() -> Any:
-        return np.uint32(np.uint32(cuda.blockIdx.x) - one), np.uint32(np.uint32(cuda.gridDim.x) - one)
+    def own_item() -> Any:
+        return np.uint32(np.uint32(cuda.blockIdx.x) - one)
 
     fetch = cuda.jit(device=True)(fetch)
-    first_item = cuda.jit(device=True)(only_block if SIMULATED else one_of_many)
+    first_item = cuda.jit(device=True)(first_of_all if SIMULATED else own_item)
 
     def fused(
         control: Any,
@@ -167,9 +166,8 @@ def make_fused(variant: Variant) -> Callable[..., None]:
         if long_rows and cuda.grid(1) == 0:
             piece_counts[np.uint32((burst_seed + one) & one)] = np.uint32(0)
         base = np.uint64(np.uint64(slot) * np.uint64(stride))
-        counted = np.uint64(0)
         side = np.uint32(0)
-        item, item_step = first_item()
+        item = first_item()
         items = np.uint32((np.uint64(neurons) + np.uint64(chunk - 1)) // np.uint64(chunk))
         spans = np.uint32((items + per_span - one) // per_span)
         current = np.uint32(spans if burst_seed & one else np.uint32(0))
@@ -242,8 +240,8 @@ def make_fused(variant: Variant) -> Callable[..., None]:
                 seen = np.uint32(found[np.uint32(side + two)])
                 found[np.uint32(one - side)] = 0
                 found[np.uint32(np.uint32(one - side) + two)] = 0
-                counted = np.uint64(counted + (np.uint64(count) << np.uint64(32)) + np.uint64(seen))
-                if not loops and counted != np.uint64(0):
+                counted = np.uint64((np.uint64(count) << np.uint64(32)) + np.uint64(seen))
+                if counted != np.uint64(0):
                     cuda.atomic.add(tallies, np.uint32(burst_seed & tally_places), counted)
                 chunk_counts[item] = count
                 if count > np.uint32(0):
@@ -252,8 +250,8 @@ def make_fused(variant: Variant) -> Callable[..., None]:
                     span_counts[np.uint32(following + item // per_span)] = np.uint32(0)
             side = np.uint32(one - side)
             following_item = items
-            if loops:
-                following_item = np.uint32(item + item_step)
+            if SIMULATED:
+                following_item = np.uint32(item + one)
             if following_item < items:
                 for p in range(per_thread):
                     neuron = np.uint32(following_item * size + thread + np.uint32(p) * block)
@@ -280,8 +278,6 @@ def make_fused(variant: Variant) -> Callable[..., None]:
             item = following_item
             if item < items:
                 cuda.syncthreads()
-        if loops and thread == np.uint32(0):
-            cuda.atomic.add(tallies, np.uint32(burst_seed & tally_places), counted)
         if cuda.grid(1) == 0:
             enter(control, report, tallies, place, burst_seed, slot, mode)
 

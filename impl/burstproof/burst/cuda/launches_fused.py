@@ -25,7 +25,6 @@ TABLE = ("stimulus_offsets", "stimulus_ids", "stimulus_amounts", "forced_offsets
 """Buffers of a train's stimulus, in the order of the kernel's arguments."""
 _CHUNKS = ("chunk_counts", "span_counts", "chunk_ids", "chunk_potentials")
 _TILE_BLOCK = 256
-_MOST_BLOCKS = 1 << 14
 _LONG_ROW_BLOCK = 256
 
 
@@ -166,8 +165,8 @@ class FusedLaunches:
         return self._runtime.multiprocessors * max(1, _THREADS_PER_MULTIPROCESSOR // self._shape.threads)
 
     def _fused_grid(self) -> int:
-        """A block for each chunk, or some to share them, and the one that keeps the books."""
-        return 1 + max(1, min(self._chunks, _MOST_BLOCKS) if self._shape.loops else self._chunks)
+        """A block for each chunk, and the one that keeps the books."""
+        return 1 + self._chunks
 
     def _stimulate(self, own: SetView, sizes: TrainSizes, table: Mapping[str, DeviceBuffer]) -> Call:
         shared = tuple(own[name] for name in ("forced", "sums", "outside", "flags"))
