@@ -27,7 +27,7 @@ from suites.stage7_multi_gpu.cpu_shards import (
 
 MIXED = (EVERYTHING_LEARNS, "beta, mp-driven, plastic, windows 1 and 3", "batch path")
 STRATEGIES = ("contiguous", "round_robin", "by_cortical_area", "dynamic")
-SHORT = ("delays_frac", "stdp_w3", "common")
+SHORT = ("delays_frac", "stdp_w3")
 """Traces for every number of ranks; the others only for four, to save time."""
 
 TIMEOUT_S = 60.0

@@ -14,11 +14,12 @@ from burstproof.burst.reference import ReferenceEngine
 from burstproof.burst.replay import replay
 from burstproof.burst.trace import read_trace
 from burstproof.errors import InputError, NetworkError
-from burstproof.network.model import Network, NeuronTable, SynapseTable
+from burstproof.network.model import Area, Network, NeuronTable, SynapseTable
 from burstproof.sharding import metis
 from burstproof.sharding.engine import ShardedEngine, create_sharded
 from burstproof.sharding.partition import STRATEGIES, make_partition, partition_of
 from stages.measuring import Measure
+from suites.stage5_parity.builder import CreateEngine
 from suites.stage5_parity.mixed import MIXES, Mix, compare_mix, mixed_network, mixed_options, mixed_plan
 from suites.stage7_multi_gpu.cpu_shards import EVERYTHING_LEARNS, TRACE_NAMES, TRACES, compare_run, mix_named, sharded
 
@@ -147,6 +148,21 @@ def test_restored_weights_change_the_contributions_or_are_refused() -> None:
     assert reference.state().differences(engine.state()) == ()
     with pytest.raises(NetworkError, match="too large for the fixed-point scale"):
         restored(engine, np.array([1, 1, 3e9], np.float32))
+    engine.close()
+
+
+@pytest.mark.parametrize("create", [CpuEngine.create, sharded("round_robin", 2)], ids=["one engine", "shards"])
+def test_a_power_that_no_scale_holds_sets_the_sticky_flag(create: CreateEngine) -> None:
+    """With mp-driven synapses k is 20 in 64 bit: 1e14 in units of 2^-20 lies above the clamp of 2^62 / 3."""
+    areas = (Area(1, "power", mp_driven_psp=True), Area(7, "rest", mp_driven_psp=True))
+    neurons = NeuronTable.build(3, cortical_areas=[1, 7, 7], thresholds=1e30)
+    network = Network(neurons, SynapseTable.build([0], [1]), areas=areas, power_amount=1e14)
+    reference, engine = ReferenceEngine.create(network, EngineOptions()), create(network, EngineOptions())
+    for bursts in (0, 1):
+        reference.run(bursts)
+        engine.run(bursts)
+        assert reference.state().differences(engine.state()) == ()
+        assert engine.state().clamped == bool(bursts)
     engine.close()
 
 

@@ -203,6 +203,8 @@ class CpuEngine:
         """Run up to ``bursts`` bursts into the output buffers; returns how many were done."""
         ids, potentials = self._ids, self._potentials
         memory = self._memory
+        if memory.layout.power_clamped and self.network.power_neuron is not None:
+            memory.set_clamped()
         if self._team is not None:
             done = self._team.advance(self.burst_count + 1, bursts, plan, ids, potentials, ends, candidates)
         else:

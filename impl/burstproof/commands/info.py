@@ -19,7 +19,8 @@ from burstproof.config import CONFIG_FILE, Configuration, environment_name
 from burstproof.errors import ExitCode
 from burstproof.user_cache import cache_folder
 
-_PACKAGES = ("numpy", "numba", "numba-cuda", "cuda-core", "cuda-bindings", "cupy-cuda12x", "cupy-cuda13x")
+_CUDA_PACKAGES = ("numba-cuda", "cuda-core", "cuda-bindings", "cupy-cuda12x", "cupy-cuda13x")
+_PACKAGES = ("numpy", "numba", *_CUDA_PACKAGES, "mpi4py", "pymetis")
 
 
 def info(options: argparse.Namespace) -> ExitCode:

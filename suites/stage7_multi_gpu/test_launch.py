@@ -1,0 +1,80 @@
+"""How a process finds out that it is one of several ranks, and what it says where that cannot be (MG-5)."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from burstproof.errors import EnvironmentInvalidError, InputError
+from burstproof.sharding.launch import Place, place_of
+from burstproof.sharding.mpi import load_mpi
+from suites.stage7_multi_gpu import mpi_door
+
+pytestmark = pytest.mark.requirement("MG-5", "ST-7")
+
+GENOME = Path(__file__).parents[1] / "data" / "golden" / "genomes" / "barebones_genome.json"
+
+
+@pytest.mark.parametrize(
+    ("variables", "place"),
+    [
+        ({}, None),
+        ({"PMI_RANK": "2", "PMI_SIZE": "4"}, Place(2, 4)),
+        ({"OMPI_COMM_WORLD_RANK": "0", "OMPI_COMM_WORLD_SIZE": "2"}, Place(0, 2)),
+        ({"SLURM_PROCID": "1", "SLURM_STEP_NUM_TASKS": "3"}, Place(1, 3)),
+        ({"SLURM_PROCID": "0", "SLURM_NTASKS": "8"}, None),
+        ({"PMI_RANK": "0", "PMI_SIZE": "1"}, None),
+    ],
+    ids=["no launcher", "mpich", "Open MPI", "srun", "a batch script outside srun", "one rank"],
+)
+def test_a_rank_knows_its_place(variables: dict[str, str], place: Place | None) -> None:
+    assert place_of(variables) == place
+
+
+def test_a_launcher_that_counts_in_words_is_refused() -> None:
+    with pytest.raises(InputError, match="PMI_RANK, PMI_SIZE"):
+        place_of({"PMI_RANK": "one", "PMI_SIZE": "2"})
+
+
+def test_mpi_that_is_not_installed_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "mpi4py", None)
+    with pytest.raises(EnvironmentInvalidError, match=r"pip install '\.\[cluster\]'"):
+        load_mpi()
+
+
+@pytest.mark.skipif(bool(mpi_door.why_not()), reason=mpi_door.why_not() or "MPI is here")
+def test_a_launcher_of_another_mpi_is_told(tmp_path: Path) -> None:
+    """A launcher that started two processes which the library does not see as two ranks: each would run it all."""
+    strange = {"OMPI_COMM_WORLD_RANK": "0", "OMPI_COMM_WORLD_SIZE": "2"}
+    command = [sys.executable, "-m", "burstproof", "run", str(GENOME), "--bursts", "2"]
+    environment = {**mpi_door.environment(), **strange}
+    done = subprocess.run(
+        command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 3
+    assert "the launcher and the MPI library do not belong together (got '2 ranks started, 1 seen')" in done.stderr
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes cannot fork here")
+def test_a_guard_names_its_rank_and_passes_codes_on(tmp_path: Path) -> None:
+    """The child's code becomes the guard's; a child that a signal ends is named with the advice."""
+    program = (
+        "import os, signal, sys\n"
+        "from burstproof.sharding.launch import Place, stand_guard\n"
+        "stand_guard(Place(2, 5), lambda: 'Try again')\n"
+        "os.kill(os.getpid(), signal.SIGKILL) if sys.argv[1] == 'killed' else sys.exit(int(sys.argv[1]))\n"
+    )
+
+    def end(how: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-c", program, how]
+        return subprocess.run(command, env=mpi_door.environment(), capture_output=True, text=True, check=False)
+
+    assert (end("0").returncode, end("7").returncode) == (0, 7)
+    killed = end("killed")
+    assert killed.returncode == 3
+    assert killed.stderr == f"burstproof: error: rank 2 of 5 was ended by {signal.SIGKILL.name}. Try again\n"
