@@ -24,6 +24,8 @@ class ShardingChoice:
         installed, else host memory.
     path : Path or None
         A way that must be taken, whatever the two allow.
+    merged : bool
+        One kernel a burst, where every shard has a device of its own and all contributions are constants.
     timeout_s : float
         How long a shard waits for another before the run ends with an error.
     """
@@ -33,6 +35,7 @@ class ShardingChoice:
     peers: bool = True
     nccl: bool = True
     path: Path | None = None
+    merged: bool = False
     timeout_s: float = 20.0
 
     def __post_init__(self) -> None:

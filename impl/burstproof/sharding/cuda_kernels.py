@@ -13,6 +13,7 @@ from burstproof.burst.cuda.kernels_propagate import make_propagate, make_propaga
 from burstproof.burst.cuda.variant import Variant
 from burstproof.burst.precision import Precision
 from burstproof.sharding.kernels_deliver import make_age, make_collect, make_send
+from burstproof.sharding.kernels_merged import make_merged
 from burstproof.sharding.kernels_shard import make_census, make_dynamics, make_stimulate
 from burstproof.sharding.shard_variant import ShardVariant
 
@@ -58,6 +59,10 @@ def shard_catalogue(shard: ShardVariant) -> tuple[KernelSpec, ...]:
         KernelSpec("stimulate", make_stimulate(variant), types.void(_LONGS, _LONGS, _LONGS, *table, sums, _BYTES)),
         KernelSpec("dynamics", make_dynamics(shard), _dynamics_signature(variant)),
     ]
+    if shard.merged:
+        sent = (_offsets(variant), _IDS, _contributions(variant), _BYTES, _BYTES, sums)
+        signature = types.void(*_dynamics_signature(variant).args, *sent)
+        return specs[0], KernelSpec("merged", make_merged(shard), signature)
     if variant.count_ahead:
         specs.append(KernelSpec("census", make_census(variant), _census_signature(variant)))
     if shard.fused:

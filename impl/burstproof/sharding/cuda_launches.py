@@ -16,6 +16,7 @@ from burstproof.sharding.cuda_mail import Mail
 from burstproof.sharding.cuda_pack import PackedShard
 
 _THREADS_PER_MULTIPROCESSOR = 2048
+_REGISTERS_PER_MULTIPROCESSOR = 65536
 _BLOCK = 256
 _WAVES = 4
 
@@ -60,13 +61,16 @@ class ShardLaunches:
     def calls(self, buffers: Mapping[str, DeviceBuffer], number: int, stimulus: int, log: int) -> BurstCalls:
         """The calls of train set ``number``, with room for ``stimulus`` ids and ``log`` firings."""
         own = SetView(buffers, number)
-        delivery = (self._send(own),) if self._shard.shard.fused else self._general(own)
+        delivery = () if self._shard.shard.merged else self._delivery(own)
         return BurstCalls(
             self._stimulate(own, stimulus),
             self._census(own) if self._variant.count_ahead else None,
             (self._dynamics(own, log, False), self._dynamics(own, log, True)),
             delivery,
         )
+
+    def _delivery(self, own: SetView) -> tuple[Call, ...]:
+        return (self._send(own),) if self._shard.shard.fused else self._general(own)
 
     def _full_grid(self, block: int) -> int:
         return self._runtime.multiprocessors * max(1, _THREADS_PER_MULTIPROCESSOR // block)
@@ -112,8 +116,22 @@ class ShardLaunches:
         )
         chunks = -(-packed.sizes.neurons // shard.chunk)
         countable = (1 << (64 - 2 * bits)) - 1
-        grid = max(1, min(chunks, countable, 2 * _WAVES * self._full_grid(shard.threads)))
-        return Call(self._kernels["dynamics"], grid, shard.threads, arguments, shard.overlapped)
+        if not shard.merged:
+            grid = max(1, min(chunks, countable, self._resident("dynamics", shard.threads)))
+            return Call(self._kernels["dynamics"], grid, shard.threads, arguments, shard.overlapped)
+        rows = (own[name] for name in ("offsets", "targets", "contributions", "delays", "clamped_sources"))
+        grid = max(1, min(countable, self._resident("merged", shard.threads)))
+        arguments = (*arguments, *rows, self._sums(own))
+        return Call(self._kernels["merged"], grid, shard.threads, arguments, shard.overlapped)
+
+    def _resident(self, name: str, threads: int) -> int:
+        """Blocks of a kernel that are on the device at once: each then takes chunk after chunk, reading ahead."""
+        if self._runtime.simulated:
+            return 1
+        (compiled,) = self._kernels[name].overloads.values()
+        registers = -(-int(compiled.regs_per_thread) // 8) * 8
+        by_registers = _REGISTERS_PER_MULTIPROCESSOR // (registers * threads)
+        return self._runtime.multiprocessors * max(1, min(_THREADS_PER_MULTIPROCESSOR // threads, by_registers))
 
     def _common(self) -> tuple[Any, ...]:
         """The first value of every parameter, for those that are one for all neurons."""

@@ -26,7 +26,7 @@ from burstproof.sharding.cuda_shard import DeviceShard, Fill, ShardResult
 from burstproof.sharding.cuda_state import fill_shard, joined
 from burstproof.sharding.cuda_stimulus import Places
 from burstproof.sharding.link_words import side_words
-from burstproof.sharding.shard_variant import ShardVariant
+from burstproof.sharding.shard_variant import ShardVariant, merged_shape
 
 Repack = Callable[[npt.NDArray[np.float32]], tuple[PackedShard, ...]]
 """The shards packed with other weights (S,)."""
@@ -76,12 +76,12 @@ class ShardSet:
     def _build(self, packed: Sequence[PackedShard], fill: Fill) -> None:
         """Put ``packed`` onto the devices."""
         options, choice = self._options, self._choice
-        self.packed = alike(packed, self._runtimes)
+        path = choice.path or choose_path(self._runtimes, peers=choice.peers, nccl=choice.nccl)
+        merged = choice.merged and path is not Path.NCCL and len(set(choice.devices)) == len(choice.devices)
+        self.packed = alike(packed, self._runtimes, merged)
         carries = self.packed[0].shard.carries_potentials
         self.room = max(1, *(shard.neurons for shard in self.packed), 1)
         words = side_words(self.room, carries)
-        peers, nccl = choice.peers, choice.nccl
-        path = choice.path or choose_path(self._runtimes, peers=peers, nccl=nccl)
         groups: dict[DeviceRuntime, DeviceGroup] = {}
         self.shards: list[DeviceShard] = []
         for runtime, shard in zip(self._runtimes, self.packed, strict=True):
@@ -199,20 +199,27 @@ class ShardSet:
         del self.mail
 
 
-def alike(packed: Sequence[PackedShard], runtimes: Sequence[DeviceRuntime]) -> tuple[PackedShard, ...]:
+def alike(
+    packed: Sequence[PackedShard], runtimes: Sequence[DeviceRuntime], merged: bool = False
+) -> tuple[PackedShard, ...]:
     """The shards with what need not differ made equal, so that they share kernels."""
-    largest = max(packed, key=lambda shard: shard.neurons).shard
+    most = max(packed, key=lambda shard: shard.neurons)
+    merged = merged and all(shard.shard.fused for shard in packed)
+    shape = merged_shape(most.neurons) if merged else (most.shard.threads, most.shard.per_thread)
     common: dict[str, Any] = {
         "carries_potentials": any(shard.shard.carries_potentials for shard in packed),
         "spaced_ids": all(shard.shard.spaced_ids for shard in packed),
-        "threads": largest.threads,
-        "per_thread": largest.per_thread,
+        "threads": shape[0],
+        "per_thread": shape[1],
         "share": max(shard.shard.share for shard in packed),
+        "merged": merged,
     }
+    ring = packed[0].packed.layout.max_delay + int(merged)
     return tuple(
         replace(
             shard,
             spaced=shard.spaced if common["spaced_ids"] else None,
+            packed=replace(shard.packed, sizes=replace(shard.packed.sizes, ring=ring)),
             shard=replace(shard.shard, overlapped=runtime.overlaps and shard.shard.fused, **common),
         )
         for shard, runtime in zip(packed, runtimes, strict=True)

@@ -57,6 +57,7 @@ class DeviceShard:
 
     def connect(self, kernels: dict[str, Any], mail: Mail, room: int, patience_ns: int) -> None:
         """Fix the calls, once all mailboxes are there."""
+        make_current(self.runtime)
         self._launches = ShardLaunches(self.runtime, self.shard, kernels, mail, room, patience_ns)
         self.calls = [self._calls(number) for number in range(SETS)]
 

@@ -20,7 +20,7 @@ from burstproof.sharding.shard_variant import ShardVariant
 
 @cache
 def make_lists() -> Callable[..., Any]:
-    """``lists(control, link, inboxes, words, patience, counts)`` -> (firings of all shards, sequence, first word).
+    """``lists(sequence, control, link, inboxes, words, patience, counts)`` -> (firings of all shards, first word).
 
     All threads of a block call it; ``counts`` in shared memory takes the firings of each shard. Waits until every shard
     has published; if one has no room for another burst, no shard does another.
@@ -28,9 +28,8 @@ def make_lists() -> Callable[..., Any]:
     wait, now = make_link().wait, make_link().now
     full, most = np.uint32(FULL_BIT), np.uint32(FULL_BIT - 1)
 
-    def lists(control: Any, link: Any, inboxes: Any, words: Any, patience: Any, counts: Any) -> Any:
-        spent = cuda.shared.array(1, np.int64)
-        sequence = np.uint32(link[SEQUENCE])
+    def lists(sequence: Any, control: Any, link: Any, inboxes: Any, words: Any, patience: Any, counts: Any) -> Any:
+        spent = cuda.shared.array(2, np.int64)
         side = np.uint64(np.uint64(sequence & np.uint32(1)) * np.uint64(words))
         box = np.uint32(cuda.threadIdx.x)
         timed = cuda.blockIdx.x == 0
@@ -38,23 +37,26 @@ def make_lists() -> Callable[..., Any]:
         if timed:
             if box == np.uint32(0):
                 spent[0] = 0
+                spent[1] = 0
             began = now(began)
             cuda.syncthreads()
         while box < np.uint32(inboxes.size):
             found = wait(inboxes, box, np.uint64(side + np.uint64(COUNT_WORD)), sequence, patience, link)
             counts[box] = np.uint32(found & most)
-            if cuda.blockIdx.x == 0 and (found & full) != np.uint32(0):
-                control[HALTED] = 1
+            if timed and (found & full) != np.uint32(0):
+                spent[1] = 1
             if timed:
                 cuda.atomic.max(spent, 0, np.int64(np.uint64(now(began)) - began))
             box = np.uint32(box + np.uint32(cuda.blockDim.x))
         cuda.syncthreads()
         if timed and cuda.threadIdx.x == 0:
             link[WAITED] += spent[0]
+            if spent[1] != 0:  # only now has every block of this shard read what its burst depends on
+                control[HALTED] = 1
         total = np.uint32(0)
         for sender in range(inboxes.size):
             total = np.uint32(total + counts[sender])
-        return total, sequence, np.uint64(side + np.uint64(HEADER_WORDS))
+        return total, np.uint64(side + np.uint64(HEADER_WORDS))
 
     return cuda.jit(device=True)(lists)  # type: ignore[no-any-return]
 
@@ -73,16 +75,20 @@ def make_find() -> Callable[..., Any]:
     return cuda.jit(device=True)(find)  # type: ignore[no-any-return]
 
 
-def make_send(shard: ShardVariant) -> Callable[..., None]:
-    """``send(...)``: static contributions of everything that fired; ``share`` threads take one row at a time."""
+def make_deliver_all(shard: ShardVariant) -> Callable[..., Any]:
+    """``deliver_all(sequence, slot, ...)``: static contributions of all that fired in exchange ``sequence``.
+
+    All threads of the grid call it; ``share`` of them take one row at a time. ``slot`` is that of the burst.
+    """
     variant = shard.variant
     lists, find, link_to = make_lists(), make_find(), make_link()
     wait, keep_route, near = link_to.wait, link_to.keep, link_to.near
-    wait_for_last, let_next_start = make_wait_for_last(shard.overlapped), make_let_next_start(shard.overlapped)
     send_part, offset, clamps = make_send_part(variant), variant.offset, variant.clamps
     share = np.uint32(1 if SIMULATED else shard.share)
 
-    def send(
+    def deliver_all(
+        sequence: Any,
+        slot: Any,
         control: Any,
         link: Any,
         inboxes: Any,
@@ -104,23 +110,67 @@ def make_send(shard: ShardVariant) -> Callable[..., None]:
         lane = np.uint32(thread & np.uint32(share - np.uint32(1)))
         item = np.uint32(thread // share)
         items = np.uint32(np.uint32(cuda.gridsize(1)) // share)
-        wait_for_last()
-        slot, active = np.uint32(control[SLOT]), control[ACTIVE]
         if np.uint32(cuda.threadIdx.x) < np.uint32(inboxes.size):
             keep_route(inboxes, np.uint32(cuda.threadIdx.x), routes)
-        let_next_start()
-        if active == 0:
-            return
-        total, sequence, first = lists(control, link, inboxes, words, patience, counts)
+        total, first = lists(sequence, control, link, inboxes, words, patience, counts)
         while item < total:
             box, place = find(item, counts)
-            source = wait(near(inboxes, routes), box, np.uint64(first + np.uint64(place)), sequence, patience, link)
+            at = np.uint64(first + np.uint64(place))
+            source = wait(near(inboxes, routes), box, at, sequence, patience, link)
             entry = offset(offsets[source] + offset(lane))
             end = offsets[np.uint32(source + np.uint32(1))]
             send_part(source, entry, end, share, slot, targets, contributions, delays, sums, flags, stride, ring)
             if clamps and lane == np.uint32(0) and clamped_sources[source] != 0:
                 control[CLAMPED] = 1
             item = np.uint32(item + items)
+
+    return cuda.jit(device=True)(deliver_all)  # type: ignore[no-any-return]
+
+
+def make_send(shard: ShardVariant) -> Callable[..., None]:
+    """``send(...)``: ``deliver_all`` as a kernel behind the dynamics."""
+    deliver_all = make_deliver_all(shard)
+    wait_for_last, let_next_start = make_wait_for_last(shard.overlapped), make_let_next_start(shard.overlapped)
+
+    def send(
+        control: Any,
+        link: Any,
+        inboxes: Any,
+        offsets: Any,
+        targets: Any,
+        contributions: Any,
+        delays: Any,
+        clamped_sources: Any,
+        sums: Any,
+        flags: Any,
+        stride: Any,
+        ring: Any,
+        words: Any,
+        patience: Any,
+    ) -> None:
+        wait_for_last()
+        slot, active, sequence = np.uint32(control[SLOT]), control[ACTIVE], np.uint32(link[SEQUENCE])
+        let_next_start()
+        if active == 0:
+            return
+        deliver_all(
+            sequence,
+            slot,
+            control,
+            link,
+            inboxes,
+            offsets,
+            targets,
+            contributions,
+            delays,
+            clamped_sources,
+            sums,
+            flags,
+            stride,
+            ring,
+            words,
+            patience,
+        )
 
     return send
 
@@ -149,7 +199,8 @@ def make_collect(shard: ShardVariant) -> Callable[..., None]:
         counts = cuda.shared.array(MOST_SHARDS, np.uint32)
         if control[ACTIVE] == 0:
             return
-        total, sequence, first = lists(control, link, inboxes, words, patience, counts)
+        sequence = np.uint32(link[SEQUENCE])
+        total, first = lists(sequence, control, link, inboxes, words, patience, counts)
         item = np.uint32(cuda.grid(1))
         while item < total:
             box, place = find(item, counts)

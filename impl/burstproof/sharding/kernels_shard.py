@@ -163,7 +163,7 @@ def make_dynamics(shard: ShardVariant) -> Callable[..., None]:
     widen = make_widen(variant.features.storage)
     spaced, carries, count_ahead = shard.spaced_ids, shard.carries_potentials, variant.count_ahead
     flagged, refractory = variant.flags, variant.features.refractory
-    draws, delayed = variant.features.excitability, variant.delays
+    draws, delayed = variant.features.excitability, variant.delays or shard.merged
     number, zero, marker, cell = variant.accumulator, variant.accumulator(0), cancelled(variant), variant.cell
     silent, one, lanes, draw_step = np.float32(0), np.uint32(1), np.uint32(WARP - 1), np.uint32(_DRAW_STEP)
     block, size = np.uint32(threads), np.uint32(chunk)

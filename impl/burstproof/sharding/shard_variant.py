@@ -8,6 +8,7 @@ from burstproof.burst.cuda.variant import Variant
 
 _WARP = 32
 _MIDDLE, _LARGE = 200_000, 1_500_000
+_ONE_PASS = 300_000
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,8 @@ class ShardVariant:
         Threads that send one row, a power of two up to 32.
     overlapped : bool
         Each kernel of the fused form may come up while the one before it ends.
+    merged : bool
+        One kernel does a whole burst (``kernels_merged``).
     """
 
     variant: Variant
@@ -37,6 +40,7 @@ class ShardVariant:
     per_thread: int
     share: int
     overlapped: bool = False
+    merged: bool = False
 
     @property
     def fused(self) -> bool:
@@ -59,9 +63,14 @@ def shard_variant(
     )
 
 
+def merged_shape(neurons: int) -> tuple[int, int]:
+    """Threads, and neurons of each at a time, where all blocks are on the device at once: one pass where it can be."""
+    return (256, 2) if neurons <= _ONE_PASS else (256, 4)
+
+
 def row_share(mean_row: float) -> int:
-    """Threads that send a row of ``mean_row`` entries: each has up to four under way at a time."""
+    """Threads that send a row of ``mean_row`` entries: about two for each, the best of 4, 8 and 16 for rows of 25."""
     share = 1
-    while share < _WARP and 4 * share < mean_row:
+    while share < _WARP and 2 * share < mean_row:
         share *= 2
     return share
