@@ -95,27 +95,14 @@ def test_gradients_against_float64(reference, what, measure) -> None:
 
 @pytest.mark.parametrize("place", ["numpy", pytest.param("cupy", marks=pytest.mark.gate("gpu"))])
 def test_steps_lower_the_loss_and_repeat(place) -> None:
-    """One batch eight times: every loss is below the one before, and other runs, without a graph too, are equal."""
+    """One batch eight times: every loss is below the one before, and a second run has the same bits."""
     runs = []
-    for graphs in (True, True, False):
-        model = Gpt(TINY, backend(place), "bfloat16", seed=1, graphs=graphs)
+    for _ in range(2):
+        model = Gpt(TINY, backend(place), "bfloat16", seed=1)
         runs.append([model.step(*batch(TINY), AdamW(rate=1e-3)).value() for _ in range(8)])
-    assert runs[0] == runs[1] == runs[2]
+    assert runs[0] == runs[1]
     assert runs[0] == sorted(runs[0], reverse=True)
     assert runs[0][0] == pytest.approx(np.log(90), abs=0.1)
-
-
-@pytest.mark.gate("gpu")
-def test_graphs_take_other_batches_and_other_shapes() -> None:
-    """Batches of two shapes in turn, one of them twice in a row: gradients are those without a graph, bit by bit."""
-    models = [Gpt(TINY, backend("cupy"), "bfloat16", seed=1, graphs=graphs) for graphs in (True, False)]
-    random = np.random.default_rng(4)
-    for rows in (3, 3, 3, 2, 2, 3, 2, 2, 2):
-        tokens = random.integers(0, 90, (rows, 33))
-        losses = [float(model.gradients(tokens[:, :-1], tokens[:, 1:])) for model in models]
-        assert losses[0] == losses[1]
-        found = [backend("cupy").to_host(model.parameters.gradients) for model in models]
-        assert np.array_equal(*found)
 
 
 @pytest.mark.gate("gpu")
@@ -127,9 +114,9 @@ def test_out_of_memory_gives_everything_back() -> None:
 
     place = backend("cupy")
     config = GptConfig(layers=12, heads=4, width=256, context=1024, vocabulary=512)
-    model, other = (Gpt(config, place, "bfloat16", graphs=graphs) for graphs in (True, False))
+    model = Gpt(config, place, "bfloat16")
     tokens, targets = batch(config, 8, 1024)
-    expected = float(other.gradients(tokens, targets))  # kernels and cuBLAS are loaded while there is room
+    expected = float(model.gradients(tokens, targets))  # kernels and cuBLAS are loaded while there is room
     cupy.get_default_memory_pool().free_all_blocks()
     taken = cupy.cuda.Memory(place.memory().free - (400 << 20))
     with pytest.raises(OutOfMemoryError):
@@ -138,8 +125,7 @@ def test_out_of_memory_gives_everything_back() -> None:
     cupy.get_default_memory_pool().free_all_blocks()
     assert place.memory().free > 300 << 20
     del taken
-    for _ in range(3):
-        assert float(model.gradients(tokens, targets)) == expected
+    assert float(model.gradients(tokens, targets)) == expected
 
 
 @pytest.mark.gate("gpu")

@@ -86,8 +86,8 @@ def test_step(ours: Ours, where: dict[str, Any], measure: Measure) -> None:
     assert ours.losses == sorted(ours.losses, reverse=True)
     here = {**where, "scope": "burstproof"}
     put_time(measure, "gpt2.step", ours.step, here)
-    put_time(measure, "gpt2.forward", ours.forward, here, "kernel by kernel, without a graph")
-    put_time(measure, "gpt2.backward", ours.gradients, here, "the forward pass included, as one graph")
+    put_time(measure, "gpt2.forward", ours.forward, here)
+    put_time(measure, "gpt2.backward", ours.gradients, here, "the forward pass included")
     put_tokens(measure, ours.step, here)
     measure("gpt2.memory", ours.memory / 1e9, "GB", conditions=here, note="all that is taken from the driver")
     measure("gpt2.activations", ours.activations / 1e9, "GB", conditions=here, note="kept for the backward pass")

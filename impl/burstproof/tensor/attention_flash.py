@@ -66,15 +66,15 @@ class Tile:
 
 
 TILES: dict[tuple[Pass, int], Tile] = {
-    ("forward", 32): Tile(4, 2, 64),
-    ("forward", 64): Tile(4, 2, 64),
+    ("forward", 32): Tile(4, 2, 128),
+    ("forward", 64): Tile(4, 2, 96),
     ("forward", 128): Tile(4, 1, 64),
-    ("keys", 32): Tile(4, 1, 64),
+    ("keys", 32): Tile(4, 2, 64),
     ("keys", 64): Tile(4, 1, 64),
     ("keys", 128): Tile(4, 1, 32, hold=False),
     ("queries", 32): Tile(4, 1, 64),
-    ("queries", 64): Tile(4, 1, 64),
-    ("queries", 128): Tile(4, 1, 32, hold=False),
+    ("queries", 64): Tile(4, 1, 32, resident=3),
+    ("queries", 128): Tile(4, 1, 32),
 }
 """Tiles by pass and head size, as measured on an H200."""
 

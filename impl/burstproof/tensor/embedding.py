@@ -67,8 +67,7 @@ def embed_backward(
     place_gradient : array, (at least length, width)
         Same dtype; positions beyond ``length`` get 0.
     order : two arrays, (tokens,), int32, optional
-        Rows sorted by token, equal tokens in ascending order, and their tokens; found here by default, by a sort that
-        a CUDA graph cannot hold.
+        Rows sorted by token, equal tokens in ascending order, and their tokens; sorted here by default.
 
     Raises
     ------

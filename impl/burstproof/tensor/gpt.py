@@ -20,7 +20,6 @@ from burstproof.tensor.cross_entropy import cross_entropy_in_place
 from burstproof.tensor.embedding import embed, embed_backward
 from burstproof.tensor.gpt_batch import PlacedBatch, checked_batch
 from burstproof.tensor.gpt_config import GptConfig
-from burstproof.tensor.gpt_graph import GradientGraph
 from burstproof.tensor.gpt_parameters import GptParameters
 from burstproof.tensor.linalg import matmul
 from burstproof.tensor.linear import add_bias, add_residual, bias_gradient
@@ -79,8 +78,6 @@ class Gpt:
     precision : {"bfloat16", "float32", "float64"}
     seed : int
         Of the initial weights.
-    graphs : bool
-        On a device, replay a CUDA graph from the third batch of one shape on.
 
     Attributes
     ----------
@@ -89,14 +86,11 @@ class Gpt:
         Memory that the last forward pass kept for the backward pass, logits included.
     """
 
-    def __init__(
-        self, config: GptConfig, place: Backend, precision: str = "bfloat16", seed: int = 0, *, graphs: bool = True
-    ) -> None:
+    def __init__(self, config: GptConfig, place: Backend, precision: str = "bfloat16", seed: int = 0) -> None:
         self.config = config
         self.parameters = GptParameters(config, place, precision, seed)
         self.activation_bytes = 0
         self._place = place
-        self._graph = None if place.device is None or not graphs else GradientGraph(place, self._compute)
         self._steps = 0
 
     def step(self, tokens: npt.ArrayLike, targets: npt.ArrayLike, optimiser: AdamW) -> StepResult:
@@ -123,24 +117,7 @@ class Gpt:
 
     def gradients(self, tokens: npt.ArrayLike, targets: npt.ArrayLike) -> Array:
         """Mean loss, an array of one value; its gradients go to ``parameters.gradients``. Arguments as ``step``."""
-        batch = checked_batch(self.config, tokens, targets)
-        if self._graph is not None:
-            return self._graph.run(batch)
-        return self._compute(PlacedBatch.of(self._place.from_host(batch.packed), batch))
-
-    def loss(self, tokens: npt.ArrayLike, targets: npt.ArrayLike) -> Array:
-        """Mean loss without gradients, an array of one value; keeps no activations. Arguments as ``step``."""
-        host = checked_batch(self.config, tokens, targets)
-        batch = PlacedBatch.of(self._place.from_host(host.packed), host)
-        x, shape = self._embedded(batch)
-        for block in range(self.config.layers):
-            x = self._forward(block, x, shape)[1]
-        normed = self._norm("norm", x)
-        losses = self._losses(self._logits(normed), batch)
-        return losses.sum() / losses.dtype.type(batch.counted)
-
-    def _compute(self, batch: PlacedBatch) -> Array:
-        """Queue forward and backward pass; the mean loss."""
+        batch = self._placed(tokens, targets)
         x, shape = self._embedded(batch)
         kept = []
         for block in range(self.config.layers):
@@ -152,6 +129,20 @@ class Gpt:
         gradients = (self.parameters.gradient("tokens"), self.parameters.gradient("places"))
         embed_backward(dx.reshape(*batch.tokens.shape, -1), batch.tokens, *gradients, order=batch.order)
         return loss
+
+    def loss(self, tokens: npt.ArrayLike, targets: npt.ArrayLike) -> Array:
+        """Mean loss without gradients, an array of one value; keeps no activations. Arguments as ``step``."""
+        batch = self._placed(tokens, targets)
+        x, shape = self._embedded(batch)
+        for block in range(self.config.layers):
+            x = self._forward(block, x, shape)[1]
+        losses = self._losses(self._logits(self._norm("norm", x)), batch)
+        return losses.sum() / losses.dtype.type(batch.counted)
+
+    def _placed(self, tokens: npt.ArrayLike, targets: npt.ArrayLike) -> PlacedBatch:
+        """Checked, and where the model lives."""
+        batch = checked_batch(self.config, tokens, targets)
+        return PlacedBatch.of(self._place.from_host(batch.packed), batch)
 
     def _embedded(self, batch: PlacedBatch) -> tuple[Array, tuple[int, ...]]:
         """What enters the first block, and (batch, length, heads, head)."""
