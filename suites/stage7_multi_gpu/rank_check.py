@@ -28,7 +28,10 @@ from suites.stage7_multi_gpu.cpu_shards import (
 MIXED = (EVERYTHING_LEARNS, "beta, mp-driven, plastic, windows 1 and 3", "batch path")
 STRATEGIES = ("contiguous", "round_robin", "by_cortical_area", "dynamic")
 SHORT = ("delays_frac", "stdp_w3")
-"""Traces for every number of ranks; the others only for four, to save time."""
+"""Traces for every number of ranks."""
+
+LONG = ("big_fcl12k", "essential_stim")
+"""Traces for four ranks: the batch path and forced firings. All traces run in one process, in ``test_cpu_shards``."""
 
 TIMEOUT_S = 60.0
 
@@ -37,7 +40,7 @@ def check(exchange: Exchange) -> dict[str, dict[str, Any]]:
     """Verdicts of all cases on the ranks of ``exchange``, by name."""
     found: dict[str, dict[str, Any]] = {}
     for place, name in enumerate(TRACE_NAMES):
-        if exchange.ranks < 4 and name not in SHORT:
+        if name not in SHORT and (exchange.ranks < 4 or name not in LONG):
             continue
         strategy = STRATEGIES[(place + exchange.ranks) % len(STRATEGIES)]
         result = replay(read_trace(TRACES / name), sharded(strategy, exchange.ranks, exchange))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
@@ -64,11 +65,14 @@ def join_ranks(options: argparse.Namespace) -> Exchange:
 
 
 def together(exchange: Exchange, work: Callable[[], _Result]) -> _Result:
-    """The result of ``work``, which all ranks do; an error in any of them is raised in all."""
+    """The result of ``work``, which all ranks do; an error of the package in any of them is raised in all."""
     try:
         result = work()
     except BurstproofError as error:
         exchange.agree(error)
+        raise
+    except Exception as error:
+        _end_all(exchange, error)
         raise
     exchange.agree(None)
     return result
@@ -79,11 +83,18 @@ def ending_all_ranks(exchange: Exchange) -> Iterator[None]:
     """An error in one rank ends all of them: the others would wait for it."""
     try:
         yield
-    except BurstproofError as error:
-        if exchange.ranks == 1:
-            raise
+    except Exception as error:
+        _end_all(exchange, error)
+        raise
+
+
+def _end_all(exchange: Exchange, error: Exception) -> None:
+    """End all ranks, if there are several, and say why; where the error was not foreseen, where it came from too."""
+    if exchange.ranks == 1:
+        return
+    if isinstance(error, BurstproofError):
         exchange.abort(str(error), int(error.exit_code))
-    except (OSError, MemoryError) as error:
-        if exchange.ranks == 1:
-            raise
-        exchange.abort(" ".join(str(error).split()) or type(error).__name__, int(ExitCode.INVALID_ENVIRONMENT))
+    if not isinstance(error, (OSError, MemoryError)):
+        traceback.print_exception(error)
+    message = " ".join(str(error).split())
+    exchange.abort(f"{type(error).__name__}: {message}", int(ExitCode.INVALID_ENVIRONMENT))

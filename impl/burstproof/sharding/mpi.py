@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import sys
 import time
@@ -76,12 +77,20 @@ class MpiExchange:
         self._world.Set_errhandler(self._mpi.ERRORS_RETURN)
         self.rank: int = self._world.Get_rank()
         self.ranks: int = self._world.Get_size()
-        here = self._world.Split_type(self._mpi.COMM_TYPE_SHARED)
-        self._patient = here.Get_size() > usable_cores()
-        here.Free()
+        self._patient = self._crowded()
         self._watch = RollCall(self._mpi, self._world.Dup(), timeout_s, self._give_up)
         self._own = np.zeros(_HEAD + 2 * EAGER_FIRINGS, np.uint32)
         self._all = np.zeros((self.ranks, len(self._own)), np.uint32)
+
+    def _crowded(self) -> bool:
+        """Whether this host has more ranks than cores; each rank may be bound to cores of its own."""
+        here = self._world.Split_type(self._mpi.COMM_TYPE_SHARED)
+        own = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set(range(os.cpu_count() or 1))
+        cores = len(set().union(*here.allgather(own)))
+        allowed = usable_cores()
+        ranks: int = here.Get_size()
+        here.Free()
+        return ranks > (min(cores, allowed) if allowed < len(own) else cores)
 
     def _finish(self, what: str, begin: Callable[..., Any], *arguments: Any) -> None:
         """One collective, begun and waited for under the watch; a failure of it ends the run."""
