@@ -18,7 +18,6 @@ from burstproof.sharding.exchange import Exchange
 from burstproof.sharding.mpi import MpiExchange, load_mpi
 from suites.stage7_multi_gpu.cpu_shards import (
     EVERYTHING_LEARNS,
-    TRACE_NAMES,
     TRACES,
     compare_run,
     mix_named,
@@ -27,11 +26,8 @@ from suites.stage7_multi_gpu.cpu_shards import (
 
 MIXED = (EVERYTHING_LEARNS, "beta, mp-driven, plastic, windows 1 and 3", "batch path")
 STRATEGIES = ("contiguous", "round_robin", "by_cortical_area", "dynamic")
-SHORT = ("delays_frac", "stdp_w3")
-"""Traces for every number of ranks."""
-
-LONG = ("big_fcl12k", "essential_stim")
-"""Traces for four ranks: the batch path and forced firings. All traces run in one process, in ``test_cpu_shards``."""
+CHOSEN = ("common", "delays_frac", "stdp_w3")
+"""Short traces; all of them run on shards in one process, in ``test_cpu_shards``."""
 
 TIMEOUT_S = 60.0
 
@@ -39,9 +35,7 @@ TIMEOUT_S = 60.0
 def check(exchange: Exchange) -> dict[str, dict[str, Any]]:
     """Verdicts of all cases on the ranks of ``exchange``, by name."""
     found: dict[str, dict[str, Any]] = {}
-    for place, name in enumerate(TRACE_NAMES):
-        if name not in SHORT and (exchange.ranks < 4 or name not in LONG):
-            continue
+    for place, name in enumerate(CHOSEN):
         strategy = STRATEGIES[(place + exchange.ranks) % len(STRATEGIES)]
         result = replay(read_trace(TRACES / name), sharded(strategy, exchange.ranks, exchange))
         found[f"trace {name}"] = {

@@ -46,7 +46,7 @@ def test_one_to_four_ranks_agree(tmp_path: Path, measure: Measure) -> None:
     found = json.loads(output.read_text("utf-8"))
     assert set(found) == {"1", "2", "3", "4"}
     for count, cases in found.items():
-        assert len(cases) == (7 if count == "4" else 5)
+        assert len(cases) == 6
         for name, case in cases.items():
             conditions = {"backend": f"cpu, {count} MPI ranks", "trace": name, "strategy": case["strategy"]}
             measure("parity.bursts_agreeing", case["agreeing"], "1", conditions=conditions)
