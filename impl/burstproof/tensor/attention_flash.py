@@ -73,7 +73,7 @@ TILES: dict[tuple[Pass, int], Tile] = {
     ("keys", 64): Tile(4, 1, 64),
     ("keys", 128): Tile(4, 1, 32, hold=False),
     ("queries", 32): Tile(4, 1, 64),
-    ("queries", 64): Tile(4, 1, 32, resident=3),
+    ("queries", 64): Tile(4, 1, 32),
     ("queries", 128): Tile(4, 1, 32),
 }
 """Tiles by pass and head size, as measured on an H200."""
