@@ -33,7 +33,7 @@ LARGEST_BLAS = 2048
 LARGEST_NAIVE = 1024
 RULE = Rule(warmup=2, min_samples=10, max_samples=50, max_seconds=0.15, relative_noise=0.02)
 BLAS_RULE = Rule(warmup=1, min_samples=3, max_samples=30, max_seconds=0.2, relative_noise=0.05)
-ONCE = Rule(warmup=1, min_samples=2, max_samples=5, max_seconds=0.2, relative_noise=0.05)
+ONCE = Rule(warmup=0, min_samples=1, max_samples=3, max_seconds=0.1, relative_noise=0.05)
 CHECKED_ROWS = 64
 
 TYPES = ("float32", "tf32", "bfloat16", "float16", "float64", "complex128", "int8")

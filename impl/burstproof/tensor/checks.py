@@ -20,6 +20,12 @@ def checked_shape(shape: Shape, where: str) -> tuple[int, ...]:
     ArrayError
         Something else.
     """
+    if type(shape) is tuple:
+        for extent in shape:
+            if type(extent) is not int or extent < 0:
+                break
+        else:
+            return shape
     extents = (shape,) if isinstance(shape, int | np.integer) else tuple(shape)
     if any(isinstance(extent, bool) or not isinstance(extent, int | np.integer) or extent < 0 for extent in extents):
         raise ArrayError("extents must be integers of at least 0", where=where, got=shape)

@@ -1,12 +1,11 @@
 // Sums down the columns, and bias + GELU, where a thread owns VEC neighbouring columns. Built behind element.cuh.
 //
-// Macros: KIND, VEC, THREADS (across columns), TANH (1: the approximation by tanh; 0: the error function).
+// Macros: KIND, VEC, THREADS (per block), UNROLL (accesses or rows under way at once per thread), TANH (1: the
+// approximation by tanh; 0: the error function), HINTS.
 
 typedef Kind<KIND>::stored stored;
 typedef Kind<KIND>::number number;
 typedef Pack<stored, VEC> pack_t;
-
-#define UNROLL 4
 
 // result[set][column] = sum over ``groups`` rows of partial[set], in ascending order within each of 32 strands, which are
 // then added in a fixed order. Block: 32 columns x 32 strands; blockIdx.y is the set.
@@ -47,31 +46,40 @@ __device__ __forceinline__ Gelu gelu_of(number x) {
 #endif
 }
 
-__device__ __forceinline__ int own_column() { return (blockIdx.x * THREADS + threadIdx.x) * VEC; }
+__device__ __forceinline__ void load_bias(number* own, const number* bias) {
+    constexpr int width = VEC * sizeof(number) > 16 ? 16 / sizeof(number) : VEC;
+#pragma unroll
+    for (int i = 0; i < VEC / width; ++i) {
+        const Pack<number, width> pack = reinterpret_cast<const Pack<number, width>*>(bias)[i];
+#pragma unroll
+        for (int j = 0; j < width; ++j) own[i * width + j] = pack.values[j];
+    }
+}
 
-// gelu(x + bias)
+// gelu(x + bias), with the rows as one run of elements: neighbouring blocks work on neighbouring memory.
 extern "C" __global__ void __launch_bounds__(THREADS)
 bias_gelu_forward(stored* result, const stored* source, const number* bias, index_t rows, int columns) {
-    const int column = own_column();
-    if (column >= columns) return;
-    number own[VEC];
+    const int per_row = columns / VEC;
+    const index_t count = rows * per_row;
+    const index_t first = static_cast<index_t>(blockIdx.x) * (THREADS * UNROLL) + threadIdx.x;
+    pack_t packs[UNROLL];
 #pragma unroll
-    for (int j = 0; j < VEC; ++j) own[j] = bias[column + j];
-    const index_t step = gridDim.y;
-    for (index_t row = blockIdx.y; row < rows; row += step * UNROLL) {
-        pack_t packs[UNROLL];
+    for (int k = 0; k < UNROLL; ++k)
+        if (first + k * THREADS < count)
+            packs[k] = load_once(reinterpret_cast<const pack_t*>(source) + first + k * THREADS);
+    int place = first < 0x7fffffff ? static_cast<int>(first) % per_row : static_cast<int>(first % per_row);
 #pragma unroll
-        for (int k = 0; k < UNROLL; ++k)
-            if (row + k * step < rows)
-                packs[k] = load_once(reinterpret_cast<const pack_t*>(source + (row + k * step) * columns + column));
+    for (int k = 0; k < UNROLL; ++k) {
+        if (first + k * THREADS < count) {
+            number own[VEC];
+            load_bias(own, bias + place * VEC);
 #pragma unroll
-        for (int k = 0; k < UNROLL; ++k)
-            if (row + k * step < rows) {
-#pragma unroll
-                for (int j = 0; j < VEC; ++j)
-                    packs[k].values[j] = Kind<KIND>::store(gelu_of(Kind<KIND>::load(packs[k].values[j]) + own[j]).value);
-                store_once(reinterpret_cast<pack_t*>(result + (row + k * step) * columns + column), packs[k]);
-            }
+            for (int j = 0; j < VEC; ++j)
+                packs[k].values[j] = Kind<KIND>::store(gelu_of(Kind<KIND>::load(packs[k].values[j]) + own[j]).value);
+            store_once(reinterpret_cast<pack_t*>(result) + first + k * THREADS, packs[k]);
+        }
+        place += THREADS % per_row;
+        if (place >= per_row) place -= per_row;
     }
 }
 
@@ -79,14 +87,12 @@ bias_gelu_forward(stored* result, const stored* source, const number* bias, inde
 extern "C" __global__ void __launch_bounds__(THREADS)
 bias_gelu_backward(stored* result, number* partial, const stored* gradient, const stored* source, const number* bias,
                    index_t rows, int columns) {
-    const int column = own_column();
+    const int column = (blockIdx.x * THREADS + threadIdx.x) * VEC;
     if (column >= columns) return;
     number own[VEC], sums[VEC];
+    load_bias(own, bias + column);
 #pragma unroll
-    for (int j = 0; j < VEC; ++j) {
-        own[j] = bias[column + j];
-        sums[j] = 0;
-    }
+    for (int j = 0; j < VEC; ++j) sums[j] = 0;
     const index_t step = gridDim.y;
     for (index_t row = blockIdx.y; row < rows; row += step * UNROLL) {
         pack_t x[UNROLL], dy[UNROLL];

@@ -7,22 +7,23 @@ extern "C" __global__ void __launch_bounds__(THREADS * ROWS)
 layer_norm_forward(stored* result, number* means, number* inverses, const stored* source, const number* scale,
                    const number* shift, number epsilon, index_t rows, int columns) {
     int turn = 0;
-    Row next;
     index_t row = first_row();
+#if STAGED
+    if (row < rows) request_row(0, source, row * columns, columns);
+#endif
 #if HOIST
     Row gamma, beta;
     load_columns(gamma, scale, columns);
     load_columns(beta, shift, columns);
 #endif
-#if PREFETCH
-    if (row < rows) load_row(next, source, row * columns, columns, 0);
-#endif
     for (; row < rows; row += row_step()) {
-#if PREFETCH
-        Row x = next;
-        if (row + row_step() < rows) load_row(next, source, (row + row_step()) * columns, columns, 0);
-#else
         Row x;
+#if STAGED
+        await_rows();
+        take_row(x, 0, columns);
+        __syncwarp();
+        if (row + row_step() < rows) request_row(0, source, (row + row_step()) * columns, columns);
+#else
         load_row(x, source, row * columns, columns, 0);
 #endif
         Sums mine = {0, 0};
@@ -72,11 +73,36 @@ layer_norm_backward(stored* result, number* partial_scale, number* partial_shift
     for (int i = 0; i < ITEMS; ++i)
 #pragma unroll
         for (int j = 0; j < VEC; ++j) to_scale.values[i][j] = to_shift.values[i][j] = 0;
-    for (index_t row = first_row(); row < rows; row += row_step()) {
+    index_t row = first_row();
+#if STAGED
+    number next_mean = 0, next_inverse = 0;
+    if (row < rows) {
+        request_row(0, gradient, row * columns, columns);
+        request_row(1, source, row * columns, columns);
+        next_mean = means[row];
+        next_inverse = inverses[row];
+    }
+#endif
+    for (; row < rows; row += row_step()) {
         Row x, dy;
+#if STAGED
+        const number mean = next_mean, inverse = next_inverse;
+        await_rows();
+        take_row(dy, 0, columns);
+        take_row(x, 1, columns);
+        __syncwarp();
+        const index_t next = row + row_step();
+        if (next < rows) {
+            request_row(0, gradient, next * columns, columns);
+            request_row(1, source, next * columns, columns);
+            next_mean = means[next];
+            next_inverse = inverses[next];
+        }
+#else
         load_row(dy, gradient, row * columns, columns, 0);
         load_row(x, source, row * columns, columns, 0);
         const number mean = means[row], inverse = inverses[row];
+#endif
         Sums mine = {0, 0};
 #pragma unroll
         for (int i = 0; i < ITEMS; ++i)

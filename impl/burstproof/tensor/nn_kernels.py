@@ -12,11 +12,19 @@ from burstproof.kernels.entry import Entry
 from burstproof.kernels.source import CudaOptions, CudaSource
 from burstproof.tensor.backend import Array
 from burstproof.tensor.dtypes import BFLOAT16, FLOAT32, FLOAT64
-from burstproof.tensor.row_plan import KINDS, RowPlan, plan_rows, vector_width
+from burstproof.tensor.row_plan import KINDS, VECTOR_BYTES, RowPlan, plan_rows, vector_width
 
 _COLUMN_THREADS = 128
-_COLUMN_WAVES = 16
+_COLUMN_WAVES = 8
+_COLUMN_UNROLL = 4
+_SETS = {"layer_norm_backward": 2}
+_STAGED_BYTES = 40 << 10
+"""Most shared memory that rows may wait in: with what reductions need, a kernel stays below 48 KiB."""
+
 _HOISTING_BLOCK = 512
+_ROW_ITEMS = 4
+_GRADIENT_ITEMS = 2
+_LARGEST_GRID_Y = 65535
 _REDUCE_COLUMNS = 32
 _REDUCE_THREADS = 1024
 
@@ -24,20 +32,21 @@ _REDUCE_THREADS = 1024
 @lru_cache(maxsize=256)
 def row_entry(file: str, function: str, dtype: np.dtype[Any], plan: RowPlan) -> Entry:
     """A kernel of softmax.cu or layer_norm.cu, built for ``plan``."""
-    options = CudaOptions(defines=plan.defines(dtype))
+    options = CudaOptions(defines=plan.defines(dtype, _SETS.get(function, 1)))
     source = CudaSource.beside(__file__, "element.cuh", "rows.cuh", file, options=options)
     return Entry(source, function, _declared(function, dtype), plan.block)
 
 
 @lru_cache(maxsize=64)
-def column_entry(function: str, dtype: np.dtype[Any], vector: int, tanh: bool, hints: bool = False) -> Entry:
+def column_entry(function: str, dtype: np.dtype[Any], vector: int, tanh: bool) -> Entry:
     """A kernel of columns.cu for accesses of ``vector`` elements."""
     defines = (
         ("KIND", KINDS[dtype]),
         ("VEC", str(vector)),
         ("THREADS", str(_COLUMN_THREADS)),
+        ("UNROLL", str(_COLUMN_UNROLL)),
         ("TANH", str(int(tanh))),
-        ("HINTS", str(int(hints))),
+        ("HINTS", "1"),
     )
     source = CudaSource.beside(__file__, "element.cuh", "columns.cu", options=CudaOptions(defines=defines))
     block = _REDUCE_THREADS if function == "reduce_columns" else _COLUMN_THREADS
@@ -107,7 +116,9 @@ def _launch_rows(file: str, function: str, plan: RowPlan, arrays: tuple[Any, ...
 def plan_softmax(result: Array, *others: Array) -> RowPlan | None:
     """Build for softmax over the last axis of arrays of one shape and dtype; ``None``: rows are too long."""
     held = 1 + len(others) // 2
-    return plan_rows(result.dtype, result.shape[-1], _addresses(result, *others), held_rows=held, preferred_items=4)
+    return plan_rows(
+        result.dtype, result.shape[-1], _addresses(result, *others), held_rows=held, preferred_items=_ROW_ITEMS
+    )
 
 
 def softmax_forward(result: Array, source: Array, plan: RowPlan) -> None:
@@ -125,17 +136,18 @@ def softmax_backward(result: Array, gradient: Array, output: Array, plan: RowPla
 
 def plan_layer_norm(result: Array, *others: Array, backward: bool) -> RowPlan | None:
     """Build for layer norm over the last axis; ``None``: rows are too long."""
-    address, columns = _addresses(result, *others), result.shape[-1]
-    if backward:
-        return plan_rows(result.dtype, columns, address, held_rows=5, preferred_items=2)
-    plan = plan_rows(result.dtype, columns, address, held_rows=1, preferred_items=4)
-    return None if plan is None else _hoisted(plan)
+    held, items = (5, _GRADIENT_ITEMS) if backward else (1, _ROW_ITEMS)
+    address = _addresses(result, *others)
+    plan = plan_rows(result.dtype, result.shape[-1], address, held_rows=held, preferred_items=items)
+    return None if plan is None else _persistent(plan, result.dtype, backward)
 
 
 @lru_cache(maxsize=256)
-def _hoisted(plan: RowPlan) -> RowPlan:
-    """The plan with scale and shift in registers, where a block is small enough to have that many."""
-    return replace(plan, hoist=plan.block <= _HOISTING_BLOCK)
+def _persistent(plan: RowPlan, dtype: np.dtype[Any], backward: bool) -> RowPlan:
+    """The plan with rows staged, and scale and shift in registers, where block and accesses allow."""
+    full = plan.vector * dtype.itemsize == VECTOR_BYTES
+    staged = full and plan.staged_bytes(2 if backward else 1) <= _STAGED_BYTES
+    return replace(plan, staged=staged, hoist=plan.block <= _HOISTING_BLOCK and not backward)
 
 
 def layer_norm_forward(
@@ -182,20 +194,22 @@ def reduce_columns(result: Array, partial: Array) -> None:
     kernel((-(-columns // _REDUCE_COLUMNS), sets), _REDUCE_THREADS, result, partial, groups, columns)
 
 
-def _column_grid(device: int, rows: int, columns: int, vector: int, waves: int) -> tuple[int, int]:
-    across = -(-columns // (_COLUMN_THREADS * vector))
-    down = max(1, multiprocessors(device) * waves // across)
-    return across, min(down, rows, 65535)
+def _column_vector(bias: Array, *arrays: Array) -> int:
+    """Elements per access, with the bias aligned for accesses of as many."""
+    width = vector_width(arrays[0].dtype, bias.size, _addresses(*arrays))
+    while width > 1 and int(bias.data.ptr) % min(VECTOR_BYTES, width * bias.dtype.itemsize):
+        width //= 2
+    return width
 
 
-def bias_gelu_forward(result: Array, source: Array, bias: Array, tanh: bool, waves: int = _COLUMN_WAVES) -> None:
+def bias_gelu_forward(result: Array, source: Array, bias: Array, tanh: bool) -> None:
     """Queue ``gelu(source + bias)``; ``source`` is (..., columns) and contiguous, ``bias`` (columns,)."""
     columns = source.shape[-1]
     rows = source.size // columns
-    vector = vector_width(source.dtype, columns, _addresses(result, source))
+    vector = _column_vector(bias, source, result)
     kernel = column_entry("bias_gelu_forward", source.dtype, vector, tanh).on(source.device.id)
-    grid = _column_grid(kernel.device_id, rows, columns, vector, waves)
-    kernel(grid, _COLUMN_THREADS, result, source, bias, rows, columns)
+    blocks = -(-source.size // (vector * _COLUMN_THREADS * _COLUMN_UNROLL))
+    kernel(blocks, _COLUMN_THREADS, result, source, bias, rows, columns)
 
 
 def bias_gelu_backward(
@@ -212,9 +226,11 @@ def bias_gelu_backward(
 
     columns = source.shape[-1]
     rows = source.size // columns
-    vector = vector_width(source.dtype, columns, _addresses(result, gradient, source))
+    vector = _column_vector(bias, source, gradient, result)
     kernel = column_entry("bias_gelu_backward", source.dtype, vector, tanh).on(source.device.id)
-    grid = _column_grid(kernel.device_id, rows, columns, vector, waves)
+    across = -(-columns // (_COLUMN_THREADS * vector))
+    down = max(1, multiprocessors(kernel.device_id) * waves // across)
+    grid = across, min(down, rows, _LARGEST_GRID_Y)
     partial = cupy.empty((grid[1], columns), bias.dtype)
     kernel(grid, _COLUMN_THREADS, result, partial, gradient, source, bias, rows, columns)
     reduce_columns(bias_gradient, partial)

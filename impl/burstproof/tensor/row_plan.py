@@ -39,44 +39,44 @@ class RowPlan:
         Threads per row, a power of two from 32 on.
     rows : int
         Rows per block; more than one only for rows of one warp.
-    prefetch : bool
-        Whether a group of threads stays for several rows and reads the next while it works on one.
+    staged : bool
+        Whether rows come through shared memory, the next under way while a group of threads works on one.
     hoist : bool
         Whether parameters along the columns stay in registers for all rows of a group of threads.
-    hints : bool
-        Whether loads and stores bypass the caches where they can; slower on H200 for rows, and results that are read
-        again soon are better left in L2.
     """
 
     vector: int
     items: int
     threads: int
     rows: int = 1
-    prefetch: bool = False
+    staged: bool = False
     hoist: bool = False
-    hints: bool = False
 
     @property
     def block(self) -> int:
         """Threads per block."""
         return self.threads * self.rows
 
+    def staged_bytes(self, sets: int) -> int:
+        """Shared memory per block in which ``sets`` rows wait."""
+        return sets * self.items * self.block * VECTOR_BYTES
+
     @property
     def persistent(self) -> bool:
         """Whether a group of threads works on more than one row."""
-        return self.prefetch or self.hoist
+        return self.staged or self.hoist
 
-    def defines(self, dtype: np.dtype[Any]) -> tuple[tuple[str, str], ...]:
-        """Macros for the compiler."""
+    def defines(self, dtype: np.dtype[Any], sets: int) -> tuple[tuple[str, str], ...]:
+        """Macros for the compiler; ``sets`` rows are staged at a time."""
         return (
             ("KIND", KINDS[dtype]),
             ("VEC", str(self.vector)),
             ("ITEMS", str(self.items)),
             ("THREADS", str(self.threads)),
             ("ROWS", str(self.rows)),
-            ("PREFETCH", str(int(self.prefetch))),
+            ("STAGED", str(int(self.staged))),
+            ("SETS", str(sets)),
             ("HOIST", str(int(self.hoist))),
-            ("HINTS", str(int(self.hints))),
         )
 
 

@@ -1,8 +1,8 @@
 // One row per group of THREADS threads, held in registers: loads, stores and reductions.
 //
 // Macros of the build: KIND, VEC (elements per access), ITEMS (accesses per thread), THREADS (per row), ROWS (rows per
-// block; more than one only where a row belongs to one warp), PREFETCH (the next row is read while this one is worked
-// on). THREADS * ITEMS * VEC is at least the number of columns, and VEC divides it.
+// block; more than one only where a row belongs to one warp), STAGED (rows come through shared memory, the next under way
+// while this one is worked on). THREADS * ITEMS * VEC is at least the number of columns, and VEC divides it.
 
 typedef Kind<KIND>::stored stored;
 typedef Kind<KIND>::number number;
@@ -36,6 +36,43 @@ __device__ __forceinline__ void load_row(Row& row, const stored* source, index_t
         }
     }
 }
+
+#if STAGED
+// Where rows wait, SETS of them at a time. A thread writes and reads its own slots only, so that no barrier is needed.
+__shared__ pack_t staged[SETS][ITEMS][THREADS * ROWS];
+
+// Start to copy this thread's part of a row.
+__device__ __forceinline__ void request_row(int set, const stored* source, index_t offset, int columns) {
+#pragma unroll
+    for (int i = 0; i < ITEMS; ++i)
+        if (column_of(i) < columns) {
+            const stored* from = source + offset + column_of(i);
+#if __CUDA_ARCH__ >= 800
+            const unsigned int to = static_cast<unsigned int>(__cvta_generic_to_shared(&staged[set][i][threadIdx.x]));
+            asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
+#else
+            staged[set][i][threadIdx.x] = *reinterpret_cast<const pack_t*>(from);
+#endif
+        }
+}
+
+__device__ __forceinline__ void await_rows() {
+#if __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.wait_all;" ::: "memory");
+#endif
+}
+
+// What was requested; elements beyond the last column get 0.
+__device__ __forceinline__ void take_row(Row& row, int set, int columns) {
+#pragma unroll
+    for (int i = 0; i < ITEMS; ++i) {
+        const pack_t pack = staged[set][i][threadIdx.x];
+#pragma unroll
+        for (int j = 0; j < VEC; ++j)
+            row.values[i][j] = column_of(i) < columns ? Kind<KIND>::load(pack.values[j]) : static_cast<number>(0);
+    }
+}
+#endif
 
 __device__ __forceinline__ void store_row(const Row& row, stored* target, index_t offset, int columns) {
 #pragma unroll

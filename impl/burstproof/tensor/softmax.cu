@@ -23,19 +23,9 @@ extern "C" __global__ void __launch_bounds__(THREADS * ROWS)
 softmax_forward(stored* result, const stored* source, index_t rows, int columns) {
     const number lowest = -static_cast<number>(__int_as_float(0x7f800000));
     int turn = 0;
-    Row next;
-    index_t row = first_row();
-#if PREFETCH
-    if (row < rows) load_row(next, source, row * columns, columns, lowest);
-#endif
-    for (; row < rows; row += row_step()) {
-#if PREFETCH
-        Row x = next;
-        if (row + row_step() < rows) load_row(next, source, (row + row_step()) * columns, columns, lowest);
-#else
+    for (index_t row = first_row(); row < rows; row += row_step()) {
         Row x;
         load_row(x, source, row * columns, columns, lowest);
-#endif
         Partial mine = {x.values[0][0], 0};
 #pragma unroll
         for (int i = 0; i < ITEMS; ++i)
