@@ -56,6 +56,15 @@ def check_packed_sums() -> list[str]:
     )
 
 
+def check_tiles() -> list[str]:
+    """Shards whose FCL is sent in tiles of few targets, with delays."""
+    tiles = "burstproof.burst.cuda.tiles"
+    with mock.patch(f"{tiles}._UNTILED_BYTES", 64), mock.patch(f"{tiles}._TILE_BYTES", 30):
+        return compare_mix(
+            _mix("fractions, delays to 7"), lambda network, options: _sharded(network, options, 2, "round_robin")
+        )
+
+
 def check_batch_path() -> list[str]:
     """The batch path is taken by what all shards count together, here from 12 candidates on."""
     modules = ("burst.cuda.variant", "burst.reference", "sharding.kernels_shard")

@@ -209,7 +209,13 @@ def _neurons(
 
 def _packed(spec: SyntheticSpec, point: FixedPoint, neurons: _Neurons, part: _Part, number: int) -> PackedShard:
     layout, options = neurons.layout, neurons.options
-    sizes = replace(neurons.sizes, static_entries=part.entries, longest_row=0, pieces=0, ring=layout.max_delay)
+    sizes = replace(
+        neurons.sizes,
+        static_entries=part.entries,
+        longest_row=spec.synapses_per_neuron,
+        pieces=0,
+        ring=layout.max_delay,
+    )
     variant = replace(neurons.variant, offset_bits=offset_bits(part.entries))
     train = train_sizes(part.count, train_length(options, spec.neurons))
     weights = neurons.network.synapses.weights

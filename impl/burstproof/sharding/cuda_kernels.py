@@ -10,6 +10,7 @@ from numba import types
 from burstproof.burst.cuda.kernels import KernelSpec
 from burstproof.burst.cuda.kernels_plastic import make_learn
 from burstproof.burst.cuda.kernels_propagate import make_propagate, make_propagate_computed
+from burstproof.burst.cuda.kernels_tiles import make_open_rows, make_send_tile, make_sort_rows
 from burstproof.burst.cuda.variant import Variant
 from burstproof.burst.precision import Precision
 from burstproof.sharding.kernels_deliver import make_age, make_collect, make_send
@@ -65,12 +66,14 @@ def shard_catalogue(shard: ShardVariant) -> tuple[KernelSpec, ...]:
         return specs[0], KernelSpec("merged", make_merged(shard), signature)
     if variant.count_ahead:
         specs.append(KernelSpec("census", make_census(variant), _census_signature(variant)))
-    if shard.fused:
+    if not shard.collects:
         specs.append(KernelSpec("send", make_send(shard), _send_signature(variant)))
         return tuple(specs)
     lists = (_IDS, _FLOATS, _LONGS, _SHORTS, types.int32)
     collect = types.void(_LONGS, _LONGS, _WORDS, *lists, types.uint64, types.uint64, types.uint64)
     specs.append(KernelSpec("collect", make_collect(shard), collect))
+    if shard.fused:
+        return (*specs, *_tiled(variant))
     rows = (_offsets(variant), _IDS, _contributions(variant), _BYTES, _BYTES)
     propagate = types.void(_LONGS, _IDS, *rows, sums, _BYTES, types.uint32, types.uint32)
     specs.append(KernelSpec("propagate", make_propagate(variant), propagate))
@@ -82,6 +85,19 @@ def shard_catalogue(shard: ShardVariant) -> tuple[KernelSpec, ...]:
         specs.append(KernelSpec("learn", make_learn(variant), learn))
         specs.append(KernelSpec("age", make_age(), types.void(_LONGS, types.int64)))
     return tuple(specs)
+
+
+def _tiled(variant: Variant) -> tuple[KernelSpec, ...]:
+    """The kernels of the engine for one device that propagate tile by tile."""
+    sums, contributions = _sums(variant), _contributions(variant)
+    rows, lists = (_IDS, contributions, _BYTES), (_WORDS, sums)
+    opened = types.void(_LONGS, _IDS, _offsets(variant), contributions, _BYTES, *lists)
+    sent = types.void(_LONGS, *lists, *rows, sums, _BYTES, *(types.uint32,) * 3)
+    return (
+        KernelSpec("sort_rows", make_sort_rows(variant), types.void(_offsets(variant), *rows, types.uint32)),
+        KernelSpec("open_rows", make_open_rows(variant), opened),
+        KernelSpec("send_tile", make_send_tile(variant), sent),
+    )
 
 
 def _dynamics_signature(variant: Variant) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 from burstproof.burst.cuda.buffers import slot_stride
 from burstproof.burst.cuda.kernels_order import PARAMETERS
 from burstproof.burst.cuda.launches import Call, SetView
-from burstproof.kernels.device import DeviceBuffer, DeviceRuntime
+from burstproof.kernels.device import DeviceBuffer, DeviceRuntime, DeviceStream
 from burstproof.sharding.cuda_mail import Mail
 from burstproof.sharding.cuda_pack import PackedShard
 
@@ -70,7 +70,32 @@ class ShardLaunches:
         )
 
     def _delivery(self, own: SetView) -> tuple[Call, ...]:
+        if self._variant.tiles:
+            return tuple(self._tiled(own))
         return (self._send(own),) if self._shard.shard.fused else self._general(own)
+
+    def _tiled(self, own: SetView) -> Iterator[Call]:
+        """What sends where a slot of the FCL exceeds the cache."""
+        yield self._collect(own)
+        grid, neurons = self._full_grid(_BLOCK), self._packed.sizes.neurons
+        lists, control = (own["cursors"], own["amounts"]), own["control"]
+        opened = (own["offsets"], own["contributions"], own["clamped_sources"], *lists)
+        yield Call(self._kernels["open_rows"], grid, _BLOCK, (control, own["all_ids"], *opened))
+        rows = (*(own[name] for name in ("targets", "contributions", "delays")), self._sums(own), own["flags"])
+        for tile in range(self._variant.tiles):
+            end = np.uint32((tile + 1) * neurons // self._variant.tiles)
+            yield Call(self._kernels["send_tile"], grid, _BLOCK, (control, *lists, *rows, end, *self._ring))
+
+    def sort_rows(self, buffers: Mapping[str, DeviceBuffer], stream: DeviceStream) -> None:
+        """Put every row into the order that tiles need; does nothing without tiles."""
+        if not self._variant.tiles:
+            return
+        from burstproof.burst.cuda.kernels_tiles import SORT_THREADS
+
+        rows = tuple(buffers[name] for name in ("offsets", "targets", "contributions", "delays"))
+        arguments = (*rows, np.uint32(self._shard.sources))
+        self._runtime.launch(self._kernels["sort_rows"], self._full_grid(SORT_THREADS), SORT_THREADS, stream, arguments)
+        stream.synchronize()
 
     def _full_grid(self, block: int) -> int:
         return self._runtime.multiprocessors * max(1, _THREADS_PER_MULTIPROCESSOR // block)

@@ -22,7 +22,7 @@ from burstproof.network.model import NEURON_FIELDS, Network, NeuronTable, Synaps
 from burstproof.sharding.partition import Partition
 from burstproof.sharding.shard_buffers import BY_NEURON, BY_SOURCE, SHARED_NAMES, SINGLE
 from burstproof.sharding.shard_layout import build_shard_layout
-from burstproof.sharding.shard_variant import ShardVariant, shard_variant
+from burstproof.sharding.shard_variant import ShardVariant, row_share, shard_variant
 
 _LONGEST_TRAIN = 4096
 _BATCH_OF_STEPS = 200_000
@@ -85,7 +85,8 @@ class PackedShard:
             for spec in buffer_specs(packed.sizes, variant, packed.train)
             if spec.name in SHARED_NAMES or "." in spec.name
         ]
-        everyone = 1 if self.shard.fused else max(self.sources, 1)
+        everyone = max(self.sources, 1) if self.shard.collects else 1
+        tiled = everyone if variant.tiles else 1
         neurons = max(self.neurons, 1)
         own = (
             *(BufferSpec(name, neurons, np.dtype(kind)) for name, kind in BY_NEURON.items()),
@@ -93,7 +94,9 @@ class PackedShard:
             BufferSpec("outside", neurons, np.dtype(variant.accumulator)),
             BufferSpec("members", 1 if self.spaced is not None else neurons, np.dtype(np.uint32)),
             BufferSpec("all_ids", everyone, np.dtype(np.uint32)),
-            BufferSpec("all_potentials", everyone, np.dtype(np.float32)),
+            BufferSpec("all_potentials", 1 if self.shard.fused else everyone, np.dtype(np.float32)),
+            BufferSpec("cursors", tiled, np.dtype(np.uint64)),
+            BufferSpec("amounts", tiled, np.dtype(variant.accumulator)),
         )
         return (*shared, *own)
 
@@ -194,9 +197,11 @@ def finished(
 ) -> PackedShard:
     """The shard around ``packed``, whose variant is made one that a shard's kernels know."""
     sizes, layout = packed.sizes, packed.layout
-    variant = replace(sized(packed.variant, sizes), tiles=0, tile_share=1, long_rows=False)
-    mp_driven = layout.computed is not None and bool(layout.computed.mp_driven.any())
     entries = sizes.static_entries + sizes.computed_entries
+    variant = replace(sized(packed.variant, sizes), long_rows=False, row_length=0)
+    if variant.tiles:
+        variant = replace(variant, tile_share=row_share(2 * entries / max(sources, 1) / variant.tiles))
+    mp_driven = layout.computed is not None and bool(layout.computed.mp_driven.any())
     own = shard_variant(
         variant,
         sizes.neurons,

@@ -204,7 +204,7 @@ def alike(
 ) -> tuple[PackedShard, ...]:
     """The shards with what need not differ made equal, so that they share kernels."""
     most = max(packed, key=lambda shard: shard.neurons)
-    merged = merged and all(shard.shard.fused for shard in packed)
+    merged = merged and not any(shard.shard.collects for shard in packed)
     shape = merged_shape(most.neurons) if merged else (most.shard.threads, most.shard.per_thread)
     common: dict[str, Any] = {
         "carries_potentials": any(shard.shard.carries_potentials for shard in packed),

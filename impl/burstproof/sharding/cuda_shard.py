@@ -59,6 +59,7 @@ class DeviceShard:
         """Fix the calls, once all mailboxes are there."""
         make_current(self.runtime)
         self._launches = ShardLaunches(self.runtime, self.shard, kernels, mail, room, patience_ns)
+        self._launches.sort_rows(self._buffers, self._streams.burst)
         self.calls = [self._calls(number) for number in range(SETS)]
 
     def _calls(self, number: int) -> BurstCalls:

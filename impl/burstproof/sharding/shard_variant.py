@@ -18,7 +18,7 @@ class ShardVariant:
     Attributes
     ----------
     variant : Variant
-        As for one device; ``fused`` says that all contributions are constants, so that one kernel sends them.
+        As for one device; ``fused`` says that all contributions are constants: one kernel sends them, or one a tile.
     spaced_ids : bool
         The ids of the shard's neurons are evenly spaced, so that they need no table.
     carries_potentials : bool
@@ -44,8 +44,13 @@ class ShardVariant:
 
     @property
     def fused(self) -> bool:
-        """Whether one kernel sends everything."""
+        """Whether all contributions are constants."""
         return self.variant.fused is not None
+
+    @property
+    def collects(self) -> bool:
+        """Whether lists are put into one before they are sent: by several kernels, or tile by tile."""
+        return not self.fused or self.variant.tiles > 0
 
     @property
     def chunk(self) -> int:
