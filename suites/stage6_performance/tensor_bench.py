@@ -18,12 +18,14 @@ from suites.stage6_performance.test_proof_kernels import device_ms
 RULE = Rule(warmup=3, min_samples=15, max_samples=100, max_seconds=0.4, relative_noise=0.01)
 CPU_RULE = Rule(warmup=1, min_samples=3, max_samples=15, max_seconds=0.6, relative_noise=0.02)
 ROUNDS = 11
+REPEATS = 20
+"""Calls per sample: the device waits for the host before the first one only."""
 
 Work = Callable[[], object]
 
 
-def timed_on(card: Card, work: Work, repeats: int = 5) -> Timed:
-    """Device time of one call, in ms; a throttled card is an ERROR."""
+def timed_on(card: Card, work: Work, repeats: int = REPEATS) -> Timed:
+    """Device time of one of ``repeats`` calls queued at once, in ms; a throttled card is an ERROR."""
     return time_steadily(device_ms(work, repeats), RULE, card.watch)
 
 
@@ -63,7 +65,7 @@ class Contest:
         return [other / own for own, other in zip(self.ours, self.theirs, strict=True)]
 
 
-def alternate(ours: Work, theirs: Work, repeats: int = 5) -> Contest:
+def alternate(ours: Work, theirs: Work, repeats: int = REPEATS) -> Contest:
     """Time two programs in turns, so that clock and temperature favour neither; both queue on the default stream."""
     samplers = device_ms(ours, repeats), device_ms(theirs, repeats)
     for sampler in samplers:

@@ -99,7 +99,7 @@ def test_cublas(card: Card, size: int, name: str, measure: Measure) -> None:
     grown = max(1.0, size / 1024) ** 0.5
     assert error <= grown * bound_of("matmul", name), error
 
-    repeats = 3 if size == LARGEST else 10
+    repeats = 3 if size == LARGEST else 20
     timed = time_steadily(device_ms(lambda: matmul(a, b, tf32=tf32, out=out), repeats), RULE)
     where: dict[str, object] = {"backend": "cublas", "device": card.runtime.name}
     _put(measure, timed, size, name, where, f"; error {error:.1e}")

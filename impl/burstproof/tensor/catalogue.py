@@ -10,8 +10,8 @@ from burstproof.tensor.nn_kernels import column_entry, row_entry
 from burstproof.tensor.row_plan import RowPlan
 
 _ROWS = RowPlan(vector=4, items=4, threads=256)
-_PARAMETER_ROWS = RowPlan(vector=4, items=4, threads=256, staged=True, hoist=True)
-_GRADIENT_ROWS = RowPlan(vector=4, items=2, threads=512, staged=True)
+_PARAMETER_ROWS = RowPlan(vector=4, items=2, threads=512, staged=True, hoist=True)
+_GRADIENT_ROWS = RowPlan(vector=4, items=4, threads=256, staged=True)
 
 CATALOGUE: tuple[Entry, ...] = (
     row_entry("softmax.cu", "softmax_forward", FLOAT32, _ROWS),

@@ -23,7 +23,8 @@ _STAGED_BYTES = 40 << 10
 
 _HOISTING_BLOCK = 512
 _ROW_ITEMS = 4
-_GRADIENT_ITEMS = 2
+_NORMED_ITEMS = 2
+_GRADIENT_ITEMS = 4
 _LARGEST_GRID_Y = 65535
 _REDUCE_COLUMNS = 32
 _REDUCE_THREADS = 1024
@@ -136,7 +137,7 @@ def softmax_backward(result: Array, gradient: Array, output: Array, plan: RowPla
 
 def plan_layer_norm(result: Array, *others: Array, backward: bool) -> RowPlan | None:
     """Build for layer norm over the last axis; ``None``: rows are too long."""
-    held, items = (5, _GRADIENT_ITEMS) if backward else (1, _ROW_ITEMS)
+    held, items = (5, _GRADIENT_ITEMS) if backward else (1, _NORMED_ITEMS)
     address = _addresses(result, *others)
     plan = plan_rows(result.dtype, result.shape[-1], address, held_rows=held, preferred_items=items)
     return None if plan is None else _persistent(plan, result.dtype, backward)
