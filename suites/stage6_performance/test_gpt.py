@@ -137,5 +137,5 @@ def test_a_small_gpt_learns_the_text(measure: Measure) -> None:
         "training.held_out_loss", held_out, "1", conditions=conditions, note="the text's last tenth, not trained on"
     )
     assert losses[0] == pytest.approx(np.log(len(corpus.alphabet)), rel=0.1)
-    assert losses[-1] < 1.2
-    assert held_out < 2.6
+    assert losses[-1] < 1.8
+    assert held_out < 3.2

@@ -48,19 +48,21 @@ def _library() -> Any:
 class NcclExchange:
     """One communicator per device, in one process; the host waits for the counts of every burst.
 
+    ``room`` is where a list's potentials begin behind its ids, in words, or 0 where they do not cross.
+
     Raises
     ------
     BackendUnavailableError
         NCCL cannot be used here.
     """
 
-    def __init__(self, runtimes: Sequence[DeviceRuntime], mail: Mail) -> None:
+    def __init__(self, runtimes: Sequence[DeviceRuntime], mail: Mail, room: int) -> None:
         obstacle = nccl_obstacle(runtimes)
         if obstacle is not None:
             raise BackendUnavailableError(
                 obstacle, where="use_nccl", cure="Let peers reach each other, or take the path staged"
             )
-        self._runtimes, self._mail = tuple(runtimes), mail
+        self._runtimes, self._mail, self._room = tuple(runtimes), mail, room
         self._nccl = _library()
         self._members = self._nccl.NcclCommunicator.initAll([device_of(runtime) for runtime in runtimes])
         self._counts = [runtime.pinned(len(runtimes), np.uint64) for runtime in runtimes]
@@ -70,7 +72,9 @@ class NcclExchange:
         side = (sequence & 1) * self._mail.words
         self.headers(sequence, streams)
         counts = self._header(side + COUNT_WORD, streams)
-        self._broadcast([(side + HEADER_WORDS, int(count)) for count in counts], streams)
+        columns = (HEADER_WORDS, HEADER_WORDS + self._room) if self._room else (HEADER_WORDS,)
+        for first in columns:
+            self._broadcast([(side + first, int(count)) for count in counts], streams)
 
     def headers(self, sequence: int, streams: Sequence[DeviceStream]) -> None:
         """Bring only the header words, with the counts."""

@@ -95,7 +95,9 @@ class ShardSet:
         self.mail = open_mail(path, self._runtimes, words)
         self._connect()
         self.groups = tuple(groups.values())
-        self._nccl = NcclExchange(self._runtimes, self.mail) if path is Path.NCCL else None
+        self._nccl: NcclExchange | None = None
+        if path is Path.NCCL:
+            self._nccl = NcclExchange(self._runtimes, self.mail, self.room if carries else 0)
         self.length = 1 if self._nccl is not None else self.packed[0].packed.train.length
         self.places = tuple(Places.of(shard) for shard in self.packed)
         self._exchanges = 0
