@@ -82,6 +82,7 @@ def test_own_text(capsys, tmp_path) -> None:
         (None, [], "cannot be read"),
         (b"ab" * 900, ["--heads", "3"], "multiple of 8 and of the heads"),
     ],
+    ids=["short", "one character", "not text", "no file", "heads"],
 )
 def test_refusals(capsys, tmp_path, content, options, said) -> None:
     path = tmp_path / "text.txt"

@@ -12,6 +12,9 @@ from hardware.stopwatch import Samples, measure_until_steady
 from hardware.telemetry import Telemetry
 from reports.measurement import Scalar
 
+POWER_LIMIT = "sw power cap"
+"""Where work draws all the power that the card may take, this is the state that it runs in, not a disturbance."""
+
 ATTEMPTS = 3
 """How often a throttled measurement is tried before it is an error."""
 
@@ -79,8 +82,13 @@ def telemetry_of(device: int | str) -> Callable[[], Watch]:
     return lambda: Telemetry(device)
 
 
-def time_steadily(sample: Callable[[], float], rule: Rule, watch: Callable[[], Watch] | None = None) -> Timed:
+def time_steadily(
+    sample: Callable[[], float], rule: Rule, watch: Callable[[], Watch] | None = None, *, full_power: bool = False
+) -> Timed:
     """Measure until steady; a throttled attempt is thrown away and repeated.
+
+    ``full_power`` says that the work draws all the power that the card may take: its power limit then counts as no
+    throttling, and stands in the telemetry.
 
     Raises
     ------
@@ -95,9 +103,10 @@ def time_steadily(sample: Callable[[], float], rule: Rule, watch: Callable[[], W
         with beside:
             samples = _measured(sample, rule)
         telemetry = beside.summary()
-        if not telemetry.get("throttled", False):
+        found = str(telemetry.get("clock_reasons", "unknown"))
+        if not telemetry.get("throttled", False) or (full_power and found == POWER_LIMIT):
             return Timed(samples, telemetry, attempt)
-        reasons.append(str(telemetry.get("clock_reasons", "unknown")))
+        reasons.append(found)
     raise ThrottledError(
         f"the GPU was throttled in each of {ATTEMPTS} attempts, so there is no figure",
         where="stage 6",

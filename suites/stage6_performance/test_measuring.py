@@ -27,7 +27,7 @@ from suites.stage6_performance.rows import (
     download_floor_us,
 )
 from suites.stage6_performance.scaling import fit_costs
-from suites.stage6_performance.steady import ATTEMPTS, Rule, ThrottledError, time_steadily
+from suites.stage6_performance.steady import ATTEMPTS, POWER_LIMIT, Rule, ThrottledError, time_steadily
 
 pytestmark = pytest.mark.requirement("ST-6")
 
@@ -48,8 +48,8 @@ GOAL_CONDITIONS: dict[str, Scalar] = {"backend": "cuda", "device": "NVIDIA H200"
 class FakeWatch:
     """Telemetry that says what it was told to."""
 
-    def __init__(self, throttled: bool) -> None:
-        self._throttled = throttled
+    def __init__(self, throttled: bool, reason: str = "hardware slowdown") -> None:
+        self._throttled, self._reason = throttled, reason
 
     def __enter__(self) -> FakeWatch:
         return self
@@ -58,7 +58,7 @@ class FakeWatch:
         return None
 
     def summary(self) -> dict[str, Scalar]:
-        reasons = "hardware slowdown" if self._throttled else "none"
+        reasons = self._reason if self._throttled else "none"
         return {"available": True, "throttled": self._throttled, "clock_reasons": reasons}
 
 
@@ -80,6 +80,23 @@ def test_throttled_attempts_are_discarded() -> None:
 def test_a_card_that_stays_throttled_gives_no_figure() -> None:
     with pytest.raises(ThrottledError, match="hardware slowdown"):
         time_steadily(lambda: 1.0, QUICK, watches(*[True] * ATTEMPTS))
+
+
+def test_work_at_full_power_may_reach_the_power_limit() -> None:
+    """Only where the work is said to draw all power, and only that reason alone."""
+
+    def at_limit() -> FakeWatch:
+        return FakeWatch(True, POWER_LIMIT)
+
+    def slowed_too() -> FakeWatch:
+        return FakeWatch(True, f"{POWER_LIMIT}, hardware slowdown")
+
+    timed = time_steadily(lambda: 1.0, QUICK, at_limit, full_power=True)
+    assert (timed.discarded, timed.telemetry["clock_reasons"]) == (0, POWER_LIMIT)
+    with pytest.raises(ThrottledError, match=POWER_LIMIT):
+        time_steadily(lambda: 1.0, QUICK, at_limit)
+    with pytest.raises(ThrottledError, match="hardware slowdown"):
+        time_steadily(lambda: 1.0, QUICK, slowed_too, full_power=True)
 
 
 def test_a_throttled_card_is_an_error_of_the_case(pytester: pytest.Pytester) -> None:

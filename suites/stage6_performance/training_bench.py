@@ -41,7 +41,7 @@ def step_time(card: Card, work: Callable[[], object], steps: int = 5) -> Timed:
         cupy.cuda.Device().synchronize()
         return 1e3 * (time.perf_counter() - start) / steps
 
-    return time_steadily(sample, RULE, card.watch)
+    return time_steadily(sample, RULE, card.watch, full_power=True)
 
 
 def as_torch(array: Any) -> Any:
