@@ -8,10 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from reports import serialise
-from reports.measurement import CaseResult, Measurement
+from reports.measurement import CaseResult, Measurement, Outcome
 from reports.record import RECORD_NAME, RunRecord
 
-KEPT_SAMPLES = 200
+KEPT_SAMPLES = 60
 """Samples kept of each measurement: a steady series whole, and of a noisy one enough to compare two runs."""
 
 LONGEST_ID = 200
@@ -26,6 +26,7 @@ def thin(record: RunRecord, kept: int = KEPT_SAMPLES) -> RunRecord:
 
     Values, conditions, telemetry and judgements stay as they were; attachments, which lie elsewhere, are left out,
     paths in the reasons of cases begin at the checkout, and ids of more than ``LONGEST_ID`` characters end in a digest.
+    Cases that passed and measured nothing lose their titles, which the code has.
     The note of a thinned measurement says how many samples it had.
     """
     cases = tuple(_thin_case(case, kept) for case in record.cases)
@@ -44,7 +45,9 @@ def _short(case: str) -> str:
 def _thin_case(case: CaseResult, kept: int) -> CaseResult:
     reason = _CHECKOUT.sub("", case.reason)
     measurements = tuple(_thin_measurement(item, kept) for item in case.measurements)
-    return replace(case, case=_short(case.case), title=_short(case.title), reason=reason, measurements=measurements)
+    plain = case.outcome is Outcome.PASSED and not measurements
+    title = "" if plain else _short(case.title)
+    return replace(case, case=_short(case.case), title=title, reason=reason, measurements=measurements)
 
 
 def _thin_measurement(measurement: Measurement, kept: int) -> Measurement:

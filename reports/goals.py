@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from reports import units
 from reports.judgement import JudgedMeasurement
@@ -17,6 +17,8 @@ from reports.targets import Target, load_targets
 NOT_MEASURED = "not measured"
 HEADS = ("row", "best other", "goal", "measured", "floor", "of floor", "verdict")
 _GOALS_OF = "burst.latency"
+_Judged = tuple[JudgedMeasurement, Measurement]
+"""A judgement and what was judged."""
 
 
 @dataclass(frozen=True)
@@ -40,11 +42,14 @@ class GoalRow:
         Of the judgement; ``not measured`` without one.
     sources : str
         Where the figures of others come from, for every one of them.
+    is_latency : bool
+        Whether it is a burst's latency: these are shown whether a run measured them or not.
     """
 
     row: str
     other: str
     goal: str
+    is_latency: bool
     measured: str = ""
     interval: str = ""
     against_other: str = ""
@@ -62,19 +67,29 @@ class GoalRow:
 def goal_rows(record: RunRecord) -> tuple[GoalRow, ...]:
     """Every latency goal of ``targets.toml`` with what the run measured; of several figures the last one counts.
 
-    Goals for GPUs come first.
+    Goals for GPUs come first. Goals of other figures follow, as far as the run measured them: there the worst counts.
     """
-    judged = {one.target: one for one in record.judgements}
     measurements = {(case.case, i): m for case in record.cases for i, m in enumerate(case.measurements)}
-    goals = [t for t in load_targets() if t.source == "goal" and t.measurement == _GOALS_OF]
-    goals.sort(key=lambda target: target.conditions.get("backend") != "cuda")
-    return tuple(_row(target, judged.get(target.id), measurements) for target in goals)
+    judged: dict[str, list[_Judged]] = {}
+    for one in record.judgements:
+        if one.target and (one.case, one.index) in measurements:
+            judged.setdefault(one.target, []).append((one, measurements[one.case, one.index]))
+    rows = [_row(target, judged.get(target.id, [])) for target in _goals()]
+    return tuple(row for row in rows if row.is_latency or row.is_measured)
 
 
 def measured_goals(record: RunRecord) -> tuple[GoalRow, ...]:
-    """The table if the run measured any of its rows, all rows then; otherwise nothing."""
+    """The table: all latency goals if the run measured any of them, and the others that it measured."""
     rows = goal_rows(record)
-    return rows if any(row.is_measured for row in rows) else ()
+    if any(row.is_latency and row.is_measured for row in rows):
+        return rows
+    return tuple(row for row in rows if row.is_measured)
+
+
+def _goals() -> list[Target]:
+    """Latencies first, of these those for GPUs."""
+    goals = [target for target in load_targets() if target.source == "goal"]
+    return sorted(goals, key=lambda t: (t.measurement != _GOALS_OF, t.conditions.get("backend") != "cuda"))
 
 
 def goal_lines(rows: Iterable[GoalRow]) -> list[str]:
@@ -95,9 +110,20 @@ def _cells(row: GoalRow) -> tuple[str, ...]:
     return tuple(cell or "-" for cell in cells)
 
 
-def _row(
-    target: Target, judged: JudgedMeasurement | None, measurements: Mapping[tuple[str, int], Measurement]
-) -> GoalRow:
+def _worst(target: Target, judged: Sequence[_Judged]) -> _Judged:
+    """Of the figures held against ``target`` the one furthest to its bad side, or one that is missing."""
+    least_is_worst = math.isfinite(target.low)
+
+    def goodness(one: _Judged) -> float:
+        value = _in_unit(one[1].value, one[1], target)
+        if value is None:
+            return -math.inf
+        return value if least_is_worst else -value
+
+    return min(judged, key=goodness)
+
+
+def _row(target: Target, judged: Sequence[_Judged]) -> GoalRow:
     best = target.others[0] if target.others else None
     other = "" if best is None else best.name
     if best is not None and best.value is not None:
@@ -106,21 +132,22 @@ def _row(
         (one.name if one.value is None else f"{one.name}: {units.shown(one.value, target.unit)}") + f" ({one.source})"
         for one in target.others
     )
-    words = {"row": _words(target), "other": other, "goal": target.limit_text, "sources": sources}
-    measurement = measurements.get((judged.case, judged.index)) if judged else None
-    if judged is None or measurement is None:
-        return GoalRow(**words)
+    row = GoalRow(_words(target), other, target.limit_text, target.measurement == _GOALS_OF, sources=sources)
+    if not judged:
+        return row
+    decided, measurement = judged[-1] if row.is_latency else _worst(target, judged)
     value = _in_unit(measurement.value, measurement, target)
     faster = best.value / value if best and best.value is not None and value else None
     floor = _in_unit(number(measurement, "floor"), measurement, target)
-    return GoalRow(
-        **words,
-        measured="missing" if value is None else units.shown(value, target.unit),
+    return replace(
+        row,
+        measured=("missing" if value is None else units.shown(value, target.unit))
+        + ("" if row.is_latency or len(judged) == 1 else f", worst of {len(judged)}"),
         interval=_interval(measurement, target),
         against_other="" if faster is None else f"{units.shown(round(faster, 1), 'x')}",
         floor="" if floor is None else units.shown(floor, target.unit),
         of_floor="" if floor is None or not value else f"{100.0 * floor / value:.0f} %",
-        verdict=judged.judgement.verdict.value,
+        verdict=decided.judgement.verdict.value,
     )
 
 

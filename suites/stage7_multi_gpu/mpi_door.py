@@ -22,6 +22,15 @@ def launcher() -> str | None:
     return shutil.which("mpiexec", path=os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")]))
 
 
+def is_open_mpi() -> bool:
+    """Whether the launcher, and so the library, is Open MPI."""
+    found = launcher()
+    if found is None:
+        return False
+    done = subprocess.run([found, "--version"], capture_output=True, text=True, check=False)
+    return "Open MPI" in done.stdout or "OpenRTE" in done.stdout
+
+
 def why_not() -> str:
     """Why no ranks can be started here; empty if they can."""
     if not sys.platform.startswith("linux"):
@@ -30,8 +39,15 @@ def why_not() -> str:
 
 
 def environment() -> dict[str, str]:
-    """The environment of ranks: this checkout importable, nothing of a launcher that runs the tests."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(_LAUNCHERS_OWN)}
+    """The environment of ranks: this checkout importable, nothing of a launcher that runs the tests.
+
+    How Open MPI is set up on the machine (``OMPI_MCA_...``) stays.
+    """
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if name.startswith("OMPI_MCA_") or not name.startswith(_LAUNCHERS_OWN)
+    }
     root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
     return {**kept, **root, "PYTHONPATH": os.pathsep.join([str(ROOT / "impl"), str(ROOT)])}
 
