@@ -115,6 +115,20 @@ def curve_lines(record: RunRecord, curve: Curve) -> Lines:
     return {**drawn, "fit of device-resident": fit} if fit else drawn
 
 
+def loss_lines(record: RunRecord) -> Lines:
+    """The losses of every training run over its steps, from 1 on; of a thinned record those that were kept."""
+    lines: Lines = {}
+    for measurement in (m for case in record.cases for m in case.measurements if m.name == "training.loss"):
+        known, losses = measurement.conditions, measurement.samples
+        if len(losses) < 2 or not all(math.isfinite(loss) and loss > 0.0 for loss in losses):
+            continue
+        steps = number(measurement, "steps") or float(len(losses))
+        stride = (steps - 1.0) / (len(losses) - 1)
+        name = f"{known.get('backend', '')} {known.get('dtype', '')}".strip() or "training"
+        lines[name] = [(1.0 + round(index * stride), loss) for index, loss in enumerate(losses)]
+    return lines
+
+
 def _fitted(record: RunRecord, curve: Curve, places: Sequence[float]) -> list[tuple[float, float]]:
     """The fitted model in ms at ``places``; empty where the run has none."""
     found = {m.name: m for case in record.cases for m in case.measurements if m.name in _COSTS}

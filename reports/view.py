@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from reports import charts
-from reports.chart_data import CURVES, curve_lines, limit_rows
+from reports.chart_data import CURVES, curve_lines, limit_rows, loss_lines
 from reports.goals import GoalRow, measured_goals
+from reports.link_matrix import LinkMatrix, link_matrices
 from reports.measurement import CaseResult, Measurement, Outcome, Verdict
 from reports.record import RunRecord
 from reports.rows import ORDER, Row, measurement_rows, scalar_text
@@ -92,6 +93,7 @@ class View:
     limit_chart: charts.LimitChart | None
     curves: tuple[charts.LineChart, ...]
     timeline: Timeline | None
+    links: tuple[LinkMatrix, ...]
     trace: tuple[TraceRow, ...]
     unknown_ids: tuple[str, ...]
     hardware: tuple[tuple[str, str], ...]
@@ -141,6 +143,7 @@ def build_view(record: RunRecord) -> View:
         limit_chart=charts.limit_chart(limit_rows(record)),
         curves=tuple(_curves(record)),
         timeline=timeline(record),
+        links=link_matrices(record),
         trace=rows,
         unknown_ids=unknown_ids(record),
         hardware=tuple(_flat({key: value for key, value in record.hardware.items() if key != "gpus"})),
@@ -153,6 +156,9 @@ def _curves(record: RunRecord) -> Iterable[charts.LineChart]:
         chart = charts.line_chart(curve_lines(record, curve), "ms", curve.title, curve.axis)
         if chart is not None:
             yield chart
+    losses = charts.line_chart(loss_lines(record), "nats", "Loss of a small GPT per character, by step", "steps")
+    if losses is not None:
+        yield losses
 
 
 def _groups(rows: Iterable[Row]) -> tuple[Group, ...]:

@@ -131,6 +131,7 @@ def test_a_small_gpt_learns_the_text(measure: Measure) -> None:
     model = Gpt(config, backend("cupy", 0), "bfloat16", seed=0)
     losses = list(train(model, corpus, AdamW(rate=2e-3), steps=steps, rows=rows, length=length))
     conditions = {"backend": "cuda", "text": corpus.name, "dtype": "bfloat16", "parameters": config.parameter_count}
+    conditions["steps"] = steps
     measure("training.loss", losses[-1], "1", samples=losses, conditions=conditions, note="nats per character, by step")
     held_out = held_out_loss(model, corpus, length)
     measure(
