@@ -20,6 +20,7 @@ from burstproof.sharding.partition import make_partition
 from hardware.gates import evaluate_gates
 from hardware.inventory import take_inventory
 from stages.measuring import Measure
+from suites.stage1_compile.tools import needs_tools
 from suites.stage7_multi_gpu.cuda_simulator_check import checks
 
 pytestmark = pytest.mark.requirement("MG-1", "MG-2", "MG-4", "BE-3", "ST-7")
@@ -53,6 +54,7 @@ def test_simulated_shards(name: str, problems: dict[str, list[str]]) -> None:
     assert problems[name] == []
 
 
+@needs_tools
 @pytest.mark.requirement("KL-1")
 def test_kernels_build(measure: Measure) -> None:
     """The kernels of a driven network build for the oldest capability of the tools without spilling."""

@@ -56,10 +56,10 @@ class FusedTrainSet:
     def _host_buffers(self, neurons: int) -> HostBuffers:
         window = max(1, min(neurons, _LARGEST_WINDOW))
         mapped, number = self._runtime.mapped, np.dtype(np.int64)
-        ids, amounts = np.dtype(np.uint32), np.dtype(self._variant.accumulator)
-        columns: tuple[tuple[int, np.dtype[Any]], ...]
-        columns = ((2, number), (window, ids), (window, amounts), (2, number), (window, ids))
-        table = [BufferSpec(name, count, dtype) for name, (count, dtype) in zip(TABLE, columns, strict=True)]
+        ids = np.dtype(np.uint32)
+        counts = (2, window, window, 2, window)
+        dtypes: tuple[np.dtype[Any], ...] = (number, ids, np.dtype(self._variant.accumulator), number, ids)
+        table = [BufferSpec(*column) for column in zip(TABLE, counts, dtypes, strict=True)]
         return HostBuffers(
             head=mapped(BufferSpec("head", 1, number)),
             answer=mapped(BufferSpec("answer", report_length(self.sizes.length), number)),
