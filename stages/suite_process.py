@@ -122,6 +122,7 @@ def describe_status(status: int, log: Path) -> str:
 def _last_words(log: Path) -> str:
     lines = [line.strip() for line in log.read_text(encoding="utf-8", errors="replace").splitlines()]
     said = [line for line in lines if line.startswith(("ERROR:", "INTERNALERROR>"))] or [line for line in lines if line]
+    said = [line.removeprefix("INTERNALERROR>").strip() for line in said]
     return " ".join(said[-3:])[:500] or "it printed nothing"
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from burstproof.errors import CompileError, InputError
+from burstproof.errors import CompileError, EnvironmentInvalidError, InputError
 from burstproof.kernels.code import CubinCode, LtoirCode, NumbaCode, PtxCode
-from burstproof.kernels.compile import Image
+from burstproof.kernels.compile import Image, obstacle
 from burstproof.kernels.image_cache import cached_image, load_image
 from burstproof.kernels.resources import Instructions, instructions_of
 from burstproof.kernels.source import CudaOptions, CudaSource
@@ -61,8 +62,21 @@ def test_a_header_that_is_missing_is_named() -> None:
 
 
 def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"the source cannot be read.*nowhere\.cu"):
+    with pytest.raises(InputError, match=r"nowhere\.cu: the source cannot be read.*Check the path"):
         CudaSource.beside(str(tmp_path / "module.py"), "nowhere.cu")
+
+
+def test_a_capability_that_nobody_knows_is_refused_with_the_cure() -> None:
+    with pytest.raises(CompileError, match=r"Choose a capability that the installed compiler knows"):
+        CudaSource("t.cu", SCALE).image((99, 0))
+
+
+@pytest.mark.parametrize("build", [lambda: obstacle(HOPPER), lambda: CudaSource("t.cu", SCALE).image(HOPPER)])
+def test_without_the_tools_the_extra_is_named(build: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("cuda.bindings", "cuda.bindings.nvjitlink", "cuda.bindings.nvrtc"):
+        monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(EnvironmentInvalidError, match=r"is not installed.*extra cuda12, cuda13 or compile"):
+        build()
 
 
 def test_template_instances_get_the_names_of_the_machine_code() -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from burstproof.cli import main
 from burstproof.errors import ExitCode
+from burstproof.tensor.backend import default_device
 
 pytestmark = pytest.mark.requirement("TO-9")
 
@@ -90,3 +91,10 @@ def test_refusals(capsys, tmp_path, content, options, said) -> None:
         path.write_bytes(content)
     assert main(["train", *SMALL, str(path), *options]) == ExitCode.USAGE
     assert said in capsys.readouterr().err
+
+
+def test_without_a_device_the_option_is_named(capsys, monkeypatch) -> None:
+    monkeypatch.setattr("burstproof.tensor.backend.device_count", lambda: 0)
+    default_device.cache_clear()
+    assert main(["train", "--backend", "cuda", "--steps", "2"]) == ExitCode.INVALID_ENVIRONMENT
+    assert "Use --backend cpu" in capsys.readouterr().err

@@ -8,7 +8,7 @@ import time
 from typing import Any
 
 from burstproof.commands.progress import task
-from burstproof.errors import ExitCode
+from burstproof.errors import BackendUnavailableError, ExitCode
 from burstproof.tensor.adamw import AdamW
 from burstproof.tensor.backend import Backend, backend
 from burstproof.tensor.gpt import Gpt
@@ -35,7 +35,7 @@ def train_text(options: argparse.Namespace) -> ExitCode:
     """
     corpus = sample_corpus() if options.text is None else read_corpus(options.text)
     corpus.check(options.length)
-    place = backend(BACKENDS[options.backend], options.device)
+    place = _place(options)
     precision = options.precision or ("float32" if place.device is None else "bfloat16")
     config = GptConfig(options.layers, options.heads, options.width, options.length, len(corpus.alphabet))
     model = Gpt(config, place, precision, options.seed)
@@ -46,6 +46,19 @@ def train_text(options: argparse.Namespace) -> ExitCode:
     else:
         print(in_words(document))
     return ExitCode.PASS
+
+
+def _place(options: argparse.Namespace) -> Backend:
+    try:
+        return backend(BACKENDS[options.backend], options.device)
+    except BackendUnavailableError as error:
+        raise BackendUnavailableError(
+            error.problem,
+            where="--backend",
+            got=error.got,
+            allowed=error.allowed,
+            cure="Use --backend cpu, or see burstproof info for what keeps CUDA from starting",
+        ) from error
 
 
 def _losses(model: Gpt, corpus: Corpus, options: argparse.Namespace) -> tuple[list[float], float]:

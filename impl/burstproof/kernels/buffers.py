@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from burstproof.errors import InputError, OutOfMemoryError
-from burstproof.kernels.cupy_door import cupy_or_error
+from burstproof.kernels.cupy_door import cupy_or_error, device_refused
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,6 +127,8 @@ def allocate(shape: int | tuple[int, ...], dtype: npt.DTypeLike, device_id: int 
         A negative size, or a dtype that no kernel has.
     OutOfMemoryError
         The device cannot give that much.
+    BackendUnavailableError
+        No driver, or no such device.
     """
     cupy = cupy_or_error()
     sizes = shape if isinstance(shape, tuple) else (shape,)
@@ -138,6 +140,8 @@ def allocate(shape: int | tuple[int, ...], dtype: npt.DTypeLike, device_id: int 
     try:
         with cupy.cuda.Device(device_id):
             return Buffer(cupy.zeros(sizes, kind))
+    except cupy.cuda.runtime.CUDARuntimeError as error:
+        raise device_refused(device_id, error) from error
     except cupy.cuda.memory.OutOfMemoryError as error:
         cupy.get_default_memory_pool().free_all_blocks()
         free, total = cupy.cuda.Device(device_id).mem_info
@@ -155,7 +159,7 @@ def upload(host: npt.ArrayLike, device_id: int = 0) -> Buffer:
 
     Raises
     ------
-    InputError, OutOfMemoryError
+    InputError, OutOfMemoryError, BackendUnavailableError
         As ``allocate``.
     """
     source = np.asarray(host)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from unittest import mock
 
-from burstproof.errors import CompileError
+from burstproof.errors import CompileError, EnvironmentInvalidError
 
 Capability = tuple[int, int]
 
@@ -20,11 +20,33 @@ _DROPPED_IN_CUDA_13: frozenset[Capability] = frozenset({(7, 0)})
 
 
 def toolkit_version() -> tuple[int, int]:
-    """CUDA version of the installed linker, (major, minor)."""
-    from cuda.bindings import nvjitlink
+    """CUDA version of the installed linker, (major, minor).
 
-    major, minor = nvjitlink.version()
+    Raises
+    ------
+    EnvironmentInvalidError
+        It is not installed.
+    """
+    try:
+        from cuda.bindings import nvjitlink
+        from cuda.pathfinder import DynamicLibNotFoundError
+    except ImportError as error:
+        raise tools_missing("the linker nvJitLink", str(error)) from error
+    try:
+        major, minor = nvjitlink.version()
+    except DynamicLibNotFoundError as error:
+        raise tools_missing("the linker nvJitLink", str(error)) from error
     return int(major), int(minor)
+
+
+def tools_missing(tool: str, reason: str) -> EnvironmentInvalidError:
+    """The error that says which extra brings the compile tools."""
+    return EnvironmentInvalidError(
+        f"{tool} is not installed",
+        where="burstproof.kernels",
+        got=reason,
+        cure="Install burstproof with the extra cuda12, cuda13 or compile",
+    )
 
 
 def obstacle(capability: Capability) -> str | None:
@@ -95,25 +117,3 @@ def compile_kernel(name: str, function: Callable[..., None], signature: Any, cap
             cure="Correct the source line named above, or take a toolkit that knows this capability",
         ) from error
     return Image(name, capability, bytes(linked.code), time.perf_counter() - start)
-
-
-def compile_ptx(name: str, function: Callable[..., None], signature: Any, capability: Capability) -> str:
-    """PTX text of ``function`` for ``capability``, for reading; what is loaded is the cubin.
-
-    Raises
-    ------
-    CompileError
-        As ``compile_kernel``.
-    """
-    from burstproof.kernels.numba_cuda import cuda
-
-    device = mock.Mock(compute_capability=capability)
-    try:
-        with mock.patch("numba.cuda.dispatcher.get_current_device", return_value=device):
-            ptx, _ = cuda.compile(function, signature, cc=capability, device=False, abi="numba", output="ptx")
-    except Exception as error:
-        raise CompileError(
-            f"does not compile: {type(error).__name__}: {error}",
-            where=f"kernel {name}, PTX for {capability[0]}.{capability[1]}",
-        ) from error
-    return str(ptx)

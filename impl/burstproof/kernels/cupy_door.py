@@ -24,3 +24,12 @@ def cupy_or_error() -> Any:
             cure="Install burstproof with the extra cuda12 or cuda13, whichever the driver supports",
         ) from error
     return cupy
+
+
+def device_refused(device_id: int, error: Exception) -> BackendUnavailableError:
+    """The error for a device that CUDA does not give."""
+    return BackendUnavailableError(
+        f"the device does not answer: {error}",
+        where=f"device {device_id}",
+        cure="Choose a device that exists, on a machine with an NVIDIA driver (burstproof info shows both)",
+    )

@@ -13,7 +13,7 @@ from typing import Any
 from burstproof.errors import BackendUnavailableError, BurstproofError, CompileError, InputError
 from burstproof.kernels.arguments import ArgumentChecker
 from burstproof.kernels.compile import Image
-from burstproof.kernels.cupy_door import cupy_or_error
+from burstproof.kernels.cupy_door import cupy_or_error, device_refused
 from burstproof.kernels.geometry import Extent, Geometry, LaunchLimits
 from burstproof.kernels.parameters import MISFITS, ArgumentBlock, Parameter, size_of
 
@@ -219,9 +219,7 @@ def device_capability(device_id: int) -> tuple[int, int]:
     try:
         text = str(cupy.cuda.Device(device_id).compute_capability)
     except cupy.cuda.runtime.CUDARuntimeError as error:
-        raise BackendUnavailableError(
-            f"the device does not answer: {error}", where=f"device {device_id}", cure="Choose a device that exists"
-        ) from error
+        raise device_refused(device_id, error) from error
     return int(text[:-1]), int(text[-1])
 
 

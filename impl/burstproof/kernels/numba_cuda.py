@@ -14,8 +14,6 @@ import numpy as np
 
 from burstproof.errors import BackendUnavailableError
 
-SIMULATOR_VARIABLE = "NUMBA_ENABLE_CUDASIM"
-
 
 def _restore_row_stack() -> None:
     """Give numba-cuda 0.30 the name that numpy 2.5 dropped, before anything is compiled."""

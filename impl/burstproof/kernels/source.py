@@ -9,8 +9,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from burstproof.errors import CompileError, EnvironmentInvalidError, InputError
-from burstproof.kernels.compile import Capability, Image
+from burstproof.errors import CompileError, InputError
+from burstproof.kernels.compile import Capability, Image, tools_missing
 from burstproof.kernels.image_cache import Compiled, cached_image
 
 _FIRST_ERROR = re.compile(
@@ -82,10 +82,7 @@ class CudaSource:
         folder = Path(module_file).parent
         if not names:
             raise InputError("no source file is named", where="CudaSource.beside")
-        try:
-            parts = [f'#line 1 "{name}"\n{(folder / name).read_text(encoding="utf-8")}' for name in names]
-        except (OSError, UnicodeDecodeError) as error:
-            raise InputError(f"the source cannot be read: {error}", where=str(folder), got=names) from error
+        parts = [f'#line 1 "{name}"\n{_text_of(folder / name)}' for name in names]
         return cls(names[-1], "\n".join(parts), options or CudaOptions(), templates)
 
     def image(self, capability: Capability) -> Image:
@@ -175,7 +172,12 @@ class CudaSource:
         log = log.rstrip("\0 \n")
         found = _FIRST_ERROR.search(log)
         if found is None:
-            return CompileError(f"does not compile: {log}", where=f"{self.name} for {arch}")
+            unknown = "gpu-architecture" in log
+            return CompileError(
+                f"does not compile: {log}",
+                where=f"{self.name} for {arch}",
+                cure="Choose a capability that the installed compiler knows" if unknown else None,
+            )
         shown = self._line(found["file"], int(found["line"]))
         return CompileError(
             f"does not compile for {arch}: {found['text']}",
@@ -200,6 +202,14 @@ def _text(name: str | bytes) -> str:
 
 
 @cache
+def _text_of(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise InputError(f"the source cannot be read: {why}", where=str(path), cure="Check the path") from error
+
+
 def compiler_version() -> tuple[int, int]:
     """Version of the installed NVRTC, (major, minor).
 
@@ -212,21 +222,12 @@ def compiler_version() -> tuple[int, int]:
         from cuda.bindings import nvrtc
         from cuda.pathfinder import DynamicLibNotFoundError
     except ImportError as error:
-        raise _no_compiler(str(error)) from error
+        raise tools_missing("the compiler NVRTC", str(error)) from error
     try:
         _, major, minor = nvrtc.nvrtcVersion()
     except DynamicLibNotFoundError as error:
-        raise _no_compiler(str(error)) from error
+        raise tools_missing("the compiler NVRTC", str(error)) from error
     return int(major), int(minor)
-
-
-def _no_compiler(reason: str) -> EnvironmentInvalidError:
-    return EnvironmentInvalidError(
-        "the compiler NVRTC is not installed",
-        where="burstproof.kernels",
-        got=reason,
-        cure="Install burstproof with the extra cuda12, cuda13 or compile",
-    )
 
 
 @cache

@@ -19,10 +19,6 @@ def encode_id(raw: bytes) -> str:
     return base64.b64encode(raw).decode("ascii")
 
 
-CORE_IDS = tuple(encode_id(name.encode("ascii")) for name in CORE_AREAS)
-"""``CORE_AREAS`` in base64."""
-
-
 @dataclass(frozen=True)
 class RuleSpec:
     """One rule of a mapping, as the genome states it.

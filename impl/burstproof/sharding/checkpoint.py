@@ -128,7 +128,7 @@ def load_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
     try:
         content = Path(path).read_bytes()
     except OSError as error:
-        raise CheckpointError(f"cannot be read: {error.strerror}", where=name) from None
+        raise CheckpointError(f"cannot be read: {error.strerror}", where=name, cure="Check the path") from None
     header = _header(content, name)
     arrays: dict[str, Any] = {column.name: _column(content, column, name) for column in header["columns"]}
     recorded = {key.removeprefix("recording."): arrays.pop(key) for key in list(arrays) if key.startswith("recording.")}
