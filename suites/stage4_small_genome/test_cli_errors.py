@@ -89,11 +89,12 @@ def test_gpus_that_are_not_there_are_missed_and_not_ignored(
 @pytest.mark.parametrize(
     ("arguments", "parts"),
     [
-        (["--shards", "2", "--multi-gpu"], ["shards on the CPU and on GPUs at once"]),
+        (["--shards", "2", "--multi-gpu"], ["the number of shards is given twice"]),
         (["--shards", "2", "--backend", "reference"], ["--backend: this backend has no shards", "cpu, cuda"]),
         (["--multi-gpu", "--backend", "cpu"], ["--backend: this backend has no shards of that kind", "cuda"]),
         (["--shards", "99"], ["a number of shards that this network does not admit"]),
         (["--reshard-every", "5"], ["nothing to split anew"]),
+        (["--checkpoint", "c", "--bursts", "20"], ["ends before its first checkpoint", "N from 1 to 20"]),
         (["--shards", "2", "--reshard-every", "5"], ["this strategy does not follow the activity", "dynamic"]),
         (["--strategy", "hash"], ["invalid choice"]),
     ],

@@ -136,10 +136,13 @@ def _add_run(parser: Parser) -> None:
 
 def _add_shards(parser: Parser) -> None:
     group = parser.add_argument_group("one network on several devices or ranks (start these with mpiexec or srun)")
-    group.add_argument("--multi-gpu", action="store_true", help="a shard on each of several GPUs")
-    group.add_argument("--num-gpus", type=whole_number(1, 1024), metavar="N", help="with --multi-gpu")
+    group.add_argument("--multi-gpu", action="store_true", help="a shard on each GPU there is")
+    group.add_argument("--num-gpus", type=whole_number(1, 1024), metavar="N", help="so many of them")
     group.add_argument(
-        "--shards", type=whole_number(1, 4096), metavar="N", help="shards on the CPU; default: the ranks"
+        "--shards",
+        type=whole_number(1, 4096),
+        metavar="N",
+        help="shards, of the CPU or of --backend cuda; default: the ranks",
     )
     group.add_argument("--strategy", choices=SHARDING_STRATEGIES, help="how neurons are split over shards")
     group.add_argument("--reshard-every", type=whole_number(1, 10**9), metavar="N", help="follow the activity")

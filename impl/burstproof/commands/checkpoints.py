@@ -97,6 +97,24 @@ class Checkpoints:
             save_checkpoint(self.options.checkpoint, Checkpoint(state, identity, recording))
 
 
+def check_due(options: argparse.Namespace) -> None:
+    """Refuse a checkpoint file that the run would never write.
+
+    Raises
+    ------
+    InputError
+        The run ends before its first checkpoint.
+    """
+    every = options.checkpoint_every or DEFAULT_EVERY
+    if every > options.bursts:
+        raise InputError(
+            "the run ends before its first checkpoint",
+            where="--checkpoint",
+            got=f"{options.bursts} bursts, a checkpoint every {every}",
+            cure=f"Add --checkpoint-every N, N from 1 to {options.bursts}",
+        )
+
+
 def chunks(done: int, total: int, longest: int, stops: Sequence[int | None]) -> Iterator[int]:
     """Sizes of the pieces in which bursts ``done`` + 1 ... ``total`` are run.
 

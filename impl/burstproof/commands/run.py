@@ -14,7 +14,7 @@ from burstproof.burst.precision import precision_named
 from burstproof.burst.profile import profile_named
 from burstproof.burst.select import Choice, choose_backend, engine_factory, start_engine
 from burstproof.burst.trace import trace_of_run, trace_paths, write_trace
-from burstproof.commands.checkpoints import Checkpoints, chunks, joined
+from burstproof.commands.checkpoints import Checkpoints, check_due, chunks, joined
 from burstproof.commands.cluster import ending_all_ranks, join_ranks, together
 from burstproof.commands.convert import reading_of
 from burstproof.commands.outputs import check_output, write_atomically
@@ -24,7 +24,15 @@ from burstproof.commands.raster_png import check_png_possible, raster_png
 from burstproof.commands.raster_svg import raster_svg
 from burstproof.commands.run_report import RunReport, print_report
 from burstproof.commands.settings import configuration_of, engine_options
-from burstproof.commands.sharding import Sharding, as_asked, check_resharding, reshard, sharding_of, sharding_report
+from burstproof.commands.sharding import (
+    Sharding,
+    as_asked,
+    check_resharding,
+    reshard,
+    sharding_of,
+    sharding_report,
+    why_shards_run_there,
+)
 from burstproof.commands.sources import Kind, check_input, kind_of, read_network
 from burstproof.commands.statistics import ActivityCounter
 from burstproof.commands.stimulation import parse_stimulations, plan_of, stimulus_bounds
@@ -138,6 +146,7 @@ def _prepare(options: argparse.Namespace, exchange: Exchange) -> Prepared:
     )
     shown = exchange.rank == 0
     engine, choice = _start(options, as_asked(config, sharding), machine, network, settings, sharding, shown=shown)
+    choice = why_shards_run_there(choice, config, sharding)
     checkpoints = Checkpoints(options, exchange, plan)
     return Prepared(source, config, plan, engine, choice, checkpoints, checkpoints.resume(engine))
 
@@ -185,6 +194,7 @@ def check_outputs(options: argparse.Namespace, source: Source) -> None:
             check_png_possible()
     if options.checkpoint is not None:
         check_output(options.checkpoint, "--checkpoint", [source.path])
+        check_due(options)
     elif options.checkpoint_every is not None:
         raise InputError("no file to write checkpoints to", where="--checkpoint-every", cure="Add --checkpoint FILE")
 

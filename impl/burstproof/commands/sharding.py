@@ -8,7 +8,7 @@ from typing import Any
 
 from burstproof.burst.engine import Engine, EngineOptions
 from burstproof.burst.machine import Machine
-from burstproof.burst.select import CreateEngine
+from burstproof.burst.select import Choice, CreateEngine
 from burstproof.config import Configuration
 from burstproof.errors import EnvironmentInvalidError, InputError
 from burstproof.network.model import Network
@@ -69,10 +69,10 @@ def sharding_of(
         return None
     if options.shards is not None and multi.enabled:
         raise InputError(
-            "shards on the CPU and on GPUs at once",
+            "the number of shards is given twice",
             where="--shards",
             got=options.shards,
-            cure="Leave out --shards, or --multi-gpu and cuda.multi_gpu.enabled",
+            cure="Leave out --shards (a shard per GPU), or --multi-gpu and cuda.multi_gpu.enabled",
         )
     asked = config.compute.backend
     backend = ("cuda" if multi.enabled else "cpu") if asked == "auto" else asked
@@ -107,6 +107,15 @@ def _gpus(config: Configuration, machine: Machine) -> int:
             allowed=f"1...{there}",
         )
     return asked
+
+
+def why_shards_run_there(choice: Choice, config: Configuration, sharding: Sharding | None) -> Choice:
+    """``choice`` with the true reason where the shards chose the backend that ``config`` leaves open."""
+    if sharding is None or choice.fallback or config.compute.backend != "auto":
+        return choice
+    many = sharding.backend == "cuda"
+    reason = "several GPUs are asked for" if many else "shards run there unless --backend cuda is given"
+    return replace(choice, reason=choice.reason.replace("asked for", reason, 1))
 
 
 @dataclass(frozen=True)
