@@ -198,7 +198,11 @@ def check_resharding(options: argparse.Namespace, sharding: Sharding | None) -> 
     if options.reshard_every is None:
         return
     if sharding is None or sharding.backend != "cpu":
-        raise InputError("nothing to split anew: no shards on the CPU", where="--reshard-every", cure="Add --shards N")
+        raise InputError(
+            "nothing to split anew: no shards on the CPU",
+            where="--reshard-every",
+            cure="Add --shards N" if sharding is None else "Use --backend cpu with --shards N, or leave it out",
+        )
     if sharding.strategy in ("contiguous", "round_robin"):
         raise InputError(
             "this strategy does not follow the activity",
