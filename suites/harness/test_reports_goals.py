@@ -11,7 +11,7 @@ from burstproof.errors import ConfigError
 from reports.__main__ import main
 from reports.goals import HEADS, GoalRow, goal_lines, goal_rows, measured_goals
 from reports.html import render
-from reports.measurement import CaseResult, Outcome
+from reports.measurement import CaseResult, Measurement, Outcome
 from reports.record import RunRecord, write_run
 from reports.targets import Other, load_targets, parse_targets
 from reports.verdict import judge_cases
@@ -52,6 +52,19 @@ def test_a_goal_that_is_missed_shows_its_floor() -> None:
 
 def test_a_figure_below_its_floor_is_an_error_in_the_table() -> None:
     assert row_of(record_of(10.0)).verdict == "ERROR"
+
+
+def test_of_goals_that_are_no_latencies_the_worst_figure_is_shown() -> None:
+    """Three figures against one goal, the worst in the middle; the table then also shows the goal without latencies."""
+    conditions = {"backend": "cuda", "elements": 1 << 26}
+    figures = tuple(
+        Measurement("elementwise.copy_fraction", value, "1", conditions=conditions) for value in (1.04, 0.85, 0.97)
+    )
+    case = CaseResult("suites/stage6_performance/case", "stage6", (), Outcome.PASSED, measurements=figures)
+    record = replace(sample_record(faults=False), cases=(case,), judgements=judge_cases([case]))
+    row = row_of(record, "element-wise operations and fused chains, share of copy bandwidth")
+    assert (row.measured, row.verdict) == ("0.85, worst of 3", "FAIL")
+    assert measured_goals(record) == (row,)
 
 
 def test_what_is_not_there_is_said() -> None:
