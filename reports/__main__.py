@@ -11,7 +11,7 @@ from burstproof.errors import BurstproofError, ExitCode
 from reports import html, serialise
 from reports.baseline import write_baseline
 from reports.compare import Comparison, compare
-from reports.goals import goal_lines, goal_rows
+from reports.goals import goal_lines, goal_rows, measured_goals
 from reports.history import History, load_history
 from reports.record import REPORT_NAME, load_run
 from reports.summary import first_line
@@ -38,7 +38,8 @@ def _render(options: argparse.Namespace) -> int:
 
 
 def _goals(options: argparse.Namespace) -> int:
-    rows = goal_rows(load_run(options.run))
+    record = load_run(options.run)
+    rows = measured_goals(record) or goal_rows(record)
     print("\n".join(goal_lines(rows)))
     return ExitCode.PASS if any(row.is_measured for row in rows) else ExitCode.UNDECIDED
 
