@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
 
 from burstproof.burst.engine import Engine, EngineOptions
 from burstproof.burst.machine import Machine
@@ -12,9 +15,9 @@ from burstproof.burst.select import Choice, CreateEngine
 from burstproof.config import Configuration
 from burstproof.errors import EnvironmentInvalidError, InputError
 from burstproof.network.model import Network
-from burstproof.sharding.engine import Links, ShardedEngine, create_sharded
+from burstproof.sharding.engine import Links, create_sharded
 from burstproof.sharding.exchange import Exchange
-from burstproof.sharding.partition import make_partition
+from burstproof.sharding.partition import Partition, make_partition
 from burstproof.sharding.quality import PartitionQuality, partition_quality
 
 
@@ -180,9 +183,26 @@ def sharding_report(engine: Engine, exchange: Exchange, firings_per_burst: float
     return ShardingReport(engine.backend, path, exchange.ranks, quality, sent)
 
 
+@runtime_checkable
+class Resharding(Protocol):
+    """An engine that can go on with another partition, and that knows what fired so far."""
+
+    network: Network
+    partition: Partition
+
+    @property
+    def rates(self) -> npt.NDArray[np.float64] | None:
+        """Firings of each neuron per burst, (N,) float64."""
+        ...
+
+    def reshard(self, partition: Partition) -> None:
+        """Go on with ``partition`` from the state at hand."""
+        ...
+
+
 def reshard(engine: Engine) -> None:
     """Split the network anew by the activity that the engine has seen."""
-    if isinstance(engine, ShardedEngine):
+    if isinstance(engine, Resharding):
         old = engine.partition
         engine.reshard(make_partition(engine.network, old.shards, old.strategy, engine.rates))
 
@@ -193,15 +213,13 @@ def check_resharding(options: argparse.Namespace, sharding: Sharding | None) -> 
     Raises
     ------
     InputError
-        ``--reshard-every`` without shards on the CPU, or with a strategy that balances nothing.
+        ``--reshard-every`` without shards, or with a strategy that balances nothing.
     """
     if options.reshard_every is None:
         return
-    if sharding is None or sharding.backend != "cpu":
+    if sharding is None:
         raise InputError(
-            "nothing to split anew: no shards on the CPU",
-            where="--reshard-every",
-            cure="Add --shards N" if sharding is None else "Use --backend cpu with --shards N, or leave it out",
+            "nothing to split anew: no shards", where="--reshard-every", cure="Add --shards N, or --multi-gpu"
         )
     if sharding.strategy in ("contiguous", "round_robin"):
         raise InputError(

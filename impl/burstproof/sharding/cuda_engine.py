@@ -105,6 +105,7 @@ class CudaShardedEngine:
         self._lost: ShardLostError | None = None
         self.path = self._set.mail.path
         self.activity: npt.NDArray[np.int64] | None = None
+        self._recorded = 0
 
     @property
     def exchange_path(self) -> str:
@@ -115,6 +116,14 @@ class CudaShardedEngine:
     def memory_bytes(self) -> int:
         """Bytes that all devices together give to the engine."""
         return self._resident.memory_bytes
+
+    @property
+    def rates(self) -> npt.NDArray[np.float64] | None:
+        """Firings of each neuron per burst, (N,) float64, in the bursts whose fired lists were recorded.
+
+        ``None`` over a network that the devices generated.
+        """
+        return None if self.activity is None else self.activity / max(self._recorded, 1)
 
     @property
     def groups(self) -> tuple[DeviceGroup, ...]:
@@ -274,6 +283,7 @@ class CudaShardedEngine:
             collector.add(result, (ids, potentials))
             if self.activity is not None:
                 np.add.at(self.activity, ids, 1)
+            self._recorded += done
             own = int(result.fired[-1])
             self._fired, self._on_devices = (ids[len(ids) - own :], potentials[len(ids) - own :]), None
         else:
@@ -346,7 +356,7 @@ class CudaShardedEngine:
         self.close()
         other = type(self).create(self.network, self.options, partition, self._choice)
         other.restore(state)
-        other.activity = self.activity
+        other.activity, other._recorded = self.activity, self._recorded
         self.__dict__.update(other.__dict__)
 
     def close(self) -> None:
