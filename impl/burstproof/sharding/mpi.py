@@ -26,6 +26,7 @@ TIMEOUT_S = 300.0
 
 _HEAD = 2
 _NAP_S = 50e-6
+_PASSING_ON_S = 1.0
 _Object = TypeVar("_Object")
 
 
@@ -167,12 +168,17 @@ class MpiExchange:
     def abort(self, message: str, code: int) -> NoReturn:
         """End all ranks, this one with ``message``."""
         self._say(message)
-        self._mpi.COMM_WORLD.Abort(code)
+        self._end_all(code)
         raise SystemExit(code)
 
     def _give_up(self, message: str) -> None:
         self._say(f"{message}. {self._advice()}".rstrip())
-        self._mpi.COMM_WORLD.Abort(int(ExitCode.INVALID_ENVIRONMENT))
+        self._end_all(int(ExitCode.INVALID_ENVIRONMENT))
+
+    def _end_all(self, code: int) -> None:
+        """Abort, once the launcher has had time to pass on what was said: it drops what still lies in its pipes."""
+        time.sleep(_PASSING_ON_S)
+        self._mpi.COMM_WORLD.Abort(code)
 
     def _say(self, message: str) -> None:
         print(f"burstproof: error: rank {self.rank} of {self.ranks}: {message}", file=sys.stderr, flush=True)
