@@ -13,9 +13,10 @@ from burstproof.burst.cuda.kernels_propagate import make_propagate, make_propaga
 from burstproof.burst.cuda.kernels_tiles import make_open_rows, make_send_tile, make_sort_rows
 from burstproof.burst.cuda.variant import Variant
 from burstproof.burst.precision import Precision
+from burstproof.sharding.kernels_ahead import make_census, make_stimulate
 from burstproof.sharding.kernels_deliver import make_age, make_collect, make_send
 from burstproof.sharding.kernels_merged import make_merged
-from burstproof.sharding.kernels_shard import make_census, make_dynamics, make_stimulate
+from burstproof.sharding.kernels_shard import make_dynamics
 from burstproof.sharding.shard_variant import ShardVariant
 
 _POTENTIALS = {
