@@ -8,12 +8,16 @@ from types import TracebackType
 from typing import Protocol
 
 from burstproof.errors import EnvironmentInvalidError
+from hardware.nvml_codes import THROTTLING, ClockReason, clock_reason_words
 from hardware.stopwatch import Samples, measure_until_steady
 from hardware.telemetry import Telemetry
 from reports.measurement import Scalar
 
 POWER_LIMIT = "sw power cap"
 """Where work draws all the power that the card may take, this is the state that it runs in, not a disturbance."""
+
+AT_FULL_POWER = {POWER_LIMIT, *clock_reason_words(sum(ClockReason) & ~THROTTLING)}
+"""What such work may report: the limit, and what never holds a busy GPU back, such as idling before it began."""
 
 ATTEMPTS = 3
 """How often a throttled measurement is tried before it is an error."""
@@ -104,7 +108,7 @@ def time_steadily(
             samples = _measured(sample, rule)
         telemetry = beside.summary()
         found = str(telemetry.get("clock_reasons", "unknown"))
-        if not telemetry.get("throttled", False) or (full_power and found == POWER_LIMIT):
+        if not telemetry.get("throttled", False) or (full_power and set(found.split(", ")) <= AT_FULL_POWER):
             return Timed(samples, telemetry, attempt)
         reasons.append(found)
     raise ThrottledError(

@@ -83,16 +83,20 @@ def test_a_card_that_stays_throttled_gives_no_figure() -> None:
 
 
 def test_work_at_full_power_may_reach_the_power_limit() -> None:
-    """Only where the work is said to draw all power, and only that reason alone."""
+    """Only where the work is said to draw all power, and only that reason, beside those that hold nothing back."""
 
     def at_limit() -> FakeWatch:
         return FakeWatch(True, POWER_LIMIT)
+
+    def idle_before() -> FakeWatch:
+        return FakeWatch(True, f"gpu idle, {POWER_LIMIT}")
 
     def slowed_too() -> FakeWatch:
         return FakeWatch(True, f"{POWER_LIMIT}, hardware slowdown")
 
     timed = time_steadily(lambda: 1.0, QUICK, at_limit, full_power=True)
     assert (timed.discarded, timed.telemetry["clock_reasons"]) == (0, POWER_LIMIT)
+    assert time_steadily(lambda: 1.0, QUICK, idle_before, full_power=True).discarded == 0
     with pytest.raises(ThrottledError, match=POWER_LIMIT):
         time_steadily(lambda: 1.0, QUICK, at_limit)
     with pytest.raises(ThrottledError, match="hardware slowdown"):

@@ -27,7 +27,7 @@ def device_time(card: Card, work: Callable[[], object]) -> Timed:
         end.synchronize()
         return float(cupy.cuda.get_elapsed_time(start, end))
 
-    return time_steadily(sample, RULE, card.watch)
+    return time_steadily(sample, RULE, card.watch, full_power=True)
 
 
 def step_time(card: Card, work: Callable[[], object], steps: int = 5) -> Timed:
