@@ -170,9 +170,16 @@ def _refusals():
     yield lambda: model.gradients(tokens + 60, targets)
     yield lambda: model.gradients(tokens, 0 * targets - 1)
     yield lambda: model.gradients(tokens.astype(float), targets)
-    yield lambda: Gpt(TINY, backend("numpy"), "float16")
+    yield lambda: Gpt(TINY, backend("numpy"), "float8")
     yield lambda: GptConfig(heads=5)
     yield lambda: GptConfig(layers=0)
+
+
+def test_float16_is_refused_with_the_cure() -> None:
+    """There is no loss scaling, without which its gradients would silently become 0."""
+    with pytest.raises(ArrayError, match="bfloat16, as small") as caught:
+        Gpt(TINY, backend("numpy"), "float16")
+    assert (caught.value.got, caught.value.allowed) == ("float16", "bfloat16, float32, float64")
 
 
 def test_refusals() -> None:

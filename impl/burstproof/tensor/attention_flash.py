@@ -185,7 +185,8 @@ class FlashKernels:
 
     def _delta(self, out: Array, dout: Array, delta: Array) -> None:
         batch, heads, queries, _ = out.shape
-        entry, rows = self._entry("delta"), self._tile("keys").warps if self.tensor_cores else plain_rows(self.head)
+        entry = self._entry("delta")
+        rows = self._tile("keys").warps if self.tensor_cores else entry.block
         grid = (-(-queries // rows), heads, batch)
         entry.on(self.device)(grid, entry.block, _address(out), _address(dout), delta, *_strides(out), queries)
 

@@ -14,6 +14,10 @@ from burstproof.tensor.nn_reference import narrowed
 PRECISIONS = {"bfloat16": BFLOAT16, "float32": FLOAT32, "float64": FLOAT64}
 """Types of activations and matrices by name; weights and gradients are float32, with float64 float64."""
 
+_UNDERFLOW = (
+    "In float16 gradients underflow unless the loss is scaled: take bfloat16, as small and with float32's range"
+)
+
 
 class GptParameters:
     """All parameters of one model on one backend.
@@ -42,16 +46,14 @@ class GptParameters:
     Raises
     ------
     ArrayError
-        An unknown precision.
+        An unknown precision; float16, whose gradients underflow without a scaled loss.
     OutOfMemoryError
         No room for the arrays.
     """
 
     def __init__(self, config: GptConfig, place: Backend, precision: str = "bfloat16", seed: int = 0) -> None:
         if precision not in PRECISIONS:
-            raise ArrayError(
-                "there is no such precision", where="GptParameters", got=precision, allowed=", ".join(PRECISIONS)
-            )
+            raise _unknown(precision)
         self.config, self.place, self.dtype = config, place, PRECISIONS[precision]
         kind = FLOAT64 if precision == "float64" else FLOAT32
         matrices, vectors = tuple(config.matrices()), tuple(config.vectors())
@@ -83,6 +85,16 @@ class GptParameters:
         host = self.place.to_host(self.weights)
         shapes = (*self.config.matrices(), *self.config.vectors())
         return {name: np.array(view) for name, view in _views(host, shapes).items()}
+
+
+def _unknown(precision: str) -> ArrayError:
+    return ArrayError(
+        "a GPT is not trained in this precision",
+        where="GptParameters, precision",
+        got=precision,
+        allowed=", ".join(PRECISIONS),
+        cure=_UNDERFLOW if precision == "float16" else None,
+    )
 
 
 def _initial(
