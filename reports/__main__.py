@@ -11,7 +11,7 @@ from burstproof.errors import BurstproofError, ExitCode
 from reports import html, serialise
 from reports.baseline import write_baseline
 from reports.compare import Comparison, compare
-from reports.goals import goal_lines, goal_rows, measured_goals
+from reports.goals import goal_lines, goal_rows, measured_goals, unmeasured_goals
 from reports.history import History, load_history
 from reports.record import REPORT_NAME, load_run
 from reports.summary import first_line
@@ -41,6 +41,9 @@ def _goals(options: argparse.Namespace) -> int:
     record = load_run(options.run)
     rows = measured_goals(record) or goal_rows(record)
     print("\n".join(goal_lines(rows)))
+    absent = unmeasured_goals(record) if measured_goals(record) else ()
+    if absent:
+        print(f"Not measured in this run either: {'; '.join(absent)}.")
     return ExitCode.PASS if any(row.is_measured for row in rows) else ExitCode.UNDECIDED
 
 

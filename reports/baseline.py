@@ -1,4 +1,4 @@
-"""A record small enough to commit: what was decided stays whole, long rows of samples are thinned."""
+"""A record small enough to commit: what was decided stays whole, rows of samples and of like figures are thinned."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from reports import serialise
+from reports.aggregation import aggregate
 from reports.measurement import CaseResult, Measurement, Outcome
+from reports.packing import function_of
 from reports.record import RECORD_NAME, RunRecord
 
 KEPT_SAMPLES = 60
@@ -17,6 +19,11 @@ KEPT_SAMPLES = 60
 LONGEST_ID = 200
 """Longer ids of cases are cut: records from before such ids were refused hold whole files in them."""
 
+KEPT_DIGITS = 5
+"""Significant digits of samples; the values, which are judged, keep all of theirs."""
+
+_DURATION_DECIMALS = 1
+
 _CHECKOUT = re.compile(r"/[^\s'\"]*?/(?=(?:impl|suites|stages|reports|hardware)/)")
 """An absolute path up to a top-level folder of the checkout."""
 
@@ -24,14 +31,22 @@ _CHECKOUT = re.compile(r"/[^\s'\"]*?/(?=(?:impl|suites|stages|reports|hardware)/
 def thin(record: RunRecord, kept: int = KEPT_SAMPLES) -> RunRecord:
     """``record`` with at most ``kept`` evenly spaced samples per measurement, in the order taken.
 
-    Values, conditions, telemetry and judgements stay as they were; attachments, which lie elsewhere, are left out,
-    paths in the reasons of cases begin at the checkout, and ids of more than ``LONGEST_ID`` characters end in a digest.
-    Cases that passed and measured nothing lose their titles, which the code has.
+    Of figures that say right or wrong the worst of each test function stays (:func:`reports.aggregation.aggregate`).
+    Values, conditions, telemetry and judgements of what is kept and every case that did not pass stay as they were;
+    samples are rounded to ``KEPT_DIGITS``. Attachments, which lie elsewhere, are left out, paths in reasons of cases
+    begin at the checkout, and ids of more than ``LONGEST_ID`` characters end in a digest. Titles lose the parameters,
+    which the ids have, and those of cases that passed and have no figure are left out: the code has them.
     The note of a thinned measurement says how many samples it had.
     """
-    cases = tuple(_thin_case(case, kept) for case in record.cases)
-    judgements = tuple(replace(judged, case=_short(judged.case)) for judged in record.judgements)
-    return replace(record, cases=cases, judgements=judgements, attachments=())
+    cases, judgements = aggregate(record.cases, record.judgements)
+    thinned = (_thin_case(case, kept) for case in cases)
+    judged = tuple(replace(one, case=_short(one.case)) for one in judgements)
+    return replace(record, cases=tuple(thinned), judgements=judged, attachments=())
+
+
+def _is_plain(case: CaseResult) -> bool:
+    """Whether a case passed and has no figure."""
+    return case.outcome is Outcome.PASSED and not case.measurements
 
 
 def _short(case: str) -> str:
@@ -43,25 +58,33 @@ def _short(case: str) -> str:
 
 
 def _thin_case(case: CaseResult, kept: int) -> CaseResult:
-    reason = _CHECKOUT.sub("", case.reason)
     measurements = tuple(_thin_measurement(item, kept) for item in case.measurements)
-    plain = case.outcome is Outcome.PASSED and not measurements
-    title = "" if plain else _short(case.title)
-    return replace(case, case=_short(case.case), title=title, reason=reason, measurements=measurements)
+    plain = _is_plain(case)
+    return replace(
+        case,
+        case=_short(case.case),
+        title="" if plain else _short(case.title.removesuffix(f" {case.case[len(function_of(case.case)) :]}")),
+        reason=_CHECKOUT.sub("", case.reason),
+        duration_s=round(case.duration_s, _DURATION_DECIMALS),
+        measurements=measurements,
+    )
 
 
 def _thin_measurement(measurement: Measurement, kept: int) -> Measurement:
-    samples = measurement.samples
-    if len(samples) <= kept:
-        return measurement
-    chosen = tuple(samples[index * (len(samples) - 1) // (kept - 1)] for index in range(kept))
-    note = f"{measurement.note} {kept} of {len(samples)} samples kept.".strip()
-    return replace(measurement, samples=chosen, note=note)
+    samples, note = measurement.samples, measurement.note
+    if len(samples) > kept:
+        samples = tuple(samples[index * (len(samples) - 1) // (kept - 1)] for index in range(kept))
+        note = f"{note} {kept} of {len(measurement.samples)} samples kept.".strip()
+    rounded = tuple(float(f"{sample:.{KEPT_DIGITS}g}") for sample in samples)
+    return replace(measurement, samples=rounded, note=note)
 
 
 def write_baseline(folder: Path, record: RunRecord) -> Path:
-    """Write the thinned ``record`` as ``folder``/record.json, one line, in one atomic step; returns its path."""
+    """Write the thinned ``record``, packed, as ``folder``/record.json in one atomic step; returns its path.
+
+    Thinning what is thin already changes nothing but the form: so a record of an earlier form is written anew.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / RECORD_NAME
-    serialise.write_atomic(path, serialise.dumps(thin(record), indent=None))
+    serialise.write_atomic(path, serialise.dumps_packed(thin(record)))
     return path

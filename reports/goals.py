@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from reports import units
 from reports.judgement import JudgedMeasurement
-from reports.measurement import Measurement
+from reports.measurement import Measurement, Verdict
 from reports.record import RunRecord
 from reports.rows import number
 from reports.statistics import median_interval
@@ -17,6 +17,7 @@ from reports.targets import Target, load_targets
 NOT_MEASURED = "not measured"
 HEADS = ("row", "best other", "goal", "measured", "floor", "of floor", "verdict")
 _GOALS_OF = "burst.latency"
+_MISSED = (Verdict.FAIL.value, Verdict.AMBIGUOUS.value)
 _Judged = tuple[JudgedMeasurement, Measurement]
 """A judgement and what was judged."""
 
@@ -35,9 +36,9 @@ class GoalRow:
         How many times as fast as that the measured figure is.
     goal, measured, interval : str
     floor : str
-        The least time that the hardware allows.
+        What the hardware cannot beat: the least time, of a rate or share the greatest.
     of_floor : str
-        The floor as a share of the measured figure; 100 % cannot be beaten.
+        How much of it was reached; 100 % cannot be beaten.
     verdict : str
         Of the judgement; ``not measured`` without one.
     sources : str
@@ -57,6 +58,13 @@ class GoalRow:
     of_floor: str = ""
     verdict: str = NOT_MEASURED
     sources: str = ""
+
+    @property
+    def decided(self) -> str:
+        """``PASS``, ``FAIL, floor shown``, ``FAIL, no floor``: a missed goal is never a pass, floor or not."""
+        if self.verdict not in _MISSED:
+            return self.verdict
+        return f"{self.verdict}, {'floor shown' if self.floor else 'no floor'}"
 
     @property
     def is_measured(self) -> bool:
@@ -86,6 +94,12 @@ def measured_goals(record: RunRecord) -> tuple[GoalRow, ...]:
     return tuple(row for row in rows if row.is_measured)
 
 
+def unmeasured_goals(record: RunRecord) -> tuple[str, ...]:
+    """What the goals limit that the run did not measure and :func:`measured_goals` leaves out of the table."""
+    shown = {row.row for row in measured_goals(record)}
+    return tuple(row for row in map(_words, _goals()) if row not in shown)
+
+
 def _goals() -> list[Target]:
     """Latencies first, of these those for GPUs."""
     goals = [target for target in load_targets() if target.source == "goal"]
@@ -106,7 +120,7 @@ def goal_lines(rows: Iterable[GoalRow]) -> list[str]:
 
 def _cells(row: GoalRow) -> tuple[str, ...]:
     measured = f"{row.measured} ({row.against_other})" if row.against_other else row.measured
-    cells = row.row, row.other, row.goal, measured, row.floor, row.of_floor, row.verdict
+    cells = row.row, row.other, row.goal, measured, row.floor, row.of_floor, row.decided
     return tuple(cell or "-" for cell in cells)
 
 
@@ -139,16 +153,23 @@ def _row(target: Target, judged: Sequence[_Judged]) -> GoalRow:
     value = _in_unit(measurement.value, measurement, target)
     faster = best.value / value if best and best.value is not None and value else None
     floor = _in_unit(number(measurement, "floor"), measurement, target)
+    count = sum(one.aggregate.count if one.aggregate else 1 for _, one in judged)
     return replace(
         row,
         measured=("missing" if value is None else units.shown(value, target.unit))
-        + ("" if row.is_latency or len(judged) == 1 else f", worst of {len(judged)}"),
+        + ("" if row.is_latency or count == 1 else f", worst of {count}"),
         interval=_interval(measurement, target),
         against_other="" if faster is None else f"{units.shown(round(faster, 1), 'x')}",
         floor="" if floor is None else units.shown(floor, target.unit),
-        of_floor="" if floor is None or not value else f"{100.0 * floor / value:.0f} %",
+        of_floor="" if floor is None or not value else _share(value, floor, target),
         verdict=decided.judgement.verdict.value,
     )
+
+
+def _share(value: float, floor: float, target: Target) -> str:
+    """How much of what the hardware allows was reached, below 100 % for times and for rates."""
+    reached = value / floor if math.isfinite(target.low) and floor else floor / value
+    return f"{100.0 * reached:.0f} %"
 
 
 def _words(target: Target) -> str:

@@ -34,6 +34,19 @@ class Outcome(Enum):
 
 
 @dataclass(frozen=True)
+class Aggregate:
+    """What a kept figure of a thinned record stands for: ``count`` figures of its test function, itself among them.
+
+    ``least`` and ``greatest`` of them are in the figure's unit. All were of cases that passed, and all judgements of
+    them were PASS.
+    """
+
+    count: int
+    least: float
+    greatest: float
+
+
+@dataclass(frozen=True)
 class Measurement:
     """One measured figure.
 
@@ -56,6 +69,8 @@ class Measurement:
         Clocks, power, temperature and throttle reasons sampled beside it; empty on a CPU.
     note : str
         One sentence for the reader: how it was checked or obtained.
+    aggregate : Aggregate or None
+        What else it stands for, in a thinned record.
     """
 
     name: str
@@ -66,6 +81,7 @@ class Measurement:
     requirements: tuple[str, ...] = ()
     telemetry: Mapping[str, Scalar] = field(default_factory=dict)
     note: str = ""
+    aggregate: Aggregate | None = None
 
 
 @dataclass(frozen=True)

@@ -90,7 +90,7 @@ def _row(
         spark=charts.sparkline([sample for sample in measurement.samples if math.isfinite(sample)]),
         limits=limits,
         verdict=min(verdicts, key=ORDER.index, default=Verdict.PASS),
-        note=measurement.note,
+        note=_note(measurement),
         case=case.case,
         sort_key=_sort_key(measurement),
         telemetry={name: scalar_text(value) for name, value in measurement.telemetry.items()},
@@ -108,6 +108,16 @@ def _value(measurement: Measurement) -> str:
     if value is None or not math.isfinite(value):
         return "missing" if value is None else str(value)
     return units.readable(value, measurement.unit)
+
+
+def _note(measurement: Measurement) -> str:
+    whole = measurement.aggregate
+    if whole is None:
+        return measurement.note
+    least, greatest = (units.readable(end, measurement.unit) for end in (whole.least, whole.greatest))
+    span = f"all {least}" if whole.least == whole.greatest else f"{least} to {greatest}"
+    kept = f"Stands for the {whole.count} figures of its test function, {span}; all passed, the others are not kept."
+    return f"{measurement.note.rstrip('. ')}. {kept}" if measurement.note else kept
 
 
 def _interval(measurement: Measurement) -> str:

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from burstproof.errors import InputError
+from reports import packing
 from reports.measurement import Measurement, Scalar
 from reports.record import SCHEMA_VERSION, RunRecord
 from reports.verdict import exit_code, run_verdict
@@ -26,22 +27,23 @@ from reports.verdict import exit_code, run_verdict
 _VALIDITY = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 
 
-def dumps(record: RunRecord, indent: int | None = 1) -> str:
-    """Write a record as JSON text, with a ``summary`` (verdict, exit code) for programs that read no further.
+def dumps(record: RunRecord) -> str:
+    """Write a record whole, as JSON text, with a ``summary`` (verdict, exit code) for programs that read no further."""
+    return json.dumps(_summarised(record), indent=1, allow_nan=False, ensure_ascii=False) + "\n"
 
-    Without ``indent`` it is one line without blanks, and fields that hold their default are left out.
-    """
-    document = encode(record, sparse=indent is None)
+
+def dumps_packed(record: RunRecord) -> str:
+    """Write a record in the packed form of :mod:`reports.packing`; fields that hold their default are left out."""
+    return packing.lines(packing.pack(_summarised(record, sparse=True)))
+
+
+def _summarised(record: RunRecord, *, sparse: bool = False) -> dict[str, Any]:
     summary = {"verdict": run_verdict(record).value, "exit_code": int(exit_code(record))}
-    separators = (",", ":") if indent is None else None
-    text = json.dumps(
-        {"summary": summary, **document}, indent=indent, separators=separators, allow_nan=False, ensure_ascii=False
-    )
-    return text + "\n"
+    return {"summary": summary, **encode(record, sparse=sparse)}
 
 
 def loads(text: str, where: str = "record") -> RunRecord:
-    """Read a record from JSON text.
+    """Read a record from JSON text, whole or packed.
 
     Raises
     ------
@@ -54,12 +56,14 @@ def loads(text: str, where: str = "record") -> RunRecord:
         raise InputError(f"not a record: {error}", where=where) from error
     if not isinstance(document, dict):
         raise InputError("a record is a JSON object", where=where, got=type(document).__name__)
+    if document.get("schema_version") == packing.PACKED_VERSION:
+        document = packing.unpack(document, SCHEMA_VERSION, where)
     if document.get("schema_version") != SCHEMA_VERSION:
         raise InputError(
             "a record of another schema version",
             where=where,
             got=document.get("schema_version"),
-            allowed=str(SCHEMA_VERSION),
+            allowed=f"{SCHEMA_VERSION}, or {packing.PACKED_VERSION} where packed",
             cure="Read it with the version of the checkout that wrote it.",
         )
     document.pop("summary", None)
@@ -91,7 +95,7 @@ def _encode_dataclass(value: Any, sparse: bool) -> dict[str, Any]:
         for field, item in items
         if not sparse or field.name == "schema_version" or not _is_default(field, item)
     }
-    if isinstance(value, Measurement):
+    if isinstance(value, Measurement) and not (sparse and _validity(value.value) == "ok"):
         document["validity"] = _validity(value.value)
     return document
 

@@ -181,7 +181,15 @@ def _floor(measurement: Measurement, target: Target | None) -> float | None:
         floors.append(units.convert(float(own), measurement.unit, unit))
     if not floors:
         return None
-    return min(floors) if units.lower_is_better(unit) is False else max(floors)
+    return min(floors) if _higher_is_better(unit, target) else max(floors)
+
+
+def _higher_is_better(unit: str, target: Target | None) -> bool:
+    """Whether a floor is the greatest figure: of rates, and of shares and ratios whose target is a lower limit."""
+    lower = units.lower_is_better(unit)
+    if lower is None and target is not None:
+        return math.isfinite(target.low) and not math.isfinite(target.high)
+    return lower is False
 
 
 def _interval(measurement: Measurement, scale: float) -> Interval | None:
@@ -194,7 +202,7 @@ def _interval(measurement: Measurement, scale: float) -> Interval | None:
 def _decide(
     value: float, interval: Interval | None, target: Target | None, floor: float | None, unit: str
 ) -> tuple[Verdict, ReasonCode, str]:
-    if floor is not None and _beats(value, floor, unit):
+    if floor is not None and (value > floor if _higher_is_better(unit, target) else value < floor):
         text = f"{units.shown(value, unit)} is better than the floor of {units.shown(floor, unit)}: measured wrongly"
         return Verdict.ERROR, ReasonCode.FASTER_THAN_FLOOR, text
     if target is None:
@@ -210,10 +218,6 @@ def _decide(
     if _in_band(value, target):
         return Verdict.MARGINAL, ReasonCode.WITHIN_MARGIN, f"{units.shown(value, unit)} is close to {limit}"
     return Verdict.PASS, ReasonCode.WITHIN_LIMIT, f"{units.shown(value, unit)} meets {limit}"
-
-
-def _beats(value: float, floor: float, unit: str) -> bool:
-    return value > floor if units.lower_is_better(unit) is False else value < floor
 
 
 def _side(value: float, target: Target) -> _Side:

@@ -100,6 +100,18 @@ class View:
     gpus: tuple[Mapping[str, str], ...]
 
     @property
+    def thinned(self) -> str:
+        """What was put together when the record was thinned; empty of a whole one."""
+        wholes = [m.aggregate for case in self.record.cases for m in case.measurements if m.aggregate]
+        if not wholes:
+            return ""
+        figures = "figure stands" if len(wholes) == 1 else "figures stand"
+        return (
+            f"A thinned record: {len(wholes)} {figures} for {sum(whole.count for whole in wholes)} that passed, "
+            "and long rows of samples are shortened."
+        )
+
+    @property
     def counts(self) -> tuple[tuple[str, int], ...]:
         """Cases by verdict, worst first, PASS always among them."""
         return tuple(

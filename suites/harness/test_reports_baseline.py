@@ -9,8 +9,8 @@ import pytest
 from reports.__main__ import main
 from reports.baseline import KEPT_SAMPLES, LONGEST_ID, thin, write_baseline
 from reports.compare import compare
+from reports.measurement import Verdict
 from reports.record import load_run, write_run
-from reports.serialise import dumps
 from suites.harness.sample_record import sample_record
 
 pytestmark = pytest.mark.requirement("RE-1", "RE-4")
@@ -34,8 +34,10 @@ def test_long_rows_are_thinned_in_order_and_say_so() -> None:
 def test_short_rows_and_what_was_decided_stay_whole() -> None:
     record = sample_record()
     thinned = thin(record)
-    assert thinned.judgements == record.judgements
-    assert [case.outcome for case in thinned.cases] == [case.outcome for case in record.cases]
+    assert set(thinned.judgements) <= set(record.judgements)
+    bad = [one for one in record.judgements if one.judgement.verdict is not Verdict.PASS]
+    assert [one for one in thinned.judgements if one.judgement.verdict is not Verdict.PASS] == bad
+    assert [(case.case, case.outcome) for case in thinned.cases] == [(case.case, case.outcome) for case in record.cases]
     assert thin(_with_samples(KEPT_SAMPLES)).cases == _with_samples(KEPT_SAMPLES).cases
 
 
@@ -43,13 +45,22 @@ def test_a_baseline_is_read_rendered_and_compared_like_a_run(tmp_path) -> None:
     write_run(tmp_path / "run", sample_record())
     assert main(["baseline", str(tmp_path / "run"), str(tmp_path / "kept")]) == 0
     kept = load_run(tmp_path / "kept")
-    assert dumps(kept) == dumps(thin(sample_record()))
+    assert sorted(map(repr, kept.cases)) == sorted(map(repr, thin(sample_record()).cases))
+    assert kept.judgements == thin(sample_record()).judgements
     assert main(["render", str(tmp_path / "kept")]) == 0
     assert compare([kept, load_run(tmp_path / "run")]).exit_code == 0
 
 
-def test_a_baseline_is_one_line(tmp_path) -> None:
-    assert write_baseline(tmp_path, sample_record()).read_text().count("\n") == 1
+def test_a_baseline_of_a_baseline_is_the_same(tmp_path) -> None:
+    text = write_baseline(tmp_path / "first", sample_record()).read_text()
+    assert write_baseline(tmp_path / "second", load_run(tmp_path / "first")).read_text() == text
+
+
+def test_titles_lose_the_parameters_that_the_id_has() -> None:
+    record = sample_record()
+    case = next(case for case in record.cases if case.measurements)
+    case = replace(case, case="suites/x.py::test_y[a b-c]", title="It works. [a b-c]")
+    assert thin(replace(record, cases=(case,), judgements=())).cases[0].title == "It works."
 
 
 def test_paths_in_reasons_begin_at_the_checkout() -> None:

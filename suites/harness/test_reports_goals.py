@@ -48,6 +48,22 @@ def test_a_goal_that_is_met() -> None:
 def test_a_goal_that_is_missed_shows_its_floor() -> None:
     row = row_of(record_of(19.3))
     assert (row.verdict, row.floor, row.of_floor) == ("FAIL", "11.9 us", "61 %")
+    assert row.decided == "FAIL, floor shown"
+    assert row_of(record_of(19.3, floor_us=None)).decided == "FAIL, no floor"
+    assert row_of(record_of(14.8, floor_us=None)).decided == "PASS"
+
+
+@pytest.mark.parametrize(
+    ("ceiling", "decided", "share"),
+    [(0.95, "FAIL, floor shown", "84 %"), (0.79, "ERROR", "101 %"), (None, "FAIL, no floor", "")],
+)
+def test_the_floor_of_a_share_is_the_most_that_can_be_reached(ceiling: float | None, decided: str, share: str) -> None:
+    name = "element-wise operations and fused chains, share of copy bandwidth"
+    conditions = {"backend": "cuda", "elements": 1 << 26} | ({} if ceiling is None else {"floor": ceiling})
+    figure = Measurement("elementwise.copy_fraction", 0.8, "1", conditions=conditions)
+    case = CaseResult("case", "stage6", ("TO-3",), Outcome.PASSED, measurements=(figure,))
+    row = row_of(replace(sample_record(), cases=(case,), judgements=judge_cases([case])), name)
+    assert (row.decided, row.of_floor) == (decided, share)
 
 
 def test_a_figure_below_its_floor_is_an_error_in_the_table() -> None:
