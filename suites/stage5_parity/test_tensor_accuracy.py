@@ -21,7 +21,11 @@ pytestmark = pytest.mark.requirement("TO-11")
 ELSEWHERE = ("all_reduce", "e8.nearest", "golden.recurrence")
 """Rows whose cases are test_tensor_multi_gpu.py and test_tensor_lattices.py."""
 
-PLAIN = [row for row in ACCURACIES if row.operation not in ELSEWHERE and row.dtype not in ("tf32", "int8")]
+TRAINING = ("attention", "attention_backward", "cross_entropy", "cross_entropy.gradient", "add_bias", "add_residual")
+TRAINING += ("bias_gradient", "embed", "embed_backward", "adamw")
+"""Rows whose cases are test_attention.py and test_training.py."""
+
+PLAIN = [row for row in ACCURACIES if row.operation not in ELSEWHERE + TRAINING and row.dtype not in ("tf32", "int8")]
 
 
 @pytest.fixture(params=["numpy", pytest.param("cupy", marks=pytest.mark.gate("gpu"))])

@@ -1,8 +1,9 @@
 """What every operation promises: the relative 2-norm of its error against float64, by operation and element type.
 
 The error is ‖result - reference‖ / ‖reference‖ on inputs of order 1, the reference computed in float64 from the same
-inputs (after they were rounded to their type). Half precision is bounded by the one rounding of the result: 2^-11 for
-float16, 2^-8 for bfloat16. ``tf32`` is float32 with factors rounded to TF32.
+inputs (after they were rounded to their type). Where that is smaller than 1, as the gradients of attention to a single
+key, which are 0, the divisor is 1. Half precision is bounded by the one rounding of the result: 2^-11 for float16, 2^-8
+for bfloat16; attention rounds its probabilities as well. ``tf32`` is float32 with factors rounded to TF32.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ _ROUNDED_ONCE = {"float32": 1e-7, "float64": 2e-16, "complex128": 3e-16}
 _SHORT = {"float32": 3e-7, "float64": 1e-15}
 _ROWS = {"float32": 5e-7, "float64": 2e-15}
 _SUMS = {"float32": 1e-6, "float64": 4e-15}
+_TRAINING = {"float32": 1e-6, "float64": 1e-13}
+_ATTENTION = {"float32": 1e-6, "float64": 1e-12, "float16": 1e-3, "bfloat16": 8e-3}
 _HALVES = {"float16": FLOAT16_ROUNDING, "bfloat16": BFLOAT16_ROUNDING}
 
 _TABLE: dict[str, dict[str, float]] = {
@@ -53,6 +56,16 @@ _TABLE: dict[str, dict[str, float]] = {
     "bias_gelu_backward.bias": _SUMS | {"float16": 1e-6, "bfloat16": 1e-6},
     "matmul": _SUMS | {"complex128": 4e-15, "tf32": 6e-4, "int8": 0.0} | _HALVES,
     "matmul.to_float32": {"float16": 3e-6, "bfloat16": 3e-6},
+    "attention": _ATTENTION,
+    "attention_backward": _ATTENTION,
+    "cross_entropy": _TRAINING | {"float16": 1e-6, "bfloat16": 1e-6},
+    "cross_entropy.gradient": _TRAINING | {"float16": 1e-3, "bfloat16": 4e-3},
+    "add_bias": _TRAINING | _HALVES,
+    "add_residual": _TRAINING | _HALVES,
+    "bias_gradient": _TRAINING | {"float16": 1e-6, "bfloat16": 1e-6},
+    "embed": _TRAINING | _HALVES,
+    "embed_backward": _TRAINING | {"float16": 1e-6, "bfloat16": 1e-6},
+    "adamw": {"float32": 1e-6},
     "all_reduce": {"float32": 3e-7, "float64": 1e-15},
     "e8.nearest": {"float64": 0.0},
     "golden.recurrence": {"float64": 0.0, "int64": 0.0},
