@@ -6,6 +6,7 @@ import io
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 
 from burstproof.errors import BurstproofError, ExitCode
 
@@ -50,16 +51,26 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _dispatch(argv: Sequence[str] | None) -> int:
-    """Parse and run one subcommand; ``--help`` and ``--version`` end here."""
-    from burstproof.commands.arguments import build_parser
+    """Parse and run one subcommand; ``--help`` and ``--version`` end here.
 
+    Only ``run`` is for several ranks. Whatever else a launcher starts, its first process does and says alone.
+    """
+    from burstproof.commands.arguments import build_parser
+    from burstproof.commands.cluster import enter_rank, is_later_rank, silent
+
+    later_rank = is_later_rank()
     try:
-        options = build_parser().parse_args(argv)
+        with silent() if later_rank else nullcontext():
+            options = build_parser().parse_args(argv)
     except SystemExit as end:
         return int(end.code or 0)
+    except BurstproofError:
+        if not later_rank:
+            raise
+        return ExitCode.PASS
+    if later_rank and options.command != "run":
+        return ExitCode.PASS
     if options.command == "run":
-        from burstproof.commands.cluster import enter_rank
-
         enter_rank(options)
         from burstproof.commands.run import run
 

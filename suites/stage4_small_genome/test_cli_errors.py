@@ -94,7 +94,6 @@ def test_gpus_that_are_not_there_are_missed_and_not_ignored(
         (["--multi-gpu", "--backend", "cpu"], ["--backend: this backend has no shards of that kind", "cuda"]),
         (["--shards", "99"], ["a number of shards that this network does not admit"]),
         (["--reshard-every", "5"], ["nothing to split anew"]),
-        (["--checkpoint", "c", "--bursts", "20"], ["ends before its first checkpoint", "N from 1 to 20"]),
         (["--shards", "2", "--reshard-every", "5"], ["this strategy does not follow the activity", "dynamic"]),
         (["--strategy", "hash"], ["invalid choice"]),
     ],

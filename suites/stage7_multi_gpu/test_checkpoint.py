@@ -150,8 +150,8 @@ def test_a_resumed_run_writes_the_record_of_the_whole_one(door: Door, tmp_path: 
     assert door(*command, "--backend", "cpu", "--record", "whole").code == 0
     split = ("--shards", 2, "--strategy", "dynamic", "--reshard-every", 9)
     more = ("--checkpoint", kept, "--checkpoint-every", 25)
-    assert door(*command, *split, *more, "--record", "written").code == 0
-    assert Path("written.npz").read_bytes() == Path("whole.npz").read_bytes()
+    half = ("--stimulate", "1-50/7:0=2", "--bursts", 50)
+    assert door("run", GENOME, *half, *split, *more, "--record", "written").code == 0
     assert load_checkpoint(kept).state.burst_count == 50
     for backend in (("--backend", "reference"), ("--backend", "cpu"), ("--shards", 3)):
         answer = door(*command, *backend, "--resume", kept, "--record", "resumed", "--json")
@@ -159,6 +159,19 @@ def test_a_resumed_run_writes_the_record_of_the_whole_one(door: Door, tmp_path: 
         assert answer.document["bursts"] == {"first": 1, "last": 60, "count": 60}
         assert Path("resumed.npz").read_bytes() == Path("whole.npz").read_bytes()
     assert "resumed after 50," in door(*command, "--backend", "cpu", "--resume", kept).out
+
+
+def test_the_last_burst_is_kept_whatever_the_interval(door: Door, tmp_path: Path) -> None:
+    """A run that has ended goes on with more bursts, and its record is that of one run."""
+    kept = tmp_path / "state.bpstate"
+    command = ("run", GENOME, "--backend", "reference", "--stimulate", "1-15/7:0=2")
+    keeping = ("--checkpoint", kept, "--record", "record")
+    for bursts, every in ((15, ()), (17, ("--checkpoint-every", 4)), (21, ("--checkpoint-every", 1))):
+        resume = ("--resume", kept) if kept.exists() else ()
+        assert door(*command, *keeping, *every, *resume, "--bursts", bursts).code == 0
+        assert load_checkpoint(kept).state.burst_count == bursts
+    assert door(*command, "--bursts", 21, "--record", "whole").code == 0
+    assert Path("record.npz").read_bytes() == Path("whole.npz").read_bytes()
 
 
 def test_what_cannot_be_resumed_is_refused(door: Door, tmp_path: Path) -> None:

@@ -69,6 +69,23 @@ def test_the_command_writes_the_same_record_and_says_an_error_once(tmp_path: Pat
     assert errors.count("burstproof: error:") == 1
 
 
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [(["info"], 0), (["--version"], 0), (["verify", "no/such/trace"], 4), (["verify", "--no-such-option"], 4)],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else None,
+)
+def test_what_is_not_for_ranks_is_done_and_said_once(tmp_path: Path, arguments: list[str], code: int) -> None:
+    """One process and two under a launcher print the same, up to what a launcher adds when a rank fails."""
+    alone = mpi_door.start(1, ["burstproof", *arguments], tmp_path)
+    wanted = [stream.splitlines() for stream in alone.communicate(timeout=PATIENCE_S)]
+    two = mpi_door.start(2, ["burstproof", *arguments], tmp_path)
+    printed, errors = (stream.splitlines() for stream in two.communicate(timeout=PATIENCE_S))
+    assert (alone.returncode, two.returncode) == (code, code)
+    said = [line for line in wanted[0] + wanted[1] if "burstproof" in line]
+    assert said
+    assert [line for line in printed + errors if line in said] == said
+
+
 @pytest.fixture(scope="module", autouse=True)
 def compiled_once() -> None:
     """Compile for both profiles before the ranks start, so that they find the kernels on the disk."""

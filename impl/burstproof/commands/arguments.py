@@ -158,7 +158,12 @@ def _add_shards(parser: Parser) -> None:
     )
     group = parser.add_argument_group("checkpoints")
     group.add_argument("--checkpoint", type=Path, metavar="FILE", help="keep the state of the run there")
-    group.add_argument("--checkpoint-every", type=whole_number(1, 10**9), metavar="N", help="bursts (default: 1000)")
+    group.add_argument(
+        "--checkpoint-every",
+        type=whole_number(1, 10**9),
+        metavar="N",
+        help="bursts (default: 1000), and after the last",
+    )
     group.add_argument("--resume", type=Path, metavar="FILE", help="go on from a checkpoint of the same run")
 
 

@@ -87,32 +87,18 @@ class Checkpoints:
         return [] if found.recording is None else [found.recording]
 
     def save_if_due(self, engine: Engine, recordings: Sequence[Recording] | None) -> None:
-        """Write a checkpoint if one is due after the burst just done; all ranks call it, rank 0 writes."""
-        if self.every is None or (engine.burst_count - engine.network.burst_count) % self.every:
+        """Write a checkpoint if one is due after the burst just done, as it is after the last of the run.
+
+        All ranks call it, rank 0 writes.
+        """
+        done = engine.burst_count - engine.network.burst_count
+        if self.every is None or (done % self.every and done < self.options.bursts):
             return
         state = engine.state()
         if self.exchange.rank == 0:
             identity = {**self._identity, **stimulus_so_far(self.plan, state.burst_count)}
             recording = None if recordings is None else joined(recordings)
             save_checkpoint(self.options.checkpoint, Checkpoint(state, identity, recording))
-
-
-def check_due(options: argparse.Namespace) -> None:
-    """Refuse a checkpoint file that the run would never write.
-
-    Raises
-    ------
-    InputError
-        The run ends before its first checkpoint.
-    """
-    every = options.checkpoint_every or DEFAULT_EVERY
-    if every > options.bursts:
-        raise InputError(
-            "the run ends before its first checkpoint",
-            where="--checkpoint",
-            got=f"{options.bursts} bursts, a checkpoint every {every}",
-            cure=f"Add --checkpoint-every N, N from 1 to {options.bursts}",
-        )
 
 
 def chunks(done: int, total: int, longest: int, stops: Sequence[int | None]) -> Iterator[int]:

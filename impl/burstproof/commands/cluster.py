@@ -1,4 +1,4 @@
-"""``burstproof run`` as one of several ranks: found out early, since the rank runs in a child of the first process."""
+"""The command as one of several ranks: all of them ``run``, each in a child of its process; the rest is for rank 0."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 import os
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from typing import TYPE_CHECKING, TypeVar
 
 from burstproof.errors import BurstproofError, EnvironmentInvalidError, ExitCode
@@ -23,6 +23,19 @@ def enter_rank(options: argparse.Namespace) -> None:
     place = _place(options)
     if place is not None:
         stand_guard(place, lambda: _advice(options))
+
+
+def is_later_rank() -> bool:
+    """Whether a launcher started this process as one of several ranks, and not as the first of them."""
+    place = place_of(os.environ)
+    return place is not None and place.rank > 0
+
+
+@contextmanager
+def silent() -> Iterator[None]:
+    """Say nothing: another rank says the same."""
+    with open(os.devnull, "w") as nowhere, redirect_stdout(nowhere), redirect_stderr(nowhere):
+        yield
 
 
 def _place(options: argparse.Namespace) -> Place | None:

@@ -14,7 +14,7 @@ from burstproof.burst.precision import precision_named
 from burstproof.burst.profile import profile_named
 from burstproof.burst.select import Choice, choose_backend, engine_factory, start_engine
 from burstproof.burst.trace import trace_of_run, trace_paths, write_trace
-from burstproof.commands.checkpoints import Checkpoints, check_due, chunks, joined
+from burstproof.commands.checkpoints import Checkpoints, chunks, joined
 from burstproof.commands.cluster import ending_all_ranks, join_ranks, together
 from burstproof.commands.convert import reading_of
 from burstproof.commands.outputs import check_output, write_atomically
@@ -194,7 +194,6 @@ def check_outputs(options: argparse.Namespace, source: Source) -> None:
             check_png_possible()
     if options.checkpoint is not None:
         check_output(options.checkpoint, "--checkpoint", [source.path])
-        check_due(options)
     elif options.checkpoint_every is not None:
         raise InputError("no file to write checkpoints to", where="--checkpoint-every", cure="Add --checkpoint FILE")
 
