@@ -39,7 +39,7 @@ def why_not() -> str:
 
 
 def environment() -> dict[str, str]:
-    """The environment of ranks: this checkout importable, nothing of a launcher that runs the tests.
+    """The environment of ranks: this checkout importable before all else, nothing of a launcher that runs the tests.
 
     How Open MPI is set up on the machine (``OMPI_MCA_...``) stays.
     """
@@ -49,7 +49,8 @@ def environment() -> dict[str, str]:
         if name.startswith("OMPI_MCA_") or not name.startswith(_LAUNCHERS_OWN)
     }
     root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-    return {**kept, **root, "PYTHONPATH": os.pathsep.join([str(ROOT / "impl"), str(ROOT)])}
+    paths = [str(ROOT / "impl"), str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {**kept, **root, "PYTHONPATH": os.pathsep.join(paths)}
 
 
 def start(ranks: int, arguments: Sequence[object], folder: Path) -> subprocess.Popen[str]:

@@ -118,10 +118,20 @@ def open_mail(path: Path, runtimes: Sequence[DeviceRuntime], words: int) -> Mail
     return _mail(path, words, runtimes, sinks, inboxes, (*outboxes, *copies), outboxes, copies)
 
 
-def host_mail(runtime: DeviceRuntime, words: int) -> Mail:
-    """Mailboxes of a single shard on ``runtime``, which the host reads and fills: one out, one in."""
-    box, copy = _allocate(runtime, _SIDES * words), _allocate(runtime, _SIDES * words)
-    return _mail(Path.STAGED, words, [runtime], [[(box, 0)]], [[(copy, 0)]], (box, copy), (box,), (copy,))
+def rank_mail(path: Path, runtime: DeviceRuntime, words: int, senders: int = 1) -> Mail:
+    """Mailboxes of the single shard of a rank: one out, and one in for each of ``senders``.
+
+    Over ``staged`` the host reads and fills them; over ``nccl`` the inboxes take what every rank sends.
+
+    Raises
+    ------
+    OutOfMemoryError
+        The device has no room for them.
+    """
+    side = _SIDES * words
+    box, copy = _allocate(runtime, side), _allocate(runtime, senders * side)
+    inboxes = [(copy, sender * side) for sender in range(senders)]
+    return _mail(path, words, [runtime], [[(box, 0)]], [inboxes], (box, copy), (box,), (copy,))
 
 
 def mail_bytes(path: Path, shards: int, words: int) -> int:

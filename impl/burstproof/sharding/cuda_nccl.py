@@ -9,6 +9,7 @@ import numpy as np
 
 from burstproof.errors import BackendUnavailableError
 from burstproof.kernels.device import DeviceRuntime, DeviceStream
+from burstproof.kernels.nccl_library import nccl_library
 from burstproof.sharding.cuda_devices import address_of, device_of, make_current
 from burstproof.sharding.cuda_mail import Mail
 from burstproof.sharding.link_words import COUNT_WORD, FULL_BIT, HEADER_WORDS
@@ -20,29 +21,9 @@ def nccl_obstacle(runtimes: Sequence[DeviceRuntime]) -> str | None:
         return "the CUDA simulator has no NCCL"
     if len({device_of(runtime) for runtime in runtimes}) < len(runtimes):
         return "NCCL takes one shard per device"
-    if _library() is None:
+    if nccl_library() is None:
         return "the library NCCL is not installed (package nvidia-nccl-cu13 or nvidia-nccl-cu12)"
     return None
-
-
-def _library() -> Any:
-    """CuPy's binding with the library loaded, or ``None``; the library may come as a package of its own."""
-    import ctypes
-    import importlib.util
-    import warnings
-    from pathlib import Path
-
-    found = importlib.util.find_spec("nvidia.nccl")
-    for folder in found.submodule_search_locations or () if found is not None else ():
-        for file in Path(folder).glob("lib/libnccl.so*"):
-            ctypes.CDLL(str(file), ctypes.RTLD_GLOBAL)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            from cupy.cuda import nccl
-        except ImportError:
-            return None
-    return nccl if getattr(nccl, "available", False) else None
 
 
 class NcclExchange:
@@ -63,7 +44,7 @@ class NcclExchange:
                 obstacle, where="use_nccl", cure="Let peers reach each other, or take the path staged"
             )
         self._runtimes, self._mail, self._room = tuple(runtimes), mail, room
-        self._nccl = _library()
+        self._nccl = nccl_library()
         self._members = self._nccl.NcclCommunicator.initAll([device_of(runtime) for runtime in runtimes])
         self._counts = [runtime.pinned(len(runtimes), np.uint64) for runtime in runtimes]
 

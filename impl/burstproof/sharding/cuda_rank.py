@@ -23,7 +23,7 @@ from burstproof.network.model import Network
 from burstproof.sharding.cuda_choice import ShardingChoice
 from burstproof.sharding.cuda_devices import device_count, make_current
 from burstproof.sharding.cuda_group import DeviceGroup
-from burstproof.sharding.cuda_mail import host_mail
+from burstproof.sharding.cuda_mail import Mail, Path, rank_mail
 from burstproof.sharding.cuda_pack import PackedShard, pack_shard, shard_for
 from burstproof.sharding.cuda_resident import alike, kernels_of
 from burstproof.sharding.cuda_shard import DeviceShard
@@ -36,7 +36,7 @@ from burstproof.sharding.shard_layout import rows_of_shard
 _LOCAL_RANKS = ("OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID")
 """Where launchers say which of a host's ranks a process is."""
 
-_ONLY = 0
+ONLY = 0
 """Number of the train set that is used, and of the one shard on the device."""
 
 
@@ -76,13 +76,11 @@ class CudaRankShard:
         self._build(pack_shard(*self._whole))
 
     def _build(self, packed: PackedShard) -> None:
-        """Put ``packed`` onto the device, with a mailbox that the host fills."""
+        """Put ``packed`` onto the device, with its mailboxes."""
         runtime, network = self._runtime, self._whole[0]
         make_current(runtime)
-        (self._packed,) = alike([replace(packed, number=_ONLY)], [runtime])
-        self._room = max(1, network.neuron_count)
-        words = side_words(self._room, self._packed.shard.carries_potentials)
-        self._mail = host_mail(runtime, words)
+        (own,) = alike([replace(packed, number=ONLY)], [runtime])
+        self._packed, self._room, self._mail = self._with_mail(own)
         self._group = DeviceGroup(runtime, Streams.open(runtime, 1), use_graphs=False)
         self._shard = DeviceShard(
             runtime, self._packed, self._group.streams, lambda shard, device: fill_shard(shard, device, network)
@@ -93,11 +91,17 @@ class CudaRankShard:
         self._sequence = 0
         self._group.warm()
 
+    def _with_mail(self, packed: PackedShard) -> tuple[PackedShard, int, Mail]:
+        """``packed`` as its kernels have to be, the firings that a mailbox holds, and the mailboxes: the host's."""
+        room = max(1, packed.sources)
+        words = side_words(room, packed.shard.carries_potentials)
+        return packed, room, rank_mail(Path.STAGED, self._runtime, words)
+
     def waiting(self, number: int, stimulus: PackedStimulus | None) -> int:
         """See ``Shard.waiting``; ``fire`` follows with the same stimulus, which is not taken twice."""
         self._begin(number, stimulus)
         self._counted = stimulus
-        if not self._group.census(_ONLY, stimulus is not None):
+        if not self._group.census(ONLY, stimulus is not None):
             return 0
         word = np.zeros(1, np.uint64)
         place = (self._sequence + 1 & 1) * self._mail.words + CENSUS_WORD
@@ -110,28 +114,37 @@ class CudaRankShard:
         group = self._group
         if not self._packed.shard.variant.count_ahead:
             self._begin(number, stimulus)
-            group.census(_ONLY, stimulus is not None)
+            group.census(ONLY, stimulus is not None)
         else:
             self._put(self._sequence + 1, CENSUS_WORD, [BATCH_PATH_CANDIDATES if batch else 0])
         self._sequence += 1
-        group.dynamics(_ONLY, stimulus is not None)
-        group.finish(_ONLY)
-        group.wait(_ONLY)
-        result = self._shard.result(_ONLY)
+        group.dynamics(ONLY, stimulus is not None)
+        group.finish(ONLY)
+        group.wait(ONLY)
+        result = self._shard.result(ONLY)
         if len(result.fired) != 1:
             raise ShardLostError("the device did no burst", where=f"shard {self._number}", got=result.failed)
-        ids, potentials = self._shard.fired(_ONLY, int(result.fired[0]))
+        return self.published()
+
+    def published(self) -> Fired:
+        """What fired in this shard in the last burst, from the device."""
+        result = self._shard.result(ONLY)
+        ids, potentials = self._shard.fired(ONLY, int(result.fired[0]))
         order = np.argsort(ids)
         return Fired(ids[order], potentials[order], int(result.candidates[0]))
 
     def receive(self, number: int, ids: npt.NDArray[np.uint32], potentials: npt.NDArray[np.float32]) -> None:
         """See ``Shard.receive``."""
+        self.post(ids, potentials)
+        self._group.deliver(ONLY)
+
+    def post(self, ids: npt.NDArray[np.uint32], potentials: npt.NDArray[np.float32]) -> None:
+        """Put what fired everywhere into the mailbox on the device."""
         self._put(self._sequence, HEADER_WORDS, ids)
         if self._packed.shard.carries_potentials:
             bits = np.ascontiguousarray(potentials, np.float32).view(np.uint32)
             self._put(self._sequence, HEADER_WORDS + self._room, bits)
         self._put(self._sequence, COUNT_WORD, [len(ids)])
-        self._group.deliver(_ONLY)
 
     def _begin(self, number: int, stimulus: PackedStimulus | None) -> None:
         """Send the head and the stimulus of burst ``number``."""
@@ -140,8 +153,8 @@ class CudaRankShard:
         table = train_table(given, number, 1, train.length, train.stimulus, point.dtype)
         self._clamped |= bool(table.clamped)
         make_current(self._runtime)
-        self._shard.upload(_ONLY, table, True)
-        self._group.ready(_ONLY)
+        self._shard.upload(ONLY, table, True)
+        self._group.ready(ONLY)
 
     def _put(self, sequence: int, place: int, values: npt.ArrayLike) -> None:
         """Write words of exchange ``sequence`` into the inbox."""
@@ -195,7 +208,7 @@ class CudaRankShard:
             different[packed.packed.layout.computed.rows] = False
         if different.any():
             weights = np.where(different, state.weights, packed.packed.weights)
-            packed = replace(pack_shard(*self._whole, weights), number=_ONLY)
+            packed = replace(pack_shard(*self._whole, weights), number=ONLY)
             own = packed.packed
             refuse_overflow(own.layout, own.network, own.options, own.fixed_point, packed.ids())
         local = packed.local(state)

@@ -45,7 +45,7 @@ _NOTHING = Fired(np.empty(0, np.uint32), np.empty(0, np.float32), 0)
 
 @dataclass(frozen=True)
 class Links:
-    """How shards on devices of one host may talk: through peer access, through NCCL, or else through the host."""
+    """How shards on devices may talk: on one host through peer access, also between ranks through NCCL, or the host."""
 
     enable_p2p: bool = True
     use_nccl: bool = True
@@ -79,6 +79,8 @@ class ShardedEngine:
         Firings of each neuron in the bursts that this engine has run.
     exchanged_firings : int
         Their sum, which every shard sent to all others.
+    exchange_path : str
+        The way that firings take between processes, in words.
     """
 
     def __init__(
@@ -94,6 +96,7 @@ class ShardedEngine:
         self.backend = backend
         self.network, self.options, self.partition = network, options, partition
         self.exchange: Exchange = OneProcess() if exchange is None else exchange
+        self.exchange_path = "through MPI" if self.exchange.ranks > 1 else "in one process"
         check_network(network, options)
         _check_partition(network, partition, self.exchange)
         self.fixed_point: FixedPoint = plan_fixed_point(network, options)
@@ -106,6 +109,11 @@ class ShardedEngine:
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="burstproof") if threads > 1 else None
         self._shards: list[Shard] = []
         self._build(partition)
+
+    @property
+    def own_shards(self) -> tuple[Shard, ...]:
+        """The shards of this process."""
+        return tuple(self._shards)
 
     @property
     def rates(self) -> npt.NDArray[np.float64]:
@@ -156,6 +164,15 @@ class ShardedEngine:
         """One burst: every shard fires, all hear of it."""
         number = self.burst_count + 1
         parts = [self._part(stimulus, shard) for shard in self._own]
+        everything = self._fire_and_tell(number, parts)
+        self._last = everything
+        self.activity[everything.ids] += 1
+        self._bursts += 1
+        self.burst_count = number
+        return Burst(number, everything.ids.copy(), everything.potentials.copy(), everything.candidates)
+
+    def _fire_and_tell(self, number: int, parts: Sequence[PackedStimulus | None]) -> Fired:
+        """Let the shards of this process do burst ``number``, and all shards of all processes hear of what fired."""
         batch = False
         if self.options.emulate_batch_path:
             counts = self._each(lambda shard, part: shard.waiting(number, part), parts)
@@ -163,11 +180,7 @@ class ShardedEngine:
         fired = self._each(lambda shard, part: shard.fire(number, part, batch), parts)
         everything = self.exchange.gather(merged(fired))
         self._each(lambda shard, _: shard.receive(number, everything.ids, everything.potentials), parts)
-        self._last = everything
-        self.activity[everything.ids] += 1
-        self._bursts += 1
-        self.burst_count = number
-        return Burst(number, everything.ids.copy(), everything.potentials.copy(), everything.candidates)
+        return everything
 
     def _each(self, work: Callable[[Shard, PackedStimulus | None], Any], parts: Sequence[Any]) -> list[Any]:
         """``work`` of every shard of this process with its part of the stimulus."""
@@ -294,9 +307,10 @@ def create_sharded(
 
         return ShardedEngine(network, options, partition, CpuShard, exchange, threads)
     if backend == "cuda" and exchange is not None:
-        from burstproof.sharding.cuda_rank import CudaRankShard
+        from burstproof.sharding.cuda_ranks import create_over_ranks
 
-        return ShardedEngine(network, options, partition, CudaRankShard, exchange, backend=backend)
+        over_ranks: Engine = create_over_ranks(network, options, partition, exchange, links or Links())
+        return over_ranks
     if backend == "cuda":
         from burstproof.sharding.cuda_engine import create_cuda_sharded
 

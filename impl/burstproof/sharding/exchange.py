@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import NoReturn, Protocol
+from contextlib import AbstractContextManager, nullcontext
+from typing import NoReturn, Protocol, TypeVar
 
 import numpy as np
 
 from burstproof.errors import BurstproofError
 from burstproof.sharding.shard import Fired, StatePiece
+
+_Object = TypeVar("_Object")
 
 
 class Exchange(Protocol):
@@ -31,6 +34,18 @@ class Exchange(Protocol):
 
     def pieces(self, own: Sequence[StatePiece]) -> Sequence[StatePiece]:
         """The pieces of state of all processes."""
+        ...
+
+    def share(self, what: str, own: _Object) -> list[_Object]:
+        """``own`` of every process, by rank; ``what`` says to people what it is for."""
+        ...
+
+    def waiting(self, what: str) -> AbstractContextManager[None]:
+        """Under the watch of the exchange while the caller waits for other processes in a way of its own.
+
+        The caller lets other threads run meanwhile. A ``ShardLostError`` inside ends the run where there are several
+        processes, as a wait that takes too long does.
+        """
         ...
 
     def agree(self, error: BurstproofError | None) -> None:
@@ -68,6 +83,14 @@ class OneProcess:
     def pieces(self, own: Sequence[StatePiece]) -> Sequence[StatePiece]:
         """See ``Exchange.pieces``."""
         return own
+
+    def share(self, what: str, own: _Object) -> list[_Object]:
+        """See ``Exchange.share``."""
+        return [own]
+
+    def waiting(self, what: str) -> AbstractContextManager[None]:
+        """See ``Exchange.waiting``."""
+        return nullcontext()
 
     def agree(self, error: BurstproofError | None) -> None:
         """See ``Exchange.agree``."""

@@ -6,14 +6,15 @@ import os
 import pickle
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from burstproof.burst.cpu_threads import usable_cores
-from burstproof.errors import BurstproofError, EnvironmentInvalidError, ExitCode
+from burstproof.errors import BurstproofError, EnvironmentInvalidError, ExitCode, ShardLostError
 from burstproof.sharding.exchange import merged
 from burstproof.sharding.roll_call import RollCall
 from burstproof.sharding.shard import Fired, StatePiece
@@ -116,11 +117,20 @@ class MpiExchange:
         self._finish(what, self._world.Iallgatherv, own, [received, counts.tolist()])
         return np.split(received, np.cumsum(counts)[:-1])
 
-    def _objects(self, what: str, own: _Object) -> list[_Object]:
-        """Objects of all ranks."""
+    def share(self, what: str, own: _Object) -> list[_Object]:
+        """See ``Exchange.share``; what can be pickled."""
         content = np.frombuffer(pickle.dumps(own), np.uint8)
         pieces = self._joined(what, content, self._counts(what, len(content)))
         return [pickle.loads(piece.data) for piece in pieces]
+
+    @contextmanager
+    def waiting(self, what: str) -> Iterator[None]:
+        """See ``Exchange.waiting``."""
+        with self._watch.waiting(what):
+            try:
+                yield
+            except ShardLostError as error:
+                self._watch.failed(f"{what} failed: {error}")
 
     def total(self, count: int) -> int:
         """See ``Exchange.total``."""
@@ -151,12 +161,12 @@ class MpiExchange:
 
     def pieces(self, own: Sequence[StatePiece]) -> Sequence[StatePiece]:
         """See ``Exchange.pieces``."""
-        everybody = self._objects("the exchange of the state", list(own))
+        everybody = self.share("the exchange of the state", list(own))
         return [piece for one in everybody for piece in one]
 
     def agree(self, error: BurstproofError | None) -> None:
         """See ``Exchange.agree``."""
-        found = self._objects("the report of errors", error)
+        found = self.share("the report of errors", error)
         met = [(rank, one) for rank, one in enumerate(found) if one is not None]
         if not met:
             return

@@ -1,0 +1,32 @@
+"""NCCL through CuPy's binding, with NVLink multicast switched off before the library reads its settings."""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.util
+import os
+import warnings
+from pathlib import Path
+from typing import Any
+
+MULTICAST_SETTING = "NCCL_NVLS_ENABLE"
+"""NCCL's switch for NVLink multicast, which is not used: it can put the GPUs of a host out of service for others."""
+
+
+def nccl_library() -> Any:
+    """CuPy's binding with the library loaded, or ``None``; the library may come as a package of its own.
+
+    Sets ``NCCL_NVLS_ENABLE=0`` for this process, whatever it was: NCCL reads it when it is first used.
+    """
+    os.environ[MULTICAST_SETTING] = "0"
+    found = importlib.util.find_spec("nvidia.nccl") if importlib.util.find_spec("nvidia") is not None else None
+    for folder in found.submodule_search_locations or () if found is not None else ():
+        for file in Path(folder).glob("lib/libnccl.so*"):
+            ctypes.CDLL(str(file), ctypes.RTLD_GLOBAL)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            from cupy.cuda import nccl
+        except ImportError:
+            return None
+    return nccl if getattr(nccl, "available", False) else None
