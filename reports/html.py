@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from burstproof.errors import EnvironmentInvalidError
 from reports import units
 from reports.record import RunRecord
 from reports.rows import scalar_text
@@ -33,14 +35,26 @@ def render(record: RunRecord) -> str:
 
 
 def render_template(name: str, **values: object) -> str:
-    """Fill in a template of ``reports/templates``; everything is escaped on the way in."""
+    """Fill in a template of ``reports/templates``; everything is escaped on the way in.
+
+    Raises
+    ------
+    EnvironmentInvalidError
+        If the package jinja2 is not installed.
+    """
     return _environment().get_template(name).render(**values)
 
 
 @cache
 def _environment() -> Environment:
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
+    try:
+        from jinja2 import Environment, FileSystemLoader, StrictUndefined
+    except ImportError as error:
+        raise EnvironmentInvalidError(
+            f"jinja2 cannot be imported ({error})",
+            where=sys.executable,
+            cure="pip install -e '.[test]' there; goals, compare and history without --out do without it.",
+        ) from error
     environment = Environment(
         loader=FileSystemLoader(_TEMPLATES),
         autoescape=True,

@@ -17,7 +17,7 @@ def main() -> int:
 
     missing = complaint()
     if missing is not None:
-        print(f"stages: {missing}", file=sys.stderr)
+        print(f"stages: error: {missing}", file=sys.stderr)
         return missing.exit_code
     from stages.command import main as carry_out
 

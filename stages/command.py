@@ -16,12 +16,14 @@ from stages.plan import PLAN, Stage, select
 from stages.run_folder import RunFolder, RunPlan, new_run_path, utc_now
 from stages.runner import Runner
 
+PROGRAM = "stages"
+
 
 class _Parser(argparse.ArgumentParser):
     """A parser whose usage errors are ours, with exit code 4."""
 
     def error(self, message: str) -> NoReturn:
-        raise InputError(message, where=self.prog, cure="See --help.")
+        raise InputError(message, where=self.prog.removeprefix(PROGRAM).strip() or None, cure="See --help.")
 
 
 def main(arguments: Sequence[str], root: Path, plan: Sequence[Stage] = PLAN) -> int:
@@ -43,15 +45,15 @@ def main(arguments: Sequence[str], root: Path, plan: Sequence[Stage] = PLAN) -> 
             return ExitCode.PASS
         return _run(options, root, plan)
     except BurstproofError as error:
-        print(f"stages: {error}", file=sys.stderr)
+        print(f"{PROGRAM}: error: {error}", file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
-        print("stages: interrupted; continue with --resume and the run's folder", file=sys.stderr)
+        print(f"{PROGRAM}: interrupted; continue with --resume and the run's folder", file=sys.stderr)
         return ExitCode.UNDECIDED
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(prog="stages", description="The staged test plan.")
+    parser = _Parser(prog=PROGRAM, description="The staged test plan.")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     commands.add_parser("list", help="list the stages")
     run = commands.add_parser("run", help="run stages; without a name: all of them")

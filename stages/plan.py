@@ -136,7 +136,7 @@ def select(names: Sequence[str], plan: Sequence[Stage] = PLAN) -> tuple[Stage, .
     known = {stage.name for stage in plan}
     for name in names:
         if name not in known:
-            raise InputError("no such stage", where="stages run", got=name, allowed=", ".join(sorted(known)))
+            raise InputError("no such stage", where="run", got=name, allowed=", ".join(sorted(known)))
     return tuple(stage for stage in plan if not names or stage.name in names)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -21,6 +22,8 @@ MOST_WORKERS = 12
 
 _GRACE_S = 10.0
 _USAGE_ERROR = 4
+_FATAL = re.compile(r"Fatal Python error: (?P<what>[^\n]+)")
+_HEADING = re.compile(r"^=+ (?P<name>.+?) =+$", re.MULTILINE)
 _PROBLEMS = {
     2: "pytest was interrupted",
     3: "pytest had an internal error",
@@ -75,7 +78,7 @@ def run_suites(
             _end(process)
     duration = time.monotonic() - began
     limit = f"ended after its time limit of {stage.time_limit_s:g} s"
-    problem = describe_status(process.returncode, files.log) if in_time else limit
+    problem = describe_status(process.returncode, files) if in_time else limit
     return SuiteEnd(process.returncode, problem, duration)
 
 
@@ -98,25 +101,42 @@ def _spread(cores: int) -> list[str]:
 def suite_environment(root: Path) -> dict[str, str]:
     """Return the environment of the process: this one, with both source roots first on the path.
 
-    Without the variables of pytest-xdist: the process is nobody's worker, and a worker takes no benchmarks.
+    Without the variables of pytest-xdist: the process is nobody's worker, and a worker takes no benchmarks. A process
+    that a signal kills leaves its stack in the log, at the end of the interpreter too.
     """
     paths = [str(root / "impl"), str(root), *filter(None, [os.environ.get("PYTHONPATH")])]
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_XDIST_")}
-    return {**kept, "PYTHONPATH": os.pathsep.join(paths)}
+    return {**kept, "PYTHONPATH": os.pathsep.join(paths), "PYTHONFAULTHANDLER": "1"}
 
 
-def describe_status(status: int, log: Path) -> str:
-    """Return what an exit status says went wrong; passed (0) and failed (1) say nothing."""
+def describe_status(status: int, files: StageFiles) -> str:
+    """Return what an exit status and the log say went wrong; passed (0) and failed (1) alone say nothing.
+
+    A process that died after it wrote its JUnit file had run all its cases. Processes in which cases run side by side
+    have no exit status of their own here: what is known of their end is what the interpreter left in the log.
+    """
     if status in (0, 1):
-        return ""
+        return _death_in(files.log)
     if status < 0:
         try:
             name = signal.Signals(-status).name
         except ValueError:
             name = "unknown"
-        return f"pytest died of signal {-status} ({name})"
+        when = " after its last case, with every result kept" if files.junit.is_file() else ""
+        return f"pytest died of signal {-status} ({name}){when}"
     problem = _PROBLEMS.get(status, f"pytest ended with exit status {status}")
-    return f"{problem}: {_last_words(log)}" if status in (3, _USAGE_ERROR) else problem
+    return f"{problem}: {_last_words(files.log)}" if status in (3, _USAGE_ERROR) else problem
+
+
+def _death_in(log: Path) -> str:
+    """What the log says of a process that died beside pytest; what failed cases printed lies between the headings."""
+    text = log.read_text(encoding="utf-8", errors="replace")
+    headings = list(_HEADING.finditer(text))
+    reports = [heading for heading in headings if heading["name"] in ("FAILURES", "ERRORS")]
+    if reports:
+        text = text[: reports[0].start()] + text[headings[-1].end() :]
+    found = _FATAL.search(text)
+    return f"a process that ran cases died: {found['what']}; its stack is in {log.name}" if found else ""
 
 
 def _last_words(log: Path) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections import Counter
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -13,10 +14,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from burstproof.errors import ExitCode
+from reports import html
+from reports.__main__ import main
 from reports.chart_data import limit_rows
 from reports.html import render
 from reports.measurement import CaseResult, Measurement, Outcome
-from reports.record import RunRecord
+from reports.record import RunRecord, write_run
 from reports.summary import first_line
 from reports.traceability import Status, load_requirements, reasons, trace, unknown_ids
 from reports.verdict import judge_cases
@@ -157,6 +161,18 @@ def test_hostile_text_stays_text() -> None:
     assert not page.every("script", "img")
     assert HOSTILE in "".join(page.text)
     assert "49" not in re.findall(r"&#39;&gt;(\d+)", text)
+
+
+def test_without_jinja2_the_command_says_what_to_install(tmp_path, monkeypatch, capsys) -> None:
+    write_run(tmp_path, sample_record())
+    html._environment.cache_clear()
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    assert main(["render", str(tmp_path)]) == ExitCode.INVALID_ENVIRONMENT
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert "jinja2 cannot be imported" in said
+    assert "pip install" in said
+    assert main(["goals", str(tmp_path)]) == ExitCode.PASS
 
 
 @settings(max_examples=20, deadline=None)

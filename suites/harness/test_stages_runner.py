@@ -11,6 +11,7 @@ import sys
 import time
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,7 @@ from hardware.gates import GATE_NAMES, Gate
 from reports.measurement import Outcome, Verdict
 from reports.record import RunRecord, load_run
 from reports.verdict import run_verdict
-from stages import gating
+from stages import gating, suite_process
 from stages.command import main
 from stages.plan import NO_GATE, Stage
 
@@ -122,6 +123,48 @@ def test_what_did_not_pass_is_never_green(
     assert record.cases[0].outcome is outcome
     assert reason in record.cases[0].reason
     assert record.cases[-1].case == "part2/test_part2.py::test_good"
+
+
+DIES_AT_EXIT = (
+    "import atexit, os, signal\n"
+    "def test_first(measure):\n    measure('a.b', 1.0, '1')\n"
+    "    atexit.register(os.kill, os.getpid(), signal.SIGSEGV)\n"
+    "def test_second(): pass\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("side_by_side", "problem"),
+    [
+        (False, "pytest died of signal 11 (SIGSEGV) after its last case, with every result kept"),
+        (True, "a process that ran cases died: Segmentation fault; its stack is in pytest.log"),
+    ],
+)
+def test_a_death_after_the_last_case_is_found_and_loses_nothing(
+    checkout: Checkout, monkeypatch: pytest.MonkeyPatch, side_by_side: bool, problem: str
+) -> None:
+    """As the interpreter ends, of the stage's process or of one of those in which its cases run side by side."""
+    root, stages = checkout(MARK + DIES_AT_EXIT, GOOD)
+    if side_by_side:
+        monkeypatch.setenv("PYTEST_ADDOPTS", "-p no:hypothesispytest")
+        monkeypatch.setattr(suite_process, "_spread", lambda cores: ["-n", "2", "--dist", "loadgroup"])
+    stages = tuple(replace(stage, side_by_side=side_by_side) for stage in stages)
+    code, folder, record = run((root, stages))
+    assert code == ExitCode.UNDECIDED
+    assert [stage.problem for stage in record.stages] == [problem, ""]
+    assert [case.outcome for case in record.cases] == [Outcome.PASSED] * 3
+    assert sum(len(case.measurements) for case in record.cases) == 1
+    assert run_verdict(record) is Verdict.ERROR
+    assert "Segmentation fault" in (folder / "stages/stage1/pytest.log").read_text(encoding="utf-8")
+    errors = [error.get("message", "") for error in ET.parse(folder / "junit.xml").getroot().iter("error")]
+    assert errors == [problem]
+
+
+def test_what_failed_cases_print_is_no_death(checkout: Checkout) -> None:
+    source = MARK + "def test_it():\n    print('Fatal Python error: of a child')\n    assert False"
+    code, _, record = run(checkout(source))
+    assert code == ExitCode.FAIL
+    assert record.stages[0].problem == ""
 
 
 def test_fail_outranks_error(checkout: Checkout) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 
 from burstproof.burst.cuda.kernels import catalogue
 from burstproof.burst.cuda.variant import Variant
+from burstproof.errors import ExitCode
 from burstproof.kernels.compile import CAPABILITIES, Capability, Image, compile_kernel, toolkit_version
 from burstproof.kernels.dependent_launch import OVERLAP_CAPABILITY
 from burstproof.kernels.entry import Entry
@@ -69,14 +70,18 @@ def survey_sources() -> dict[str, Any]:
     return {"compiler": list(compiler_version()), "registers": registers, "spilled_bytes": spilled}
 
 
-def main(arguments: Sequence[str]) -> None:
-    """Compile everything, or what is asked for, and write the record."""
+def main(arguments: Sequence[str]) -> int:
+    """Compile everything, or what is asked for, and write the record; returns the exit code."""
+    if not set(arguments) <= {"sources"}:
+        print("usage: python -m suites.stage1_compile.survey [sources]", file=sys.stderr)
+        return ExitCode.USAGE
     if "sources" in arguments:
         document = json.loads(BASELINE.read_text())
     else:
         document = {"toolkit": list(toolkit_version()), "registers": _survey_numba()}
     document["sources"] = survey_sources()
     BASELINE.write_text(json.dumps(document, indent=1) + "\n")
+    return ExitCode.PASS
 
 
 def _survey_numba() -> dict[str, int]:
@@ -90,4 +95,4 @@ def _survey_numba() -> dict[str, int]:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    sys.exit(main(sys.argv[1:]))

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from burstproof.errors import ExitCode
 from hardware.__main__ import main
 from hardware.nvml_codes import NvmlCode
 from hardware.show import to_text
@@ -50,6 +51,13 @@ def test_text_tells_what_is_not_met_and_what_failed() -> None:
     assert "MIG on" in to_text(mig_box().inventory())
     nameless = replace(pascal_box(), failures={("name", None): NvmlCode.UNKNOWN})
     assert "GPU 0: name unknown" in to_text(nameless.inventory())
+
+
+def test_wrong_usage_is_exit_code_4(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(["--foo"], open_door=no_nvml().open)
+    assert end.value.code == ExitCode.USAGE
+    assert "unrecognized arguments: --foo" in capsys.readouterr().err
 
 
 def test_the_command_on_this_machine() -> None:
