@@ -1,7 +1,8 @@
-"""Run under ``mpiexec``, in the CUDA simulator (``NUMBA_ENABLE_CUDASIM=1``): ranks whose devices gather lists, with MPI in the place of NCCL.
+"""Ranks whose devices gather lists, on simulated devices and with MPI in the place of NCCL.
 
-``python -m suites.stage7_multi_gpu.gathered_check OUTPUT.json``; rank 0 writes what it found. The kernels, mailboxes
-and gathered columns are those of the path over NCCL; only the copies between ranks are not.
+Under ``mpiexec``, with ``NUMBA_ENABLE_CUDASIM=1``: ``python -m suites.stage7_multi_gpu.gathered_check OUTPUT.json``;
+rank 0 writes what it found. The kernels, mailboxes and gathered columns are those of the path over NCCL; only the
+copies between ranks are not.
 """
 
 from __future__ import annotations
@@ -19,10 +20,13 @@ from unittest import mock
 import numpy as np
 
 from burstproof.burst.engine import Engine, EngineOptions
+from burstproof.burst.reference import ReferenceEngine
 from burstproof.network.model import Network
 from burstproof.sharding.exchange import Exchange
 from burstproof.sharding.partition import make_partition
-from suites.stage5_parity.mixed import Mix, compare_mix, mixed_network, mixed_options
+from suites.stage5_parity.builder import CreateEngine
+from suites.stage5_parity.mixed import Mix, compare_mix, mixed_network, mixed_options, mixed_plan
+from suites.stage5_parity.simulator_check import recordings_differ
 from suites.stage7_multi_gpu.cpu_shards import EVERYTHING_LEARNS, compare_run, mix_named
 
 TIMEOUT_S = 60.0
@@ -78,12 +82,32 @@ def check(exchange: Exchange) -> dict[str, list[str]]:
         found["longer lists than their reach"] = compare_mix(mix, create)
         if gatherings[-1].gatherings <= mix.bursts:
             found["longer lists than their reach"].append("one gathering a burst was enough")
+    found["one rank builds anew"] = _check_rebuilding(create, exchange.rank)
     with ExitStack() as patches:
         for module in ("burst.cuda.variant", "burst.reference", "sharding.kernels_shard"):
             patches.enter_context(mock.patch(f"burstproof.{module}.BATCH_PATH_CANDIDATES", 12))
         found["batch path"] = compare_mix(_mix("integers", emulate_batch_path=True), create)
     found["choice"] = _check_choice(exchange)
     return found
+
+
+def _check_rebuilding(create: CreateEngine, rank: int) -> list[str]:
+    """A state for which rank 0 alone needs other kernels, after bursts: exchanges stay in step."""
+    mix = _mix("fractions")
+    network, plan = mixed_network(mix), mixed_plan(mix, mixed_network(mix))
+    reference, engine = ReferenceEngine.create(network, mixed_options(mix)), create(network, mixed_options(mix))
+    expected = reference.run(mix.bursts, plan)
+    start = engine.state()
+    engine.run(1, plan)
+    with ExitStack() as patches:
+        if rank == 0:
+            patches.enter_context(
+                mock.patch("burstproof.sharding.cuda_rank.shard_for", lambda packed, local: replace(packed))
+            )
+        engine.restore(start)
+    problems = recordings_differ(expected, engine.run(mix.bursts, plan))
+    engine.close()
+    return problems
 
 
 def _check_choice(exchange: Exchange) -> list[str]:

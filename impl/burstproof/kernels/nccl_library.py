@@ -6,6 +6,7 @@ import ctypes
 import importlib.util
 import os
 import warnings
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,11 @@ def nccl_library() -> Any:
     Sets ``NCCL_NVLS_ENABLE=0`` for this process, whatever it was: NCCL reads it when it is first used.
     """
     os.environ[MULTICAST_SETTING] = "0"
+    return _loaded()
+
+
+@lru_cache(maxsize=1)
+def _loaded() -> Any:
     found = importlib.util.find_spec("nvidia.nccl") if importlib.util.find_spec("nvidia") is not None else None
     for folder in found.submodule_search_locations or () if found is not None else ():
         for file in Path(folder).glob("lib/libnccl.so*"):

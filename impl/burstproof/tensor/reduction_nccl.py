@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
+from burstproof.kernels.nccl_library import nccl_library
 from burstproof.tensor.backend import Array, backend_of
 from burstproof.tensor.dtypes import FLOAT32
 
@@ -17,24 +18,17 @@ _SUM = 0
 @lru_cache(maxsize=1)
 def is_installed() -> bool:
     """Whether CuPy's binding finds the NCCL library, in a wheel or on the system."""
-    try:
-        from cupy_backends.cuda.libs import nccl
-    except (ImportError, OSError):
-        return False
-    return hasattr(nccl, "NcclCommunicator")
+    return nccl_library() is not None
 
 
 @lru_cache(maxsize=8)
 def _communicators(devices: tuple[int, ...]) -> tuple[Any, ...]:
-    from cupy_backends.cuda.libs import nccl
-
-    return tuple(nccl.NcclCommunicator.initAll(list(devices)))
+    return tuple(nccl_library().NcclCommunicator.initAll(list(devices)))
 
 
 def all_reduce(parts: tuple[Array, ...]) -> None:
     """Queue the sum of all parts into each, on every device's current stream; checked by the caller."""
-    from cupy_backends.cuda.libs import nccl
-
+    nccl = nccl_library()
     communicators = _communicators(tuple(part.device.id for part in parts))
     kind = _FLOAT32 if parts[0].dtype == FLOAT32 else _FLOAT64
     nccl.groupStart()
