@@ -12,9 +12,16 @@ from suites.stage1_compile.tools import needs_tools
 pytestmark = [pytest.mark.requirement("BE-10", "KL-1", "ST-1"), needs_tools]
 
 
-@pytest.mark.parametrize("capability", [(7, 0), (9, 0), (12, 0)], ids=lambda c: f"{c[0]}.{c[1]}")
-@pytest.mark.parametrize("variant", ["lean", "lean, packed sums", "delays", "everything"])
+PLACES = [
+    *((variant, (9, 0)) for variant in ("lean", "lean, packed sums", "delays", "everything")),
+    *((variant, capability) for capability in ((7, 0), (12, 0)) for variant in ("delays", "everything")),
+]
+
+
+@pytest.mark.parametrize(("variant", "capability"), PLACES, ids=str)
 def test_streaming_kernels(variant: str, capability: Capability) -> None:
+    """The fused burst and what sends long rows, or the separate kernels that send."""
+    from burstproof.burst.cuda.kernels import catalogue
     from burstproof.burst.cuda.streaming_kernels import streaming_catalogue
     from burstproof.kernels.resources import instructions_of, resources_of
     from suites.stage1_compile.variants import chosen_variants
@@ -26,25 +33,17 @@ def test_streaming_kernels(variant: str, capability: Capability) -> None:
     chosen = chosen_variants()[name]
     streamed = replace(chosen, streamed=True, sum_bits=8 if packed else chosen.sum_bits)
     assert streamed.packed_sums == bool(packed)
-    propagating = [spec for spec in streaming_catalogue(streamed) if spec.name.startswith("propagate")]
-    assert len(propagating) == 1 + chosen.computed
-    for spec in propagating:
+    if streamed.fused is None:
+        specs, names = streaming_catalogue(streamed), ("propagate_streamed", "propagate_computed")
+    else:
+        long_rows = [spec for spec in catalogue(replace(streamed, long_rows=True)) if spec.name == "send_long"]
+        specs, names = (*catalogue(streamed), *long_rows), ("fused", "send_long")
+    sending = [spec for spec in specs if spec.name in names]
+    assert sorted(spec.name for spec in sending) == sorted(names)
+    for spec in sending:
         image = compile_kernel(spec.name, spec.function, spec.signature, capability)
         resources, found = resources_of(image), instructions_of(image)
         assert resources.local_bytes + resources.stack_bytes == 0, spec.name
         if found is not None:
             assert found.reductions > 0, spec.name
             assert found.atomics == found.spills == 0, spec.name
-
-
-def test_the_fused_burst_sends_nothing_from_host_memory() -> None:
-    """All that it adds without reading back are the firings of a span and the number of the burst."""
-    from burstproof.burst.cuda.kernels import catalogue
-    from burstproof.kernels.resources import instructions_of
-    from suites.stage1_compile.variants import chosen_variants
-
-    streamed = replace(chosen_variants()["lean"], streamed=True)
-    spec = next(spec for spec in catalogue(streamed) if spec.name == "fused")
-    found = instructions_of(compile_kernel(spec.name, spec.function, spec.signature, (9, 0)))
-    assert found is not None
-    assert (found.reductions, found.spills) == (2, 0)

@@ -12,7 +12,7 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from unittest import mock
 
@@ -277,9 +277,11 @@ def _packed_in_host(network: Network, options: EngineOptions) -> Engine:
 def check_synapses_in_host_memory() -> list[str]:
     """Rows read from host memory: single contributions in pairs, delays in fours, packed sums, computed contributions.
 
-    Then rows of several pieces, and rows that the device writes there itself.
+    Then rows of several pieces, sent by the fused burst and by separate kernels, and rows that the device writes there
+    itself.
     """
     from burstproof.burst.cuda.engine import CudaEngine
+    from burstproof.burst.cuda.packed import pack_network
 
     problems = []
     for name, delay, create in (
@@ -291,11 +293,23 @@ def check_synapses_in_host_memory() -> list[str]:
         problems += [f"{name}: {p}" for p in compare_mix(replace(mix, largest_delay=delay), create)]
     sources = np.repeat(np.arange(5), [500, 0, 129, 5, 200])
     targets, weights = np.random.default_rng(5).integers((0, 1), (20, 4), (len(sources), 2)).T
-    network = Network(NeuronTable.build(20, thresholds=9000.0), SynapseTable.build(sources, targets, weights=weights))
+    synapses = SynapseTable.build(sources, targets, weights=weights)
+    network = Network(NeuronTable.build(20, thresholds=9000.0), synapses)
+    driven = Network(
+        NeuronTable.build(20, thresholds=9000.0, cortical_areas=np.where(np.arange(20) == 3, 7, 8)),
+        synapses,
+        areas=(Area(7, "driven", mp_driven_psp=True), Area(8, "plain", mp_driven_psp=False)),
+    )
     plan = {1: Stimulus(forced=np.arange(5, dtype=np.uint32))}
     host = EngineOptions(cuda=CudaOptions(synapse_memory=SynapseMemory.HOST, train_length=4))
-    with mock.patch("burstproof.burst.cuda.streaming._PIECE", 128):
+    with _rows_in_pieces_of(128):
+        if not pack_network(network, host).variant.long_rows:
+            problems.append("no row is long")
         problems += _runs_differ(network, host, 2, plan)
+    with mock.patch("burstproof.burst.cuda.streaming._PIECE", 128):
+        if pack_network(driven, host).variant.fused is not None:
+            problems.append("mp-driven synapses in the fused burst")
+        problems += _runs_differ(driven, host, 2, plan)
     spec = replace(SPECS[0], neurons=20, synapses_per_neuron=5)
     plan = {1: Stimulus(forced=np.arange(0, 20, 3, dtype=np.uint32))}
     reference, engine = ReferenceEngine.create(synthesize(spec)), CudaEngine.from_spec(spec, host)
@@ -313,18 +327,25 @@ def check_long_rows() -> list[str]:
     return _runs_differ(network, EngineOptions(), 5, {1: Stimulus(forced=np.arange(6, dtype=np.uint32))})
 
 
+@contextmanager
+def _rows_in_pieces_of(entries: int) -> Iterator[None]:
+    """Rows of more than so many entries are long, and kernels built meanwhile send them in such pieces."""
+    from burstproof.burst.cuda.kernels import catalogue
+
+    with ExitStack() as patches:
+        patches.callback(catalogue.cache_clear)
+        for name in ("buffers", "tiles", "kernels_rows", "kernels_lines", "kernels_fused"):
+            patches.enter_context(mock.patch(f"burstproof.burst.cuda.{name}.LONG_ROW", entries))
+        catalogue.cache_clear()
+        yield
+
+
 def check_rows_in_pieces() -> list[str]:
     """Long rows, of more than 5 entries here, beside short ones, with delays, and from a restored state."""
-    from burstproof.burst.cuda.kernels import catalogue
     from burstproof.burst.cuda.packed import pack_network
 
     problems = []
-    names = ("buffers", "tiles", "kernels_rows", "kernels_fused")
-    with ExitStack() as patches:
-        patches.callback(catalogue.cache_clear)
-        for name in names:
-            patches.enter_context(mock.patch(f"burstproof.burst.cuda.{name}.LONG_ROW", 5))
-        catalogue.cache_clear()
+    with _rows_in_pieces_of(5):
         for name in ("fractions, delays to 7", "integers, all excitatory"):
             mix = replace(_short(next(m for m in MIXES if m.name == name)), neurons=24, synapses=150, bursts=4)
             network, options, plan = mixed_network(mix), mixed_options(mix), mixed_plan(mix, mixed_network(mix))

@@ -11,7 +11,7 @@ from burstproof.burst.cuda.budget import plan_memory
 from burstproof.burst.cuda.packed import pack_network
 from burstproof.burst.engine import CudaOptions, EngineOptions, Stimulus, SynapseMemory
 from burstproof.burst.reference import ReferenceEngine
-from burstproof.network.model import Network, NeuronTable, SynapseTable
+from burstproof.network.model import Area, Network, NeuronTable, SynapseTable
 from burstproof.network.synthetic import driven_spec, initial_stimulus, synthesize
 from stages.measuring import Measure
 from suites.stage5_parity import backends
@@ -66,8 +66,12 @@ def test_trains(graphs: bool, block: int) -> None:
         engine.close()
 
 
-def test_rows_of_every_length_and_place() -> None:
-    """Rows that begin and end anywhere in a chunk, empty ones and one of several pieces, weights of either sign."""
+@pytest.mark.parametrize("separate", [False, True], ids=["fused", "separate kernels"])
+def test_rows_of_every_length_and_place(separate: bool) -> None:
+    """Rows that begin and end anywhere in a chunk, empty ones and one of several pieces, weights of either sign.
+
+    A neuron whose contributions are driven by its potential asks for separate kernels.
+    """
     rng = np.random.default_rng(11)
     lengths = np.array([*range(140), 3000, 0, 1, 40_000, 127])
     sources = np.repeat(np.arange(len(lengths)), lengths)
@@ -79,7 +83,10 @@ def test_rows_of_every_length_and_place() -> None:
         types=rng.integers(0, 2, count),
         delay_bursts=rng.integers(1, 4, count),
     )
-    network = Network(NeuronTable.build(len(lengths), thresholds=50.0), synapses)
+    areas = (Area(7, "plain", mp_driven_psp=False), Area(8, "driven", mp_driven_psp=separate))
+    in_areas = np.where(np.arange(len(lengths)) == 20, 8, 7)
+    network = Network(NeuronTable.build(len(lengths), thresholds=50.0, cortical_areas=in_areas), synapses, areas=areas)
+    assert (pack_network(network, EngineOptions()).variant.fused is None) == separate
     everyone = np.arange(len(lengths), dtype=np.uint32)
     plan = {1: Stimulus(forced=everyone), 3: Stimulus(forced=everyone[::7])}
     reference, engine = ReferenceEngine.create(network), STREAMED.create(network, EngineOptions())

@@ -15,12 +15,14 @@ from numba import types
 from burstproof.burst.cuda.kernels_dynamics import make_count_ahead, make_dynamics
 from burstproof.burst.cuda.kernels_fused import make_fused
 from burstproof.burst.cuda.kernels_gather import make_begin, make_gather, make_stimulate
+from burstproof.burst.cuda.kernels_lines import make_send_piece_over_link
 from burstproof.burst.cuda.kernels_plastic import make_learn
 from burstproof.burst.cuda.kernels_propagate import make_propagate, make_propagate_computed
-from burstproof.burst.cuda.kernels_rows import make_send_long
+from burstproof.burst.cuda.kernels_rows import make_send_long, make_send_piece
 from burstproof.burst.cuda.kernels_stimulus import make_force, make_inject
 from burstproof.burst.cuda.kernels_tiles import make_open_rows, make_send_tile, make_sort_rows
 from burstproof.burst.cuda.kernels_train import make_advance
+from burstproof.burst.cuda.streaming import packed_contributions
 from burstproof.burst.cuda.variant import Variant
 from burstproof.burst.precision import Precision
 
@@ -134,10 +136,12 @@ def _long_row_catalogue(variant: Variant, a: _Arrays) -> tuple[KernelSpec, ...]:
     """The kernel that sends pieces of long rows, where there are any."""
     if not variant.long_rows:
         return ()
-    rows = (a.offsets, a.ids, _contributions(variant), a.bytes)
+    contributions, delays = _fused_entries(variant, a)
+    rows = (a.offsets, a.ids, contributions, delays)
     pieces = (a.ids, _array(types.uint64))
+    send_piece = (make_send_piece_over_link if variant.streamed else make_send_piece)(variant)
     signature = types.void(a.steering, *pieces, *rows, a.sums, a.bytes, *(types.uint32,) * 3)
-    return (KernelSpec("send_long", make_send_long(variant), signature),)
+    return (KernelSpec("send_long", make_send_long(send_piece), signature),)
 
 
 def _tiled_catalogue(variant: Variant, a: _Arrays) -> tuple[KernelSpec, ...]:
@@ -155,12 +159,20 @@ def _tiled_catalogue(variant: Variant, a: _Arrays) -> tuple[KernelSpec, ...]:
 def _fused_signature(variant: Variant, a: _Arrays) -> Any:
     state = (a.cells, a.sums, a.sums, a.bytes, a.potentials, a.shorts, a.shorts, a.bytes, a.bytes)
     parameters = (a.floats, a.floats, a.floats, a.shorts, a.shorts, a.shorts, a.floats)
-    rows = (a.offsets, a.ids, _contributions(variant), a.bytes, a.bytes, a.ids, _array(types.uint64))
+    rows = (a.offsets, a.ids, *_fused_entries(variant, a), a.bytes, a.ids, _array(types.uint64))
     scalars = (types.float32, types.int64, a.sums.dtype, *(types.uint32,) * 3, types.int64)
     flags = (types.uint32,) * 3
     common = (*(types.float32,) * 3, *(types.int32,) * 3, types.float32)
     lists = (_array(types.uint64), a.bytes, a.ids, a.ids, a.ids, a.floats)
     return types.void(a.steering, a.steering, *lists, *state, *parameters, *rows, *scalars, *flags, *common)
+
+
+def _fused_entries(variant: Variant, a: _Arrays) -> tuple[Any, Any]:
+    """Contributions and delays: as they lie on the device, or words of several in host memory."""
+    if not variant.streamed:
+        return _contributions(variant), a.bytes
+    words = _array(types.int32)
+    return words if packed_contributions(variant) else _contributions(variant), words if variant.delays else a.bytes
 
 
 def _contributions(variant: Variant) -> Any:

@@ -16,6 +16,7 @@ import numpy as np
 from burstproof.burst.cuda.block_size import CHUNKS_PER_SPAN, LONG_ROW
 from burstproof.burst.cuda.control import CLAMPED, TALLIES
 from burstproof.burst.cuda.kernels_neuron import make_neuron
+from burstproof.burst.cuda.kernels_lines import make_send_over_link
 from burstproof.burst.cuda.kernels_rows import make_send
 from burstproof.burst.cuda.kernels_steer import make_enter, make_halt, make_steer
 from burstproof.burst.cuda.kernels_stimulus import cancelled
@@ -56,7 +57,8 @@ def make_fused(variant: Variant) -> Callable[..., None]:
     chunk = variant.fused.chunk
     threads = WARP if SIMULATED else variant.fused.threads
     per_thread = chunk // threads
-    neuron_burst, send = make_neuron(variant), make_send(variant)
+    neuron_burst = make_neuron(variant)
+    send = (make_send_over_link if variant.streamed else make_send)(variant)
     steer, enter, halt = make_steer(variant.delays), make_enter(), make_halt()
     append, block_count = make_append(), make_block_count()
     wait_for_last = make_wait_for_last(variant.overlapped)
@@ -69,7 +71,7 @@ def make_fused(variant: Variant) -> Callable[..., None]:
     block, size, warps = np.uint32(threads), np.uint32(chunk), np.uint32(threads // WARP)
     one, two, per_span = np.uint32(1), np.uint32(2), np.uint32(CHUNKS_PER_SPAN)
     tally_places = np.uint32(TALLIES - 1)
-    sends = variant.tiles == 0 and not variant.streamed
+    sends = variant.tiles == 0
     long_rows, long_row, note = variant.long_rows, np.uint32(LONG_ROW), make_note()
 
     def fetch(neuron: Any, neurons: Any, base: Any, cells: Any, potentials: Any, countdowns: Any) -> Any:

@@ -111,9 +111,9 @@ def make_send_part(variant: Variant) -> Callable[..., Any]:
     return cuda.jit(device=True)(send_part)  # type: ignore[no-any-return]
 
 
-def make_send(variant: Variant) -> Callable[..., Any]:
-    """``send(source, lane, slot, ...)``: the whole row of ``source`` by a warp, of which this is thread ``lane``."""
-    send_part, offset, warp = make_send_part(variant), variant.offset, np.uint32(WARP)
+def make_bounds(variant: Variant) -> Callable[..., Any]:
+    """``bounds(source, offsets)``: first entry of the row of ``source``, and the one after its last."""
+    offset = variant.offset
     equal_rows, length = variant.row_length > 0, offset(variant.row_length)
 
     def bounds_read(source: Any, offsets: Any) -> Any:
@@ -123,7 +123,12 @@ def make_send(variant: Variant) -> Callable[..., Any]:
         start = offset(offset(source) * length)
         return start, offset(start + length)
 
-    bounds = cuda.jit(device=True)(bounds_computed if equal_rows else bounds_read)
+    return cuda.jit(device=True)(bounds_computed if equal_rows else bounds_read)  # type: ignore[no-any-return]
+
+
+def make_send(variant: Variant) -> Callable[..., Any]:
+    """``send(source, lane, slot, ...)``: the whole row of ``source`` by a warp, of which this is thread ``lane``."""
+    send_part, bounds, offset, warp = make_send_part(variant), make_bounds(variant), variant.offset, np.uint32(WARP)
 
     def send(
         source: Any,
@@ -157,14 +162,39 @@ def make_send(variant: Variant) -> Callable[..., Any]:
     return cuda.jit(device=True)(send)  # type: ignore[no-any-return]
 
 
-def make_send_long(variant: Variant) -> Callable[..., None]:
+def make_send_piece(variant: Variant) -> Callable[..., Any]:
+    """``send_piece(source, part, slot, ...)``: piece ``part`` of ``LONG_ROW`` entries of a long row, by a block."""
+    send_part, offset = make_send_part(variant), variant.offset
+    length, one = offset(LONG_ROW), np.uint32(1)
+
+    def send_piece(
+        source: Any,
+        part: Any,
+        slot: Any,
+        offsets: Any,
+        targets: Any,
+        contributions: Any,
+        delays: Any,
+        sums: Any,
+        flags: Any,
+        stride: Any,
+        ring: Any,
+    ) -> None:
+        start = offset(offsets[source] + offset(part) * length)
+        end = min(offset(start + length), offsets[np.uint32(source + one)])
+        entry, block = offset(start + offset(cuda.threadIdx.x)), np.uint32(cuda.blockDim.x)
+        send_part(source, entry, end, block, slot, targets, contributions, delays, sums, flags, stride, ring)
+
+    return cuda.jit(device=True)(send_piece)  # type: ignore[no-any-return]
+
+
+def make_send_long(send_piece: Callable[..., Any]) -> Callable[..., None]:
     """``send_long(...)``: the pieces of long rows that the burst at ``place`` fired, a block a piece.
 
     ``pieces`` holds the source times 2^32, plus the number of the piece of ``LONG_ROW`` entries in its row;
     ``piece_counts`` how many there are, in bursts of even and of odd number.
     """
-    send_part, offset = make_send_part(variant), variant.offset
-    length, one, low = offset(LONG_ROW), np.uint32(1), np.uint64(0xFFFFFFFF)
+    one, low = np.uint32(1), np.uint64(0xFFFFFFFF)
 
     def send_long(
         report: Any,
@@ -185,14 +215,12 @@ def make_send_long(variant: Variant) -> Callable[..., None]:
         burst = np.uint32(np.uint32(report[ORIGIN]) + place + one)
         slot = np.uint32(report[CONSUMED])
         count = piece_counts[np.uint32(burst & one)]
-        item, block = np.uint32(cuda.blockIdx.x), np.uint32(cuda.blockDim.x)
+        item = np.uint32(cuda.blockIdx.x)
         while item < count:
             piece = pieces[item]
             source = np.uint32(piece >> np.uint64(32))
-            start = offset(offsets[source] + offset(piece & low) * length)
-            end = min(offset(start + length), offsets[np.uint32(source + one)])
-            entry = offset(start + offset(cuda.threadIdx.x))
-            send_part(source, entry, end, block, slot, targets, contributions, delays, sums, flags, stride, ring)
+            part = np.uint32(piece & low)
+            send_piece(source, part, slot, offsets, targets, contributions, delays, sums, flags, stride, ring)
             item = np.uint32(item + np.uint32(cuda.gridDim.x))
 
     return send_long

@@ -13,6 +13,8 @@ from burstproof.burst.cuda.control import COUNTS, FRESH, LISTS
 from burstproof.burst.cuda.kernels_order import PARAMETERS
 from burstproof.burst.cuda.launches import Call, SetView
 from burstproof.burst.cuda.packed import Packed
+from burstproof.burst.cuda.streaming import packed_contributions
+from burstproof.burst.cuda.variant import Variant
 from burstproof.kernels.device import DeviceBuffer, DeviceRuntime, DeviceStream
 
 if TYPE_CHECKING:
@@ -63,6 +65,12 @@ class TrainKind:
         return LISTS if self.keep else COUNTS
 
 
+def _catalogue(variant: Variant) -> tuple[KernelSpec, ...]:
+    from burstproof.burst.cuda.kernels import catalogue
+
+    return catalogue(variant)
+
+
 class FusedLaunches:
     """Makes the calls of trains of fused bursts."""
 
@@ -72,13 +80,7 @@ class FusedLaunches:
         self._shape = packed.variant.fused
         self._packed = packed
         self._chunks = chunks_of(packed.sizes.neurons, packed.variant)
-        self._kernels = {s.name: runtime.kernel(s.function, s.signature) for s in self._specs()}
-
-    def _specs(self) -> tuple[KernelSpec, ...]:
-        """The kernels to compile."""
-        from burstproof.burst.cuda.kernels import catalogue
-
-        return catalogue(self._packed.variant)
+        self._kernels = {s.name: runtime.kernel(s.function, s.signature) for s in _catalogue(packed.variant)}
 
     def queue(self, calls: FusedCalls, kind: TrainKind, stream: DeviceStream) -> None:
         """Queue a train; allocates and synchronises nothing, so it can be captured."""
@@ -144,8 +146,9 @@ class FusedLaunches:
             yield Call(self._kernels["send_tile"], grid, _TILE_BLOCK, arguments)
 
     def _send_long(self, own: SetView) -> Call:
-        names = ("piece_counts", "pieces", "offsets", "targets", "contributions", "delays")
-        arguments = (own.set("report"), *(own[name] for name in names), self._words(own), own["flags"], *self._ring)
+        names = ("piece_counts", "pieces", "offsets", "targets")
+        rows = (*(own[name] for name in names), *self._entries(own))
+        arguments = (own.set("report"), *rows, self._words(own), own["flags"], *self._ring)
         grid = self._runtime.multiprocessors * (_THREADS_PER_MULTIPROCESSOR // _LONG_ROW_BLOCK)
         return Call(self._kernels["send_long"], grid, _LONG_ROW_BLOCK, arguments)
 
@@ -181,13 +184,15 @@ class FusedLaunches:
         packed = self._packed
         lists = ("tallies", "forced", *_CHUNKS, "sums")
         state = ("outside", "flags", "potentials", "countdowns", "counts", "marks", "accumulates")
-        rows = ("offsets", "targets", "contributions", "delays", "clamped_sources", "piece_counts", "pieces")
+        long_rows = ("clamped_sources", "piece_counts", "pieces")
         return (
             own["control"],
             own.set("report"),
             *(own[name] for name in lists),
             self._words(own),
-            *(own[name] for name in (*state, *PARAMETERS, *rows)),
+            *(own[name] for name in (*state, *PARAMETERS, "offsets", "targets")),
+            *self._entries(own),
+            *(own[name] for name in long_rows),
             packed.fixed_point.unit,
             np.int64(packed.layout.power_neuron),
             packed.variant.accumulator(packed.layout.power_amount),
@@ -206,6 +211,14 @@ class FusedLaunches:
         """Cells from one slot to the next, and slots."""
         stride = slot_stride(self._packed.sizes.neurons, self._packed.variant)
         return np.uint32(stride), np.uint32(self._packed.sizes.ring)
+
+    def _entries(self, own: SetView) -> tuple[DeviceBuffer, DeviceBuffer]:
+        """Contributions and delays as the fused burst reads them: from host memory in words of several."""
+        variant, words = self._packed.variant, self._runtime.words
+        contributions, delays = own["contributions"], own["delays"]
+        if variant.streamed and packed_contributions(variant):
+            contributions = words(contributions)
+        return contributions, words(delays) if variant.streamed and variant.delays else delays
 
     def _words(self, own: SetView) -> DeviceBuffer:
         """The FCL as what contributions are added to."""

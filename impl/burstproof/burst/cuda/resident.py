@@ -12,7 +12,7 @@ from burstproof.burst.cuda.device_state import DeviceState
 from burstproof.burst.cuda.launches import BurstLaunches
 from burstproof.burst.cuda.launches_fused import FusedLaunches
 from burstproof.burst.cuda.packed import Packed
-from burstproof.burst.cuda.streaming_launches import StreamingFusedLaunches, StreamingLaunches
+from burstproof.burst.cuda.streaming_launches import StreamingLaunches
 from burstproof.burst.cuda.train import Streams, TrainSet
 from burstproof.burst.cuda.train_fused import FusedTrainSet
 from burstproof.kernels.device import DeviceBuffer, DeviceRuntime
@@ -61,7 +61,7 @@ def _train_sets(
     runtime: DeviceRuntime, packed: Packed, block: int, buffers: dict[str, DeviceBuffer], streams: Streams
 ) -> tuple[TrainSet | FusedTrainSet, ...]:
     if packed.variant.fused is not None:
-        fused = (StreamingFusedLaunches if packed.streamed else FusedLaunches)(runtime, packed)
+        fused = FusedLaunches(runtime, packed)
         fused.sort_rows(buffers, streams.burst)
         return tuple(FusedTrainSet(runtime, fused, packed, buffers, number, streams) for number in range(SETS))
     launches = (StreamingLaunches if packed.streamed else BurstLaunches)(runtime, packed, block)

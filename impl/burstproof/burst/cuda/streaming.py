@@ -58,7 +58,7 @@ def split_buffers(
 
 @dataclass(frozen=True)
 class Pieces:
-    """How rows are shared out: every row in ``most`` pieces of ``length`` entries, the last ones often empty."""
+    """How separate kernels share rows out: in ``most`` pieces of ``length`` entries each, the last ones often empty."""
 
     length: int
     most: int

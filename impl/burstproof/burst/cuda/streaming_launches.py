@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from burstproof.burst.cuda.buffers import NetworkSizes
 from burstproof.burst.cuda.launches import BurstLaunches, Call, SetView
-from burstproof.burst.cuda.launches_fused import FusedLaunches
-from burstproof.burst.cuda.packed import Packed
 from burstproof.burst.cuda.streaming import packed_contributions, pieces_of
 from burstproof.burst.cuda.variant import Variant
 from burstproof.kernels.device import DeviceBuffer, DeviceRuntime
@@ -19,8 +16,6 @@ if TYPE_CHECKING:
     from burstproof.burst.cuda.kernels import KernelSpec
 
 _WARP = 32
-_BLOCK = 256
-_THREADS_PER_MULTIPROCESSOR = 2048
 
 
 class StreamingLaunches(BurstLaunches):
@@ -34,26 +29,6 @@ class StreamingLaunches(BurstLaunches):
     def _propagate(self, own: SetView) -> Call:
         arguments = _sending_arguments(self._runtime, self._variant, self._sizes, own, own["sums"], self._ring)
         return self._call("propagate_streamed", _sending_threads(self._sizes), arguments)
-
-
-class StreamingFusedLaunches(FusedLaunches):
-    """The fused burst sends nothing; its fired list is gathered, and a kernel of its own sends in that order."""
-
-    def __init__(self, runtime: DeviceRuntime, packed: Packed) -> None:
-        super().__init__(runtime, packed)
-        whole = runtime.multiprocessors * (_THREADS_PER_MULTIPROCESSOR // _BLOCK)
-        self._sending_grid = max(1, min(-(-_sending_threads(packed.sizes) // _BLOCK), whole))
-
-    def _specs(self) -> tuple[KernelSpec, ...]:
-        from burstproof.burst.cuda.streaming_kernels import streaming_catalogue
-
-        return streaming_catalogue(self._packed.variant)
-
-    def _sending(self, own: SetView) -> Iterator[Call]:
-        packed = self._packed
-        sums = self._words(own)
-        arguments = _sending_arguments(self._runtime, packed.variant, packed.sizes, own, sums, self._ring)
-        yield Call(self._kernels["propagate_streamed"], self._sending_grid, _BLOCK, arguments)
 
 
 def _sending_threads(sizes: NetworkSizes) -> int:

@@ -22,7 +22,7 @@ def sized(variant: Variant, sizes: NetworkSizes) -> Variant:
     equal = sizes.static_entries == sizes.neurons * sizes.longest_row
     variant = replace(
         variant,
-        long_rows=sizes.longest_row > LONG_ROW and not variant.streamed,
+        long_rows=sizes.longest_row > LONG_ROW,
         row_length=sizes.longest_row if equal else 0,
     )
     slot = sizes.neurons * variant.sum_bits // 8

@@ -62,7 +62,7 @@ class Variant:
     sum_bits : int
         Width of a neuron's cell in the FCL: that of the accumulator, or 8 or 16 where several share a 32-bit word.
     streamed : bool
-        Synapses lie in host memory: a kernel of its own sends rows, in the order of the fired list.
+        Synapses lie in host memory: rows are read in whole lines of the link.
     long_rows : bool
         Some row has more entries than a warp of the fused burst sends: it goes in pieces to ``send_long``.
     row_length : int
