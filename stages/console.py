@@ -80,9 +80,7 @@ def closing(record: RunRecord, folder: Path) -> list[str]:
         *_section("Not passed:", _not_passed(record)),
         "",
         *_table(record),
-        *_section(
-            "Goals, and the floors that this card has:", [f"  {line}" for line in goal_lines(measured_goals(record))]
-        ),
+        *_goals(record),
         "",
         f"Report: {folder / REPORT_NAME}",
         *_why_not_0(record),
@@ -137,7 +135,9 @@ def _section(title: str, lines: list[str]) -> list[str]:
 
 
 def _goals(record: RunRecord) -> list[str]:
-    return [f"  {line}" for line in goal_lines(measured_goals(record))]
+    """Return the table of goals, all of it."""
+    lines = [f"  {line}" for line in goal_lines(measured_goals(record))]
+    return ["", "Goals, and the floors that this hardware has:", *lines] if lines else []
 
 
 def _not_proven(record: RunRecord) -> list[str]:

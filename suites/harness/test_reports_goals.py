@@ -9,10 +9,10 @@ import pytest
 
 from burstproof.errors import ConfigError
 from reports.__main__ import main
-from reports.goals import HEADS, GoalRow, goal_lines, goal_rows, measured_goals
+from reports.goals import HEADS, GoalRow, goal_lines, goal_rows, measured_goals, unmeasured_goals
 from reports.html import render
 from reports.measurement import CaseResult, Measurement, Outcome
-from reports.record import RunRecord, write_run
+from reports.record import RunRecord, load_run, write_run
 from reports.targets import Other, load_targets, parse_targets
 from reports.verdict import judge_cases
 from stages.console import closing
@@ -51,6 +51,22 @@ def test_a_goal_that_is_missed_shows_its_floor() -> None:
     assert row.decided == "FAIL, floor shown"
     assert row_of(record_of(19.3, floor_us=None)).decided == "FAIL, no floor"
     assert row_of(record_of(14.8, floor_us=None)).decided == "PASS"
+    assert "no floor</div>" in render(record_of(19.3, floor_us=None))
+    assert "floor shown</div>" in render(record_of(19.3))
+
+
+def test_the_console_cuts_no_goal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """All rows of the largest committed record, and by name the goals that it did not measure."""
+    folder = Path(__file__).parents[2] / "reports" / "baselines" / "h200"
+    record = load_run(folder)
+    rows = measured_goals(record)
+    said = "\n".join(closing(record, tmp_path))
+    assert len(rows) > 20
+    assert all(row.row in said for row in rows)
+    assert main(["goals", str(folder)]) == 0
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last.startswith("Not measured in this run either: ")
+    assert all(name in last for name in unmeasured_goals(record))
 
 
 @pytest.mark.parametrize(
