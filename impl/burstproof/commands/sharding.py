@@ -178,7 +178,7 @@ def sharding_report(engine: Engine, exchange: Exchange, firings_per_burst: float
     if partition is None:
         return None
     quality = partition_quality(engine.network, partition, getattr(engine, "rates", None))
-    path = getattr(engine, "exchange_path", "through MPI" if exchange.ranks > 1 else "in one process")
+    path: str = getattr(engine, "exchange_path", "in one process")
     sent = quality.bytes_per_burst(firings_per_burst)
     return ShardingReport(engine.backend, path, exchange.ranks, quality, sent)
 
