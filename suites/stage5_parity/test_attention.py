@@ -78,6 +78,17 @@ def test_results_and_gradients(place, dtype, size, head, measure) -> None:
         assert off < bound, name
 
 
+@pytest.mark.parametrize("head", [32, 64, 128])
+def test_with_a_single_key_gradients_cancel_to_the_bit(place, head) -> None:
+    """Its probability is 1 whatever the query: both sums of the difference run in one order, so nothing is left."""
+    q, k, v, dout = (place.from_host(array.astype(FLOAT32)) for array in problem(1, 1, head))
+    attended = attention(q, k, v)
+    dq, dk, dv = (place.to_host(array) for array in attention_backward(dout, q, k, v, attended))
+    assert not dq.any()
+    assert not dk.any()
+    assert np.array_equal(dv, place.to_host(dout))
+
+
 def test_gradients_are_finite_differences() -> None:
     q, k, v, dout = problem(7, 7, 8)
     gradients = attention_backward(dout, q, k, v, attention(q, k, v, causal=True), causal=True)
