@@ -182,7 +182,7 @@ def test_a_rank_that_nccl_waits_for_is_named(tmp_path: Path) -> None:
 
 def _endless_run(folder: Path, name: str) -> subprocess.Popen[str]:
     """Two CUDA ranks in a run that does not end by itself."""
-    often = ("--checkpoint", folder / f"{name}.bpstate", "--checkpoint-every", 200, "--rank-timeout", 4)
+    often = ("--checkpoint", folder / f"{name}.bpstate", "--checkpoint-every", 3000, "--rank-timeout", 4)
     run = ("run", "--genome", GENOME, "--bursts", 10_000_000, "--backend", "cuda", "--stimulate", "1-9:1=2")
     return mpi_door.start(2, ["burstproof", *run, *often], folder)
 
