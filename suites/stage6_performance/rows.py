@@ -163,8 +163,8 @@ class CardLimits:
     launch_to_download_us: float
 
 
-def burst_floor_us(row: Row, limits: CardLimits) -> float:
-    """Least device time of a burst of ``row`` on the card.
+def burst_floor_us(row: Row, limits: CardLimits, devices: int = 1) -> float:
+    """Least device time of a burst of ``row`` on the card, or on several that share the work equally.
 
     Every contribution to anywhere is one random addition, at the best rate of this run over all footprints (a network
     larger than L2 may be propagated in tiles) or of the model's profile, whichever is higher; targets of rows that
@@ -183,12 +183,12 @@ def burst_floor_us(row: Row, limits: CardLimits) -> float:
         {"memory_bandwidth_gb_per_s": Figure(bandwidth, here)},
         {"random_reductions_g_per_s": Figure(reductions, here), "graph_node_us": Figure(node, here)},
     )
-    work = Work(bytes=_uncached_bytes(row, limits.l2_bytes), reductions=row.scattered_events, nodes=PHASES)
-    return floor_us(work, best)
+    uncached = _uncached_bytes(row, devices * limits.l2_bytes)
+    return floor_us(Work(bytes=uncached / devices, reductions=row.scattered_events / devices, nodes=PHASES), best)
 
 
 def _uncached_bytes(row: Row, l2_bytes: int) -> float:
-    """Bytes of targets that a burst must read from device memory, were L2 full of targets."""
+    """Bytes of targets that a burst must read from device memory, were all of L2 full of targets."""
     stored = _BYTES_PER_TARGET * row.neurons * row.synapses_per_neuron
     return _BYTES_PER_TARGET * row.events * max(0.0, 1.0 - l2_bytes / stored)
 

@@ -99,14 +99,49 @@ def check_trains_from_another_state() -> list[str]:
     return problems + list(reference.state().differences(engine.state()))
 
 
-def check_full_log() -> list[str]:
-    """A shard whose log is full stops all: with no room beside one burst, bursts are done one by one."""
+def _small_logs() -> mock._patch[object]:
     from burstproof.burst.cuda.buffers import TrainSizes
 
-    mix = _mix("integers", bursts=4)
-    small = mock.patch("burstproof.sharding.cuda_pack.train_sizes", lambda n, length: TrainSizes(length, n, n + 1))
-    with small:
-        return compare_mix(mix, lambda network, options: _sharded(network, options, 2, "contiguous"))
+    return mock.patch("burstproof.sharding.cuda_pack.train_sizes", lambda n, length: TrainSizes(length, n, n + 1))
+
+
+def check_full_log() -> list[str]:
+    """A shard whose log is full stops all: with no room beside one burst, bursts are done one by one."""
+    with _small_logs():
+        return compare_mix(
+            _mix("integers", bursts=4), lambda network, options: _sharded(network, options, 2, "contiguous")
+        )
+
+
+def check_burst_in_one_kernel() -> list[str]:
+    """A shard on a device of its own; delays, packed sums, and a log that is full now and then."""
+    problems = compare_mix(
+        _mix("fractions, delays to 7"), lambda network, options: _sharded(network, options, 1, "contiguous")
+    )
+    packed = CudaOptions(sum_bits=8, train_length=3)
+    with _small_logs(), mock.patch("burstproof.sharding.cuda_resident._LOG_PER_NEURON", 2):
+        return problems + compare_mix(
+            _mix("integers, all excitatory", bursts=9),
+            lambda network, options: _sharded(network, replace(options, cuda=packed), 1, "contiguous"),
+        )
+
+
+def check_packets() -> list[str]:
+    """Two shards in one kernel each: one after the other here, so each finds the other's packets put there before."""
+    from suites.stage7_multi_gpu.prefilled import CHUNK, Prefilled
+
+    mix = _mix("integers, all excitatory", neurons=5 * CHUNK, synapses=1200, bursts=6)
+    network, options = mixed_network(mix), mixed_options(mix)
+    plan = mixed_plan(mix, network)
+    reference = ReferenceEngine.create(network, options)
+    expected = reference.run(mix.bursts, plan)
+    filled = Prefilled(expected)
+    with filled.patched():
+        engine = _sharded(network, replace(options, cuda=CudaOptions(train_length=4)), 2, "round_robin")
+        problems = recordings_differ(expected, engine.run(mix.bursts, plan))
+    if filled.packets != mix.bursts * 2 * 3:
+        problems.append(f"{filled.packets} packets were asked for: the bursts were not in one kernel each")
+    return problems + list(reference.state().differences(engine.state()))
 
 
 def check_shards_of_ranks() -> list[str]:

@@ -6,8 +6,11 @@ from functools import lru_cache
 
 import pytest
 
+from burstproof.kernels.device import open_device
 from burstproof.sharding.cuda_devices import device_count
 from stages.measuring import Measure
+from suites.stage6_performance.card_limits import Card, measure_limits
+from suites.stage6_performance.rows import CardLimits, burst_floor_us
 from suites.stage7_multi_gpu.cuda_rows import Network, Timing, one_device, sharded
 
 pytestmark = [pytest.mark.requirement("MG-7", "BE-3", "ST-7"), pytest.mark.gate("multi_gpu")]
@@ -30,14 +33,28 @@ def _devices(wanted: int) -> None:
         pytest.skip(f"needs {wanted} GPUs, {device_count()} are here")
 
 
-def _put(timing: Timing, measure: Measure) -> None:
-    """The latency of a burst, and its parts."""
+@pytest.fixture(scope="module")
+def limits() -> CardLimits:
+    """What device 0 allows, measured in this run: the floors follow from it."""
+    runtime = open_device(0)
+    card = Card(runtime, runtime.stream(), None)
+    return measure_limits(card, [ONE_MILLION.neurons]).card(runtime)
+
+
+def _floor_ms(timing: Timing, limits: CardLimits) -> float:
+    """Least time of the burst if the devices share it equally: reductions, bytes, graph nodes; nothing to exchange."""
+    return burst_floor_us(timing.network.row, limits, timing.devices) / 1e3
+
+
+def _put(timing: Timing, measure: Measure, limits: CardLimits, name: str = "shard.burst") -> None:
+    """The latency of a burst, and its parts where it has several kernels."""
     assert timing.problems == (), f"differs from the reference in {timing.problems}"
     assert timing.burst is not None
     conditions = {"devices": timing.devices, **timing.network.conditions}
     samples = [float(value) for value in timing.burst.samples.values]
     note = f"{timing.network.checked} bursts equal the implicit reference's; {timing.burst.how}"
-    measure("shard.burst", timing.ms, "ms", samples=samples, conditions=conditions, note=note)
+    floor = {"floor": _floor_ms(timing, limits)}
+    measure(name, timing.ms, "ms", samples=samples, conditions=conditions | floor, note=note)
     for part, value in timing.split_us.items():
         measure("shard.part", value, "us", conditions={"part": part, **conditions}, note="mean over the bursts")
     measure("shard.memory", timing.memory_bytes / 1e9, "GB", conditions=conditions)
@@ -45,57 +62,67 @@ def _put(timing: Timing, measure: Measure) -> None:
 
 @pytest.mark.parametrize("devices", [1, 2, 4])
 @pytest.mark.parametrize("network", [ONE_MILLION, TWENTY_MILLION], ids=["1M", "20M"])
-def test_strong_scaling(network: Network, devices: int, measure: Measure) -> None:
+def test_strong_scaling(network: Network, devices: int, limits: CardLimits, measure: Measure) -> None:
     """The same network on more devices, against the engine for one, tiles included."""
     _devices(devices)
     timing = _timing(network, devices)
-    _put(timing, measure)
+    _put(timing, measure, limits)
     if devices > 1:
         single = _timing(network, 1)
         speedup = single.ms / timing.ms
-        conditions = {"devices": devices, **network.conditions}
+        conditions = {"devices": devices, **network.conditions, "floor": single.ms / _floor_ms(timing, limits)}
         note = f"{1e3 * single.ms:.2f} us on one device, {1e3 * timing.ms:.2f} us on {devices}"
         measure("shard.speedup", speedup, "x", conditions=conditions, note=note)
+        del conditions["floor"]
         measure("shard.strong_efficiency", speedup / devices, "1", conditions=conditions, note=note)
 
 
 @pytest.mark.parametrize("devices", [2, 4])
-def test_weak_scaling(devices: int, measure: Measure) -> None:
+def test_weak_scaling(devices: int, limits: CardLimits, measure: Measure) -> None:
     """20 M neurons on every device."""
     _devices(devices)
     single, timing = _timing(TWENTY_MILLION, 1), _timing(Network(devices * TWENTY_MILLION.neurons), devices)
-    _put(timing, measure)
+    _put(timing, measure, limits)
     note = f"{1e3 * single.ms:.1f} us on one device, {1e3 * timing.ms:.1f} us on {devices}"
-    conditions = {"devices": devices, "neurons_per_device": TWENTY_MILLION.neurons}
+    ceiling = {"floor": single.ms / _floor_ms(timing, limits)}
+    conditions = {"devices": devices, "neurons_per_device": TWENTY_MILLION.neurons, **ceiling}
     measure("shard.weak_efficiency", single.ms / timing.ms, "1", conditions=conditions, note=note)
 
 
 @pytest.mark.parametrize("devices", [2, 4])
-def test_slow_burst(devices: int, measure: Measure) -> None:
+def test_slow_burst(devices: int, limits: CardLimits, measure: Measure) -> None:
     """The notes' table: a burst that takes about 10 ms on one device; eight devices projected from the model."""
     _devices(devices)
     single, timing = _timing(SLOW, 1), _timing(SLOW, devices)
-    _put(single, measure)
-    _put(timing, measure)
+    _put(single, measure, limits)
+    _put(timing, measure, limits)
     conditions = {"devices": devices, **SLOW.conditions}
     note = f"{single.ms:.2f} ms on one device, {timing.ms:.2f} ms on {devices}"
     measure("shard.slow_speedup", single.ms / timing.ms, "x", conditions=conditions, note=note)
     if devices == 4:
-        projected = _projected(timing)
+        projected = _projected(timing, sharded(SLOW, devices, merged=False))
         conditions = {"devices": PROJECTED, **SLOW.conditions, "projection": True}
-        note = "a projection, not measured: parts that shrink with the share of a device halved, waiting as on four"
+        note = "a projection, not measured: half of what four devices take but wait, and the same waiting"
         measure("shard.slow_projection", single.ms / projected, "x", conditions=conditions, note=note)
 
 
-def _projected(timing: Timing) -> float:
-    """Milliseconds on twice the devices: propagation and dynamics halved, waiting as it is."""
-    shrinking = timing.split_us["propagate"] + timing.split_us["dynamics"]
-    return (shrinking / 2 + timing.split_us["wait"]) / 1e3
+def _projected(timing: Timing, parts: Timing) -> float:
+    """Milliseconds on twice the devices: all but waiting halved, which is taken from the burst in two kernels."""
+    assert parts.problems == (), f"differs from the reference in {parts.problems}"
+    wait = parts.split_us["wait"] / 1e3
+    return (timing.ms - wait) / 2 + wait
 
 
-def test_largest_network(measure: Measure) -> None:
+@pytest.mark.parametrize(("network", "devices"), [(ONE_MILLION, 4), (TWENTY_MILLION, 2), (TWENTY_MILLION, 4)])
+def test_time_split(network: Network, devices: int, limits: CardLimits, measure: Measure) -> None:
+    """Where the time goes: dynamics, propagation and waiting, in a burst of two kernels, whose times can be told."""
+    _devices(devices)
+    _put(sharded(network, devices, merged=False), measure, limits, "shard.burst_of_two_kernels")
+
+
+def test_largest_network(limits: CardLimits, measure: Measure) -> None:
     """400 M neurons x 100 on four cards: 40 G synapses, each made where it is used."""
     _devices(4)
     timing = sharded(LARGEST, 4)
-    _put(timing, measure)
+    _put(timing, measure, limits)
     measure("shard.build_time", timing.build_s, "s", conditions={"devices": 4, **LARGEST.conditions})

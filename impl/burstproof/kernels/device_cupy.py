@@ -19,7 +19,7 @@ from burstproof.kernels.device import (
     Launch,
     arena_offsets,
 )
-from burstproof.kernels.numba_cuda import cuda
+from burstproof.kernels.numba_cuda import cuda, leave_modules_loaded
 
 _PORTABLE, _MAPPED = 1, 2
 """Flags of cudaHostAlloc."""
@@ -125,6 +125,7 @@ class CupyRuntime:
         """Make this device current for CuPy and numba, which share its primary context."""
         self._device.use()
         cuda.select_device(self.device_id)
+        leave_modules_loaded(self.device_id)
 
     def memory_info(self) -> tuple[int, int]:
         """Bytes free and in total, as the driver says."""

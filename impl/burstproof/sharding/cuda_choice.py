@@ -25,7 +25,8 @@ class ShardingChoice:
     path : Path or None
         A way that must be taken, whatever the two allow.
     merged : bool
-        One kernel a burst, where every shard has a device of its own and all contributions are constants.
+        Whether a burst may be one kernel (``kernels_merged``): where every shard has a device of its own, all have
+        peer access, all contributions are constants and the FCL is not sent in tiles.
     timeout_s : float
         How long a shard waits for another before the run ends with an error.
     """
@@ -35,7 +36,7 @@ class ShardingChoice:
     peers: bool = True
     nccl: bool = True
     path: Path | None = None
-    merged: bool = False
+    merged: bool = True
     timeout_s: float = 20.0
 
     def __post_init__(self) -> None:

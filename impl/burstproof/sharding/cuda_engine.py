@@ -252,7 +252,7 @@ class CudaShardedEngine:
             bursts = min(last - ahead, resident.length)
             tables = shard_tables(stimuli, ahead + 1, bursts, resident.length, resident.places, self.fixed_point.dtype)
             under_way.append(_Train(self._turn, tables))
-            resident.submit(self._turn, tables, keep)
+            resident.submit(self._turn, tables, keep, ahead)
             self._turn = (self._turn + 1) % SETS
             ahead += tables[0].bursts
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from burstproof.burst.cuda.buffers import SETS
+from burstproof.burst.cuda.control import COUNTS, LISTS
 from burstproof.burst.cuda.launches import Call
 from burstproof.burst.cuda.train import Streams
 from burstproof.kernels.device import DeviceGraph, DeviceRuntime, DeviceStream
@@ -26,7 +27,7 @@ class DeviceGroup:
         self.runtime, self.streams = runtime, streams
         self.shards: list[DeviceShard] = []
         self._use_graphs = use_graphs and runtime.graphs
-        self._graphs: dict[tuple[int, int, bool], DeviceGraph] = {}
+        self._graphs: dict[tuple[int, int, bool, bool], DeviceGraph] = {}
         make_current(runtime)
         self._uploaded = [runtime.event() for _ in range(SETS)]
         self._finished = [runtime.event() for _ in range(SETS)]
@@ -35,8 +36,8 @@ class DeviceGroup:
         """Launch every kernel once in a train of no bursts, so that nothing is loaded during a capture."""
         make_current(self.runtime)
         for number in range(SETS):
-            self._queue(number, 1, True, self.streams.burst)
-            self._queue(number, 1, False, self.streams.burst)
+            self._queue(number, 1, True, True, self.streams.burst)
+            self._queue(number, 1, False, True, self.streams.burst)
         self.streams.burst.synchronize()
 
     def forget(self, number: int) -> None:
@@ -48,20 +49,20 @@ class DeviceGroup:
         self._uploaded[number].record(self.streams.upload)
         self.streams.burst.wait(self._uploaded[number])
 
-    def prepare(self, number: int, length: int, stimulated: bool) -> None:
+    def prepare(self, number: int, length: int, stimulated: bool, keep: bool) -> None:
         """Capture the train, if it is not yet: no device may wait for another while the host still captures."""
-        key = (number, length, stimulated)
+        key = (number, length, stimulated, keep)
         if self._use_graphs and key not in self._graphs:
             make_current(self.runtime)
-            self._graphs[key] = self.runtime.capture(lambda stream: self._queue(number, length, stimulated, stream))
+            self._graphs[key] = self.runtime.capture(lambda stream: self._queue(*key, stream))
 
-    def run(self, number: int, length: int, bursts: int, stimulated: bool) -> None:
+    def run(self, number: int, length: int, bursts: int, stimulated: bool, keep: bool) -> None:
         """Queue ``bursts`` bursts, by the graph of ``length`` where there are graphs, and the reports behind them."""
         make_current(self.runtime)
         if self._use_graphs:
-            self._graphs[number, length, stimulated].launch(self.streams.burst)
+            self._graphs[number, length, stimulated, keep].launch(self.streams.burst)
         else:
-            self._queue(number, bursts, stimulated, self.streams.burst)
+            self._queue(number, bursts, stimulated, keep, self.streams.burst)
         self.finish(number)
 
     def finish(self, number: int) -> None:
@@ -86,7 +87,8 @@ class DeviceGroup:
     def dynamics(self, number: int, stimulated: bool) -> None:
         """Queue the dynamics of one burst."""
         make_current(self.runtime)
-        self._launch([shard.calls[number].dynamics[int(stimulated)] for shard in self.shards], self.streams.burst)
+        calls = [shard.calls[number].dynamics for shard in self.shards]
+        self._launch([call[int(stimulated)] for call in calls if call is not None], self.streams.burst)
 
     def deliver(self, number: int) -> None:
         """Queue what sends along the rows."""
@@ -100,14 +102,19 @@ class DeviceGroup:
         calls = [call for shard in self.shards for call in shard.calls[number].delivery]
         return self.runtime.capture(lambda stream: self._launch(calls * times, stream))
 
-    def _queue(self, number: int, length: int, stimulated: bool, stream: DeviceStream) -> None:
+    def _queue(self, number: int, length: int, stimulated: bool, keep: bool, stream: DeviceStream) -> None:
         """Queue ``length`` bursts; allocates and synchronises nothing, so it can be captured."""
         calls = [shard.calls[number] for shard in self.shards]
-        for _ in range(length):
+        mode = LISTS if keep else COUNTS
+        for place in range(length):
             if stimulated:
                 self._launch([call.stimulate for call in calls], stream)
+            merged = [call.merged.at(stimulated, mode, place) for call in calls if call.merged is not None]
+            if merged:
+                self._launch(merged, stream)
+                continue
             self._launch([call.census for call in calls if call.census is not None], stream)
-            self._launch([call.dynamics[int(stimulated)] for call in calls], stream)
+            self._launch([call.dynamics[int(stimulated)] for call in calls if call.dynamics is not None], stream)
             for call in calls:
                 self._launch(call.delivery, stream)
 

@@ -62,9 +62,7 @@ def shard_catalogue(shard: ShardVariant) -> tuple[KernelSpec, ...]:
         KernelSpec("dynamics", make_dynamics(shard), _dynamics_signature(variant)),
     ]
     if shard.merged:
-        sent = (_offsets(variant), _IDS, _contributions(variant), _BYTES, _BYTES, sums)
-        signature = types.void(*_dynamics_signature(variant).args, *sent)
-        return specs[0], KernelSpec("merged", make_merged(shard), signature)
+        return specs[0], KernelSpec("merged", make_merged(shard), _merged_signature(variant))
     if variant.count_ahead:
         specs.append(KernelSpec("census", make_census(variant), _census_signature(variant)))
     if not shard.collects:
@@ -101,16 +99,31 @@ def _tiled(variant: Variant) -> tuple[KernelSpec, ...]:
     )
 
 
+def _state(variant: Variant) -> tuple[Any, ...]:
+    """Cells, state and parameters of the neurons."""
+    state = (_cells(variant), _BYTES, _array(_POTENTIALS[variant.features.storage.precision]), _SHORTS, _SHORTS)
+    return (*state, _BYTES, _BYTES, _FLOATS, _FLOATS, _FLOATS, _SHORTS, _SHORTS, _SHORTS, _FLOATS)
+
+
+_COMMON = (*(types.float32,) * 3, *(types.int32,) * 3, types.float32)
+
+
 def _dynamics_signature(variant: Variant) -> Any:
     sums = _sums(variant)
-    state = (_cells(variant), _BYTES, _array(_POTENTIALS[variant.features.storage.precision]), _SHORTS, _SHORTS)
-    marks = (_BYTES, _BYTES)
-    parameters = (_FLOATS, _FLOATS, _FLOATS, _SHORTS, _SHORTS, _SHORTS, _FLOATS)
     scalars = (types.float32, types.int64, sums.dtype, *(types.uint32,) * 3, types.int64)
     sizes = (types.uint64, types.uint64, *(types.uint32,) * 4, types.uint64)
-    common = (*(types.float32,) * 3, *(types.int32,) * 3, types.float32)
     steering = (_LONGS, _LONGS, _LONGS, _WORDS, _WORDS, _WORDS, _IDS, sums, _BYTES)
-    return types.void(*steering, *state, *marks, *parameters, _IDS, _FLOATS, *scalars, *sizes, *common)
+    return types.void(*steering, *_state(variant), _IDS, _FLOATS, *scalars, *sizes, *_COMMON)
+
+
+def _merged_signature(variant: Variant) -> Any:
+    sums = _sums(variant)
+    steering = (_LONGS, _LONGS, _LONGS, _WORDS, _WORDS, _WORDS, _IDS, sums, _BYTES)
+    rows = (_offsets(variant), _IDS, _contributions(variant), _BYTES, _BYTES, sums)
+    scalars = (types.float32, types.int64, sums.dtype, *(types.uint32,) * 3, types.int64)
+    sizes = (types.uint64, *(types.uint32,) * 5, types.uint64)
+    lists = (_IDS, _FLOATS)
+    return types.void(*steering, *_state(variant), *lists, *rows, *scalars, *sizes, *_COMMON, *(types.uint32,) * 3)
 
 
 def _census_signature(variant: Variant) -> Any:

@@ -19,6 +19,8 @@ _THREADS_PER_MULTIPROCESSOR = 2048
 _REGISTERS_PER_MULTIPROCESSOR = 65536
 _BLOCK = 256
 _WAVES = 4
+_LAG = 3
+"""Of the blocks that are on the device at once, the part that comes up between a chunk and its packets' arrival."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,9 +32,11 @@ class BurstCalls:
 
     stimulate: Call
     census: Call | None
-    dynamics: tuple[Call, Call]
+    dynamics: tuple[Call, Call] | None
     """Without and with stimulus."""
     delivery: tuple[Call, ...]
+    merged: Call | None
+    """All of it in one kernel; whether there is stimulus, the mode and the place in the train are to follow."""
 
 
 class ShardLaunches:
@@ -61,12 +65,14 @@ class ShardLaunches:
     def calls(self, buffers: Mapping[str, DeviceBuffer], number: int, stimulus: int, log: int) -> BurstCalls:
         """The calls of train set ``number``, with room for ``stimulus`` ids and ``log`` firings."""
         own = SetView(buffers, number)
-        delivery = () if self._shard.shard.merged else self._delivery(own)
+        if self._shard.shard.merged:
+            return BurstCalls(self._stimulate(own, stimulus), None, None, (), self._merged(own, log))
         return BurstCalls(
             self._stimulate(own, stimulus),
             self._census(own) if self._variant.count_ahead else None,
             (self._dynamics(own, log, False), self._dynamics(own, log, True)),
-            delivery,
+            self._delivery(own),
+            None,
         )
 
     def _delivery(self, own: SetView) -> tuple[Call, ...]:
@@ -119,11 +125,9 @@ class ShardLaunches:
         packed, shard = self._packed, self._shard.shard
         spaced = self._shard.spaced
         bits = max(1, packed.sizes.neurons.bit_length())
-        state = ("sums", "flags", "potentials", "countdowns", "counts", "marks", "accumulates", *PARAMETERS)
         arguments = (
             *(own["control"], own.set("report"), own["link"], own["done"], self._sinks, self._inboxes),
-            *(own[name] for name in ("members", "outside", "forced", *state)),
-            *(own.set("log_ids"), own.set("log_potentials")),
+            *self._neuron_arrays(own),
             packed.fixed_point.unit,
             np.int64(packed.layout.power_neuron),
             self._variant.accumulator(packed.layout.power_amount),
@@ -141,13 +145,32 @@ class ShardLaunches:
         )
         chunks = -(-packed.sizes.neurons // shard.chunk)
         countable = (1 << (64 - 2 * bits)) - 1
-        if not shard.merged:
-            grid = max(1, min(chunks, countable, self._resident("dynamics", shard.threads)))
-            return Call(self._kernels["dynamics"], grid, shard.threads, arguments, shard.overlapped)
+        grid = max(1, min(chunks, countable, self._resident("dynamics", shard.threads)))
+        return Call(self._kernels["dynamics"], grid, shard.threads, arguments, shard.overlapped)
+
+    def _neuron_arrays(self, own: SetView) -> Iterator[DeviceBuffer]:
+        """From the ids of the shard's neurons to the log of what fired."""
+        state = ("sums", "flags", "potentials", "countdowns", "counts", "marks", "accumulates", *PARAMETERS)
+        yield from (own[name] for name in ("members", "outside", "forced", *state))
+        yield from (own.set("log_ids"), own.set("log_potentials"))
+
+    def _merged(self, own: SetView, log: int) -> Call:
+        """The burst in one kernel: a block for each chunk, the first, and those that only take the last packets."""
+        packed, shard = self._packed, self._shard.shard
+        spaced, chunks = self._shard.spaced, self._mail.packets
+        resident = self._resident("merged", shard.threads)
+        lag = 0 if chunks < resident or len(self._mail.inboxes) == 1 else resident // _LAG
         rows = (own[name] for name in ("offsets", "targets", "contributions", "delays", "clamped_sources"))
-        grid = max(1, min(countable, self._resident("merged", shard.threads)))
-        arguments = (*arguments, *rows, self._sums(own))
-        return Call(self._kernels["merged"], grid, shard.threads, arguments, shard.overlapped)
+        arguments = (
+            *(own["control"], own.set("report"), own["link"], own["tallies"], self._sinks, self._inboxes),
+            *(*self._neuron_arrays(own), *rows, self._sums(own)),
+            *(packed.fixed_point.unit, np.int64(packed.layout.power_neuron)),
+            *(self._variant.accumulator(packed.layout.power_amount), self._neurons, *self._ring),
+            *(np.int64(log), self._words, np.uint32(self._shard.number), np.uint32(chunks), np.uint32(lag)),
+            *(np.uint32(spaced.first if spaced else 0), np.uint32(spaced.step if spaced else 0)),
+            *(self._patience, *self._common()),
+        )
+        return Call(self._kernels["merged"], 1 + chunks + lag, shard.threads, arguments, shard.overlapped)
 
     def _resident(self, name: str, threads: int) -> int:
         """Blocks of a kernel that are on the device at once: each then takes chunk after chunk, reading ahead."""

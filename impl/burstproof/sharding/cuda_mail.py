@@ -69,6 +69,8 @@ class Mail:
     copies: tuple[DeviceBuffer, ...]
     kept: tuple[DeviceBuffer, ...]
     """All memory of the mailboxes, which lives as long as this value."""
+    packets: int = 0
+    """Packets of a side, where every chunk of neurons has its own (``kernels_packet``)."""
 
 
 def choose_path(runtimes: Sequence[DeviceRuntime], *, peers: bool, nccl: bool) -> Path:

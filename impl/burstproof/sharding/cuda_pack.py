@@ -86,6 +86,7 @@ class PackedShard:
             if spec.name in SHARED_NAMES or "." in spec.name
         ]
         everyone = max(self.sources, 1) if self.shard.collects else 1
+        carried = self.shard.carries_potentials or not self.shard.fused
         tiled = everyone if variant.tiles else 1
         neurons = max(self.neurons, 1)
         own = (
@@ -94,7 +95,7 @@ class PackedShard:
             BufferSpec("outside", neurons, np.dtype(variant.accumulator)),
             BufferSpec("members", 1 if self.spaced is not None else neurons, np.dtype(np.uint32)),
             BufferSpec("all_ids", everyone, np.dtype(np.uint32)),
-            BufferSpec("all_potentials", 1 if self.shard.fused else everyone, np.dtype(np.float32)),
+            BufferSpec("all_potentials", everyone if carried else 1, np.dtype(np.float32)),
             BufferSpec("cursors", tiled, np.dtype(np.uint64)),
             BufferSpec("amounts", tiled, np.dtype(variant.accumulator)),
         )

@@ -25,11 +25,14 @@ from burstproof.sharding.cuda_pack import PackedShard, shard_for
 from burstproof.sharding.cuda_shard import DeviceShard, Fill, ShardResult
 from burstproof.sharding.cuda_state import fill_shard, joined
 from burstproof.sharding.cuda_stimulus import Places
-from burstproof.sharding.link_words import side_words
+from burstproof.sharding.link_words import packets_side_words, side_words
 from burstproof.sharding.shard_variant import ShardVariant, merged_shape
 
 Repack = Callable[[npt.NDArray[np.float32]], tuple[PackedShard, ...]]
 """The shards packed with other weights (S,)."""
+
+_LOG_PER_NEURON = 3
+"""Least room in the log of a burst in one kernel, which must hold two bursts more: see ``kernels_follow``."""
 
 _COMPILED: dict[tuple[ShardVariant, str], dict[str, Any]] = {}
 """Kernels by variant and model of device; on every device of a model they are loaded when first launched there."""
@@ -77,11 +80,16 @@ class ShardSet:
         """Put ``packed`` onto the devices."""
         options, choice = self._options, self._choice
         path = choice.path or choose_path(self._runtimes, peers=choice.peers, nccl=choice.nccl)
-        merged = choice.merged and path is not Path.NCCL and len(set(choice.devices)) == len(choice.devices)
+        merged = choice.merged and path is Path.PEER and have_devices_of_their_own(choice.devices)
         self.packed = alike(packed, self._runtimes, merged)
         carries = self.packed[0].shard.carries_potentials
         self.room = max(1, *(shard.neurons for shard in self.packed), 1)
+        self._merged, packets = self.packed[0].shard.merged, 0
         words = side_words(self.room, carries)
+        if self._merged:
+            chunk = self.packed[0].shard.chunk
+            packets = -(-self.room // chunk)
+            words = packets_side_words(packets, chunk)
         groups: dict[DeviceRuntime, DeviceGroup] = {}
         self.shards: list[DeviceShard] = []
         for runtime, shard in zip(self._runtimes, self.packed, strict=True):
@@ -92,7 +100,7 @@ class ShardSet:
             made = DeviceShard(runtime, shard, groups[runtime].streams, fill)
             groups[runtime].shards.append(made)
             self.shards.append(made)
-        self.mail = open_mail(path, self._runtimes, words)
+        self.mail = replace(open_mail(path, self._runtimes, words), packets=packets)
         self._connect()
         self.groups = tuple(groups.values())
         self._nccl: NcclExchange | None = None
@@ -116,23 +124,27 @@ class ShardSet:
         plans = sum(shard.plan.total_bytes for shard in self.shards)
         return plans + len(self.shards) * mail_bytes(self.mail.path, len(self.shards), self.mail.words)
 
-    def submit(self, number: int, tables: Sequence[StimulusTable], keep: bool) -> None:
-        """Queue a train of set ``number`` on all devices."""
+    def submit(self, number: int, tables: Sequence[StimulusTable], keep: bool, burst: int) -> None:
+        """Queue a train of set ``number`` on all devices, which goes on after ``burst``."""
         bursts = tables[0].bursts
         length = 1 if bursts == 1 else self.length
         stimulated = not all(table.empty for table in tables)
+        keep = keep or bursts == 1
         for group in self.groups:
-            changed = [shard.upload(number, tables[shard.shard.number], keep or bursts == 1) for shard in group.shards]
+            given = [(shard, tables[shard.shard.number]) for shard in group.shards]
+            changed = [shard.upload(number, table, keep, burst, self._exchanges) for shard, table in given]
             if any(changed):
                 group.forget(number)
             group.ready(number)
         if self._nccl is not None:
             self._submit_by_host(number, stimulated)
             return
+        self._exchanges += bursts
+        kind = stimulated, keep and self._merged
         for group in self.groups:
-            group.prepare(number, length, stimulated)
+            group.prepare(number, length, *kind)
         for group in self.groups:
-            group.run(number, length, bursts, stimulated)
+            group.run(number, length, bursts, *kind)
 
     def _submit_by_host(self, number: int, stimulated: bool) -> None:
         """One burst in which the host calls NCCL between the halves."""
@@ -201,12 +213,17 @@ class ShardSet:
         del self.mail
 
 
+def have_devices_of_their_own(devices: Sequence[int]) -> bool:
+    """Whether no two shards share a device."""
+    return len(set(devices)) == len(devices)
+
+
 def alike(
     packed: Sequence[PackedShard], runtimes: Sequence[DeviceRuntime], merged: bool = False
 ) -> tuple[PackedShard, ...]:
     """The shards with what need not differ made equal, so that they share kernels."""
     most = max(packed, key=lambda shard: shard.neurons)
-    merged = merged and not any(shard.shard.collects for shard in packed)
+    merged = merged and not any(shard.shard.collects or shard.shard.variant.count_ahead for shard in packed)
     shape = merged_shape(most.neurons) if merged else (most.shard.threads, most.shard.per_thread)
     common: dict[str, Any] = {
         "carries_potentials": any(shard.shard.carries_potentials for shard in packed),
@@ -217,11 +234,16 @@ def alike(
         "merged": merged,
     }
     ring = packed[0].packed.layout.max_delay + int(merged)
+    log = _LOG_PER_NEURON * most.neurons if merged else 0
     return tuple(
         replace(
             shard,
             spaced=shard.spaced if common["spaced_ids"] else None,
-            packed=replace(shard.packed, sizes=replace(shard.packed.sizes, ring=ring)),
+            packed=replace(
+                shard.packed,
+                sizes=replace(shard.packed.sizes, ring=ring),
+                train=replace(shard.packed.train, log=max(shard.packed.train.log, log)),
+            ),
             shard=replace(shard.shard, overlapped=runtime.overlaps and shard.shard.fused, **common),
         )
         for shard, runtime in zip(packed, runtimes, strict=True)

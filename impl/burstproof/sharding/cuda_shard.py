@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from burstproof.burst.cuda.budget import MemoryPlan, available_bytes
 from burstproof.burst.cuda.buffers import SETS, stimulus_specs
-from burstproof.burst.cuda.control import INDEX, KEEP, LIMIT, REPORT_HEAD, report_length
+from burstproof.burst.cuda.control import INDEX, KEEP, LIMIT, ORIGIN, REPORT_HEAD, TALLIES, report_length
 from burstproof.burst.cuda.stimulus_table import StimulusTable
 from burstproof.burst.cuda.train import Staging, Streams, table_columns
 from burstproof.kernels.device import DeviceRuntime
@@ -21,6 +21,8 @@ from burstproof.sharding.cuda_mail import Mail
 from burstproof.sharding.cuda_pack import PackedShard
 from burstproof.sharding.cuda_state import ShardState
 from burstproof.sharding.link_words import FAILED, LINK_LENGTH, WAITED
+
+_LOW = 0xFFFFFFFF
 
 Fill = Callable[[PackedShard, ShardState], None]
 """Fills the buffers of a new shard with its first contents."""
@@ -51,6 +53,8 @@ class DeviceShard:
         length = shard.packed.train.length
         self._reports = [runtime.pinned(report_length(length), np.int64) for _ in range(SETS)]
         self._links = [runtime.pinned(LINK_LENGTH, np.int64) for _ in range(SETS)]
+        self._tallies = [runtime.pinned(TALLIES, np.uint64) for _ in range(SETS)]
+        self._before = [0] * SETS
         self._capacity = [shard.packed.train.stimulus] * SETS
         self._launches: ShardLaunches | None = None
         self.calls: list[BurstCalls] = []
@@ -66,14 +70,19 @@ class DeviceShard:
         assert self._launches is not None
         return self._launches.calls(self._buffers, number, self._capacity[number], self.shard.packed.train.log)
 
-    def upload(self, number: int, table: StimulusTable, keep: bool) -> bool:
-        """Queue the head and the stimulus of a train; ``True`` if graphs with the set's calls are void."""
+    def upload(self, number: int, table: StimulusTable, keep: bool, burst: int = 0, exchange: int = 0) -> bool:
+        """Queue the head and the stimulus of a train; ``True`` if graphs with the set's calls are void.
+
+        ``burst`` and ``exchange``: the last ones before the train.
+        """
         make_current(self.runtime)
         grown = self._grow(number, max(len(table.ids), len(table.forced)))
         stream, staging = self._streams.upload, self._staging[number]
         head = staging.room("head", REPORT_HEAD, np.dtype(np.int64))
         head[:] = 0
         head[LIMIT], head[KEEP], head[INDEX] = table.bursts, int(keep), -1
+        head.view(np.uint32)[2 * ORIGIN : 2 * ORIGIN + 2] = burst & _LOW, exchange & _LOW
+        self._before[number] = burst
         self.runtime.upload(self._buffers[f"report.{number}"], head, stream)
         for name, values in table_columns(table).items():
             self.runtime.upload(self._buffers[f"{name}.{number}"], staging.filled(name, values), stream)
@@ -95,12 +104,16 @@ class DeviceShard:
         """Queue the report of a train, behind its bursts."""
         self.runtime.download(self._reports[number], self._buffers[f"report.{number}"], self._streams.burst)
         self.runtime.download(self._links[number], self._buffers["link"], self._streams.burst)
+        self.runtime.download(self._tallies[number], self._buffers["tallies"], self._streams.burst)
 
     def result(self, number: int) -> ShardResult:
         """The report, once the train is over."""
         report = self._reports[number]
         done = int(report[INDEX]) + 1
         counts = report[REPORT_HEAD : REPORT_HEAD + 2 * done].reshape(done, 2)
+        if self.shard.shard.merged and done:
+            last = int(self._tallies[number][(self._before[number] + done) % TALLIES])
+            counts[-1] = last >> 32, last & _LOW
         return ShardResult(counts[:, 0].copy(), counts[:, 1].copy(), int(self._links[number][FAILED]))
 
     def waited_ns(self) -> int:

@@ -34,6 +34,11 @@ class ShardState(DeviceState):
         super().__init__(runtime, stream, buffers, packed)
         self._shard = shard
 
+    def restore(self, state: EngineState) -> None:
+        """Write ``state`` over everything; the kernels must be those for it (``packed_for``)."""
+        super().restore(state)
+        self.clear("tallies")
+
     def _history(self, burst: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint16]]:
         plastic = self._layout.plastic
         if plastic is None:

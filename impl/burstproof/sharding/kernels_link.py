@@ -18,7 +18,7 @@ import numpy as np
 from burstproof.kernels.numba_cuda import SIMULATED, cuda
 from burstproof.sharding.link_words import FAILED
 
-_POLLS = 256
+CLOCK_POLLS = 256
 """Polls, a power of two, between two looks at the clock: all that wait at once look at the same one, which is slow."""
 _SPINS = 1_000_000_000
 """Nanoseconds that a reading stands for where there is no clock: in the simulator."""
@@ -48,7 +48,7 @@ class Link(NamedTuple):
 def make_link() -> Link:
     """The functions for a device, or for the simulator."""
     load, store, now, keep, near = _simulated() if SIMULATED else _on_device()
-    half, low, per_look = np.uint64(32), np.uint64(0xFFFFFFFF), np.uint32(_POLLS - 1)
+    half, low, per_look = np.uint64(32), np.uint64(0xFFFFFFFF), np.uint32(CLOCK_POLLS - 1)
 
     def word(sequence: Any, value: Any) -> Any:
         return np.uint64((np.uint64(sequence) << half) | np.uint64(value))

@@ -1,7 +1,13 @@
-"""A whole burst in one kernel, where a shard has a device of its own: what it publishes, it also waits for.
+"""A shard's burst in one kernel, where every shard has a device of its own: exchange chunk by chunk.
 
-All blocks must be on the device at once, for each waits for firings that others publish. The FCL has one slot more than
-the longest delay, so that what arrives early finds its place while other blocks still consume.
+A block does the dynamics of a chunk, sends its packet to all shards (``kernels_packet``) and goes along the rows of its
+own firings at once; then it takes the packets of a chunk from the other shards: the same chunk, or where there are many
+one that is ``lag`` chunks behind and has had time to arrive. Nothing is counted or gathered in between, and no block
+waits for another of its own device. Blocks come up in their order and a block waits for no chunk behind its own, so
+that the first chunk that is missing anywhere is always under way.
+
+The FCL has one slot more than the longest delay, so that what arrives early finds its place while other blocks still
+consume. As in the burst of one device, nobody finishes it (``kernels_steer``): block 0 keeps the books.
 """
 
 from __future__ import annotations
@@ -11,25 +17,89 @@ from typing import Any
 
 import numpy as np
 
-from burstproof.burst.cuda.control import HALTED, INDEX, LIMIT, SLOT
-from burstproof.kernels.dependent_launch import make_wait_for_last
-from burstproof.kernels.numba_cuda import cuda
-from burstproof.sharding.kernels_deliver import make_deliver_all
-from burstproof.sharding.kernels_shard import make_dynamics
-from burstproof.sharding.link_words import FAILED, SEQUENCE
+from burstproof.burst.cuda.control import BURST, CLAMPED, LISTS, SLOT, TALLIES
+from burstproof.burst.cuda.kernels_consume import make_consume, make_fetch
+from burstproof.burst.cuda.kernels_rows import make_send_part
+from burstproof.burst.cuda.kernels_steer import make_enter
+from burstproof.burst.cuda.warp import WARP, make_append, make_block_count
+from burstproof.kernels.dependent_launch import make_let_next_start, make_wait_for_last
+from burstproof.kernels.numba_cuda import SIMULATED, cuda
+from burstproof.sharding.kernels_follow import make_agree, make_follow, make_log_start
+from burstproof.sharding.kernels_link import make_link
+from burstproof.sharding.kernels_packet import make_publish, make_source, make_take
+from burstproof.sharding.kernels_shard import make_id_of, make_shard_seed
+from burstproof.sharding.link_words import HEADER_WORDS, MOST_SHARDS, packet_words
 from burstproof.sharding.shard_variant import ShardVariant
 
 
+def make_row(shard: ShardVariant) -> Callable[..., Any]:
+    """``row(source, part, slot, control, ...)``: send the row of ``source``; this is thread ``part`` of its share."""
+    variant = shard.variant
+    send_part, offset, clamps = make_send_part(variant), variant.offset, variant.clamps
+    share = np.uint32(1 if SIMULATED else shard.share)
+
+    def row(
+        source: Any,
+        part: Any,
+        slot: Any,
+        control: Any,
+        offsets: Any,
+        targets: Any,
+        contributions: Any,
+        delays: Any,
+        clamped_sources: Any,
+        sums: Any,
+        flags: Any,
+        stride: Any,
+        ring: Any,
+    ) -> None:
+        entry = offset(offsets[source] + offset(part))
+        end = offsets[np.uint32(source + np.uint32(1))]
+        send_part(source, entry, end, share, slot, targets, contributions, delays, sums, flags, stride, ring)
+        if clamps and part == np.uint32(0) and clamped_sources[source] != 0:
+            control[CLAMPED] = 1
+
+    return cuda.jit(device=True)(row)  # type: ignore[no-any-return]
+
+
 def make_merged(shard: ShardVariant) -> Callable[..., None]:
-    """``merged(...)``: the dynamics, then ``deliver_all``; see there."""
-    dynamics, deliver_all = cuda.jit(device=True)(make_dynamics(shard)), make_deliver_all(shard)
-    wait_for_last = make_wait_for_last(shard.overlapped)
+    """``merged(...)``: one burst.
+
+    ``own`` is the shard's number; ``chunks`` the chunks of the shard that has most: others send empty packets, too.
+    ``lag`` blocks more than that only take packets.
+    ``mode`` and ``place`` steer the burst (``kernels_follow``). What fired is logged where lists are kept, and in the
+    last burst of a train; the order of a log within a burst is arbitrary. The rest is as for ``make_dynamics``.
+    """
+    variant = shard.variant
+    threads = WARP if SIMULATED else shard.threads
+    chunk = shard.chunk
+    per_thread = chunk // threads
+    fetch, id_of = make_fetch(variant), make_id_of(shard.spaced_ids)
+    consume = make_consume(variant, True, lambda: make_shard_seed(shard.spaced_ids))
+    publish, take, source_of, row = make_publish(id_of), make_take(), make_source(), make_row(shard)
+    keep_route = make_link().keep
+    append, block_count = make_append(), make_block_count()
+    follow, agree, enter, log_start = make_follow(variant.delays), make_agree(), make_enter(), make_log_start()
+    wait_for_last, let_next_start = make_wait_for_last(shard.overlapped), make_let_next_start(shard.overlapped)
+    number, silent, one = variant.accumulator, np.float32(0), np.uint32(1)
+    lanes, block, size = np.uint32(WARP - 1), np.uint32(threads), np.uint32(chunk)
+    share = np.uint32(1 if SIMULATED else shard.share)
+    per_warp, warps = np.uint32(np.uint32(WARP) // share), np.uint32(threads // WARP)
+    header, packet, tally_places = np.uint64(HEADER_WORDS), np.uint64(packet_words(chunk)), np.uint32(TALLIES - 1)
+
+    def first_of_all() -> Any:
+        return np.uint32(0)
+
+    def own_item() -> Any:
+        return np.uint32(np.uint32(cuda.blockIdx.x) - one)
+
+    first_item = cuda.jit(device=True)(first_of_all if SIMULATED else own_item)
 
     def merged(
         control: Any,
         report: Any,
         link: Any,
-        done: Any,
+        tallies: Any,
         sinks: Any,
         inboxes: Any,
         members: Any,
@@ -51,6 +121,12 @@ def make_merged(shard: ShardVariant) -> Callable[..., None]:
         excitabilities: Any,
         log_ids: Any,
         log_potentials: Any,
+        offsets: Any,
+        targets: Any,
+        contributions: Any,
+        delays: Any,
+        clamped_sources: Any,
+        sums: Any,
         unit: Any,
         power_neuron: Any,
         power_amount: Any,
@@ -58,12 +134,12 @@ def make_merged(shard: ShardVariant) -> Callable[..., None]:
         stride: Any,
         ring: Any,
         capacity: Any,
-        room: Any,
         words: Any,
-        bits: Any,
+        own: Any,
+        chunks: Any,
+        lag: Any,
         first_id: Any,
         id_step: Any,
-        stimulated: Any,
         patience: Any,
         common_threshold: Any,
         common_threshold_limit: Any,
@@ -72,61 +148,20 @@ def make_merged(shard: ShardVariant) -> Callable[..., None]:
         common_fire_limit: Any,
         common_snooze_period: Any,
         common_excitability: Any,
-        offsets: Any,
-        targets: Any,
-        contributions: Any,
-        delays: Any,
-        clamped_sources: Any,
-        sums: Any,
+        stimulated: Any,
+        mode: Any,
+        place: Any,
     ) -> None:
-        wait_for_last()
-        # Read before this block's share of the dynamics is done: only then may another block change it.
-        sequence = np.uint32(link[SEQUENCE] + 1)
-        slot = np.uint32(np.uint32(control[SLOT]) + np.uint32(1))
-        if slot == ring:
-            slot = np.uint32(0)
-        index, limit = report[INDEX] + 1, report[LIMIT]
-        stops = (np.int32(index >= limit) | np.int32(control[HALTED]) | np.int32(link[FAILED])) != 0
-        dynamics(
-            control,
-            report,
-            link,
-            done,
-            sinks,
-            inboxes,
-            members,
-            outside,
-            forced,
-            cells,
-            flags,
-            potentials,
-            countdowns,
-            counts,
-            marks,
-            accumulates,
-            thresholds,
-            threshold_limits,
-            keep,
-            refractory_periods,
-            fire_limit,
-            snooze_periods,
-            excitabilities,
-            log_ids,
-            log_potentials,
-            unit,
-            power_neuron,
-            power_amount,
-            neurons,
-            stride,
-            ring,
-            capacity,
-            room,
-            words,
-            bits,
-            first_id,
-            id_step,
-            stimulated,
-            patience,
+        fired_ids = cuda.shared.array(chunk, np.uint32)
+        fired_potentials = cuda.shared.array(chunk, np.float32)
+        found = cuda.shared.array(2, np.int32)
+        first_place = cuda.shared.array(1, np.int64)
+        sink_routes = cuda.shared.array(MOST_SHARDS, np.uint64)
+        box_routes = cuda.shared.array(MOST_SHARDS, np.uint64)
+        total = cuda.local.array(per_thread, number)
+        v = cuda.local.array(per_thread, np.float32)
+        rc = cuda.local.array(per_thread, np.int32)
+        common = (
             common_threshold,
             common_threshold_limit,
             common_keep,
@@ -135,26 +170,167 @@ def make_merged(shard: ShardVariant) -> Callable[..., None]:
             common_snooze_period,
             common_excitability,
         )
-        if stops:
+        identity = (members, first_id, id_step)
+        thread = np.uint32(cuda.threadIdx.x)
+        lane, own_warp = np.uint32(thread & lanes), np.uint32(thread // np.uint32(WARP))
+        item = first_item()
+        items = np.uint32(chunks + lag)
+        boxes = np.uint32(inboxes.size)
+        if thread < boxes:
+            keep_route(inboxes, thread, box_routes)
+        if thread < np.uint32(sinks.size):
+            keep_route(sinks, thread, sink_routes)
+        let_next_start()
+        wait_for_last()
+        done, burst, sequence, slot, is_last = follow(control, report, place, ring, mode)
+        if not done:
             return
-        cuda.syncthreads()
-        deliver_all(
-            sequence,
-            slot,
-            control,
-            link,
-            inboxes,
-            offsets,
-            targets,
-            contributions,
-            delays,
-            clamped_sources,
-            sums,
-            flags,
-            stride,
-            ring,
-            words,
-            patience,
-        )
+        base = np.uint64(np.uint64(slot) * np.uint64(stride))
+        side_start = np.uint64(np.uint64(sequence & one) * np.uint64(words) + header)
+        lists = is_last or mode == np.uint32(LISTS)
+        part = np.uint32(lane & np.uint32(share - one))
+        while item < items:
+            count = np.uint32(0)
+            if item < chunks:
+                first = np.uint32(item * size)
+                for p in range(per_thread):
+                    neuron = np.uint32(first + thread + np.uint32(p) * block)
+                    total[p], v[p], rc[p] = fetch(neuron, neurons, base, cells, potentials, countdowns)
+                if thread < np.uint32(2):
+                    found[thread] = 0
+                cuda.syncthreads()
+                for p in range(per_thread):
+                    neuron = np.uint32(first + thread + np.uint32(p) * block)
+                    joins, potential, is_candidate = False, silent, False
+                    if neuron < neurons:
+                        joins, potential, is_candidate = consume(
+                            neuron,
+                            base,
+                            burst,
+                            False,
+                            stimulated,
+                            total[p],
+                            v[p],
+                            rc[p],
+                            forced,
+                            outside,
+                            cells,
+                            flags,
+                            potentials,
+                            countdowns,
+                            counts,
+                            marks,
+                            accumulates,
+                            thresholds,
+                            threshold_limits,
+                            keep,
+                            refractory_periods,
+                            fire_limit,
+                            snooze_periods,
+                            excitabilities,
+                            common,
+                            unit,
+                            power_neuron,
+                            power_amount,
+                            identity,
+                        )
+                    append(joins, lane, found, 0, neuron, potential, fired_ids, fired_potentials)
+                    block_count(is_candidate, lane, found, 1)
+                cuda.syncthreads()
+                count = np.uint32(found[0])
+                at = np.uint64(side_start + np.uint64(item) * packet)
+                publish(sinks, sink_routes, own, at, sequence, count, thread, block, fired_ids, identity)
+                if thread == np.uint32(0):
+                    counted = np.uint64((np.uint64(count) << np.uint64(32)) + np.uint64(found[1]))
+                    tally = np.uint32(burst & tally_places)
+                    if lists and count > np.uint32(0):
+                        first_place[0] = np.int64(np.uint64(cuda.atomic.add(tallies, tally, counted)) >> np.uint64(32))
+                    elif counted != np.uint64(0):
+                        cuda.atomic.add(tallies, tally, counted)
+                entry = np.uint32(own_warp * per_warp + lane // share)
+                while entry < count:
+                    source = np.uint32(id_of(fired_ids[entry], identity))
+                    row(
+                        source,
+                        part,
+                        slot,
+                        control,
+                        offsets,
+                        targets,
+                        contributions,
+                        delays,
+                        clamped_sources,
+                        sums,
+                        flags,
+                        stride,
+                        ring,
+                    )
+                    entry = np.uint32(entry + warps * per_warp)
+            else:
+                cuda.syncthreads()
+            if item >= lag and boxes > one:
+                others = np.uint32(boxes - one)
+                arrived = np.uint64(side_start + np.uint64(np.uint32(item - lag)) * packet)
+                box = np.uint32(own_warp % others)
+                teams = np.uint32(max(one, np.uint32((warps + others - one - box) // others)))
+                while box < others:
+                    sender = np.uint32(box + one) if box >= own else box
+                    fired, held = take(inboxes, box_routes, sender, arrived, sequence, lane, patience, link)
+                    low = np.uint32((own_warp // others) * per_warp)
+                    while low < fired:
+                        entry = np.uint32(low + lane // share)
+                        source = source_of(
+                            inboxes, box_routes, sender, arrived, sequence, entry, fired, held, patience, link
+                        )
+                        if entry < fired:
+                            row(
+                                np.uint32(source),
+                                part,
+                                slot,
+                                control,
+                                offsets,
+                                targets,
+                                contributions,
+                                delays,
+                                clamped_sources,
+                                sums,
+                                flags,
+                                stride,
+                                ring,
+                            )
+                        low = np.uint32(low + teams * per_warp)
+                    box = np.uint32(box + warps)
+            if lists and count > np.uint32(0):
+                cuda.syncthreads()
+                start = log_start(report, tallies, place, burst, mode)
+                entry = thread
+                while entry < count:
+                    logged = np.uint64(np.uint64(start + first_place[0]) + np.uint64(entry))
+                    log_ids[logged] = id_of(fired_ids[entry], identity)
+                    log_potentials[logged] = fired_potentials[entry]
+                    entry = np.uint32(entry + block)
+            item = np.uint32(item + one) if SIMULATED else items
+            if SIMULATED:
+                cuda.syncthreads()
+        if cuda.grid(1) == 0:
+            enter(control, report, tallies, place, burst, slot, mode)
+            control[BURST] += 1
+            control[SLOT] = np.int64(slot)
+            if mode == np.uint32(LISTS) and not is_last:
+                start = log_start(report, tallies, place, burst, mode)
+                agree(
+                    control,
+                    report,
+                    link,
+                    sinks,
+                    inboxes,
+                    np.uint64(side_start - header),
+                    sequence,
+                    burst,
+                    start,
+                    neurons,
+                    capacity,
+                    patience,
+                )
 
     return merged

@@ -11,9 +11,7 @@ from typing import Any
 import numpy as np
 
 from burstproof.burst.cuda.control import ACTIVE, BURST, HALTED, INDEX, KEEP, LIMIT, REPORT_HEAD, SLOT, USED
-from burstproof.burst.cuda.kernels_neuron import make_neuron
-from burstproof.burst.cuda.kernels_stimulus import cancelled
-from burstproof.burst.cuda.kernels_storage import make_widen
+from burstproof.burst.cuda.kernels_consume import make_consume, make_fetch
 from burstproof.burst.cuda.warp import WARP, make_append
 from burstproof.burst.profile import BATCH_PATH_CANDIDATES
 from burstproof.kernels.dependent_launch import make_let_next_start, make_wait_for_last
@@ -35,6 +33,29 @@ _DRAW_STEP = (2654435761 * pow(1597334677, -1, 1 << 32)) % (1 << 32)
 """A draw depends on id * 2654435761 + burst * 1597334677 mod 2^32: so much more burst stands for one more id."""
 
 
+def make_id_of(spaced: bool) -> Callable[..., Any]:
+    """``id_of(neuron, identity)``: id in the network; ``identity`` is ``(members, first_id, id_step)``."""
+
+    def listed(neuron: Any, identity: Any) -> Any:
+        return identity[0][neuron]
+
+    def computed(neuron: Any, identity: Any) -> Any:
+        return np.uint32(identity[1] + neuron * identity[2])
+
+    return cuda.jit(device=True)(computed if spaced else listed)  # type: ignore[no-any-return]
+
+
+def make_shard_seed(spaced: bool) -> Callable[..., Any]:
+    """``seed(neuron, burst_seed, identity)``: draws go by ids, not by places in the shard."""
+    id_of, draw_step = make_id_of(spaced), np.uint32(_DRAW_STEP)
+
+    def seed(neuron: Any, burst_seed: Any, identity: Any) -> Any:
+        distance = np.uint32(id_of(neuron, identity) - neuron)
+        return np.uint32(burst_seed + np.uint32(distance * draw_step))
+
+    return cuda.jit(device=True)(seed)  # type: ignore[no-any-return]
+
+
 def make_dynamics(shard: ShardVariant) -> Callable[..., None]:
     """``dynamics(...)``: one pass over the shard's neurons; what fires is published to all ``sinks`` and logged.
 
@@ -47,35 +68,16 @@ def make_dynamics(shard: ShardVariant) -> Callable[..., None]:
     threads = WARP if SIMULATED else shard.threads
     per_thread = shard.per_thread
     chunk = threads * per_thread
-    neuron_burst, link_to = make_neuron(variant), make_link()
+    fetch, link_to = make_fetch(variant), make_link()
+    consume = make_consume(variant, True, lambda: make_shard_seed(shard.spaced_ids))
     store, word, wait, keep_route, near = link_to.store, link_to.word, link_to.wait, link_to.keep, link_to.near
     wait_for_last, let_next_start = make_wait_for_last(shard.overlapped), make_let_next_start(shard.overlapped)
     append, block_tally = make_append(), make_block_tally()
-    widen = make_widen(variant.features.storage)
-    spaced, carries, count_ahead = shard.spaced_ids, shard.carries_potentials, variant.count_ahead
-    flagged, refractory = variant.flags, variant.features.refractory
-    draws, delayed = variant.features.excitability, variant.delays or shard.merged
-    number, zero, marker, cell = variant.accumulator, variant.accumulator(0), cancelled(variant), variant.cell
-    silent, one, lanes, draw_step = np.float32(0), np.uint32(1), np.uint32(WARP - 1), np.uint32(_DRAW_STEP)
+    id_of = make_id_of(shard.spaced_ids)
+    carries, count_ahead, delayed = shard.carries_potentials, variant.count_ahead, variant.delays
+    number, silent, one, lanes = variant.accumulator, np.float32(0), np.uint32(1), np.uint32(WARP - 1)
     block, size = np.uint32(threads), np.uint32(chunk)
     batch_from, header = np.int64(BATCH_PATH_CANDIDATES), np.uint64(HEADER_WORDS)
-
-    def fetch(neuron: Any, neurons: Any, base: Any, cells: Any, potentials: Any, countdowns: Any) -> Any:
-        if neuron >= neurons:
-            return zero, silent, np.int32(0)
-        rc = np.int32(0)
-        if refractory:
-            rc = np.int32(countdowns[neuron])
-        return number(cells[np.uint64(base + np.uint64(neuron))]), widen(potentials[neuron]), rc
-
-    fetch = cuda.jit(device=True)(fetch)
-
-    def id_of(neuron: Any, members: Any, first_id: Any, id_step: Any) -> Any:
-        if spaced:
-            return np.uint32(first_id + neuron * id_step)
-        return members[neuron]
-
-    id_of = cuda.jit(device=True)(id_of)
 
     def dynamics(
         control: Any,
@@ -141,6 +143,7 @@ def make_dynamics(shard: ShardVariant) -> Callable[..., None]:
             common_snooze_period,
             common_excitability,
         )
+        identity = (members, first_id, id_step)
         routes = cuda.shared.array(MOST_SHARDS, np.uint64)
         thread = np.uint32(cuda.threadIdx.x)
         lane = np.uint32(thread & lanes)
@@ -190,44 +193,21 @@ def make_dynamics(shard: ShardVariant) -> Callable[..., None]:
             seen = np.int32(0)
             for p in range(per_thread):
                 neuron = np.uint32(first + thread + np.uint32(p) * block)
-                joins, potential = False, silent
+                joins, potential, is_candidate = False, silent, False
                 if neuron < neurons:
-                    place = np.uint64(base + np.uint64(neuron))
-                    arrived = total[p]
-                    is_candidate = flags[place] != 0 if flagged else arrived != zero
-                    if is_candidate:
-                        cells[place] = cell(0)
-                        if flagged:
-                            flags[place] = np.uint8(0)
-                    is_forced = False
-                    if stimulated != 0:
-                        amount = outside[neuron]
-                        if amount != zero:
-                            outside[neuron] = zero
-                            is_candidate = True
-                            if amount != marker:
-                                arrived = number(arrived + amount)
-                        is_forced = forced[neuron] != 0
-                        if is_forced:
-                            forced[neuron] = np.uint8(0)
-                    if np.int64(neuron) == power_neuron:
-                        arrived = number(arrived + power_amount)
-                        is_candidate = True
-                    seed = burst_seed
-                    if is_candidate:
-                        seen = np.int32(seen + 1)
-                        if draws:
-                            distance = np.uint32(id_of(neuron, members, first_id, id_step) - neuron)
-                            seed = np.uint32(burst_seed + np.uint32(distance * draw_step))
-                    joins, potential = neuron_burst(
+                    joins, potential, is_candidate = consume(
                         neuron,
-                        seed,
-                        is_candidate,
-                        is_forced,
+                        base,
+                        burst_seed,
                         batch,
-                        arrived,
+                        stimulated,
+                        total[p],
                         v[p],
                         rc[p],
+                        forced,
+                        outside,
+                        cells,
+                        flags,
                         potentials,
                         countdowns,
                         counts,
@@ -242,7 +222,12 @@ def make_dynamics(shard: ShardVariant) -> Callable[..., None]:
                         excitabilities,
                         common,
                         unit,
+                        power_neuron,
+                        power_amount,
+                        identity,
                     )
+                    if is_candidate:
+                        seen = np.int32(seen + 1)
                 append(joins, lane, tallies, 0, neuron, potential, fired_ids, fired_potentials)
             block_tally(seen, lane, tallies, 1)
             cuda.syncthreads()
@@ -286,7 +271,7 @@ def make_dynamics(shard: ShardVariant) -> Callable[..., None]:
             while entry < count:
                 place_in_list = np.uint64(np.uint64(places[0]) + np.uint64(entry))
                 potential = fired_potentials[entry]
-                source = id_of(fired_ids[entry], members, first_id, id_step)
+                source = id_of(fired_ids[entry], identity)
                 published = np.uint64(side + header + place_in_list)
                 for sink in range(sinks.size):
                     store(near(sinks, routes), sink, published, word(sequence, source))

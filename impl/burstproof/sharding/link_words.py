@@ -25,3 +25,13 @@ MOST_SHARDS = 64
 def side_words(capacity: int, carries_potentials: bool) -> int:
     """Words of one side of a mailbox that holds ``capacity`` firings."""
     return HEADER_WORDS + capacity * (2 if carries_potentials else 1)
+
+
+def packet_words(chunk: int) -> int:
+    """Words of the packet of a chunk of so many neurons: its count, its ids, and what else a warp reads at once."""
+    return chunk + 32
+
+
+def packets_side_words(chunks: int, chunk: int) -> int:
+    """Words of one side of a mailbox of so many packets."""
+    return HEADER_WORDS + chunks * packet_words(chunk)

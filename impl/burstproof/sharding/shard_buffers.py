@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from burstproof.burst.cuda.control import TALLIES
 from burstproof.burst.cuda.kernels_order import PARAMETERS
 from burstproof.sharding.link_words import LINK_LENGTH
 
@@ -33,5 +34,9 @@ SHARED_NAMES = frozenset(
 BY_NEURON: dict[str, type[np.generic]] = {"forced": np.uint8}
 """Buffers of the shard alone, with an element for each of its neurons."""
 
-SINGLE: dict[str, tuple[int, type[np.generic]]] = {"link": (LINK_LENGTH, np.int64), "done": (2, np.uint64)}
+SINGLE: dict[str, tuple[int, type[np.generic]]] = {
+    "link": (LINK_LENGTH, np.int64),
+    "done": (2, np.uint64),
+    "tallies": (TALLIES, np.uint64),
+}
 """Small buffers of the shard alone."""

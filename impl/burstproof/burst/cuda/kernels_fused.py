@@ -15,16 +15,23 @@ import numpy as np
 
 from burstproof.burst.cuda.block_size import CHUNKS_PER_SPAN, LONG_ROW
 from burstproof.burst.cuda.control import CLAMPED, TALLIES
-from burstproof.burst.cuda.kernels_neuron import make_neuron
+from burstproof.burst.cuda.kernels_consume import make_consume, make_fetch
 from burstproof.burst.cuda.kernels_lines import make_send_over_link
 from burstproof.burst.cuda.kernels_rows import make_send
 from burstproof.burst.cuda.kernels_steer import make_enter, make_halt, make_steer
-from burstproof.burst.cuda.kernels_stimulus import cancelled
-from burstproof.burst.cuda.kernels_storage import make_widen
 from burstproof.burst.cuda.variant import Variant
 from burstproof.burst.cuda.warp import WARP, make_append, make_block_count
 from burstproof.kernels.dependent_launch import make_let_next_start, make_wait_for_last
 from burstproof.kernels.numba_cuda import SIMULATED, cuda
+
+
+def make_own_seed() -> Callable[..., Any]:
+    """``seed(neuron, burst_seed, identity)``: a neuron's place is its id, so that the burst says it all."""
+
+    def seed(neuron: Any, burst_seed: Any, identity: Any) -> Any:
+        return burst_seed
+
+    return cuda.jit(device=True)(seed)  # type: ignore[no-any-return]
 
 
 def make_note() -> Callable[..., Any]:
@@ -57,16 +64,16 @@ def make_fused(variant: Variant) -> Callable[..., None]:
     chunk = variant.fused.chunk
     threads = WARP if SIMULATED else variant.fused.threads
     per_thread = chunk // threads
-    neuron_burst = make_neuron(variant)
-    send = (make_send_over_link if variant.streamed else make_send)(variant)
+    fetch, consume, send = (
+        make_fetch(variant),
+        make_consume(variant, variant.packed_sums, make_own_seed),
+        (make_send_over_link if variant.streamed else make_send)(variant),
+    )
     steer, enter, halt = make_steer(variant.delays), make_enter(), make_halt()
     append, block_count = make_append(), make_block_count()
     wait_for_last = make_wait_for_last(variant.overlapped)
     let_next_start = make_let_next_start(variant.overlapped and variant.fused.early)
-    flagged, clamps, refractory = variant.flags, variant.clamps, variant.features.refractory
-    widen = make_widen(variant.features.storage)
-    number, zero, marker = variant.accumulator, variant.accumulator(0), cancelled(variant)
-    cell, packed = variant.cell, variant.packed_sums
+    clamps, number = variant.clamps, variant.accumulator
     silent, lanes, warp = np.float32(0), np.uint32(WARP - 1), np.uint32(WARP)
     block, size, warps = np.uint32(threads), np.uint32(chunk), np.uint32(threads // WARP)
     one, two, per_span = np.uint32(1), np.uint32(2), np.uint32(CHUNKS_PER_SPAN)
@@ -74,21 +81,12 @@ def make_fused(variant: Variant) -> Callable[..., None]:
     sends = variant.tiles == 0
     long_rows, long_row, note = variant.long_rows, np.uint32(LONG_ROW), make_note()
 
-    def fetch(neuron: Any, neurons: Any, base: Any, cells: Any, potentials: Any, countdowns: Any) -> Any:
-        if neuron >= neurons:
-            return zero, silent, np.int32(0)
-        rc = np.int32(0)
-        if refractory:
-            rc = np.int32(countdowns[neuron])
-        return number(cells[np.uint64(base + np.uint64(neuron))]), widen(potentials[neuron]), rc
-
     def first_of_all() -> Any:
         return np.uint32(0)
 
     def own_item() -> Any:
         return np.uint32(np.uint32(cuda.blockIdx.x) - one)
 
-    fetch = cuda.jit(device=True)(fetch)
     first_item = cuda.jit(device=True)(first_of_all if SIMULATED else own_item)
 
     def fused(
@@ -186,39 +184,19 @@ def make_fused(variant: Variant) -> Callable[..., None]:
                 neuron = np.uint32(first + thread + np.uint32(p) * block)
                 joins, potential, is_candidate = False, silent, False
                 if neuron < neurons:
-                    cell_place = np.uint64(base + np.uint64(neuron))
-                    arrived = total[p]
-                    is_candidate = flags[cell_place] != 0 if flagged else arrived != zero
-                    if is_candidate:
-                        cells[cell_place] = cell(0)
-                        if flagged:
-                            flags[cell_place] = np.uint8(0)
-                        elif not packed and arrived == marker:
-                            arrived = zero
-                    if packed and stimulated != 0:
-                        amount = outside[neuron]
-                        if amount != zero:
-                            outside[neuron] = zero
-                            is_candidate = True
-                            if amount != marker:
-                                arrived = number(arrived + amount)
-                    if np.int64(neuron) == power_neuron:
-                        arrived = number(arrived + power_amount)
-                        is_candidate = True
-                    is_forced = False
-                    if stimulated != 0:
-                        is_forced = forced[neuron] != 0
-                        if is_forced:
-                            forced[neuron] = np.uint8(0)
-                    joins, potential = neuron_burst(
+                    joins, potential, is_candidate = consume(
                         neuron,
+                        base,
                         burst_seed,
-                        is_candidate,
-                        is_forced,
                         False,
-                        arrived,
+                        stimulated,
+                        total[p],
                         v[p],
                         rc[p],
+                        forced,
+                        outside,
+                        cells,
+                        flags,
                         potentials,
                         countdowns,
                         counts,
@@ -233,6 +211,9 @@ def make_fused(variant: Variant) -> Callable[..., None]:
                         excitabilities,
                         common,
                         unit,
+                        power_neuron,
+                        power_amount,
+                        (),
                     )
                 append(joins, lane, found, side, neuron, potential, fired_ids, fired_potentials)
                 block_count(is_candidate, lane, found, np.uint32(side + two))
