@@ -8,15 +8,17 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from burstproof.burst.cpu import CpuEngine
 from burstproof.burst.engine import CudaOptions, EngineOptions, Record, Stimulus, StimulusPlan, SynapseMemory
-from burstproof.kernels.device import BufferSpec, DeviceRuntime
+from burstproof.kernels.device import BufferSpec, DeviceRuntime, open_device
 from burstproof.kernels.timing import DeviceTimer
 from burstproof.network.synthetic import driven_spec, initial_stimulus, synthesize
 from burstproof.network.synthetic_spec import SyntheticSpec
 from suites.stage5_parity.large import slim
 from suites.stage5_parity.simulator_check import recordings_differ
+from suites.stage6_performance.link_floor import reading_ms
 from suites.stage6_performance.steady import Rule, Timed, Watch, time_steadily
 
 if TYPE_CHECKING:
@@ -29,6 +31,7 @@ _COPY_RULE = Rule(max_samples=100, max_seconds=1.0)
 _RUN_RULE = Rule(warmup=1, min_samples=10, max_samples=40, max_seconds=3.0)
 _SEED = 3
 _SAMPLE_SECONDS = 0.05
+_READ_BURSTS = 6
 _VARIED: Mapping[str, Any] = {"weights": (1, 40), "delays": (1, 3)}
 
 
@@ -84,6 +87,8 @@ class StreamedResult:
         Mean over the bursts around the timing.
     burst : Timed or None
         Wall clock per burst in ms, in runs without results.
+    reading : Timed or None
+        Time in ms of reading the rows of a burst by a kernel that does nothing else.
     """
 
     row: StreamedRow
@@ -92,6 +97,7 @@ class StreamedResult:
     synapse_bytes: int = 0
     firing_rate: float = 0.0
     burst: Timed | None = field(default=None)
+    reading: Timed | None = field(default=None)
 
     @property
     def burst_bytes(self) -> float:
@@ -129,9 +135,15 @@ def measure_streamed(row: StreamedRow, watch: Callable[[], Watch] | None = None)
         problems = _disagreements(row, engine)
         if problems:
             return StreamedResult(row, problems)
-        return timed_streamed(row, engine, watch)
+        result = timed_streamed(row, engine, watch)
+        lists, arrays = _last_lists(engine), engine.memory_plan.host_buffers
     finally:
         engine.close()
+    runtime = open_device(0)
+    try:
+        return replace(result, reading=reading_ms(runtime, arrays, row.neurons, lists, watch))
+    finally:
+        runtime.close()
 
 
 def timed_streamed(row: StreamedRow, engine: CudaEngine, watch: Callable[[], Watch] | None = None) -> StreamedResult:
@@ -151,6 +163,12 @@ def _disagreements(row: StreamedRow, engine: CudaEngine) -> tuple[str, ...]:
         return (*found, *slim(cpu.state()).differences(slim(engine.state())))
     finally:
         cpu.close()
+
+
+def _last_lists(engine: CudaEngine) -> list[npt.NDArray[np.uint32]]:
+    """What fired in each of some more bursts."""
+    recording = engine.run(_READ_BURSTS)
+    return np.split(recording.fired_ids, np.cumsum(recording.fired_counts)[:-1])
 
 
 def _observed_rate(engine: CudaEngine) -> float:

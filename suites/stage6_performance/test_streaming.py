@@ -46,7 +46,10 @@ def result(request: pytest.FixtureRequest, watch: Callable[[], Watch]) -> Stream
 
 
 def test_link_fraction(result: StreamedResult, link: tuple[str, Timed], measure: Measure) -> None:
-    """Bytes of the rows of what fired, over the whole burst's time, against a copy over the same link."""
+    """Bytes of the rows of what fired, over the whole burst's time, against a copy over the same link.
+
+    Beside it, as a floor, the time that only reading such rows takes: none of them fills its lines.
+    """
     device, copy = link
     row = result.row
     conditions: dict[str, object] = {
@@ -65,6 +68,7 @@ def test_link_fraction(result: StreamedResult, link: tuple[str, Timed], measure:
     measure("parity.disagreements", len(result.problems), "1", conditions=conditions)
     assert not result.problems, result.problems[0]
     assert result.burst is not None
+    assert result.reading is not None
 
     burst, whole = result.burst, copy.samples.estimate
     rates = [result.gb_per_s(value) for value in burst.samples.values]
@@ -78,3 +82,8 @@ def test_link_fraction(result: StreamedResult, link: tuple[str, Timed], measure:
     put("streaming.burst_time", burst.samples.estimate, "ms", burst.samples.values, burst.how)
     put("streaming.rate", reached, "GB/s", rates, burst.how)
     put("streaming.link_fraction", reached / whole, "1", fractions, compared)
+    reading = result.reading.samples.estimate
+    put("streaming.reading_time", reading, "ms", result.reading.samples.values, result.reading.how)
+    shares = [reading / value for value in burst.samples.values]
+    only = f"reading the rows of a burst, and nothing else, takes {reading:.4g} ms"
+    put("streaming.fraction_of_floor", reading / burst.samples.estimate, "1", shares, only)
