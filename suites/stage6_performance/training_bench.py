@@ -63,5 +63,12 @@ def free_memory() -> int:
         import torch
 
         torch.cuda.empty_cache()
+    return memory_left()
+
+
+def memory_left() -> int:
+    """Bytes that the driver has left now, while the pools hold the most that work needed at once."""
+    import cupy
+
     cupy.cuda.Device().synchronize()
     return int(cupy.cuda.runtime.memGetInfo()[0])

@@ -66,8 +66,8 @@ class Tile:
 
 
 TILES: dict[tuple[Pass, int], Tile] = {
-    ("forward", 32): Tile(4, 2, 128),
-    ("forward", 64): Tile(4, 2, 96),
+    ("forward", 32): Tile(4, 2, 96),
+    ("forward", 64): Tile(4, 2, 64),
     ("forward", 128): Tile(4, 1, 64),
     ("keys", 32): Tile(4, 2, 64),
     ("keys", 64): Tile(4, 1, 64),
@@ -195,7 +195,8 @@ class FlashKernels:
         keys = k.shape[2]
         own = self._tile(which).own if self.tensor_cores else plain_rows(self.head)
         entry = self._entry(which)
-        grid = (-(-(keys if which == "keys" else queries) // own), heads, batch)
+        tiles = -(-(keys if which == "keys" else queries) // own)
+        grid = (heads, tiles, batch) if self.tensor_cores else (tiles, heads, batch)
         values = (*_strides(q), *_strides(k), *_strides(out), queries, keys, scale * log2(e))
         entry.on(self.device)(grid, entry.block, *arrays, *values, shared_bytes=entry.shared_bytes)
 

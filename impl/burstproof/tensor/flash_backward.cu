@@ -48,21 +48,21 @@ __device__ __forceinline__ void differentiate_columns(
     }
 }
 
-// dk and dv of OWN keys. scale: softmax scale x log2(e). Grid: key tiles x heads x batch.
+// dk and dv of OWN keys. scale: softmax scale x log2(e). Grid: heads x key tiles x batch.
 extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) flash_backward_keys(
     const half_bits* q, const half_bits* k, const half_bits* v, const half_bits* dout, const float* lse,
     const float* delta, half_bits* dk, half_bits* dv, long long q_batch, long long q_head, long long q_row,
     long long k_batch, long long k_head, long long k_row, long long out_batch, long long out_head, long long out_row,
     int queries, int keys, float scale) {
-    const int batch = blockIdx.z, head = blockIdx.y;
-    const int first = blockIdx.x * OWN;  // with a causal mask the first keys are seen by most queries
+    const int batch = blockIdx.z, head = blockIdx.x;
+    const int first = blockIdx.y * OWN;  // with a causal mask the first keys are seen by most queries
     const int own = (threadIdx.x / 32) * STRIPS * 16;
     const Rows k_rows{k_batch, k_head, k_row};
     const long long own_place = k_rows.start(batch, head) + first * k_row;
     q += Rows{q_batch, q_head, q_row}.start(batch, head);
     dout += Rows{out_batch, out_head, out_row}.start(batch, head);
-    lse += ((long long)batch * gridDim.y + head) * queries;
-    delta += ((long long)batch * gridDim.y + head) * queries;
+    lse += ((long long)batch * gridDim.x + head) * queries;
+    delta += ((long long)batch * gridDim.x + head) * queries;
 
     const word k_tile = shared_start(), v_tile = k_tile + OWN * ROW_BYTES, stages = v_tile + OWN * ROW_BYTES;
     const int begin = CAUSAL ? first / BLOCK : 0, end = (queries + BLOCK - 1) / BLOCK;
@@ -135,22 +135,22 @@ __device__ __forceinline__ void differentiate_rows(
             }
 }
 
-// dq of OWN queries. scale: softmax scale x log2(e). Grid: query tiles x heads x batch.
+// dq of OWN queries. scale: softmax scale x log2(e). Grid: heads x query tiles x batch.
 extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) flash_backward_queries(
     const half_bits* q, const half_bits* k, const half_bits* v, const half_bits* dout, const float* lse,
     const float* delta, half_bits* dq, long long q_batch, long long q_head, long long q_row, long long k_batch,
     long long k_head, long long k_row, long long out_batch, long long out_head, long long out_row, int queries,
     int keys, float scale) {
-    const int batch = blockIdx.z, head = blockIdx.y;
-    const int first = (gridDim.x - 1 - blockIdx.x) * OWN;  // the longest causal rows start first
+    const int batch = blockIdx.z, head = blockIdx.x;
+    const int first = (gridDim.y - 1 - blockIdx.y) * OWN;  // the longest causal rows of all heads start first
     const int own = (threadIdx.x / 32) * STRIPS * 16;
     const long long own_place = Rows{q_batch, q_head, q_row}.start(batch, head) + first * q_row;
     const Rows k_rows{k_batch, k_head, k_row};
     k += k_rows.start(batch, head);
     v += k_rows.start(batch, head);
     dout += Rows{out_batch, out_head, out_row}.start(batch, head) + first * out_row;
-    lse += ((long long)batch * gridDim.y + head) * queries + first;
-    delta += ((long long)batch * gridDim.y + head) * queries + first;
+    lse += ((long long)batch * gridDim.x + head) * queries + first;
+    delta += ((long long)batch * gridDim.x + head) * queries + first;
 
     const word q_tile = shared_start(), dout_tile = q_tile + OWN * ROW_BYTES, stages = dout_tile + OWN * ROW_BYTES;
     const int tiles = ((CAUSAL ? min(keys, first + OWN) : keys) + BLOCK - 1) / BLOCK;

@@ -1,5 +1,5 @@
 // Flash attention, forward (Dao 2023, "FlashAttention-2", algorithm 1): a block owns OWN query rows and streams the keys
-// and values through two stages of shared memory; scores live in registers only. Grid: query tiles x heads x batch.
+// and values through two stages of shared memory; scores live in registers only. Grid: heads x query tiles x batch.
 
 __device__ __forceinline__ float quad_max(float value) {
     value = fmaxf(value, __shfl_xor_sync(0xffffffffu, value, 1));
@@ -26,9 +26,14 @@ __device__ __forceinline__ void hide(Scores& scores, int query, int key, int key
             }
 }
 
-// One tile of the online softmax: scores become probabilities relative to the new row maxima, earlier sums are rescaled.
-__device__ __forceinline__ void soften(
-    Scores& scores, Sums& sums, float (&largest)[STRIPS][2], float (&total)[STRIPS][2], float scale) {
+// New row maxima after one tile of the online softmax, to which earlier sums are rescaled; but only where some maximum of
+// the warp's grew by more than SLACK powers of two. Until then probabilities relative to the old maximum are at most
+// 2^SLACK, within the range of 16 bits, and the final division makes the result the same.
+__device__ __forceinline__ void rescale(
+    const Scores& scores, Sums& sums, float (&largest)[STRIPS][2], float (&total)[STRIPS][2], float scale) {
+    constexpr float SLACK = 8.0f;
+    float tops[STRIPS][2];
+    bool rises = false;
 #pragma unroll
     for (int strip = 0; strip < STRIPS; strip++)
 #pragma unroll
@@ -37,19 +42,17 @@ __device__ __forceinline__ void soften(
 #pragma unroll
             for (int column = 0; column < BLOCK / 8; column++)
                 top = fmaxf(top, fmaxf(scores[strip][column][2 * half], scores[strip][column][2 * half + 1]));
-            top = quad_max(top);
-            const float shift = top * scale;  // finite: the first tile holds key 0, which every query sees
-            const float shrink = power_of_two(largest[strip][half] * scale - shift);
-            largest[strip][half] = top;
-            float sum = total[strip][half] * shrink;
+            tops[strip][half] = quad_max(top);  // finite: the first tile holds key 0, which every query sees
+            rises |= (tops[strip][half] - largest[strip][half]) * scale > SLACK;
+        }
+    if (!__any_sync(0xffffffffu, rises)) return;
 #pragma unroll
-            for (int column = 0; column < BLOCK / 8; column++)
+    for (int strip = 0; strip < STRIPS; strip++)
 #pragma unroll
-                for (int i = 2 * half; i < 2 * half + 2; i++) {
-                    scores[strip][column][i] = power_of_two(scores[strip][column][i] * scale - shift);
-                    sum += scores[strip][column][i];
-                }
-            total[strip][half] = sum;
+        for (int half = 0; half < 2; half++) {
+            const float shrink = power_of_two((largest[strip][half] - tops[strip][half]) * scale);
+            largest[strip][half] = tops[strip][half];
+            total[strip][half] *= shrink;
 #pragma unroll
             for (int column = 0; column < HEAD / 8; column++) {
                 sums[strip][column][2 * half] *= shrink;
@@ -58,27 +61,53 @@ __device__ __forceinline__ void soften(
         }
 }
 
+// Scores become probabilities relative to the row maxima, which are added up.
+__device__ __forceinline__ void soften(
+    Scores& scores, const float (&largest)[STRIPS][2], float (&total)[STRIPS][2], float scale) {
+#pragma unroll
+    for (int strip = 0; strip < STRIPS; strip++)
+#pragma unroll
+        for (int half = 0; half < 2; half++) {
+            const float shift = largest[strip][half] * scale;
+            float sum = total[strip][half];
+#pragma unroll
+            for (int column = 0; column < BLOCK / 8; column++)
+#pragma unroll
+                for (int i = 2 * half; i < 2 * half + 2; i++) {
+                    scores[strip][column][i] = power_of_two(scores[strip][column][i] * scale - shift);
+                    sum += scores[strip][column][i];
+                }
+            total[strip][half] = sum;
+        }
+}
+
 // scale: softmax scale x log2(e), positive. lse: natural logarithm of the sums of exponentials, float32 (batch, head, query).
 extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) flash_forward(
     const half_bits* q, const half_bits* k, const half_bits* v, half_bits* out, float* lse, long long q_batch,
     long long q_head, long long q_row, long long k_batch, long long k_head, long long k_row, long long out_batch,
     long long out_head, long long out_row, int queries, int keys, float scale) {
-    const int batch = blockIdx.z, head = blockIdx.y;
-    const int first = (gridDim.x - 1 - blockIdx.x) * OWN;  // the longest causal rows start first
+    const int batch = blockIdx.z, head = blockIdx.x;
+    const int first = (gridDim.y - 1 - blockIdx.y) * OWN;  // the longest causal rows of all heads start first
     const int own = (threadIdx.x / 32) * STRIPS * 16;      // first row of this warp within the block's
     const Rows q_rows{q_batch, q_head, q_row}, k_rows{k_batch, k_head, k_row}, out_rows{out_batch, out_head, out_row};
     q += q_rows.start(batch, head) + first * q_row;
     k += k_rows.start(batch, head);
     v += k_rows.start(batch, head);
     out += out_rows.start(batch, head) + first * out_row;
-    lse += ((long long)batch * gridDim.y + head) * queries + first;
+    lse += ((long long)batch * gridDim.x + head) * queries + first;
 
     const word q_tile = shared_start(), stages = q_tile + OWN * ROW_BYTES;
     const int tiles = ((CAUSAL ? min(keys, first + OWN) : keys) + BLOCK - 1) / BLOCK;
+    const int whole = (CAUSAL ? min(keys, first + 1) : keys) / BLOCK;  // tiles of which every query sees every key
+    const auto fetch = [&](int tile) {
+        const word stage = stages + (tile & 1) * 2 * TILE_BYTES;
+        const int key = tile * BLOCK;
+        fetch_rows<BLOCK>(stage, k + key * k_row, k_row, keys - key);
+        fetch_rows<BLOCK>(stage + TILE_BYTES, v + key * k_row, k_row, keys - key);
+        copies_end_group();
+    };
     fetch_rows<OWN>(q_tile, q, q_row, queries - first);
-    fetch_rows<BLOCK>(stages, k, k_row, keys);
-    fetch_rows<BLOCK>(stages + TILE_BYTES, v, k_row, keys);
-    copies_end_group();
+    fetch(0);
     copies_wait();
     __syncthreads();
     Held held;
@@ -92,24 +121,24 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) flash_forward(
         largest[i / 2][i % 2] = minus_infinity();
         total[i / 2][i % 2] = 0.0f;
     }
-    for (int tile = 0; tile < tiles; tile++) {
+    const auto attend = [&](int tile, bool edge) {
         if (tile > 0) {
             copies_wait();
             __syncthreads();
         }
-        const word here = stages + (tile & 1) * 2 * TILE_BYTES, next = stages + (~tile & 1) * 2 * TILE_BYTES;
-        const int key = tile * BLOCK, next_key = key + BLOCK;
-        if (tile + 1 < tiles) {
-            fetch_rows<BLOCK>(next, k + next_key * k_row, k_row, keys - next_key);
-            fetch_rows<BLOCK>(next + TILE_BYTES, v + next_key * k_row, k_row, keys - next_key);
-            copies_end_group();
-        }
+        if (tile + 1 < tiles) fetch(tile + 1);
+        const word here = stages + (tile & 1) * 2 * TILE_BYTES;
+        const int key = tile * BLOCK;
+        if (edge && CAUSAL && key >= first + own + STRIPS * 16) return;  // hidden from all queries of this warp
         Scores scores;
         multiply_transposed(scores, held, here);
-        if (next_key > keys || (CAUSAL && next_key > first + own)) hide(scores, first + own, key, keys);
-        soften(scores, sums, largest, total, scale);
+        if (edge) hide(scores, first + own, key, keys);
+        rescale(scores, sums, largest, total, scale);
+        soften(scores, largest, total, scale);
         multiply_into(sums, scores, here + TILE_BYTES);
-    }
+    };
+    for (int tile = 0; tile < whole; tile++) attend(tile, false);  // two copies of the code: this one without a mask
+    for (int tile = whole; tile < tiles; tile++) attend(tile, true);
 
     const int lane = threadIdx.x & 31;
     float factor[STRIPS][2];
