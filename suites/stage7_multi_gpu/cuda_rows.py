@@ -38,16 +38,21 @@ class Network:
 
     neurons: int
     rate: float = 0.01
+    synapses: int = SYNAPSES
+
+    def share(self, devices: int) -> Network:
+        """What one of ``devices`` devices does: its part of the neurons, and as many rows with its part of each."""
+        return Network(self.neurons // devices, self.rate * devices, self.synapses // devices)
 
     @property
     def row(self) -> Row:
         """The same as a row of stage 6, for its floor."""
-        return Row(self.neurons, self.rate, self.checked, SYNAPSES)
+        return Row(self.neurons, self.rate, self.checked, self.synapses)
 
     @property
     def spec(self) -> SyntheticSpec:
         """Its specification."""
-        return driven_spec(self.neurons, SYNAPSES, self.rate)
+        return driven_spec(self.neurons, self.synapses, self.rate)
 
     @property
     def checked(self) -> int:
@@ -57,7 +62,7 @@ class Network:
     @property
     def conditions(self) -> dict[str, object]:
         """Conditions of its measurements."""
-        return {"neurons": self.neurons, "synapses_per_neuron": SYNAPSES, "firing_rate": self.rate}
+        return {"neurons": self.neurons, "synapses_per_neuron": self.synapses, "firing_rate": self.rate}
 
 
 @dataclass(frozen=True, eq=False)

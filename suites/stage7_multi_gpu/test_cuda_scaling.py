@@ -60,6 +60,15 @@ def _put(timing: Timing, measure: Measure, limits: CardLimits, name: str = "shar
     measure("shard.memory", timing.memory_bytes / 1e9, "GB", conditions=conditions)
 
 
+def _put_share(network: Network, timing: Timing, measure: Measure) -> None:
+    """Of the burst, what the engine for one device takes for one shard's load alone: the rest is the exchange."""
+    alone = one_device(network.share(timing.devices))
+    assert alone.problems == (), f"differs from the reference in {alone.problems}"
+    note = f"{1e3 * alone.ms:.2f} us for {alone.network.conditions} on one device, with nothing to exchange"
+    conditions = {"devices": timing.devices, **network.conditions}
+    measure("shard.share_alone", alone.ms / timing.ms, "1", conditions=conditions, note=note)
+
+
 @pytest.mark.parametrize("devices", [1, 2, 4])
 @pytest.mark.parametrize("network", [ONE_MILLION, TWENTY_MILLION], ids=["1M", "20M"])
 def test_strong_scaling(network: Network, devices: int, limits: CardLimits, measure: Measure) -> None:
@@ -74,6 +83,7 @@ def test_strong_scaling(network: Network, devices: int, limits: CardLimits, meas
         note = f"{1e3 * single.ms:.2f} us on one device, {1e3 * timing.ms:.2f} us on {devices}"
         measure("shard.speedup", speedup, "x", conditions=conditions, note=note)
         del conditions["floor"]
+        _put_share(network, timing, measure)
         measure("shard.strong_efficiency", speedup / devices, "1", conditions=conditions, note=note)
 
 
@@ -87,6 +97,7 @@ def test_weak_scaling(devices: int, limits: CardLimits, measure: Measure) -> Non
     ceiling = {"floor": single.ms / _floor_ms(timing, limits)}
     conditions = {"devices": devices, "neurons_per_device": TWENTY_MILLION.neurons, **ceiling}
     measure("shard.weak_efficiency", single.ms / timing.ms, "1", conditions=conditions, note=note)
+    _put_share(timing.network, timing, measure)
 
 
 @pytest.mark.parametrize("devices", [2, 4])

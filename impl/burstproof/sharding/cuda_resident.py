@@ -26,7 +26,7 @@ from burstproof.sharding.cuda_shard import DeviceShard, Fill, ShardResult
 from burstproof.sharding.cuda_state import fill_shard, joined
 from burstproof.sharding.cuda_stimulus import Places
 from burstproof.sharding.link_words import packets_side_words, side_words
-from burstproof.sharding.shard_variant import ShardVariant, merged_shape
+from burstproof.sharding.shard_variant import ShardVariant, merged_shape, merged_share
 
 Repack = Callable[[npt.NDArray[np.float32]], tuple[PackedShard, ...]]
 """The shards packed with other weights (S,)."""
@@ -225,12 +225,13 @@ def alike(
     most = max(packed, key=lambda shard: shard.neurons)
     merged = merged and not any(shard.shard.collects or shard.shard.variant.count_ahead for shard in packed)
     shape = merged_shape(most.neurons) if merged else (most.shard.threads, most.shard.per_thread)
+    share = max(shard.shard.share for shard in packed)
     common: dict[str, Any] = {
         "carries_potentials": any(shard.shard.carries_potentials for shard in packed),
         "spaced_ids": all(shard.shard.spaced_ids for shard in packed),
         "threads": shape[0],
         "per_thread": shape[1],
-        "share": max(shard.shard.share for shard in packed),
+        "share": merged_share(share) if merged else share,
         "merged": merged,
     }
     ring = packed[0].packed.layout.max_delay + int(merged)

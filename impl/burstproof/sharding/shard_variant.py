@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from burstproof.burst.cuda.variant import Variant
 
-_MOST_PER_ROW = 16
+_WARP = 32
 _MIDDLE, _LARGE = 200_000, 1_500_000
 _ONE_PASS = 300_000
 
@@ -26,7 +26,7 @@ class ShardVariant:
     threads, per_thread : int
         Block of the dynamics, and neurons that a thread takes at a time.
     share : int
-        Threads that send one row, a power of two up to 16.
+        Threads that send one row, a power of two up to 32.
     overlapped : bool
         Each kernel of the fused form may come up while the one before it ends.
     merged : bool
@@ -75,9 +75,14 @@ def merged_shape(neurons: int) -> tuple[int, int]:
     return (256, 2) if neurons <= _LARGE else (256, 4)
 
 
+def merged_share(share: int) -> int:
+    """Threads that send a row in a burst in one kernel, whose blocks do more beside: the best for rows of 25 and 50."""
+    return max(1, share // 2)
+
+
 def row_share(mean_row: float) -> int:
-    """Threads that send a row of ``mean_row`` entries: half as many or more, at most 16, for rows of 25 and 50."""
+    """Threads that send a row of ``mean_row`` entries: about two for each, the best of 4, 8 and 16 for rows of 25."""
     share = 1
-    while share < _MOST_PER_ROW and 2 * share < mean_row:
+    while share < _WARP and 2 * share < mean_row:
         share *= 2
     return share
