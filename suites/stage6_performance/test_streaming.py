@@ -63,7 +63,7 @@ def test_link_fraction(result: StreamedResult, link: tuple[str, Timed], measure:
         "synapse_bytes": result.synapse_bytes,
         "host_bytes": result.host_bytes,
         "parity_bursts": row.checked_bursts,
-        "parity_against": "cpu",
+        "parity_against": row.judge,
     }
     measure("parity.disagreements", len(result.problems), "1", conditions=conditions)
     assert not result.problems, result.problems[0]

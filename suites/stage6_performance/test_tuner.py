@@ -217,7 +217,7 @@ def test_a_folder_that_cannot_be_written_is_no_error(network: Network, tmp_path:
 
 
 @pytest.mark.gate("gpu")
-@pytest.mark.parametrize("row", [Row(100_000, 0.01), Row(500_000, 0.01)], ids=lambda row: row.name)
+@pytest.mark.parametrize("row", [Row(100_000, 0.01), Row(250_000, 0.01)], ids=lambda row: row.name)
 def test_tuning_on_this_device(row: Row, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, measure: Measure) -> None:
     """The tuned engine gives the default's results; how long bursts take by default, by the notes and tuned."""
     from burstproof.burst.cuda.engine import CudaEngine

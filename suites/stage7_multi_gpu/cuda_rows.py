@@ -29,7 +29,8 @@ _SAMPLE_SECONDS = 0.06
 """A sample is one run; it begins and ends with the host, which takes some hundred microseconds."""
 _ESTIMATES = 3
 _SENDS = 10
-_LARGE = 200_000_000
+_MUCH = 3_000_000
+"""Firings in a burst from which on fewer bursts are checked."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ class Network:
     @property
     def checked(self) -> int:
         """Bursts that are compared before anything is timed."""
-        return 2 if self.neurons > _LARGE else 4
+        return 2 if self.neurons * self.rate > _MUCH else 4
 
     @property
     def conditions(self) -> dict[str, object]:
