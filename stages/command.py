@@ -15,6 +15,7 @@ from stages.gating import Gatekeeper
 from stages.plan import PLAN, Stage, select
 from stages.run_folder import RunFolder, RunPlan, new_run_path, utc_now
 from stages.runner import Runner
+from stages.suite_process import MOST_WORKERS
 
 PROGRAM = "stages"
 
@@ -63,6 +64,13 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--runs", type=Path, default=Path("runs"), metavar="DIR", help="where runs lie (default: runs)")
     run.add_argument("--run", type=Path, metavar="RUN", help="the folder of this run, instead of a new one in --runs")
     run.add_argument("--only", action="append", default=[], metavar="NAME", help="of the plan, run this stage now")
+    run.add_argument(
+        "--workers",
+        type=int,
+        default=MOST_WORKERS,
+        metavar="N",
+        help=f"processes that cases of stages 1, 4 and 5 run in (default: a core each, at most {MOST_WORKERS})",
+    )
     run.add_argument("--gpu-free", action="store_true", help="treat every hardware gate as closed")
     return parser
 
@@ -92,7 +100,7 @@ def _run(options: argparse.Namespace, root: Path, plan: Sequence[Stage]) -> int:
             raise InputError("this run exists already", where="--run", got=str(folder.path), cure="Use --resume.")
         folder.write_plan(asked)
     console.say(opening(stages, gates), f"Run: {folder.path}")
-    record = Runner(root, folder, console, plan).run(options.only)
+    record = Runner(root, folder, console, plan, workers=options.workers).run(options.only)
     part = bool(options.only) and not record.finished_utc
     console.say(*(closing_part if part else closing)(record, folder.path))
     return exit_code(record)

@@ -18,7 +18,7 @@ from stages.gating import Gatekeeper
 from stages.plan import PLAN, Stage
 from stages.results import CaseLines, read_lines
 from stages.run_folder import NOT_RUN, RunFolder, RunPlan, StageFiles, utc_now, write_json
-from stages.suite_process import SuiteEnd, run_suites
+from stages.suite_process import MOST_WORKERS, SuiteEnd, run_suites
 
 
 class Watcher(Protocol):
@@ -49,6 +49,8 @@ class Runner:
         What stages there are; the run's own plan names some of them.
     inventory : callable
         Returns the hardware inventory as JSON values.
+    workers : int
+        Most processes that cases of a stage run side by side in.
     """
 
     root: Path
@@ -56,6 +58,7 @@ class Runner:
     watcher: Watcher
     plan: Sequence[Stage] = PLAN
     inventory: Callable[[], Mapping[str, object]] = field(default=lambda: machine_inventory())
+    workers: int = MOST_WORKERS
 
     def run(self, only: Sequence[str] = ()) -> RunRecord:
         """Run the stages that have not ended yet, or only the named ones of them, and write the record.
@@ -86,7 +89,7 @@ class Runner:
         def tick() -> None:
             self.watcher.stage_goes_on(stage, read_lines(files.results))
 
-        end = run_suites(stage, self.root, files, gpu_free=gpu_free, tick=tick)
+        end = run_suites(stage, self.root, files, gpu_free=gpu_free, tick=tick, workers=self.workers)
         lines = read_lines(files.results)
         run = StageRun(
             stage=stage.name,

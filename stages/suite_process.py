@@ -18,7 +18,7 @@ from stages.run_folder import StageFiles
 
 TICK_S = 0.5
 MOST_WORKERS = 12
-"""Processes of a stage whose cases run side by side; each may hold a context on every GPU."""
+"""Processes of a stage whose cases run side by side, unless told; each may hold a context on every GPU."""
 
 _GRACE_S = 10.0
 _USAGE_ERROR = 4
@@ -42,7 +42,13 @@ class SuiteEnd:
 
 
 def run_suites(
-    stage: Stage, root: Path, files: StageFiles, *, gpu_free: bool, tick: Callable[[], None] = lambda: None
+    stage: Stage,
+    root: Path,
+    files: StageFiles,
+    *,
+    gpu_free: bool,
+    tick: Callable[[], None] = lambda: None,
+    workers: int = MOST_WORKERS,
 ) -> SuiteEnd:
     """Run the suites of a stage and wait for them.
 
@@ -57,11 +63,13 @@ def run_suites(
         Close every hardware gate.
     tick : callable
         Called about twice a second while pytest runs.
+    workers : int
+        Most processes that cases of a stage run side by side in.
     """
     began = time.monotonic()
     with files.log.open("wb") as log:
         process = subprocess.Popen(
-            pytest_command(stage, files, gpu_free=gpu_free),
+            pytest_command(stage, files, gpu_free=gpu_free, workers=workers),
             cwd=root,
             env=suite_environment(root),
             stdin=subprocess.DEVNULL,
@@ -82,20 +90,20 @@ def run_suites(
     return SuiteEnd(process.returncode, problem, duration)
 
 
-def pytest_command(stage: Stage, files: StageFiles, *, gpu_free: bool) -> list[str]:
+def pytest_command(stage: Stage, files: StageFiles, *, gpu_free: bool, workers: int = MOST_WORKERS) -> list[str]:
     """Return the command line that runs a stage's suites."""
     command = [sys.executable, "-m", "pytest", *stage.suites, "-p", "no:cacheprovider", "--color=no"]
     command += ["--continue-on-collection-errors", f"--bp-results={files.results}"]
     command += [f"--junitxml={files.junit}", f"--benchmark-json={files.benchmark}"]
     command += ["--gpu-free"] if gpu_free else []
-    return [*command, *_spread(os.cpu_count() or 1)] if stage.side_by_side else command
+    return [*command, *_spread(min(os.cpu_count() or 1, workers))] if stage.side_by_side else command
 
 
-def _spread(cores: int) -> list[str]:
+def _spread(workers: int) -> list[str]:
     """Return the options that run cases in several processes; those marked with one ``xdist_group`` stay in one."""
-    if cores < 2 or find_spec("xdist") is None:
+    if workers < 2 or find_spec("xdist") is None:
         return []
-    return ["-n", str(min(cores, MOST_WORKERS)), "--dist", "loadgroup"]
+    return ["-n", str(workers), "--dist", "loadgroup"]
 
 
 def suite_environment(root: Path) -> dict[str, str]:

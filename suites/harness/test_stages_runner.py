@@ -147,7 +147,7 @@ def test_a_death_after_the_last_case_is_found_and_loses_nothing(
     root, stages = checkout(MARK + DIES_AT_EXIT, GOOD)
     if side_by_side:
         monkeypatch.setenv("PYTEST_ADDOPTS", "-p no:hypothesispytest")
-        monkeypatch.setattr(suite_process, "_spread", lambda cores: ["-n", "2", "--dist", "loadgroup"])
+        monkeypatch.setattr(suite_process, "_spread", lambda workers: ["-n", "2", "--dist", "loadgroup"])
     stages = tuple(replace(stage, side_by_side=side_by_side) for stage in stages)
     code, folder, record = run((root, stages))
     assert code == ExitCode.UNDECIDED

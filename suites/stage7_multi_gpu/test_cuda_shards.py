@@ -88,6 +88,16 @@ LARGE_WAYS = (
 )
 
 
+SHARDED_MIXES = (
+    "fractions, delays to 7",
+    "integers, all excitatory",
+    "plastic, windows 3 and 2, delays to 4, mp-driven",
+    "beta batch path",
+    "clamped contributions",
+)
+"""One for each way in which shards send: in one kernel, with packed sums, after collecting, counted ahead, clamped."""
+
+
 def _name(way: Way) -> str:
     return f"{way.devices} {way.strategy} {way.path.value}"
 
@@ -109,7 +119,9 @@ def test_recordings_agree(way: Way, measure: Measure) -> None:
 @pytest.mark.parametrize("way", SMALL_WAYS[:1], ids=_name)
 def test_mixed_networks_agree(way: Way) -> None:
     """Networks in which everything is mixed, state and recording after every part."""
-    assert {mix.name: problems for mix in MIXES if (problems := compare_mix(mix, way.create))} == {}
+    mixes = [mix for mix in MIXES if mix.name in SHARDED_MIXES]
+    assert len(mixes) == len(SHARDED_MIXES)
+    assert {mix.name: problems for mix in mixes if (problems := compare_mix(mix, way.create))} == {}
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from burstproof.burst.engine import EngineOptions
 from burstproof.burst.fixed_point import plan_fixed_point
 from burstproof.burst.layout import synapse_facts
 from burstproof.kernels.compile import compile_kernel, obstacle
+from burstproof.kernels.dependent_launch import OVERLAP_CAPABILITY
 from burstproof.kernels.resources import resources_of
 from burstproof.network.synthetic import driven_network
 from burstproof.sharding.partition import make_partition
@@ -56,19 +58,21 @@ def test_simulated_shards(name: str, problems: dict[str, list[str]]) -> None:
 
 @needs_tools
 @pytest.mark.requirement("KL-1")
-def test_kernels_build(measure: Measure) -> None:
-    """The kernels of a driven network build for the oldest capability of the tools without spilling."""
+@pytest.mark.parametrize(("capability", "merged"), [((7, 5), False), ((9, 0), True)])
+def test_kernels_build(capability: tuple[int, int], merged: bool, measure: Measure) -> None:
+    """The kernels of a driven network build without spilling, for the oldest capability of the tools and for 9.0."""
     from burstproof.sharding.cuda_kernels import shard_catalogue
     from burstproof.sharding.cuda_pack import pack_shard
 
-    capability = (7, 5)
     reason = obstacle(capability)
     if reason:
         pytest.skip(reason)
     network, options = driven_network(4000, 20, 0.1), EngineOptions()
     partition = make_partition(network, 2, "contiguous")
     shard = pack_shard(network, options, plan_fixed_point(network, options), synapse_facts(network), partition, 0)
-    for spec in shard_catalogue(shard.shard):
+    variant = replace(shard.shard, merged=merged, overlapped=capability >= OVERLAP_CAPABILITY)
+    kind = "driven shard, one kernel" if merged else "driven shard"
+    for spec in shard_catalogue(variant):
         used = resources_of(compile_kernel(spec.name, spec.function, spec.signature, capability))
-        measure("kernel.registers", used.registers, "1", conditions={"variant": "driven shard", "kernel": spec.name})
+        measure("kernel.registers", used.registers, "1", conditions={"variant": kind, "kernel": spec.name})
         assert used.local_bytes + used.stack_bytes == 0, spec.name
