@@ -13,6 +13,7 @@ from reports.verdict import exit_code
 from stages.console import Console, closing, closing_part, explanation, listing, opening
 from stages.gating import Gatekeeper
 from stages.plan import PLAN, Stage, select
+from stages.recovery import recover
 from stages.run_folder import RunFolder, RunPlan, new_run_path, utc_now
 from stages.runner import Runner
 from stages.suite_process import MOST_WORKERS
@@ -44,6 +45,8 @@ def main(arguments: Sequence[str], root: Path, plan: Sequence[Stage] = PLAN) -> 
         if options.command == "list":
             Console().say(*listing(plan))
             return ExitCode.PASS
+        if options.command == "record":
+            return _record(RunFolder(options.run), plan)
         return _run(options, root, plan)
     except BurstproofError as error:
         print(f"{PROGRAM}: error: {error}", file=sys.stderr)
@@ -57,6 +60,8 @@ def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog=PROGRAM, description="The staged test plan.")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     commands.add_parser("list", help="list the stages")
+    record = commands.add_parser("record", help="write the record of a run whose runner is gone; nothing runs")
+    record.add_argument("run", type=Path, metavar="RUN", help="the run's folder")
     run = commands.add_parser("run", help="run stages; without a name: all of them")
     run.add_argument("names", nargs="*", metavar="NAME", help="harness, stage1 ... stage7")
     run.add_argument("--resume", type=Path, metavar="RUN", help="continue this run (a folder, or its name in --runs)")
@@ -103,6 +108,14 @@ def _run(options: argparse.Namespace, root: Path, plan: Sequence[Stage]) -> int:
     record = Runner(root, folder, console, plan, workers=options.workers).run(options.only)
     part = bool(options.only) and not record.finished_utc
     console.say(*(closing_part if part else closing)(record, folder.path))
+    return exit_code(record)
+
+
+def _record(folder: RunFolder, plan: Sequence[Stage]) -> int:
+    if not folder.exists:
+        raise InputError("no run with a plan here", where="record", got=str(folder.path))
+    record = recover(folder, plan)
+    Console().say(*closing(record, folder.path))
     return exit_code(record)
 
 

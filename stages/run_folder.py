@@ -16,6 +16,7 @@ from typing import Any
 _PLAN = "plan.json"
 _STAGES = "stages"
 _DONE = "stage.json"
+_MACHINE = "machine.json"
 NOT_RUN = "it has not run yet; continue with --resume"
 """Problem of a planned stage that has no evidence."""
 
@@ -82,6 +83,11 @@ class RunFolder:
     def exists(self) -> bool:
         """Whether a plan was written here."""
         return (self.path / _PLAN).is_file()
+
+    @property
+    def machine(self) -> Path:
+        """Hardware and gates as the run found them at its start."""
+        return self.path / _MACHINE
 
     def files(self, stage: str) -> StageFiles:
         """Return where the evidence of a stage lies."""

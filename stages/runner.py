@@ -10,7 +10,7 @@ from typing import Protocol
 
 from hardware.gates import Gate
 from reports.measurement import CaseResult, Outcome
-from reports.record import RunRecord, StageRun, write_run
+from reports.record import Environment, RunRecord, StageRun, write_run
 from reports.verdict import judge_cases
 from stages.environment import take_environment
 from stages.evidence import join_evidence
@@ -67,6 +67,8 @@ class Runner:
         """
         asked = self.folder.read_plan()
         gatekeeper = Gatekeeper(gpu_free=asked.gpu_free)
+        gates = {name: asdict(gate) for name, gate in gatekeeper.gates.items()}
+        write_json(self.folder.machine, {"hardware": self.inventory(), "gates": gates})
         try:
             for stage in self._planned(asked):
                 if not self.folder.files(stage.name).done.is_file() and (not only or stage.name in only):
@@ -105,31 +107,45 @@ class Runner:
 
     def _record(self, asked: RunPlan, gatekeeper: Gatekeeper) -> RunRecord:
         stages = tuple(self._stage_run(stage, gatekeeper) for stage in self._planned(asked))
-        cases = tuple(case for run in stages for case in self._cases(run))
-        complete = all(self.folder.files(run.stage).done.is_file() for run in stages)
-        return RunRecord(
-            run_id=self.folder.path.name,
-            started_utc=asked.started_utc,
-            finished_utc=utc_now() if complete else "",
-            command=asked.command,
-            asked=asked.asked,
-            stages=stages,
-            environment=take_environment(self.root),
-            hardware=self.inventory(),
-            cases=cases,
-            judgements=judge_cases(cases),
-        )
+        return assemble(self.folder, asked, stages, take_environment(self.root), self.inventory())
 
     def _stage_run(self, stage: Stage, gatekeeper: Gatekeeper) -> StageRun:
-        done = self.folder.files(stage.name).done
-        if not done.is_file():
-            gate = gatekeeper.gates[stage.gate]
-            return StageRun(stage.name, stage.title, gate.is_open, gate.reason, stage.requirements, NOT_RUN)
-        value = json.loads(done.read_text(encoding="utf-8"))
-        return StageRun(**{**value, "requirements": tuple(value["requirements"])})
+        gate = gatekeeper.gates[stage.gate]
+        waiting = StageRun(stage.name, stage.title, gate.is_open, gate.reason, stage.requirements, NOT_RUN)
+        return finished_stage(self.folder, stage) or waiting
 
-    def _cases(self, run: StageRun) -> tuple[CaseResult, ...]:
-        return stage_cases(run, read_lines(self.folder.files(run.stage).results))
+
+def finished_stage(folder: RunFolder, stage: Stage) -> StageRun | None:
+    """How a stage ended, or ``None`` if it has not."""
+    done = folder.files(stage.name).done
+    if not done.is_file():
+        return None
+    value = json.loads(done.read_text(encoding="utf-8"))
+    return StageRun(**{**value, "requirements": tuple(value["requirements"])})
+
+
+def assemble(
+    folder: RunFolder,
+    asked: RunPlan,
+    stages: tuple[StageRun, ...],
+    environment: Environment,
+    hardware: Mapping[str, object],
+) -> RunRecord:
+    """The record of the run in ``folder``; one whose stages have not all ended did not finish."""
+    cases = tuple(case for run in stages for case in stage_cases(run, read_lines(folder.files(run.stage).results)))
+    complete = all(folder.files(run.stage).done.is_file() for run in stages)
+    return RunRecord(
+        run_id=folder.path.name,
+        started_utc=asked.started_utc,
+        finished_utc=utc_now() if complete else "",
+        command=asked.command,
+        asked=asked.asked,
+        stages=stages,
+        environment=environment,
+        hardware=hardware,
+        cases=cases,
+        judgements=judge_cases(cases),
+    )
 
 
 def machine_inventory() -> Mapping[str, object]:

@@ -344,3 +344,38 @@ def test_list_names_every_stage(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["list"], ROOT) == ExitCode.PASS
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines] == ["harness", *(f"stage{n}" for n in range(1, 8))]
+
+
+def test_a_run_whose_runner_is_gone_still_gets_its_record(
+    checkout: Checkout, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What the folder of a run holds that was cut off in its second stage becomes a record that says so."""
+    where = checkout(GOOD, GOOD)
+    _, folder, whole = run(where)
+    for name in ("record.json", "report.html", "stages/stage2/stage.json", "stages/stage2/junit.xml"):
+        (folder / name).unlink()
+    lines = (folder / "stages/stage2/results.jsonl").read_text(encoding="utf-8").splitlines()
+    begun = json.dumps({"started": "part2/test_part2.py::test_another"})
+    (folder / "stages/stage2/results.jsonl").write_text("\n".join([*lines, begun, ""]), encoding="utf-8")
+    root, plan = where
+    assert main(["record", str(folder)], root, plan) == ExitCode.UNDECIDED
+    record = load_run(folder)
+    assert record.hardware == whole.hardware
+    assert record.environment == whole.environment
+    assert (record.finished_utc, record.stages[0]) == ("", whole.stages[0])
+    assert record.stages[1].problem == ("the runner ended before the stage did; of 2 cases that had begun, 1 had ended")
+    assert [case.outcome for case in record.cases] == [Outcome.PASSED, Outcome.PASSED, Outcome.ERROR]
+    assert main(["record", str(folder)], root, plan) == ExitCode.USAGE
+    assert "this run has its record" in capsys.readouterr().err
+
+
+def test_gates_that_were_not_kept_follow_from_the_cases(checkout: Checkout) -> None:
+    source = MARK + "@pytest.mark.gate('gpu')\ndef test_gpu(): pass\n\ndef test_cpu(): pass\n"
+    where = checkout(source, GOOD, gates=("gpu", "gpu"))
+    _, folder, _ = run(where)
+    for name in ("record.json", "machine.json", "stages/stage1/stage.json", "stages/stage2/stage.json"):
+        (folder / name).unlink()
+    main(["record", str(folder)], *where)
+    first, second = load_run(folder).stages
+    assert (first.gate_open, "gate gpu is closed" in first.gate_reason) == (False, True)
+    assert (second.gate_open, second.gate_reason) == (True, "no case that ran was skipped for it")

@@ -1,0 +1,76 @@
+"""The record of a run whose runner is gone, with its machine perhaps: from what lies in the run's folder."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from burstproof.errors import InputError
+from reports.record import RECORD_NAME, Environment, RunRecord, StageRun, write_run
+from stages.evidence import join_evidence
+from stages.plan import Stage
+from stages.results import CaseLines, read_lines
+from stages.run_folder import RunFolder
+from stages.runner import assemble, finished_stage
+
+_CLOSED = "is closed"
+_NOT_KEPT = "The hardware was not kept: the machine was gone before the record was written."
+
+
+def recover(folder: RunFolder, plan: Sequence[Stage]) -> RunRecord:
+    """Write the record of a run that cannot write its own any more, and return it; nothing runs.
+
+    A stage that had not ended says so, with the cases that had. Hardware and gates are those that the run found at its
+    start.
+
+    Raises
+    ------
+    InputError
+        The run has a record, or no stage of it began.
+    """
+    if (folder.path / RECORD_NAME).is_file():
+        raise InputError("this run has its record", where="record", got=str(folder.path))
+    asked = folder.read_plan()
+    planned = [stage for stage in plan if stage.name in asked.stages]
+    machine = _machine(folder)
+    stages = tuple(_stage_run(folder, stage, machine.get("gates", {})) for stage in planned)
+    hardware = machine.get("hardware", {"problem": _NOT_KEPT})
+    record = assemble(folder, asked, stages, _environment(folder, planned), hardware)
+    return write_run(folder.path, record, join_evidence(folder, stages))
+
+
+def _machine(folder: RunFolder) -> Mapping[str, Any]:
+    if not folder.machine.is_file():
+        return {}
+    found: Mapping[str, Any] = json.loads(folder.machine.read_text(encoding="utf-8"))
+    return found
+
+
+def _environment(folder: RunFolder, planned: Sequence[Stage]) -> Environment:
+    for stage in planned:
+        path = folder.files(stage.name).environment
+        if path.is_file():
+            return Environment(**json.loads(path.read_text(encoding="utf-8")))
+    raise InputError("no stage of this run began", where="record", got=str(folder.path), cure="Run it with --resume.")
+
+
+def _stage_run(folder: RunFolder, stage: Stage, gates: Mapping[str, Any]) -> StageRun:
+    ended = finished_stage(folder, stage)
+    if ended is not None:
+        return ended
+    lines = read_lines(folder.files(stage.name).results)
+    is_open, reason = _gate(stage, gates, lines)
+    begun = len(lines.cases) + len(lines.unfinished)
+    problem = f"the runner ended before the stage did; of {begun} cases that had begun, {len(lines.cases)} had ended"
+    return StageRun(stage.name, stage.title, is_open, reason, stage.requirements, problem)
+
+
+def _gate(stage: Stage, gates: Mapping[str, Any], lines: CaseLines) -> tuple[bool, str]:
+    """The gate as the run found it, or what its cases say of it."""
+    if stage.gate in gates:
+        return bool(gates[stage.gate]["is_open"]), str(gates[stage.gate]["reason"])
+    closed = [case.reason for case in lines.cases if f"gate {stage.gate} {_CLOSED}" in case.reason]
+    if closed or not lines.cases:
+        return False, closed[0] if closed else _NOT_KEPT
+    return True, "no case that ran was skipped for it"
