@@ -69,6 +69,18 @@ class CudaOptions:
 
 
 @dataclass(frozen=True)
+class WgpuOptions:
+    """Options of the WGPU engine.
+
+    ``adapter`` is a number of ``burstproof info``; ``None`` takes a discrete GPU before an integrated one, and a
+    software adapter last. ``train_length`` is the number of bursts in one submission, at most 64 (0 means 64).
+    """
+
+    adapter: int | None = None
+    train_length: int = 0
+
+
+@dataclass(frozen=True)
 class EngineOptions:
     """What every backend is told besides the network.
 
@@ -93,6 +105,7 @@ class EngineOptions:
     precision: Precision = Precision.FP32
     cpu: CpuOptions = field(default_factory=CpuOptions)
     cuda: CudaOptions = field(default_factory=CudaOptions)
+    wgpu: WgpuOptions = field(default_factory=WgpuOptions)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,10 +1,10 @@
-"""What this machine can run, as its CUDA driver answers through cuda.core; NVML is not asked here."""
+"""What this machine can run, as its CUDA driver and wgpu answer; NVML is not asked here."""
 
 from __future__ import annotations
 
 import importlib.util
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import metadata
 
 OLDEST_CAPABILITY = (7, 0)
@@ -17,6 +17,7 @@ _INSTALL = (
     "Install the extra that fits the driver, in the folder of the clone: pip install '.[cuda12]' (drivers for CUDA 12, "
     "and compute capability 7.0) or '.[cuda13]'"
 )
+INSTALL_WGPU = "Install the extra in the folder of the clone: pip install '.[wgpu]'"
 _CUDA_12 = "Install the tools of CUDA 12: pip install '.[cuda12]' in the folder of the clone"
 
 
@@ -90,17 +91,78 @@ class CudaFacts:
 
 
 @dataclass(frozen=True)
+class WgpuAdapter:
+    """One adapter that wgpu shows, with the limits of its buffers.
+
+    Attributes
+    ----------
+    number : int
+        Place in the list, which ``WgpuOptions.adapter`` names.
+    name, kind, api : str
+        ``kind`` is wgpu's type of adapter (``DiscreteGPU``, ``IntegratedGPU``, ``CPU``, ...), ``api`` what drives it.
+    largest_buffer_bytes, largest_binding_bytes : int
+        Largest buffer, and largest part of one that a shader can be given.
+    """
+
+    number: int
+    name: str
+    kind: str
+    api: str
+    largest_buffer_bytes: int
+    largest_binding_bytes: int
+
+    @property
+    def software(self) -> bool:
+        """Whether the adapter is a program on the CPU."""
+        return self.kind == "CPU"
+
+
+_ADAPTER_ORDER = ("DiscreteGPU", "IntegratedGPU", "Unknown", "CPU")
+
+
+@dataclass(frozen=True)
+class WgpuFacts:
+    """The adapters that wgpu shows, or what kept it from being asked."""
+
+    obstacle: Obstacle | None = Obstacle("not installed: wgpu", INSTALL_WGPU)
+    adapters: tuple[WgpuAdapter, ...] = ()
+
+    def obstacle_of_any(self) -> Obstacle | None:
+        """Why no adapter can run the WGPU engine; ``None`` if one is there."""
+        if self.obstacle is None and not self.adapters:
+            return Obstacle(
+                "wgpu shows no Vulkan, Metal or DX12 adapter",
+                "Install a Vulkan driver (mesa-vulkan-drivers has one in software), or use --backend cpu",
+            )
+        return self.obstacle
+
+    def preferred(self) -> WgpuAdapter:
+        """The adapter that is taken where none is named; there must be one."""
+        return min(self.adapters, key=lambda a: _ADAPTER_ORDER.index(a.kind))
+
+
+@dataclass(frozen=True)
 class Machine:
     """What the choice of a backend needs to know of this machine."""
 
     cpu_cores: int
     cuda: CudaFacts
+    wgpu: WgpuFacts = field(default_factory=WgpuFacts)
 
 
 def this_machine() -> Machine:
     """The machine at hand; starts no context on any device."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return Machine(cores, ask_cuda())
+    return Machine(cores, ask_cuda(), ask_wgpu())
+
+
+def ask_wgpu() -> WgpuFacts:
+    """What wgpu says, where it is installed."""
+    if not _importable("wgpu"):
+        return WgpuFacts()
+    from burstproof.burst.wgpu.adapters import list_adapters
+
+    return list_adapters()
 
 
 def ask_cuda() -> CudaFacts:

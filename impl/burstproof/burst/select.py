@@ -16,16 +16,17 @@ CreateEngine = Callable[[Network, EngineOptions], Engine]
 FALLBACK_ORDER = ("cuda", "wgpu", "cpu", "reference")
 """The next backend is the next available one in this order, after the asked-for one."""
 
-_NO_WGPU = Obstacle("the WGPU backend is not part of this build", "Use --backend cpu or --backend cuda")
-
-
 @dataclass(frozen=True)
 class Considered:
-    """One backend that the choice looked at; ``why`` says what makes it available or what keeps it from running."""
+    """One backend that the choice looked at; ``why`` says what makes it available or what keeps it from running.
+
+    ``software`` marks a WGPU adapter that is a program on the CPU, which ``auto`` never takes.
+    """
 
     backend: str
     available: bool
     why: str
+    software: bool = False
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ class Choice:
 def obstacle_of(backend: str, machine: Machine, device_id: int = 0) -> Obstacle | None:
     """Why ``backend`` cannot run on ``machine``; ``None`` if it can."""
     if backend == "wgpu":
-        return _NO_WGPU
+        return machine.wgpu.obstacle_of_any()
     return machine.cuda.obstacle_for(device_id) if backend == "cuda" else None
 
 
@@ -64,7 +65,8 @@ def consider(machine: Machine, device_id: int = 0) -> tuple[Considered, ...]:
     for backend in FALLBACK_ORDER:
         obstacle = obstacle_of(backend, machine, device_id)
         why = obstacle.why if obstacle else _strength(backend, machine, device_id)
-        found.append(Considered(backend, obstacle is None, why))
+        software = backend == "wgpu" and obstacle is None and machine.wgpu.preferred().software
+        found.append(Considered(backend, obstacle is None, why, software))
     return tuple(found)
 
 
@@ -73,6 +75,9 @@ def _strength(backend: str, machine: Machine, device_id: int) -> str:
     if backend == "cuda":
         device = next(d for d in machine.cuda.devices if d.number == device_id)
         return f"{device.name}, compute capability {device.capability[0]}.{device.capability[1]}"
+    if backend == "wgpu":
+        adapter = machine.wgpu.preferred()
+        return f"{adapter.name} through {adapter.api}{', a software adapter' if adapter.software else ''}"
     cores = f"{machine.cpu_cores} core{'s' if machine.cpu_cores != 1 else ''}"
     return f"numba on {cores}" if backend == "cpu" else "plain NumPy, the executable specification; slow"
 
@@ -146,7 +151,7 @@ def _automatic(
     passed: list[str] = []
     for gpu in gpus:
         found = next(item for item in considered if item.backend == gpu)
-        if found.available:
+        if found.available and not found.software:
             return gpu, "; ".join([f"{size}: {found.why}", *passed])
         passed.append(f"{gpu} is not available: {found.why}")
     return "cpu", "; ".join([f"{size}, so a GPU is wanted", *passed])
@@ -185,7 +190,7 @@ def next_choice(choice: Choice, why: str) -> Choice:
         No backend is left.
     """
     history = "; ".join(part for part in (choice.fallback, f"{choice.backend} could not start: {why}") if part)
-    available = {item.backend for item in choice.considered if item.available}
+    available = {item.backend for item in choice.considered if item.available and not item.software}
     for backend in _candidates_after(choice.backend):
         if backend in available:
             return replace(choice, backend=backend, reason=f"fallback from {choice.requested}", fallback=history)
@@ -208,11 +213,15 @@ def engine_factory(backend: str) -> CreateEngine:
         from burstproof.burst.cuda.engine import CudaEngine
 
         return CudaEngine.create
+    if backend == "wgpu":
+        from burstproof.burst.wgpu.engine import WgpuEngine
+
+        return WgpuEngine.create
     if backend == "reference":
         from burstproof.burst.reference import ReferenceEngine
 
         return ReferenceEngine.create
-    raise InputError("no such engine in this build", got=backend, allowed="cpu, cuda, reference")
+    raise InputError("no such engine in this build", got=backend, allowed="cpu, cuda, wgpu, reference")
 
 
 def start_engine(
@@ -224,6 +233,8 @@ def start_engine(
     factory: Callable[[str], CreateEngine] = engine_factory,
 ) -> tuple[Engine, Choice]:
     """Create the chosen engine; with fallback allowed, the next one if it cannot start.
+
+    ``auto`` goes on by itself where the WGPU engine refuses the network, which it tells only from the network.
 
     Returns
     -------
@@ -240,7 +251,8 @@ def start_engine(
             engine = factory(choice.backend)(network, options)
             return engine, _with_placement(choice, engine)
         except EnvironmentInvalidError as error:
-            if not allow_fallback:
+            refused = isinstance(error, BackendUnavailableError) and choice.backend == "wgpu"
+            if not allow_fallback and not (refused and choice.requested == "auto"):
                 raise
             choice = next_choice(choice, str(error))
 

@@ -1,0 +1,305 @@
+// One burst: stimulus, count (where the batch path is emulated), dynamics, propagate. The constants in capitals that
+// are not declared here come from `Variant.header`.
+
+struct Parameters {
+    threshold: f32,
+    limit: f32,
+    keep: f32,
+    excitability: f32,
+    period_and_fire_limit: u32,
+    snooze_and_accumulates: u32,
+}
+
+// counts: refractory countdown below, consecutive fires in the upper 16 bits.
+struct State {
+    v: u32,
+    counts: u32,
+    status: u32,
+}
+
+struct Burst {
+    number: u32,
+    slot: u32,
+    index: u32,
+    neurons: u32,
+    slots: u32,
+    capacity: u32,
+    stimulus_first: u32,
+    stimulus_count: u32,
+    forced_first: u32,
+    forced_count: u32,
+    power_neuron: u32,
+    power_low: u32,
+    power_high: u32,
+    unit: f32,
+    pad_a: u32,
+    pad_b: u32,
+}
+
+const WAS_CANDIDATE = 1u;
+const FORCED = 2u;
+const FIRED = 4u;
+const UNLIMITED_FIRES = 65535u;
+const FORCED_POTENTIAL = 100.0f;
+
+// ring: planes of slots x neurons words: the sums, their upper words where they take two, then the flags.
+@group(0) @binding(0) var<storage, read> parameters: array<Parameters>;
+@group(0) @binding(1) var<storage, read_write> states: array<State>;
+@group(0) @binding(2) var<storage, read_write> ring: array<atomic<u32>>;
+@group(0) @binding(3) var<storage, read> offsets: array<u32>;
+@group(0) @binding(4) var<storage, read> synapses: array<u32>;
+@group(0) @binding(5) var<storage, read_write> log: array<vec2<u32>>;
+// used entries of the log; then, burst by burst, where its list begins (and one end more); then its candidates.
+@group(0) @binding(6) var<storage, read_write> train: array<atomic<u32>>;
+@group(0) @binding(7) var<storage, read> stimuli: array<u32>;
+@group(1) @binding(0) var<uniform> burst: Burst;
+
+fn neuron_of(group: vec3<u32>, groups: vec3<u32>, lane: u32) -> u32 {
+    return (group.y * groups.x + group.x) * WORKGROUP + lane;
+}
+
+fn list_begin() -> u32 {
+    return atomicLoad(&train[1u + burst.index]);
+}
+
+// Whether the log has no room for a burst in which everything fires; no later burst of the train runs then either.
+fn halted() -> bool {
+    return burst.capacity - list_begin() < burst.neurons;
+}
+
+fn plane(number: u32) -> u32 {
+    return number * burst.slots * burst.neurons;
+}
+
+// Every wrap of the lower word is seen by just the addition that makes it, so the carries are complete in any order.
+fn add_to(cell: u32, low: u32, high: u32) {
+    let old = atomicAdd(&ring[cell], low);
+    if (WIDE) {
+        let carried = high + select(0u, 1u, old + low < old);
+        if (carried != 0u) {
+            atomicAdd(&ring[cell + plane(1u)], carried);
+        }
+    }
+    if (FLAGGED) {
+        atomicStore(&ring[cell + plane(FLAG_PLANE)], 1u);
+    }
+}
+
+fn upper_word(cell: u32) -> u32 {
+    if (WIDE) {
+        return atomicLoad(&ring[cell + plane(1u)]);
+    }
+    return 0u;
+}
+
+fn is_candidate(cell: u32, neuron: u32) -> bool {
+    if (neuron == burst.power_neuron) {
+        return true;
+    }
+    if (FLAGGED) {
+        return atomicLoad(&ring[cell + plane(FLAG_PLANE)]) != 0u;
+    }
+    return (atomicLoad(&ring[cell]) | upper_word(cell)) != 0u;
+}
+
+// The sum of a cell, with the power neuron's share, as a float; the cell is empty afterwards.
+fn taken_sum(cell: u32, neuron: u32) -> f32 {
+    var low = atomicLoad(&ring[cell]);
+    var high = upper_word(cell);
+    atomicStore(&ring[cell], 0u);
+    if (WIDE) {
+        atomicStore(&ring[cell + plane(1u)], 0u);
+    }
+    if (FLAGGED) {
+        atomicStore(&ring[cell + plane(FLAG_PLANE)], 0u);
+    }
+    if (neuron == burst.power_neuron) {
+        low += burst.power_low;
+        high += burst.power_high + select(0u, 1u, low < burst.power_low);
+    }
+    if (WIDE) {
+        return float_of_wide(low, high);
+    }
+    return float_of_narrow(low);
+}
+
+@compute @workgroup_size(WORKGROUP)
+fn stimulus(
+    @builtin(workgroup_id) group: vec3<u32>,
+    @builtin(num_workgroups) groups: vec3<u32>,
+    @builtin(local_invocation_index) lane: u32
+) {
+    let i = neuron_of(group, groups, lane);
+    if (halted()) {
+        return;
+    }
+    if (i < burst.stimulus_count) {
+        let entry = burst.stimulus_first + 3u * i;
+        add_to(burst.slot * burst.neurons + stimuli[entry], stimuli[entry + 1u], stimuli[entry + 2u]);
+    }
+    if (i < burst.forced_count) {
+        states[stimuli[burst.forced_first + i]].status |= FORCED;
+    }
+}
+
+@compute @workgroup_size(WORKGROUP)
+fn count(
+    @builtin(workgroup_id) group: vec3<u32>,
+    @builtin(num_workgroups) groups: vec3<u32>,
+    @builtin(local_invocation_index) lane: u32
+) {
+    let i = neuron_of(group, groups, lane);
+    if (i >= burst.neurons || halted()) {
+        return;
+    }
+    let cell = burst.slot * burst.neurons + i;
+    if (is_candidate(cell, i)) {
+        atomicAdd(&train[FIRST_CANDIDATES + burst.index], 1u);
+    }
+}
+
+// Potential, countdown and count after the dynamics, whether the neuron fired, and the potential before a reset.
+struct Outcome {
+    v: f32,
+    rc: u32,
+    cc: u32,
+    fired: bool,
+    shown: f32,
+}
+
+fn dynamics_of(neuron: u32, p: Parameters, old: f32, sum: f32, cc_before: u32, batch: bool) -> Outcome {
+    let period = p.period_and_fire_limit & 0xffffu;
+    let fire_limit = p.period_and_fire_limit >> 16u;
+    let accumulates = (p.snooze_and_accumulates >> 16u) != 0u;
+    let finite = fire_limit != 0u && fire_limit != UNLIMITED_FIRES;
+    let v = integrated(old, sum, burst.unit, accumulates && !NEGATIVE_SUM_LOWERS);
+    var inside = reaches(v, p.threshold);
+    if (exceeds(v, p.limit) && !(batch && BATCH_ZEROES)) {
+        inside = false;
+    }
+    if (inside && finite && cc_before >= fire_limit) {
+        if (!batch) {
+            return Outcome(v, 0u, 0u, false, v);
+        }
+        if (BATCH_ZEROES) {
+            return Outcome(0.0, 0u, 0u, false, v);
+        }
+        return Outcome(leaked(v, p.keep), 0u, 0u, false, v);
+    }
+    if (inside && excited(p.excitability, neuron, burst.number)) {
+        let cc = min(cc_before + 1u, 65535u);
+        var rc = period;
+        if (finite && cc >= fire_limit && !batch) {
+            rc = min(period + (p.snooze_and_accumulates & 0xffffu), 65535u);
+        }
+        return Outcome(0.0, rc, cc, true, v);
+    }
+    return Outcome(leaked(v, p.keep), 0u, select(cc_before, 0u, finite), false, v);
+}
+
+fn restarts(accumulates: bool, status: u32) -> bool {
+    if (RESTART == RESTART_CANDIDATES) {
+        return (status & WAS_CANDIDATE) != 0u;
+    }
+    if (RESTART == RESTART_ALL) {
+        return !accumulates;
+    }
+    return !accumulates && (status & FIRED) != 0u;
+}
+
+fn append(neuron: u32, potential: f32) {
+    let place = atomicAdd(&train[0], 1u);
+    log[place] = vec2<u32>(neuron, bitcast<u32>(potential));
+}
+
+@compute @workgroup_size(WORKGROUP)
+fn dynamics(
+    @builtin(workgroup_id) group: vec3<u32>,
+    @builtin(num_workgroups) groups: vec3<u32>,
+    @builtin(local_invocation_index) lane: u32
+) {
+    let i = neuron_of(group, groups, lane);
+    if (i >= burst.neurons || halted()) {
+        return;
+    }
+    let cell = burst.slot * burst.neurons + i;
+    let candidate = is_candidate(cell, i);
+    let before = states[i];
+    var rc = before.counts & 0xffffu;
+    var cc = before.counts >> 16u;
+    if (!candidate && rc == 0u && before.status == 0u && RESTART != RESTART_ALL) {
+        return;
+    }
+    var sum = 0.0f;
+    if (candidate) {
+        sum = taken_sum(cell, i);
+    }
+    let p = parameters[i];
+    let accumulates = (p.snooze_and_accumulates >> 16u) != 0u;
+    var v = before.v;
+    if (restarts(accumulates, before.status)) {
+        v = 0u;
+    }
+    var fired = false;
+    if (rc > 0u) {
+        if (candidate || !COUNTDOWN_ONLY_CANDIDATES) {
+            rc -= 1u;
+            let fire_limit = p.period_and_fire_limit >> 16u;
+            if (rc == 0u && fire_limit != 0u && fire_limit != UNLIMITED_FIRES && cc >= fire_limit) {
+                cc = 0u;
+            }
+        }
+    } else if (candidate) {
+        var batch = false;
+        if (BATCH_PATH) {
+            batch = atomicLoad(&train[FIRST_CANDIDATES + burst.index]) >= BATCH_PATH_CANDIDATES;
+        }
+        let outcome = dynamics_of(i, p, bitcast<f32>(v), sum, cc, batch);
+        v = bitcast<u32>(outcome.v);
+        rc = outcome.rc;
+        cc = outcome.cc;
+        fired = outcome.fired;
+        if (fired) {
+            append(i, outcome.shown);
+        }
+    }
+    if (candidate && !BATCH_PATH) {
+        atomicAdd(&train[FIRST_CANDIDATES + burst.index], 1u);
+    }
+    if (!fired && (before.status & FORCED) != 0u) {
+        append(i, FORCED_POTENTIAL);
+        fired = true;
+    }
+    let status = select(0u, WAS_CANDIDATE, candidate && !accumulates) | select(0u, FIRED, fired);
+    states[i] = State(v, rc | (cc << 16u), status);
+}
+
+// A workgroup takes a fired neuron at a time; its lanes share out the row.
+@compute @workgroup_size(ROW_LANES)
+fn propagate(
+    @builtin(workgroup_id) group: vec3<u32>,
+    @builtin(num_workgroups) groups: vec3<u32>,
+    @builtin(local_invocation_index) lane: u32
+) {
+    let first = list_begin();
+    let end = atomicLoad(&train[0]);
+    if (group.x == 0u && lane == 0u) {
+        atomicStore(&train[2u + burst.index], end);
+    }
+    for (var k = first + group.x; k < end; k += groups.x) {
+        let source = log[k].x;
+        let row_end = offsets[source + 1u];
+        for (var s = offsets[source] + lane; s < row_end; s += ROW_LANES) {
+            let entry = s * WORDS_PER_SYNAPSE;
+            var slot = burst.slot + 1u;
+            if (DELAYED) {
+                slot = burst.slot + synapses[entry + WORDS_PER_SYNAPSE - 1u];
+            }
+            var high = 0u;
+            if (WIDE) {
+                high = synapses[entry + 2u];
+            }
+            add_to((slot % burst.slots) * burst.neurons + synapses[entry], synapses[entry + 1u], high);
+        }
+    }
+}
