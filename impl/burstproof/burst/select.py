@@ -16,6 +16,7 @@ CreateEngine = Callable[[Network, EngineOptions], Engine]
 FALLBACK_ORDER = ("cuda", "wgpu", "cpu", "reference")
 """The next backend is the next available one in this order, after the asked-for one."""
 
+
 @dataclass(frozen=True)
 class Considered:
     """One backend that the choice looked at; ``why`` says what makes it available or what keeps it from running.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from functools import cache
 from typing import Any
 
@@ -19,10 +20,9 @@ def _adapters() -> tuple[Any, ...]:
     import wgpu
     from wgpu.backends.wgpu_native.extras import set_instance_extras
 
-    try:
+    # a program that has an instance of wgpu already keeps it; it may show other interfaces too
+    with contextlib.suppress(RuntimeError):
         set_instance_extras(backends=["Vulkan", "Metal", "DX12"])
-    except RuntimeError:
-        pass  # the program has an instance of its own already, which may show other interfaces too
     return tuple(a for a in wgpu.gpu.enumerate_adapters_sync() if a.info["backend_type"] in _APIS)
 
 

@@ -46,6 +46,8 @@ const FORCED_POTENTIAL = 100.0f;
 @group(0) @binding(0) var<storage, read> parameters: array<Parameters>;
 @group(0) @binding(1) var<storage, read_write> states: array<State>;
 @group(0) @binding(2) var<storage, read_write> ring: array<atomic<u32>>;
+// The same words for a shader that has a cell to itself; an entry point uses one of the two.
+@group(0) @binding(2) var<storage, read_write> cells: array<u32>;
 @group(0) @binding(3) var<storage, read> offsets: array<u32>;
 @group(0) @binding(4) var<storage, read> synapses: array<u32>;
 @group(0) @binding(5) var<storage, read_write> log: array<vec2<u32>>;
@@ -87,7 +89,7 @@ fn add_to(cell: u32, low: u32, high: u32) {
 
 fn upper_word(cell: u32) -> u32 {
     if (WIDE) {
-        return atomicLoad(&ring[cell + plane(1u)]);
+        return cells[cell + plane(1u)];
     }
     return 0u;
 }
@@ -97,21 +99,21 @@ fn is_candidate(cell: u32, neuron: u32) -> bool {
         return true;
     }
     if (FLAGGED) {
-        return atomicLoad(&ring[cell + plane(FLAG_PLANE)]) != 0u;
+        return cells[cell + plane(FLAG_PLANE)] != 0u;
     }
-    return (atomicLoad(&ring[cell]) | upper_word(cell)) != 0u;
+    return (cells[cell] | upper_word(cell)) != 0u;
 }
 
 // The sum of a cell, with the power neuron's share, as a float; the cell is empty afterwards.
 fn taken_sum(cell: u32, neuron: u32) -> f32 {
-    var low = atomicLoad(&ring[cell]);
+    var low = cells[cell];
     var high = upper_word(cell);
-    atomicStore(&ring[cell], 0u);
+    cells[cell] = 0u;
     if (WIDE) {
-        atomicStore(&ring[cell + plane(1u)], 0u);
+        cells[cell + plane(1u)] = 0u;
     }
     if (FLAGGED) {
-        atomicStore(&ring[cell + plane(FLAG_PLANE)], 0u);
+        cells[cell + plane(FLAG_PLANE)] = 0u;
     }
     if (neuron == burst.power_neuron) {
         low += burst.power_low;
@@ -139,22 +141,6 @@ fn stimulus(
     }
     if (i < burst.forced_count) {
         states[stimuli[burst.forced_first + i]].status |= FORCED;
-    }
-}
-
-@compute @workgroup_size(WORKGROUP)
-fn count(
-    @builtin(workgroup_id) group: vec3<u32>,
-    @builtin(num_workgroups) groups: vec3<u32>,
-    @builtin(local_invocation_index) lane: u32
-) {
-    let i = neuron_of(group, groups, lane);
-    if (i >= burst.neurons || halted()) {
-        return;
-    }
-    let cell = burst.slot * burst.neurons + i;
-    if (is_candidate(cell, i)) {
-        atomicAdd(&train[FIRST_CANDIDATES + burst.index], 1u);
     }
 }
 
@@ -212,23 +198,15 @@ fn append(neuron: u32, potential: f32) {
     log[place] = vec2<u32>(neuron, bitcast<u32>(potential));
 }
 
-@compute @workgroup_size(WORKGROUP)
-fn dynamics(
-    @builtin(workgroup_id) group: vec3<u32>,
-    @builtin(num_workgroups) groups: vec3<u32>,
-    @builtin(local_invocation_index) lane: u32
-) {
-    let i = neuron_of(group, groups, lane);
-    if (i >= burst.neurons || halted()) {
-        return;
-    }
+// What the burst does to neuron i; whether it was a candidate.
+fn advance(i: u32) -> bool {
     let cell = burst.slot * burst.neurons + i;
     let candidate = is_candidate(cell, i);
     let before = states[i];
     var rc = before.counts & 0xffffu;
     var cc = before.counts >> 16u;
     if (!candidate && rc == 0u && before.status == 0u && RESTART != RESTART_ALL) {
-        return;
+        return false;
     }
     var sum = 0.0f;
     if (candidate) {
@@ -263,15 +241,57 @@ fn dynamics(
             append(i, outcome.shown);
         }
     }
-    if (candidate && !BATCH_PATH) {
-        atomicAdd(&train[FIRST_CANDIDATES + burst.index], 1u);
-    }
     if (!fired && (before.status & FORCED) != 0u) {
         append(i, FORCED_POTENTIAL);
         fired = true;
     }
     let status = select(0u, WAS_CANDIDATE, candidate && !accumulates) | select(0u, FIRED, fired);
     states[i] = State(v, rc | (cc << 16u), status);
+    return candidate;
+}
+
+var<workgroup> candidates_here: atomic<u32>;
+
+// One number for the workgroup goes to the train, as all those atomic additions to one word would queue.
+fn tally(candidate: bool, lane: u32) {
+    if (candidate) {
+        atomicAdd(&candidates_here, 1u);
+    }
+    workgroupBarrier();
+    let found = atomicLoad(&candidates_here);
+    if (lane == 0u && found != 0u) {
+        atomicAdd(&train[FIRST_CANDIDATES + burst.index], found);
+    }
+}
+
+@compute @workgroup_size(WORKGROUP)
+fn count(
+    @builtin(workgroup_id) group: vec3<u32>,
+    @builtin(num_workgroups) groups: vec3<u32>,
+    @builtin(local_invocation_index) lane: u32
+) {
+    let i = neuron_of(group, groups, lane);
+    var candidate = false;
+    if (i < burst.neurons && !halted()) {
+        candidate = is_candidate(burst.slot * burst.neurons + i, i);
+    }
+    tally(candidate, lane);
+}
+
+@compute @workgroup_size(WORKGROUP)
+fn dynamics(
+    @builtin(workgroup_id) group: vec3<u32>,
+    @builtin(num_workgroups) groups: vec3<u32>,
+    @builtin(local_invocation_index) lane: u32
+) {
+    let i = neuron_of(group, groups, lane);
+    var candidate = false;
+    if (i < burst.neurons && !halted()) {
+        candidate = advance(i);
+    }
+    if (!BATCH_PATH) {
+        tally(candidate, lane);
+    }
 }
 
 // A workgroup takes a fired neuron at a time; its lanes share out the row.

@@ -105,9 +105,7 @@ class Device:
     def burst_group(self, uniforms: Any) -> Any:
         """The bind group of one burst's uniforms, at an offset that the dispatch names."""
         resource = {"buffer": uniforms, "offset": 0, "size": UNIFORM_BYTES}
-        return self._device.create_bind_group(
-            layout=self._burst_layout, entries=[{"binding": 0, "resource": resource}]
-        )
+        return self._device.create_bind_group(layout=self._burst_layout, entries=[{"binding": 0, "resource": resource}])
 
     def encoder(self) -> Any:
         """A recorder of commands for ``queue``."""

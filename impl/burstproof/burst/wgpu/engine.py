@@ -31,6 +31,7 @@ from burstproof.burst.wgpu.trains import Encoder, Place, entry_words, stimulus_t
 from burstproof.errors import InputError
 from burstproof.network.model import Network
 
+
 @dataclass(frozen=True, eq=False)
 class _Done:
     """What one burst did; its list is empty unless it was read."""

@@ -118,9 +118,9 @@ class WgpuMemory:
         self.variant = dataclasses.replace(self.variant, flagged=True)
         sizes_of(self.layout, self.variant, self._bursts, self._device.adapter)
         cells = self.layout.max_delay * self.layout.neuron_count
-        arrived = planes.any(axis=0).astype(np.uint32)
+        arrived = (planes != 0).any(axis=0, keepdims=True).astype(np.uint32)
         self._replace("ring", 4 * self.variant.planes * cells)
-        self._device.write(self._buffers["ring"], np.concatenate([planes, arrived[None]]))
+        self._device.write(self._buffers["ring"], np.concatenate([planes, arrived]))
         self._bind()
 
     def begin_train(self, stimuli: npt.NDArray[np.uint32]) -> None:
@@ -209,9 +209,7 @@ class WgpuMemory:
         self._restore_weights(state)
         status = np.where(state.was_candidate, np.uint32(WAS_CANDIDATE), np.uint32(0))
         status[state.fired_ids] |= np.uint32(FIRED)
-        self._put_states(
-            state.membrane_potentials, state.refractory_countdowns, state.consecutive_fire_counts, status
-        )
+        self._put_states(state.membrane_potentials, state.refractory_countdowns, state.consecutive_fire_counts, status)
         self.fired = state.fired_ids.copy(), state.fired_potentials.copy()
         self.clamped = state.clamped
         if self.host is not None:

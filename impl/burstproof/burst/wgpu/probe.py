@@ -10,7 +10,6 @@ import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -33,6 +32,7 @@ ANSWERS = (
     "a 64-bit sum converted",
 )
 
+_CASE = ("potential", "sum", "unit", "leak factor", "threshold", "excitability")
 _SPECIAL = (0.0, -0.0, 1e-45, -1e-45, 1.1754942e-38, 1.1754944e-38, -3e-39, 3.4028235e38, -3.4028235e38)
 _MORE = (np.inf, -np.inf, np.nan, 1.0, -1.0, 1.0000001, 0.99999994, 16777216.0, 1.5, 0.1, 100.0)
 _SUMS = (0, 1, -1, 3, 16777215, 16777217, 16777219, -16777217, 33554435, 2147483647, -2147483647, 2147483583)
@@ -117,6 +117,5 @@ def _nan(words: Words) -> npt.NDArray[np.bool_]:
 
 
 def _shown(case: Words) -> str:
-    v, sum_, unit, keep, threshold, excitability = struct.unpack("<fiffff", np.ascontiguousarray(case).tobytes())
-    values: dict[str, Any] = dict(potential=v, sum=sum_, unit=unit, keep=keep, threshold=threshold)
-    return ", ".join(f"{name} {value!r}" for name, value in {**values, "excitability": excitability}.items())
+    values: tuple[float, ...] = struct.unpack("<fiffff", np.ascontiguousarray(case).tobytes())
+    return ", ".join(f"{name} {value!r}" for name, value in zip(_CASE, values, strict=True))
