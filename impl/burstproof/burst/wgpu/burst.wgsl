@@ -252,8 +252,13 @@ fn advance(i: u32) -> bool {
 
 var<workgroup> candidates_here: atomic<u32>;
 
-// One number for the workgroup goes to the train, as all those atomic additions to one word would queue.
+// One number for the workgroup goes to the train, as all those atomic additions to one word would queue. The word is
+// set to 0 here, since a driver was seen (llvmpipe of Mesa 22.3) that leaves what the last workgroup counted in it.
 fn tally(candidate: bool, lane: u32) {
+    if (lane == 0u) {
+        atomicStore(&candidates_here, 0u);
+    }
+    workgroupBarrier();
     if (candidate) {
         atomicAdd(&candidates_here, 1u);
     }
