@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 
 from burstproof.burst import machine as machine_module
 from burstproof.burst.engine import Engine, EngineOptions
-from burstproof.burst.machine import CudaDevice, CudaFacts, Machine, Obstacle, ask_cuda
+from burstproof.burst.machine import CudaDevice, CudaFacts, Machine, Obstacle, WgpuAdapter, WgpuFacts, ask_cuda
 from burstproof.burst.select import choose_backend, consider, engine_factory, start_engine
 from burstproof.config import load_configuration
 from burstproof.errors import BackendUnavailableError, ExitCode, InputError, NetworkError, OutOfMemoryError
@@ -20,7 +21,14 @@ from burstproof.network.model import Network, NeuronTable, SynapseTable
 H100 = CudaDevice(0, "NVIDIA H100 80GB HBM3", (9, 0), 80 * 2**30)
 WITH_GPU = Machine(8, CudaFacts(None, (H100,), (12, 8), (12, 9)))
 NO_DRIVER = Machine(2, CudaFacts(Obstacle("no NVIDIA driver on this machine", "Install the NVIDIA driver")))
+SOFTWARE = WgpuAdapter(0, "llvmpipe", "CPU", "Vulkan", 2**31 - 1, 2**27)
+INTEGRATED = WgpuAdapter(1, "Radeon 780M", "IntegratedGPU", "Vulkan", 2**31, 2**31)
 CONFIG = load_configuration()
+
+
+def machine_with(*adapters: WgpuAdapter) -> Machine:
+    """No CUDA, and these adapters of wgpu."""
+    return replace(NO_DRIVER, wgpu=WgpuFacts(None, adapters))
 
 
 def configured(**values: Any) -> Any:
@@ -84,12 +92,51 @@ def test_what_is_asked_for_and_available_is_taken(backend: str) -> None:
     }
 
 
-@pytest.mark.requirement("BE-13")
-def test_wgpu_is_refused_without_pretending() -> None:
-    with pytest.raises(BackendUnavailableError, match="wgpu cannot start: the WGPU backend is not part of this build"):
+@pytest.mark.requirement("BE-13", "BE-16")
+def test_wgpu_without_its_package_is_refused_with_the_cure() -> None:
+    with pytest.raises(BackendUnavailableError, match="wgpu cannot start: not installed: wgpu") as caught:
         choose_backend("wgpu", 10, None, CONFIG, WITH_GPU)
-    with pytest.raises(InputError):
-        engine_factory("wgpu")
+    assert "'.[wgpu]'" in str(caught.value)
+
+
+@pytest.mark.requirement("BE-13", "BE-16")
+def test_wgpu_without_an_adapter_is_refused_with_the_cure() -> None:
+    with pytest.raises(BackendUnavailableError, match="no Vulkan, Metal or DX12 adapter") as caught:
+        choose_backend("wgpu", 10, None, CONFIG, machine_with())
+    assert "mesa-vulkan-drivers" in str(caught.value)
+
+
+@pytest.mark.requirement("BE-13", "BE-16")
+def test_auto_takes_a_wgpu_device_but_no_software_adapter() -> None:
+    found = choose_backend("auto", 1_000_000, None, CONFIG, machine_with(SOFTWARE, INTEGRATED))
+    assert (found.backend, "Radeon 780M through Vulkan" in found.reason) == ("wgpu", True)
+    passed = choose_backend("auto", 1_000_000, None, CONFIG, machine_with(SOFTWARE))
+    assert passed.backend == "cpu"
+    assert "a software adapter" in passed.reason
+    assert choose_backend("wgpu", 10, None, CONFIG, machine_with(SOFTWARE)).backend == "wgpu"
+    allowed = choose_backend("cuda", 10, None, CONFIG, machine_with(SOFTWARE), allow_fallback=True)
+    assert allowed.backend == "cpu"
+
+
+@pytest.mark.requirement("BE-13", "BE-14", "BE-16")
+@pytest.mark.parametrize(("prefer_cuda", "expected"), [(True, "cuda"), (False, "wgpu")])
+def test_the_preferred_kind_of_gpu_is_taken(prefer_cuda: bool, expected: str) -> None:
+    both = replace(WITH_GPU, wgpu=WgpuFacts(None, (INTEGRATED,)))
+    choice = choose_backend("auto", 1_000_000, None, configured(prefer_cuda_over_wgpu=prefer_cuda), both)
+    assert choice.backend == expected
+
+
+@pytest.mark.requirement("BE-13", "BE-16")
+def test_auto_goes_on_where_wgpu_refuses_and_says_so() -> None:
+    choice = choose_backend("auto", 1_000_000, None, CONFIG, machine_with(INTEGRATED))
+    factory = failing_on({"wgpu"}, BackendUnavailableError("its float32 is not exact"))
+    engine, after = start_engine(choice, one_neuron(), EngineOptions(), factory=factory)
+    engine.close()
+    assert (choice.backend, after.backend) == ("wgpu", "cpu")
+    assert after.fallback == "wgpu could not start: its float32 is not exact"
+    asked = choose_backend("wgpu", 10, None, CONFIG, machine_with(INTEGRATED))
+    with pytest.raises(BackendUnavailableError, match="not exact"):
+        start_engine(asked, one_neuron(), EngineOptions(), factory=factory)
 
 
 @pytest.mark.requirement("BE-13")

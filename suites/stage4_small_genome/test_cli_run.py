@@ -8,8 +8,10 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
+from burstproof.burst.machine import CudaFacts, Machine, Obstacle
 from burstproof.burst.reference import ReferenceEngine
 from burstproof.burst.trace import read_trace
+from burstproof.commands import run as run_module
 from burstproof.network.connectome import read_connectome
 
 from .cli_door import BUSY, GENOMES, SMALL, Door, door
@@ -120,7 +122,10 @@ def test_the_configuration_decides_what_the_command_line_leaves_open(door: Door)
 
 
 @pytest.mark.requirement("BE-15")
-def test_a_fallback_is_said_on_the_terminal_and_in_the_record(door: Door, tmp_path: Path) -> None:
+def test_a_fallback_is_said_on_the_terminal_and_in_the_record(
+    door: Door, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_module, "this_machine", lambda: Machine(2, CudaFacts(Obstacle("no driver", "Install it"))))
     record = tmp_path / "fallen"
     arguments = ["run", SMALL, "--backend", "wgpu", "--bursts", 3]
     refused = door(*arguments)

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from burstproof.burst.engine import CpuOptions, CudaOptions, Engine, EngineOptions
+from burstproof.burst.engine import CpuOptions, CudaOptions, Engine, EngineOptions, WgpuOptions
+from burstproof.burst.machine import ask_wgpu
 from burstproof.network.model import Network
 
 
@@ -21,6 +22,7 @@ class Backend:
     name: str
     cpu: CpuOptions | None = None
     cuda: CudaOptions | None = None
+    wgpu: WgpuOptions | None = None
     shards: int = 0
 
     def create(self, network: Network, options: EngineOptions) -> Engine:
@@ -39,6 +41,10 @@ class Backend:
             from burstproof.burst.cuda.engine import CudaEngine
 
             return CudaEngine.create(network, replace(options, cuda=self.cuda))
+        if self.wgpu is not None:
+            from burstproof.burst.wgpu.engine import WgpuEngine
+
+            return WgpuEngine.create(network, replace(options, wgpu=self.wgpu))
         from burstproof.burst.reference import ReferenceEngine
 
         return ReferenceEngine.create(network, options)
@@ -58,13 +64,25 @@ _LAUNCHES = tuple(
     for block in (128, 256, 512)
 )
 CUDA_BACKENDS = (*_LAUNCHES, Backend("cuda, packed sums", cuda=CudaOptions(sum_bits=8)))
+WGPU = Backend("wgpu", wgpu=WgpuOptions())
+"""On whatever adapter is there, one in software too."""
+
+_NO_ADAPTER = ask_wgpu().obstacle_of_any()
+NEEDS_ADAPTER = pytest.mark.skipif(
+    _NO_ADAPTER is not None, reason=f"no WGPU adapter: {_NO_ADAPTER.why if _NO_ADAPTER else ''}"
+)
 
 
 def _parameter(backend: Backend) -> Any:
-    marks = [pytest.mark.gate("gpu")] if backend.cuda is not None else []
+    marks: list[Any] = []
+    if backend.cuda is not None:
+        marks = [pytest.mark.gate("gpu")]
+    if backend.wgpu is not None:
+        marks = [NEEDS_ADAPTER, pytest.mark.requirement("BE-16")]
     return pytest.param(backend, id=backend.name, marks=marks)
 
 
-ALL = [_parameter(b) for b in (REFERENCE, *CPU_BACKENDS, CPU_SHARDS, *CUDA_BACKENDS)]
+ALL = [_parameter(b) for b in (REFERENCE, *CPU_BACKENDS, CPU_SHARDS, *CUDA_BACKENDS, WGPU)]
 ENGINES = [_parameter(b) for b in (*CPU_BACKENDS, *CUDA_BACKENDS)]
+ENGINES_AND_WGPU = [*ENGINES, _parameter(WGPU)]
 CUDA = [_parameter(b) for b in CUDA_BACKENDS]

@@ -11,7 +11,7 @@ from suites.stage5_parity.mixed import MIXES, Mix, compare_mix, mixed_network, m
 pytestmark = pytest.mark.requirement("BE-4", "BE-17", "ST-5")
 
 
-@pytest.mark.parametrize("backend", backends.ENGINES)
+@pytest.mark.parametrize("backend", backends.ENGINES_AND_WGPU)
 @pytest.mark.parametrize("mix", MIXES, ids=lambda mix: mix.name)
 def test_mix(backend: backends.Backend, mix: Mix) -> None:
     """Bursts and whole state equal the reference after every burst."""
@@ -19,7 +19,7 @@ def test_mix(backend: backends.Backend, mix: Mix) -> None:
     assert not problems, problems[0]
 
 
-@pytest.mark.parametrize("backend", backends.ENGINES)
+@pytest.mark.parametrize("backend", backends.ENGINES_AND_WGPU)
 @pytest.mark.parametrize("mix", MIXES, ids=lambda mix: mix.name)
 def test_train(backend: backends.Backend, mix: Mix) -> None:
     """A run in one go, begun from a state taken half-way from the reference, ends where the reference ends."""

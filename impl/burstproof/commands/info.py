@@ -20,7 +20,7 @@ from burstproof.errors import ExitCode
 from burstproof.user_cache import cache_folder
 
 _CUDA_PACKAGES = ("numba-cuda", "cuda-core", "cuda-bindings", "cupy-cuda12x", "cupy-cuda13x")
-_PACKAGES = ("numpy", "numba", *_CUDA_PACKAGES, "mpi4py", "pymetis")
+_PACKAGES = ("numpy", "numba", *_CUDA_PACKAGES, "wgpu", "mpi4py", "pymetis")
 
 
 def info(options: argparse.Namespace) -> ExitCode:
@@ -48,6 +48,7 @@ def describe(config: Configuration, machine: Machine) -> dict[str, Any]:
             "tools": _dotted(machine.cuda.tools_version),
             "devices": [dataclasses.asdict(device) for device in machine.cuda.devices],
         },
+        "wgpu": [{**dataclasses.asdict(adapter), "software": adapter.software} for adapter in machine.wgpu.adapters],
         "backends": backends,
         "tuned": kept(cache_folder()),
         "config_file": str(config.file) if config.file else None,
@@ -73,6 +74,15 @@ def _versions(driver: str | None, tools: str | None) -> str:
     return f"{takes}, " + (f"installed tools are for {tools}" if tools else "no tools installed")
 
 
+def _adapter_line(adapter: dict[str, Any]) -> str:
+    buffers = (
+        f"buffers to {gibibytes(adapter['largest_buffer_bytes'])}, "
+        f"{gibibytes(adapter['largest_binding_bytes'])} of one given to a shader"
+    )
+    name = f"{printable(adapter['name'], 100)}, {adapter['kind']} through {adapter['api']}"
+    return f"WGPU adapter {adapter['number']}: {name}; {buffers}"
+
+
 def _tuned_line(item: dict[str, Any]) -> str:
     key = item["key"]
     network = f"{key['neurons']} neurons, {key['synapses']} synapses"
@@ -92,6 +102,7 @@ def _as_text(document: dict[str, Any]) -> str:
         major, minor = device["capability"]
         memory = f", {gibibytes(device['memory_bytes'])}" if device["memory_bytes"] else ""
         lines.append(f"  device {device['number']}: {device['name']}, compute capability {major}.{minor}{memory}")
+    lines += [_adapter_line(adapter) for adapter in document["wgpu"]]
     rows = [(item["backend"], "yes" if item["available"] else "no", item["why"]) for item in document["backends"]]
     lines += ["", table(("backend", "runs here", "why"), rows, left=3)]
     lines += [f"  {item['backend']}: {item['cure']}" for item in document["backends"] if item["cure"]]

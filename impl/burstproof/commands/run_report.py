@@ -178,6 +178,8 @@ class RunReport:
 def _launch(engine: Engine) -> str:
     if engine.backend == "cuda":
         return str(Launch.of(engine.options.cuda))
+    if engine.backend == "wgpu":
+        return f"adapter {getattr(engine, 'adapter', '')}"
     threads = getattr(engine, "threads", 0)
     return f"{threads} thread{'s' if threads != 1 else ''}" if threads else ""
 
