@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from burstproof.burst.machine import CudaDevice, CudaFacts, Machine, this_machine
+from burstproof.burst.machine import CudaDevice, CudaFacts, Machine, Obstacle, WgpuAdapter, WgpuFacts, this_machine
 from burstproof.commands import info as info_module
 
 from .cli_door import Door, assert_one_error, door
@@ -46,6 +46,19 @@ def test_a_gpu_is_shown_with_capability_and_memory(door: Door, monkeypatch: pyte
     answer = door("info")
     assert "device 0: NVIDIA H100 80GB HBM3, compute capability 9.0, 80.0 GiB" in answer.out
     assert "driver takes 12.8, installed tools are for 12.9" in answer.out
+
+
+@pytest.mark.requirement("BE-16")
+def test_a_wgpu_adapter_is_shown_with_its_limits(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+    adapter = WgpuAdapter(0, "Radeon 780M", "IntegratedGPU", "Vulkan", 2**31, 2**27)
+    none = Obstacle("no NVIDIA driver on this machine", "Install the NVIDIA driver")
+    machine = Machine(16, CudaFacts(none), WgpuFacts(None, (adapter,)))
+    monkeypatch.setattr(info_module, "this_machine", lambda: machine)
+    shown = door("info").out
+    assert "WGPU adapter 0: Radeon 780M, IntegratedGPU through Vulkan" in shown
+    assert "buffers to 2048 MiB, 128 MiB of one given to a shader" in shown
+    (described,) = door("info", "--json").document["wgpu"]
+    assert (described["largest_binding_bytes"], described["software"]) == (2**27, False)
 
 
 def test_where_each_value_came_from(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:

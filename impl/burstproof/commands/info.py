@@ -75,10 +75,8 @@ def _versions(driver: str | None, tools: str | None) -> str:
 
 
 def _adapter_line(adapter: dict[str, Any]) -> str:
-    buffers = (
-        f"buffers to {gibibytes(adapter['largest_buffer_bytes'])}, "
-        f"{gibibytes(adapter['largest_binding_bytes'])} of one given to a shader"
-    )
+    whole, given = (adapter[key] // 2**20 for key in ("largest_buffer_bytes", "largest_binding_bytes"))
+    buffers = f"buffers to {whole} MiB, {given} MiB of one given to a shader"
     name = f"{printable(adapter['name'], 100)}, {adapter['kind']} through {adapter['api']}"
     return f"WGPU adapter {adapter['number']}: {name}; {buffers}"
 
