@@ -24,7 +24,7 @@ FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 FOLDERS = ("impl", "hardware", "stages", "suites", "reports", "docs", ".ci", ".github")
 MODULE_FOLDERS = (
     "",
-    *(f"impl/burstproof{room}" for room in ("", "/burst", "/burst/cuda", "/tensor")),
+    *(f"impl/burstproof{room}" for room in ("", "/burst", "/burst/cuda", "/burst/wgpu", "/tensor")),
     "hardware",
 )
 LONGEST = {README: 200}
@@ -61,6 +61,7 @@ def test_a_page_for_every_room_that_needs_one() -> None:
         "network",
         "burst",
         "cuda",
+        "wgpu",
         "hardware",
         "stages",
         "reports",

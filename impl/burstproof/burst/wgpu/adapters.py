@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import tempfile
+from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
@@ -12,11 +15,30 @@ from burstproof.errors import BackendUnavailableError
 _APIS = ("Vulkan", "Metal", "D3D12")
 _KINDS = {"DiscreteGPU", "IntegratedGPU", "CPU"}
 _STORAGE_BUFFERS = 8
+_SOCKETS = "XDG_RUNTIME_DIR"
 
 
 @cache
 def _adapters() -> tuple[Any, ...]:
     """wgpu's own adapter objects, of the interfaces that this engine runs on."""
+    with _no_word_of_displays():
+        return _ask()
+
+
+@contextlib.contextmanager
+def _no_word_of_displays() -> Iterator[None]:
+    """Name a folder for sockets of displays where there is none: drivers look for one and complain on stderr."""
+    if _SOCKETS in os.environ:
+        yield
+        return
+    os.environ[_SOCKETS] = tempfile.gettempdir()
+    try:
+        yield
+    finally:
+        del os.environ[_SOCKETS]
+
+
+def _ask() -> tuple[Any, ...]:
     import wgpu
     from wgpu.backends.wgpu_native.extras import set_instance_extras
 
@@ -99,7 +121,8 @@ def request_device(adapter: WgpuAdapter) -> Any:
         "max-storage-buffer-binding-size": adapter.largest_binding_bytes,
     }
     try:
-        return found.request_device_sync(required_limits=limits)
+        with _no_word_of_displays():
+            return found.request_device_sync(required_limits=limits)
     except Exception as error:  # whatever the driver says is the reason
         raise BackendUnavailableError(
             f"the adapter gives no device: {error}",
