@@ -108,7 +108,7 @@ class WgpuEngine:
         done: list[_Done] = []
         last = self.burst_count + bursts
         while self.burst_count < last:
-            end = min(last, self.burst_count + (1 if self._memory.host else self._train))
+            end = min(last, self.burst_count + (self._train if self._memory.host is None else 1))
             train = [packed.get(number, nothing) for number in range(self.burst_count + 1, end + 1)]
             made = self._submit(train, record)
             if record is not Record.NONE:
@@ -135,6 +135,7 @@ class WgpuEngine:
     def close(self) -> None:
         """Give the buffers back; the device stays open for other engines. Closing twice is allowed."""
         self._memory.close()
+        self._uniforms.destroy()
 
     def _pack(self, stimulus: Stimulus) -> PackedStimulus:
         return pack_stimulus(stimulus, self.network, self.options, self.fixed_point)

@@ -19,6 +19,8 @@ Words = npt.NDArray[np.uint32]
 
 PARAMETER_WORDS, STATE_WORDS, LOG_WORDS = 6, 3, 2
 _TENTH = 10
+_COUNTED_BYTES = 4 * (2**32 - 1)
+"""A shader counts the words of a buffer in 32 bits."""
 
 
 def refuse_options(options: EngineOptions) -> None:
@@ -99,7 +101,7 @@ def sizes_of(layout: Layout, variant: Variant, bursts: int, adapter: WgpuAdapter
         A buffer is larger than the adapter gives to a shader.
     """
     neurons = layout.neuron_count
-    largest = min(adapter.largest_buffer_bytes, adapter.largest_binding_bytes)
+    largest = min(adapter.largest_buffer_bytes, adapter.largest_binding_bytes, _COUNTED_BYTES)
     entries = neurons + neurons * (bursts - 1) // _TENTH
     entries = max(neurons, min(entries, largest // (4 * LOG_WORDS)))
     sizes = Sizes(

@@ -60,7 +60,7 @@ def stimulus_table(stimuli: Sequence[PackedStimulus]) -> tuple[Words, list[Place
 def uniforms(
     layout: Layout, fixed_point: FixedPoint, log_entries: int, first_burst: int, places: Sequence[Place]
 ) -> Words:
-    """(B, 64) uint32, the ``Burst`` of the shader for each of B bursts and what fills it up to the stride."""
+    """(B, 64) uint32: the ``Burst`` of the shader for each of B bursts, filled up to the stride of 64 words."""
     words = np.zeros((len(places), UNIFORM_STRIDE // 4), np.uint32)
     power_low, power_high = lower_and_upper(np.array([layout.power_amount]))
     unit = np.array([fixed_point.unit], np.float32).view(np.uint32)
