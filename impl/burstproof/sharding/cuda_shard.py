@@ -20,7 +20,7 @@ from burstproof.sharding.cuda_launches import BurstCalls, ShardLaunches
 from burstproof.sharding.cuda_mail import Mail
 from burstproof.sharding.cuda_pack import PackedShard
 from burstproof.sharding.cuda_state import ShardState
-from burstproof.sharding.link_words import FAILED, LINK_LENGTH, WAITED
+from burstproof.sharding.link_words import FAILED, LINK_LENGTH, WAITED, failure_of
 
 _LOW = 0xFFFFFFFF
 
@@ -30,11 +30,15 @@ Fill = Callable[[PackedShard, ShardState], None]
 
 @dataclass(frozen=True, eq=False)
 class ShardResult:
-    """What a shard did in a train: ``fired`` and ``candidates`` (bursts done,) int64; ``failed``: see ``FAILED``."""
+    """What a shard did in a train: ``fired`` and ``candidates`` (bursts done,) int64.
+
+    ``missed`` is the shard that it waited for in vain, or -1, and ``missed_in`` the exchange in which it did.
+    """
 
     fired: npt.NDArray[np.int64]
     candidates: npt.NDArray[np.int64]
-    failed: int
+    missed: int
+    missed_in: int
 
 
 class DeviceShard:
@@ -114,7 +118,7 @@ class DeviceShard:
         if self.shard.shard.merged and done:
             last = int(self._tallies[number][(self._before[number] + done) % TALLIES])
             counts[-1] = last >> 32, last & _LOW
-        return ShardResult(counts[:, 0].copy(), counts[:, 1].copy(), int(self._links[number][FAILED]))
+        return ShardResult(counts[:, 0].copy(), counts[:, 1].copy(), *failure_of(int(self._links[number][FAILED])))
 
     def waited_ns(self) -> int:
         """Nanoseconds that the shard has waited for what others publish, since it was created."""

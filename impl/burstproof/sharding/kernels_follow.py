@@ -17,18 +17,19 @@ from burstproof.burst.cuda.control import HALTED, LIMIT, LISTS, ORIGIN, STARTS
 from burstproof.burst.cuda.kernels_steer import make_fired_of
 from burstproof.kernels.numba_cuda import cuda
 from burstproof.sharding.kernels_link import make_link
-from burstproof.sharding.link_words import COUNT_WORD, FULL_BIT
+from burstproof.sharding.link_words import COUNT_WORD, FAILED, FULL_BIT
 
 
 @cache
 def make_follow(delayed: bool) -> Callable[..., Any]:
-    """``follow(control, report, place, ring, mode)``.
+    """``follow(control, report, link, place, ring, mode)``.
 
     Returns whether the burst at ``place`` is done, its number, that of its exchange, the slot that it consumes, and
-    whether it is the train's last. ``control[HALTED]`` is the first burst that is not done any more, or 0. Without
-    delays the ring has two slots.
+    whether it is the train's last. ``control[HALTED]`` is the first burst that is not done any more, or 0. An exchange
+    in which a shard was waited for in vain is the last: late blocks still publish theirs, since all threads of a burst
+    must find the same. Without delays the ring has two slots.
     """
-    one = np.uint32(1)
+    one, half = np.uint32(1), np.uint64(32)
 
     def slot_of_ring(burst: Any, ring: Any) -> Any:
         return np.uint32(burst % ring)
@@ -38,11 +39,11 @@ def make_follow(delayed: bool) -> Callable[..., Any]:
 
     slot_of = cuda.jit(device=True)(slot_of_ring if delayed else slot_of_two)
 
-    def follow(control: Any, report: Any, place: Any, ring: Any, mode: Any) -> Any:
-        limit, origin = np.int32(report[LIMIT]), np.uint64(report[ORIGIN])
+    def follow(control: Any, report: Any, link: Any, place: Any, ring: Any, mode: Any) -> Any:
+        limit, origin, failed = np.int32(report[LIMIT]), np.uint64(report[ORIGIN]), np.uint64(link[FAILED])
         burst = np.uint32(np.uint32(origin) + place + one)
-        sequence = np.uint32(np.uint32(origin >> np.uint64(32)) + place + one)
-        done = np.int32(place) < limit
+        sequence = np.uint32(np.uint32(origin >> half) + place + one)
+        done = np.int32(place) < limit and (failed == np.uint64(0) or np.uint32(failed >> half) == sequence)
         if mode == np.uint32(LISTS):
             halted = control[HALTED]
             done = done and (halted == 0 or np.int32(burst - np.uint32(halted)) < np.int32(0))
