@@ -56,6 +56,8 @@ def test_the_command_prints_the_report(tmp_path: Path, capsys: pytest.CaptureFix
     assert main(["compile", str(file), "--capability", "8.0", "--capability", "9.0"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines] == ["scale.cu", "kernel", "scale"] * 2
+    assert main(["compile", str(file), "--capability", "7.0"]) == 0
+    assert "unknown: nvdisasm reads machine code from capability 7.5 on" in capsys.readouterr().out
 
 
 @needs_tools
