@@ -98,6 +98,16 @@ def check_trains_in_one_kernel() -> list[str]:
     return course.through(engine)
 
 
+def check_late_burst_in_one_kernel() -> list[str]:
+    """Burst numbers that pass 2^32, of which the ring's six slots are no divisor."""
+    mix = cut_mix("fractions, delays to 7", largest_delay=5, bursts=6)
+    network = mixed_network(mix).replace(burst_count=2**32 - 4)
+    reference = ReferenceEngine.create(network, mixed_options(mix))
+    engine, plan = sharded(network, mixed_options(mix), 1, "contiguous"), mixed_plan(mix, network)
+    problems = recordings_differ(reference.run(6, plan), engine.run(6, plan))
+    return problems + list(reference.state().differences(engine.state()))
+
+
 def check_full_log_in_one_kernel() -> list[str]:
     """A log with room for hardly one burst, then for two: trains of three end early, none too early or too late."""
     course, problems = _Course(cut_mix("integers, all excitatory", bursts=4), sum_bits=8), list[str]()
@@ -152,7 +162,7 @@ def check_full_logs_of_unequal_shards() -> list[str]:
     owner = (np.arange(32) % 3 == 0).astype(np.uint16)
     partition = Partition(owner, 2, "by hand")
     filled = Prefilled(course.expected, partition)
-    with small_logs(), mock.patch(_LEAST_LOG, 1), _engine(course, partition, filled) as engine:
+    with small_logs(), mock.patch(_LEAST_LOG, 2), _engine(course, partition, filled) as engine:
         filled.logs = [shard.shard.packed.train.log for shard in engine.groups[0].shards]
         trains: list[int] = []
         problems = recordings_differ(course.expected, engine.run(6, course.plan, progress=trains.append))

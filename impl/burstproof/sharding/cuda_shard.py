@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from burstproof.burst.cuda.budget import MemoryPlan, available_bytes
 from burstproof.burst.cuda.buffers import SETS, stimulus_specs
-from burstproof.burst.cuda.control import INDEX, KEEP, LIMIT, ORIGIN, REPORT_HEAD, TALLIES, report_length
+from burstproof.burst.cuda.control import INDEX, KEEP, LAST_SLOT, LIMIT, ORIGIN, REPORT_HEAD, TALLIES, report_length
 from burstproof.burst.cuda.stimulus_table import StimulusTable
 from burstproof.burst.cuda.train import Staging, Streams, table_columns
 from burstproof.kernels.device import DeviceRuntime
@@ -85,6 +85,7 @@ class DeviceShard:
         head = staging.room("head", REPORT_HEAD, np.dtype(np.int64))
         head[:] = 0
         head[LIMIT], head[KEEP], head[INDEX] = table.bursts, int(keep), -1
+        head[LAST_SLOT] = burst % self.shard.packed.sizes.ring
         head.view(np.uint32)[2 * ORIGIN : 2 * ORIGIN + 2] = burst & _LOW, exchange & _LOW
         self._before[number] = burst
         self.runtime.upload(self._buffers[f"report.{number}"], head, stream)
