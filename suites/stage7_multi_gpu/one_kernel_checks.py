@@ -123,13 +123,13 @@ def check_full_log_in_one_kernel() -> list[str]:
 
 def check_packets() -> list[str]:
     """Two shards in one kernel each: one after the other here, so each finds the other's packets put there before."""
-    course = _Course(cut_mix("integers, all excitatory", neurons=5 * CHUNK, synapses=1200, bursts=6))
+    course = _Course(cut_mix("integers, all excitatory", neurons=5 * CHUNK, synapses=1200, bursts=4))
     partition = make_partition(course.network, 2, "round_robin")
     filled = Prefilled(course.expected, partition)
     with _engine(course, partition, filled) as engine:
-        problems = recordings_differ(course.expected, engine.run(6, course.plan))
-        problems += course.reference(6).state().differences(engine.state())
-    if filled.packets != 6 * 2 * 3:
+        problems = recordings_differ(course.expected, engine.run(4, course.plan))
+        problems += course.reference(4).state().differences(engine.state())
+    if filled.packets != 4 * 2 * 3:
         problems.append(f"{filled.packets} packets were asked for: the bursts were not in one kernel each")
     return problems
 

@@ -9,16 +9,18 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from unittest import mock
 
 import numpy as np
 
 from burstproof.burst.cuda.control import HALTED, LIMIT, ORIGIN
 from burstproof.burst.engine import Recording
-from burstproof.kernels.device_simulator import SimulatorRuntime
 from burstproof.sharding.link_words import FULL_BIT, HEADER_WORDS, packet_words
 from burstproof.sharding.partition import Partition
+
+if TYPE_CHECKING:
+    from burstproof.kernels.device_simulator import SimulatorRuntime
 
 CHUNK = 32
 
@@ -53,6 +55,8 @@ class Prefilled:
 
         ``resident`` blocks are said to be on the device at once: a third of it is how far packets are taken behind.
         """
+        from burstproof.kernels.device_simulator import SimulatorRuntime
+
         launch = SimulatorRuntime.launch
 
         def launched(
