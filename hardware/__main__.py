@@ -7,7 +7,11 @@ import json
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import NoReturn
+
+if __name__ == "__main__":  # where burstproof is not installed the checkout itself serves
+    sys.path.append(str(Path(__file__).resolve().parents[1] / "impl"))
 
 from burstproof.errors import ExitCode
 from hardware.inventory import take_inventory

@@ -185,7 +185,8 @@ def _facts(record: RunRecord) -> dict[str, str]:
     environment, hardware = record.environment, record.hardware
     gpus, host = hardware.get("gpus"), hardware.get("host")
     named = [str(gpu.get("name")) for gpu in gpus if isinstance(gpu, Mapping)] if isinstance(gpus, list | tuple) else []
-    facts = {"GPUs": ", ".join(named) or "none", "driver": str(hardware.get("driver_version") or "none")}
+    absent = "none" if isinstance(host, Mapping) else "not recorded"
+    facts = {"GPUs": ", ".join(named) or absent, "driver": str(hardware.get("driver_version") or absent)}
     if isinstance(host, Mapping):
         facts["CPU"] = f"{host.get('cpu')}, {host.get('usable_cores')} cores"
     facts |= {"python": environment.python, "platform": environment.platform}

@@ -1,14 +1,17 @@
 """``python -m stages``: run the test plan, continue a run, explain what would run, list the stages.
 
-Exit codes (requirement RE-2): 0 pass, 1 fail, 2 could not judge, 3 invalid environment, 4 usage.
+Exit codes (requirement RE-2): 0 pass, 1 fail, 2 could not judge, 3 invalid environment, 4 usage, 141 the
+reader of standard output is gone.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+PIPE_CLOSED = 141
 
 
 def main() -> int:
@@ -21,7 +24,11 @@ def main() -> int:
         return missing.exit_code
     from stages.command import main as carry_out
 
-    return carry_out(sys.argv[1:], ROOT)
+    try:
+        return carry_out(sys.argv[1:], ROOT)
+    except BrokenPipeError:  # the reader is gone; keep the interpreter from flushing into the closed pipe
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return PIPE_CLOSED
 
 
 if __name__ == "__main__":

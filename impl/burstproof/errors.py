@@ -125,3 +125,9 @@ class ShardLostError(EnvironmentInvalidError):
 
 class CompileError(EnvironmentInvalidError):
     """Device code did not compile; the message carries source line and compiler log."""
+
+
+class SourceError(CompileError):
+    """Device code that is wrong in itself, so that no other machine would compile it either (exit code 4)."""
+
+    exit_code = ExitCode.USAGE

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from reports.__main__ import main
 from reports.baseline import KEPT_SAMPLES, LONGEST_ID, thin, write_baseline
+from reports.command import main
 from reports.compare import compare
 from reports.measurement import Verdict
 from reports.record import load_run, write_run

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -9,7 +11,7 @@ import pytest
 
 from burstproof.errors import ExitCode, InputError
 from hardware.inventory import take_inventory
-from reports.__main__ import describe_comparison, main
+from reports.command import describe_comparison, main
 from reports.compare import compare
 from reports.history import load_history
 from reports.measurement import CaseResult, Measurement, Outcome, Verdict
@@ -17,6 +19,12 @@ from reports.record import RunRecord, write_run
 from reports.statistics import Change
 from suites.harness.sample_record import latency, sample_record
 
+_BARE = """
+import runpy, sys
+sys.path.insert(0, {checkout!r})
+sys.argv = [{room!r}]
+runpy.run_module({room!r}, run_name="__main__")
+"""
 pytestmark = pytest.mark.requirement("RE-4")
 BASE = sample_record(faults=False)
 
@@ -111,9 +119,54 @@ def test_command_compares_and_renders(tmp_path: Path, capsys: pytest.CaptureFixt
 def test_command_answers_wrong_use(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(arguments) == 4
     assert "absent" in capsys.readouterr().err
-    with pytest.raises(SystemExit) as ended:
-        main(["unknown"])
-    assert ended.value.code == 4
+    for unknown in (["unknown"], ["compare", "a", "b", "--noise", "-1"]):
+        with pytest.raises(SystemExit) as ended:
+            main(unknown)
+        assert ended.value.code == 4
+
+
+def test_runs_without_a_common_figure_are_not_called_free_of_regressions() -> None:
+    """A record whose hardware was lost says so too, rather than that there was no GPU."""
+    bare = replace(BASE, run_id="bare", hardware={"problem": "lost"}, cases=())
+    comparison = compare([BASE, bare])
+    said = describe_comparison(comparison)
+    assert said.startswith(f"nothing could be compared with {BASE.run_id}")
+    assert "differs: GPUs: NVIDIA H200 | not recorded" in said
+    assert comparison.exit_code is ExitCode.UNDECIDED
+
+
+@pytest.mark.parametrize(
+    "arguments", [("reports", "goals", "reports/baselines/h200"), ("stages", "run", "--explain"), ("hardware",)]
+)
+def test_a_reader_that_leaves_is_no_traceback(arguments: tuple[str, ...]) -> None:
+    command = [sys.executable, "-m", *arguments]
+    with subprocess.Popen(
+        command, cwd=Path(__file__).parents[2], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as started:
+        assert started.stdout is not None
+        assert started.stderr is not None
+        started.stdout.close()
+        assert started.stderr.read() == ""
+    assert started.returncode == (0 if arguments == ("hardware",) else 141)
+
+
+@pytest.mark.parametrize("room", ["reports", "hardware"])
+def test_a_room_runs_from_a_clone_where_burstproof_is_not_installed(room: str) -> None:
+    """With nothing but Python there is an answer too: `hardware` needs no package, `reports` names what it misses."""
+    checkout = Path(__file__).parents[2]
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", _BARE.format(checkout=str(checkout), room=room)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    if room == "hardware":
+        assert done.returncode == 0, done.stderr
+        assert "Gates:" in done.stdout
+    else:
+        assert done.returncode == 3, done.stderr
+        assert "cannot be imported. pip install -e '.[test]'" in done.stderr
 
 
 @pytest.mark.requirement("RE-5")

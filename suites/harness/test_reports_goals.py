@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from burstproof.errors import ConfigError
-from reports.__main__ import main
+from reports.command import main
 from reports.goals import HEADS, GoalRow, goal_lines, goal_rows, measured_goals, unmeasured_goals
 from reports.html import render
 from reports.measurement import CaseResult, Measurement, Outcome

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from burstproof.errors import ExitCode
 from reports import html
-from reports.__main__ import main
 from reports.chart_data import limit_rows
+from reports.command import main
 from reports.html import render
 from reports.measurement import CaseResult, Measurement, Outcome
 from reports.record import RunRecord, write_run

@@ -56,6 +56,8 @@ def test_the_command_prints_the_report(tmp_path: Path, capsys: pytest.CaptureFix
     assert main(["compile", str(file), "--capability", "8.0", "--capability", "9.0"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines] == ["scale.cu", "kernel", "scale"] * 2
+    assert main(["compile", str(file), "--capability", "7.0"]) == 0
+    assert "unknown: nvdisasm reads machine code from capability 7.5 on" in capsys.readouterr().out
 
 
 @needs_tools
@@ -65,7 +67,9 @@ def test_the_command_prints_the_report(tmp_path: Path, capsys: pytest.CaptureFix
         (["--capability", "9"], 4, "such as 9.0"),
         (["--capability", "9.0", "--define", "1"], 4, "NAME or NAME=VALUE"),
         (["--capability", "9.0", "--capability", "8.0", "--output", "x"], 4, "one file cannot hold several images"),
-        (["--capability", "9.0", "--template", "nix<3>"], 3, "nix"),
+        (["--capability", "9.0", "--template", "nix<3>"], 4, "got 'nix<3>'"),
+        (["--capability", "9.0", "--output", "no/such/x"], 4, "--output: the folder does not exist"),
+        (["--capability", "99.0"], 3, "Choose a capability that the installed compiler knows"),
     ],
 )
 def test_the_command_refuses(
@@ -75,3 +79,23 @@ def test_the_command_refuses(
     file.write_text(SCALE)
     assert main(["compile", str(file), *arguments]) == code
     assert part in capsys.readouterr().err
+
+
+@needs_tools
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("template <typename T> __global__ void f(T* x) { *x = 1; }", ["holds no kernel", "--template"]),
+        ("", ["holds no kernel", "__global__"]),
+        ("__global__ void f(int* x) { *x = y; }", ["bad.cu, line 1", '"y" is undefined']),
+    ],
+    ids=["template without instance", "empty", "undefined name"],
+)
+def test_a_source_that_is_wrong_is_exit_code_4(
+    text: str, parts: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "bad.cu"
+    file.write_text(text)
+    assert main(["compile", str(file), "--capability", "9.0"]) == 4
+    said = capsys.readouterr().err
+    assert all(part in said for part in parts)

@@ -78,7 +78,7 @@ def test_own_text(capsys, tmp_path) -> None:
     ("content", "options", "said"),
     [
         (b"too short", [], "too short to train on"),
-        (b"a" * 9000, [], "1 different ones"),
+        (b"a" * 9000, [], "9000 times the character 'a'"),
         (b"\xff\xfe" * 900, [], "cannot be read"),
         (None, [], "cannot be read"),
         (b"ab" * 900, ["--heads", "3"], "multiple of 8 and of the heads"),

@@ -29,8 +29,7 @@ from suites.stage5_parity.cases_synapses import synapse_cases
 from suites.stage5_parity.mixed import MIXES, Mix, compare_mix, mixed_network, mixed_options, mixed_plan
 from suites.stage5_parity.reduced import REDUCED_MIXES
 
-_SHORT_BURSTS = 12
-_BRIEF_BURSTS = 4
+_SHORT_BURSTS, _BRIEF_BURSTS = 12, 4
 _MANY_NEURONS = 1000
 _LONG_DELAY = 20
 _FEW_NEURONS = 64

@@ -5,11 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path as FilePath
 
+import numpy as np
 import pytest
 
 from burstproof.burst.cpu import CpuEngine
 from burstproof.burst.cuda.control import HALTED
-from burstproof.burst.engine import EngineOptions, EngineState, Recording, Stimulus, StimulusPlan
+from burstproof.burst.engine import (
+    CudaOptions,
+    EngineOptions,
+    EngineState,
+    Record,
+    Recording,
+    Stimulus,
+    StimulusPlan,
+)
 from burstproof.burst.replay import replay
 from burstproof.burst.trace import read_trace
 from burstproof.errors import ShardLostError
@@ -20,6 +29,7 @@ from burstproof.sharding.cuda_choice import ShardingChoice
 from burstproof.sharding.cuda_devices import device_count
 from burstproof.sharding.cuda_engine import CudaShardedEngine
 from burstproof.sharding.cuda_mail import Path
+from burstproof.sharding.partition import Partition
 from stages.measuring import Measure
 from suites.stage5_parity.large import slim
 from suites.stage5_parity.mixed import MIXES, compare_mix
@@ -163,6 +173,42 @@ def test_million_agrees(way: Way, million: Million, measure: Measure) -> None:
     conditions = {**way.conditions, "neurons": NEURONS, "bursts": BURSTS}
     measure("parity.disagreements", len(problems), "1", conditions=conditions)
     assert problems == []
+
+
+@pytest.mark.parametrize("merged", [True, False], ids=["one kernel", "two kernels"])
+@pytest.mark.parametrize("alone", [0, 1], ids=["an empty shard", "a shard of one neuron"])
+def test_shards_of_hardly_any_neurons_agree(alone: int, merged: bool) -> None:
+    """All neurons on one device, or all but one; lists of all bursts, of the last, and what the state is after them."""
+    spec = driven_spec(20_000, 50, 0.02)
+    owner = np.zeros(spec.neurons, np.uint16)
+    owner[4711 : 4711 + alone] = 1
+    choice = ShardingChoice((0, 1), path=Path.PEER, merged=merged)
+    _agrees(spec, CudaOptions(train_length=20), choice, Partition(owner, 2, "by hand"))
+
+
+@pytest.mark.parametrize("merged", [True, False], ids=["one kernel", "two kernels"])
+def test_long_trains_without_graphs_agree(merged: bool) -> None:
+    """More kernels in a train than a device takes ahead of time, while it waits for another device."""
+    choice = ShardingChoice((0, 1), path=Path.PEER, merged=merged, timeout_s=5.0)
+    _agrees(driven_spec(2000, 20, 0.05), CudaOptions(train_length=4096, graphs=False), choice, None, 3000)
+
+
+def _agrees(
+    spec: SyntheticSpec, cuda: CudaOptions, choice: ShardingChoice, partition: Partition | None, bursts: int = 50
+) -> None:
+    """Hold an engine of ``choice`` against the CPU's: twice so many bursts, with and without lists."""
+    network, plan = synthesize(spec), {1: Stimulus(forced=initial_stimulus(spec))}
+    engine = CudaShardedEngine.create(network, EngineOptions(cuda=cuda), partition, choice)
+    judge = CpuEngine.create(network, EngineOptions())
+    try:
+        for record in (Record.FIRED, Record.NONE):
+            expected = judge.run(bursts, plan, record)
+            assert expected.fired_counts.all()
+            assert recordings_differ(expected, engine.run(bursts, plan, record)) == []
+            assert judge.state().differences(engine.state()) == ()
+    finally:
+        engine.close()
+        judge.close()
 
 
 def test_silent_device_is_named() -> None:

@@ -9,6 +9,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+from burstproof.commands.outputs import check_output, write_atomically
 from burstproof.errors import BackendUnavailableError, ExitCode, InputError
 from burstproof.kernels.compile import Capability, Image, obstacle
 from burstproof.kernels.report import KernelReport, report_of, table_of
@@ -31,6 +32,8 @@ def compile_file(options: argparse.Namespace) -> ExitCode:
     chosen = [_capability(text) for text in options.capability] or [_of_device()]
     if options.output is not None and len(chosen) > 1:
         raise InputError("one file cannot hold several images", where="--output", got=options.capability)
+    if options.output is not None:
+        check_output(options.output, "--output", [options.file])
     documents = []
     for capability in chosen:
         image = source.image(capability)
@@ -41,7 +44,7 @@ def compile_file(options: argparse.Namespace) -> ExitCode:
             print(f"{image.name} for {image.arch}: {len(image.cubin)} bytes in {image.seconds:.2f} s ({blocks})")
             print(table_of(reports))
         if options.output is not None:
-            options.output.write_bytes(image.cubin)
+            write_atomically(options.output, image.cubin)
     if options.json:
         print(json.dumps({"images": documents}, indent=1))
     return ExitCode.PASS

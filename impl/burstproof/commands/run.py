@@ -27,7 +27,7 @@ from burstproof.commands.settings import configuration_of, engine_options
 from burstproof.commands.sharding import (
     Sharding,
     as_asked,
-    check_resharding,
+    check_splitting,
     reshard,
     sharding_of,
     sharding_report,
@@ -132,7 +132,7 @@ def _prepare(options: argparse.Namespace, exchange: Exchange) -> Prepared:
     config = configuration_of(options)
     machine = this_machine()
     sharding = sharding_of(options, config, exchange, machine)
-    check_resharding(options, sharding)
+    check_splitting(options, config, sharding)
     network = read_network(source.path, source.kind, reading_of(options))
     plan = plan_of(parse_stimulations(network, options.bursts, options.stimulate, options.force))
     settings = engine_options(
@@ -175,7 +175,9 @@ def source_of(options: argparse.Namespace) -> Source:
     option, path, kind = given[0]
     found = kind_of(path, option)
     if kind is not None and found is not kind:
-        raise InputError(f"this is a {found.value} by its ending", where=option, got=str(path))
+        raise InputError(
+            f"this is a {found.value} by its ending", where=option, got=str(path), cure=f"Use --{found.value}"
+        )
     check_input(path, option)
     return Source(path, found)
 

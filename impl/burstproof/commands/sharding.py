@@ -207,14 +207,26 @@ def reshard(engine: Engine) -> None:
         engine.reshard(make_partition(engine.network, old.shards, old.strategy, engine.rates))
 
 
-def check_resharding(options: argparse.Namespace, sharding: Sharding | None) -> None:
-    """Refuse to split anew what is not split, or what no activity changes.
+def check_splitting(options: argparse.Namespace, config: Configuration, sharding: Sharding | None) -> None:
+    """Refuse options of a split where nothing is split, and to split anew what no activity changes.
 
     Raises
     ------
     InputError
-        ``--reshard-every`` without shards, or with a strategy that balances nothing.
+        ``--num-gpus`` without ``--multi-gpu``; ``--strategy`` or ``--reshard-every`` without shards;
+        ``--reshard-every`` with a strategy that balances nothing.
     """
+    if options.num_gpus is not None and not config.cuda.multi_gpu.enabled:
+        raise InputError(
+            "several GPUs are not asked for", where="--num-gpus", got=options.num_gpus, cure="Add --multi-gpu"
+        )
+    if options.strategy is not None and sharding is None:
+        raise InputError(
+            "nothing to split: no shards",
+            where="--strategy",
+            got=options.strategy,
+            cure="Add --shards N, or --multi-gpu",
+        )
     if options.reshard_every is None:
         return
     if sharding is None:

@@ -85,8 +85,11 @@ def _numbers(text: str, least: int, most: int, where: str) -> npt.NDArray[np.int
         if not all(t.strip().isdecimal() and len(t) < 20 for t in texts):
             raise StimulusError("not a list of numbers", where=where, got=item, allowed="N, N-M or N-M/STEP")
         low, high, step = (int(t) for t in texts)
-        if low < least or high > most or high < low or step < 1:
-            raise StimulusError("out of range", where=where, got=item, allowed=f"{least} to {most}")
+        if high < low or step < 1:
+            raise StimulusError("an empty range", where=where, got=item, allowed="N-M/STEP with M >= N and STEP >= 1")
+        if low < least or high > most:
+            cure = "Change it, or --bursts" if where.endswith("burst") else None
+            raise StimulusError("out of range", where=where, got=item, allowed=f"{least} to {most}", cure=cure)
         parts.append(np.arange(low, high + 1, step, dtype=np.int64))
     return np.unique(np.concatenate(parts))
 

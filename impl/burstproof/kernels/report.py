@@ -6,7 +6,13 @@ from dataclasses import dataclass
 
 from burstproof.kernels.compile import Image
 from burstproof.kernels.occupancy import Occupancy, occupancy
-from burstproof.kernels.resources import Instructions, Resources, instructions_by_kernel, resources_by_kernel
+from burstproof.kernels.resources import (
+    DISASSEMBLES_FROM,
+    Instructions,
+    Resources,
+    instructions_by_kernel,
+    resources_by_kernel,
+)
 
 
 @dataclass(frozen=True)
@@ -66,6 +72,8 @@ def table_of(reports: tuple[KernelReport, ...]) -> str:
     for index, report in reversed(list(enumerate(reports, 1))):
         if report.instructions is not None and (notes := _notes(report.instructions)):
             lines.insert(index + 1, f"  {notes}")
+    if any(report.instructions is None for report in reports):
+        lines.append("  unknown: nvdisasm reads machine code from capability {}.{} on".format(*DISASSEMBLES_FROM))
     return "\n".join(lines)
 
 

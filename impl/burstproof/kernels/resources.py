@@ -12,7 +12,7 @@ from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from burstproof.errors import EnvironmentInvalidError, InputError
+from burstproof.errors import EnvironmentInvalidError, InputError, SourceError
 from burstproof.kernels.compile import Image
 
 Found = TypeVar("Found")
@@ -105,7 +105,12 @@ def resources_by_kernel(image: Image) -> dict[str, Resources]:
         reserved = 1024 if shared and image.capability >= _RESERVES_SHARED else 0
         found[name] = Resources(registers, stack, shared - reserved, local)
     if not found:
-        raise EnvironmentInvalidError("cuobjdump reports no kernel", where=f"kernel {image.name} for {image.arch}")
+        raise SourceError(
+            "the machine code holds no kernel",
+            where=f"{image.name} for {image.arch}",
+            cure="Write a function with __global__ in front; a template is built only for the instances that "
+            "--template (in Python templates=) names, such as 'fill<float>'",
+        )
     return found
 
 

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from burstproof.errors import CompileError, InputError
+from burstproof.errors import CompileError, InputError, SourceError
 from burstproof.kernels.compile import Capability, Image, tools_missing
 from burstproof.kernels.image_cache import Compiled, cached_image
 
@@ -178,8 +178,16 @@ class CudaSource:
                 where=f"{self.name} for {arch}",
                 cure="Choose a capability that the installed compiler knows" if unknown else None,
             )
+        if found["file"] == "__nv_name_map":  # the compiler's own list of the instances
+            return SourceError(
+                f"an instance does not compile for {arch}: {found['text']}",
+                where=f"{self.name}, templates",
+                got=", ".join(self.templates),
+                allowed="instances of templates in the source, such as 'fill<float>'",
+                cure=f"Correct the name; the compiler's log:\n{log}",
+            )
         shown = self._line(found["file"], int(found["line"]))
-        return CompileError(
+        return SourceError(
             f"does not compile for {arch}: {found['text']}",
             where=f"{found['file']}, line {found['line']}",
             got=shown or None,

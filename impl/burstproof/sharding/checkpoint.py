@@ -187,7 +187,7 @@ def _json(checkpoint: Checkpoint, columns: list[Column]) -> bytes:
 def _header(content: bytes, name: str) -> dict[str, Any]:
     """The decoded header, with ``columns`` as ``Column``."""
     if len(content) < HEAD.size or content[: len(MAGIC)] != MAGIC:
-        raise CheckpointError("this is no checkpoint", where=name)
+        raise CheckpointError("this is no checkpoint", where=name, cure="Name a file that --checkpoint wrote")
     _, version, checksum, length = HEAD.unpack(content[: HEAD.size])
     if version != VERSION:
         raise CheckpointError("a checkpoint of another version", where=name, got=version, allowed=str(VERSION))

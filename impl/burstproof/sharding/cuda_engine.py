@@ -40,7 +40,7 @@ from burstproof.sharding.cuda_group import DeviceGroup
 from burstproof.sharding.cuda_mail import WORDS
 from burstproof.sharding.cuda_pack import PackedShard, pack_shard
 from burstproof.sharding.cuda_resident import Repack, ShardSet, fill_all
-from burstproof.sharding.cuda_shard import DeviceShard, Fill
+from burstproof.sharding.cuda_shard import DeviceShard, Fill, ShardResult
 from burstproof.sharding.cuda_stimulus import shard_tables
 from burstproof.sharding.partition import Partition
 
@@ -266,7 +266,7 @@ class CudaShardedEngine:
         """Wait for a train, take in what it did and return the bursts done."""
         resident = self._resident
         results = resident.collect(train.number)
-        self._check_lost([result.failed for result in results])
+        self._check_lost(results)
         fired = np.stack([result.fired for result in results])
         done = int(fired.shape[1])
         if done == 0:
@@ -293,12 +293,15 @@ class CudaShardedEngine:
             progress(done)
         return done
 
-    def _check_lost(self, failed: Sequence[int]) -> None:
-        """Raise if a shard was waited for in vain."""
-        waiting = [shard for shard, peer in enumerate(failed) if peer]
+    def _check_lost(self, results: Sequence[ShardResult]) -> None:
+        """Raise if a shard was waited for in vain.
+
+        Who waited first names it: one that was only held up waits later for those that have ended meanwhile.
+        """
+        waiting = [shard for shard, result in enumerate(results) if result.missed >= 0]
         if not waiting:
             return
-        peer = failed[waiting[0]] - 1
+        peer = min((results[shard] for shard in waiting), key=lambda result: result.missed_in).missed
         self._lost = ShardLostError(
             f"shard {peer} published nothing in burst {self.burst_count + 1} or soon after it",
             where=f"shard {peer} on device {self._choice.devices[peer]}",

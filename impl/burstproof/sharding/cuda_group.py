@@ -26,7 +26,7 @@ class DeviceGroup:
     def __init__(self, runtime: DeviceRuntime, streams: Streams, use_graphs: bool) -> None:
         self.runtime, self.streams = runtime, streams
         self.shards: list[DeviceShard] = []
-        self._use_graphs = use_graphs and runtime.graphs
+        self.graphs = use_graphs and runtime.graphs
         self._graphs: dict[tuple[int, int, bool, bool], DeviceGraph] = {}
         make_current(runtime)
         self._uploaded = [runtime.event() for _ in range(SETS)]
@@ -52,21 +52,23 @@ class DeviceGroup:
     def prepare(self, number: int, length: int, stimulated: bool, keep: bool) -> None:
         """Capture the train, if it is not yet: no device may wait for another while the host still captures."""
         key = (number, length, stimulated, keep)
-        if self._use_graphs and key not in self._graphs:
+        if key not in self._graphs:
             make_current(self.runtime)
             self._graphs[key] = self.runtime.capture(lambda stream: self._queue(*key, stream))
 
-    def run(self, number: int, length: int, bursts: int, stimulated: bool, keep: bool) -> None:
-        """Queue ``bursts`` bursts, by the graph of ``length`` where there are graphs, and the reports behind them."""
+    def run(self, number: int, length: int, stimulated: bool, keep: bool) -> None:
+        """Queue the train that was captured, and the reports behind it."""
         make_current(self.runtime)
-        if self._use_graphs:
-            self._graphs[number, length, stimulated, keep].launch(self.streams.burst)
-        else:
-            self._queue(number, bursts, stimulated, keep, self.streams.burst)
+        self._graphs[number, length, stimulated, keep].launch(self.streams.burst)
         self.finish(number)
 
+    def burst(self, number: int, place: int, stimulated: bool, keep: bool) -> None:
+        """Queue one burst of a train without a graph."""
+        make_current(self.runtime)
+        self._burst(number, place, stimulated, keep, self.streams.burst)
+
     def finish(self, number: int) -> None:
-        """Queue the reports of a train."""
+        """Queue the reports of a train, behind its bursts; the device must be current."""
         for shard in self.shards:
             shard.download(number)
         self._finished[number].record(self.streams.burst)
@@ -104,19 +106,22 @@ class DeviceGroup:
 
     def _queue(self, number: int, length: int, stimulated: bool, keep: bool, stream: DeviceStream) -> None:
         """Queue ``length`` bursts; allocates and synchronises nothing, so it can be captured."""
+        for place in range(length):
+            self._burst(number, place, stimulated, keep, stream)
+
+    def _burst(self, number: int, place: int, stimulated: bool, keep: bool, stream: DeviceStream) -> None:
         calls = [shard.calls[number] for shard in self.shards]
         mode = LISTS if keep else COUNTS
-        for place in range(length):
-            if stimulated:
-                self._launch([call.stimulate for call in calls], stream)
-            merged = [call.merged.at(stimulated, mode, place) for call in calls if call.merged is not None]
-            if merged:
-                self._launch(merged, stream)
-                continue
-            self._launch([call.census for call in calls if call.census is not None], stream)
-            self._launch([call.dynamics[int(stimulated)] for call in calls if call.dynamics is not None], stream)
-            for call in calls:
-                self._launch(call.delivery, stream)
+        if stimulated:
+            self._launch([call.stimulate for call in calls], stream)
+        merged = [call.merged.at(stimulated, mode, place) for call in calls if call.merged is not None]
+        if merged:
+            self._launch(merged, stream)
+            return
+        self._launch([call.census for call in calls if call.census is not None], stream)
+        self._launch([call.dynamics[int(stimulated)] for call in calls if call.dynamics is not None], stream)
+        for call in calls:
+            self._launch(call.delivery, stream)
 
     def _launch(self, calls: Sequence[Call], stream: DeviceStream) -> None:
         for call in calls:

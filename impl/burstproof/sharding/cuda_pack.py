@@ -77,11 +77,10 @@ class PackedShard:
     def buffers(self) -> tuple[BufferSpec, ...]:
         """Every buffer on the device but the mailboxes."""
         variant, packed = self.shard.variant, self.packed
-        counts = {name: self.sources + extra for name, extra in BY_SOURCE.items()}
-        if not variant.uniform_rows:
-            del counts["contributions"]
+        whole = buffer_specs(replace(packed.sizes, neurons=self.sources), variant, packed.train)
+        by_source = {spec.name: spec for spec in whole if spec.name in BY_SOURCE}
         shared = [
-            _sized(spec, counts)
+            by_source.get(spec.name, spec)
             for spec in buffer_specs(packed.sizes, variant, packed.train)
             if spec.name in SHARED_NAMES or "." in spec.name
         ]
@@ -118,13 +117,6 @@ class PackedShard:
             fired_ids=places[own].astype(np.uint32),
             fired_potentials=state.fired_potentials[own],
         )
-
-
-def _sized(spec: BufferSpec, counts: dict[str, int]) -> BufferSpec:
-    """``spec`` with the count of the whole network, unless the variant does not use it at all."""
-    if spec.name not in counts or (spec.count == 1 and spec.name not in ("offsets", "computed_offsets")):
-        return spec
-    return BufferSpec(spec.name, max(counts[spec.name], 1), spec.dtype)
 
 
 def spacing(members: npt.NDArray[np.uint32]) -> SpacedIds | None:

@@ -123,7 +123,7 @@ class CudaRankShard:
         group.wait(ONLY)
         result = self._shard.result(ONLY)
         if len(result.fired) != 1:
-            raise ShardLostError("the device did no burst", where=f"shard {self._number}", got=result.failed)
+            raise ShardLostError("the device did no burst", where=f"shard {self._number}", got=result.missed)
         return self.published()
 
     def published(self) -> Fired:

@@ -73,7 +73,6 @@ class ShardSet:
             if ordinal not in runtimes:
                 runtimes[ordinal] = open_device(ordinal)
         self._runtimes = tuple(runtimes[ordinal] for ordinal in choice.devices)
-        self._sequence = 0
         self._build(packed, fill)
 
     def _build(self, packed: Sequence[PackedShard], fill: Fill) -> None:
@@ -140,11 +139,26 @@ class ShardSet:
             self._submit_by_host(number, stimulated)
             return
         self._exchanges += bursts
-        kind = stimulated, keep and self._merged
+        self._queue(number, length, bursts, stimulated, keep and self._merged)
+
+    def _queue(self, number: int, length: int, bursts: int, stimulated: bool, keep: bool) -> None:
+        """Queue a train on all devices: by its graphs of ``length``, or burst by burst.
+
+        A device takes only so many kernels ahead, then the host has to wait for it: without graphs it would wait for
+        one that itself waits for another device, which has been given nothing yet.
+        """
+        if all(group.graphs for group in self.groups):
+            for group in self.groups:
+                group.prepare(number, length, stimulated, keep)
+            for group in self.groups:
+                group.run(number, length, stimulated, keep)
+            return
+        for place in range(bursts):
+            for group in self.groups:
+                group.burst(number, place, stimulated, keep)
         for group in self.groups:
-            group.prepare(number, length, *kind)
-        for group in self.groups:
-            group.run(number, length, bursts, *kind)
+            make_current(group.runtime)
+            group.finish(number)
 
     def _submit_by_host(self, number: int, stimulated: bool) -> None:
         """One burst in which the host calls NCCL between the halves."""

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from burstproof.burst.cuda.budget import MemoryPlan, available_bytes
 from burstproof.burst.cuda.buffers import SETS, stimulus_specs
-from burstproof.burst.cuda.control import INDEX, KEEP, LIMIT, ORIGIN, REPORT_HEAD, TALLIES, report_length
+from burstproof.burst.cuda.control import INDEX, KEEP, LAST_SLOT, LIMIT, ORIGIN, REPORT_HEAD, TALLIES, report_length
 from burstproof.burst.cuda.stimulus_table import StimulusTable
 from burstproof.burst.cuda.train import Staging, Streams, table_columns
 from burstproof.kernels.device import DeviceRuntime
@@ -20,7 +20,7 @@ from burstproof.sharding.cuda_launches import BurstCalls, ShardLaunches
 from burstproof.sharding.cuda_mail import Mail
 from burstproof.sharding.cuda_pack import PackedShard
 from burstproof.sharding.cuda_state import ShardState
-from burstproof.sharding.link_words import FAILED, LINK_LENGTH, WAITED
+from burstproof.sharding.link_words import FAILED, LINK_LENGTH, WAITED, failure_of
 
 _LOW = 0xFFFFFFFF
 
@@ -30,11 +30,15 @@ Fill = Callable[[PackedShard, ShardState], None]
 
 @dataclass(frozen=True, eq=False)
 class ShardResult:
-    """What a shard did in a train: ``fired`` and ``candidates`` (bursts done,) int64; ``failed``: see ``FAILED``."""
+    """What a shard did in a train: ``fired`` and ``candidates`` (bursts done,) int64.
+
+    ``missed`` is the shard that it waited for in vain, or -1, and ``missed_in`` the exchange in which it did.
+    """
 
     fired: npt.NDArray[np.int64]
     candidates: npt.NDArray[np.int64]
-    failed: int
+    missed: int
+    missed_in: int
 
 
 class DeviceShard:
@@ -81,6 +85,7 @@ class DeviceShard:
         head = staging.room("head", REPORT_HEAD, np.dtype(np.int64))
         head[:] = 0
         head[LIMIT], head[KEEP], head[INDEX] = table.bursts, int(keep), -1
+        head[LAST_SLOT] = burst % self.shard.packed.sizes.ring
         head.view(np.uint32)[2 * ORIGIN : 2 * ORIGIN + 2] = burst & _LOW, exchange & _LOW
         self._before[number] = burst
         self.runtime.upload(self._buffers[f"report.{number}"], head, stream)
@@ -114,7 +119,7 @@ class DeviceShard:
         if self.shard.shard.merged and done:
             last = int(self._tallies[number][(self._before[number] + done) % TALLIES])
             counts[-1] = last >> 32, last & _LOW
-        return ShardResult(counts[:, 0].copy(), counts[:, 1].copy(), int(self._links[number][FAILED]))
+        return ShardResult(counts[:, 0].copy(), counts[:, 1].copy(), *failure_of(int(self._links[number][FAILED])))
 
     def waited_ns(self) -> int:
         """Nanoseconds that the shard has waited for what others publish, since it was created."""

@@ -1,4 +1,4 @@
-"""How a merged burst of a shard knows whether it is done, and which: two words of the report, and its place in it.
+"""How a merged burst of a shard knows whether it is done, and which: words of the report, and its place in it.
 
 The host says in ``ORIGIN`` which burst and which exchange the train begins after. Where lists are kept, all shards must
 stop before the same burst if the log of one is full. A shard learns only from the next burst what one counted, so it
@@ -13,40 +13,42 @@ from typing import Any
 
 import numpy as np
 
-from burstproof.burst.cuda.control import HALTED, LIMIT, LISTS, ORIGIN, STARTS
+from burstproof.burst.cuda.control import HALTED, LAST_SLOT, LIMIT, LISTS, ORIGIN, STARTS
 from burstproof.burst.cuda.kernels_steer import make_fired_of
 from burstproof.kernels.numba_cuda import cuda
 from burstproof.sharding.kernels_link import make_link
-from burstproof.sharding.link_words import COUNT_WORD, FULL_BIT
+from burstproof.sharding.link_words import COUNT_WORD, FAILED, FULL_BIT
 
 
 @cache
 def make_follow(delayed: bool) -> Callable[..., Any]:
-    """``follow(control, report, place, ring, mode)``.
+    """``follow(control, report, link, place, ring, mode)``.
 
     Returns whether the burst at ``place`` is done, its number, that of its exchange, the slot that it consumes, and
-    whether it is the train's last. ``control[HALTED]`` is the first burst that is not done any more, or 0. Without
-    delays the ring has two slots.
+    whether it is the train's last. ``control[HALTED]`` is the first burst that is not done any more, or 0. An exchange
+    in which a shard was waited for in vain is the last: late blocks still publish theirs, since all threads of a burst
+    must find the same. The host says in ``LAST_SLOT`` where the ring is, for burst numbers are here those mod 2^32;
+    without delays it has two slots, and the number says it.
     """
-    one = np.uint32(1)
+    one, half = np.uint32(1), np.uint64(32)
 
-    def slot_of_ring(burst: Any, ring: Any) -> Any:
-        return np.uint32(burst % ring)
+    def slot_of_ring(report: Any, burst: Any, place: Any, ring: Any) -> Any:
+        return np.uint32(np.uint32(np.uint32(report[LAST_SLOT]) + place + one) % ring)
 
-    def slot_of_two(burst: Any, ring: Any) -> Any:
+    def slot_of_two(report: Any, burst: Any, place: Any, ring: Any) -> Any:
         return np.uint32(burst & one)
 
     slot_of = cuda.jit(device=True)(slot_of_ring if delayed else slot_of_two)
 
-    def follow(control: Any, report: Any, place: Any, ring: Any, mode: Any) -> Any:
-        limit, origin = np.int32(report[LIMIT]), np.uint64(report[ORIGIN])
+    def follow(control: Any, report: Any, link: Any, place: Any, ring: Any, mode: Any) -> Any:
+        limit, origin, failed = np.int32(report[LIMIT]), np.uint64(report[ORIGIN]), np.uint64(link[FAILED])
         burst = np.uint32(np.uint32(origin) + place + one)
-        sequence = np.uint32(np.uint32(origin >> np.uint64(32)) + place + one)
-        done = np.int32(place) < limit
+        sequence = np.uint32(np.uint32(origin >> half) + place + one)
+        done = np.int32(place) < limit and (failed == np.uint64(0) or np.uint32(failed >> half) == sequence)
         if mode == np.uint32(LISTS):
             halted = control[HALTED]
             done = done and (halted == 0 or np.int32(burst - np.uint32(halted)) < np.int32(0))
-        return done, burst, sequence, slot_of(burst, ring), np.int32(place) + np.int32(1) == limit
+        return done, burst, sequence, slot_of(report, burst, place, ring), np.int32(place) + np.int32(1) == limit
 
     return cuda.jit(device=True)(follow)  # type: ignore[no-any-return]
 

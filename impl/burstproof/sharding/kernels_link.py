@@ -49,6 +49,7 @@ def make_link() -> Link:
     """The functions for a device, or for the simulator."""
     load, store, now, keep, near = _simulated() if SIMULATED else _on_device()
     half, low, per_look = np.uint64(32), np.uint64(0xFFFFFFFF), np.uint32(CLOCK_POLLS - 1)
+    failure = make_failure()
 
     def word(sequence: Any, value: Any) -> Any:
         return np.uint64((np.uint64(sequence) << half) | np.uint64(value))
@@ -63,7 +64,7 @@ def make_link() -> Link:
                     began = np.uint64(now(began))
                 passed = np.uint64(now(np.uint64(began + passed)) - began)
                 if passed > patience and link[FAILED] == 0:
-                    link[FAILED] = np.int64(which) + np.int64(1)
+                    link[FAILED] = failure(sequence, which)
                 if link[FAILED] != 0:
                     return np.uint32(0)
             found = np.uint64(load(boxes, which, place))
@@ -71,6 +72,17 @@ def make_link() -> Link:
 
     jit = cuda.jit(device=True)
     return Link(load, store, jit(word), jit(wait), now, keep, near)
+
+
+@cache
+def make_failure() -> Callable[..., Any]:
+    """``failure(sequence, which)`` -> int64 for ``FAILED``: which shard was waited for in vain, in which exchange."""
+    half = np.uint64(32)
+
+    def failure(sequence: Any, which: Any) -> Any:
+        return np.int64((np.uint64(sequence) << half) | (np.uint64(which) + np.uint64(1)))
+
+    return cuda.jit(device=True)(failure)  # type: ignore[no-any-return]
 
 
 def _simulated() -> tuple[Callable[..., Any], ...]:

@@ -182,7 +182,7 @@ def make_merged(shard: ShardVariant) -> Callable[..., None]:
             keep_route(sinks, thread, sink_routes)
         let_next_start()
         wait_for_last()
-        done, burst, sequence, slot, is_last = follow(control, report, place, ring, mode)
+        done, burst, sequence, slot, is_last = follow(control, report, link, place, ring, mode)
         if not done:
             return
         base = np.uint64(np.uint64(slot) * np.uint64(stride))

@@ -14,7 +14,7 @@ import numpy as np
 
 from burstproof.burst.cuda.warp import WARP
 from burstproof.kernels.numba_cuda import SIMULATED, cuda
-from burstproof.sharding.kernels_link import CLOCK_POLLS, make_link
+from burstproof.sharding.kernels_link import CLOCK_POLLS, make_failure, make_link
 from burstproof.sharding.link_words import FAILED
 
 _ALL = 0xFFFFFFFF
@@ -70,7 +70,7 @@ def make_take() -> Callable[..., Any]:
     link_to = make_link()
     load, wait, now, near = link_to.load, link_to.wait, link_to.now, link_to.near
     half, one, full, last = np.uint64(32), np.uint32(1), np.uint32(_ALL), np.uint32(WARP - 1)
-    per_look = np.uint32(CLOCK_POLLS - 1)
+    per_look, failure = np.uint32(CLOCK_POLLS - 1), make_failure()
 
     def by_thread(
         boxes: Any,
@@ -111,7 +111,7 @@ def make_take() -> Callable[..., Any]:
                 if began == np.uint64(0):
                     began = time
                 if time - began > patience and link[FAILED] == 0:
-                    link[FAILED] = np.int64(box) + np.int64(1)
+                    link[FAILED] = failure(sequence, box)
                 if cuda.ballot_sync(_ALL, link[FAILED] != 0) != 0:
                     return np.uint32(0), held
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 SEQUENCE = 0
 """Number of the last exchange; it only grows, whatever state is restored."""
 FAILED = 1
-"""0, or 1 + the shard that was waited for in vain; stays, and no kernel does anything any more."""
+"""0, or what ``make_failure`` tells apart: the exchange in which a shard was waited for in vain, and which; stays.
+
+No kernel does anything any more, but for the rest of that exchange.
+"""
 WAITED = 2
 """Nanoseconds that the shard has waited for lists, as its first block saw it."""
 LINK_LENGTH = 8
@@ -20,6 +23,11 @@ FULL_BIT = 1 << 31
 
 MOST_SHARDS = 64
 """Most shards of a CUDA engine: their counts lie in shared memory."""
+
+
+def failure_of(word: int) -> tuple[int, int]:
+    """The shard that was waited for in vain, and the exchange (uint32), as ``FAILED`` names them; (-1, 0) for none."""
+    return (word & 0xFFFFFFFF) - 1, word >> 32 & 0xFFFFFFFF
 
 
 def side_words(capacity: int, carries_potentials: bool) -> int:

@@ -8,17 +8,13 @@ from burstproof.burst.cuda.control import TALLIES
 from burstproof.burst.cuda.kernels_order import PARAMETERS
 from burstproof.sharding.link_words import LINK_LENGTH
 
-BY_SOURCE = {
-    "offsets": 1,
-    "contributions": 0,
-    "clamped_sources": 0,
-    "computed_offsets": 1,
-    "mp_driven": 0,
-    "divisors": 0,
-    "last_fired": 0,
-    "streaks": 0,
-}
-"""Buffers with an element for every neuron of the network, and how many more."""
+BY_SOURCE = frozenset(
+    (
+        *("offsets", "contributions", "clamped_sources", "computed_offsets"),
+        *("mp_driven", "divisors", "last_fired", "streaks"),
+    )
+)
+"""Buffers that follow the number of all neurons of the network, not of the shard's."""
 
 SHARED_NAMES = frozenset(
     (

@@ -63,7 +63,15 @@ class Corpus:
             The training part or the held-out part holds no passage, or there is only one character.
         """
         least = int((length + 2) / HELD_OUT) + 1
-        if len(self.tokens) < least or len(self.alphabet) < 2:
+        if len(self.tokens) >= least and len(self.alphabet) < 2:
+            raise InputError(
+                "the text has nothing to learn in it",
+                where=self.name,
+                got=f"{len(self.tokens)} times the character {self.alphabet[0]!r}",
+                allowed="at least two different characters",
+                cure="Give another text",
+            )
+        if len(self.tokens) < least:
             raise InputError(
                 "the text is too short to train on",
                 where=self.name,
