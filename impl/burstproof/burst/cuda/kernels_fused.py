@@ -64,11 +64,8 @@ def make_fused(variant: Variant) -> Callable[..., None]:
     chunk = variant.fused.chunk
     threads = WARP if SIMULATED else variant.fused.threads
     per_thread = chunk // threads
-    fetch, consume, send = (
-        make_fetch(variant),
-        make_consume(variant, variant.packed_sums, make_own_seed),
-        (make_send_over_link if variant.streamed else make_send)(variant),
-    )
+    fetch, consume = make_fetch(variant), make_consume(variant, variant.packed_sums, make_own_seed)
+    send = make_send_over_link(variant) if variant.streamed else make_send(variant)
     steer, enter, halt = make_steer(variant.delays), make_enter(), make_halt()
     append, block_count = make_append(), make_block_count()
     wait_for_last = make_wait_for_last(variant.overlapped)
