@@ -18,16 +18,18 @@ from unittest import mock
 
 import numpy as np
 
-from burstproof.burst.engine import CudaOptions, Engine, EngineOptions, Record, Recording, Stimulus, SynapseMemory
+from burstproof.burst.engine import CudaOptions, Engine, EngineOptions, Stimulus, SynapseMemory
 from burstproof.burst.profile import FEAGI_BETA
 from burstproof.burst.reference import ReferenceEngine
 from burstproof.network.model import Area, Network, NeuronTable, PlasticMapping, SynapseTable
 from burstproof.network.synthetic import SyntheticSpec, synthesize
+from suites.stage5_parity import train_checks
 from suites.stage5_parity.builder import run_case
 from suites.stage5_parity.cases_dynamics import dynamics_cases
 from suites.stage5_parity.cases_synapses import synapse_cases
 from suites.stage5_parity.mixed import MIXES, Mix, compare_mix, mixed_network, mixed_options, mixed_plan
 from suites.stage5_parity.reduced import REDUCED_MIXES
+from suites.stage5_parity.train_checks import cuda_engine, recordings_differ, runs_differ
 
 _SHORT_BURSTS, _BRIEF_BURSTS = 12, 4
 _MANY_NEURONS = 1000
@@ -50,68 +52,6 @@ def _brief(mix: Mix) -> Mix:
     return replace(mix, bursts=_BRIEF_BURSTS)
 
 
-def _cuda(network: Network, options: EngineOptions) -> Engine:
-    from burstproof.burst.cuda.engine import CudaEngine
-
-    return CudaEngine.create(network, options)
-
-
-def recordings_differ(expected: Recording, got: Recording) -> list[str]:
-    """Names of the fields of two recordings that are not equal byte for byte."""
-    names = ("bursts", "fired_counts", "candidate_counts", "fired_ids", "fired_potentials")
-    return [name for name in names if getattr(expected, name).tobytes() != getattr(got, name).tobytes()]
-
-
-def _runs_differ(network: Network, options: EngineOptions, bursts: int, plan: dict[int, Stimulus]) -> list[str]:
-    reference, engine = ReferenceEngine.create(network, options), _cuda(network, options)
-    problems = recordings_differ(reference.run(bursts, plan), engine.run(bursts, plan))
-    return problems + list(reference.state().differences(engine.state()))
-
-
-def check_train() -> list[str]:
-    """Trains of 7 bursts from a state taken half-way equal the reference."""
-    mix = replace(next(m for m in MIXES if m.name.startswith("plastic, windows 3 and 2")), bursts=30)
-    network = mixed_network(mix)
-    options = replace(mixed_options(mix), cuda=CudaOptions(train_length=7))
-    plan = mixed_plan(mix, network)
-    reference = ReferenceEngine.create(network, options)
-    reference.run(10, plan)
-    engine = _cuda(network, options)
-    engine.restore(reference.state())
-    problems = recordings_differ(reference.run(20, plan), engine.run(20, plan))
-    return problems + list(reference.state().differences(engine.state()))
-
-
-def _all_fire(count: int) -> tuple[Network, dict[int, Stimulus]]:
-    """A ring in which every neuron fires in every burst once started."""
-    ids = np.arange(count)
-    network = Network(NeuronTable.build(count), SynapseTable.build(ids, np.roll(ids, 1)))
-    return network, {1: Stimulus(forced=ids.astype(np.uint32))}
-
-
-def check_full_log() -> list[str]:
-    """A train that fires more than its log holds stops, is fetched, and goes on without loss."""
-    network, plan = _all_fire(20)
-    options = EngineOptions(cuda=CudaOptions(train_length=40))
-    problems = _runs_differ(network, options, 90, plan)
-    engine = _cuda(network, options)
-    done: list[int] = []
-    engine.run(90, plan, progress=done.append)
-    if sum(done) != 90 or max(done) >= 40:
-        problems.append(f"trains of {done} bursts: the log was never full")
-    return problems
-
-
-def check_stimulus_beyond_capacity() -> list[str]:
-    """Stimuli larger than the buffers made for them cut the train short, or have the buffers grow."""
-    network, _ = _all_fire(30)
-    amounts = np.ones(30, np.float32)
-    ids = np.arange(30, dtype=np.uint32)
-    plan = {b: Stimulus(ids[: 3 * b], amounts[: 3 * b], ids[: 2 * b]) for b in range(1, 9)}
-    with mock.patch("burstproof.burst.cuda.buffers._LARGEST_STIMULUS", 7):
-        return _runs_differ(network, EngineOptions(), 12, plan)
-
-
 def check_cancelled_sums() -> list[str]:
     """Stimulus that cancels a contribution makes a candidate of sum 0 in a network without inhibition."""
     neurons = NeuronTable.build(3, thresholds=[1.0, 50.0, 50.0], leak_coefficients=0.5, membrane_potentials=[0, 8, 8])
@@ -120,25 +60,10 @@ def check_cancelled_sums() -> list[str]:
         1: Stimulus(np.array([0], np.uint32), np.array([1], np.float32)),
         2: Stimulus(np.array([1], np.uint32), np.array([-3], np.float32)),
     }
-    engine = _cuda(network, EngineOptions())
+    engine = cuda_engine(network, EngineOptions())
     candidates = engine.run(3, plan).candidate_counts.tolist()
     problems = [] if candidates == [1, 2, 0] else [f"candidates {candidates}, expected [1, 2, 0]"]
-    return problems + _runs_differ(network, EngineOptions(), 4, plan)
-
-
-def check_records() -> list[str]:
-    """What is not recorded changes nothing: counts and nothing, then the state with its fired list."""
-    network, plan = _all_fire(10)
-    reference, engine = ReferenceEngine.create(network), _cuda(network, EngineOptions())
-    expected = reference.run(6, plan)
-    counts = engine.run(4, plan, record=Record.COUNTS)
-    nothing = engine.run(2, plan, record=Record.NONE)
-    problems = list(reference.state().differences(engine.state()))
-    if counts.fired_counts.tolist() != expected.fired_counts[:4].tolist() or len(counts.fired_ids):
-        problems.append("counts")
-    if len(nothing.bursts):
-        problems.append("a recording that was not asked for")
-    return problems
+    return problems + runs_differ(network, EngineOptions(), 4, plan)
 
 
 def check_restored_state() -> list[str]:
@@ -146,7 +71,7 @@ def check_restored_state() -> list[str]:
     count = 12
     ids = np.arange(count)
     network = Network(NeuronTable.build(count, thresholds=2.0), SynapseTable.build(ids, np.roll(ids, 1), weights=2.0))
-    reference, engine = ReferenceEngine.create(network), _cuda(network, EngineOptions())
+    reference, engine = ReferenceEngine.create(network), cuda_engine(network, EngineOptions())
     plan = {1: Stimulus(forced=ids[:6].astype(np.uint32))}
     reference.run(1, plan)
     pending_candidate = reference.state().pending_candidate.copy()
@@ -170,10 +95,10 @@ def check_plastic_start() -> list[str]:
     traces = np.array([0.5, -0.25], np.float32)
     synapses = SynapseTable.build([0, 1], [1, 0], eligibility_traces=traces)
     network = Network(NeuronTable.build(2), synapses, plastic_mappings=(PlasticMapping(np.array([0]), 3),))
-    engine = _cuda(network, EngineOptions())
+    engine = cuda_engine(network, EngineOptions())
     kept = engine.state().eligibility_traces.tolist() == traces.tolist()
     plan = {1: Stimulus(forced=np.array([0], np.uint32))}
-    return ([] if kept else ["traces at the start"]) + _runs_differ(network, EngineOptions(), 6, plan)
+    return ([] if kept else ["traces at the start"]) + runs_differ(network, EngineOptions(), 6, plan)
 
 
 def check_forced_restart() -> list[str]:
@@ -187,7 +112,7 @@ def check_forced_restart() -> list[str]:
         mock.patch("burstproof.burst.cuda.variant.LARGE_NETWORK_NEURONS", 2),
         mock.patch("burstproof.burst.reference.LARGE_NETWORK_NEURONS", 2),
     ):
-        return _runs_differ(network, options, 6, plan)
+        return runs_differ(network, options, 6, plan)
 
 
 SPECS = (
@@ -226,7 +151,7 @@ def check_tiles() -> list[str]:
     with mock.patch(f"{tiles}._UNTILED_BYTES", 64), mock.patch(f"{tiles}._TILE_BYTES", 250):
         for name, neurons, synapses in (("fractions, delays to 7", 60, 500), ("integers, all excitatory", 80, 700)):
             mix = replace(next(m for m in MIXES if m.name == name), neurons=neurons, synapses=synapses)
-            problems += [f"{name}: {p}" for p in compare_mix(_short(mix), _cuda)]
+            problems += [f"{name}: {p}" for p in compare_mix(_short(mix), cuda_engine)]
         for spec in SPECS[:2]:
             plan = {1: Stimulus(forced=np.arange(0, spec.neurons, 3, dtype=np.uint32))}
             reference, engine = ReferenceEngine.create(synthesize(spec)), CudaEngine.from_spec(spec)
@@ -236,7 +161,7 @@ def check_tiles() -> list[str]:
 
 
 def _packed(network: Network, options: EngineOptions) -> Engine:
-    return _cuda(network, replace(options, cuda=replace(options.cuda, sum_bits=8)))
+    return cuda_engine(network, replace(options, cuda=replace(options.cuda, sum_bits=8)))
 
 
 def check_packed_sums() -> list[str]:
@@ -266,7 +191,7 @@ def check_packed_sums() -> list[str]:
 
 
 def _in_host(network: Network, options: EngineOptions) -> Engine:
-    return _cuda(network, replace(options, cuda=replace(options.cuda, synapse_memory=SynapseMemory.HOST)))
+    return cuda_engine(network, replace(options, cuda=replace(options.cuda, synapse_memory=SynapseMemory.HOST)))
 
 
 def _packed_in_host(network: Network, options: EngineOptions) -> Engine:
@@ -304,11 +229,11 @@ def check_synapses_in_host_memory() -> list[str]:
     with _rows_in_pieces_of(128):
         if not pack_network(network, host).variant.long_rows:
             problems.append("no row is long")
-        problems += _runs_differ(network, host, 2, plan)
+        problems += runs_differ(network, host, 2, plan)
     with mock.patch("burstproof.burst.cuda.streaming._PIECE", 128):
         if pack_network(driven, host).variant.fused is not None:
             problems.append("mp-driven synapses in the fused burst")
-        problems += _runs_differ(driven, host, 2, plan)
+        problems += runs_differ(driven, host, 2, plan)
     spec = replace(SPECS[0], neurons=20, synapses_per_neuron=5)
     plan = {1: Stimulus(forced=np.arange(0, 20, 3, dtype=np.uint32))}
     reference, engine = ReferenceEngine.create(synthesize(spec)), CudaEngine.from_spec(spec, host)
@@ -323,7 +248,7 @@ def check_long_rows() -> list[str]:
     weights = rng.integers(1, 4, len(sources))
     neurons = NeuronTable.build(50, thresholds=9000.0)
     network = Network(neurons, SynapseTable.build(sources, rng.integers(0, 50, len(sources)), weights=weights))
-    return _runs_differ(network, EngineOptions(), 5, {1: Stimulus(forced=np.arange(6, dtype=np.uint32))})
+    return runs_differ(network, EngineOptions(), 5, {1: Stimulus(forced=np.arange(6, dtype=np.uint32))})
 
 
 @contextmanager
@@ -350,7 +275,7 @@ def check_rows_in_pieces() -> list[str]:
             network, options, plan = mixed_network(mix), mixed_options(mix), mixed_plan(mix, mixed_network(mix))
             if not pack_network(network, options).variant.long_rows:
                 problems.append(f"{name}: no row is long")
-            reference, engine = ReferenceEngine.create(network, options), _cuda(network, options)
+            reference, engine = ReferenceEngine.create(network, options), cuda_engine(network, options)
             problems += recordings_differ(reference.run(3, plan), engine.run(3, plan))
             engine.restore(reference.state())
             problems += recordings_differ(reference.run(3, plan), engine.run(3, plan))
@@ -363,7 +288,7 @@ def check_empty_networks() -> list[str]:
     problems = []
     for count in (0, 3):
         network = Network(NeuronTable.build(count), SynapseTable.build([], []))
-        problems += _runs_differ(network, EngineOptions(), 3, {})
+        problems += runs_differ(network, EngineOptions(), 3, {})
     return problems
 
 
@@ -372,13 +297,13 @@ def checks() -> Iterator[tuple[str, Callable[[], list[str]]]]:
     for mix in MIXES:
         if mix.neurons > _MANY_NEURONS:  # the batch path needs 10 000 candidates, minutes in the simulator
             continue
-        yield f"mix: {mix.name}", lambda mix=mix: compare_mix(_short(mix), _cuda)
+        yield f"mix: {mix.name}", lambda mix=mix: compare_mix(_short(mix), cuda_engine)
     for mix in REDUCED_MIXES[::4]:  # each format once, each kind of kernels once
-        yield f"precision: {mix.name}", lambda mix=mix: compare_mix(_brief(mix), _cuda)
+        yield f"precision: {mix.name}", lambda mix=mix: compare_mix(_brief(mix), cuda_engine)
     for case in (*dynamics_cases(), *synapse_cases()):
         if case.network.neuron_count <= _FEW_NEURONS and len(case.fired) <= _FEW_BURSTS:
-            yield f"case: {case.name}", lambda case=case: run_case(case, _cuda)
-    for name, function in sorted(globals().items()):
+            yield f"case: {case.name}", lambda case=case: run_case(case, cuda_engine)
+    for name, function in sorted((vars(train_checks) | globals()).items()):
         if name.startswith("check_"):
             yield name.removeprefix("check_").replace("_", " "), function
 

@@ -51,7 +51,7 @@ CONSUMED = 7
 STOPPED = 8
 """1 once the log had no room for another burst of the train."""
 LAST_SLOT = 9
-"""The slot that the burst before the train's first consumed, for the burst of a shard in one kernel."""
+"""The slot that the burst before the train's first consumed, for bursts in one kernel."""
 REPORT_HEAD = 16
 """Counts follow from here: fired, candidates of burst 0, of burst 1, ..."""
 

@@ -16,6 +16,7 @@ from burstproof.burst.cuda.control import (
     HALTED,
     INDEX,
     KEEP,
+    LAST_SLOT,
     LIMIT,
     ORIGIN,
     REPORT_HEAD,
@@ -54,6 +55,7 @@ def make_begin() -> Callable[..., None]:
         report[INDEX] = -1
         report[STOPPED] = 0
         report[ORIGIN] = control[BURST]
+        report[LAST_SLOT] = control[SLOT]
         report[STARTS + 1] = 0
         control[ACTIVE] = 0
 

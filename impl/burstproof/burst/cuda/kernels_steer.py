@@ -20,10 +20,12 @@ from burstproof.burst.cuda.control import (
     FRESH,
     HALTED,
     INDEX,
+    LAST_SLOT,
     LIMIT,
     LISTS,
     ORIGIN,
     REPORT_HEAD,
+    SLOT,
     STARTS,
     STOPPED,
     TALLIES,
@@ -65,15 +67,17 @@ def make_steer(delayed: bool) -> Callable[..., Any]:
     """``steer(control, report, tallies, place, neurons, capacity, ring, mode)``.
 
     Returns whether the burst at ``place`` is done, its number, and the slot that it consumes. Every thread asks, so
-    what a ``mode`` does not need is not read. Without delays the ring has two slots.
+    what a ``mode`` does not need is not read. Burst numbers are here those mod 2^32, of which the slots of a ring need
+    be no divisor: with delays the slot is counted on from the last one consumed before the train. Without delays the
+    ring has two slots, and the number says it.
     """
     fired_of = make_fired_of()
     one = np.uint32(1)
 
-    def slot_of_ring(burst: Any, ring: Any) -> Any:
-        return np.uint32(burst % ring)
+    def slot_of_ring(words: Any, last: Any, bursts: Any, burst: Any, ring: Any) -> Any:
+        return np.uint32(np.uint32(np.uint32(words[last]) + bursts) % ring)
 
-    def slot_of_two(burst: Any, ring: Any) -> Any:
+    def slot_of_two(words: Any, last: Any, bursts: Any, burst: Any, ring: Any) -> Any:
         return np.uint32(burst & one)
 
     slot_of = cuda.jit(device=True)(slot_of_ring if delayed else slot_of_two)
@@ -83,7 +87,7 @@ def make_steer(delayed: bool) -> Callable[..., Any]:
     ) -> Any:
         if mode == np.uint32(FRESH):
             burst = np.uint32(np.uint32(control[BURST]) + one)
-            return True, burst, slot_of(burst, ring)
+            return True, burst, slot_of(control, SLOT, one, burst, ring)
         limit, origin = np.int32(report[LIMIT]), np.uint32(report[ORIGIN])
         burst = np.uint32(origin + place + one)
         done = np.int32(place) < limit
@@ -94,7 +98,7 @@ def make_steer(delayed: bool) -> Callable[..., Any]:
             if place > np.uint32(0):
                 start += np.int64(fired)
             done = done and stopped == 0 and start + np.int64(neurons) <= capacity
-        return done, burst, slot_of(burst, ring)
+        return done, burst, slot_of(report, LAST_SLOT, np.uint32(place + one), burst, ring)
 
     return cuda.jit(device=True)(steer)  # type: ignore[no-any-return]
 
