@@ -21,7 +21,8 @@ from burstproof.burst.reference import ReferenceEngine
 from burstproof.burst.wgpu.adapters import chosen_adapter
 from burstproof.burst.wgpu.engine import WgpuEngine
 from burstproof.burst.wgpu.packed import joined, lower_and_upper, sizes_of
-from burstproof.burst.wgpu.probe import ANSWERS, Words, check_adapter, make_probe
+from burstproof.burst.wgpu.probe import ANSWERS, check_adapter, make_probe
+from burstproof.burst.wgpu.probe_cases import Words
 from burstproof.burst.wgpu.shaders import LONGEST_TRAIN, variant_of
 from burstproof.errors import BackendUnavailableError, InputError, OutOfMemoryError
 from burstproof.network.model import Network, NeuronTable, SynapseTable

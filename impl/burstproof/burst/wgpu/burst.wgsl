@@ -1,11 +1,12 @@
 // One burst: stimulus, count (where the batch path is emulated), dynamics, propagate. The constants in capitals that
 // are not declared here come from `Variant.header`.
 
+// Floats are kept as their words everywhere; `operations.wgsl` says why.
 struct Parameters {
-    threshold: f32,
-    limit: f32,
-    keep: f32,
-    excitability: f32,
+    threshold: u32,
+    limit: u32,
+    keep: u32,
+    excitability: u32,
     period_and_fire_limit: u32,
     snooze_and_accumulates: u32,
 }
@@ -31,7 +32,7 @@ struct Burst {
     power_neuron: u32,
     power_low: u32,
     power_high: u32,
-    unit: f32,
+    unit: u32,
     pad_a: u32,
     pad_b: u32,
 }
@@ -40,7 +41,7 @@ const WAS_CANDIDATE = 1u;
 const FORCED = 2u;
 const FIRED = 4u;
 const UNLIMITED_FIRES = 65535u;
-const FORCED_POTENTIAL = 100.0f;
+const FORCED_POTENTIAL = 0x42c80000u; // 100
 
 // ring: planes of slots x neurons words: the sums, their upper words where they take two, then the flags.
 @group(0) @binding(0) var<storage, read> parameters: array<Parameters>;
@@ -105,7 +106,7 @@ fn is_candidate(cell: u32, neuron: u32) -> bool {
 }
 
 // The sum of a cell, with the power neuron's share, as a float; the cell is empty afterwards.
-fn taken_sum(cell: u32, neuron: u32) -> f32 {
+fn taken_sum(cell: u32, neuron: u32) -> u32 {
     var low = cells[cell];
     var high = upper_word(cell);
     cells[cell] = 0u;
@@ -146,14 +147,14 @@ fn stimulus(
 
 // Potential, countdown and count after the dynamics, whether the neuron fired, and the potential before a reset.
 struct Outcome {
-    v: f32,
+    v: u32,
     rc: u32,
     cc: u32,
     fired: bool,
-    shown: f32,
+    shown: u32,
 }
 
-fn dynamics_of(neuron: u32, p: Parameters, old: f32, sum: f32, cc_before: u32, batch: bool) -> Outcome {
+fn dynamics_of(neuron: u32, p: Parameters, old: u32, sum: u32, cc_before: u32, batch: bool) -> Outcome {
     let period = p.period_and_fire_limit & 0xffffu;
     let fire_limit = p.period_and_fire_limit >> 16u;
     let accumulates = (p.snooze_and_accumulates >> 16u) != 0u;
@@ -168,7 +169,7 @@ fn dynamics_of(neuron: u32, p: Parameters, old: f32, sum: f32, cc_before: u32, b
             return Outcome(v, 0u, 0u, false, v);
         }
         if (BATCH_ZEROES) {
-            return Outcome(0.0, 0u, 0u, false, v);
+            return Outcome(0u, 0u, 0u, false, v);
         }
         return Outcome(leaked(v, p.keep), 0u, 0u, false, v);
     }
@@ -178,7 +179,7 @@ fn dynamics_of(neuron: u32, p: Parameters, old: f32, sum: f32, cc_before: u32, b
         if (finite && cc >= fire_limit && !batch) {
             rc = min(period + (p.snooze_and_accumulates & 0xffffu), 65535u);
         }
-        return Outcome(0.0, rc, cc, true, v);
+        return Outcome(0u, rc, cc, true, v);
     }
     return Outcome(leaked(v, p.keep), 0u, select(cc_before, 0u, finite), false, v);
 }
@@ -193,9 +194,9 @@ fn restarts(accumulates: bool, status: u32) -> bool {
     return !accumulates && (status & FIRED) != 0u;
 }
 
-fn append(neuron: u32, potential: f32) {
+fn append(neuron: u32, potential: u32) {
     let place = atomicAdd(&train[0], 1u);
-    log[place] = vec2<u32>(neuron, bitcast<u32>(potential));
+    log[place] = vec2<u32>(neuron, potential);
 }
 
 // What the burst does to neuron i; whether it was a candidate.
@@ -208,7 +209,7 @@ fn advance(i: u32) -> bool {
     if (!candidate && rc == 0u && before.status == 0u && RESTART != RESTART_ALL) {
         return false;
     }
-    var sum = 0.0f;
+    var sum = 0u;
     if (candidate) {
         sum = taken_sum(cell, i);
     }
@@ -232,8 +233,8 @@ fn advance(i: u32) -> bool {
         if (BATCH_PATH) {
             batch = atomicLoad(&train[FIRST_CANDIDATES + burst.index]) >= BATCH_PATH_CANDIDATES;
         }
-        let outcome = dynamics_of(i, p, bitcast<f32>(v), sum, cc, batch);
-        v = bitcast<u32>(outcome.v);
+        let outcome = dynamics_of(i, p, v, sum, cc, batch);
+        v = outcome.v;
         rc = outcome.rc;
         cc = outcome.cc;
         fired = outcome.fired;

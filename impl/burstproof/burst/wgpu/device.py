@@ -10,8 +10,9 @@ import numpy.typing as npt
 
 from burstproof.burst.machine import WgpuAdapter
 from burstproof.burst.wgpu.adapters import request_device
-from burstproof.burst.wgpu.probe import ANSWERS, Words, check_adapter
-from burstproof.burst.wgpu.shaders import Variant, burst_shader, probe_shader
+from burstproof.burst.wgpu.probe import ANSWERS, check_adapter
+from burstproof.burst.wgpu.probe_cases import Words
+from burstproof.burst.wgpu.shaders import Variant, burst_shader, operations_shader, probe_shader
 from burstproof.errors import OutOfMemoryError
 
 READ_ONLY = (0, 3, 4, 7)
@@ -35,15 +36,23 @@ class Pipelines(NamedTuple):
 
 
 class Device:
-    """A device whose float32 has passed the probe."""
+    """A device whose float32 has passed the probe.
 
-    def __init__(self, adapter: WgpuAdapter) -> None:
+    Parameters
+    ----------
+    adapter : WgpuAdapter
+    operations : str, optional
+        WGSL of the operations on float32 in place of ``operations.wgsl``, such as those of another adapter.
+    """
+
+    def __init__(self, adapter: WgpuAdapter, operations: str | None = None) -> None:
         import wgpu
 
         self.adapter = adapter
+        self._operations = operations or operations_shader()
         self._device = request_device(adapter)
         self._usage = wgpu.BufferUsage
-        check_adapter(adapter.name, self._run_probe)
+        check_adapter(adapter.name, self.answers)
         self._data_layout = self._device.create_bind_group_layout(entries=[_storage(n) for n in range(BINDINGS)])
         self._burst_layout = self._device.create_bind_group_layout(entries=[_uniform()])
         layouts = [self._data_layout, self._burst_layout]
@@ -58,7 +67,7 @@ class Device:
     def pipelines(self, variant: Variant) -> Pipelines:
         """The shaders for ``variant``, compiled once."""
         if variant not in self._pipelines:
-            module = self._device.create_shader_module(code=burst_shader(variant))
+            module = self._device.create_shader_module(code=burst_shader(variant, self._operations))
             self._pipelines[variant] = Pipelines(
                 *(
                     self._device.create_compute_pipeline(
@@ -124,8 +133,9 @@ class Device:
         data = self.queue.read_buffer(buffer, first * kind.itemsize, count * kind.itemsize)
         return np.frombuffer(data, kind).copy()
 
-    def _run_probe(self, cases: Words) -> Words:
-        module = self._device.create_shader_module(code=probe_shader())
+    def answers(self, cases: Words) -> Words:
+        """What the rules make of ``cases``, (C, 6) uint32 as in ``Probe``: (C, 8) uint32."""
+        module = self._device.create_shader_module(code=probe_shader(self._operations))
         pipeline = self._device.create_compute_pipeline(
             layout="auto", compute={"module": module, "entry_point": "probe"}
         )

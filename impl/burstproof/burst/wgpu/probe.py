@@ -15,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from burstproof.burst.reference import draw
+from burstproof.burst.wgpu.probe_cases import Words, probe_cases
 from burstproof.errors import BackendUnavailableError
 
-Words = npt.NDArray[np.uint32]
 RunProbe = Callable[[Words], Words]
 """Takes the cases, (C, 6) uint32, and returns the adapter's answers, (C, 8) uint32."""
 
@@ -33,12 +33,6 @@ ANSWERS = (
 )
 
 _CASE = ("potential", "sum", "unit", "leak factor", "threshold", "excitability")
-_SPECIAL = (0.0, -0.0, 1e-45, -1e-45, 1.1754942e-38, 1.1754944e-38, -3e-39, 3.4028235e38, -3.4028235e38)
-_MORE = (np.inf, -np.inf, np.nan, 1.0, -1.0, 1.0000001, 0.99999994, 16777216.0, 1.5, 0.1, 100.0)
-_SUMS = (0, 1, -1, 3, 16777215, 16777217, 16777219, -16777217, 33554435, 2147483647, -2147483647, 2147483583)
-_KEEPS = (1.0, 0.9, 0.0, -9.0, 0.5, 1e-30, 1.0000001, -0.25, 3.4028235e38)
-_SCALES = (0, 20, 25, 30)
-_RANDOM = 1024
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,26 +45,13 @@ class Probe:
 
 @cache
 def make_probe() -> Probe:
-    """Special values against each other, then random ones; always the same."""
-    special = np.array([*_SPECIAL, *_MORE], np.float32)
-    v, other = (grid.ravel() for grid in np.meshgrid(special, special))
-    rng = np.random.default_rng(16)
-    bits = rng.integers(0, 1 << 32, _RANDOM, np.uint64).astype(np.uint32).view(np.float32)
-    v = np.concatenate([v, bits, rng.random(_RANDOM, np.float32) * np.float32(8) - np.float32(4)])
-    near = v[-_RANDOM:] * np.float32(1.0000001)
-    threshold = np.concatenate([other, rng.permutation(bits), near])
-    count = len(v)
-    sums = np.concatenate([np.resize(_SUMS, len(other)), rng.integers(-(2**31) + 1, 2**31, count - len(other))])
-    units = np.float32(2) ** -np.resize(np.array(_SCALES, np.float32), count)
-    keep = np.resize(np.array(_KEEPS, np.float32), count)
-    keep[-_RANDOM:] = np.float32(1) - rng.random(_RANDOM, np.float32) * np.float32(1.25)
-    excitability = np.resize(np.array([0.0, -1.0, 0.3, 0.998, 0.999, 1.0, np.nan, 1e-40], np.float32), count)
-    columns = (v.view(np.uint32), sums.astype(np.int32).view(np.uint32), units, keep, threshold, excitability)
-    cases = np.stack([np.ascontiguousarray(c).view(np.uint32) for c in columns], axis=1)
-    return Probe(cases, _expected(cases))
+    """The cases of ``probe_cases``; always the same."""
+    cases = probe_cases()
+    return Probe(cases, expected_answers(cases))
 
 
-def _expected(cases: Words) -> Words:
+def expected_answers(cases: Words) -> Words:
+    """NumPy's answers to ``cases``, (C, 6) uint32: (C, 8) uint32."""
     v, units, keep, threshold, excitability = (
         np.ascontiguousarray(cases[:, c]).view(np.float32) for c in (0, 2, 3, 4, 5)
     )
@@ -79,12 +60,27 @@ def _expected(cases: Words) -> Words:
         x = sums.astype(np.float32) * units
         added, floored = v + x, v + np.where(x < 0, np.float32(0), x)
         lost = v * keep
-    draws = np.array([draw(row[:1], int(row[1]))[0] for row in cases[:, :2]], np.float32)
+    draws = _draws(cases[:, 0], cases[:, 1])
     passes = (excitability >= np.float32(0.999)) | ((excitability > 0) & (draws < excitability))
     wide = (sums.astype(np.int64) << 32 | cases[:, 0]).astype(np.float32)
     floats = [column.view(np.uint32) for column in (added, floored, lost)]
     others = v >= threshold, v > threshold, draws.view(np.uint32), passes, wide.view(np.uint32)
     return np.stack([*floats, *others], axis=1).astype(np.uint32)
+
+
+def _draws(neurons: Words, bursts: Words) -> npt.NDArray[np.float32]:
+    draws = np.empty(len(neurons), np.float32)
+    order = np.argsort(bursts, kind="stable")
+    found, first = np.unique(bursts[order], return_index=True)
+    for burst, places in zip(found, np.split(order, first[1:]), strict=True):
+        draws[places] = draw(neurons[places], int(burst))
+    return draws
+
+
+def wrong_answers(answers: Words, expected: Words) -> npt.NDArray[np.bool_]:
+    """Which words of (C, 8) uint32 are others than ``expected``; any NaN equals any other."""
+    wrong: npt.NDArray[np.bool_] = (answers != expected) & ~(_nan(answers) & _nan(expected))
+    return wrong
 
 
 def check_adapter(name: str, run: RunProbe) -> None:
@@ -97,7 +93,7 @@ def check_adapter(name: str, run: RunProbe) -> None:
     """
     probe = make_probe()
     answers = run(probe.cases)
-    wrong = (answers != probe.expected) & ~(_nan(answers) & _nan(probe.expected))
+    wrong = wrong_answers(answers, probe.expected)
     if wrong.any():
         case, column = (int(place) for place in np.argwhere(wrong)[0])
         raise BackendUnavailableError(

@@ -1,67 +1,72 @@
-// Arithmetic of SEMANTICS section 3. The probe runs exactly these functions before any network does.
+// Arithmetic of SEMANTICS section 3, on the words of float32 numbers. The probe runs exactly these functions before any
+// network does.
 //
 // A contraction of `v + x` with the product in x changes nothing: unit is a power of two, so the product is exact. The
 // product with `keep` is stored, and nothing is added to it in the same invocation.
 
 // A 64-bit integer of two words, to nearest even: 32 bits of it from the first significant one on, with what lies below
 // in the last, are converted, and moved back by an exact product.
-fn float_of_wide(low: u32, high: u32) -> f32 {
-    let negative = (high >> 31u) != 0u;
+fn float_of_wide(low: u32, high: u32) -> u32 {
+    let sign = high & SIGN;
     var l = low;
     var h = high;
-    if (negative) {
+    if (sign != 0u) {
         l = ~low + 1u;
         h = ~high + select(0u, 1u, low == 0u);
     }
-    var converted = f32(l);
-    if (h != 0u) {
-        let shift = firstLeadingBit(h) + 1u;
-        var kept = h;
-        var lost = l;
-        if (shift < 32u) {
-            kept = (h << (32u - shift)) | (l >> shift);
-            lost = l << (32u - shift);
-        }
-        converted = f32(kept | select(0u, 1u, lost != 0u)) * bitcast<f32>((127u + shift) << 23u);
+    if (h == 0u) {
+        return sign | float_of_unsigned(l);
     }
-    return select(converted, -converted, negative);
-}
-
-fn float_of_narrow(low: u32) -> f32 {
-    return f32(bitcast<i32>(low));
-}
-
-fn integrated(v: f32, sum: f32, unit: f32, floors: bool) -> f32 {
-    var x = sum * unit;
-    if (floors && x < 0.0) {
-        x = 0.0;
+    let shift = firstLeadingBit(h) + 1u;
+    var kept = h;
+    var lost = l;
+    if (shift < 32u) {
+        kept = (h << (32u - shift)) | (l >> shift);
+        lost = l << (32u - shift);
     }
-    return v + x;
+    return sign | times(float_of_unsigned(kept | select(0u, 1u, lost != 0u)), (127u + shift) << 23u);
 }
 
-fn leaked(v: f32, keep: f32) -> f32 {
-    return v * keep;
+fn float_of_narrow(low: u32) -> u32 {
+    return float_of_signed(low);
 }
 
-fn reaches(v: f32, threshold: f32) -> bool {
-    return v >= threshold;
+// sum is an integer and unit from 2^-30 to 1, so x is 0, or so large that a subnormal v adds nothing to it, and v + x is
+// no subnormal either.
+fn integrated(v: u32, sum: u32, unit: u32, floors: bool) -> u32 {
+    let x = times(sum, unit);
+    if (is_zero(x) || (floors && (x & SIGN) != 0u)) {
+        return select(v, 0u, is_zero(v));
+    }
+    return plus(v, x);
 }
 
-fn exceeds(v: f32, limit: f32) -> bool {
-    return v > limit;
+fn leaked(v: u32, keep: u32) -> u32 {
+    return product(v, keep);
 }
 
-fn drawn(neuron: u32, burst: u32) -> f32 {
+fn reaches(v: u32, threshold: u32) -> bool {
+    return at_least(v, threshold);
+}
+
+fn exceeds(v: u32, limit: u32) -> bool {
+    return above(v, limit);
+}
+
+const TWO_TO_MINUS_32 = 0x2f800000u;
+const ALWAYS_EXCITED = 0x3f7fbe77u; // 0.999
+
+fn drawn(neuron: u32, burst: u32) -> u32 {
     let seed = neuron * 2654435761u + burst * 1597334677u;
     let s = seed * 747796405u + 2891336453u;
     let w = ((s >> ((s >> 28u) + 4u)) ^ s) * 277803737u;
     let h = (w >> 22u) ^ w;
-    return f32(h) * 0x1p-32f;
+    return times(float_of_unsigned(h), TWO_TO_MINUS_32);
 }
 
-fn excited(excitability: f32, neuron: u32, burst: u32) -> bool {
-    if (excitability >= 0.999f) {
+fn excited(excitability: u32, neuron: u32, burst: u32) -> bool {
+    if (at_least(excitability, ALWAYS_EXCITED)) {
         return true;
     }
-    return excitability > 0.0f && drawn(neuron, burst) < excitability;
+    return above(excitability, 0u) && above(excitability, drawn(neuron, burst));
 }

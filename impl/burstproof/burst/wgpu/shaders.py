@@ -112,11 +112,20 @@ def _text(name: str) -> str:
     return resources.files(__package__).joinpath(name).read_text("utf-8")
 
 
-def burst_shader(variant: Variant) -> str:
-    """The shaders of a burst."""
-    return "\n".join([variant.header(), _text("rules.wgsl"), _text("burst.wgsl")])
+def operations_shader() -> str:
+    """The operations on float32, of which no shader has others."""
+    return _text("operations.wgsl")
 
 
-def probe_shader() -> str:
+def burst_shader(variant: Variant, operations: str) -> str:
+    """The shaders of a burst, over ``operations``."""
+    return "\n".join([variant.header(), *_rules(operations), _text("burst.wgsl")])
+
+
+def probe_shader(operations: str) -> str:
     """The shader of the probe, over the same rules."""
-    return "\n".join([_text("rules.wgsl"), _text("probe.wgsl")])
+    return "\n".join([*_rules(operations), _text("probe.wgsl")])
+
+
+def _rules(operations: str) -> tuple[str, str, str]:
+    return operations, _text("small.wgsl"), _text("rules.wgsl")

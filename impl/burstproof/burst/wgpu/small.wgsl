@@ -1,0 +1,92 @@
+// float32 where the adapter may flush subnormals: comparisons of words, and products that integers round where a
+// subnormal goes in or comes out.
+
+const SIGN = 0x80000000u;
+const MAGNITUDE = 0x7fffffffu;
+const FRACTION = 0x7fffffu;
+const HIDDEN_BIT = 0x800000u;
+const INFINITE = 0x7f800000u;
+const ONE = 0x3f800000u;
+
+fn exponent_field(x: u32) -> u32 {
+    return (x >> 23u) & 0xffu;
+}
+
+fn is_zero(x: u32) -> bool {
+    return (x & MAGNITUDE) == 0u;
+}
+
+fn is_number(x: u32) -> bool {
+    return (x & MAGNITUDE) <= INFINITE;
+}
+
+// An integer that is ordered as the numbers are; the same for both zeros.
+fn place_in_order(x: u32) -> i32 {
+    let magnitude = i32(x & MAGNITUDE);
+    return select(magnitude, -magnitude, (x & SIGN) != 0u);
+}
+
+fn at_least(a: u32, b: u32) -> bool {
+    return is_number(a) && is_number(b) && place_in_order(a) >= place_in_order(b);
+}
+
+fn above(a: u32, b: u32) -> bool {
+    return is_number(a) && is_number(b) && place_in_order(a) > place_in_order(b);
+}
+
+// bits x 2^exponent, with bits from 2^23 on.
+struct Scaled {
+    bits: u32,
+    exponent: i32,
+}
+
+fn scaled(x: u32) -> Scaled {
+    let field = exponent_field(x);
+    if (field == 0u) {
+        let shift = countLeadingZeros(x & FRACTION) - 8u;
+        return Scaled((x & FRACTION) << shift, -149 - i32(shift));
+    }
+    return Scaled((x & FRACTION) | HIDDEN_BIT, i32(field) - 150);
+}
+
+// The product of finite numbers other than 0 that does not overflow, to nearest even. Of its 48 bits 27 are kept, the
+// last of them set if anything lies below; that is at least one bit more than the halves that are told apart.
+fn small_product(a: u32, b: u32) -> u32 {
+    let x = scaled(a);
+    let y = scaled(b);
+    let x_high = x.bits >> 12u;
+    let x_low = x.bits & 0xfffu;
+    let y_high = y.bits >> 12u;
+    let y_low = y.bits & 0xfffu;
+    let last = x_low * y_low;
+    let middle = x_high * y_low + x_low * y_high + (last >> 12u);
+    let high = x_high * y_high + (middle >> 12u);
+    let low = ((middle & 0xfffu) << 12u) | (last & 0xfffu);
+    let kept = (high << 3u) | (low >> 21u) | select(0u, 1u, (low & 0x1fffffu) != 0u);
+    let exponent = x.exponent + y.exponent + 21;
+    let of_last_place = max(exponent + select(2, 3, kept >= 0x4000000u), -149);
+    let shift = u32(min(of_last_place - exponent, 28));
+    let odd = (kept >> shift) & 1u;
+    let rounded = (kept + (1u << (shift - 1u)) - 1u + odd) >> shift;
+    return ((a ^ b) & SIGN) | ((u32(of_last_place + 149) << 23u) + rounded);
+}
+
+// A number of the same sign that is flushed nowhere, where only sign and finiteness matter.
+fn unflushed(x: u32) -> u32 {
+    return select(x, (x & SIGN) | ONE, exponent_field(x) == 0u && !is_zero(x));
+}
+
+// The adapter multiplies where something is infinite or none, or the result is 2^-125 or more.
+fn product(a: u32, b: u32) -> u32 {
+    let x = exponent_field(a);
+    let y = exponent_field(b);
+    if (max(x, y) < 255u) {
+        if (is_zero(a) || is_zero(b)) {
+            return (a ^ b) & SIGN;
+        }
+        if (min(x, y) == 0u || x + y <= 128u) {
+            return small_product(a, b);
+        }
+    }
+    return times(unflushed(a), unflushed(b));
+}
