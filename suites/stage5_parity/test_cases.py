@@ -7,9 +7,10 @@ import pytest
 from suites.stage5_parity import backends
 from suites.stage5_parity.builder import Case, run_case
 from suites.stage5_parity.cases_dynamics import dynamics_cases
+from suites.stage5_parity.cases_subnormal import subnormal_cases
 from suites.stage5_parity.cases_synapses import synapse_cases
 
-CASES = [*dynamics_cases(), *synapse_cases()]
+CASES = [*dynamics_cases(), *synapse_cases(), *subnormal_cases()]
 
 pytestmark = pytest.mark.requirement("BE-4", "BE-17", "ST-5")
 

@@ -1,7 +1,8 @@
 """Whether an adapter's float32 is the one that the rules need: the rules run on a table of cases, before any network.
 
-WGSL lets an adapter flush subnormals to zero, ignore infinities and NaN, and round conversions as it likes. A burst
-that is exact needs none of that, so every adapter shows on the very functions of the burst what it does.
+WGSL lets an adapter flush subnormals to zero, ignore infinities and NaN, and round conversions as it likes. The rules
+do without the adapter where a subnormal counts, and need the rest; so every adapter shows on the very functions of the
+burst what comes out.
 """
 
 from __future__ import annotations

@@ -1,0 +1,107 @@
+"""Subnormal potentials are exact on every backend, on WGPU also where the adapter flushes them (BE-4, BE-16)."""
+
+from __future__ import annotations
+
+import re
+from importlib import resources
+
+import numpy as np
+import pytest
+
+from burstproof.burst.engine import EngineOptions
+from burstproof.burst.machine import ask_wgpu
+from burstproof.burst.reference import ReferenceEngine
+from burstproof.burst.wgpu import device as device_module
+from burstproof.burst.wgpu.adapters import chosen_adapter
+from burstproof.burst.wgpu.device import Device
+from burstproof.burst.wgpu.engine import WgpuEngine
+from burstproof.burst.wgpu.probe import expected_answers, make_probe, wrong_answers
+from burstproof.burst.wgpu.probe_cases import small_cases
+from burstproof.burst.wgpu.shaders import probe_shader
+from burstproof.errors import BackendUnavailableError
+from burstproof.network.model import Network
+from suites.stage5_parity import backends
+from suites.stage5_parity.builder import run_case
+from suites.stage5_parity.cases_dynamics import dynamics_cases
+from suites.stage5_parity.cases_subnormal import subnormal_cases
+from suites.stage5_parity.flushing import FLUSHINGS, Flushing
+from suites.stage5_parity.subnormal import run_subnormal, subnormal_problems
+
+pytestmark = pytest.mark.requirement("BE-4", "ST-5")
+
+RANDOM = 100_000
+_SMALLEST_NORMAL = np.float32(2.0**-126)
+
+
+@pytest.fixture(scope="module", params=FLUSHINGS, ids=lambda f: f.name)
+def flushing(request: pytest.FixtureRequest) -> Device:
+    """A device that flushes and has passed the probe."""
+    return Device(chosen_adapter(ask_wgpu(), None), request.param.operations())
+
+
+@pytest.mark.parametrize("backend", backends.ENGINES_AND_WGPU)
+def test_a_network_of_subnormals_agrees(backend: backends.Backend) -> None:
+    assert subnormal_problems(backend.create) == []
+
+
+def test_that_network_fires_from_subnormals_and_keeps_some() -> None:
+    recording, state = run_subnormal(ReferenceEngine.create)
+    for values in (recording.fired_potentials, state.membrane_potentials):
+        assert np.count_nonzero((values != 0) & (np.abs(values) < _SMALLEST_NORMAL)) > 30
+
+
+@backends.NEEDS_ADAPTER
+@pytest.mark.requirement("BE-16")
+def test_100_000_random_cases_are_exact_where_the_adapter_flushes(flushing: Device) -> None:
+    cases = small_cases(RANDOM, 5)
+    expected = expected_answers(cases)
+    products = expected[:, 2] & 0x7FFFFFFF
+    assert np.count_nonzero((products > 0) & (products < 0x800000)) > RANDOM // 4
+    assert np.count_nonzero(products > 0x800000) > RANDOM // 4
+    assert wrong_answers(flushing.answers(cases), expected).sum(axis=0).tolist() == [0] * 8
+
+
+@backends.NEEDS_ADAPTER
+@pytest.mark.requirement("BE-16")
+def test_bursts_are_exact_where_the_adapter_flushes(flushing: Device) -> None:
+    def create(network: Network, options: EngineOptions) -> WgpuEngine:
+        return WgpuEngine(network, options, flushing)
+
+    problems = {case.name: run_case(case, create) for case in (*dynamics_cases(), *subnormal_cases())}
+    assert {name: found for name, found in problems.items() if found} == {}
+    assert subnormal_problems(create) == []
+
+
+@backends.NEEDS_ADAPTER
+@pytest.mark.requirement("BE-16")
+@pytest.mark.parametrize("flushes", FLUSHINGS, ids=lambda f: f.name)
+def test_the_probe_refuses_rules_that_leave_products_to_such_an_adapter(
+    flushes: Flushing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def plain(operations: str) -> str:
+        return probe_shader(operations).replace("return product(", "return times(")
+
+    monkeypatch.setattr(device_module, "probe_shader", plain)
+    with pytest.raises(BackendUnavailableError, match="not exact: a potential times the leak factor"):
+        Device(chosen_adapter(ask_wgpu(), None), flushes.operations())
+
+
+def test_the_probe_has_subnormals_in_every_place() -> None:
+    """Potentials, factors, thresholds, excitabilities and results; and a draw of 0 that only a subnormal exceeds."""
+    probe = make_probe()
+    places = [probe.cases[:, 0], probe.cases[:, 3], probe.cases[:, 4], probe.cases[:, 5], *probe.expected[:, :3].T]
+    for words in places:
+        subnormal = ((words & 0x7FFFFFFF) > 0) & ((words & 0x7FFFFFFF) < 0x800000)
+        assert np.count_nonzero(subnormal & (words < 0x80000000)) > 20
+        assert np.count_nonzero(subnormal) > np.count_nonzero(subnormal & (words < 0x80000000))
+    of_zero = probe.expected[probe.expected[:, 5] == 0]
+    assert set(of_zero[:, 6].tolist()) == {0, 1}
+
+
+@pytest.mark.requirement("BE-16")
+@pytest.mark.parametrize("name", ["small", "rules", "burst", "probe"])
+def test_only_the_operations_handle_floats(name: str) -> None:
+    """What flushing is emulated in is all that there is: no other shader has a float type or a float literal."""
+    text = resources.files("burstproof.burst.wgpu").joinpath(f"{name}.wgsl").read_text("utf-8")
+    code = re.sub(r"//.*", "", text)
+    assert re.findall(r"\bf(?:16|32)\b|\d\.\d|\d[fh]\b", code) == []
