@@ -234,7 +234,7 @@ class Recording:
 
 
 Progress = Callable[[int], None]
-"""Called with the number of bursts just done."""
+"""Called with the number of bursts just done; ``Engine.run`` says what becomes of what it raises."""
 
 
 class Engine(Protocol):
@@ -263,7 +263,13 @@ class Engine(Protocol):
         record: Record = Record.FIRED,
         progress: Progress | None = None,
     ) -> Recording:
-        """Run ``bursts`` bursts with the stimulus planned for their numbers."""
+        """Run ``bursts`` bursts with the stimulus planned for their numbers.
+
+        ``progress`` is called between bursts. What it raises ends the run and is passed on; the recording is lost. The
+        engine then stands at the end of burst ``burst_count``, which may lie beyond those told: what is under way is
+        taken in first. Its state is that of that burst, to the bit, and the next run goes on from there. Where several
+        processes share an engine, the callback has to raise in all of them after the same burst, or in none.
+        """
         ...
 
     def state(self) -> EngineState:
