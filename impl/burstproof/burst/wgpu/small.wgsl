@@ -1,12 +1,12 @@
-// float32 where the adapter may flush subnormals: comparisons of words, and products that integers round where a
-// subnormal goes in or comes out.
+// float32 where the adapter may flush subnormals and know neither infinity nor NaN: comparisons of words, and products
+// that integers round where a subnormal goes in or comes out.
 
 const SIGN = 0x80000000u;
 const MAGNITUDE = 0x7fffffffu;
 const FRACTION = 0x7fffffu;
 const HIDDEN_BIT = 0x800000u;
 const INFINITE = 0x7f800000u;
-const ONE = 0x3f800000u;
+const NO_NUMBER = 0x7fc00000u;
 
 fn exponent_field(x: u32) -> u32 {
     return (x >> 23u) & 0xffu;
@@ -14,6 +14,10 @@ fn exponent_field(x: u32) -> u32 {
 
 fn is_zero(x: u32) -> bool {
     return (x & MAGNITUDE) == 0u;
+}
+
+fn is_finite(x: u32) -> bool {
+    return exponent_field(x) != 255u;
 }
 
 fn is_number(x: u32) -> bool {
@@ -49,8 +53,8 @@ fn scaled(x: u32) -> Scaled {
     return Scaled((x & FRACTION) | HIDDEN_BIT, i32(field) - 150);
 }
 
-// The product of finite numbers other than 0 that does not overflow, to nearest even. Of its 48 bits 27 are kept, the
-// last of them set if anything lies below; that is at least one bit more than the halves that are told apart.
+// The magnitude of a product of finite numbers other than 0 that does not overflow, to nearest even. Of its 48 bits 27
+// are kept, the last of them set if anything lies below; that is at least one bit more than tells halves apart.
 fn small_product(a: u32, b: u32) -> u32 {
     let x = scaled(a);
     let y = scaled(b);
@@ -68,25 +72,23 @@ fn small_product(a: u32, b: u32) -> u32 {
     let shift = u32(min(of_last_place - exponent, 28));
     let odd = (kept >> shift) & 1u;
     let rounded = (kept + (1u << (shift - 1u)) - 1u + odd) >> shift;
-    return ((a ^ b) & SIGN) | ((u32(of_last_place + 149) << 23u) + rounded);
+    return (u32(of_last_place + 149) << 23u) + rounded;
 }
 
-// A number of the same sign that is flushed nowhere, where only sign and finiteness matter.
-fn unflushed(x: u32) -> u32 {
-    return select(x, (x & SIGN) | ONE, exponent_field(x) == 0u && !is_zero(x));
-}
-
-// The adapter multiplies where something is infinite or none, or the result is 2^-125 or more.
+// The adapter multiplies where the result is 2^-125 or more.
 fn product(a: u32, b: u32) -> u32 {
+    let sign = (a ^ b) & SIGN;
+    if (!is_finite(a) || !is_finite(b)) {
+        let none = !is_number(a) || !is_number(b) || is_zero(a) || is_zero(b);
+        return select(sign | INFINITE, NO_NUMBER, none);
+    }
+    if (is_zero(a) || is_zero(b)) {
+        return sign;
+    }
     let x = exponent_field(a);
     let y = exponent_field(b);
-    if (max(x, y) < 255u) {
-        if (is_zero(a) || is_zero(b)) {
-            return (a ^ b) & SIGN;
-        }
-        if (min(x, y) == 0u || x + y <= 128u) {
-            return small_product(a, b);
-        }
+    if (min(x, y) == 0u || x + y <= 128u) {
+        return sign | small_product(a, b);
     }
-    return times(unflushed(a), unflushed(b));
+    return times(a, b);
 }
