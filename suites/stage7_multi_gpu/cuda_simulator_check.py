@@ -22,7 +22,7 @@ from burstproof.burst.reference import ReferenceEngine
 from burstproof.errors import ShardLostError
 from suites.stage5_parity.mixed import compare_mix, mixed_network, mixed_options, mixed_plan
 from suites.stage5_parity.simulator_check import recordings_differ
-from suites.stage7_multi_gpu import one_kernel_checks
+from suites.stage7_multi_gpu import one_kernel_checks, padded_checks
 from suites.stage7_multi_gpu.simulated import cut_mix, sharded, small_logs
 
 _EVERYTHING = "plastic, windows 3 and 2, delays to 4, mp-driven"
@@ -135,7 +135,8 @@ def check_silent_shard() -> list[str]:
 
 def checks() -> dict[str, Callable[[], list[str]]]:
     """Every check by name."""
-    found = {name: value for name, value in (vars(one_kernel_checks) | globals()).items() if name.startswith("check_")}
+    modules = vars(one_kernel_checks) | vars(padded_checks) | globals()
+    found = {name: value for name, value in modules.items() if name.startswith("check_")}
     return {name.removeprefix("check_").replace("_", " "): found[name] for name in sorted(found)}
 
 

@@ -31,11 +31,14 @@ _TRAIN = 3
 _LEAST_LOG = "burstproof.sharding.cuda_resident._LOG_PER_NEURON"
 
 
-class _Course:
-    """A reference at the start of ``mix``, a state on its way, and engines to compare with it."""
+class Course:
+    """A reference at the start of ``mix``, a state on its way, and engines to compare with it.
 
-    def __init__(self, mix: Mix, sum_bits: int = 0) -> None:
-        self.mix, self.network = mix, mixed_network(mix)
+    ``network`` takes the place of the mix's own.
+    """
+
+    def __init__(self, mix: Mix, sum_bits: int = 0, network: Network | None = None) -> None:
+        self.mix, self.network = mix, network or mixed_network(mix)
         self.options = replace(mixed_options(mix), cuda=CudaOptions(train_length=_TRAIN, sum_bits=sum_bits))
         self.plan: StimulusPlan = mixed_plan(mix, self.network)
         self.expected = self.reference().run(mix.bursts, self.plan)
@@ -68,8 +71,8 @@ class _Course:
 
 
 @contextmanager
-def _engine(
-    course: _Course, partition: Partition, filled: Prefilled, timeout_s: float = 20.0
+def engine_of(
+    course: Course, partition: Partition, filled: Prefilled, timeout_s: float = 20.0
 ) -> Iterator[CudaShardedEngine]:
     """An engine of one kernel a burst, whose shards find what the others would have sent."""
     with filled.patched(resident=3):
@@ -93,7 +96,7 @@ def check_burst_in_one_kernel() -> list[str]:
 
 def check_trains_in_one_kernel() -> list[str]:
     """A shard on a device of its own: trains that keep lists and trains that do not, steps, and a state from before."""
-    course = _Course(cut_mix("fractions, delays to 7", bursts=8))
+    course = Course(cut_mix("fractions, delays to 7", bursts=8))
     engine = sharded(course.network, course.options, 1, "contiguous")
     return course.through(engine)
 
@@ -110,7 +113,7 @@ def check_late_burst_in_one_kernel() -> list[str]:
 
 def check_full_log_in_one_kernel() -> list[str]:
     """A log with room for hardly one burst, then for two: trains of three end early, none too early or too late."""
-    course, problems = _Course(cut_mix("integers, all excitatory", bursts=4), sum_bits=8), list[str]()
+    course, problems = Course(cut_mix("integers, all excitatory", bursts=4), sum_bits=8), list[str]()
     for room in (1, 2):
         with small_logs(), mock.patch(_LEAST_LOG, room):
             engine = sharded(course.network, course.options, 1, "contiguous")
@@ -123,10 +126,10 @@ def check_full_log_in_one_kernel() -> list[str]:
 
 def check_packets() -> list[str]:
     """Two shards in one kernel each: one after the other here, so each finds the other's packets put there before."""
-    course = _Course(cut_mix("integers, all excitatory", neurons=5 * CHUNK, synapses=1200, bursts=4))
+    course = Course(cut_mix("integers, all excitatory", neurons=5 * CHUNK, synapses=1200, bursts=4))
     partition = make_partition(course.network, 2, "round_robin")
     filled = Prefilled(course.expected, partition)
-    with _engine(course, partition, filled) as engine:
+    with engine_of(course, partition, filled) as engine:
         problems = recordings_differ(course.expected, engine.run(4, course.plan))
         problems += course.reference(4).state().differences(engine.state())
     if filled.packets != 4 * 2 * 3:
@@ -143,9 +146,9 @@ def _unequal(network: Network) -> Partition:
 
 def check_unequal_shards() -> list[str]:
     """Three shards, one of them empty, whose packets are taken a chunk behind; all kinds of trains."""
-    course = _Course(cut_mix("fractions, delays to 7", neurons=3 * CHUNK - 4, synapses=500, bursts=8))
+    course = Course(cut_mix("fractions, delays to 7", neurons=3 * CHUNK - 4, synapses=500, bursts=8))
     partition = _unequal(course.network)
-    with _engine(course, partition, Prefilled(course.expected, partition)) as engine:
+    with engine_of(course, partition, Prefilled(course.expected, partition)) as engine:
         problems = course.through(engine)
         lags = {
             int(call.merged.arguments[list(signature(call.merged.kernel.fn).parameters).index("lag")])
@@ -158,11 +161,11 @@ def check_unequal_shards() -> list[str]:
 
 def check_full_logs_of_unequal_shards() -> list[str]:
     """The log of the smaller shard is full first, now and then: all stop with it, and go on."""
-    course = _Course(cut_mix("integers, all excitatory", neurons=32, synapses=200, bursts=6))
+    course = Course(cut_mix("integers, all excitatory", neurons=32, synapses=200, bursts=6))
     owner = (np.arange(32) % 3 == 0).astype(np.uint16)
     partition = Partition(owner, 2, "by hand")
     filled = Prefilled(course.expected, partition)
-    with small_logs(), mock.patch(_LEAST_LOG, 2), _engine(course, partition, filled) as engine:
+    with small_logs(), mock.patch(_LEAST_LOG, 2), engine_of(course, partition, filled) as engine:
         filled.logs = [shard.shard.packed.train.log for shard in engine.groups[0].shards]
         trains: list[int] = []
         problems = recordings_differ(course.expected, engine.run(6, course.plan, progress=trains.append))
@@ -174,13 +177,13 @@ def check_full_logs_of_unequal_shards() -> list[str]:
 
 def check_lost_shard_in_one_kernel() -> list[str]:
     """Who waited first names the lost shard; nobody does a burst after the one in which it waited in vain."""
-    course = _Course(cut_mix("integers, all excitatory", neurons=30, synapses=100, bursts=6))
+    course = Course(cut_mix("integers, all excitatory", neurons=30, synapses=100, bursts=6))
     partition = make_partition(course.network, 3, "contiguous")
     filled, problems = Prefilled(course.expected, partition), list[str]()
     begin = course.network.burst_count
     for record in (Record.FIRED, Record.NONE):
         filled.silent = {(0, 1): begin + 3, (1, 2): begin + 2}
-        with _engine(course, partition, filled, timeout_s=0.5) as engine:
+        with engine_of(course, partition, filled, timeout_s=0.5) as engine:
             try:
                 engine.run(6, course.plan, record)
                 problems.append("no error")

@@ -62,10 +62,10 @@ def _put(timing: Timing, measure: Measure, limits: CardLimits, name: str = "shar
 
 
 def _put_share(network: Network, timing: Timing, measure: Measure) -> None:
-    """Of the burst, what the engine for one device takes for one shard's load alone: the rest is the exchange."""
+    """Of the burst, what the engine for one device takes for one shard's load alone, by offsets and without packets."""
     alone = one_device(network.share(timing.devices))
     assert alone.problems == (), f"differs from the reference in {alone.problems}"
-    note = f"{1e3 * alone.ms:.2f} us for {alone.network.conditions} on one device, with nothing to exchange"
+    note = f"{1e3 * alone.ms:.2f} us for {alone.network.conditions} on one device, with nothing to exchange; its rows are not padded"
     conditions = {"devices": timing.devices, **network.conditions}
     measure("shard.share_alone", alone.ms / timing.ms, "1", conditions=conditions, note=note)
 

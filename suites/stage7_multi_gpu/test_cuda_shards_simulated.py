@@ -58,8 +58,10 @@ def test_simulated_shards(name: str, problems: dict[str, list[str]]) -> None:
 
 @needs_tools
 @pytest.mark.requirement("KL-1")
-@pytest.mark.parametrize(("capability", "merged"), [((7, 5), False), ((9, 0), True)])
-def test_kernels_build(capability: tuple[int, int], merged: bool, measure: Measure) -> None:
+@pytest.mark.parametrize(
+    ("capability", "merged", "row_words"), [((7, 5), False, 0), ((9, 0), True, 0), ((9, 0), True, 32)]
+)
+def test_kernels_build(capability: tuple[int, int], merged: bool, row_words: int, measure: Measure) -> None:
     """The kernels of a driven network build without spilling, for the oldest capability of the tools and for 9.0."""
     from burstproof.sharding.cuda_kernels import shard_catalogue
     from burstproof.sharding.cuda_pack import pack_shard
@@ -70,8 +72,8 @@ def test_kernels_build(capability: tuple[int, int], merged: bool, measure: Measu
     network, options = driven_network(4000, 20, 0.1), EngineOptions()
     partition = make_partition(network, 2, "contiguous")
     shard = pack_shard(network, options, plan_fixed_point(network, options), synapse_facts(network), partition, 0)
-    variant = replace(shard.shard, merged=merged, overlapped=capability >= OVERLAP_CAPABILITY)
-    kind = "driven shard, one kernel" if merged else "driven shard"
+    variant = replace(shard.shard, merged=merged, row_words=row_words, overlapped=capability >= OVERLAP_CAPABILITY)
+    kind = f"driven shard{', one kernel' if merged else ''}{', padded rows' if row_words else ''}"
     for spec in shard_catalogue(variant):
         used = resources_of(compile_kernel(spec.name, spec.function, spec.signature, capability))
         measure("kernel.registers", used.registers, "1", conditions={"variant": kind, "kernel": spec.name})

@@ -30,6 +30,7 @@ from burstproof.sharding.cuda_devices import make_current
 from burstproof.sharding.cuda_pack import PackedShard, SpacedIds, finished, neurons_only, train_length
 from burstproof.sharding.cuda_shard import Fill
 from burstproof.sharding.cuda_state import ShardState
+from burstproof.sharding.padded_rows import UNIT
 
 _BLOCK = 256
 _WAVES = 16
@@ -166,6 +167,18 @@ def _total(runtime: DeviceRuntime, rows: DeviceBuffer) -> int:
     return int(rows.array.sum(dtype=np.int64))
 
 
+def _lengths(part: _Part, longest: int) -> npt.NDArray[np.int64]:
+    """Rows of 0, 1, ... entries."""
+    if part.runtime.simulated:
+        return np.bincount(_host(part.row_counts), minlength=longest + 1).astype(np.int64)
+    import cupy
+
+    make_current(part.runtime)
+    found: npt.NDArray[np.int64] = cupy.asnumpy(cupy.bincount(part.row_counts.array, minlength=longest + 1))
+    cupy.get_default_memory_pool().free_all_blocks()
+    return found.astype(np.int64)
+
+
 def _joined(surveys: Sequence[Survey]) -> Survey:
     """What holds for all shards together."""
     return Survey(
@@ -220,7 +233,7 @@ def _packed(spec: SyntheticSpec, point: FixedPoint, neurons: _Neurons, part: _Pa
     train = train_sizes(part.count, train_length(options, spec.neurons))
     weights = neurons.network.synapses.weights
     packed = Packed(neurons.network, options, point, layout, neurons.features, variant, sizes, train, weights)
-    return finished(number, spec.neurons, None, part.ids, packed)
+    return finished(number, spec.neurons, None, part.ids, packed, _lengths(part, spec.synapses_per_neuron))
 
 
 def _fill(spec: SyntheticSpec, parts: Sequence[_Part], shard: PackedShard, device: ShardState) -> None:
@@ -230,15 +243,36 @@ def _fill(spec: SyntheticSpec, parts: Sequence[_Part], shard: PackedShard, devic
     part, variant = parts[shard.number], shard.shard.variant
     runtime = part.runtime
     upload_neurons(shard.packed, device)
+    if shard.shard.row_words:
+        _fill_padded(spec, part, shard, device)
+        return
     _scan(runtime, part.row_counts, device.buffer("offsets"))
     description = fill_kernel(spec, variant, part.ids.step == 1)
     kernel = runtime.kernel(description.function, description.signature)
-    point = shard.packed.fixed_point
     rows = tuple(device.buffer(name) for name in ("offsets", "targets", "contributions", "delays"))
-    scalars = (np.float64(point.scale), np.int64(point.clamp), np.float64(point.clamp_float))
     stream = runtime.stream()
-    runtime.launch(kernel, _grid(runtime), _BLOCK, stream, (*rows, *scalars, *part.numbers(spec)))
+    runtime.launch(kernel, _grid(runtime), _BLOCK, stream, (*rows, *_scalars(shard), *part.numbers(spec)))
     stream.synchronize()
+
+
+def _fill_padded(spec: SyntheticSpec, part: _Part, shard: PackedShard, device: ShardState) -> None:
+    """Have the device write its rows, padded."""
+    from burstproof.sharding.kernels_padded import fill_padded_kernel
+
+    runtime, words, stream = part.runtime, shard.shard.row_words, part.runtime.stream()
+    description = fill_padded_kernel(spec, words, part.ids.step == 1)
+    kernel = runtime.kernel(description.function, description.signature)
+    following = runtime.allocate([BufferSpec("following", 1, np.dtype(np.uint32))])["following"]
+    runtime.upload(following, np.array([spec.neurons * words // UNIT], np.uint32), stream)
+    arguments = (part.row_counts, runtime.words(device.buffer("targets")), following)
+    runtime.launch(kernel, _grid(runtime), _BLOCK, stream, (*arguments, *_scalars(shard), *part.numbers(spec)))
+    stream.synchronize()
+
+
+def _scalars(shard: PackedShard) -> tuple[Any, ...]:
+    """What a contribution is quantised with."""
+    point = shard.packed.fixed_point
+    return np.float64(point.scale), np.int64(point.clamp), np.float64(point.clamp_float)
 
 
 def _scan(runtime: DeviceRuntime, counts: DeviceBuffer, offsets: DeviceBuffer) -> None:

@@ -62,7 +62,7 @@ def shard_catalogue(shard: ShardVariant) -> tuple[KernelSpec, ...]:
         KernelSpec("dynamics", make_dynamics(shard), _dynamics_signature(variant)),
     ]
     if shard.merged:
-        return specs[0], KernelSpec("merged", make_merged(shard), _merged_signature(variant))
+        return specs[0], KernelSpec("merged", make_merged(shard), _merged_signature(shard))
     if variant.count_ahead:
         specs.append(KernelSpec("census", make_census(variant), _census_signature(variant)))
     if not shard.collects:
@@ -116,10 +116,11 @@ def _dynamics_signature(variant: Variant) -> Any:
     return types.void(*steering, *_state(variant), _IDS, _FLOATS, *scalars, *sizes, *_COMMON)
 
 
-def _merged_signature(variant: Variant) -> Any:
-    sums = _sums(variant)
+def _merged_signature(shard: ShardVariant) -> Any:
+    variant = shard.variant
+    sums, targets = _sums(variant), _WORDS if shard.row_words else _IDS
     steering = (_LONGS, _LONGS, _LONGS, _WORDS, _WORDS, _WORDS, _IDS, sums, _BYTES)
-    rows = (_offsets(variant), _IDS, _contributions(variant), _BYTES, _BYTES, sums)
+    rows = (_offsets(variant), targets, _contributions(variant), _BYTES, _BYTES, sums)
     scalars = (types.float32, types.int64, sums.dtype, *(types.uint32,) * 3, types.int64)
     sizes = (types.uint64, *(types.uint32,) * 5, types.uint64)
     lists = (_IDS, _FLOATS)

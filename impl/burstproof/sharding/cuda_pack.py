@@ -19,6 +19,7 @@ from burstproof.burst.rules import features_of
 from burstproof.errors import ConfigError
 from burstproof.kernels.device import BufferSpec
 from burstproof.network.model import NEURON_FIELDS, Network, NeuronTable, SynapseTable
+from burstproof.sharding.padded_rows import row_lengths, table_words
 from burstproof.sharding.partition import Partition
 from burstproof.sharding.shard_buffers import BY_NEURON, BY_SOURCE, SHARED_NAMES, SINGLE
 from burstproof.sharding.shard_layout import build_shard_layout
@@ -52,6 +53,8 @@ class PackedShard:
     packed : Packed
         ``network`` has the shard's neurons and no synapses.
     shard : ShardVariant
+    lengths : int64
+        Rows of 0, 1, ... static entries (``padded_rows``).
     """
 
     number: int
@@ -60,6 +63,7 @@ class PackedShard:
     spaced: SpacedIds | None
     packed: Packed
     shard: ShardVariant
+    lengths: npt.NDArray[np.int64]
 
     @property
     def neurons(self) -> int:
@@ -78,7 +82,7 @@ class PackedShard:
         """Every buffer on the device but the mailboxes."""
         variant, packed = self.shard.variant, self.packed
         whole = buffer_specs(replace(packed.sizes, neurons=self.sources), variant, packed.train)
-        by_source = {spec.name: spec for spec in whole if spec.name in BY_SOURCE}
+        by_source = {spec.name: spec for spec in whole if spec.name in BY_SOURCE} | self._padded()
         shared = [
             by_source.get(spec.name, spec)
             for spec in buffer_specs(packed.sizes, variant, packed.train)
@@ -99,6 +103,15 @@ class PackedShard:
             BufferSpec("amounts", tiled, np.dtype(variant.accumulator)),
         )
         return (*shared, *own)
+
+    def _padded(self) -> dict[str, BufferSpec]:
+        """What takes the place of rows behind offsets."""
+        words = self.shard.row_words
+        if not words:
+            return {}
+        table = BufferSpec("targets", max(table_words(self.lengths, words) // 2, 1), np.dtype(np.uint64))
+        kinds = {"offsets": self.shard.variant.offset, "contributions": self.shard.variant.contribution}
+        return {"targets": table} | {name: BufferSpec(name, 1, np.dtype(kind)) for name, kind in kinds.items()}
 
     def local(self, state: EngineState) -> EngineState:
         """The shard's part of a state of the whole network; what a source's history needs stays whole."""
@@ -178,7 +191,8 @@ def pack_shard(
         train_sizes(len(members), train_length(options, network.neuron_count)),
         network.synapses.weights,
     )
-    return finished(number, network.neuron_count, members, spacing(members), packed)
+    lengths = row_lengths(cut.layout.static.offsets)
+    return finished(number, network.neuron_count, members, spacing(members), packed, lengths)
 
 
 def finished(
@@ -187,6 +201,7 @@ def finished(
     members: npt.NDArray[np.uint32] | None,
     spaced: SpacedIds | None,
     packed: Packed,
+    lengths: npt.NDArray[np.int64],
 ) -> PackedShard:
     """The shard around ``packed``, whose variant is made one that a shard's kernels know."""
     sizes, layout = packed.sizes, packed.layout
@@ -204,7 +219,7 @@ def finished(
         mp_driven=mp_driven,
         block=packed.options.cuda.block_size,
     )
-    return PackedShard(number, sources, members, spaced, replace(packed, variant=variant), own)
+    return PackedShard(number, sources, members, spaced, replace(packed, variant=variant), own, lengths)
 
 
 def neurons_only(network: Network, members: npt.NDArray[np.uint32]) -> Network:
@@ -230,4 +245,4 @@ def shard_for(shard: PackedShard, local: EngineState) -> PackedShard:
     packed = packed_for(shard.packed, same)
     if packed is shard.packed:
         return shard
-    return finished(shard.number, shard.sources, shard.members, shard.spaced, packed)
+    return finished(shard.number, shard.sources, shard.members, shard.spaced, packed, shard.lengths)

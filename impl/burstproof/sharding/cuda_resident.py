@@ -26,7 +26,8 @@ from burstproof.sharding.cuda_shard import DeviceShard, Fill, ShardResult
 from burstproof.sharding.cuda_state import fill_shard, joined
 from burstproof.sharding.cuda_stimulus import Places
 from burstproof.sharding.link_words import packets_side_words, side_words
-from burstproof.sharding.shard_variant import ShardVariant, merged_shape, merged_share
+from burstproof.sharding.padded_rows import choose_words
+from burstproof.sharding.shard_variant import ShardVariant, merged_shape, merged_share, padded_share
 
 Repack = Callable[[npt.NDArray[np.float32]], tuple[PackedShard, ...]]
 """The shards packed with other weights (S,)."""
@@ -239,14 +240,18 @@ def alike(
     most = max(packed, key=lambda shard: shard.neurons)
     merged = merged and not any(shard.shard.collects or shard.shard.variant.count_ahead for shard in packed)
     shape = merged_shape(most.neurons) if merged else (most.shard.threads, most.shard.per_thread)
+    words = _row_words(packed) if merged else 0
     share = max(shard.shard.share for shard in packed)
+    if merged:
+        share = padded_share(words) if words else merged_share(share)
     common: dict[str, Any] = {
         "carries_potentials": any(shard.shard.carries_potentials for shard in packed),
         "spaced_ids": all(shard.shard.spaced_ids for shard in packed),
         "threads": shape[0],
         "per_thread": shape[1],
-        "share": merged_share(share) if merged else share,
+        "share": share,
         "merged": merged,
+        "row_words": words,
     }
     ring = packed[0].packed.layout.max_delay + int(merged)
     log = _LOG_PER_NEURON * most.neurons if merged else 0
@@ -263,3 +268,13 @@ def alike(
         )
         for shard, runtime in zip(packed, runtimes, strict=True)
     )
+
+
+def _row_words(packed: Sequence[PackedShard]) -> int:
+    """Words of a padded row of every shard, or 0."""
+    if not all(shard.shard.can_pad for shard in packed):
+        return 0
+    lengths = np.zeros(max(len(shard.lengths) for shard in packed), np.int64)
+    for shard in packed:
+        lengths[: len(shard.lengths)] += shard.lengths
+    return choose_words(lengths)

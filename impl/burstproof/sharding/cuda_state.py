@@ -11,12 +11,13 @@ import numpy.typing as npt
 
 from burstproof.burst.cuda.device_state import DeviceState
 from burstproof.burst.cuda.fired_lists import FiredList
-from burstproof.burst.cuda.upload import upload_neurons, upload_synapses
+from burstproof.burst.cuda.upload import first_of_rows, upload_neurons, upload_synapses
 from burstproof.burst.engine import EngineState
 from burstproof.kernels.device import DeviceBuffer, DeviceRuntime, DeviceStream
 from burstproof.network.model import Network
 from burstproof.sharding.cuda_devices import make_current
 from burstproof.sharding.cuda_pack import PackedShard
+from burstproof.sharding.padded_rows import pad_rows
 
 if TYPE_CHECKING:
     from burstproof.sharding.cuda_shard import DeviceShard
@@ -55,10 +56,21 @@ def fill_shard(shard: PackedShard, device: ShardState, network: Network) -> None
     """Write everything that does not start as zeros; ``network`` is the whole one."""
     upload_members(shard, device)
     upload_neurons(shard.packed, device)
-    upload_synapses(shard.packed, device)
+    if shard.shard.row_words:
+        upload_padded(shard, device)
+    else:
+        upload_synapses(shard.packed, device)
     computed = shard.packed.layout.computed
     if shard.packed.layout.plastic is not None and computed is not None:
         device.write("eligibility", network.synapses.eligibility_traces[computed.rows])
+
+
+def upload_padded(shard: PackedShard, device: ShardState) -> None:
+    """Write the rows of a network of static synapses, padded."""
+    rows = shard.packed.layout.static
+    device.write("targets", pad_rows(rows, first_of_rows(rows), shard.shard.row_words))
+    if rows.clamped_sources is not None:
+        device.write("clamped_sources", rows.clamped_sources)
 
 
 def upload_members(shard: PackedShard, device: ShardState) -> None:

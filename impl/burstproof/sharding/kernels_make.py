@@ -19,7 +19,7 @@ from burstproof.network.synthetic import SyntheticSpec, make_generator
 _ALL = 0xFFFFFFFF
 
 
-def _make_place(contiguous: bool) -> Callable[..., Any]:
+def make_place(contiguous: bool) -> Callable[..., Any]:
     """``place(target, first, step, count)`` -> (whether the target is the shard's, its place there)."""
 
     def in_range(target: Any, first: Any, step: Any, count: Any) -> Any:
@@ -33,7 +33,7 @@ def _make_place(contiguous: bool) -> Callable[..., Any]:
     return cuda.jit(device=True)(in_range if contiguous else in_turn)  # type: ignore[no-any-return]
 
 
-def _make_ranks() -> Callable[..., Any]:
+def make_ranks() -> Callable[..., Any]:
     """``ranks(own, lane)`` -> (own ones among the warp's threads before this one, in all)."""
 
     def alone(own: Any, lane: Any) -> Any:
@@ -58,7 +58,7 @@ def survey_kernel(spec: SyntheticSpec, contiguous: bool) -> KernelSpec:
 def _make_survey(spec: SyntheticSpec, contiguous: bool) -> Callable[..., None]:
     generator = make_generator(spec, cuda.jit(device=True))
     target_of, weight_of, delay_of = generator.target, generator.weight, generator.delay
-    place_of, ranks = _make_place(contiguous), _make_ranks()
+    place_of, ranks = make_place(contiguous), make_ranks()
     varied = isinstance(spec.weights, tuple)
     psp, exact_from = np.float32(spec.postsynaptic_potential), np.float32(1 << 24)
     width = np.uint32(1 if SIMULATED else WARP)
@@ -126,7 +126,7 @@ def fill_kernel(spec: SyntheticSpec, variant: Variant, contiguous: bool) -> Kern
 def _make_fill(spec: SyntheticSpec, variant: Variant, contiguous: bool) -> Callable[..., None]:
     generator = make_generator(spec, cuda.jit(device=True))
     target_of, weight_of, delay_of, type_of = generator.target, generator.weight, generator.delay, generator.type
-    place_of, ranks, quantise = _make_place(contiguous), _make_ranks(), make_quantise()
+    place_of, ranks, quantise = make_place(contiguous), make_ranks(), make_quantise()
     number, delayed, uniform_rows = variant.contribution, variant.delays, variant.uniform_rows
     psp = np.float32(spec.postsynaptic_potential)
     width = np.uint32(1 if SIMULATED else WARP)

@@ -27,6 +27,7 @@ from burstproof.kernels.numba_cuda import SIMULATED, cuda
 from burstproof.sharding.kernels_follow import make_agree, make_follow, make_log_start
 from burstproof.sharding.kernels_link import make_link
 from burstproof.sharding.kernels_packet import make_publish, make_source, make_take
+from burstproof.sharding.kernels_padded import make_padded_row
 from burstproof.sharding.kernels_shard import make_id_of, make_shard_seed
 from burstproof.sharding.link_words import HEADER_WORDS, MOST_SHARDS, packet_words
 from burstproof.sharding.shard_variant import ShardVariant
@@ -34,6 +35,8 @@ from burstproof.sharding.shard_variant import ShardVariant
 
 def make_row(shard: ShardVariant) -> Callable[..., Any]:
     """``row(source, part, slot, control, ...)``: send the row of ``source``; this is thread ``part`` of its share."""
+    if shard.row_words:
+        return make_padded_row(shard)
     variant = shard.variant
     send_part, offset, clamps = make_send_part(variant), variant.offset, variant.clamps
     share = np.uint32(1 if SIMULATED else shard.share)

@@ -31,6 +31,8 @@ class ShardVariant:
         Each kernel of the fused form may come up while the one before it ends.
     merged : bool
         One kernel does a whole burst (``kernels_merged``).
+    row_words : int
+        Words of a padded row (``padded_rows``), or 0 where rows lie behind offsets; only if ``merged``.
     """
 
     variant: Variant
@@ -41,6 +43,7 @@ class ShardVariant:
     share: int
     overlapped: bool = False
     merged: bool = False
+    row_words: int = 0
 
     @property
     def fused(self) -> bool:
@@ -51,6 +54,12 @@ class ShardVariant:
     def collects(self) -> bool:
         """Whether lists are put into one before they are sent: by several kernels, or tile by tile."""
         return not self.fused or self.variant.tiles > 0
+
+    @property
+    def can_pad(self) -> bool:
+        """Whether a row's header could say what all of its entries contribute, and when."""
+        variant = self.variant
+        return variant.uniform_rows and variant.contribution_bits == 16 and not variant.delays
 
     @property
     def chunk(self) -> int:
@@ -71,13 +80,18 @@ def shard_variant(
 def merged_shape(neurons: int) -> tuple[int, int]:
     """Threads, and neurons of each at a time, of a burst in one kernel: what four H200s were fastest with."""
     if neurons <= _ONE_PASS:
-        return 256, 1
+        return 128, 2
     return (256, 2) if neurons <= _LARGE else (256, 4)
 
 
 def merged_share(share: int) -> int:
     """Threads that send a row in a burst in one kernel, whose blocks do more beside: the best for rows of 25 and 50."""
     return max(1, share // 2)
+
+
+def padded_share(words: int) -> int:
+    """Threads that send a padded row of so many words: each loads two or three pairs of words at once."""
+    return max(1, (1 << ((words // 2).bit_length() - 1)) // 2)
 
 
 def row_share(mean_row: float) -> int:

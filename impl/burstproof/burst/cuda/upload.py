@@ -68,14 +68,14 @@ def _synapses(layout: Layout, variant: Variant) -> Contents:
 def _static(rows: StaticRows, variant: Variant) -> Contents:
     yield "offsets", rows.offsets
     yield "targets", rows.targets
-    yield "contributions", _first_of_rows(rows) if variant.uniform_rows else rows.contributions
+    yield "contributions", first_of_rows(rows) if variant.uniform_rows else rows.contributions
     if rows.delays is not None:
         yield "delays", rows.delays
     if rows.clamped_sources is not None:
         yield "clamped_sources", rows.clamped_sources
 
 
-def _first_of_rows(rows: StaticRows) -> npt.NDArray[Any]:
+def first_of_rows(rows: StaticRows) -> npt.NDArray[Any]:
     """The first contribution of each source, 0 where it has none."""
     firsts = np.zeros(len(rows.offsets) - 1, rows.contributions.dtype)
     used = np.flatnonzero(np.diff(rows.offsets))
