@@ -58,6 +58,8 @@ def test_100_000_random_cases_are_exact_where_the_adapter_flushes(flushing: Devi
     products = expected[:, 2] & 0x7FFFFFFF
     assert np.count_nonzero((products > 0) & (products < 0x800000)) > RANDOM // 4
     assert np.count_nonzero(products > 0x800000) > RANDOM // 4
+    v, keep = (np.ascontiguousarray(cases[:, c]).view(np.float32).astype(np.float64) for c in (0, 3))
+    assert np.count_nonzero(np.abs(v * keep * 2.0**150) % 2 == 1) > RANDOM // 100
     assert wrong_answers(flushing.answers(cases), expected).sum(axis=0).tolist() == [0] * 8
 
 

@@ -78,8 +78,8 @@ def _small_grid() -> Words:
 def small_cases(count: int, seed: int) -> Words:
     """Random cases about the smallest normal number, (``count``, 6) uint32.
 
-    A third of the potentials are subnormal; the others times their factor come out between 2^-160 and 2^-110. Factors
-    are odd multiples of a few places in a half of the cases, so that many products lie halfway between two numbers.
+    A third of the potentials are subnormal; most products come out between 2^-160 and 2^-110. In a half
+    of the cases both have few significant bits, so that many products lie halfway between two numbers.
     """
     rng = np.random.default_rng(seed)
     field = np.where(rng.random(count) < 1 / 3, 0, rng.integers(1, 161, count))
