@@ -24,9 +24,12 @@ REPEATS = 20
 Work = Callable[[], object]
 
 
-def timed_on(card: Card, work: Work, repeats: int = REPEATS) -> Timed:
-    """Device time of one of ``repeats`` calls queued at once, in ms; a throttled card is an ERROR."""
-    return time_steadily(device_ms(work, repeats), RULE, card.watch)
+def timed_on(card: Card, work: Work, repeats: int = REPEATS, *, full_power: bool = False) -> Timed:
+    """Device time of one of ``repeats`` calls queued at once, in ms; a throttled card is an ERROR.
+
+    ``full_power``: as for ``time_steadily``.
+    """
+    return time_steadily(device_ms(work, repeats), RULE, card.watch, full_power=full_power)
 
 
 @cache

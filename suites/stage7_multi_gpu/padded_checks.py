@@ -6,7 +6,6 @@ They are among those of ``cuda_simulator_check``, which runs them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 from unittest import mock
 
@@ -17,7 +16,7 @@ from burstproof.burst.engine import EngineOptions
 from burstproof.network.model import Network, SynapseTable
 from burstproof.network.synthetic import synthesize
 from burstproof.network.synthetic_spec import SyntheticSpec
-from burstproof.sharding.padded_rows import HEADER_AND_LINK, UNIT, row_lengths, table_words
+from burstproof.sharding.padded_rows import HEADER_AND_LINK, UNIT
 from burstproof.sharding.partition import make_partition
 from suites.stage5_parity.mixed import mixed_network
 from suites.stage5_parity.simulator_check import recordings_differ

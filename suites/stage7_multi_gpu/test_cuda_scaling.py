@@ -65,7 +65,7 @@ def _put_share(network: Network, timing: Timing, measure: Measure) -> None:
     """Of the burst, what the engine for one device takes for one shard's load alone, by offsets and without packets."""
     alone = one_device(network.share(timing.devices))
     assert alone.problems == (), f"differs from the reference in {alone.problems}"
-    note = f"{1e3 * alone.ms:.2f} us for {alone.network.conditions} on one device, with nothing to exchange; its rows are not padded"
+    note = f"{1e3 * alone.ms:.2f} us for {alone.network.conditions} on one device: no packets, no padded rows"
     conditions = {"devices": timing.devices, **network.conditions}
     measure("shard.share_alone", alone.ms / timing.ms, "1", conditions=conditions, note=note)
 
