@@ -9,6 +9,7 @@ import pytest
 
 from burstproof.cli import main
 from burstproof.errors import InputError
+from burstproof.kernels.compile import refusal, toolkit_version
 from burstproof.kernels.occupancy import occupancy
 from suites.stage1_compile.tools import needs_tools
 
@@ -56,8 +57,36 @@ def test_the_command_prints_the_report(tmp_path: Path, capsys: pytest.CaptureFix
     assert main(["compile", str(file), "--capability", "8.0", "--capability", "9.0"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines] == ["scale.cu", "kernel", "scale"] * 2
-    assert main(["compile", str(file), "--capability", "7.0"]) == 0
-    assert "unknown: nvdisasm reads machine code from capability 7.5 on" in capsys.readouterr().out
+
+
+@needs_tools
+def test_the_oldest_capability_is_built_or_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """CUDA 12 builds 7.0, whose machine code nvdisasm does not read; the tools of CUDA 13 do not build it any more."""
+    file = tmp_path / "scale.cu"
+    file.write_text(SCALE)
+    code, said = main(["compile", str(file), "--capability", "7.0"]), capsys.readouterr()
+    if toolkit_version() < (13, 0):
+        assert code == 0
+        assert "unknown: nvdisasm reads machine code from capability 7.5 on" in said.out
+    else:
+        assert code == 3
+        assert said.out == ""
+        assert "no longer builds for this capability (got '7.0'). Use an environment with the extra compile" in said.err
+
+
+@needs_tools
+def test_what_newer_tools_have_dropped_is_an_error_of_the_environment(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As with a capability that no tools know: nothing is wrong with the command, other tools would build it."""
+    monkeypatch.setattr("burstproof.kernels.compile.toolkit_version", lambda: (13, 4))
+    file = tmp_path / "scale.cu"
+    file.write_text(SCALE)
+    assert main(["compile", str(file), "--capability", "7.0"]) == 3
+    said = capsys.readouterr().err
+    assert "--capability: the installed tools are of CUDA 13.4" in said
+    assert said.count("7.0") == 1
+    assert refusal((7, 5)) is None
 
 
 @needs_tools

@@ -11,7 +11,7 @@ from typing import Any
 
 from burstproof.commands.outputs import check_output, write_atomically
 from burstproof.errors import BackendUnavailableError, ExitCode, InputError
-from burstproof.kernels.compile import Capability, Image, obstacle
+from burstproof.kernels.compile import Capability, Image, refusal
 from burstproof.kernels.report import KernelReport, report_of, table_of
 from burstproof.kernels.source import CudaOptions, CudaSource
 
@@ -76,9 +76,9 @@ def _capability(text: str) -> Capability:
     if found is None:
         raise InputError("not a compute capability", where="--capability", got=text, allowed="such as 9.0")
     capability = int(found[1]), int(found[2])
-    reason = obstacle(capability)
-    if reason:
-        raise InputError(reason, where="--capability", got=text)
+    refused = refusal(capability, "--capability")
+    if refused is not None:
+        raise refused
     return capability
 
 

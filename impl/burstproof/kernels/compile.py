@@ -49,15 +49,29 @@ def tools_missing(tool: str, reason: str) -> EnvironmentInvalidError:
     )
 
 
+def refusal(capability: Capability, where: str | None = None) -> EnvironmentInvalidError | None:
+    """The error, at ``where``, that the installed tools do not build for ``capability``; ``None`` if they do.
+
+    Raises
+    ------
+    EnvironmentInvalidError
+        There are no tools.
+    """
+    major, minor = toolkit_version()
+    if major < 13 or capability not in _DROPPED_IN_CUDA_13:
+        return None
+    return EnvironmentInvalidError(
+        f"the installed tools are of CUDA {major}.{minor}, which no longer builds for this capability",
+        where=where,
+        got=f"{capability[0]}.{capability[1]}",
+        cure="Use an environment with the extra compile, which brings the tools of CUDA 12",
+    )
+
+
 def obstacle(capability: Capability) -> str | None:
     """Why the installed tools cannot build for ``capability``, with the cure; ``None`` if they can."""
-    major, minor = toolkit_version()
-    if major >= 13 and capability in _DROPPED_IN_CUDA_13:
-        return (
-            f"the installed tools are of CUDA {major}.{minor}, which no longer builds for "
-            f"{capability[0]}.{capability[1]}: use an environment with the extra compile (CUDA 12 tools)"
-        )
-    return None
+    refused = refusal(capability)
+    return None if refused is None else str(refused)
 
 
 @dataclass(frozen=True)
