@@ -181,7 +181,9 @@ def test_what_cannot_be_resumed_is_refused(door: Door, tmp_path: Path) -> None:
     resume = ("--resume", kept)
     answer = door(*command, *resume, "--bursts", 30, "--json")
     assert answer.document["bursts"] == {"first": 21, "last": 30, "count": 10}
-    assert_one_error(door(*command, *resume, "--bursts", 20), 4, "has reached the end of the run", "burst 20 of 20")
+    assert_one_error(
+        door(*command, *resume, "--bursts", 20), 4, "is at burst 20, and the run is to end with burst 20", "21 or more"
+    )
     assert_one_error(door(*command, *resume, "--bursts", 30, "--record", "r"), 4, "holds no record")
     assert_one_error(
         door(*command, *resume, "--bursts", 30, "--profile", "feagi-beta"), 4, "its profile is another one"
@@ -189,6 +191,19 @@ def test_what_cannot_be_resumed_is_refused(door: Door, tmp_path: Path) -> None:
     assert_one_error(door(*command, *resume, "--bursts", 30, "--force", "3:0"), 4, "its stimulus is another one")
     assert_one_error(door(*command, "--resume", GENOME), 4, "this is no checkpoint")
     assert_one_error(door(*command, "--checkpoint-every", 5), 4, "no file to write checkpoints to")
+
+
+def test_fewer_bursts_than_were_done_are_named(door: Door, tmp_path: Path) -> None:
+    """Not the stimulus, which is shorter then, nor whether it has fractions; another network is still named first."""
+    kept = tmp_path / "state.bpstate"
+    command = ("run", GENOME, "--backend", "reference", "--stimulate", "1:0=2", "--resume", kept)
+    more = ("--stimulate", "9:0=30.5", "--bursts", 12, "--checkpoint", kept)
+    assert door(*command[:-2], *more).code == 0
+    said = "is at burst 12, and the run is to end with burst 8 (got '--bursts 8'; allowed: 13 or more"
+    assert_one_error(door(*command, "--bursts", 8), 4, said, "Ask for more --bursts, or resume from an earlier")
+    assert_one_error(door(*command, "--bursts", 20), 4, "its fractional stimulus is another one")
+    other = GENOME.with_name("test_genome.json")
+    assert_one_error(door("run", other, *command[2:], "--bursts", 8), 4, "its network is another one")
 
 
 def test_options_of_a_run_are_part_of_its_identity() -> None:

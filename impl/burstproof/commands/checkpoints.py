@@ -67,15 +67,9 @@ class Checkpoints:
         where = str(self.options.resume)
         found = load_checkpoint(self.options.resume)
         reached = found.state.burst_count
+        check_identity(found, {"network": self._identity["network"]}, where)
+        self._check_bursts(engine.network.burst_count, reached, where)
         check_identity(found, {**self._identity, **stimulus_so_far(self.plan, reached)}, where)
-        last = engine.network.burst_count + self.options.bursts
-        if reached >= last:
-            raise InputError(
-                "the checkpoint has reached the end of the run",
-                where=where,
-                got=f"burst {reached} of {last}",
-                cure="Ask for more --bursts",
-            )
         if self.options.record is not None and found.recording is None:
             raise InputError(
                 "the checkpoint holds no record of the bursts before it",
@@ -85,6 +79,21 @@ class Checkpoints:
         engine.restore(found.state)
         self.resumed_after = reached
         return [] if found.recording is None else [found.recording]
+
+    def _check_bursts(self, begun: int, reached: int, where: str) -> None:
+        """Refuse a checkpoint behind which nothing is left to run, before what shorter stimulus makes of its identity.
+
+        ``begun`` and ``reached`` are the burst counts at which the run and the checkpoint stand.
+        """
+        asked = self.options.bursts
+        if reached >= begun + asked:
+            raise InputError(
+                f"the checkpoint is at burst {reached}, and the run is to end with burst {begun + asked}",
+                where=where,
+                got=f"--bursts {asked}",
+                allowed=f"{reached - begun + 1} or more, counted from the beginning of the run",
+                cure="Ask for more --bursts, or resume from an earlier checkpoint",
+            )
 
     def save_if_due(self, engine: Engine, recordings: Sequence[Recording] | None) -> None:
         """Write a checkpoint if one is due after the burst just done, as it is after the last of the run.
