@@ -198,6 +198,12 @@ def _packed_in_host(network: Network, options: EngineOptions) -> Engine:
     return _in_host(network, replace(options, cuda=replace(options.cuda, sum_bits=8)))
 
 
+def check_lists_too_long_to_stage() -> list[str]:
+    """Blocks that gather more firings than they have room for in shared memory write them where they belong at once."""
+    with mock.patch("burstproof.burst.cuda.kernels_gather._STAGED", 2):
+        return compare_mix(_short(next(mix for mix in MIXES if mix.name == "integers, all excitatory")), cuda_engine)
+
+
 def check_synapses_in_host_memory() -> list[str]:
     """Rows read from host memory: single contributions in pairs, delays in fours, packed sums, computed contributions.
 

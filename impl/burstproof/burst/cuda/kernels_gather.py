@@ -35,6 +35,8 @@ from burstproof.kernels.numba_cuda import SIMULATED, cuda
 GATHER_THREADS = 256
 _SPAN = 8192
 """Neurons whose firings a block orders at a time."""
+_STAGED = 1024
+"""Firings of them that it puts in order in shared memory, so that whole lines leave it: over a link, what counts."""
 
 
 def make_begin() -> Callable[..., None]:
@@ -128,7 +130,8 @@ def make_gather(variant: Variant) -> Callable[..., None]:
 
     ``place`` is that of the burst before it in the train. Control is brought up to date, for the kernels that send
     from the list, for the next train and for the host.
-    A block takes some chunks at a time; a neuron's rank in its chunk is the number of set bits before it.
+    A block takes some chunks at a time; a neuron's rank in its chunk is the number of set bits before it. Unless they
+    are many, the block's firings leave it in order, so that neighbouring threads write neighbouring words.
     ``window_ids`` and ``window_potentials`` take the list too if ``direct`` is 1 and it fits; ``answer`` takes the
     report if ``final`` is 1. Where these lie in host memory, the host has them with the end of the kernel.
     """
@@ -141,9 +144,27 @@ def make_gather(variant: Variant) -> Callable[..., None]:
     share = np.uint32(threads // group)
     block, in_group, size = np.uint32(threads), np.uint32(group), np.uint32(chunk)
     per_span = np.uint32(CHUNKS_PER_SPAN)
-    one, zero, low_bits = np.uint32(1), np.uint32(0), np.uint32(31)
+    one, zero, low_bits, lane_bits = np.uint32(1), np.uint32(0), np.uint32(31), np.int64(WARP - 1)
     tally_of = make_tally_of()
     wait_for_last, let_next_start = make_wait_for_last(variant.overlapped), make_let_next_start(variant.overlapped)
+
+    def sum_of(values: Any, entry: Any, end: Any, step: Any) -> Any:
+        """Sum of values ``entry``, ``entry + step``, ... below ``end``."""
+        total = np.int32(0)
+        while entry < end:
+            total = np.int32(total + np.int32(values[entry]))
+            entry = np.uint32(entry + step)
+        return total
+
+    def put(source: Any, potential: Any, rank: Any, start: Any, shown: Any, logs: Any, windows: Any) -> None:
+        """One entry of the list, into the log that begins at ``start`` and into the window."""
+        logs[0][start + rank] = source
+        logs[1][start + rank] = potential
+        if shown:
+            windows[0][rank] = source
+            windows[1][rank] = potential
+
+    sum_of, put = cuda.jit(device=True)(sum_of), cuda.jit(device=True)(put)
 
     def gather(
         control: Any,
@@ -165,7 +186,12 @@ def make_gather(variant: Variant) -> Callable[..., None]:
         place: Any,
     ) -> None:
         present = cuda.shared.array(cells, np.uint32)
+        counts = cuda.shared.array(group, np.uint32)
+        starts = cuda.shared.array(group, np.int32)
+        staged_ids = cuda.shared.array(_STAGED, np.uint32)
+        staged_potentials = cuda.shared.array(_STAGED, np.float32)
         before = cuda.shared.array(1, np.int32)
+        logs, windows = (log_ids, log_potentials), (window_ids, window_potentials)
         thread = np.uint32(cuda.threadIdx.x)
         let_next_start()
         wait_for_last()
@@ -198,46 +224,44 @@ def make_gather(variant: Variant) -> Callable[..., None]:
         current = np.uint32(spans if burst & np.int64(1) else zero)
         low = np.uint32(np.uint32(cuda.blockIdx.x) * in_group)
         while low < chunks:
+            span = np.uint32(low // per_span)
+            earlier = sum_of(span_counts, np.uint32(current + thread), np.uint32(current + span), block)
+            earlier = np.int32(earlier + sum_of(chunk_counts, np.uint32(span * per_span + thread), low, block))
             if thread == zero:
                 before[0] = 0
+            if thread < in_group:
+                own = np.uint32(low + thread)
+                starts[thread] = np.int32(0)
+                counts[thread] = chunk_counts[own] if own < chunks else zero
             entry = thread
             while entry < np.uint32(cells):
                 present[entry] = zero
                 entry = np.uint32(entry + block)
             cuda.syncthreads()
-            mine = np.uint32(thread // share)
-            own = np.uint32(low + mine)
-            active = mine < in_group and own < chunks
-            earlier = np.int32(0)
-            entry = thread
-            span = np.uint32(low // per_span)
-            while entry < span:
-                earlier = np.int32(earlier + np.int32(span_counts[np.uint32(current + entry)]))
-                entry = np.uint32(entry + block)
-            entry = np.uint32(span * per_span + thread)
-            while entry < low:
-                earlier = np.int32(earlier + np.int32(chunk_counts[entry]))
-                entry = np.uint32(entry + block)
-            count = zero
-            if active:
-                count = chunk_counts[own]
             if earlier != 0:
                 cuda.atomic.add(before, 0, earlier)
-            first = np.uint32(own * size)
-            entry = np.uint32(thread - mine * share)
+            mine = np.uint32(thread // share)
+            part = np.uint32(thread - mine * share)
+            count = zero
+            if mine < in_group:
+                count = counts[mine]
+                earlier = sum_of(counts, part, mine, share)
+                if earlier != 0:
+                    cuda.atomic.add(starts, mine, earlier)
+            first = np.uint32(np.uint32(low + mine) * size)
+            entry = part
             while entry < count:
                 inside = np.uint32(chunk_ids[np.uint32(first + entry)] - first)
                 word = np.uint32(mine * np.uint32(words) + (inside >> np.uint32(5)))
                 cuda.atomic.or_(present, word, np.uint32(one << (inside & low_bits)))
                 entry = np.uint32(entry + share)
             cuda.syncthreads()
-            if active and count > zero:
-                rank_base = np.int64(before[0])
-                other = low
-                while other < own:
-                    rank_base += np.int64(chunk_counts[other])
-                    other = np.uint32(other + one)
-                entry = np.uint32(thread - mine * share)
+            base, last_one = np.int64(before[0]), np.uint32(in_group - one)
+            whole = np.uint32(np.uint32(starts[last_one]) + counts[last_one])
+            staged = whole <= np.uint32(_STAGED)
+            if count > zero:
+                rank_base = np.uint32(starts[mine])
+                entry = part
                 while entry < count:
                     source = chunk_ids[np.uint32(first + entry)]
                     potential = chunk_potentials[np.uint32(first + entry)]
@@ -245,18 +269,24 @@ def make_gather(variant: Variant) -> Callable[..., None]:
                     bit = np.uint32(one << (inside & low_bits))
                     word = np.uint32(mine * np.uint32(words))
                     end = np.uint32(word + (inside >> np.uint32(5)))
-                    rank = np.int64(cuda.popc(np.uint32(present[end] & np.uint32(bit - one))))
+                    rank = np.uint32(rank_base + np.uint32(cuda.popc(np.uint32(present[end] & np.uint32(bit - one)))))
                     while word < end:
-                        rank += np.int64(cuda.popc(present[word]))
+                        rank = np.uint32(rank + np.uint32(cuda.popc(present[word])))
                         word = np.uint32(word + one)
-                    rank += rank_base
-                    log_ids[start + rank] = source
-                    log_potentials[start + rank] = potential
-                    if shown:
-                        window_ids[rank] = source
-                        window_potentials[rank] = potential
+                    if staged:
+                        staged_ids[rank] = source
+                        staged_potentials[rank] = potential
+                    else:
+                        put(source, potential, base + np.int64(rank), start, shown, logs, windows)
                     entry = np.uint32(entry + share)
             cuda.syncthreads()
+            if staged:
+                item = np.int64(thread) - (base & lane_bits)
+                while item < np.int64(whole):
+                    if item >= 0:
+                        put(staged_ids[item], staged_potentials[item], base + item, start, shown, logs, windows)
+                    item += np.int64(threads)
+                cuda.syncthreads()
             low = np.uint32(low + np.uint32(cuda.gridDim.x) * in_group)
 
     return gather
