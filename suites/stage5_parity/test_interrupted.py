@@ -15,7 +15,7 @@ from suites.stage5_parity.mixed import MIXES
 pytestmark = pytest.mark.requirement("BE-4", "BE-17", "ST-5")
 
 MIX = replace(next(mix for mix in MIXES if mix.name == "integers"), bursts=6 * TRAIN)
-CHOSEN = ("reference", "cpu, 1 thread", "cpu, 2 threads", "cpu, 2 shards", "wgpu")
+CHOSEN = ("reference", "cpu, 1 thread", "cpu, 2 threads", "cpu, 2 shards", "cuda, graphs, block 256", "wgpu")
 
 
 def _in_short_trains(backend: backends.Backend) -> backends.Backend:

@@ -13,6 +13,7 @@ import numpy as np
 from burstproof.burst.engine import CudaOptions, Engine, EngineOptions, Record, Recording, Stimulus
 from burstproof.burst.reference import ReferenceEngine
 from burstproof.network.model import Network, NeuronTable, SynapseTable
+from suites.stage5_parity.interrupted import TRAIN, interruption_differs
 from suites.stage5_parity.mixed import MIXES, mixed_network, mixed_options, mixed_plan
 
 
@@ -113,3 +114,14 @@ def check_late_bursts() -> list[str]:
                 problems.append(f"the firings of burst {expected.number}")
         problems += reference.state().differences(engine.state())
     return problems
+
+
+def check_interrupted_run() -> list[str]:
+    """A callback that raises while a train is under way leaves the engine after it, where the next run goes on."""
+    mix = replace(next(m for m in MIXES if m.name == "fractions, delays to 7"), neurons=16, synapses=100)
+    mix = replace(mix, bursts=3 * TRAIN + 2)
+
+    def create(network: Network, options: EngineOptions) -> Engine:
+        return cuda_engine(network, replace(options, cuda=CudaOptions(train_length=TRAIN)))
+
+    return interruption_differs(mix, create, [Record.FIRED])

@@ -17,9 +17,11 @@ from unittest import mock
 
 import numpy as np
 
-from burstproof.burst.engine import CudaOptions
+from burstproof.burst.engine import CudaOptions, Engine, EngineOptions, Record
 from burstproof.burst.reference import ReferenceEngine
 from burstproof.errors import ShardLostError
+from burstproof.network.model import Network
+from suites.stage5_parity.interrupted import TRAIN, interruption_differs
 from suites.stage5_parity.mixed import compare_mix, mixed_network, mixed_options, mixed_plan
 from suites.stage5_parity.simulator_check import recordings_differ
 from suites.stage7_multi_gpu import one_kernel_checks, padded_checks
@@ -95,6 +97,16 @@ def check_full_log() -> list[str]:
     if sum(trains) != 4 or len(trains) < 3:
         problems.append(f"trains of {trains} bursts: no log was full")
     return problems + list(reference.state().differences(engine.state()))
+
+
+def check_interrupted_run() -> list[str]:
+    """A callback that raises while a train is under way leaves all shards after it, where the next run goes on."""
+    mix, short = cut_mix("integers", neurons=12, synapses=60, bursts=3 * TRAIN + 2), CudaOptions(train_length=TRAIN)
+
+    def create(network: Network, options: EngineOptions) -> Engine:
+        return sharded(network, replace(options, cuda=short), 2, "contiguous")
+
+    return interruption_differs(mix, create, [Record.COUNTS])
 
 
 def check_shards_of_ranks() -> list[str]:

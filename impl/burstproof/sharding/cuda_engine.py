@@ -31,6 +31,7 @@ from burstproof.burst.engine import (
 )
 from burstproof.burst.fixed_point import plan_fixed_point
 from burstproof.burst.layout import synapse_facts
+from burstproof.burst.progress import tell
 from burstproof.burst.stimulus import PackedStimulus, pack_stimulus
 from burstproof.errors import InputError, NetworkError, ShardLostError
 from burstproof.network.model import Network
@@ -178,8 +179,7 @@ class CudaShardedEngine:
                     pool.map(lambda number: pack_shard(network, options, point, facts, cut, number, weights), numbers)
                 )
 
-        shards = repack(network.synapses.weights)
-        engine = cls(network, options, choice, shards, fill_all(network), repack)
+        engine = cls(network, options, choice, repack(network.synapses.weights), fill_all(network), repack)
         engine.partition = cut
         engine.activity = np.zeros(network.neuron_count, np.int64)
         return engine
@@ -234,14 +234,21 @@ class CudaShardedEngine:
         collector = Collector(self.burst_count + 1, record)
         last = self.burst_count + bursts
         under_way: deque[_Train] = deque()
+
+        def settle() -> None:
+            """Take in what is under way, so that the engine stands after the last burst done, and let trains run."""
+            while under_way:
+                self._finish(under_way.popleft(), collector)
+            for shard in resident.shards:
+                shard.device.write_control(HALTED, 0)
+
         while self.burst_count < last:
             self._queue(under_way, stimuli, last, collector.wants_fired)
             train = under_way.popleft()
-            if self._finish(train, collector, progress) < train.bursts:
-                while under_way:
-                    self._finish(under_way.popleft(), collector, progress)
-                for shard in resident.shards:
-                    shard.device.write_control(HALTED, 0)
+            done = self._finish(train, collector)
+            if done < train.bursts:
+                settle()
+            tell(progress, done, settle)
         return collector.recording()
 
     def _queue(self, under_way: deque[_Train], stimuli: dict[int, PackedStimulus], last: int, keep: bool) -> None:
@@ -262,7 +269,7 @@ class CudaShardedEngine:
         numbers = [b for b in plan if b in coming] if len(plan) < bursts else [b for b in coming if b in plan]
         return {b: pack_stimulus(plan[b], self.network, self.options, self.fixed_point) for b in numbers}
 
-    def _finish(self, train: _Train, collector: Collector, progress: Progress | None) -> int:
+    def _finish(self, train: _Train, collector: Collector) -> int:
         """Wait for a train, take in what it did and return the bursts done."""
         resident = self._resident
         results = resident.collect(train.number)
@@ -289,8 +296,6 @@ class CudaShardedEngine:
         else:
             collector.add(result, None)
             self._on_devices = train.number, tuple(int(count) for count in fired[:, -1])
-        if progress is not None:
-            progress(done)
         return done
 
     def _check_lost(self, results: Sequence[ShardResult]) -> None:
@@ -312,13 +317,11 @@ class CudaShardedEngine:
 
     def _note_clamps(self, train: _Train, done: int) -> None:
         """Set the sticky flag if power or the stimulus of a burst that was done is clamped."""
-        self._clamped |= self._power_clamped
-        self._clamped |= any(place < done for table in train.tables for place in table.clamped)
+        self._clamped |= self._power_clamped or any(place < done for t in train.tables for place in t.clamped)
 
     @property
     def _power_clamped(self) -> bool:
-        layouts = [shard.packed.layout for shard in self._resident.packed]
-        return any(layout.power_clamped and layout.power_neuron >= 0 for layout in layouts)
+        return any(s.packed.layout.power_clamped and s.packed.layout.power_neuron >= 0 for s in self._resident.packed)
 
     def state(self) -> EngineState:
         """A copy of everything that the next burst depends on."""
@@ -382,8 +385,7 @@ def create_cuda_sharded(
     NetworkError, OutOfMemoryError
         As for ``CudaShardedEngine.create``.
     """
-    here = device_count()
-    first = options.cuda.device_id
+    here, first = device_count(), options.cuda.device_id
     devices = tuple((first + shard) % here for shard in range(partition.shards))
     choice = ShardingChoice(devices, partition.strategy, links.enable_p2p, links.use_nccl)
     return CudaShardedEngine.create(network, options, partition, choice)

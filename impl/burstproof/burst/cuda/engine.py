@@ -31,6 +31,7 @@ from burstproof.burst.engine import (
     StimulusPlan,
 )
 from burstproof.burst.machine import this_machine
+from burstproof.burst.progress import tell
 from burstproof.burst.stimulus import PackedStimulus, pack_stimulus
 from burstproof.errors import InputError, NetworkError
 from burstproof.kernels.device import DeviceRuntime, open_device
@@ -164,9 +165,7 @@ class CudaEngine:
         record: Record = Record.FIRED,
         progress: Progress | None = None,
     ) -> Recording:
-        """Run ``bursts`` bursts with the stimulus planned for their numbers.
-
-        The whole plan is checked before the first burst.
+        """Run ``bursts`` bursts; see ``Engine.run``. The whole plan is checked before the first burst.
 
         Raises
         ------
@@ -179,14 +178,20 @@ class CudaEngine:
         collector = Collector(self.burst_count + 1, record)
         last = self.burst_count + bursts
         under_way: deque[_Train] = deque()
+
+        def settle() -> None:
+            """Take in what is under way, so that the engine stands after the last burst done, and let trains run."""
+            while under_way:
+                self._finish(under_way.popleft(), collector)
+            self._resident.device.write_control(HALTED, 0)
+
         while self.burst_count < last:
             self._fill(under_way, stimuli, last, collector.wants_fired)
             train = under_way.popleft()
-            done = self._finish(train, collector, progress)
+            done = self._finish(train, collector)
             if done < train.table.bursts:
-                while under_way:
-                    self._finish(under_way.popleft(), collector, progress)
-                self._resident.device.write_control(HALTED, 0)
+                settle()
+            tell(progress, done, settle)
         return collector.recording()
 
     def _fill(self, under_way: deque[_Train], stimuli: Mapping[int, PackedStimulus], last: int, keep: bool) -> None:
@@ -211,7 +216,7 @@ class CudaEngine:
     def _pack(self, stimulus: Stimulus) -> PackedStimulus:
         return pack_stimulus(stimulus, self.network, self.options, self.fixed_point)
 
-    def _finish(self, train: _Train, collector: Collector, progress: Progress | None) -> int:
+    def _finish(self, train: _Train, collector: Collector) -> int:
         """Wait for a train, take in what it did and return the bursts done."""
         result = train.on.collect()
         if result.bursts == 0:
@@ -227,8 +232,6 @@ class CudaEngine:
         else:
             collector.add(result, None)
             self._list_on_device = (train.on, last)
-        if progress is not None:
-            progress(result.bursts)
         return result.bursts
 
     def _note_clamps(self, table: StimulusTable, bursts: int) -> None:
