@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
-from burstproof.errors import CompileError
+from burstproof.errors import CompileError, InputError
 from burstproof.kernels.compatibility import NEWEST_ISA, check_ptx, newest_isa, ptx_isa
+from burstproof.kernels.entry import Entry
 from burstproof.kernels.resources import count_instructions
+from burstproof.kernels.source import CudaOptions, CudaSource
 from suites.stage1_compile.tools import needs_tools
 
 PTX = "//\n// generated\n.version 9.4\n.target sm_90\n"
@@ -57,6 +61,24 @@ def test_instructions_are_told_apart() -> None:
     )
     assert (found.total, found.global_loads, found.wide_loads, found.global_stores) == (9, 3, 2, 1)
     assert (found.reductions, found.atomics, found.double_precision, found.spills) == (1, 1, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: CudaOptions(defines=("TILE", "64")), r"CudaOptions\.defines: no macros.*\(\('TILE', '64'\),\)"),
+        (lambda: CudaOptions(defines=(("TILE", 64),)), r"CudaOptions\.defines: no macros.*pairs of strings"),
+        (lambda: CudaOptions(defines={"TILE": "64"}), r"CudaOptions\.defines: no macros.*a tuple of pairs"),
+        (lambda: CudaOptions(max_registers=-3), r"max_registers: no bound \(got -3; allowed: 16 to 255, or None\)"),
+        (lambda: CudaOptions().arch("9.0"), r"no compute capability \(got '9\.0'; allowed: such as \(9, 0\)\)"),
+        (lambda: CudaOptions().arch(90), r"no compute capability \(got 90"),
+        (lambda: CudaSource("t.cu", "", templates="fill<int>"), r"t\.cu, templates: one string.*\('fill<int>',\)"),
+        (lambda: Entry(CudaSource("t.cu", ""), "k", "float32[],uint32"), r"not a type of a kernel's parameter"),
+    ],
+)
+def test_what_a_source_cannot_mean_is_refused_where_it_is_written(build: Callable[[], object], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        build()
 
 
 @needs_tools

@@ -7,7 +7,7 @@ import difflib
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from burstproof import __version__
 from burstproof.burst.precision import Precision
@@ -21,6 +21,13 @@ class Parser(argparse.ArgumentParser):
 
     commands: Mapping[str, Parser] = {}
 
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
+        """As argparse has it, but a command refuses what it does not know itself, and so names its own help."""
+        known, unknown = super().parse_known_args(args, namespace)
+        if unknown and not self.commands:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return known, unknown
+
     def error(self, message: str) -> NoReturn:
         """Raise what argparse found, with the nearest option where one is unknown."""
         raise InputError(message, cure=f"{self._nearest(message)}See {self.prog} --help")
@@ -29,7 +36,9 @@ class Parser(argparse.ArgumentParser):
         unknown = re.match(r"unrecognized arguments: (--[\w-]+)", message)
         if unknown is None:
             return ""
-        known = re.findall(r"--[\w-]+", "".join(one.format_help() for one in self.commands.values()))
+        known = re.findall(r"--[\w-]+", "".join(one.format_help() for one in (self, *self.commands.values())))
+        if unknown[1] in known:
+            return "Write it after the command. "
         near = difflib.get_close_matches(unknown[1], known, n=1)
         return f"Did you mean {near[0]}? " if near else ""
 
@@ -49,7 +58,8 @@ class _Bounded:
         try:
             value = self._kind(text)
         except ValueError:
-            raise argparse.ArgumentTypeError(f"{text!r} is no number") from None
+            kind = "whole number" if self._kind is int else "number"
+            raise argparse.ArgumentTypeError(f"{text!r} is no {kind}") from None
         if not self._least <= value <= self._most:
             raise argparse.ArgumentTypeError(f"{text} is outside {self._least} to {self._most}")
         return value

@@ -45,7 +45,7 @@ def tools_missing(tool: str, reason: str) -> EnvironmentInvalidError:
         f"{tool} is not installed",
         where="burstproof.kernels",
         got=reason,
-        cure="Install burstproof with the extra cuda12, cuda13 or compile",
+        cure="Install the extra in the folder of the clone: pip install '.[compile]', or cuda12 or cuda13 with a GPU",
     )
 
 

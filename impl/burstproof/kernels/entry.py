@@ -51,6 +51,11 @@ class Entry:
         Dynamic shared memory at which occupancy is reported.
     minimum : (int, int)
         Lowest capability that it builds for.
+
+    Raises
+    ------
+    InputError
+        An unknown type among the parameters.
     """
 
     code: Code
@@ -61,6 +66,10 @@ class Entry:
     minimum: Capability = (7, 0)
     _loaded: dict[int, DeviceKernel] = field(default_factory=dict, repr=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+
+    def __post_init__(self) -> None:
+        if isinstance(self.parameters, str):
+            parse_parameters(self.parameters)
 
     @classmethod
     def of_numba(cls, function: Callable[..., None], signature: Any, block: int = 256) -> Entry:
@@ -82,13 +91,7 @@ class Entry:
 
     @cached_property
     def declared(self) -> tuple[Parameter, ...]:
-        """The parameters parsed.
-
-        Raises
-        ------
-        InputError
-            An unknown type.
-        """
+        """The parameters parsed."""
         return parse_parameters(self.parameters) if isinstance(self.parameters, str) else self.parameters
 
     def on(self, device_id: int = 0) -> DeviceKernel:

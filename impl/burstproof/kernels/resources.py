@@ -72,7 +72,8 @@ def _tool(name: str) -> str:
     on_path = shutil.which(name)
     if on_path is None:
         raise EnvironmentInvalidError(
-            f"the tool {name} is not installed", cure="Install burstproof with the extra compile"
+            f"the tool {name} is not installed",
+            cure="Install the extra in the folder of the clone: pip install '.[compile]'",
         )
     return on_path
 

@@ -42,8 +42,28 @@ class CudaOptions:
     max_registers: int | None = None
     architecture_specific: bool = False
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.defines, tuple) or not all(_is_macro(one) for one in self.defines):
+            raise InputError(
+                "no macros",
+                where="CudaOptions.defines",
+                got=self.defines,
+                allowed="a tuple of pairs of strings, such as (('TILE', '64'),)",
+            )
+        bound = self.max_registers
+        if bound is not None and not 16 <= bound <= 255:
+            raise InputError("no bound", where="CudaOptions.max_registers", got=bound, allowed="16 to 255, or None")
+
     def arch(self, capability: Capability) -> str:
-        """Architecture as NVRTC names it."""
+        """Architecture as NVRTC names it.
+
+        Raises
+        ------
+        InputError
+            No pair of numbers.
+        """
+        if not isinstance(capability, tuple) or len(capability) != 2:
+            raise InputError("no compute capability", where="capability", got=capability, allowed="such as (9, 0)")
         specific = self.architecture_specific and capability >= (9, 0)
         return f"sm_{capability[0]}{capability[1]}{'a' if specific else ''}"
 
@@ -67,6 +87,15 @@ class CudaSource:
     text: str
     options: CudaOptions = CudaOptions()
     templates: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if isinstance(self.templates, str):
+            raise InputError(
+                "one string, not a tuple of them",
+                where=f"{self.name}, templates",
+                got=self.templates,
+                cure=f"Write ({self.templates!r},)",
+            )
 
     @classmethod
     def beside(
@@ -203,6 +232,11 @@ class CudaSource:
             if (name, number) == (file, line):
                 return text.strip()
         return ""
+
+
+def _is_macro(pair: object) -> bool:
+    """Whether ``pair`` is a name and its value."""
+    return isinstance(pair, tuple) and len(pair) == 2 and all(isinstance(text, str) for text in pair)
 
 
 def _text(name: str | bytes) -> str:

@@ -100,7 +100,7 @@ def parse(text: str) -> Expression:
     try:
         tree = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError) as error:
-        raise ArrayError(f"not an expression: {error}", where="expression", got=text) from error
+        raise ArrayError(f"not an expression: {getattr(error, 'msg', error)}", where="expression", got=text) from error
     names: dict[str, None] = {}
     _collect(tree, text, names)
     if not names:
