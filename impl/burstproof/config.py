@@ -138,7 +138,8 @@ class _Key:
 
     def objection(self, value: Any) -> str:
         """What is wrong with a ``value`` that is not accepted."""
-        if not isinstance(value, self.kind) or (isinstance(value, bool) and self.kind is not bool):
+        kinds = (int, float) if self.kind is float else self.kind
+        if not isinstance(value, kinds) or (isinstance(value, bool) and self.kind is not bool):
             return "ill-typed value"
         return "unknown choice" if self.kind is str else "value out of range"
 

@@ -180,6 +180,13 @@ def test_an_ill_typed_value_is_named_with_what_is_allowed(tmp_path: Path, table:
     assert "allowed: " in message
 
 
+@pytest.mark.parametrize(("value", "said"), [("15", "value out of range"), ("'0.1'", "ill-typed value")])
+def test_a_whole_number_is_a_number_that_may_be_out_of_range(tmp_path: Path, value: str, said: str) -> None:
+    path = write(tmp_path, f"[compute.auto_selection]\ngpu_min_firing_rate = {value}\n")
+    with pytest.raises(ConfigError, match=said):
+        load_configuration(path)
+
+
 @pytest.mark.parametrize(
     ("variable", "value"),
     [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from burstproof.errors import InputError
+from burstproof.errors import EnvironmentInvalidError, InputError
 from burstproof.network.model import Network, NeuronTable, SynapseTable
 from burstproof.sharding import metis
 from burstproof.sharding.partition import STRATEGIES, balanced_ranges, make_partition, neuron_cost, partition_of
@@ -126,5 +126,5 @@ def test_what_is_no_partition_is_refused(
 
 def test_metis_without_its_package_names_the_extra(network: Network, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(metis, "metis_available", lambda: False)
-    with pytest.raises(InputError, match=r"pip install '\.\[metis\]'"):
+    with pytest.raises(EnvironmentInvalidError, match=r"pip install '\.\[metis\]'"):
         make_partition(network, 2, "metis")

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from burstproof.errors import InputError
+from burstproof.errors import EnvironmentInvalidError
 from burstproof.network.model import Network
 
 _COST_STEPS = 100.0
@@ -27,11 +27,11 @@ def metis_owner(network: Network, shards: int, cost: npt.NDArray[np.float64]) ->
 
     Raises
     ------
-    InputError
+    EnvironmentInvalidError
         pymetis is not installed.
     """
     if not metis_available():
-        raise InputError(
+        raise EnvironmentInvalidError(
             "the strategy metis needs the package pymetis, which is not installed",
             where="strategy",
             cure="pip install '.[metis]' in the folder of the clone, or use the strategy dynamic",

@@ -102,8 +102,10 @@ def make_partition(network: Network, shards: int, strategy: str, activity: npt.N
     Raises
     ------
     InputError
-        An unknown strategy, a number of shards that the network does not admit, activity of another shape or outside
-        0...1, or ``metis`` without its package.
+        An unknown strategy, a number of shards that the network does not admit, or activity of another shape or outside
+        0...1.
+    EnvironmentInvalidError
+        ``metis`` without its package.
     """
     if strategy not in _OWNERS:
         raise InputError("unknown sharding strategy", where="strategy", got=strategy, allowed=", ".join(STRATEGIES))
