@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from burstproof.burst import machine as machine_module
-from burstproof.burst.engine import Engine, EngineOptions
+from burstproof.burst.engine import CudaOptions, Engine, EngineOptions
 from burstproof.burst.machine import CudaDevice, CudaFacts, Machine, Obstacle, WgpuAdapter, WgpuFacts, ask_cuda
 from burstproof.burst.select import choose_backend, consider, engine_factory, start_engine
 from burstproof.config import load_configuration
@@ -309,3 +309,18 @@ def test_a_bad_network_is_no_reason_to_fall_back() -> None:
     factory = failing_on({"cuda"}, NetworkError("a delay of 0"))
     with pytest.raises(NetworkError):
         start_engine(choice, one_neuron(), EngineOptions(), allow_fallback=True, factory=factory)
+
+
+@pytest.mark.requirement("BE-11", "BE-13")
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: EngineOptions(precision="fp16"), r"EngineOptions\.precision: not a Precision .*Precision\.FP16"),
+        (lambda: EngineOptions(profile="feagi-beta"), r"EngineOptions\.profile: not a Profile .*burst\.profile"),
+        (lambda: CudaOptions(synapse_memory="host"), r"CudaOptions\.synapse_memory: not a SynapseMemory .*\.HOST"),
+    ],
+)
+def test_a_name_is_not_taken_for_an_option(build: Callable[[], object], message: str) -> None:
+    """A string would be compared with members of an enumeration and silently mean none of them."""
+    with pytest.raises(InputError, match=message):
+        build()

@@ -7,10 +7,11 @@ from dataclasses import replace
 import pytest
 
 from burstproof.burst.engine import CudaOptions, Engine, EngineOptions, WgpuOptions
+from burstproof.errors import InputError
 from burstproof.network.model import Network
 from suites.stage5_parity import backends
 from suites.stage5_parity.interrupted import TRAIN, interruption_differs
-from suites.stage5_parity.mixed import MIXES
+from suites.stage5_parity.mixed import MIXES, mixed_network, mixed_options
 
 pytestmark = pytest.mark.requirement("BE-4", "BE-17", "ST-5")
 
@@ -32,3 +33,16 @@ def test_an_interrupted_run_goes_on(backend: backends.Backend, monkeypatch: pyte
         return _in_short_trains(backend).create(network, options)
 
     assert interruption_differs(MIX, create) == []
+
+
+@pytest.mark.parametrize("backend", [case for case in backends.ALL if case.id in CHOSEN])
+def test_no_run_has_fewer_than_0_bursts(backend: backends.Backend) -> None:
+    """A number below 0 is refused alike everywhere; 0 is a run that leaves the engine where it is."""
+    engine = backend.create(mixed_network(MIX), mixed_options(MIX))
+    before = engine.burst_count
+    try:
+        with pytest.raises(InputError, match=r"run: a number of bursts below 0 \(got -1; allowed: 0 or more\)"):
+            engine.run(-1)
+        assert (len(engine.run(0).bursts), engine.burst_count) == (0, before)
+    finally:
+        engine.close()

@@ -22,7 +22,7 @@ from burstproof.burst.engine import (
     StimulusPlan,
 )
 from burstproof.burst.fixed_point import FixedPoint, plan_fixed_point
-from burstproof.burst.stimulus import PackedStimulus, pack_stimulus
+from burstproof.burst.stimulus import PackedStimulus, coming_bursts, pack_stimulus, planned
 from burstproof.network.model import Network
 
 _TRAIN_UPDATES = 1 << 24
@@ -159,9 +159,8 @@ class CpuEngine:
 
     def _pack_plan(self, bursts: int, plan: StimulusPlan) -> dict[int, PackedStimulus]:
         """Checked stimulus of the coming ``bursts`` bursts by number."""
-        coming = range(self.burst_count + 1, self.burst_count + 1 + bursts)
-        numbers = [b for b in plan if b in coming] if len(plan) < bursts else [b for b in coming if b in plan]
-        return {number: self._pack(plan[number]) for number in numbers}
+        coming = coming_bursts(self.burst_count, bursts)
+        return {number: self._pack(plan[number]) for number in planned(plan, coming)}
 
     def _admit(self, stimuli: list[PackedStimulus]) -> None:
         """Prepare for stimuli that may cancel to 0, and note clamped ones."""

@@ -15,10 +15,19 @@ import numpy.typing as npt
 from burstproof.burst.fixed_point import FixedPoint
 from burstproof.burst.precision import Precision
 from burstproof.burst.profile import FEAGI_2_6, Profile
+from burstproof.errors import InputError
 from burstproof.network.model import Network
 
 _NO_IDS = np.empty(0, np.uint32)
 _NO_AMOUNTS = np.empty(0, np.float32)
+
+
+def _check_kind(where: str, value: object, kind: type) -> None:
+    """Refuse what is no ``kind``: a name in its place would be taken for something else without a word."""
+    if isinstance(value, kind):
+        return
+    names = ", ".join(str(one) for one in kind) if issubclass(kind, Enum) else f"a value of {kind.__module__}"
+    raise InputError(f"not a {kind.__name__}", where=where, got=value, allowed=names)
 
 
 @dataclass(frozen=True)
@@ -67,6 +76,9 @@ class CudaOptions:
     sum_bits: int = 0
     autotune: bool = False
 
+    def __post_init__(self) -> None:
+        _check_kind("CudaOptions.synapse_memory", self.synapse_memory, SynapseMemory)
+
 
 @dataclass(frozen=True)
 class WgpuOptions:
@@ -96,6 +108,11 @@ class EngineOptions:
         Whether stimulus amounts may be fractional; part of the fixed-point scale.
     precision : Precision
         In which format potentials are kept between bursts; anything but fp32 changes results (BE-11).
+
+    Raises
+    ------
+    InputError
+        A profile or a precision that is only a name.
     """
 
     profile: Profile = FEAGI_2_6
@@ -106,6 +123,10 @@ class EngineOptions:
     cpu: CpuOptions = field(default_factory=CpuOptions)
     cuda: CudaOptions = field(default_factory=CudaOptions)
     wgpu: WgpuOptions = field(default_factory=WgpuOptions)
+
+    def __post_init__(self) -> None:
+        _check_kind("EngineOptions.profile", self.profile, Profile)
+        _check_kind("EngineOptions.precision", self.precision, Precision)
 
 
 @dataclass(frozen=True, eq=False)
@@ -264,6 +285,8 @@ class Engine(Protocol):
         progress: Progress | None = None,
     ) -> Recording:
         """Run ``bursts`` bursts with the stimulus planned for their numbers.
+
+        Fewer than 0 are an ``InputError``.
 
         ``progress`` is called between bursts. What it raises ends the run and is passed on; the recording is lost. The
         engine then stands at the end of burst ``burst_count``, which may lie beyond those told: what is under way is

@@ -5,16 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from burstproof.burst.engine import NO_STIMULUS, Burst, Engine, Progress, Record, Recording, StimulusPlan
+from burstproof.burst.stimulus import coming_bursts
 
 
 def record_steps(
     engine: Engine, bursts: int, plan: StimulusPlan, record: Record, progress: Progress | None
 ) -> Recording:
     """Step ``engine`` ``bursts`` times with the stimulus planned for each burst number, and keep what is asked for."""
-    number = engine.burst_count
     done: list[Burst] = []
-    for _ in range(bursts):
-        number += 1
+    for number in coming_bursts(engine.burst_count, bursts):
         burst = engine.step(plan.get(number, NO_STIMULUS))
         if record is not Record.NONE:
             done.append(burst)

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from burstproof.burst.engine import EngineOptions, Stimulus
+from burstproof.burst.engine import EngineOptions, Stimulus, StimulusPlan
 from burstproof.burst.fixed_point import FixedPoint
-from burstproof.errors import StimulusError
+from burstproof.errors import InputError, StimulusError
 from burstproof.network.model import Network
 
 FORCED_POTENTIAL = np.float32(100.0)
@@ -40,6 +40,24 @@ class PackedStimulus:
     forced: npt.NDArray[np.uint32]
     clamped: bool
     may_cancel: bool
+
+
+def coming_bursts(done: int, bursts: int) -> range:
+    """Numbers of the ``bursts`` bursts that follow burst ``done``.
+
+    Raises
+    ------
+    InputError
+        Fewer than 0 bursts.
+    """
+    if bursts < 0:
+        raise InputError("a number of bursts below 0", where="run", got=bursts, allowed="0 or more")
+    return range(done + 1, done + 1 + bursts)
+
+
+def planned(plan: StimulusPlan, coming: range) -> list[int]:
+    """Which of the bursts ``coming`` the plan names; takes as long as the shorter of the two."""
+    return [b for b in plan if b in coming] if len(plan) < len(coming) else [b for b in coming if b in plan]
 
 
 def pack_stimulus(

@@ -32,7 +32,7 @@ from burstproof.burst.engine import (
 from burstproof.burst.fixed_point import plan_fixed_point
 from burstproof.burst.layout import synapse_facts
 from burstproof.burst.progress import tell
-from burstproof.burst.stimulus import PackedStimulus, pack_stimulus
+from burstproof.burst.stimulus import PackedStimulus, coming_bursts, pack_stimulus, planned
 from burstproof.errors import InputError, NetworkError, ShardLostError
 from burstproof.network.model import Network
 from burstproof.sharding.cuda_choice import ShardingChoice
@@ -265,9 +265,8 @@ class CudaShardedEngine:
 
     def _pack_plan(self, bursts: int, plan: StimulusPlan) -> dict[int, PackedStimulus]:
         """Checked stimulus of the coming ``bursts`` bursts by number."""
-        coming = range(self.burst_count + 1, self.burst_count + 1 + bursts)
-        numbers = [b for b in plan if b in coming] if len(plan) < bursts else [b for b in coming if b in plan]
-        return {b: pack_stimulus(plan[b], self.network, self.options, self.fixed_point) for b in numbers}
+        coming = coming_bursts(self.burst_count, bursts)
+        return {b: pack_stimulus(plan[b], self.network, self.options, self.fixed_point) for b in planned(plan, coming)}
 
     def _finish(self, train: _Train, collector: Collector) -> int:
         """Wait for a train, take in what it did and return the bursts done."""

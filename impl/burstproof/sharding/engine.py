@@ -32,7 +32,7 @@ from burstproof.burst.fixed_point import FixedPoint, plan_fixed_point
 from burstproof.burst.layout import SynapseFacts, synapse_facts
 from burstproof.burst.profile import BATCH_PATH_CANDIDATES
 from burstproof.burst.recorder import recording_of
-from burstproof.burst.stimulus import PackedStimulus, pack_stimulus
+from burstproof.burst.stimulus import PackedStimulus, coming_bursts, pack_stimulus, planned
 from burstproof.errors import BurstproofError, InputError
 from burstproof.network.model import Network
 from burstproof.sharding.exchange import Exchange, OneProcess, merged
@@ -146,8 +146,8 @@ class ShardedEngine:
         progress: Progress | None = None,
     ) -> Recording:
         """Run ``bursts`` bursts; see ``Engine.run``. The whole plan is checked before the first burst."""
-        coming = range(self.burst_count + 1, self.burst_count + 1 + bursts)
-        packed = {number: self._pack(plan[number]) for number in coming if number in plan}
+        coming = coming_bursts(self.burst_count, bursts)
+        packed = {number: self._pack(plan[number]) for number in planned(plan, coming)}
         done: list[Burst] = []
         for number in coming:
             burst = self._burst(packed.get(number))

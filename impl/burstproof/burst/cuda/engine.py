@@ -32,7 +32,7 @@ from burstproof.burst.engine import (
 )
 from burstproof.burst.machine import this_machine
 from burstproof.burst.progress import tell
-from burstproof.burst.stimulus import PackedStimulus, pack_stimulus
+from burstproof.burst.stimulus import PackedStimulus, coming_bursts, pack_stimulus, planned
 from burstproof.errors import InputError, NetworkError
 from burstproof.kernels.device import DeviceRuntime, open_device
 from burstproof.network.model import Network
@@ -209,9 +209,8 @@ class CudaEngine:
 
     def _pack_plan(self, bursts: int, plan: StimulusPlan) -> dict[int, PackedStimulus]:
         """Checked stimulus of the coming ``bursts`` bursts by number."""
-        coming = range(self.burst_count + 1, self.burst_count + 1 + bursts)
-        numbers = [b for b in plan if b in coming] if len(plan) < bursts else [b for b in coming if b in plan]
-        return {number: self._pack(plan[number]) for number in numbers}
+        coming = coming_bursts(self.burst_count, bursts)
+        return {number: self._pack(plan[number]) for number in planned(plan, coming)}
 
     def _pack(self, stimulus: Stimulus) -> PackedStimulus:
         return pack_stimulus(stimulus, self.network, self.options, self.fixed_point)

@@ -21,7 +21,7 @@ from burstproof.burst.engine import (
 )
 from burstproof.burst.fixed_point import FixedPoint, plan_fixed_point
 from burstproof.burst.machine import ask_wgpu
-from burstproof.burst.stimulus import PackedStimulus, pack_stimulus
+from burstproof.burst.stimulus import PackedStimulus, coming_bursts, pack_stimulus, planned
 from burstproof.burst.wgpu.adapters import chosen_adapter
 from burstproof.burst.wgpu.device import Device, open_device
 from burstproof.burst.wgpu.memory import WgpuMemory
@@ -102,8 +102,8 @@ class WgpuEngine:
         progress: Progress | None = None,
     ) -> Recording:
         """Run ``bursts`` bursts; see ``Engine.run``. The whole plan is checked before the first burst."""
-        coming = range(self.burst_count + 1, self.burst_count + 1 + bursts)
-        packed = {number: self._pack(plan[number]) for number in plan if number in coming}
+        coming = coming_bursts(self.burst_count, bursts)
+        packed = {number: self._pack(plan[number]) for number in planned(plan, coming)}
         nothing = self._pack(NO_STIMULUS)
         done: list[_Done] = []
         last = self.burst_count + bursts
