@@ -18,6 +18,9 @@ from reports.targets import Comparison, Target, match
 FLOOR_CONDITION = "floor"
 """Condition under which a measurement states, in its own unit, what the hardware cannot beat."""
 
+FLOOR_NOISE = 0.01
+"""What a floor may be off by: it is measured, too. A figure that is better by no more has reached it."""
+
 # FAIL outranks the rest (RE-2); what could not be judged outranks what was judged good.
 _RANK = {
     Verdict.SKIPPED: 0,
@@ -57,7 +60,8 @@ def judge(measurement: Measurement, target: Target | None) -> Judgement:
     -------
     Judgement
         FAIL for a missing, NaN or infinite value or sample and for a figure beyond the limit; ERROR for a unit that
-        cannot be compared and for a figure better than its floor; AMBIGUOUS where the interval straddles the limit;
+        cannot be compared and for a figure better than its floor, where unit or target say which way is better, by more
+        than ``FLOOR_NOISE``; AMBIGUOUS where the interval straddles the limit;
         MARGINAL inside the target's band, on the good side of the limit; else PASS.
     """
     figure = _figure(measurement)
@@ -173,8 +177,10 @@ def _fail(reason: ReasonCode, text: str, unit: str) -> Judgement:
 
 
 def _floor(measurement: Measurement, target: Target | None) -> float | None:
-    """The tightest floor that target and measurement declare, in the target's unit."""
+    """The tightest floor that target and measurement declare, in the target's unit, where one way is the better."""
     unit = target.unit if target else measurement.unit
+    if target is None and units.lower_is_better(unit) is None:
+        return None
     floors = [target.floor] if target and target.floor is not None else []
     own = measurement.conditions.get(FLOOR_CONDITION)
     if isinstance(own, int | float) and not isinstance(own, bool):
@@ -202,7 +208,7 @@ def _interval(measurement: Measurement, scale: float) -> Interval | None:
 def _decide(
     value: float, interval: Interval | None, target: Target | None, floor: float | None, unit: str
 ) -> tuple[Verdict, ReasonCode, str]:
-    if floor is not None and (value > floor if _higher_is_better(unit, target) else value < floor):
+    if floor is not None and _is_beyond(value, floor, _higher_is_better(unit, target)):
         text = f"{units.shown(value, unit)} is better than the floor of {units.shown(floor, unit)}: measured wrongly"
         return Verdict.ERROR, ReasonCode.FASTER_THAN_FLOOR, text
     if target is None:
@@ -218,6 +224,11 @@ def _decide(
     if _in_band(value, target):
         return Verdict.MARGINAL, ReasonCode.WITHIN_MARGIN, f"{units.shown(value, unit)} is close to {limit}"
     return Verdict.PASS, ReasonCode.WITHIN_LIMIT, f"{units.shown(value, unit)} meets {limit}"
+
+
+def _is_beyond(value: float, floor: float, higher_is_better: bool) -> bool:
+    """Whether no hardware can be that good."""
+    return value > floor * (1.0 + FLOOR_NOISE) if higher_is_better else value < floor * (1.0 - FLOOR_NOISE)
 
 
 def _side(value: float, target: Target) -> _Side:

@@ -47,6 +47,8 @@ def figure(value: float | None, unit: str = "ms", *samples: float) -> Measuremen
         (figure(9.0, "GB"), LIMIT, Verdict.ERROR, ReasonCode.UNIT_MISMATCH),
         (figure(1.0), replace(LIMIT, floor=2.0), Verdict.ERROR, ReasonCode.FASTER_THAN_FLOOR),
         (figure(30.0, "GB/s"), replace(RATE, floor=20.0), Verdict.ERROR, ReasonCode.FASTER_THAN_FLOOR),
+        (figure(1.97), replace(LIMIT, floor=2.0), Verdict.ERROR, ReasonCode.FASTER_THAN_FLOOR),
+        (figure(1.99), replace(LIMIT, floor=2.0), Verdict.PASS, ReasonCode.WITHIN_LIMIT),
         (figure(None), LIMIT, Verdict.FAIL, ReasonCode.VALUE_MISSING),
         (figure(math.nan), None, Verdict.FAIL, ReasonCode.VALUE_NAN),
         (figure(-math.inf), LIMIT, Verdict.FAIL, ReasonCode.VALUE_INFINITE),
@@ -58,6 +60,12 @@ def test_judgement(measurement: Measurement, target: Target | None, verdict: Ver
     judged = judge(measurement, target)
     assert (judged.verdict, judged.reason_code) == (verdict, reason)
     assert judged.text
+
+
+def test_a_ratio_without_a_target_has_no_better_side() -> None:
+    """Nothing says whether a speedup of 1.4 is better than 2.6 or worse, so that it cannot be impossible."""
+    assert judge(replace(figure(1.4, "x"), conditions={"floor": 2.6}), None).verdict is Verdict.PASS
+    assert judge(replace(figure(1.4), conditions={"floor": 2.6}), None).verdict is Verdict.ERROR
 
 
 def test_a_range_has_two_sides() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -51,6 +52,11 @@ def environment() -> dict[str, str]:
     root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
     paths = [str(ROOT / "impl"), str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
     return {**kept, **root, "PYTHONPATH": os.pathsep.join(paths)}
+
+
+def undecorated(text: str) -> str:
+    """What ranks wrote, without the colours that a launcher may set around it (Open MPI 5 does, even into a pipe)."""
+    return re.sub(r"\x1b\[[0-9;]*m", "", text)
 
 
 def start(ranks: int, arguments: Sequence[object], folder: Path) -> subprocess.Popen[str]:

@@ -43,12 +43,13 @@ def test_every_row_comes_back(mean: int, words: int) -> None:
         (np.full(1000, 200), 0),
         (np.zeros(1000, np.int64), 0),
         (np.where(np.arange(1000) % 4 == 0, 60, 0), 0),
+        (np.where(np.arange(1000) % 8 == 0, 100, 0), 0),
         (np.where(np.arange(1000) == 0, 1 << 16, 20), 0),
         (np.empty(0, np.int64), 0),
     ],
     ids=[
         *("25", "just fits", "one too many", "quarter", "half", "eighth"),
-        *("long", "empty", "mostly empty", "beyond the header", "no rows"),
+        *("long", "empty", "mostly empty", "entries in few rows", "beyond the header", "no rows"),
     ],
 )
 def test_width(counts: np.ndarray[tuple[int], np.dtype[np.int64]], words: int) -> None:

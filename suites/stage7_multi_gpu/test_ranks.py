@@ -57,7 +57,7 @@ def test_the_command_writes_the_same_record_and_says_an_error_once(tmp_path: Pat
     ranks = mpi_door.start(2, ["burstproof", *run_arguments(60, "--record", "ranks", "--json")], tmp_path)
     printed, errors = ranks.communicate(timeout=PATIENCE_S)
     assert ranks.returncode == 0, errors
-    document = json.loads(printed)
+    document = json.loads(mpi_door.undecorated(printed))
     assert (document["shards"]["shards"], document["shards"]["ranks"]) == (2, 2)
     assert document["shards"]["exchange"] == "through MPI"
     assert main([str(a) for a in run_arguments(60, "--record", tmp_path / "one")]) == 0

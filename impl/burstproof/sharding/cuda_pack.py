@@ -70,6 +70,11 @@ class PackedShard:
         """Neurons n of the shard."""
         return self.packed.sizes.neurons
 
+    @property
+    def mean_row(self) -> float:
+        """Static entries of a source."""
+        return self.packed.sizes.static_entries / max(self.sources, 1)
+
     def ids(self) -> npt.NDArray[np.uint32]:
         """Ids of the neurons, ascending."""
         if self.members is not None:

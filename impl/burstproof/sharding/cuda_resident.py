@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from burstproof.burst.cpu_memory import refuse_overflow
+from burstproof.burst.cuda.budget import available_bytes
 from burstproof.burst.cuda.fired_lists import FiredList
 from burstproof.burst.cuda.stimulus_table import StimulusTable
 from burstproof.burst.cuda.train import Streams
@@ -22,12 +23,12 @@ from burstproof.sharding.cuda_group import DeviceGroup
 from burstproof.sharding.cuda_mail import Path, choose_path, mail_bytes, open_mail
 from burstproof.sharding.cuda_nccl import NcclExchange
 from burstproof.sharding.cuda_pack import PackedShard, shard_for
-from burstproof.sharding.cuda_shard import DeviceShard, Fill, ShardResult
+from burstproof.sharding.cuda_shard import DeviceShard, Fill, ShardResult, plan_of
 from burstproof.sharding.cuda_state import fill_shard, joined
 from burstproof.sharding.cuda_stimulus import Places
 from burstproof.sharding.link_words import packets_side_words, side_words
-from burstproof.sharding.padded_rows import choose_words
-from burstproof.sharding.shard_variant import ShardVariant, merged_shape, merged_share, padded_share
+from burstproof.sharding.padded_rows import FURTHEST, choose_words, table_words
+from burstproof.sharding.shard_variant import ShardVariant, merged_shape, merged_share, padded_share, row_share
 
 Repack = Callable[[npt.NDArray[np.float32]], tuple[PackedShard, ...]]
 """The shards packed with other weights (S,)."""
@@ -234,16 +235,16 @@ def have_devices_of_their_own(devices: Sequence[int]) -> bool:
 
 
 def alike(
-    packed: Sequence[PackedShard], runtimes: Sequence[DeviceRuntime], merged: bool = False
+    packed: Sequence[PackedShard], runtimes: Sequence[DeviceRuntime], merged: bool = False, padded: bool = True
 ) -> tuple[PackedShard, ...]:
-    """The shards with what need not differ made equal, so that they share kernels."""
+    """The shards with what need not differ made equal, so that they share kernels; ``padded``: rows may be, if room."""
     most = max(packed, key=lambda shard: shard.neurons)
     merged = merged and not any(shard.shard.collects or shard.shard.variant.count_ahead for shard in packed)
     shape = merged_shape(most.neurons) if merged else (most.shard.threads, most.shard.per_thread)
-    words = _row_words(packed) if merged else 0
+    words = _row_words(packed) if merged and padded else 0
     share = max(shard.shard.share for shard in packed)
     if merged:
-        share = padded_share(words) if words else merged_share(share)
+        share = padded_share(words) if words else merged_share(row_share(max(shard.mean_row for shard in packed)))
     common: dict[str, Any] = {
         "carries_potentials": any(shard.shard.carries_potentials for shard in packed),
         "spaced_ids": all(shard.shard.spaced_ids for shard in packed),
@@ -255,7 +256,7 @@ def alike(
     }
     ring = packed[0].packed.layout.max_delay + int(merged)
     log = _LOG_PER_NEURON * most.neurons if merged else 0
-    return tuple(
+    made = tuple(
         replace(
             shard,
             spaced=shard.spaced if common["spaced_ids"] else None,
@@ -268,6 +269,16 @@ def alike(
         )
         for shard, runtime in zip(packed, runtimes, strict=True)
     )
+    if words and not all(_fits(shard, runtime) for shard, runtime in zip(made, runtimes, strict=True)):
+        return alike(packed, runtimes, merged, padded=False)
+    return made
+
+
+def _fits(shard: PackedShard, runtime: DeviceRuntime) -> bool:
+    """Whether a shard with padded rows fits its device, and its table is no longer than their links reach."""
+    make_current(runtime)
+    room = available_bytes(runtime.memory_info()[0], shard.packed.options)
+    return table_words(shard.lengths, shard.shard.row_words) < FURTHEST and plan_of(shard).total_bytes <= room
 
 
 def _row_words(packed: Sequence[PackedShard]) -> int:

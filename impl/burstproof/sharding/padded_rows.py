@@ -18,6 +18,8 @@ UNIT = 8
 """Words of a 32-byte sector: what the rest of a long row begins at a multiple of."""
 HEADER_AND_LINK = 3
 """Words of a row with a rest that hold none of its entries: header, place of the rest, and one that is unused."""
+FURTHEST = UNIT << 32
+"""Words of a table in which every place of a rest can be said."""
 
 _WIDTHS = (8, 16, 24, 32, 48, 64, 96, 128)
 _IN_PLACE = 0.8
@@ -35,16 +37,19 @@ def row_lengths(offsets: npt.NDArray[np.integer]) -> npt.NDArray[np.int64]:
 def choose_words(lengths: npt.NDArray[np.int64]) -> int:
     """Words of a row for rows of these ``lengths`` (see ``row_lengths``), or 0 where offsets are better.
 
-    The narrowest width that four rows of five fit in. None, if most rows are longer than any, if one is longer than a
-    header can say, or if padding takes half as much memory again as offsets, contributions and targets do.
+    The narrowest width that four rows of five fit in, with four entries of five in place. None, if there is none, if a
+    row is longer than a header can say, or if padding takes half as much memory again as offsets, contributions and
+    targets do.
     """
     rows = int(lengths.sum())
     if rows == 0 or len(lengths) - 1 > _LONGEST:
         return 0
-    entries = int((lengths * np.arange(len(lengths))).sum())
+    sizes = np.arange(len(lengths))
+    entries = int((lengths * sizes).sum())
     fitting = np.cumsum(lengths)
     for words in _WIDTHS:
-        if fitting[min(words, len(lengths)) - 1] >= _IN_PLACE * rows:
+        kept = int((lengths * np.where(sizes < words, sizes, words - HEADER_AND_LINK)).sum())
+        if fitting[min(words, len(lengths)) - 1] >= _IN_PLACE * rows and kept >= _IN_PLACE * entries:
             compressed = _BYTES_OF_SOURCE * rows + _BYTES_OF_ENTRY * entries
             return words if 4 * table_words(lengths, words) <= _MOST_MEMORY * compressed else 0
     return 0
