@@ -156,8 +156,8 @@ def _not_passed(record: RunRecord) -> list[str]:
     for case in record.cases:
         verdict = case_verdict(case, record.judgements)
         if verdict in _BAD:
-            judged = [one.judgement for one in record.judgements if one.case == case.case]
-            texts = [one.text for one in judged if one.verdict in _BAD]
+            judged = [one for one in record.judgements if one.case == case.case]
+            texts = [f"{one.measurement}: {one.judgement.text}" for one in judged if one.judgement.verdict in _BAD]
             why = "; ".join(filter(None, [case.reason[:300], *texts]))
             found.setdefault((verdict.value, why), []).append(case.case)
     return [f"  {verdict} {_and_more(cases)}: {why}" for (verdict, why), cases in found.items()]
@@ -169,9 +169,12 @@ def _and_more(cases: Sequence[str]) -> str:
 
 def _table(record: RunRecord) -> list[str]:
     rows = [f"{'stage':8} {'':14} {'verdict':10} cases"]
+    missed = {one.case for one in record.judgements if one.judgement.verdict in _BAD}
     for stage in record.stages:
         cases = [case for case in record.cases if case.stage == stage.stage]
         verdict = stage_verdict(record, stage).value
+        by_figures = sum(case.outcome is Outcome.PASSED and case.case in missed for case in cases)
+        figures = f"; {by_figures} of the passed are not PASS by their figures" if by_figures else ""
         problem = f"; {stage.problem}" if stage.problem else ""
-        rows.append(f"{stage.stage:8} {stage.title:14} {verdict:10} {counted(cases)}{problem}")
+        rows.append(f"{stage.stage:8} {stage.title:14} {verdict:10} {counted(cases)}{figures}{problem}")
     return rows

@@ -55,6 +55,14 @@ def test_a_goal_that_is_missed_shows_its_floor() -> None:
     assert "floor shown</div>" in render(record_of(19.3))
 
 
+def test_a_case_that_passed_with_a_figure_that_did_not_is_told(tmp_path: Path) -> None:
+    """Its line names the figure, and its stage the number of such cases, which pytest counts as passed."""
+    said = closing(record_of(19.3), tmp_path)
+    figure = record_of(19.3).judgements[0].measurement
+    assert any(line.startswith("  FAIL ") and f": {figure}: " in line for line in said)
+    assert any("1 passed; 1 of the passed are not PASS by their figures" in line for line in said)
+
+
 def test_the_console_cuts_no_goal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """All rows of the largest committed record, and by name the goals that it did not measure."""
     folder = Path(__file__).parents[2] / "reports" / "baselines" / "h200"
@@ -125,6 +133,7 @@ def test_it_is_printed_after_a_run_and_by_its_command(tmp_path: Path, capsys: py
     record = record_of(14.8)
     printed = "\n".join(closing(record, tmp_path))
     assert all(line in printed for line in goal_lines(goal_rows(record)))
+    assert "by their figures" not in printed
     write_run(tmp_path / "run", record)
     assert main(["goals", str(tmp_path / "run")]) == 0
     assert "15.03 us (3.4x)" in capsys.readouterr().out
