@@ -106,7 +106,8 @@ def read_corpus(path: Path) -> Corpus:
     try:
         return Corpus(path.name, path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"the text cannot be read: {error}", where=str(path), cure="Give a UTF-8 text file") from error
+        why = getattr(error, "strerror", None) or error
+        raise InputError(f"the text cannot be read: {why}", where=str(path), cure="Give a UTF-8 text file") from error
 
 
 def train(
