@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from burstproof.burst.machine import CudaFacts, Machine, Obstacle
 from burstproof.burst.trace import Trace, read_trace, write_trace
 
 from .cli_door import SMALL, TRACES, Door, assert_one_error, door
@@ -104,6 +105,16 @@ def test_a_record_is_replayed_under_its_own_rules_unless_others_are_named(door: 
     assert answer.document["traces"][0]["profile"] == "feagi-beta"
     answer = door("verify", "--backend", "reference", "--json", "--profile", "feagi-2.6", record)
     assert answer.document["traces"][0]["profile"] == "feagi-2.6"
+
+
+def test_a_backend_that_is_not_there_offers_no_option_that_verify_lacks(
+    door: Door, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine = Machine(2, CudaFacts(Obstacle("no driver", "Install it")))
+    monkeypatch.setattr("burstproof.commands.verify.this_machine", lambda: machine)
+    answer = door("verify", "--backend", "cuda", TRACES / "common")
+    assert_one_error(answer, 3, "--backend: the backend cuda cannot start: no driver. Install it")
+    assert "--allow-fallback" not in answer.err
 
 
 def test_an_unreadable_trace_does_not_hide_the_others(door: Door, tmp_path: Path) -> None:

@@ -90,7 +90,7 @@ def choose_backend(
     config: Configuration,
     machine: Machine,
     *,
-    allow_fallback: bool = False,
+    allow_fallback: bool | None = False,
 ) -> Choice:
     """The backend for a network of ``neurons`` neurons.
 
@@ -106,8 +106,9 @@ def choose_backend(
         Its ``compute.auto_selection`` and ``cuda.device_id`` are used.
     machine : Machine
         What is there.
-    allow_fallback : bool
-        Go on with the next backend if the asked-for one is not available.
+    allow_fallback : bool or None
+        Go on with the next backend if the asked-for one is not available; ``None`` where the caller has no such option,
+        so that the error does not name it.
 
     Raises
     ------
@@ -129,15 +130,16 @@ def choose_backend(
     if obstacle is None:
         return choice
     if not allow_fallback:
-        raise _unavailable(requested, obstacle)
+        raise _unavailable(requested, obstacle, offer_fallback=allow_fallback is not None)
     return next_choice(choice, obstacle.why)
 
 
-def _unavailable(backend: str, obstacle: Obstacle) -> BackendUnavailableError:
+def _unavailable(backend: str, obstacle: Obstacle, offer_fallback: bool) -> BackendUnavailableError:
+    offer = "; --allow-fallback goes on with the next backend" if offer_fallback else ""
     return BackendUnavailableError(
         f"the backend {backend} cannot start: {obstacle.why}",
         where="--backend",
-        cure=f"{obstacle.cure}; --allow-fallback goes on with the next backend",
+        cure=f"{obstacle.cure}{offer}",
     )
 
 

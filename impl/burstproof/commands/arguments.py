@@ -84,9 +84,9 @@ def _add_common(parser: Parser) -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON document instead of text")
 
 
-def _add_config(parser: Parser) -> None:
+def _add_config(parser: Parser, backend: str = "what runs the bursts (configuration: compute.backend)") -> None:
     parser.add_argument("--config", type=Path, metavar="FILE", help="configuration file (TOML)")
-    parser.add_argument("--backend", choices=BACKENDS, help="what runs the bursts (configuration: compute.backend)")
+    parser.add_argument("--backend", choices=BACKENDS, help=backend)
     parser.add_argument("--device", type=whole_number(0, 1023), metavar="N", help="CUDA device (cuda.device_id)")
     parser.add_argument("--no-graphs", action="store_true", help="launch kernels one by one, without CUDA graphs")
     parser.add_argument("--threads", type=whole_number(0, 4096), default=0, metavar="N", help="CPU threads, 0: by size")
@@ -179,7 +179,7 @@ def _add_shards(parser: Parser) -> None:
 
 def _add_verify(parser: Parser) -> None:
     parser.add_argument("traces", nargs="+", type=Path, metavar="TRACE", help="path without ending (.npz and .json)")
-    _add_config(parser)
+    _add_config(parser, "what replays the bursts (default: cpu, whatever the configuration names)")
     parser.add_argument(
         "--profile",
         choices=PROFILES,

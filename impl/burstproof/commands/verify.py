@@ -59,7 +59,8 @@ def _replay(path: Path, options: argparse.Namespace, config: Configuration) -> R
         trace = _overridden(read_trace(path), options)
     backend: str = options.backend or DEFAULT_BACKEND
     if backend in ("auto", "cuda", "wgpu"):
-        backend = choose_backend(backend, trace.network.neuron_count, None, config, this_machine()).backend
+        machine, neurons = this_machine(), trace.network.neuron_count
+        backend = choose_backend(backend, neurons, None, config, machine, allow_fallback=None).backend
     profile = profile_named(options.profile or FEAGI_2_6.name)
     with task(f"replaying {path.name} on {backend}", len(trace.bursts), shown=not options.json) as bar:
         return replay(
