@@ -93,9 +93,11 @@ def _add_config(parser: Parser, backend: str = "what runs the bursts (configurat
 
 
 def _add_reading(parser: Parser) -> None:
-    parser.add_argument("--seed", type=whole_number(0, 2**64 - 1), default=0, metavar="N", help="seed of the growth")
-    parser.add_argument("--max-neurons", type=whole_number(1, 2**31), metavar="N", help="cap of the growth")
-    parser.add_argument("--max-synapses", type=whole_number(1, 2**40), metavar="N", help="cap of the growth")
+    parser.add_argument(
+        "--seed", type=whole_number(0, 2**64 - 1), default=0, metavar="N", help="seed of a genome's growth"
+    )
+    parser.add_argument("--max-neurons", type=whole_number(1, 2**31), metavar="N", help="cap of a genome's growth")
+    parser.add_argument("--max-synapses", type=whole_number(1, 2**40), metavar="N", help="cap of a genome's growth")
     parser.add_argument(
         "--apply-flags", action="store_true", help="take the psp flags from the genome inside a connectome"
     )

@@ -21,7 +21,7 @@ def cupy_or_error() -> Any:
         raise BackendUnavailableError(
             "the package CuPy is not installed",
             where="burstproof.kernels",
-            cure="Install burstproof with the extra cuda12 or cuda13, whichever the driver supports",
+            cure="In the folder of the clone: pip install '.[cuda12]' or '.[cuda13]', whichever the driver supports",
         ) from error
     return cupy
 

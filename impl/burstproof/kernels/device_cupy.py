@@ -34,7 +34,7 @@ def _cupy() -> Any:
         raise BackendUnavailableError(
             "the package CuPy is not installed",
             where="backend cuda",
-            cure="Install burstproof with the extra cuda12 or cuda13, whichever the driver supports",
+            cure="In the folder of the clone: pip install '.[cuda12]' or '.[cuda13]', whichever the driver supports",
         ) from error
     return cupy
 

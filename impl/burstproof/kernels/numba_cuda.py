@@ -27,7 +27,7 @@ def _import_cuda() -> Any:
             "the package numba-cuda is not installed",
             where="backend cuda",
             allowed="numba-cuda 0.30.4",
-            cure="Install burstproof with the extra cuda12 or cuda13, whichever the driver supports",
+            cure="In the folder of the clone: pip install '.[cuda12]' or '.[cuda13]', whichever the driver supports",
         )
     _restore_row_stack()
     from numba import cuda
