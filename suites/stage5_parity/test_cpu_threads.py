@@ -11,7 +11,7 @@ import pytest
 
 from burstproof.burst.cpu import CpuEngine
 from burstproof.burst.cpu_arrays import Static
-from burstproof.burst.cpu_ranges import balanced_bounds, group_by_range
+from burstproof.burst.cpu_ranges import HEADER_BYTES, balanced_bounds, order_by_range
 from burstproof.burst.cpu_threads import MOST_THREADS, thread_count, usable_cores
 from burstproof.burst.engine import CpuOptions, EngineOptions, Stimulus
 from burstproof.burst.reference import ReferenceEngine
@@ -39,7 +39,8 @@ def network() -> Network:
         (10_000, 1_000_000, 64, 1),
         (1_000_000, 0, 1, 1),
         (100_000, 10_000_000, 2, 2),
-        (100_000, 10_000_000, 64, 22),
+        (100_000, 10_000_000, 64, 8),
+        (500_000, 50_000_000, 64, 42),
         (10_000_000, 1_000_000_000, 256, MOST_THREADS),
     ],
 )
@@ -69,25 +70,33 @@ def test_ranges_follow_where_the_synapses_end() -> None:
     assert balanced_bounds(np.empty(0, np.uint32), 10, 3).tolist() == [0, 0, 0, 10]
 
 
-def test_every_synapse_lies_in_the_range_of_its_target_in_the_order_of_sources() -> None:
+@pytest.mark.parametrize(
+    ("longest", "narrow", "kind"),
+    [(20, True, np.uint8), (300, True, np.uint16), (70_000, True, np.uint32), (20, False, np.uint32)],
+)
+def test_every_row_has_its_synapses_in_the_order_of_ranges(longest: int, narrow: bool, kind: type[np.generic]) -> None:
     rng = np.random.default_rng(4)
-    sources = np.sort(rng.integers(0, 500, 4000))
+    sources = np.sort(np.concatenate([np.arange(500).repeat(8), np.full(longest, 77)]))
+    count = len(sources)
     offsets = np.searchsorted(sources, np.arange(501)).astype(np.int64)
-    targets = rng.integers(0, 500, 4000).astype(np.uint32)
-    static = Static(offsets, targets, np.arange(4000), rng.integers(1, 9, 4000).astype(np.uint8), np.zeros(0, np.bool_))
+    targets = rng.integers(0, 500, count).astype(np.uint32)
+    delays = rng.integers(1, 9, count).astype(np.uint8)
+    static = Static(offsets, targets, np.arange(count), delays, np.zeros(0, np.bool_))
     for column in (static.targets, static.contributions, static.delays):
         column.flags.writeable = False
     with ThreadPoolExecutor(3) as pool:
-        ranges, moved = group_by_range(static, 500, 3, pool)
-    for part in range(3):
-        lo, hi = ranges.bounds[part], ranges.bounds[part + 1]
-        mine = np.flatnonzero((targets >= lo) & (targets < hi))
-        assert len(mine) > 0
-        place = slice(ranges.bases[part], ranges.bases[part + 1])
-        np.testing.assert_array_equal(moved.contributions[place], mine)
-        np.testing.assert_array_equal(moved.targets[place], targets[mine])
-        np.testing.assert_array_equal(moved.delays[place], static.delays[mine])
-        np.testing.assert_array_equal(ranges.starts[part], np.searchsorted(sources[mine], np.arange(501)))
+        ranges, moved = order_by_range(static, 500, 3, pool, narrow)
+    assert ranges.ends.dtype == kind
+    owners = np.searchsorted(ranges.bounds[1:], targets, side="right")
+    assert set(owners.tolist()) == {0, 1, 2}
+    order = np.lexsort((owners, sources))
+    np.testing.assert_array_equal(moved.contributions, order)
+    np.testing.assert_array_equal(moved.targets, targets[order])
+    np.testing.assert_array_equal(moved.delays, delays[order])
+    np.testing.assert_array_equal(ranges.rows[:, 0], offsets[:-1])
+    sizes = np.bincount(3 * sources + owners, minlength=1500).reshape(500, 3)
+    first = HEADER_BYTES // ranges.ends.itemsize
+    np.testing.assert_array_equal(ranges.ends[:, first : first + 3], np.cumsum(sizes, axis=1))
 
 
 def test_helpers_that_have_left_come_back(network: Network) -> None:
@@ -111,6 +120,25 @@ def test_a_plan_larger_than_any_before_is_taken(network: Network) -> None:
         plan = {number: Stimulus(ids[:count], np.ones(count, np.float32), ids[-count:])}
         np.testing.assert_array_equal(team.run(4, plan).fired_ids, reference.run(4, plan).fired_ids)
         assert team.state().differences(reference.state()) == ()
+    team.close()
+
+
+@pytest.mark.parametrize("threads", [2, 9])
+def test_more_firings_than_are_joined_at_once(threads: int) -> None:
+    """All of 6000 neurons in one burst, so that the lists of ranges are cut; output of trains that outgrow the last."""
+    network = synthesize(driven_spec(6000, 5, 0.05, 3))
+    plan = {2: Stimulus(forced=np.arange(6000, dtype=np.uint32))}
+    team, reference = CpuEngine.create(network, options(threads)), ReferenceEngine.create(network)
+    most = 0
+    for bursts in (1, 3, 20):
+        got, expected = team.run(bursts, plan), reference.run(bursts, plan)
+        np.testing.assert_array_equal(got.fired_ids, expected.fired_ids)
+        np.testing.assert_array_equal(got.fired_potentials, expected.fired_potentials)
+        np.testing.assert_array_equal(got.fired_counts, expected.fired_counts)
+        most = max(most, int(got.fired_counts.max()))
+        np.testing.assert_array_equal(got.candidate_counts, expected.candidate_counts)
+        assert team.state().differences(reference.state()) == ()
+    assert most == 6000
     team.close()
 
 

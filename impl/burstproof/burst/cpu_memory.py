@@ -105,6 +105,11 @@ class CpuMemory:
         return np.empty(0, np.int64) if computed is None else computed.rows[self.plastic.positions]
 
     @property
+    def general(self) -> bool:
+        """Whether the kernels are those that serve every network."""
+        return self._general
+
+    @property
     def restarts_fired(self) -> bool:
         """Whether a burst needs the fired list of the last one before its own."""
         return self._key.restart_fired

@@ -1,8 +1,10 @@
-"""Target ranges of the threads of the CPU engine: where they end, and the static rows grouped by them.
+"""Target ranges of the threads of the CPU engine: where they end, and the static rows in their order.
 
 Each thread owns a range of neurons. It does their dynamics and adds all that arrives at them, so no two threads write
-to one place, nothing is added atomically and the result cannot depend on who comes first. The synapses of a range lie
-together in memory, in the order of their sources.
+to one place, nothing is added atomically and the result cannot depend on who comes first.
+
+A row, the synapses of one source, stays together and has them in the order of the ranges. So all threads read the same
+lines of a row that fired: memory delivers it once, however many threads there are.
 """
 
 from __future__ import annotations
@@ -19,21 +21,27 @@ from burstproof.burst.cpu_compile import compiler
 from burstproof.burst.cpu_disk import keep_on_disk
 
 _ALIGNED = 64
+_LINE_BYTES = 64
 _EXPECTED_RATE = 0.01
 _EVENT_COST = 2.0
 
+HEADER_BYTES = 8
+"""Bytes that a line of the table of ``Ranges`` has before the ends."""
+
 
 class Ranges(NamedTuple):
-    """Ranges of T threads over N neurons.
+    """Ranges of T threads over N neurons, and where the rows have them.
 
-    ``bounds`` (T + 1,) int64: thread t owns the neurons ``bounds[t]:bounds[t + 1]``. ``bases`` (T + 1,) int64 and
-    ``starts`` (T, N + 1) uint32 or int64: its synapses of source s are ``starts[t, s]:starts[t, s + 1]``, counted from
-    ``bases[t]``. ``rows_ahead``: how many rows to fetch before they are needed.
+    ``bounds`` (T + 1,) int64: thread t owns the neurons ``bounds[t]:bounds[t + 1]``. ``rows`` (N, W) int64 and ``ends``
+    (N, E) of unsigned integers are two views of one table with a line per source s: ``rows[s, 0]`` is where its row
+    begins among the static synapses. Counted from there, thread t's part of it ends before ``ends[s, H + t]``, where H
+    is the number of ends that ``HEADER_BYTES`` would hold, and begins where that of thread t - 1 ends. ``rows_ahead``:
+    how many rows to fetch before they are needed.
     """
 
     bounds: npt.NDArray[np.int64]
-    bases: npt.NDArray[np.int64]
-    starts: npt.NDArray[Any]
+    rows: npt.NDArray[np.int64]
+    ends: npt.NDArray[Any]
     rows_ahead: int
 
 
@@ -51,48 +59,71 @@ def balanced_bounds(targets: npt.NDArray[np.uint32], neurons: int, threads: int)
 
 
 @compiler
-def _count_rows(first: Any, end: Any, static: Any, starts: Any) -> None:
-    """Offsets of the rows restricted to targets first ... end - 1."""
-    starts[0] = 0
-    for source in range(len(starts) - 1):
-        found = starts[source]
-        for j in range(static.offsets[source], static.offsets[source + 1]):
-            found += first <= static.targets[j] < end
-        starts[source + 1] = found
+def _order_rows(
+    first: Any, end: Any, owners: Any, static: Any, rows: Any, ends: Any, targets: Any, contributions: Any, delays: Any
+) -> None:
+    """Lines of the table for sources first ... end - 1, and their synapses in the order of the ranges.
 
-
-@compiler
-def _move_rows(first: Any, end: Any, base: Any, static: Any, targets: Any, contributions: Any, delays: Any) -> None:
-    """Copy the synapses onto targets first ... end - 1, from place ``base`` on."""
-    place = base
-    for j in range(len(static.targets)):
-        if first <= static.targets[j] < end:
-            targets[place] = static.targets[j]
-            contributions[place] = static.contributions[j]
+    ``owners``: the range of every 64 neurons. Within a range synapses keep their order.
+    """
+    place = HEADER_BYTES // ends.itemsize
+    threads = owners[-1] + 1
+    found = np.zeros(threads + 1, np.int64)
+    for source in range(first, end):
+        start, stop = static.offsets[source], static.offsets[source + 1]
+        rows[source, 0] = start
+        found[:] = 0
+        for j in range(start, stop):
+            found[owners[static.targets[j] // _ALIGNED] + 1] += 1
+        for part in range(threads):
+            found[part + 1] += found[part]
+            ends[source, place + part] = found[part + 1]
+        for j in range(start, stop):
+            owner = owners[static.targets[j] // _ALIGNED]
+            at = start + found[owner]
+            found[owner] += 1
+            targets[at], contributions[at] = static.targets[j], static.contributions[j]
             if len(static.delays):
-                delays[place] = static.delays[j]
-            place += 1
+                delays[at] = static.delays[j]
 
 
-keep_on_disk(_count_rows, "count_rows")
-keep_on_disk(_move_rows, "move_rows")
+keep_on_disk(_order_rows, "order_rows")
 
 
-def group_by_range(static: Static, neurons: int, threads: int, pool: Executor) -> tuple[Ranges, Static]:
-    """Ranges for ``threads`` threads, and ``static`` with the synapses of each range together."""
+def order_by_range(
+    static: Static, neurons: int, threads: int, pool: Executor, narrow: bool = True
+) -> tuple[Ranges, Static]:
+    """Ranges for ``threads`` threads, and ``static`` with every row in the order of the ranges.
+
+    ``narrow``: the table has the narrowest integers that hold the longest row, each of which kernels are compiled for.
+    """
     bounds = balanced_bounds(static.targets, neurons, threads)
-    wide = len(static.targets) > np.iinfo(np.uint32).max
-    starts = np.empty((threads, neurons + 1), np.int64 if wide else np.uint32)
-    pieces = list(zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True))
-    _for_all(pool, lambda t: _count_rows(*pieces[t], static, starts[t]), threads)
-    bases = np.concatenate(([0], np.cumsum(starts[:, -1].astype(np.int64))))
+    owners = np.searchsorted(bounds[1:], np.arange(0, neurons, _ALIGNED), side="right")
+    owners = np.append(owners, threads - 1)
+    longest = int(np.diff(static.offsets).max(initial=0))
+    rows, ends = _table(neurons, threads, np.min_scalar_type(longest) if narrow else np.dtype(np.uint32))
     targets, contributions = np.empty_like(static.targets), np.empty_like(static.contributions)
     delays = np.empty_like(static.delays)
-    _for_all(pool, lambda t: _move_rows(*pieces[t], bases[t], static, targets, contributions, delays), threads)
+    cuts = np.linspace(0, neurons, threads + 1).astype(np.int64)
+    _for_all(
+        pool,
+        lambda t: _order_rows(cuts[t], cuts[t + 1], owners, static, rows, ends, targets, contributions, delays),
+        threads,
+    )
     for column in (targets, contributions, delays):
         column.flags.writeable = False
     moved = static._replace(targets=targets, contributions=contributions, delays=delays)
-    return Ranges(bounds, bases, starts, _rows_ahead(len(targets), neurons, threads)), moved
+    return Ranges(bounds, rows, ends, _rows_ahead(len(targets), neurons, threads)), moved
+
+
+def _table(neurons: int, threads: int, kind: np.dtype[Any]) -> tuple[npt.NDArray[np.int64], npt.NDArray[Any]]:
+    """``Ranges.rows`` and ``Ranges.ends``: no line of the table crosses more cache lines than it has to."""
+    wanted = HEADER_BYTES + threads * kind.itemsize
+    width = -(-wanted // _LINE_BYTES) * _LINE_BYTES if wanted > _LINE_BYTES else 1 << (wanted - 1).bit_length()
+    room = np.empty(neurons * width + _LINE_BYTES, np.uint8)
+    skip = -room.ctypes.data % _LINE_BYTES
+    table = room[skip : skip + neurons * width].reshape(neurons, width)
+    return table.view(np.int64), table.view(kind)
 
 
 def _for_all(pool: Executor, work: Callable[[int], None], threads: int) -> None:

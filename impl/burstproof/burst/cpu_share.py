@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from burstproof.burst.cpu_arrays import Array, Computed, Neurons, Parameters, Plan, Plastic, Ring, Scalars, Static
 from burstproof.burst.cpu_atomics import atomic_add, atomic_exchange_if, atomic_load, atomic_store, relax, yield_core
 from burstproof.burst.cpu_compile import Compiled, KernelKey, compiler, inner_compiler
@@ -36,6 +38,7 @@ NOT_STARTED = -1
 
 _ARRIVED, _RELEASED = LINE, 2 * LINE
 _SPINS = 1000
+_JOINED = 2048
 _PATIENCE = 4000
 
 
@@ -77,7 +80,8 @@ class Model(NamedTuple):
 
 
 class Output(NamedTuple):
-    """What the leader fills: firings one after another, and where each burst of the train ends among them."""
+    """Firings one after another, which all threads fill, and of each burst where it ends among them and its candidates,
+    which the leader fills."""
 
     ids: Array
     v_fired: Array
@@ -107,16 +111,13 @@ def _make_meet() -> Compiled:
 
 def _make_gather() -> Compiled:
     @inner_compiler
-    def gather(slot: Any, shared: Any, out: Any, k: Any, used: Any) -> None:
-        """Join the fired lists of all ranges, which are in ascending order, from place ``used`` of the output on."""
-        out.candidates[k] = 0
-        for part in range(shared.tally.shape[1]):
-            start = shared.ranges.bounds[part]
-            for j in range(start, start + shared.tally[slot, part, FIRED]):
-                out.ids[used], out.v_fired[used] = shared.fired[slot, j], shared.before[slot, j]
-                used += 1
-            out.candidates[k] += shared.tally[slot, part, CANDIDATES]
-        out.ends[k] = used
+    def gather(part: Any, slot: Any, shared: Any, out: Any, used: Any) -> None:
+        """Put one thread's fired list where it belongs in the output, whose firings before this burst are ``used``."""
+        to, start = used, shared.ranges.bounds[part]
+        for other in range(part):
+            to += shared.tally[slot, other, FIRED]
+        for j in range(shared.tally[slot, part, FIRED]):
+            out.ids[to + j], out.v_fired[to + j] = shared.fired[slot, start + j], shared.before[slot, start + j]
 
     return gather
 
@@ -165,20 +166,38 @@ def _make_own_sends(key: KernelKey) -> Compiled:
     send = make_propagate_range(
         key.delayed, key.flagged, key.static_clamps, key.computed, key.round_mp_driven, inner_compiler
     )
+    computed = key.computed
 
     @inner_compiler
     def own_sends(part: Any, number: Any, shared: Any, model: Any) -> None:
-        """Everything that fired anywhere contributes to one thread's range."""
-        slot = number & 1
-        for other in range(shared.tally.shape[1]):
-            start = shared.ranges.bounds[other]
-            end = start + shared.tally[slot, other, FIRED]
+        """Everything that fired anywhere contributes to one thread's range.
+
+        Lists are read from the thread's own one on, so that no two threads ask memory for the same row first. They are
+        joined before, since the first rows of a list come unfetched.
+        """
+        slot, bounds, threads = number & 1, shared.ranges.bounds, shared.tally.shape[1]
+        ids, v_fired = np.empty(_JOINED, np.uint32), np.empty(_JOINED, np.float32)
+        turn, taken = 0, 0
+        while turn < threads:
+            count = 0
+            while turn < threads and count < _JOINED:
+                other = part + turn - (threads if part + turn >= threads else 0)
+                start = bounds[other] + taken
+                more = min(shared.tally[slot, other, FIRED] - taken, _JOINED - count)
+                for j in range(more):
+                    ids[count + j] = shared.fired[slot, start + j]
+                    if computed:
+                        v_fired[count + j] = shared.before[slot, start + j]
+                count, taken = count + more, taken + more
+                if taken == shared.tally[slot, other, FIRED]:
+                    turn, taken = turn + 1, 0
             send(
                 number,
                 part,
                 shared.ranges,
-                shared.fired[slot, start:end],
-                shared.before[slot, start:end],
+                count,
+                ids,
+                v_fired,
                 model.ring,
                 model.static,
                 model.computed,
@@ -196,7 +215,7 @@ def _make_own_train(key: KernelKey, parts: Parts, meet: Compiled) -> Compiled:
 
     @inner_compiler
     def own_train(part: Any, shared: Any, model: Any, out: Any) -> Any:
-        """One thread's share of the train on the board; the leader fills the output. Returns the bursts done."""
+        """One thread's share of the train on the board. Returns the bursts done."""
         board, s, counters = shared.board, model.scalars, shared.counters[part]
         threads = shared.tally.shape[1]
         used = 0
@@ -209,9 +228,10 @@ def _make_own_train(key: KernelKey, parts: Parts, meet: Compiled) -> Compiled:
             if plastic and learns_first:
                 learn(number, model.rules, model.computed, model.neurons, s, counters, part, threads)
                 meet(board, threads)
-            if part == 0:
-                gather(number & 1, shared, out, k, used)
+            gather(part, number & 1, shared, out, used)
             used += total(number & 1, FIRED, shared.tally)
+            if part == 0:
+                out.ends[k], out.candidates[k] = used, total(number & 1, CANDIDATES, shared.tally)
             own_sends(part, number, shared, model)
             if plastic and not learns_first:
                 meet(board, threads)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from burstproof.burst.cpu_intrinsics import prefetch
+from burstproof.burst.cpu_ranges import HEADER_BYTES
 
 Compiled = Callable[..., Any]
 Compiler = Callable[[Compiled], Compiled]
@@ -142,10 +143,11 @@ def make_propagate(
 def make_propagate_range(
     delayed: bool, flagged: bool, static_clamps: bool, computed_rows: bool, rounded: bool, compiler: Compiler
 ) -> Compiled:
-    """``propagate_range``: the same onto the target range of one thread, whose synapses lie together.
+    """``propagate_range``: the same onto the target range of one thread, whose part of each row lies together.
 
     A row has few synapses in a range, so everything is written out in one loop: arrays that are passed on or sliced
-    per row have their references counted, and threads that count the references of one array wait for each other.
+    per row have their references counted. The line of a row in the table of ranges is fetched twice as far ahead as
+    the part of the row that it leads to.
     """
     send_computed = _make_send_computed(delayed, flagged, rounded, compiler)
 
@@ -154,6 +156,7 @@ def make_propagate_range(
         burst: Any,
         part: Any,
         ranges: Any,
+        count: Any,
         ids: Any,
         v_fired: Any,
         ring: Any,
@@ -162,28 +165,40 @@ def make_propagate_range(
         s: Any,
         counters: Any,
     ) -> None:
-        base, starts, ahead = ranges.bases[part], ranges.starts[part], ranges.rows_ahead
+        rows, ends, ahead = ranges.rows, ranges.ends, ranges.rows_ahead
+        row_width, end_width = rows.shape[1], ends.shape[1]
+        own_end = np.uint64(HEADER_BYTES // ends.itemsize + part)
+        end_before, not_first = own_end - np.uint64(1), np.int64(-1) if part > 0 else np.int64(0)
         lo, hi = ranges.bounds[part], ranges.bounds[part + 1]
         targets, contributions, delays = static.targets, static.contributions, static.delays
         targets_in_line, contributions_in_line = _LINE_BYTES // targets.itemsize, _LINE_BYTES // contributions.itemsize
         sums, flags = ring.sums, ring.flags
         slots, neurons, own_slot = s.slots, s.neurons, burst % s.slots
         next_base = np.uint64(((burst + 1) % slots) * neurons)
-        for j in range(len(ids)):
-            if j + 2 * ahead < len(ids):
-                prefetch(starts, np.int64(ids[j + 2 * ahead]))
-            if j + ahead < len(ids):
-                soon = np.int64(ids[j + ahead])
-                first = base + np.int64(starts[soon])
-                end = min(base + np.int64(starts[soon + 1]), first + _PREFETCHED_SYNAPSES)
-                for line in range(first, end, targets_in_line):
+        for j in range(-2 * ahead, count):
+            if j + 2 * ahead < count:
+                far = np.int64(ids[j + 2 * ahead])
+                prefetch(rows, far * row_width)
+                prefetch(ends, far * end_width + np.int64(own_end))
+            if 0 <= j + ahead < count:
+                soon = np.uint64(ids[j + ahead])
+                base = rows[soon, 0]
+                first = base + (np.int64(ends[soon, end_before]) & not_first)
+                last = min(base + np.int64(ends[soon, own_end]), first + _PREFETCHED_SYNAPSES) - 1
+                prefetch(targets, first)
+                prefetch(contributions, first)
+                for line in range(first + targets_in_line, last, targets_in_line):
                     prefetch(targets, line)
-                for line in range(first, end, contributions_in_line):
+                for line in range(first + contributions_in_line, last, contributions_in_line):
                     prefetch(contributions, line)
-                prefetch(targets, end - 1)
-                prefetch(contributions, end - 1)
-            source = np.int64(ids[j])
-            for at in range(base + np.int64(starts[source]), base + np.int64(starts[source + 1])):
+                prefetch(targets, last)
+                prefetch(contributions, last)
+            if j < 0:
+                continue
+            source = np.uint64(ids[j])
+            base = rows[source, 0]
+            first = base + (np.int64(ends[source, end_before]) & not_first)
+            for at in range(first, base + np.int64(ends[source, own_end])):
                 i = np.uint64(at)
                 if delayed:
                     slot = own_slot + np.int64(delays[i])
@@ -196,7 +211,7 @@ def make_propagate_range(
                     flags[place] = True
             if static_clamps and static.clamped_sources[source]:
                 counters[_CLAMPED] = 1
-            if not computed_rows or computed.offsets[source] == computed.offsets[source + 1]:
+            if not computed_rows or computed.offsets[source] == computed.offsets[source + np.uint64(1)]:
                 continue
             if send_computed(burst, source, v_fired[j], ring, computed, s, lo, hi):
                 counters[_CLAMPED] = 1

@@ -18,20 +18,21 @@ import numpy.typing as npt
 from burstproof.burst.cpu_arrays import Plan
 from burstproof.burst.cpu_compile import CLAMPED, HISTORY
 from burstproof.burst.cpu_memory import CpuMemory
-from burstproof.burst.cpu_ranges import group_by_range
+from burstproof.burst.cpu_ranges import order_by_range
 from burstproof.burst.cpu_share import FIRED, HELPERS, IDLE, LEAVE, LEFT, LINE, NOT_STARTED, Model, Output, Shared
 from burstproof.burst.engine import EngineOptions
 
-MOST_THREADS = 64
-"""Most threads that ``threads = 0`` takes: each adds 4 bytes per neuron."""
+MOST_THREADS = 56
+"""Most threads that ``threads = 0`` takes: so a line of the table of ranges fits into a cache line (``cpu_ranges.py``),
+unless there are rows of more than 255 synapses."""
 
 CPU_QUOTA = Path("/sys/fs/cgroup/cpu.max")
 
-_NEURON_NS = 1.5
-_EVENT_NS = 4.0
+_NEURON_NS = 1.0
+_EVENT_NS = 2.4
 _EXPECTED_RATE = 0.01
-_LEAST_NS = 150_000.0
-_THREAD_NS = 25_000.0
+_LEAST_NS = 100_000.0
+_THREAD_NS = 40_000.0
 
 
 def usable_cores(quota: Path = CPU_QUOTA) -> int:
@@ -51,7 +52,8 @@ def thread_count(options: EngineOptions, neurons: int, synapses: int, cores: int
     """Threads for a network on a machine with ``cores`` cores.
 
     ``options.cpu.threads`` if it is not 0. Otherwise a burst of which 1 % fires is estimated for one thread: below
-    150 us it stays there, since threads that meet in every burst pay off only if each has some 25 us to do.
+    100 us it stays there, since threads that meet in every burst, and each look at all that fired, pay off only if each
+    is left with some 40 us to do.
     """
     if options.cpu.threads > 0:
         return min(options.cpu.threads, max(neurons, 1))
@@ -66,6 +68,7 @@ class Team:
         self._threads = threads
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="burstproof")
         self._helping: list[Future[Any]] = []
+        self._output = np.empty(0, np.uint32)
         self._memory = memory
         self._bind()
 
@@ -73,7 +76,7 @@ class Team:
         """Take over the arrays and kernels that the memory holds now; no helper may be at work."""
         memory, threads = self._memory, self._threads
         count = memory.layout.neuron_count
-        ranges, self._rows = group_by_range(memory.static, count, threads, self._pool)
+        ranges, self._rows = order_by_range(memory.static, count, threads, self._pool, not memory.general)
         self._shared = Shared(
             np.full(HELPERS + threads * LINE, LEFT, np.int64),
             ranges,
@@ -136,6 +139,9 @@ class Team:
         counters[:, : len(memory.counters)] = memory.counters
         if memory.restarts_fired:
             self._load_fired(number - 1)
+        if ids is not self._output:
+            self._dismiss()
+            self._output = ids
         out = Output(ids, potentials, ends, candidates)
         done = self._kernel(0, number, bursts, self._shared, self._model, out)
         while done == NOT_STARTED:
