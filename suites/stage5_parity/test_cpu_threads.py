@@ -90,9 +90,9 @@ def test_every_row_has_its_synapses_in_the_order_of_ranges(longest: int, narrow:
     owners = np.searchsorted(ranges.bounds[1:], targets, side="right")
     assert set(owners.tolist()) == {0, 1, 2}
     order = np.lexsort((owners, sources))
-    np.testing.assert_array_equal(moved.contributions, order)
-    np.testing.assert_array_equal(moved.targets, targets[order])
-    np.testing.assert_array_equal(moved.delays, delays[order])
+    np.testing.assert_array_equal(moved.synapses["contribution"], order)
+    np.testing.assert_array_equal(moved.synapses["target"], targets[order])
+    np.testing.assert_array_equal(moved.synapses["delay"], delays[order])
     np.testing.assert_array_equal(ranges.rows[:, 0], offsets[:-1])
     sizes = np.bincount(3 * sources + owners, minlength=1500).reshape(500, 3)
     first = HEADER_BYTES // ranges.ends.itemsize

@@ -45,6 +45,17 @@ class Ranges(NamedTuple):
     rows_ahead: int
 
 
+class Rows(NamedTuple):
+    """Static rows in the order of the ranges; ``clamped_sources`` as in ``Static``.
+
+    ``synapses`` (S,) has the fields ``target``, ``contribution`` and, where some delay is above 1, ``delay``, of the
+    types of ``Static``: of the few synapses that a row has in a range, one line of memory holds all.
+    """
+
+    synapses: npt.NDArray[np.void]
+    clamped_sources: npt.NDArray[np.bool_]
+
+
 def balanced_bounds(targets: npt.NDArray[np.uint32], neurons: int, threads: int) -> npt.NDArray[np.int64]:
     """Bounds (threads + 1,) of ranges that take about the same time: dynamics, and what arrives at a 1 % firing rate.
 
@@ -92,7 +103,7 @@ keep_on_disk(_order_rows, "order_rows")
 
 def order_by_range(
     static: Static, neurons: int, threads: int, pool: Executor, narrow: bool = True
-) -> tuple[Ranges, Static]:
+) -> tuple[Ranges, Rows]:
     """Ranges for ``threads`` threads, and ``static`` with every row in the order of the ranges.
 
     ``narrow``: the table has the narrowest integers that hold the longest row, each of which kernels are compiled for.
@@ -102,18 +113,19 @@ def order_by_range(
     owners = np.append(owners, threads - 1)
     longest = int(np.diff(static.offsets).max(initial=0))
     rows, ends = _table(neurons, threads, np.min_scalar_type(longest) if narrow else np.dtype(np.uint32))
-    targets, contributions = np.empty_like(static.targets), np.empty_like(static.contributions)
-    delays = np.empty_like(static.delays)
+    columns = {"target": static.targets, "contribution": static.contributions, "delay": static.delays}
+    fields = [(name, column.dtype) for name, column in columns.items() if len(column) == len(static.targets)]
+    synapses = np.empty(len(static.targets), fields)
+    targets, contributions = synapses["target"], synapses["contribution"]
+    delays = synapses["delay"] if len(fields) == len(columns) else np.empty(0, np.uint8)
     cuts = np.linspace(0, neurons, threads + 1).astype(np.int64)
     _for_all(
         pool,
         lambda t: _order_rows(cuts[t], cuts[t + 1], owners, static, rows, ends, targets, contributions, delays),
         threads,
     )
-    for column in (targets, contributions, delays):
-        column.flags.writeable = False
-    moved = static._replace(targets=targets, contributions=contributions, delays=delays)
-    return Ranges(bounds, rows, ends, _rows_ahead(len(targets), neurons, threads)), moved
+    rows_ahead = _rows_ahead(len(targets), neurons, threads)
+    return Ranges(bounds, rows, ends, rows_ahead), Rows(synapses, static.clamped_sources)
 
 
 def _table(neurons: int, threads: int, kind: np.dtype[Any]) -> tuple[npt.NDArray[np.int64], npt.NDArray[Any]]:

@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from burstproof.burst.cpu_arrays import Array, Computed, Neurons, Parameters, Plan, Plastic, Ring, Scalars, Static
+from burstproof.burst.cpu_arrays import Array, Computed, Neurons, Parameters, Plan, Plastic, Ring, Scalars
 from burstproof.burst.cpu_atomics import atomic_add, atomic_exchange_if, atomic_load, atomic_store, relax, yield_core
 from burstproof.burst.cpu_compile import Compiled, KernelKey, compiler, inner_compiler
 from burstproof.burst.cpu_parts import Parts
-from burstproof.burst.cpu_ranges import Ranges
+from burstproof.burst.cpu_ranges import Ranges, Rows
 from burstproof.burst.cpu_synapses import make_propagate_range
 from burstproof.burst.profile import BATCH_PATH_CANDIDATES
 
@@ -73,7 +73,7 @@ class Model(NamedTuple):
     plan: Plan
     parameters: Parameters
     neurons: Neurons
-    static: Static
+    static: Rows
     computed: Computed
     rules: Plastic
     scalars: Scalars

@@ -170,8 +170,7 @@ def make_propagate_range(
         own_end = np.uint64(HEADER_BYTES // ends.itemsize + part)
         end_before, not_first = own_end - np.uint64(1), np.int64(-1) if part > 0 else np.int64(0)
         lo, hi = ranges.bounds[part], ranges.bounds[part + 1]
-        targets, contributions, delays = static.targets, static.contributions, static.delays
-        targets_in_line, contributions_in_line = _LINE_BYTES // targets.itemsize, _LINE_BYTES // contributions.itemsize
+        synapses, in_line = static.synapses, _LINE_BYTES // static.synapses.itemsize
         sums, flags = ring.sums, ring.flags
         slots, neurons, own_slot = s.slots, s.neurons, burst % s.slots
         next_base = np.uint64(((burst + 1) % slots) * neurons)
@@ -185,28 +184,24 @@ def make_propagate_range(
                 base = rows[soon, 0]
                 first = base + (np.int64(ends[soon, end_before]) & not_first)
                 last = min(base + np.int64(ends[soon, own_end]), first + _PREFETCHED_SYNAPSES) - 1
-                prefetch(targets, first)
-                prefetch(contributions, first)
-                for line in range(first + targets_in_line, last, targets_in_line):
-                    prefetch(targets, line)
-                for line in range(first + contributions_in_line, last, contributions_in_line):
-                    prefetch(contributions, line)
-                prefetch(targets, last)
-                prefetch(contributions, last)
+                prefetch(synapses, first)
+                for line in range(first + in_line, last, in_line):
+                    prefetch(synapses, line)
+                prefetch(synapses, last)
             if j < 0:
                 continue
             source = np.uint64(ids[j])
             base = rows[source, 0]
             first = base + (np.int64(ends[source, end_before]) & not_first)
             for at in range(first, base + np.int64(ends[source, own_end])):
-                i = np.uint64(at)
+                synapse = synapses[np.uint64(at)]
                 if delayed:
-                    slot = own_slot + np.int64(delays[i])
+                    slot = own_slot + np.int64(synapse.delay)
                     slot = slot - slots if slot >= slots else slot
-                    place = np.uint64(slot * neurons) + np.uint64(targets[i])
+                    place = np.uint64(slot * neurons) + np.uint64(synapse.target)
                 else:
-                    place = next_base + np.uint64(targets[i])
-                sums[place] += contributions[i]
+                    place = next_base + np.uint64(synapse.target)
+                sums[place] += synapse.contribution
                 if flagged:
                     flags[place] = True
             if static_clamps and static.clamped_sources[source]:
