@@ -14,8 +14,9 @@ pytestmark = pytest.mark.requirement("MG-1", "MG-2")
 
 @pytest.mark.parametrize("words", [8, 16, 32])
 @pytest.mark.parametrize("mean", [0, 3, 14, 40])
-def test_every_row_comes_back(mean: int, words: int) -> None:
+def test_every_row_comes_back(mean: int, words: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows without entries, rows that just fit, rows with a rest, and one that is hundreds of entries long."""
+    monkeypatch.setattr("burstproof.sharding.padded_rows._SOURCES_AT_ONCE", 64)
     rng = np.random.default_rng(mean)
     counts = rng.poisson(mean, 500)
     counts[[3, 4, 5, 6]] = words - 2, words - 1, words, 700

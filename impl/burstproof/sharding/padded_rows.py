@@ -25,6 +25,7 @@ _WIDTHS = (8, 16, 24, 32, 48, 64, 96, 128)
 _IN_PLACE = 0.8
 _MOST_MEMORY = 1.5
 _LONGEST = (1 << 16) - 1
+_SOURCES_AT_ONCE = 1 << 18
 _BYTES_OF_SOURCE = 10
 _BYTES_OF_ENTRY = 4
 
@@ -83,9 +84,12 @@ def pad_rows(rows: StaticRows, contributions: npt.NDArray[np.integer], words: in
     units = -(-(counts - inside) // UNIT)
     starts = sources * words // UNIT + np.cumsum(units) - units
     table[np.flatnonzero(long_rows) * words + words - 2] = starts[long_rows]
-    source = np.repeat(np.arange(sources), counts)
-    item = np.arange(len(rows.targets)) - np.repeat(rows.offsets[:-1].astype(np.int64), counts)
-    rest = item - inside[source]
-    place = np.where(rest < 0, source * words + 1 + item, starts[source] * UNIT + rest)
-    table[place] = rows.targets
+    for first in range(0, sources, _SOURCES_AT_ONCE):
+        some = slice(first, first + _SOURCES_AT_ONCE)
+        begin, end = int(rows.offsets[first]), int(rows.offsets[min(first + _SOURCES_AT_ONCE, sources)])
+        item = np.arange(begin, end) - np.repeat(rows.offsets[:-1][some].astype(np.int64), counts[some])
+        rest = item - np.repeat(inside[some], counts[some])
+        row = np.repeat(np.arange(first, first + len(counts[some])) * words, counts[some])
+        place = np.where(rest < 0, row + 1 + item, np.repeat(starts[some], counts[some]) * UNIT + rest)
+        table[place] = rows.targets[begin:end]
     return table.view(np.uint64)
