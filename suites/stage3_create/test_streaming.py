@@ -20,7 +20,8 @@ from burstproof.commands.arguments import build_parser
 from burstproof.commands.settings import configuration_of, engine_options
 from burstproof.errors import OutOfMemoryError
 from burstproof.kernels.host_memory import available_host_bytes
-from burstproof.network.model import Network, NeuronTable, PlasticMapping, SynapseTable
+from burstproof.network.model import Network, NeuronTable, SynapseTable
+from burstproof.network.plasticity import PlasticMapping
 
 pytestmark = pytest.mark.requirement("BE-10", "BE-9", "ST-3")
 

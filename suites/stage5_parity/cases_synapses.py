@@ -9,7 +9,7 @@ import numpy as np
 
 from burstproof.burst.engine import EngineOptions
 from burstproof.burst.profile import FEAGI_BETA
-from burstproof.network.model import PlasticMapping
+from burstproof.network.plasticity import PlasticMapping
 from suites.stage5_parity.builder import Case, flags, network, stimulate, synapse
 
 BETA = EngineOptions(profile=FEAGI_BETA)

@@ -11,7 +11,8 @@ from burstproof.burst.engine import EngineOptions, Stimulus, StimulusPlan
 from burstproof.burst.precision import Precision
 from burstproof.burst.profile import FEAGI_2_6, FEAGI_BETA, Profile
 from burstproof.burst.reference import ReferenceEngine
-from burstproof.network.model import NO_LIMIT, Area, Network, NeuronTable, PlasticMapping, SynapseTable
+from burstproof.network.model import NO_LIMIT, Area, Network, NeuronTable, SynapseTable
+from burstproof.network.plasticity import PlasticMapping
 from suites.stage5_parity.builder import CreateEngine
 
 HUGE_WEIGHT = 1e13

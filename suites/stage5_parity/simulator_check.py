@@ -21,7 +21,8 @@ import numpy as np
 from burstproof.burst.engine import CudaOptions, Engine, EngineOptions, Stimulus, SynapseMemory
 from burstproof.burst.profile import FEAGI_BETA
 from burstproof.burst.reference import ReferenceEngine
-from burstproof.network.model import Area, Network, NeuronTable, PlasticMapping, SynapseTable
+from burstproof.network.model import Area, Network, NeuronTable, SynapseTable
+from burstproof.network.plasticity import PlasticMapping
 from burstproof.network.synthetic import SyntheticSpec, synthesize
 from suites.stage5_parity import train_checks
 from suites.stage5_parity.builder import run_case

@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from burstproof.burst.engine import NO_PLAN, NO_STIMULUS, Burst, EngineState, Record, Recording, Stimulus, StimulusPlan
-from burstproof.burst.fixed_point import FixedPoint
 from burstproof.burst.recorder import record_steps
 from burstproof.burst.stimulus import FORCED_POTENTIAL
 from burstproof.errors import InputError
+from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import NO_LIMIT, UNLIMITED_FIRES
 from burstproof.network.synthetic_laws import end_parameters
 from burstproof.network.synthetic_spec import LARGEST_EXACT_WEIGHT, SyntheticSpec

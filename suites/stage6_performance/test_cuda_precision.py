@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from burstproof.burst.engine import NO_STIMULUS, Burst, EngineOptions, EngineState, Record, Stimulus
-from burstproof.burst.fixed_point import FixedPoint
 from burstproof.burst.precision import Precision, Storage, storage_for
+from burstproof.network.fixed_point import FixedPoint
 from stages.measuring import Measure
 from suites.stage6_performance.card_limits import Card
 from suites.stage6_performance.cuda_bench import TRAIN_RULE, disagreements

@@ -11,7 +11,7 @@ import numpy as np
 
 from burstproof.burst.cuda.engine import CudaEngine
 from burstproof.burst.engine import EngineOptions, Record, Recording, Stimulus
-from burstproof.burst.fixed_point import FixedPoint
+from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.synthetic import initial_stimulus
 from burstproof.network.synthetic_spec import SyntheticSpec, driven_spec
 from burstproof.sharding.cuda_choice import ShardingChoice

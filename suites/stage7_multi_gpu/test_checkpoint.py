@@ -13,7 +13,7 @@ from burstproof.burst.fixed_point import plan_fixed_point
 from burstproof.burst.reference import ReferenceEngine
 from burstproof.commands.checkpoints import chunks
 from burstproof.errors import CheckpointError, EnvironmentInvalidError
-from burstproof.network.model import PlasticMapping
+from burstproof.network.plasticity import PlasticMapping
 from burstproof.sharding.checkpoint import (
     Checkpoint,
     check_identity,

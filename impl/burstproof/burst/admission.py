@@ -7,9 +7,10 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from burstproof.burst.engine import EngineOptions
+from burstproof.burst.engine import EngineOptions, EngineState
 from burstproof.errors import NetworkError
-from burstproof.network.model import Network, PlasticMapping
+from burstproof.network.fixed_point import FixedPoint
+from burstproof.network.model import Network
 
 _BYTE_MAX = 255
 
@@ -20,9 +21,9 @@ def check_network(network: Network, options: EngineOptions) -> None:
     Raises
     ------
     NetworkError
-        A delay of 0; a power amount that is not finite; a plastic mapping whose window is below 1, whose step is
-        not finite, or whose synapses do not exist or belong to another mapping too; under a profile with byte
-        synapses a weight or psp that is fractional or above 255, a delay above 1, or a fractional plastic step.
+        A delay of 0; a power amount that is not finite; a plastic mapping whose window is below 1, whose parameters are
+        not finite, or whose synapses do not exist; under a profile with byte synapses a weight or psp that is
+        fractional, negative or above 255, or a delay above 1.
     """
     synapses = network.synapses
     _refuse_first(network, synapses.delay_bursts == 0, "delay_bursts", "a delay of 0", "1...255")
@@ -31,6 +32,26 @@ def check_network(network: Network, options: EngineOptions) -> None:
     _check_mappings(network)
     if options.profile.byte_synapses:
         _check_byte_synapses(network, options.profile.name)
+
+
+def check_scale(state: EngineState, fixed_point: FixedPoint) -> None:
+    """Refuse a state whose sums have another scale than the engine that is to go on from it.
+
+    Raises
+    ------
+    NetworkError
+        Another scale, width or clamp than ``fixed_point``.
+    """
+    found = state.fixed_point
+    if found is None or (found.k, found.bits, found.clamp) == (fixed_point.k, fixed_point.bits, fixed_point.clamp):
+        return
+    raise NetworkError(
+        "the state has sums of another scale than the engine",
+        where="state.fixed_point",
+        got=str(found),
+        allowed=str(fixed_point),
+        cure="Create the engine over network.replace(fixed_point=state.fixed_point)",
+    )
 
 
 def _refuse_first(
@@ -50,13 +71,13 @@ def _refuse_first(
 
 
 def _check_mappings(network: Network) -> None:
-    owned = np.zeros(network.synapse_count, np.bool_)
     for number, mapping in enumerate(network.plastic_mappings):
         where = f"plastic_mappings[{number}]"
         if mapping.window < 1:
             raise NetworkError("a plasticity window below 1", where=where, got=mapping.window, allowed="1 or more")
-        if not np.isfinite(steps(mapping)).all():
-            raise NetworkError("a plastic step is not finite", where=where, got=steps(mapping).tolist())
+        parameters = (mapping.constant, mapping.ltp_multiplier, mapping.ltd_multiplier)
+        if not all(math.isfinite(value) for value in parameters):
+            raise NetworkError("a plastic parameter is not finite", where=where, got=parameters)
         rows = mapping.synapses
         if len(rows) and (int(rows.min()) < 0 or int(rows.max()) >= network.synapse_count):
             raise NetworkError(
@@ -65,16 +86,6 @@ def _check_mappings(network: Network) -> None:
                 got=(int(rows.min()), int(rows.max())),
                 allowed=f"0...{network.synapse_count - 1}",
             )
-        if owned[rows].any() or len(np.unique(rows)) != len(rows):
-            raise NetworkError("a synapse is plastic twice", where=where, cure="Name each synapse in one mapping once")
-        owned[rows] = True
-
-
-def steps(mapping: PlasticMapping) -> npt.NDArray[np.float32]:
-    """Potentiation and depression step of a plastic mapping, (2,) float32: constant * multiplier."""
-    multipliers = np.array([mapping.ltp_multiplier, mapping.ltd_multiplier], np.float32)
-    with np.errstate(over="ignore", invalid="ignore"):
-        return multipliers * np.float32(mapping.constant)
 
 
 def _check_byte_synapses(network: Network, profile: str) -> None:
@@ -85,12 +96,3 @@ def _check_byte_synapses(network: Network, profile: str) -> None:
         not_byte = ~((np.rint(values) == values) & (values >= 0) & (values <= _BYTE_MAX))
         _refuse_first(network, not_byte, column, "not an unsigned 8-bit number", "integers 0...255", cure)
     _refuse_first(network, synapses.delay_bursts > 1, "delay_bursts", "a delay above 1", "1", cure)
-    for number, mapping in enumerate(network.plastic_mappings):
-        if bool((np.rint(steps(mapping)) != steps(mapping)).any()):
-            raise NetworkError(
-                "a fractional plastic step",
-                where=f"plastic_mappings[{number}]",
-                got=steps(mapping).tolist(),
-                allowed="integers",
-                cure=cure,
-            )

@@ -21,8 +21,9 @@ from burstproof.burst.engine import (
     Stimulus,
     StimulusPlan,
 )
-from burstproof.burst.fixed_point import FixedPoint, plan_fixed_point
+from burstproof.burst.fixed_point import plan_fixed_point
 from burstproof.burst.stimulus import PackedStimulus, coming_bursts, pack_stimulus, planned
+from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Network
 
 _TRAIN_UPDATES = 1 << 24

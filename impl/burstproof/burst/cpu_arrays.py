@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from burstproof.burst.engine import EngineOptions
-from burstproof.burst.fixed_point import FixedPoint
 from burstproof.burst.layout import Layout
 from burstproof.burst.stimulus import PackedStimulus
+from burstproof.network.fixed_point import FixedPoint
 
 Array = npt.NDArray[Any]
 
@@ -103,13 +103,18 @@ class Scalars(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """Stimulus of the next bursts: burst k has ids[starts[k]:starts[k + 1]], forced[forced_starts[k]:...]."""
+    """Stimulus of the next bursts: burst k has ids[starts[k]:starts[k + 1]], forced[forced_starts[k]:...].
+
+    ``forced_rc`` and ``forced_cc`` are room for the countdowns and counts of forced neurons during a burst.
+    """
 
     starts: Array
     ids: Array
     amounts: Array
     forced_starts: Array
     forced: Array
+    forced_rc: Array
+    forced_cc: Array
 
 
 _NO_BYTES = np.empty(0, np.uint8)
@@ -245,10 +250,13 @@ def plan_of(stimuli: Sequence[PackedStimulus | None], sums: np.dtype[Any]) -> Pl
     np.cumsum([0 if s is None else len(s.ids) for s in stimuli], out=starts[1:])
     np.cumsum([0 if s is None else len(s.forced) for s in stimuli], out=forced_starts[1:])
     given = [s for s in stimuli if s is not None]
+    forced = np.concatenate([_NO_IDS, *(s.forced for s in given)])
     return Plan(
         starts,
         np.concatenate([_NO_IDS, *(s.ids for s in given)]),
         np.concatenate([np.empty(0, sums), *(s.amounts.astype(sums) for s in given)]),
         forced_starts,
-        np.concatenate([_NO_IDS, *(s.forced for s in given)]),
+        forced,
+        np.zeros(len(forced), np.uint16),
+        np.zeros(len(forced), np.uint16),
     )

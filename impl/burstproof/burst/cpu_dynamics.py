@@ -50,6 +50,7 @@ def _make_window(features: Features, compiler: Compiler) -> Compiled:
 
 def _make_block(features: Features, flagged: bool, restart_fired: bool, mapped: bool, compiler: Compiler) -> Compiled:
     restarts, refractory, fire_limits = features.restarts, features.refractory, features.fire_limits
+    counts_decide = features.counts_decide
     restart_all = features.restart_all and not restart_fired
     restart_candidates, ticks_always = not features.restart_all, not features.countdown_only_candidates
     floors = features.accumulates and not features.negative_sum_lowers
@@ -85,7 +86,7 @@ def _make_block(features: Features, flagged: bool, restart_fired: bool, mapped: 
                 flags[i] = False
             v, rc, cc = n.v[i], n.rc[i], n.cc[i]
             if restarts and restart_candidates:
-                v = choose(n.was_candidate[i], _ZERO, v)
+                v = choose(n.was_candidate[i] & (rc == _NONE if refractory else True), _ZERO, v)
             if restarts and restart_all:
                 v = choose(p.accumulates[i], v, _ZERO)
             if floors:
@@ -99,11 +100,11 @@ def _make_block(features: Features, flagged: bool, restart_fired: bool, mapped: 
             )
             limit = p.fire_limits[i]
             finite = (limit != _NONE) & (limit != _UNLIMITED) if fire_limits else False
-            spent = inside & finite & (cc >= limit)
-            fired = reached & passes & (not spent)
+            spent = inside & (cc >= (choose(finite, limit, _UNLIMITED) if fire_limits else _UNLIMITED))
+            fired = reached & passes & (not spent) if counts_decide else reached & passes
             leaked = u * p.keep[i]
             held = choose(batch, _ZERO if batch_zeroes else leaked, u) if batch_path else u
-            rest = choose(spent, held, leaked) if fire_limits else leaked
+            rest = choose(spent, held, leaked) if counts_decide else leaked
             left_over = rest if exact else rounded(rest)
             n.v[i] = choose(reached, choose(fired, _ZERO, left_over), v)
             counted = choose(fired & (cc < _MOST), np.uint16(cc + _ONE), cc)
@@ -118,16 +119,39 @@ def _make_block(features: Features, flagged: bool, restart_fired: bool, mapped: 
                         snoozing = snoozing & (not batch)
                     pause = choose(snoozing, held_off, pause)
                 n.rc[i] = choose(fired, pause, left)
-            if fire_limits:
+            if counts_decide:
                 over = (left != rc) & (left == _NONE) & (cc >= limit)
-                n.cc[i] = choose(finite & ((reached & (not fired)) | over), _NONE, counted)
+                ends = finite & ((reached & (not fired)) | over)
+                wraps = reached & spent & (not finite) & (not batch if batch_path else True)
+                n.cc[i] = choose(ends | wraps, _NONE, counted)
             if restarts:
-                n.was_candidate[i] = touched & (not p.accumulates[i])
+                n.was_candidate[i] = touched & (not fired) & (not p.accumulates[i])
             before[j] = u
             fires[j] = fired
             touches[j] = touched
 
     return block
+
+
+def _make_full(features: Features, compiler: Compiler) -> Compiled:
+    refractory, restarts, batch_path = features.refractory, features.restarts, features.emulate_batch_path
+    batch_zeroes = features.batch_ignores_limit_and_zeroes
+    exact, rounded = features.storage.exact, make_rounded(features.storage, compiler)
+
+    @compiler
+    def full(neuron: Any, potential: Any, batch: Any, p: Any, n: Any) -> None:
+        """Take back the firing of a neuron whose count is 65535: it is blocked (rule 3 of section 3)."""
+        if batch_path and batch:
+            potential = _ZERO if batch_zeroes else potential * p.keep[neuron]
+        else:
+            n.cc[neuron] = _NONE
+        n.v[neuron] = potential if exact else rounded(potential)
+        if refractory:
+            n.rc[neuron] = _NONE
+        if restarts:
+            n.was_candidate[neuron] = not p.accumulates[neuron]
+
+    return full
 
 
 def _make_count_true(compiler: Compiler) -> Compiled:
@@ -149,7 +173,7 @@ def make_dense(
     """``dense``: the dynamics of a range of neurons, block by block; ``mapped`` ones have ids beside their places."""
     block = _make_block(features, flagged, restart_fired, mapped, inner)
     count_true = _make_count_true(inner)
-    counts_here = not features.fire_limits
+    counts_here, full = not features.counts_decide, _make_full(features, inner)
 
     @compiler
     def dense(
@@ -184,12 +208,16 @@ def make_dense(
             for eight in range(len(eights)):
                 if eights[eight] != 0:
                     for j in range(8 * eight, 8 * eight + 8):
-                        if fires[j]:
-                            ids[fired_count] = first + j
-                            v_fired[fired_count] = before[j]
-                            fired_count += 1
-                            if counts_here and n.cc[first + j] < _MOST:
-                                n.cc[first + j] += 1
+                        if not fires[j]:
+                            continue
+                        if counts_here:
+                            if n.cc[first + j] == _MOST:
+                                full(first + j, before[j], batch, p, n)
+                                continue
+                            n.cc[first + j] += 1
+                        ids[fired_count] = first + j
+                        v_fired[fired_count] = before[j]
+                        fired_count += 1
         return fired_count, candidates
 
     return dense

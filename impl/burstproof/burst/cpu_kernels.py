@@ -78,8 +78,7 @@ def _make_train(key: KernelKey, parts: Parts) -> Compiled:
             count, candidates[k] = dense(
                 0, s.neurons, number, batch, sums, flags, parameters, neurons, s.unit, ids[used:], v_fired[used:]
             )
-            forced = plan.forced[plan.forced_starts[k] : plan.forced_starts[k + 1]]
-            count = finish(number, count, ids[used:], v_fired[used:], forced, neurons, s.longest_window)
+            count = finish(number, k, count, ids[used:], v_fired[used:], plan, neurons, s, 0, s.neurons)
             last = ids[used : used + count]
             if plastic and learn_first:
                 learn(number, rules, computed, neurons, s, counters, 0, 1)

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from burstproof.burst.admission import check_scale
+from burstproof.burst.countdowns import running_countdowns, shown_countdowns
 from burstproof.burst.cpu_arrays import (
     Neurons,
     Parameters,
@@ -21,12 +23,12 @@ from burstproof.burst.cpu_arrays import (
 from burstproof.burst.cpu_compile import CLAMPED, HISTORY, KernelKey
 from burstproof.burst.cpu_kernels import Kernels, kernels_for
 from burstproof.burst.engine import EngineOptions, EngineState
-from burstproof.burst.fixed_point import FixedPoint
 from burstproof.burst.layout import Layout, build_layout
 from burstproof.burst.precision import Storage, storage_for
 from burstproof.burst.profile import LARGE_NETWORK_NEURONS
 from burstproof.burst.rules import features_of
 from burstproof.errors import NetworkError
+from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Network
 
 SPECIALISED_NEURONS = 1 << 16
@@ -132,10 +134,11 @@ class CpuMemory:
         """The canonical state after burst ``burst_count``."""
         pending, pending_candidate = self._pending(burst_count)
         last_fired, streak = self._history(burst_count)
+        table = self._network.neurons
         return EngineState(
             burst_count=burst_count,
             membrane_potentials=self.neurons.v.copy(),
-            refractory_countdowns=self.neurons.rc.copy(),
+            refractory_countdowns=shown_countdowns(self.neurons.rc, table.refractory_countdowns, table.valid_mask),
             consecutive_fire_counts=self.neurons.cc.copy(),
             weights=self._table(self._weights, self._computed_rows(), self.computed.weights),
             eligibility_traces=self._table(self._eligibility, self._plastic_rows(), self.plastic.eligibility),
@@ -148,6 +151,7 @@ class CpuMemory:
             fire_streak=streak,
             history_bursts=int(self.counters[HISTORY]),
             clamped=bool(self.counters[CLAMPED]),
+            fixed_point=self._fixed_point,
         )
 
     def _computed_rows(self) -> npt.NDArray[np.int64]:
@@ -185,12 +189,13 @@ class CpuMemory:
         Raises
         ------
         NetworkError
-            Weights that the fixed-point scale does not admit.
+            Sums of another scale, or weights that the scale does not admit.
         """
+        check_scale(state, self._fixed_point)
         self._restore_weights(state)
         neurons = self.neurons
         neurons.v[:] = self._key.features.storage.rounded(state.membrane_potentials)
-        neurons.rc[:] = state.refractory_countdowns
+        neurons.rc[:] = running_countdowns(state.refractory_countdowns, self._network.neurons.valid_mask)
         neurons.cc[:] = state.consecutive_fire_counts
         neurons.was_candidate[:] = state.was_candidate
         if self.layout.plastic is not None:
@@ -277,7 +282,7 @@ def _initial_neurons(network: Network, storage: Storage, remembers: bool) -> Neu
     remembered = count if remembers else 0
     return Neurons(
         storage.rounded(table.membrane_potentials),
-        table.refractory_countdowns.copy(),
+        running_countdowns(table.refractory_countdowns, table.valid_mask),
         table.consecutive_fire_counts.copy(),
         np.zeros(count, np.bool_),
         np.zeros(remembered, np.int64),

@@ -16,7 +16,6 @@ class Parts(NamedTuple):
     begin: Compiled
     waiting: Compiled
     dense: Compiled
-    within: Compiled
     finish: Compiled
     learn: Compiled
 
@@ -27,7 +26,6 @@ def make_parts(key: KernelKey, mapped: bool = False) -> Parts:
         _make_begin(key),
         _make_waiting(key),
         make_dense(key.features, key.flagged, key.restart_fired, inner_compiler, inner_compiler, mapped),
-        _make_within(),
         _make_finish(key),
         make_learn(key.plastic_all_window, inner_compiler),
     )
@@ -49,7 +47,10 @@ def _make_begin(key: KernelKey) -> Compiled:
         lo: Any,
         hi: Any,
     ) -> None:
-        """Stimulus and power of neurons lo ... hi - 1 go into the slot of ``burst``; ``k`` is its place in the plan."""
+        """Stimulus and power of neurons lo ... hi - 1 go into the slot of ``burst``; ``k`` is its place in the plan.
+
+        Countdowns and counts of forced neurons are kept in the plan, since they do not tick (``finish``).
+        """
         base = (burst % s.slots) * s.neurons
         for j in range(plan.starts[k], plan.starts[k + 1]):
             if lo <= plan.ids[j] < hi:
@@ -64,6 +65,9 @@ def _make_begin(key: KernelKey) -> Compiled:
             for neuron in last:
                 if not parameters.accumulates[neuron]:
                     neurons.v[neuron] = 0
+        for j in range(plan.forced_starts[k], plan.forced_starts[k + 1]):
+            if lo <= plan.forced[j] < hi:
+                plan.forced_rc[j], plan.forced_cc[j] = neurons.rc[plan.forced[j]], neurons.cc[plan.forced[j]]
 
     return begin
 
@@ -82,27 +86,28 @@ def _make_waiting(key: KernelKey) -> Compiled:
     return waiting
 
 
-def _make_within() -> Compiled:
-    @inner_compiler
-    def within(ids: Any, lo: Any, hi: Any) -> Any:
-        """The part of ``ids``, which are in ascending order, from lo to hi - 1."""
-        first = 0
-        while first < len(ids) and ids[first] < lo:
-            first += 1
-        end = first
-        while end < len(ids) and ids[end] < hi:
-            end += 1
-        return ids[first:end]
-
-    return within
-
-
 def _make_finish(key: KernelKey) -> Compiled:
     plastic = key.plastic
 
     @inner_compiler
-    def finish(burst: Any, count: Any, ids: Any, v_fired: Any, forced: Any, neurons: Any, longest_window: Any) -> Any:
-        """Merge ``forced`` (ascending) into the first ``count`` fired ids; keep the history; return the new count."""
+    def finish(
+        burst: Any, k: Any, count: Any, ids: Any, v_fired: Any, plan: Any, neurons: Any, s: Any, lo: Any, hi: Any
+    ) -> Any:
+        """Merge the forced firings of lo ... hi - 1 into the first ``count`` fired ids; return the new count.
+
+        What the burst did to a forced neuron that is refractory, or is to restart, is taken back. The history is kept.
+        """
+        first = plan.forced_starts[k]
+        while first < plan.forced_starts[k + 1] and plan.forced[first] < lo:
+            first += 1
+        end = first
+        while end < plan.forced_starts[k + 1] and plan.forced[end] < hi:
+            neuron = plan.forced[end]
+            if plan.forced_rc[end] > 0:
+                neurons.rc[neuron], neurons.cc[neuron] = plan.forced_rc[end], plan.forced_cc[end]
+            neurons.was_candidate[neuron] = False
+            end += 1
+        forced = plan.forced[first:end]
         extra = 0
         at = 0
         for neuron in forced:
@@ -127,7 +132,7 @@ def _make_finish(key: KernelKey) -> Compiled:
                 neuron = ids[j]
                 going_on = neurons.last_fired[neuron] == burst - 1
                 streak = neurons.streak[neuron] + 1 if going_on else 1
-                neurons.streak[neuron] = min(streak, longest_window)
+                neurons.streak[neuron] = min(streak, s.longest_window)
                 neurons.last_fired[neuron] = burst
         return count
 

@@ -61,7 +61,7 @@ def _make_fire(parts: Parts) -> Compiled:
         sums = ring.sums[base : base + s.neurons]
         flags = ring.flags[base : base + s.neurons]
         count, candidates = dense(0, s.neurons, number, batch, sums, flags, parameters, neurons, s.unit, ids, v_fired)
-        return finish(number, count, ids, v_fired, plan.forced, neurons, s.longest_window), candidates
+        return finish(number, 0, count, ids, v_fired, plan, neurons, s, 0, s.neurons), candidates
 
     return fire
 

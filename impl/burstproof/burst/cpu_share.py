@@ -135,7 +135,7 @@ def _make_total() -> Compiled:
 
 
 def _make_own_burst(key: KernelKey, parts: Parts, meet: Compiled, total: Compiled) -> Compiled:
-    begin, waiting, dense, within, finish = parts.begin, parts.waiting, parts.dense, parts.within, parts.finish
+    begin, waiting, dense, finish = parts.begin, parts.waiting, parts.dense, parts.finish
     emulate = key.features.emulate_batch_path
 
     @inner_compiler
@@ -155,8 +155,7 @@ def _make_own_burst(key: KernelKey, parts: Parts, meet: Compiled, total: Compile
             meet(shared.board, tally.shape[1])
             batch = total(slot, WAITING, tally) >= BATCH_PATH_CANDIDATES
         count, touched = dense(lo, hi, number, batch, sums, flags, model.parameters, neurons, s.unit, own, own_v)
-        forced = within(plan.forced[plan.forced_starts[k] : plan.forced_starts[k + 1]], lo, hi)
-        tally[slot, part, FIRED] = finish(number, count, own, own_v, forced, neurons, s.longest_window)
+        tally[slot, part, FIRED] = finish(number, k, count, own, own_v, plan, neurons, s, lo, hi)
         tally[slot, part, CANDIDATES] = touched
 
     return own_burst

@@ -37,12 +37,14 @@ def _make_driven(rounded: bool, compiler: Compiler) -> Compiled:
 def _make_quantised(compiler: Compiler) -> Compiled:
     @compiler
     def quantised(contribution: Any, s: Any) -> Any:
-        """Integer of a float32 contribution, and whether it was clamped."""
+        """Integer of a float32 contribution, 0 for NaN, and whether it was clamped."""
         scaled = np.rint(np.float64(contribution) * s.scale)
         if scaled > s.clamp_float:
             return np.int64(s.clamp), True
         if scaled < -s.clamp_float:
             return np.int64(-s.clamp), True
+        if scaled != scaled:
+            return np.int64(0), False
         return np.int64(scaled), False
 
     return quantised
@@ -241,7 +243,7 @@ def make_learn(all_window: bool, compiler: Compiler) -> Compiled:
                 if both:
                     change = rules.potentiations[rule]
                     weight = weight + change
-                elif before or after:
+                elif (before or after) and rules.depressions[rule] > zero:
                     change = -rules.depressions[rule]
                     weight = weight + change
                     weight = zero if weight < zero else weight

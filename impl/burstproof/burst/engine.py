@@ -12,10 +12,10 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from burstproof.burst.fixed_point import FixedPoint
 from burstproof.burst.precision import Precision
 from burstproof.burst.profile import FEAGI_2_6, Profile
 from burstproof.errors import InputError
+from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Network
 
 _NO_IDS = np.empty(0, np.uint32)
@@ -176,7 +176,8 @@ class EngineState:
     refractory_countdowns, consecutive_fire_counts : uint16 (N,)
     weights, eligibility_traces : float32 (S,)
     was_candidate : bool (N,)
-        Non-accumulating neurons that were candidates in the burst just done; False for all others.
+        Non-accumulating neurons that were candidates in the burst just done and did not fire in it, forced or not: they
+        restart from 0 unless they are refractory then. False for all others.
     pending : int64 (D, N)
         Contributions under way in units of 2^-k; row j arrives in burst ``burst_count + 1 + j``.
     pending_candidate : bool (D, N)
@@ -192,6 +193,8 @@ class EngineState:
         Number of past bursts that ``last_fired`` covers, at most W - 1 (0 without plastic mappings).
     clamped : bool
         Whether a contribution was ever clamped (SEMANTICS section 7).
+    fixed_point : FixedPoint or None
+        Scale, width and clamp of the sums, which a restored run keeps; ``None`` in files of before 2026-11-22.
     """
 
     burst_count: int
@@ -209,14 +212,17 @@ class EngineState:
     fire_streak: npt.NDArray[np.uint16]
     history_bursts: int
     clamped: bool
+    fixed_point: FixedPoint | None = None
 
     def differences(self, other: EngineState) -> tuple[str, ...]:
-        """Names of the fields that are not equal bit for bit (NaN equals NaN)."""
+        """Names of the fields that are not equal bit for bit (NaN equals NaN; traces may be +0 or -0)."""
         found = []
         for item in dataclasses.fields(self):
             mine, theirs = getattr(self, item.name), getattr(other, item.name)
             if isinstance(mine, np.ndarray):
-                if mine.dtype.kind == "f":
+                if item.name == "eligibility_traces":
+                    same = bool(np.array_equal(mine, theirs, equal_nan=True))
+                elif mine.dtype.kind == "f":
                     nan = np.isnan(mine)
                     same = mine.shape == theirs.shape and bool(
                         np.array_equal(nan, np.isnan(theirs))
@@ -300,7 +306,13 @@ class Engine(Protocol):
         ...
 
     def restore(self, state: EngineState) -> None:
-        """Continue from ``state``, taken from any backend over the same network and options."""
+        """Continue from ``state``, taken from any backend over the same network and options.
+
+        Raises
+        ------
+        NetworkError
+            Sums of another scale.
+        """
         ...
 
     def close(self) -> None:

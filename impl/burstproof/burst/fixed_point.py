@@ -3,69 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from burstproof.errors import NetworkError
+from burstproof.network.fixed_point import UNBOUNDED, FixedPoint
 
 if TYPE_CHECKING:
     from burstproof.burst.engine import EngineOptions
     from burstproof.network.model import Network
 
 _CHUNK = 1 << 22
-_SMALLEST_K = 20
-_LARGEST_K = 30
-_UNBOUNDED = 1 << 63
-
-
-@dataclass(frozen=True)
-class FixedPoint:
-    """A contribution c becomes the integer round-half-even(c * 2^k), clamped to +-``clamp``.
-
-    ``bits`` is the accumulator width (32 or 64). ``clamp`` is the largest magnitude of one integer contribution.
-    ``largest_sum`` bounds the magnitude of what the synapses onto one neuron can add up to in a burst.
-    """
-
-    k: int
-    bits: int
-    clamp: int
-    largest_sum: int = _UNBOUNDED
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Integer dtype of the accumulator."""
-        return np.dtype(np.int32 if self.bits == 32 else np.int64)
-
-    @property
-    def scale(self) -> float:
-        """2^k, exact."""
-        return float(1 << self.k)
-
-    @property
-    def unit(self) -> np.float32:
-        """2^-k as float32, exact."""
-        return np.float32(1.0 / self.scale)
-
-    @property
-    def clamp_float(self) -> float:
-        """The largest float64 that does not exceed ``clamp``: an integer-valued float64 above it is clamped."""
-        value = float(self.clamp)
-        return value if int(value) <= self.clamp else float(np.nextafter(value, 0.0))
-
-    def quantise(self, contributions: npt.NDArray[np.float32]) -> tuple[npt.NDArray[np.int64], bool]:
-        """Integers of float32 contributions, any shape, and whether one was clamped."""
-        scaled = np.rint(contributions.astype(np.float64) * self.scale)
-        outside = np.abs(scaled) > self.clamp_float
-        integers = np.where(outside, 0.0, scaled).astype(np.int64)
-        integers[outside] = np.where(scaled[outside] > 0, self.clamp, -self.clamp)
-        return integers, bool(outside.any())
-
-    def to_float32(self, sums: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
-        """Integer sums as float32: converted directly to nearest even, then scaled by 2^-k."""
-        converted: npt.NDArray[np.float32] = sums.astype(np.float32) * self.unit
-        return converted
+_FRACTIONAL_STIMULUS_K = 30
+_LEARNING_K = range(36, 19, -1)
+"""Scales of networks whose contributions are not known beforehand, the finest first."""
+_LEARNING_SUM, _LEARNING_INPUT = 2.0**49, 64.0
+_SUM_32, _SUM_64 = 2.0**31, 2.0**62
 
 
 def outgoing_counts(network: Network) -> npt.NDArray[np.int64]:
@@ -79,14 +34,14 @@ def outgoing_counts(network: Network) -> npt.NDArray[np.int64]:
 def static_contributions(
     network: Network, rows: slice, divisors: npt.NDArray[np.float32] | None
 ) -> npt.NDArray[np.float32]:
-    """Unsigned contributions weight x psp / divisor of the synapses in ``rows``, float32; 0 where invalid.
+    """Contributions weight x psp / divisor of the synapses in ``rows``, float32, without the sign; 0 where invalid.
 
     ``divisors`` (N,) float32 per source, or ``None`` when nothing is divided.
 
     Raises
     ------
     NetworkError
-        A product that is not finite, or a negative weight or psp.
+        A product that is not finite.
     """
     synapses = network.synapses
     weights = synapses.weights[rows]
@@ -94,11 +49,11 @@ def static_contributions(
     valid = synapses.valid_mask[rows]
     with np.errstate(over="ignore", invalid="ignore"):
         products = weights * psps
-    bad = valid & ~(np.isfinite(products) & (products >= 0))
+    bad = valid & ~np.isfinite(products)
     if bad.any():
         row = int(np.flatnonzero(bad)[0])
         raise NetworkError(
-            "weight x psp of a synapse is not a finite number >= 0",
+            "weight x psp of a synapse is not finite",
             where=f"synapse {row + (rows.start or 0)}",
             got=(float(weights[row]), float(psps[row])),
             cure="Correct the weight or the postsynaptic potential of that synapse",
@@ -117,93 +72,121 @@ def division(network: Network) -> npt.NDArray[np.float32] | None:
     return divisors if bool((divisors != 1).any()) else None
 
 
-def _is_integer(values: npt.NDArray[np.float32]) -> bool:
-    return bool((np.rint(values) == values).all())
+def fraction_digits(values: npt.NDArray[np.float32], known: int = 0) -> int:
+    """The least k >= ``known`` for which all ``values``, finite float32, are multiples of 2^-k; at most 149."""
+    scaled = values.astype(np.float64) * 2.0**known
+    finer = values[np.rint(scaled) != scaled]
+    if not len(finer):
+        return known
+    mantissa, exponent = np.frexp(finer)
+    digits = (mantissa * np.float32(1 << 24)).astype(np.int32)
+    trailing = np.frexp((digits & -digits).astype(np.float64))[1] - 1
+    return int((24 - trailing - exponent).max())
 
 
-def _largest_input(network: Network) -> tuple[float, bool]:
-    """Largest sum of |contribution| over one target, and whether every contribution is an integer."""
+@dataclass(frozen=True)
+class ContributionSurvey:
+    """What the scale follows from, over all valid synapses of a network.
+
+    Attributes
+    ----------
+    largest_input : float
+        Largest sum of |contribution| over one target, all delays together.
+    digits : int
+        Least k for which every contribution is a multiple of 2^-k.
+    in_degree : int
+        Largest number of synapses onto one neuron.
+    """
+
+    largest_input: float
+    digits: int
+    in_degree: int
+
+
+def _survey(network: Network) -> ContributionSurvey:
     divisors = division(network)
     totals = np.zeros(network.neuron_count, np.float64)
-    integer = True
+    degrees = np.zeros(network.neuron_count, np.int64)
+    synapses, digits = network.synapses, 0
     for start in range(0, network.synapse_count, _CHUNK):
         rows = slice(start, min(start + _CHUNK, network.synapse_count))
         values = static_contributions(network, rows, divisors)
-        integer = integer and _is_integer(values)
-        targets = network.synapses.target_neurons[rows]
-        totals += np.bincount(targets, weights=values, minlength=network.neuron_count)
-    return float(totals.max(initial=0.0)), integer
-
-
-def _plastic_integer(network: Network) -> bool:
-    """Whether weights stay integers whose contributions are integers, whatever the plastic rules do."""
-    divisors = division(network)
-    for mapping in network.plastic_mappings:
-        steps = np.array([mapping.ltp_multiplier, mapping.ltd_multiplier], np.float32) * np.float32(mapping.constant)
-        rows = mapping.synapses
-        synapses = network.synapses
-        if not (_is_integer(steps) and _is_integer(synapses.weights[rows])):
-            return False
-        if not _is_integer(synapses.postsynaptic_potentials[rows]):
-            return False
-        if divisors is not None and bool((divisors[synapses.source_neurons[rows]] != 1).any()):
-            return False
-    return True
+        digits = fraction_digits(values, digits)
+        targets = synapses.target_neurons[rows]
+        totals += np.bincount(targets, weights=np.abs(values), minlength=network.neuron_count)
+        degrees += np.bincount(targets[synapses.valid_mask[rows]], minlength=network.neuron_count)
+    return ContributionSurvey(float(totals.max(initial=0.0)), digits, int(degrees.max(initial=0)))
 
 
 def plan_fixed_point(network: Network, options: EngineOptions) -> FixedPoint:
     """The scale and width for ``network`` under ``options``; a function of nothing else.
 
-    With plastic synapses the largest input has no bound, so integers take 64 bit as well.
+    A scale that the network brings along is kept if it was planned for the same stimulus.
 
     Raises
     ------
     NetworkError
         A contribution that is not finite.
     """
-    largest, integer = _largest_input(network)
-    valid = network.synapses.valid_mask
-    targets = network.synapses.target_neurons if valid.all() else network.synapses.target_neurons[valid]
-    in_degree = int(np.bincount(targets).max(initial=0)) if len(targets) else 0
-    mp_driven = network.flags_registered and bool(network.area_flag("mp_driven_psp").any())
-    if not mp_driven and not network.plastic_mappings:
-        return static_fixed_point(largest, integer, in_degree, network.power_amount, options)
-    integer = integer and _outside_integer(network.power_amount, options)
-    k = 0 if integer and not mp_driven and _plastic_integer(network) else _SMALLEST_K
-    return FixedPoint(k, 64, _clamp64(in_degree))
+    kept = network.fixed_point
+    if kept is not None and (kept.max_stimulus, kept.fractional_stimulus) == _declared(options):
+        return kept
+    survey = _survey(network)
+    mp_driven = _mp_driven_synapses(network)
+    if not mp_driven and not any(len(mapping.synapses) for mapping in network.plastic_pairs):
+        return static_fixed_point(survey, network.power_amount, options)
+    if not mp_driven and _outside_digits(network.power_amount, options) == 0 and _learns_integers(network):
+        return FixedPoint(0, 64, _clamp(survey.in_degree), True, UNBOUNDED, *_declared(options))
+    largest = max(_largest_sum(survey, network.power_amount, options), _LEARNING_INPUT)
+    room = _LEARNING_SUM / (survey.in_degree + 2)
+    k = next((k for k in _LEARNING_K if room >= 2.0**k * largest), _LEARNING_K[-1])
+    return FixedPoint(k, 64, _clamp(survey.in_degree), False, UNBOUNDED, *_declared(options))
 
 
-def static_fixed_point(
-    largest_input: float, integer: bool, in_degree: int, power_amount: float, options: EngineOptions
-) -> FixedPoint:
-    """The scale and width for a network without mp-driven and plastic synapses.
-
-    Parameters
-    ----------
-    largest_input : float
-        Largest sum of |contribution| over one target, exact.
-    integer : bool
-        Whether every contribution is an integer.
-    in_degree : int
-        Largest number of valid synapses onto one neuron.
-    """
-    largest = largest_input + (abs(power_amount) + options.max_stimulus)
-    clamp64 = _clamp64(in_degree)
-    if integer and _outside_integer(power_amount, options):
-        if largest < 2.0**31:
-            return FixedPoint(0, 32, (1 << 31) - 1, int(largest_input))
-        return FixedPoint(0, 64, clamp64)
-    for bits, limit in ((32, 2.0**31), (64, 2.0**62)):
-        for k in range(_LARGEST_K, _SMALLEST_K - 1, -1):
-            if largest * 2.0**k < limit:
-                return FixedPoint(k, bits, (1 << 31) - 1 if bits == 32 else clamp64)
-    return FixedPoint(_SMALLEST_K, 64, clamp64)
+def static_fixed_point(survey: ContributionSurvey, power_amount: float, options: EngineOptions) -> FixedPoint:
+    """The scale and width for a network without mp-driven and plastic synapses: exact wherever 64 bit hold the sums."""
+    digits = max(survey.digits, _outside_digits(power_amount, options))
+    exact = not options.fractional_stimulus
+    largest = _largest_sum(survey, power_amount, options)
+    for bits, limit in ((32, _SUM_32), (64, _SUM_64)):
+        if largest * 2.0**digits < limit:
+            bound = int(np.ceil(survey.largest_input * 2.0**digits))
+            return FixedPoint(digits, bits, int(limit) - 1, exact, bound, *_declared(options))
+    k = next((k for k in range(digits - 1, -1, -1) if largest * 2.0**k < _SUM_64), None)
+    if k is not None:
+        return FixedPoint(k, 64, int(_SUM_64) - 1, False, UNBOUNDED, *_declared(options))
+    return FixedPoint(0, 64, _clamp(survey.in_degree), digits == 0 and exact, UNBOUNDED, *_declared(options))
 
 
-def _outside_integer(power_amount: float, options: EngineOptions) -> bool:
-    """Whether power and declared stimulus are integers."""
-    return float(power_amount).is_integer() and not options.fractional_stimulus
+def _declared(options: EngineOptions) -> tuple[float, bool]:
+    """What the options say of the stimulus, which the scale follows from too."""
+    return options.max_stimulus, options.fractional_stimulus
 
 
-def _clamp64(in_degree: int) -> int:
+def _mp_driven_synapses(network: Network) -> bool:
+    """Whether the psp of any valid synapse is its source's potential."""
+    if not network.flags_registered:
+        return False
+    driven = network.area_flag("mp_driven_psp")
+    return bool(driven.any() and driven[network.synapses.source_neurons[network.synapses.valid_mask]].any())
+
+
+def _learns_integers(network: Network) -> bool:
+    """Whether contributions stay integers, whatever the plastic rules do: their steps are integers."""
+    synapses = network.synapses
+    columns = (synapses.weights, synapses.postsynaptic_potentials)
+    return division(network) is None and all(fraction_digits(c[synapses.valid_mask]) == 0 for c in columns)
+
+
+def _largest_sum(survey: ContributionSurvey, power_amount: float, options: EngineOptions) -> float:
+    """Bound of the magnitude of one neuron's sum, with power and declared stimulus."""
+    return survey.largest_input + (abs(float(np.float32(power_amount))) + options.max_stimulus)
+
+
+def _outside_digits(power_amount: float, options: EngineOptions) -> int:
+    """The least k for power and declared stimulus."""
+    return fraction_digits(np.array([power_amount], np.float32), _FRACTIONAL_STIMULUS_K * options.fractional_stimulus)
+
+
+def _clamp(in_degree: int) -> int:
     return (1 << 62) // (in_degree + 2)

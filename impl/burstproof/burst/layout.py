@@ -13,10 +13,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from burstproof.burst.admission import check_network, steps
+from burstproof.burst.admission import check_network
 from burstproof.burst.engine import EngineOptions
-from burstproof.burst.fixed_point import FixedPoint, division, static_contributions
+from burstproof.burst.fixed_point import division, static_contributions
+from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Network
+from burstproof.network.plasticity import steps
 
 _CHUNK = 1 << 22
 
@@ -109,7 +111,7 @@ class PlasticRules:
     sources, targets : uint32 (L,)
     windows : int64 (R,)
     potentiations, depressions : float32 (R,)
-        constant * ltp and constant * ltd, float32 products.
+        The steps of ``plasticity.steps``.
     longest_window : int
     """
 
@@ -249,15 +251,14 @@ def _synapse_kinds(network: Network, mp_sources: npt.NDArray[np.bool_] | None) -
     """Which synapses are static, which computed; ``contributes`` leaves out what cannot reach a candidate."""
     synapses = network.synapses
     everything = bool(synapses.valid_mask.all() and network.neurons.valid_mask.all())
-    if everything and mp_sources is None and not network.plastic_mappings:
+    if everything and mp_sources is None and not network.plastic_pairs:
         return _Kinds(None, None, None)
     contributes = synapses.valid_mask & network.neurons.valid_mask[synapses.target_neurons]
-    if mp_sources is None and not network.plastic_mappings:
+    if mp_sources is None and not network.plastic_pairs:
         return _Kinds(contributes, None, contributes)
     computed = np.zeros(network.synapse_count, np.bool_)
-    for mapping in network.plastic_mappings:
+    for mapping in network.plastic_pairs:
         computed[mapping.synapses] = True
-    computed &= synapses.valid_mask
     if mp_sources is not None:
         computed |= contributes & mp_sources[synapses.source_neurons]
     return _Kinds(contributes & ~computed, computed, contributes)
@@ -351,15 +352,15 @@ def _computed_rows(
 
 
 def _plastic_rules(network: Network, computed: ComputedRows | None) -> PlasticRules | None:
-    if not network.plastic_mappings or computed is None:
+    if not network.plastic_pairs or computed is None:
         return None
     synapses = network.synapses
     place = np.full(network.synapse_count, -1, np.int64)
     place[computed.rows] = np.arange(len(computed.rows))
-    rows = [m.synapses[synapses.valid_mask[m.synapses]] for m in network.plastic_mappings]
+    rows = [mapping.synapses for mapping in network.plastic_pairs]
     flat = np.concatenate(rows)
-    changes = np.stack([steps(m) for m in network.plastic_mappings])
-    windows = np.array([m.window for m in network.plastic_mappings], np.int64)
+    changes = np.stack([steps(m) for m in network.plastic_pairs])
+    windows = np.array([m.window for m in network.plastic_pairs], np.int64)
     return PlasticRules(
         np.concatenate(([0], np.cumsum([len(r) for r in rows]))).astype(np.int64),
         place[flat],

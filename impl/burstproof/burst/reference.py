@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from burstproof.burst.admission import check_network
+from burstproof.burst.admission import check_network, check_scale
 from burstproof.burst.engine import (
     NO_PLAN,
     NO_STIMULUS,
@@ -24,12 +24,14 @@ from burstproof.burst.engine import (
     Stimulus,
     StimulusPlan,
 )
-from burstproof.burst.fixed_point import FixedPoint, plan_fixed_point
+from burstproof.burst.fixed_point import plan_fixed_point
 from burstproof.burst.precision import storage_for
 from burstproof.burst.profile import BATCH_PATH_CANDIDATES, LARGE_NETWORK_NEURONS
 from burstproof.burst.recorder import record_steps
 from burstproof.burst.stimulus import FORCED_POTENTIAL, PackedStimulus, pack_stimulus
+from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import UNLIMITED_FIRES, Network
+from burstproof.network.plasticity import PlasticMapping
 
 Ids = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float32]
@@ -77,7 +79,7 @@ class ReferenceEngine:
         self.fired_potentials: Floats = np.empty(0, np.float32)
         self.last_fired = np.zeros(count, np.int64)
         self.fire_streak = np.zeros(count, np.int64)
-        self.longest_window = max((m.window for m in network.plastic_mappings), default=1)
+        self._group_plastic(network)
         self.history_bursts = 0
         self.clamped = False
 
@@ -90,6 +92,22 @@ class ReferenceEngine:
         self._row_start = np.concatenate([[0], np.cumsum(self._outgoing)])
         self._uniform = network.area_flag("psp_uniform_distribution")
         self._mp_driven = network.area_flag("mp_driven_psp")
+
+    def _group_plastic(self, network: Network) -> None:
+        """Section 5: of the rules for an ordered pair of areas the last one governs all valid synapses of the pair."""
+        synapses, area = network.synapses, network.neurons.cortical_areas
+        rules: dict[tuple[int, int], PlasticMapping] = {}
+        windows = [1]
+        for mapping in network.plastic_mappings:
+            rows = mapping.synapses
+            ends = area[synapses.source_neurons[rows]].tolist(), area[synapses.target_neurons[rows]].tolist()
+            rules.update(dict.fromkeys(zip(*ends, strict=True), mapping))
+            windows += [] if len(rows) else [mapping.window]
+        self._plastic_rules: list[tuple[PlasticMapping, Ids]] = []
+        for (source, target), mapping in rules.items():
+            between = (area[synapses.source_neurons] == source) & (area[synapses.target_neurons] == target)
+            self._plastic_rules.append((mapping, np.flatnonzero(between & synapses.valid_mask)))
+        self.longest_window = max(windows + [mapping.window for mapping in rules.values()])
 
     # Section 1 -------------------------------------------------------------------------------------------------
 
@@ -105,10 +123,13 @@ class ReferenceEngine:
         self._restart()
         candidates = np.flatnonzero(in_fcl)
         batch = self.options.emulate_batch_path and len(candidates) >= BATCH_PATH_CANDIDATES
-        self._tick_others(in_fcl)
-        fired, potentials = self._dynamics(candidates, self._net_input(candidates, sums), batch)
-        self.was_candidate = in_fcl & ~self.network.neurons.mp_charge_accumulation
-        self._join_forced(fired, potentials, stimulus.forced.astype(np.int64))
+        forced = stimulus.forced.astype(np.int64)
+        refractory = self.rc > 0
+        self._tick(self._ticking(refractory, in_fcl, forced))
+        free = np.flatnonzero(in_fcl & ~refractory)
+        fired, potentials = self._dynamics(free, self._net_input(free, sums), batch)
+        self._join_forced(fired, potentials, forced)
+        self.was_candidate = self._restarting(in_fcl)
         if self.options.profile.plastic_all_window:
             self._learn()
             self._propagate()
@@ -138,11 +159,17 @@ class ReferenceEngine:
         """Step 5: non-accumulating neurons restart from 0."""
         restarting = ~self.network.neurons.mp_charge_accumulation
         if not self.options.profile.restart_all:
-            self.v[self.was_candidate] = 0
+            self.v[self.was_candidate & (self.rc == 0)] = 0
         elif self.network.neuron_count < LARGE_NETWORK_NEURONS:
             self.v[restarting] = 0
         else:
             self.v[self.fired_ids[restarting[self.fired_ids]]] = 0
+
+    def _restarting(self, in_fcl: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+        """Step 5: who restarts in the next burst, unless refractory: candidates that did not fire, forced or not."""
+        restarting = in_fcl & ~self.network.neurons.mp_charge_accumulation
+        restarting[self.fired_ids] = False
+        return restarting
 
     def _net_input(self, candidates: Ids, sums: npt.NDArray[np.int64]) -> Floats:
         """End of section 2: the sum as float32; a negative one counts as 0 where the neuron accumulates."""
@@ -158,22 +185,26 @@ class ReferenceEngine:
         limits = self.network.neurons.consecutive_fire_limits
         return np.not_equal(limits, 0) & np.not_equal(limits, UNLIMITED_FIRES)
 
+    def _ticking(self, refractory: npt.NDArray[np.bool_], in_fcl: npt.NDArray[np.bool_], forced: Ids) -> Ids:
+        """Step 8: whose countdown ticks: not that of invalid neurons, nor of forced ones."""
+        ticking = refractory & self.network.neurons.valid_mask
+        if self.options.profile.countdown_only_candidates:
+            ticking &= in_fcl
+        ticking[forced] = False
+        return np.flatnonzero(ticking)
+
     def _tick(self, neurons: Ids) -> None:
-        """Rule 1 for neurons whose countdown runs."""
+        """Step 8 for neurons whose countdown runs."""
         self.rc[neurons] -= 1
         ended = neurons[self.rc[neurons] == 0]
         limit = self.network.neurons.consecutive_fire_limits
         self.cc[ended[self._finite_limit()[ended] & (self.cc[ended] >= limit[ended])]] = 0
 
-    def _tick_others(self, in_fcl: npt.NDArray[np.bool_]) -> None:
-        """Step 8: the countdown of neurons that are no candidates."""
-        if not self.options.profile.countdown_only_candidates:
-            self._tick(np.flatnonzero(~in_fcl & (self.rc > 0)))
-
     def _dynamics(self, candidates: Ids, x: Floats, batch: bool) -> tuple[Ids, Floats]:
-        """Section 3 for all candidates at once; returns the fired ids and their potentials before the reset."""
-        free = self._pass_refractory(candidates, x)
-        candidates, x = candidates[free], x[free]
+        """Section 3 for all candidates that rule 1 does not block.
+
+        Returns the fired ids and their potentials before the reset.
+        """
         self._integrate(candidates, x)
         window = self._in_window(candidates, batch)
         blocked = window & self._exhausted(candidates)
@@ -188,12 +219,6 @@ class ReferenceEngine:
     def _keep(self, neurons: Ids) -> Floats:
         return np.float32(1) - self.network.neurons.leak_coefficients[neurons]
 
-    def _pass_refractory(self, candidates: Ids, x: Floats) -> npt.NDArray[np.bool_]:
-        """Rule 1: who is not refractory; the others count down and lose ``x``."""
-        refractory = self.rc[candidates] > 0
-        self._tick(candidates[refractory])
-        return ~refractory
-
     def _integrate(self, candidates: Ids, x: Floats) -> None:
         """Rule 2: the input is added before any leak."""
         self.v[candidates] = self.v[candidates] + x
@@ -207,13 +232,13 @@ class ReferenceEngine:
         return (v >= neurons.thresholds[candidates]) & ~above
 
     def _exhausted(self, candidates: Ids) -> npt.NDArray[np.bool_]:
-        """Rule 3: a finite consecutive-fire limit is reached."""
+        """Rule 3: the consecutive-fire limit is reached; one that is not finite acts like 65535."""
         limits = self.network.neurons.consecutive_fire_limits[candidates]
-        return self._finite_limit()[candidates] & (self.cc[candidates] >= limits)
+        return self.cc[candidates] >= np.where(self._finite_limit()[candidates], limits, UNLIMITED_FIRES)
 
     def _block(self, blocked: Ids, batch: bool) -> None:
-        """Rule 3: the count restarts, v stays; the batch path leaks or zeroes."""
-        self.cc[blocked] = 0
+        """Rule 3: the count restarts, v stays; the batch path leaks or zeroes, and keeps a count of 65535."""
+        self.cc[blocked[self._finite_limit()[blocked]] if batch else blocked] = 0
         if batch:
             zeroes = self.options.profile.batch_ignores_limit_and_zeroes
             self.v[blocked] = 0 if zeroes else self.v[blocked] * self._keep(blocked)
@@ -231,7 +256,7 @@ class ReferenceEngine:
         self.cc[fired] = np.minimum(self.cc[fired] + 1, 65535)
         self.rc[fired] = neurons.refractory_periods[fired]
         if not batch:
-            snoozing = fired[self._exhausted(fired)]
+            snoozing = fired[self._exhausted(fired) & self._finite_limit()[fired]]
             period = neurons.refractory_periods[snoozing].astype(np.int64) + neurons.snooze_periods[snoozing]
             self.rc[snoozing] = np.minimum(period, 65535)
 
@@ -249,7 +274,7 @@ class ReferenceEngine:
         values = np.concatenate([potentials, np.full(len(extra), FORCED_POTENTIAL)])
         order = np.argsort(ids)
         self.fired_ids, self.fired_potentials = ids[order], values[order]
-        if self.network.plastic_mappings:
+        if self._plastic_rules:
             streak = np.where(self.last_fired == self.burst_count - 1, self.fire_streak, 0)
             self.fire_streak[self.fired_ids] = np.minimum(streak[self.fired_ids] + 1, self.longest_window)
             self.last_fired[self.fired_ids] = self.burst_count
@@ -273,7 +298,7 @@ class ReferenceEngine:
         self.pending_candidate[arrivals] = True
 
     def _contributions(self, rows: Ids, source_potentials: Floats) -> Floats:
-        """Unsigned contributions of synapses, whose sources fired with these potentials."""
+        """Contributions of synapses before the sign of their type; their sources fired with these potentials."""
         products = self.weights[rows] * self._psps(rows, source_potentials)
         return products / self._divisors(rows) if self.network.flags_registered else products
 
@@ -297,15 +322,12 @@ class ReferenceEngine:
 
     def _learn(self) -> None:
         """Plasticity of this burst, then the history moves on."""
-        for mapping in self.network.plastic_mappings:
+        for mapping, rows in self._plastic_rules:
             if self.history_bursts >= mapping.window - 1:
-                rows = mapping.synapses[self.network.synapses.valid_mask[mapping.synapses]]
-                self._change_weights(
-                    rows,
-                    mapping.window,
-                    np.float32(mapping.constant) * np.float32(mapping.ltp_multiplier),
-                    np.float32(mapping.constant) * np.float32(mapping.ltd_multiplier),
-                )
+                constant = np.trunc(mapping.constant)
+                ltp, ltd = np.trunc(mapping.ltp_multiplier), np.trunc(mapping.ltd_multiplier)
+                rise, fall = np.clip(constant * np.array([ltp, ltd]), 0, 255).astype(np.float32)
+                self._change_weights(rows, mapping.window, rise, fall)
         self.history_bursts = min(self.history_bursts + 1, self.longest_window - 1)
 
     def _change_weights(self, rows: Ids, window: int, ltp: np.float32, ltd: np.float32) -> None:
@@ -318,9 +340,10 @@ class ReferenceEngine:
             both = all_window[sources] & all_window[targets]
         else:
             both = any_in_window[sources] & any_in_window[targets]
-        change = np.select([both, either], [ltp, -ltd], np.float32(0)).astype(np.float32)
-        weights = np.where(either, self.weights[rows] + change, self.weights[rows])
-        weights = np.where(either & ~both, np.maximum(weights, np.float32(0)), weights)
+        falls = either & ~both & (ltd > 0)
+        change = np.select([both, falls], [ltp, -ltd], np.float32(0)).astype(np.float32)
+        weights = self.weights[rows] + change
+        weights = np.where(falls, np.maximum(weights, np.float32(0)), weights)
         if self.options.profile.plastic_all_window:
             weights = np.clip(weights, np.float32(0), np.float32(255))
         self.weights[rows] = weights
@@ -357,10 +380,12 @@ class ReferenceEngine:
             fire_streak=np.where(matters, self.fire_streak, 0).astype(np.uint16),
             history_bursts=self.history_bursts,
             clamped=self.clamped,
+            fixed_point=self.fixed_point,
         )
 
     def restore(self, state: EngineState) -> None:
-        """Continue from ``state``."""
+        """Continue from ``state``; see ``Engine.restore``."""
+        check_scale(state, self.fixed_point)
         self.burst_count = state.burst_count
         self.v = self.storage.rounded(state.membrane_potentials)
         self.rc = state.refractory_countdowns.astype(np.int64)

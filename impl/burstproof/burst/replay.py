@@ -21,6 +21,7 @@ from burstproof.burst.precision import Precision, precision_named
 from burstproof.burst.profile import profile_named
 from burstproof.burst.reference import ReferenceEngine
 from burstproof.burst.trace import LEARNT_FIELDS, STATE_FIELDS, Trace
+from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Network
 
 RECORDING_TOLERANCE = 1e-5
@@ -63,6 +64,10 @@ class Replay:
     worst_difference : float
         Largest |a - b| / max(1, |b|) over all compared potentials.
     first : Disagreement or None
+    sums : str
+        Scale and width of the engine's sums.
+    clamped : bool
+        Whether a contribution was clamped.
     """
 
     trace: str
@@ -74,6 +79,8 @@ class Replay:
     state_agree: int
     worst_difference: float
     first: Disagreement | None
+    sums: str
+    clamped: bool
 
     @property
     def agrees(self) -> bool:
@@ -131,7 +138,7 @@ def replay(
                 engine.restore(replace(state, **{name: values[index] for name, values in trace.states.items()}))
             if progress is not None:
                 progress(1)
-        return comparison.result(engine.backend, chosen.profile.name)
+        return comparison.result(engine.backend, chosen.profile.name, engine.fixed_point, engine.state().clamped)
     finally:
         engine.close()
 
@@ -145,7 +152,7 @@ def _state_at_start(trace: Trace, options: EngineOptions) -> EngineState:
     was_candidate = np.zeros(trace.network.neuron_count, np.bool_)
     was_candidate[start.candidates] = True
     last_fired, streak = state.last_fired.copy(), state.fire_streak.copy()
-    history = min(1, max((m.window for m in trace.network.plastic_mappings), default=1) - 1)
+    history = min(1, max((m.window for m in trace.network.plastic_pairs), default=1) - 1)
     if history:
         last_fired[start.ids] = state.burst_count
         streak[start.ids] = 1
@@ -246,7 +253,7 @@ class _Comparison:
         self._worst = max(self._worst, float(np.max(difference, initial=0.0)))
         return difference <= RECORDING_TOLERANCE
 
-    def result(self, backend: str, profile: str) -> Replay:
+    def result(self, backend: str, profile: str, fixed_point: FixedPoint, clamped: bool) -> Replay:
         """What was found."""
         return Replay(
             trace=self._trace.name,
@@ -258,4 +265,6 @@ class _Comparison:
             state_agree=self._state_agree,
             worst_difference=self._worst,
             first=self._first,
+            sums=str(fixed_point),
+            clamped=clamped,
         )

@@ -37,6 +37,14 @@ class Features:
     batch_ignores_limit_and_zeroes: bool
     storage: Storage
 
+    @property
+    def counts_decide(self) -> bool:
+        """Whether the count of fires is looked at before a candidate is tested.
+
+        Without finite limits and excitability it is enough to look where a neuron fires: at 65535 it is blocked.
+        """
+        return self.fire_limits or self.excitability
+
 
 def features_of(network: Network, options: EngineOptions) -> Features:
     """The features that ``network`` uses under ``options``."""
@@ -70,9 +78,10 @@ class Rules(NamedTuple):
 
     ``draw(neuron, burst)`` -> float32 in [0, 1].
     ``tick(rc, cc, fire_limit)`` -> (rc, cc) after one burst of the countdown; call where rc > 0.
-    ``candidate(x, v, rc, cc, threshold, limit, keep, period, fire_limit, snooze, excitability, neuron, burst,
-    accumulates, batch)`` -> (fired, v_before_reset, v, rc, cc); x is the float32 sum, ``keep`` is 1 - leak, rc and
-    cc are int32, ``neuron`` and ``burst`` (mod 2^32) uint32, ``batch`` says that the batch path is emulated now.
+    ``candidate(x, v, cc, threshold, limit, keep, period, fire_limit, snooze, excitability, neuron, burst, accumulates,
+    batch)`` -> (fired, v_before_reset, v, rc, cc) of a candidate whose rc is 0; x is the float32 sum, ``keep`` is
+    1 - leak, rc and cc are int32, ``neuron`` and ``burst`` (mod 2^32) uint32, ``batch`` says that the batch path is
+    emulated now.
     """
 
     draw: Callable[..., Any]
@@ -83,7 +92,7 @@ class Rules(NamedTuple):
 def make_rules(features: Features, compiler: Callable[[Callable[..., Any]], Callable[..., Any]]) -> Rules:
     """Compile the functions for ``features`` with ``compiler`` (``numba.njit`` or ``cuda.jit(device=True)``)."""
     limits = features.threshold_limits
-    fire_limits = features.fire_limits
+    fire_limits, counts = features.fire_limits, features.counts_decide
     snoozes = features.snooze
     refractory = features.refractory
     excitability_matters = features.excitability
@@ -119,7 +128,6 @@ def make_rules(features: Features, compiler: Callable[[Callable[..., Any]], Call
     def candidate(
         x: Any,
         v: Any,
-        rc: Any,
         cc: Any,
         threshold: Any,
         limit: Any,
@@ -133,9 +141,7 @@ def make_rules(features: Features, compiler: Callable[[Callable[..., Any]], Call
         accumulates: Any,
         batch: Any,
     ) -> Any:
-        if refractory and rc > 0:
-            rc, cc = tick(rc, cc, fire_limit)
-            return False, v, v, rc, cc
+        rc = np.int32(0)
         if floors and x < zero and (all_accumulate or accumulates):
             x = zero
         v = v + x
@@ -144,9 +150,9 @@ def make_rules(features: Features, compiler: Callable[[Callable[..., Any]], Call
         ceiling = limit if limits else NO_LIMIT
         if v > ceiling and not (batch_path and batch_beta and batch):
             window = False
-        if window and finite and cc >= fire_limit:
+        if window and counts and cc >= (fire_limit if finite else UNLIMITED_FIRES):
             if batch_path and batch:
-                return False, v, (zero if batch_beta else v * keep), rc, np.int32(0)
+                return False, v, (zero if batch_beta else v * keep), rc, (np.int32(0) if finite else cc)
             return False, v, v, rc, np.int32(0)
         if window and excitability_matters and excitability < certain:
             window = excitability > zero and draw(neuron, burst) < excitability

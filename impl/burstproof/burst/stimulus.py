@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from burstproof.burst.engine import EngineOptions, Stimulus, StimulusPlan
-from burstproof.burst.fixed_point import FixedPoint
 from burstproof.errors import InputError, StimulusError
+from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Network
 
 FORCED_POTENTIAL = np.float32(100.0)

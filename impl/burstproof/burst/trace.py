@@ -6,6 +6,7 @@ the same, with ``exact`` set, the fired lists of all bursts and the state after 
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import zipfile
@@ -19,15 +20,9 @@ import numpy.typing as npt
 
 from burstproof.burst.engine import NO_PLAN, EngineOptions, EngineState, Recording, Stimulus, StimulusPlan
 from burstproof.errors import BurstproofError, TraceError
-from burstproof.network.model import (
-    NEURON_FIELDS,
-    SYNAPSE_FIELDS,
-    Area,
-    Network,
-    NeuronTable,
-    PlasticMapping,
-    SynapseTable,
-)
+from burstproof.network.fixed_point import FixedPoint
+from burstproof.network.model import NEURON_FIELDS, SYNAPSE_FIELDS, Area, Network, NeuronTable, SynapseTable
+from burstproof.network.plasticity import PlasticMapping
 
 STATE_FIELDS = ("membrane_potentials", "refractory_countdowns", "consecutive_fire_counts")
 LEARNT_FIELDS = ("weights", "eligibility_traces")
@@ -96,7 +91,7 @@ def trace_of_run(
     """The trace of a run of ``network`` from its start state, recorded with ``Record.FIRED``."""
     return Trace(
         name=name,
-        network=network,
+        network=network.replace(fixed_point=end.fixed_point),
         bursts=recording.bursts,
         fired_burst=np.repeat(recording.bursts, recording.fired_counts),
         fired_id=recording.fired_ids,
@@ -224,6 +219,7 @@ def _network(info: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> Netwo
         burst_count=int(info["burst_count_at_start"]),
         power_amount=float(info["power_amount"]),
         provenance={"trace": str(info.get("server", "burstproof"))},
+        fixed_point=FixedPoint.from_values(info["fixed_point"]) if "fixed_point" in info else None,
     )
     return network.replace(plastic_mappings=tuple(_plastic(info, arrays, network)))
 
@@ -333,6 +329,7 @@ def _info(trace: Trace) -> dict[str, Any]:
         "settings": dict(trace.settings),
         "burst_count_at_start": network.burst_count,
         "power_amount": network.power_amount,
+        **({} if network.fixed_point is None else {"fixed_point": dataclasses.asdict(network.fixed_point)}),
         "bursts": [int(trace.bursts[0]), int(trace.bursts[-1])] if len(trace.bursts) else [],
         "n_bursts": len(trace.bursts),
         "neurons": network.neuron_count,

@@ -11,13 +11,13 @@ from typing import Any
 
 from burstproof.burst.cuda.tuner_cache import Launch
 from burstproof.burst.engine import Engine, EngineOptions, EngineState, StimulusPlan
-from burstproof.burst.fixed_point import FixedPoint
 from burstproof.burst.precision import Storage, storage_for
 from burstproof.burst.select import Choice
 from burstproof.burst.trace import Trace
 from burstproof.commands.sharding import ShardingReport
 from burstproof.commands.statistics import ActivityCounter, AreaActivity, activity_table
 from burstproof.config import Configuration, Setting
+from burstproof.network.fixed_point import FixedPoint
 
 
 @dataclass(frozen=True)
@@ -168,8 +168,7 @@ class RunReport:
                 "backend_requested": self.choice.requested,
                 "backend_reason": self.choice.reason,
                 "fallback": self.choice.fallback,
-                "fixed_point_k": self.fixed_point.k,
-                "fixed_point_bits": self.fixed_point.bits,
+                "sums_exact": self.fixed_point.exact,
                 "clamped": self.clamped,
             },
         )
@@ -205,7 +204,7 @@ def as_values(report: RunReport) -> dict[str, Any]:
             "max_stimulus": report.options.max_stimulus,
             "fractional_stimulus": report.options.fractional_stimulus,
         },
-        "fixed_point": {"k": report.fixed_point.k, "bits": report.fixed_point.bits, "clamped": report.clamped},
+        "fixed_point": {**dataclasses.asdict(report.fixed_point), "clamped": report.clamped},
         "potentials": {
             "precision": report.storage.precision.value,
             "step": report.storage.step,
@@ -248,8 +247,8 @@ def as_text(report: RunReport) -> str:
     if report.shards:
         lines.append(f"{'shards':<11}{report.shards.text()}")
     lines += [
-        f"{'rules':<11}{report.options.profile.name}, fixed point k = {report.fixed_point.k} in "
-        f"{report.fixed_point.bits} bit{clamped}, {report.storage.words}{_wish(report)}",
+        f"{'rules':<11}{report.options.profile.name}, {report.fixed_point}{clamped}, "
+        f"{report.storage.words}{_wish(report)}",
         f"{'bursts':<11}{report.first_burst}...{report.last_burst}{resumed} in {report.elapsed_s:.3f} s "
         f"({_times(report)})",
         f"{'firings':<11}{report.firings}, {100 * report.rate:.4f} % of the neurons per burst",

@@ -118,9 +118,11 @@ def write_network(path: Path, kind: Kind, network: Network, *, bars: bool = True
 
             write_connectome(path, network)
         elif kind is Kind.NETWORK:
+            from burstproof.burst.engine import EngineOptions
+            from burstproof.burst.fixed_point import plan_fixed_point
             from burstproof.network.storage import save_network
 
-            save_network(path, network)
+            save_network(path, network.replace(fixed_point=plan_fixed_point(network, EngineOptions())))
         else:
             raise InputError(
                 "a genome cannot be made from a network",

@@ -108,6 +108,8 @@ def in_words(path: Path, result: Replay) -> str:
         f"{path}: {verdict} on {result.backend} ({result.profile}): fired lists {result.fired_agree} of "
         f"{result.bursts} bursts, full state {result.state_agree} of {result.bursts}, {result.firings} firings"
     )
+    if result.clamped:
+        line += ", a contribution was clamped"
     if result.first is not None:
         line += f"\n  first disagreement: {result.first}"
     elif not result.bursts:

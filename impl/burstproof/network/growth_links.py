@@ -10,9 +10,10 @@ import numpy.typing as npt
 
 from burstproof.errors import GenomeError
 from burstproof.network.blueprint import AreaSpec, Genome, RuleSpec
-from burstproof.network.model import PlasticMapping, SynapseTable
+from burstproof.network.model import SynapseTable
 from burstproof.network.morphologies.wiring import IntArray, Pairs, Wiring
 from burstproof.network.morphology import RANDOMIZER, resolve
+from burstproof.network.plasticity import PlasticMapping
 
 Progress = Callable[[int, int], None]
 """Called with the number of links grown so far and the number of links in all."""

@@ -12,6 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from burstproof.errors import NetworkError
+from burstproof.network.fixed_point import FixedPoint
+from burstproof.network.plasticity import PlasticMapping, pair_mappings
 
 NO_LIMIT = np.float32(3.4028235e38)
 """Threshold limit that stands for *none* (the largest float32)."""
@@ -153,8 +155,8 @@ class NeuronTable:
 class SynapseTable:
     """Structure of arrays, one row per synapse, in the order of its source file (S rows).
 
-    ``weights`` and ``postsynaptic_potentials`` are float32 >= 0 by SEMANTICS section 2; ``types`` 0 is
-    excitatory, anything else inhibitory; ``delay_bursts`` 1 arrives in the next burst.
+    ``weights`` and ``postsynaptic_potentials`` may be fractional or negative; ``types`` 0 is excitatory, anything else
+    inhibitory; ``delay_bursts`` 1 arrives in the next burst.
     """
 
     source_neurons: npt.NDArray[np.uint32]
@@ -212,21 +214,6 @@ class Area:
 
 
 @dataclass(frozen=True, eq=False)
-class PlasticMapping:
-    """The plastic synapses that one mapping rule made, with the rule's parameters (SEMANTICS section 5).
-
-    ``synapses`` (P,) int64 holds rows of the synapse table, ascending, each in at most one mapping. A step of
-    potentiation is ``constant * ltp_multiplier``, one of depression ``constant * ltd_multiplier`` (float32 product).
-    """
-
-    synapses: npt.NDArray[np.int64]
-    window: int = 1
-    constant: float = 1.0
-    ltp_multiplier: float = 1.0
-    ltd_multiplier: float = 1.0
-
-
-@dataclass(frozen=True, eq=False)
 class RowOrder:
     """Synapses grouped by source (CSR): row s is ``order[offsets[s]:offsets[s + 1]]``.
 
@@ -243,6 +230,8 @@ class Network:
     """A network at rest between two bursts: tables, areas and run counters.
 
     ``burst_count`` c means that the next burst is c + 1. ``power_amount`` goes to the power neuron in each burst.
+    ``plastic_mappings`` are the rules as stated; ``plastic_pairs`` is what they make learn. ``fixed_point`` is the
+    scale of an earlier run that is to be kept, or ``None``: then it follows from the network.
     """
 
     neurons: NeuronTable
@@ -252,6 +241,7 @@ class Network:
     power_amount: float = 1.0
     plastic_mappings: tuple[PlasticMapping, ...] = ()
     provenance: Mapping[str, str] = field(default_factory=dict)
+    fixed_point: FixedPoint | None = None
 
     def __post_init__(self) -> None:
         neurons = len(self.neurons)
@@ -302,6 +292,13 @@ class Network:
             if area.index <= highest:
                 table[area.index] = bool(getattr(area, flag))
         return table[self.neurons.cortical_areas]
+
+    @cached_property
+    def plastic_pairs(self) -> tuple[PlasticMapping, ...]:
+        """The plastic mappings with every synapse that learns by them (SEMANTICS section 5)."""
+        synapses = self.synapses
+        ends = synapses.source_neurons, synapses.target_neurons
+        return pair_mappings(self.plastic_mappings, self.neurons.cortical_areas, *ends, synapses.valid_mask)
 
     @cached_property
     def power_neuron(self) -> int | None:

@@ -13,7 +13,8 @@ import numpy.typing as npt
 
 from burstproof.errors import NetworkError, NetworkFileError
 from burstproof.network.files import atomic_write
-from burstproof.network.model import NEURON_FIELDS, SYNAPSE_FIELDS, Network, NeuronTable, PlasticMapping, SynapseTable
+from burstproof.network.model import NEURON_FIELDS, SYNAPSE_FIELDS, Network, NeuronTable, SynapseTable
+from burstproof.network.plasticity import PlasticMapping
 from burstproof.network.storage_format import (
     ALWAYS_WHOLE,
     HEAD,
@@ -113,6 +114,7 @@ def _encode(network: Network, columns: list[Column]) -> tuple[Header, bytes]:
             for mapping in network.plastic_mappings
         ),
         provenance=network.provenance,
+        fixed_point=network.fixed_point,
     )
     sizes = [column.bytes for column in columns]
     raw = header.encode()
@@ -192,16 +194,14 @@ def _verify(mapped: npt.NDArray[np.uint8], header: Header, length: int, name: st
 
 
 def _check_plastic(rows: list[npt.NDArray[np.int64]], count: int, name: str) -> None:
-    """Plastic rows ascend, exist, and belong to one mapping each."""
-    taken = np.zeros(count if rows else 0, np.bool_)
+    """The plastic rows of each mapping ascend and exist."""
     for position, synapses in enumerate(rows):
         place = f"{name}: column plastic.{position}.synapses"
         if len(synapses) and not (int(synapses.min()) >= 0 and int(synapses.max()) < count):
             outside = int(synapses.max()) if int(synapses.min()) >= 0 else int(synapses.min())
             raise damaged("a plastic row points outside", place, outside, f"0...{count - 1}")
-        if bool((np.diff(synapses) <= 0).any()) or bool(taken[synapses].any()):
-            raise damaged("plastic rows must ascend and belong to one mapping each", place)
-        taken[synapses] = True
+        if bool((np.diff(synapses) <= 0).any()):
+            raise damaged("the plastic rows of a mapping must ascend", place)
 
 
 def _assemble(header: Header, values: dict[str, npt.NDArray[Any]], name: str) -> Network:
@@ -217,6 +217,7 @@ def _assemble(header: Header, values: dict[str, npt.NDArray[Any]], name: str) ->
             header.power_amount,
             tuple(PlasticMapping(own, **mapping) for own, mapping in zip(rows, header.plastic_mappings, strict=True)),
             header.provenance,
+            header.fixed_point,
         )
     except NetworkError as error:
         raise damaged(error.problem, f"{name}: {error.where}", error.got, error.allowed) from error

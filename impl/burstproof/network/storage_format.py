@@ -30,6 +30,7 @@ from typing import Any
 import numpy as np
 
 from burstproof.errors import NetworkFileError
+from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import NEURON_FIELDS, SYNAPSE_FIELDS, Area
 
 MAGIC = b"\x89BPNET\r\n"
@@ -67,6 +68,7 @@ class Header:
     power_amount: float
     plastic_mappings: tuple[Mapping[str, Any], ...]
     provenance: Mapping[str, str]
+    fixed_point: FixedPoint | None = None
 
     def encode(self) -> bytes:
         """The header as JSON.
@@ -84,6 +86,8 @@ class Header:
             "plastic_mappings": [dict(mapping) for mapping in self.plastic_mappings],
             "provenance": dict(self.provenance),
         }
+        if self.fixed_point is not None:
+            tree["fixed_point"] = dataclasses.asdict(self.fixed_point)
         return json.dumps(tree, separators=(",", ":"), allow_nan=False, default=_plain).encode("ascii")
 
 
@@ -268,6 +272,7 @@ def decode_header(raw: bytes, crc: int, name: str) -> Header:
             power_amount=tree.item("power_amount").number(),
             plastic_mappings=tuple(_mapping(item) for item in tree.item("plastic_mappings").items()),
             provenance=tree.item("provenance").texts(),
+            fixed_point=FixedPoint.from_values(tree.value["fixed_point"]) if "fixed_point" in tree.value else None,
         )
     except (ValueError, RecursionError, OverflowError) as error:
         raise damaged(f"the header is not strict JSON: {error}", place) from error

@@ -22,9 +22,9 @@ import numpy as np
 import numpy.typing as npt
 
 from burstproof.burst.engine import EngineOptions, EngineState, Recording, StimulusPlan
-from burstproof.burst.fixed_point import FixedPoint
 from burstproof.errors import CheckpointError, EnvironmentInvalidError
 from burstproof.network.files import atomic_write
+from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import NEURON_FIELDS, SYNAPSE_FIELDS, Network
 from burstproof.network.storage_format import HEAD, Column, layout
 
@@ -35,6 +35,7 @@ MAGIC = b"\x89BPSTAT\n"
 VERSION = 1
 
 _SCALARS = ("burst_count", "history_bursts", "clamped")
+_NO_COLUMNS = (*_SCALARS, "fixed_point")
 _CURE = "Use an earlier checkpoint, or run from the beginning"
 
 
@@ -70,7 +71,7 @@ def run_identity(network: Network, options: EngineOptions, fixed_point: FixedPoi
         "max_stimulus": options.max_stimulus,
         "fractional_stimulus": options.fractional_stimulus,
         "precision": options.precision.value,
-        "fixed_point": f"k = {fixed_point.k} in {fixed_point.bits} bit",
+        "fixed_point": f"k = {fixed_point.k} in {fixed_point.bits} bit, clamp {fixed_point.clamp}",
     }
 
 
@@ -133,9 +134,11 @@ def load_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
     arrays: dict[str, Any] = {column.name: _column(content, column, name) for column in header["columns"]}
     recorded = {key.removeprefix("recording."): arrays.pop(key) for key in list(arrays) if key.startswith("recording.")}
     try:
-        state = EngineState(**arrays, **header["state"])
+        scalars = dict(header["state"])
+        point = scalars.pop("fixed_point", None)
+        state = EngineState(**arrays, **scalars, fixed_point=None if point is None else FixedPoint.from_values(point))
         recording = Recording(**recorded) if recorded else None
-    except (TypeError, KeyError):
+    except (TypeError, KeyError, ValueError):
         raise CheckpointError("the checkpoint lacks a part of the state", where=name, cure=_CURE) from None
     return Checkpoint(state, header["identity"], recording)
 
@@ -144,7 +147,7 @@ def _arrays(checkpoint: Checkpoint) -> dict[str, npt.NDArray[Any]]:
     """The columns of the file by name."""
     state, recording = checkpoint.state, checkpoint.recording
     found = {
-        item.name: getattr(state, item.name) for item in dataclasses.fields(EngineState) if item.name not in _SCALARS
+        item.name: getattr(state, item.name) for item in dataclasses.fields(EngineState) if item.name not in _NO_COLUMNS
     }
     if recording is not None:
         for item in dataclasses.fields(Recording):
@@ -175,7 +178,10 @@ def _encode(checkpoint: Checkpoint, arrays: Mapping[str, npt.NDArray[Any]]) -> t
 
 
 def _json(checkpoint: Checkpoint, columns: list[Column]) -> bytes:
-    scalars = {name: getattr(checkpoint.state, name) for name in _SCALARS}
+    state = checkpoint.state
+    scalars = {name: getattr(state, name) for name in _SCALARS}
+    if state.fixed_point is not None:
+        scalars["fixed_point"] = dataclasses.asdict(state.fixed_point)
     tree = {
         "state": scalars,
         "identity": dict(checkpoint.identity),

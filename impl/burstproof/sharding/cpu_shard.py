@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from burstproof.burst.countdowns import running_countdowns
 from burstproof.burst.cpu_arrays import (
     Neurons,
     Plan,
@@ -23,12 +24,12 @@ from burstproof.burst.cpu_compile import CLAMPED, HISTORY, KernelKey
 from burstproof.burst.cpu_memory import refuse_overflow, specialises
 from burstproof.burst.cpu_shard_kernels import ShardKernels, shard_kernels_for
 from burstproof.burst.engine import EngineOptions, EngineState
-from burstproof.burst.fixed_point import FixedPoint
 from burstproof.burst.layout import SynapseFacts
 from burstproof.burst.precision import storage_for
 from burstproof.burst.profile import LARGE_NETWORK_NEURONS
 from burstproof.burst.rules import features_of
 from burstproof.burst.stimulus import PackedStimulus
+from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Network
 from burstproof.sharding.partition import Partition
 from burstproof.sharding.shard import Fired, StatePiece
@@ -101,7 +102,7 @@ class CpuShard:
         remembered = self._network.neuron_count if remembers else 0
         return Neurons(
             self._storage.rounded(table.membrane_potentials[members]),
-            table.refractory_countdowns[members].copy(),
+            running_countdowns(table.refractory_countdowns, table.valid_mask)[members],
             table.consecutive_fire_counts[members].copy(),
             np.zeros(len(members), np.bool_),
             np.zeros(remembered, np.int64),
@@ -258,7 +259,7 @@ class CpuShard:
         members, neurons = self._packed.members, self._neurons
         self._restore_weights(state)
         neurons.v[:] = self._storage.rounded(state.membrane_potentials[members])
-        neurons.rc[:] = state.refractory_countdowns[members]
+        neurons.rc[:] = running_countdowns(state.refractory_countdowns, self._network.neurons.valid_mask)[members]
         neurons.cc[:] = state.consecutive_fire_counts[members]
         neurons.was_candidate[:] = state.was_candidate[members]
         if self._packed.layout.plastic is not None:

@@ -18,11 +18,12 @@ from burstproof.burst.cuda.packed import Packed
 from burstproof.burst.cuda.upload import upload_neurons
 from burstproof.burst.cuda.variant import Variant, offset_bits, sum_bits, variant_of
 from burstproof.burst.engine import EngineOptions
-from burstproof.burst.fixed_point import FixedPoint, static_fixed_point
+from burstproof.burst.fixed_point import static_fixed_point
 from burstproof.burst.layout import Layout
 from burstproof.burst.rules import Features, features_of
 from burstproof.errors import InputError
 from burstproof.kernels.device import BufferSpec, DeviceBuffer, DeviceRuntime, open_device
+from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Network
 from burstproof.network.synthetic_spec import SyntheticSpec
 from burstproof.sharding.cuda_choice import ShardingChoice
@@ -94,7 +95,7 @@ def pack_spec_shards(
     parts = _surveyed(spec, [runtimes[ordinal] for ordinal in choice.devices], split)
     whole = _joined([part.survey for part in parts])
     network = neurons_of(spec)
-    point = static_fixed_point(whole.largest_input, whole.integer, whole.in_degree, network.power_amount, options)
+    point = static_fixed_point(whole, network.power_amount, options)
     rules = {count: _neurons(spec, network, options, point, whole, count) for count in {part.count for part in parts}}
     shards = tuple(_packed(spec, point, rules[part.count], part, number) for number, part in enumerate(parts))
     return network, shards, partial(_fill, spec, parts)
@@ -136,7 +137,7 @@ def _surveyed(
 
 
 def _found(spec: SyntheticSpec, runtime: DeviceRuntime, buffers: dict[str, DeviceBuffer]) -> Survey:
-    from burstproof.burst.cuda.kernels_generate import DELAY, FRACTION
+    from burstproof.burst.cuda.kernels_generate import DELAY, DIGITS
 
     summary = _values(runtime, buffers["summary"])
     degree = int(buffers["degrees"].array.max()) if not runtime.simulated else int(_host(buffers["degrees"]).max())
@@ -145,7 +146,7 @@ def _found(spec: SyntheticSpec, runtime: DeviceRuntime, buffers: dict[str, Devic
     if isinstance(spec.weights, tuple):
         largest = float(totals.array.max() if not runtime.simulated else _host(totals).max())
     refuse_inexact(spec, largest)
-    return Survey(largest, degree, int(summary[DELAY]), not summary[FRACTION])
+    return Survey(largest, int(summary[DIGITS]), degree, int(summary[DELAY]))
 
 
 def _values(runtime: DeviceRuntime, buffer: DeviceBuffer) -> npt.NDArray[Any]:
@@ -183,9 +184,9 @@ def _joined(surveys: Sequence[Survey]) -> Survey:
     """What holds for all shards together."""
     return Survey(
         max(survey.largest_input for survey in surveys),
+        max(survey.digits for survey in surveys),
         max(survey.in_degree for survey in surveys),
         max(survey.longest_delay for survey in surveys),
-        all(survey.integer for survey in surveys),
     )
 
 

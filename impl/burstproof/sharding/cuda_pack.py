@@ -13,11 +13,11 @@ from burstproof.burst.cuda.packed import Packed, packed_for
 from burstproof.burst.cuda.tiles import sized
 from burstproof.burst.cuda.variant import variant_of
 from burstproof.burst.engine import EngineOptions, EngineState
-from burstproof.burst.fixed_point import FixedPoint
 from burstproof.burst.layout import SynapseFacts
 from burstproof.burst.rules import features_of
 from burstproof.errors import ConfigError
 from burstproof.kernels.device import BufferSpec
+from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import NEURON_FIELDS, Network, NeuronTable, SynapseTable
 from burstproof.sharding.padded_rows import row_lengths, table_words
 from burstproof.sharding.partition import Partition

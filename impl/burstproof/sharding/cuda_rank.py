@@ -13,12 +13,12 @@ from burstproof.burst.cuda.control import HALTED
 from burstproof.burst.cuda.stimulus_table import train_table
 from burstproof.burst.cuda.train import Streams
 from burstproof.burst.engine import EngineOptions, EngineState
-from burstproof.burst.fixed_point import FixedPoint
 from burstproof.burst.layout import SynapseFacts
 from burstproof.burst.profile import BATCH_PATH_CANDIDATES
 from burstproof.burst.stimulus import PackedStimulus
 from burstproof.errors import ShardLostError
 from burstproof.kernels.device import open_device
+from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Network
 from burstproof.sharding.cuda_choice import ShardingChoice
 from burstproof.sharding.cuda_devices import device_count, make_current

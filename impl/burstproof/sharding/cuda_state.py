@@ -118,6 +118,7 @@ def joined(
         fire_streak=np.array(first.fire_streak),
         history_bursts=first.history_bursts,
         clamped=any(part.clamped for _, part in parts),
+        fixed_point=first.fixed_point,
     )
 
 

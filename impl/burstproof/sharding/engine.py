@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from burstproof.burst.admission import check_network
+from burstproof.burst.admission import check_network, check_scale
 from burstproof.burst.engine import (
     NO_PLAN,
     NO_STIMULUS,
@@ -28,12 +28,13 @@ from burstproof.burst.engine import (
     Stimulus,
     StimulusPlan,
 )
-from burstproof.burst.fixed_point import FixedPoint, plan_fixed_point
+from burstproof.burst.fixed_point import plan_fixed_point
 from burstproof.burst.layout import SynapseFacts, synapse_facts
 from burstproof.burst.profile import BATCH_PATH_CANDIDATES
 from burstproof.burst.recorder import recording_of
 from burstproof.burst.stimulus import PackedStimulus, coming_bursts, pack_stimulus, planned
 from burstproof.errors import BurstproofError, InputError
+from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Network
 from burstproof.sharding.exchange import Exchange, OneProcess, merged
 from burstproof.sharding.partition import Partition
@@ -204,7 +205,7 @@ class ShardedEngine:
     def state(self) -> EngineState:
         """A copy of everything that the next burst depends on; every process calls it and gets the whole."""
         pieces = self.exchange.pieces([shard.piece(self.burst_count) for shard in self._shards])
-        return joined_state(self.network, self.partition, pieces, self.burst_count, self._last)
+        return joined_state(self.network, self.fixed_point, self.partition, pieces, self.burst_count, self._last)
 
     def restore(self, state: EngineState) -> None:
         """Continue from ``state``, which every process has.
@@ -214,6 +215,7 @@ class ShardedEngine:
         NetworkError
             Weights that the network's fixed-point scale does not admit.
         """
+        check_scale(state, self.fixed_point)
         error: BurstproofError | None = None
         try:
             for shard in self._shards:

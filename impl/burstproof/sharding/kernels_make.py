@@ -9,7 +9,7 @@ import numpy as np
 from numba import types
 
 from burstproof.burst.cuda.kernels import KernelSpec
-from burstproof.burst.cuda.kernels_generate import DELAY, FRACTION
+from burstproof.burst.cuda.kernels_generate import DELAY, DIGITS, make_finer
 from burstproof.burst.cuda.kernels_propagate import make_quantise
 from burstproof.burst.cuda.variant import Variant
 from burstproof.burst.cuda.warp import WARP
@@ -60,7 +60,7 @@ def _make_survey(spec: SyntheticSpec, contiguous: bool) -> Callable[..., None]:
     target_of, weight_of, delay_of = generator.target, generator.weight, generator.delay
     place_of, ranks = make_place(contiguous), make_ranks()
     varied = isinstance(spec.weights, tuple)
-    psp, exact_from = np.float32(spec.postsynaptic_potential), np.float32(1 << 24)
+    psp, finer = np.float32(spec.postsynaptic_potential), make_finer()
     width = np.uint32(1 if SIMULATED else WARP)
 
     def survey(
@@ -79,7 +79,7 @@ def _make_survey(spec: SyntheticSpec, contiguous: bool) -> Callable[..., None]:
         source = np.uint64(thread // width)
         sources = np.uint64(np.uint32(cuda.gridsize(1)) // width)
         longest = np.int64(1)
-        fractional = False
+        digits, scale = np.int64(0), np.float64(1)
         while source < neurons:
             kept = np.uint32(0)
             start = np.uint32(0)
@@ -92,8 +92,7 @@ def _make_survey(spec: SyntheticSpec, contiguous: bool) -> Callable[..., None]:
                     cuda.atomic.add(degrees, place, np.uint32(1))
                     longest = max(longest, np.int64(delay_of(np.uint32(source), item)))
                     contribution = np.float32(weight_of(np.uint32(source), item) * psp)
-                    if contribution < exact_from and np.float32(np.int64(contribution)) != contribution:
-                        fractional = True
+                    digits, scale = finer(contribution, digits, scale)
                     if varied:
                         cuda.atomic.add(totals, place, np.float64(contribution))
                 _, together = ranks(own, lane)
@@ -103,8 +102,7 @@ def _make_survey(spec: SyntheticSpec, contiguous: bool) -> Callable[..., None]:
                 row_counts[source] = kept
             source = np.uint64(source + sources)
         cuda.atomic.max(summary, DELAY, longest)
-        if fractional:
-            summary[FRACTION] = 1
+        cuda.atomic.max(summary, DIGITS, digits)
 
     return survey
 

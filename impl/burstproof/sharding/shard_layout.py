@@ -10,9 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from burstproof.burst.engine import EngineOptions
-from burstproof.burst.fixed_point import FixedPoint
 from burstproof.burst.layout import Layout, NeuronArrays, SynapseFacts, build_layout
-from burstproof.network.model import SYNAPSE_FIELDS, Network, PlasticMapping, SynapseTable
+from burstproof.network.fixed_point import FixedPoint
+from burstproof.network.model import SYNAPSE_FIELDS, Network, SynapseTable
+from burstproof.network.plasticity import PlasticMapping
 from burstproof.sharding.partition import Partition
 
 
@@ -67,7 +68,7 @@ def build_shard_layout(
     members = partition.members(shard)
     own = network.replace(
         synapses=_taken(network, rows, weights),
-        plastic_mappings=tuple(_restricted(mapping, rows) for mapping in network.plastic_mappings),
+        plastic_mappings=tuple(_restricted(mapping, rows) for mapping in network.plastic_pairs),
     )
     whole = build_layout(own, options, fixed_point, facts)
     return ShardLayout(_localised(whole, partition, shard, members, rows), members, rows)

@@ -7,13 +7,19 @@ from collections.abc import Sequence
 import numpy as np
 
 from burstproof.burst.engine import EngineState
+from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Network
 from burstproof.sharding.partition import Partition
 from burstproof.sharding.shard import Fired, StatePiece
 
 
 def joined_state(
-    network: Network, partition: Partition, pieces: Sequence[StatePiece], burst_count: int, last: Fired
+    network: Network,
+    fixed_point: FixedPoint,
+    partition: Partition,
+    pieces: Sequence[StatePiece],
+    burst_count: int,
+    last: Fired,
 ) -> EngineState:
     """The state after burst ``burst_count``, in which ``last`` fired; ``pieces`` are those of all shards."""
     count, slots = network.neuron_count, pieces[0].pending.shape[0]
@@ -33,9 +39,12 @@ def joined_state(
         fire_streak=np.empty(count, np.uint16),
         history_bursts=pieces[0].history_bursts,
         clamped=any(piece.clamped for piece in pieces),
+        fixed_point=fixed_point,
     )
     for piece in pieces:
         _put(state, piece, partition)
+    invalid = ~network.neurons.valid_mask
+    state.refractory_countdowns[invalid] = network.neurons.refractory_countdowns[invalid]
     return state
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from burstproof.burst.countdowns import running_countdowns, shown_countdowns
 from burstproof.burst.cuda.buffers import slot_stride
 from burstproof.burst.cuda.control import BURST, CLAMPED, CONTROL_LENGTH, HISTORY, SLOT
 from burstproof.burst.cuda.fired_lists import FiredList
@@ -33,7 +34,8 @@ class DeviceState:
         self._layout = packed.layout
         self._ring_length = packed.sizes.ring
         self._stride = slot_stride(packed.sizes.neurons, packed.variant)
-        self._valid = packed.network.neurons.valid_mask
+        self._fixed_point = packed.fixed_point
+        self._table = packed.network.neurons
 
     def buffer(self, name: str) -> DeviceBuffer:
         """The buffer called ``name``."""
@@ -95,13 +97,15 @@ class DeviceState:
         slots = self._slots(burst)
         sums = self._ring("sums")
         present = self._ring("flags") != 0 if variant.flags else sums != 0
+        table = self._table
+        countdowns = self._neurons("countdowns", variant.features.refractory, np.uint16)
         marks = self._neurons("marks", variant.features.restarts, np.uint8)
         weights, eligibility = self._plastic_columns(weights, eligibility)
         last_fired, streaks = self._history(burst)
         return EngineState(
             burst_count=burst,
             membrane_potentials=self._potentials(),
-            refractory_countdowns=self._neurons("countdowns", variant.features.refractory, np.uint16),
+            refractory_countdowns=shown_countdowns(countdowns, table.refractory_countdowns, table.valid_mask),
             consecutive_fire_counts=self._neurons("counts", True, np.uint16),
             weights=weights,
             eligibility_traces=eligibility,
@@ -114,6 +118,7 @@ class DeviceState:
             fire_streak=streaks,
             history_bursts=int(control[HISTORY]),
             clamped=clamped or bool(control[CLAMPED]),
+            fixed_point=self._fixed_point,
         )
 
     def _plastic_columns(
@@ -148,7 +153,7 @@ class DeviceState:
         self.write("potentials", variant.features.storage.encode(state.membrane_potentials))
         self.write("counts", state.consecutive_fire_counts)
         if variant.features.refractory:
-            self.write("countdowns", state.refractory_countdowns)
+            self.write("countdowns", running_countdowns(state.refractory_countdowns, self._table.valid_mask))
         if variant.features.restarts:
             self.write("marks", self._marks(state))
         if variant.fused is not None:
@@ -166,7 +171,7 @@ class DeviceState:
 
     def _restore_ring(self, state: EngineState) -> None:
         slots = self._slots(state.burst_count)
-        arriving = state.pending_candidate & self._valid
+        arriving = state.pending_candidate & self._table.valid_mask
         shape = (self._ring_length, self._stride)
         neurons = slice(self._layout.neuron_count)
         sums = np.zeros(shape, np.int64)

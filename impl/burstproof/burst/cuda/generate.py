@@ -17,11 +17,12 @@ from burstproof.burst.cuda.tiles import sized
 from burstproof.burst.cuda.upload import upload_neurons
 from burstproof.burst.cuda.variant import offset_bits, sum_bits, variant_of
 from burstproof.burst.engine import EngineOptions
-from burstproof.burst.fixed_point import FixedPoint, static_fixed_point
+from burstproof.burst.fixed_point import ContributionSurvey, static_fixed_point
 from burstproof.burst.layout import Layout, build_layout
 from burstproof.burst.rules import features_of
 from burstproof.errors import NetworkError
 from burstproof.kernels.device import BufferSpec, DeviceRuntime
+from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Network, NeuronTable, SynapseTable
 from burstproof.network.synthetic import SyntheticSpec, synthesize
 
@@ -30,16 +31,10 @@ _WAVES = 16
 
 
 @dataclass(frozen=True)
-class Survey:
-    """What the fixed-point scale and the layout follow from, over all synapses.
+class Survey(ContributionSurvey):
+    """What the fixed-point scale and the layout follow from, over all synapses; ``largest_input`` is exact."""
 
-    ``largest_input`` is the largest sum of |contribution| over one target, exact.
-    """
-
-    largest_input: float
-    in_degree: int
     longest_delay: int
-    integer: bool
 
 
 def pack_spec(spec: SyntheticSpec, options: EngineOptions, runtime: DeviceRuntime) -> tuple[Packed, Contents]:
@@ -54,7 +49,7 @@ def pack_spec(spec: SyntheticSpec, options: EngineOptions, runtime: DeviceRuntim
     check_laws(spec, options)
     network = without_synapses(spec)
     survey = survey_spec(spec, runtime)
-    point = static_fixed_point(survey.largest_input, survey.integer, survey.in_degree, network.power_amount, options)
+    point = static_fixed_point(survey, network.power_amount, options)
     layout, bits = spec_layout(spec, network, options, point, survey)
     features = features_of(network, options)
     fan = spec.synapses_per_neuron
@@ -105,7 +100,7 @@ def survey_spec(spec: SyntheticSpec, runtime: DeviceRuntime) -> Survey:
     NetworkError
         See ``pack_spec``.
     """
-    from burstproof.burst.cuda.kernels_generate import DEGREE, DELAY, FRACTION, SUMMARY_LENGTH, survey_kernels
+    from burstproof.burst.cuda.kernels_generate import DEGREE, DELAY, DIGITS, SUMMARY_LENGTH, survey_kernels
 
     varied = isinstance(spec.weights, tuple)
     specs = (
@@ -127,7 +122,7 @@ def survey_spec(spec: SyntheticSpec, runtime: DeviceRuntime) -> Survey:
     degree = int(found[DEGREE])
     largest = float(most[0]) if varied else degree * contribution_of(spec, 0)
     refuse_inexact(spec, largest)
-    return Survey(largest, degree, int(found[DELAY]), not found[FRACTION])
+    return Survey(largest, int(found[DIGITS]), degree, int(found[DELAY]))
 
 
 def _grid(runtime: DeviceRuntime) -> int:

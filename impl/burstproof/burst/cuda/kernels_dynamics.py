@@ -9,7 +9,7 @@ import numpy as np
 
 from burstproof.burst.cuda.control import ACTIVE, BATCH, BURST, CANDIDATES, INDEX, SLOT, START
 from burstproof.burst.cuda.kernels_neuron import make_neuron
-from burstproof.burst.cuda.kernels_stimulus import cancelled, make_find_forced, make_note_firing
+from burstproof.burst.cuda.kernels_stimulus import cancelled, make_note_firing, make_place_of_forced
 from burstproof.burst.cuda.kernels_storage import make_widen
 from burstproof.burst.cuda.variant import Variant
 from burstproof.burst.cuda.warp import WARP, make_reserve, make_tally
@@ -47,9 +47,9 @@ def make_dynamics(variant: Variant) -> Callable[..., None]:
 
     ``power_neuron`` is -1 where there is none.
     """
-    neuron_burst, widen = make_neuron(variant), make_widen(variant.features.storage)
+    neuron_burst, widen = make_neuron(variant, joins_here=False), make_widen(variant.features.storage)
     reserve, tally = make_reserve(), make_tally()
-    note_firing, find_forced = make_note_firing(), make_find_forced()
+    note_firing, place_of_forced = make_note_firing(), make_place_of_forced()
     flagged, plastic, count_ahead = variant.flags, variant.plastic, variant.count_ahead
     refractory = variant.features.refractory
     number, zero, marker = variant.accumulator, variant.accumulator(0), cancelled(variant)
@@ -137,11 +137,14 @@ def make_dynamics(variant: Variant) -> Callable[..., None]:
                 if is_candidate:
                     seen = np.int32(seen + 1)
                     v = widen(potentials[neuron])
+                place_of_own = forced_high
+                if forced_low < forced_high:
+                    place_of_own = place_of_forced(neuron, forced_low, forced_high, forced_ids)
                 fired, potential = neuron_burst(
                     neuron,
                     burst_seed,
                     is_candidate,
-                    False,
+                    place_of_own < forced_high,
                     batch,
                     total,
                     v,
@@ -164,8 +167,8 @@ def make_dynamics(variant: Variant) -> Callable[..., None]:
                 if fired:
                     if plastic:
                         note_firing(neuron, burst, longest, last_fired, streaks)
-                    if forced_low < forced_high:
-                        find_forced(neuron, forced_low, forced_high, forced_ids, forced_hits)
+                    if place_of_own < forced_high:
+                        forced_hits[place_of_own] = np.uint8(1)
             place_in_list = reserve(fired, lane, control)
             if fired:
                 log_ids[start + place_in_list] = neuron

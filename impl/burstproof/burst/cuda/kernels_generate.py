@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -15,8 +16,8 @@ from burstproof.burst.cuda.warp import WARP
 from burstproof.kernels.numba_cuda import cuda
 from burstproof.network.synthetic import SyntheticSpec, make_generator
 
-DEGREE, DELAY, FRACTION = 0, 1, 2
-"""Places in the survey's summary: largest in-degree, largest delay, whether a contribution is no integer."""
+DEGREE, DELAY, DIGITS = 0, 1, 2
+"""Places in the survey's summary: largest in-degree, largest delay, least k with contributions multiples of 2^-k."""
 SUMMARY_LENGTH = 4
 
 
@@ -32,19 +33,34 @@ def survey_kernels(spec: SyntheticSpec) -> tuple[KernelSpec, KernelSpec]:
     )
 
 
+@cache
+def make_finer() -> Callable[..., Any]:
+    """``finer(contribution, k, scale)`` -> (the least k, not below the given one, for which the contribution is a
+    multiple of 2^-k; 2^k); ``scale`` is 2^k as float64."""
+    integers_from = np.float64(1 << 53)
+
+    def finer(contribution: Any, k: Any, scale: Any) -> Any:
+        value = abs(np.float64(contribution)) * scale
+        while value < integers_from and np.float64(np.int64(value)) != value:
+            value, scale, k = value + value, scale + scale, k + np.int64(1)
+        return k, scale
+
+    return cuda.jit(device=True)(finer)  # type: ignore[no-any-return]
+
+
 def _make_survey(spec: SyntheticSpec) -> Callable[..., None]:
     generator = make_generator(spec, cuda.jit(device=True))
     target_of, weight_of, delay_of = generator.target, generator.weight, generator.delay
     varied = isinstance(spec.weights, tuple)
     psp = np.float32(spec.postsynaptic_potential)
-    lanes, exact_from = np.uint32(WARP - 1), np.float32(1 << 24)
+    lanes, finer = np.uint32(WARP - 1), make_finer()
 
     def survey(degrees: Any, totals: Any, summary: Any, neurons: Any, fan: Any) -> None:
         thread = np.uint32(cuda.grid(1))
         source = np.uint64(thread // np.uint32(WARP))
         sources = np.uint64(np.uint32(cuda.gridsize(1)) // np.uint32(WARP))
         longest = np.int64(1)
-        fractional = False
+        digits, scale = np.int64(0), np.float64(1)
         while source < neurons:
             item = np.uint32(thread & lanes)
             while item < fan:
@@ -52,15 +68,13 @@ def _make_survey(spec: SyntheticSpec) -> Callable[..., None]:
                 cuda.atomic.add(degrees, target, np.uint32(1))
                 longest = max(longest, np.int64(delay_of(np.uint32(source), item)))
                 contribution = np.float32(weight_of(np.uint32(source), item) * psp)
-                if contribution < exact_from and np.float32(np.int64(contribution)) != contribution:
-                    fractional = True
+                digits, scale = finer(contribution, digits, scale)
                 if varied:
                     cuda.atomic.add(totals, target, np.float64(contribution))
                 item = np.uint32(item + np.uint32(WARP))
             source = np.uint64(source + sources)
         cuda.atomic.max(summary, DELAY, longest)
-        if fractional:
-            summary[FRACTION] = 1
+        cuda.atomic.max(summary, DIGITS, digits)
 
     return survey
 

@@ -15,18 +15,19 @@ from burstproof.burst.stimulus import FORCED_POTENTIAL
 from burstproof.kernels.numba_cuda import cuda
 
 
-def make_neuron(variant: Variant) -> Callable[..., Any]:
+def make_neuron(variant: Variant, joins_here: bool = True) -> Callable[..., Any]:
     """``neuron_burst(...)`` -> (whether it joins the fired list, its potential there).
 
     ``total`` and ``is_candidate`` come from the slot, ``v`` and ``rc`` from the state. ``common`` holds the value of
     each parameter that is one for all neurons; the others are columns. ``batch`` says that the batch path is emulated
-    in this burst.
+    in this burst. Where forced firings join the list later, ``is_forced`` only keeps the countdown from ticking.
     """
     features = variant.features
     rules = make_rules(features, cuda.jit(device=True))
     candidate, tick, narrow = rules.candidate, rules.tick, make_narrow(features.storage)
     refractory, ticks = features.refractory, features.refractory and not features.countdown_only_candidates
-    limits, fire_limits = features.threshold_limits, features.fire_limits
+    limits, fire_limits, counts_decide = features.threshold_limits, features.fire_limits, features.counts_decide
+    batch_path, batch_zeroes = features.emulate_batch_path, features.batch_ignores_limit_and_zeroes
     snoozes, excitability_matters, leaks = features.snooze, features.excitability, features.leak
     mixed = features.restarts
     restart_candidates = variant.restart is Restart.CANDIDATES
@@ -71,22 +72,26 @@ def make_neuron(variant: Variant) -> Callable[..., Any]:
         if mixed:
             accumulating = accumulates[neuron] != 0
             mark = marks[neuron]
-            new_mark = np.uint8(0)
-            if is_candidate and not accumulating:
-                new_mark = marked_candidate
-            if mark != new_mark:
-                marks[neuron] = new_mark
             if restart_candidates:
-                restarts = (mark & marked_candidate) != 0
+                restarts = (mark & marked_candidate) != 0 and rc == 0
             elif restart_all:
                 restarts = not accumulating
             elif restart_fired:
                 restarts = (mark & marked_fired) != 0
         limit, cc = np.int32(0), np.int32(0)
-        if fire_limits and (is_candidate or rc > 0):
-            limit = np.int32(common[4] if one_fire_limit else fire_limit[neuron])
+        if counts_decide and (is_candidate or rc > 0):
+            if fire_limits:
+                limit = np.int32(common[4] if one_fire_limit else fire_limit[neuron])
             cc = np.int32(counts[neuron])
-        if is_candidate:
+        if refractory and rc > 0:
+            if (is_candidate or ticks) and not is_forced:
+                new_rc, new_cc = tick(rc, cc, limit)
+                countdowns[neuron] = np.uint16(new_rc)
+                if fire_limits and new_cc != cc:
+                    counts[neuron] = np.uint16(new_cc)
+            if restarts:
+                potentials[neuron] = narrow(silent)
+        elif is_candidate:
             if restarts:
                 v = silent
             ceiling, factor, excitability = no_limit, one, one
@@ -106,7 +111,6 @@ def make_neuron(variant: Variant) -> Callable[..., Any]:
             fired, potential, v, new_rc, new_cc = candidate(
                 x,
                 v,
-                rc,
                 cc,
                 threshold,
                 ceiling,
@@ -120,25 +124,31 @@ def make_neuron(variant: Variant) -> Callable[..., Any]:
                 accumulating,
                 batch,
             )
-            potentials[neuron] = narrow(v)
-            if refractory and new_rc != rc:
-                countdowns[neuron] = np.uint16(new_rc)
-            if fire_limits:
+            if counts_decide:
                 if new_cc != cc:
                     counts[neuron] = np.uint16(new_cc)
             elif fired:
                 count = counts[neuron]
-                if count < full:
+                if count == full:
+                    fired, v, new_rc = False, potential, np.int32(0)
+                    if batch_path and batch:
+                        v = silent if batch_zeroes else np.float32(potential * factor)
+                    else:
+                        counts[neuron] = np.uint16(0)
+                else:
                     counts[neuron] = np.uint16(count + np.uint16(1))
-        else:
-            if restarts:
-                potentials[neuron] = narrow(silent)
-            if ticks and rc > 0:
-                new_rc, new_cc = tick(rc, cc, limit)
+            potentials[neuron] = narrow(v)
+            if refractory and new_rc != 0:
                 countdowns[neuron] = np.uint16(new_rc)
-                if fire_limits and new_cc != cc:
-                    counts[neuron] = np.uint16(new_cc)
-        joins = is_forced and not fired
+        elif restarts:
+            potentials[neuron] = narrow(silent)
+        if mixed:
+            new_mark = np.uint8(0)
+            if is_candidate and not accumulating and not fired and not is_forced:
+                new_mark = marked_candidate
+            if mark != new_mark:
+                marks[neuron] = new_mark
+        joins = is_forced and joins_here and not fired
         if joins:
             if restart_fired and not accumulating:
                 marks[neuron] = np.uint8(marks[neuron] | marked_fired)

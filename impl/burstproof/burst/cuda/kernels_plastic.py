@@ -48,7 +48,6 @@ def make_learn(variant: Variant) -> Callable[..., None]:
                 source, target, position = sources[entry], targets[entry], positions[entry]
                 before = last_fired[source] > since
                 after = last_fired[target] > since
-                either = before or after
                 both = before and after
                 if all_window:
                     both = (
@@ -61,12 +60,10 @@ def make_learn(variant: Variant) -> Callable[..., None]:
                 change = nothing
                 if both:
                     change = potentiations[rule]
-                elif either:
-                    change = np.float32(-depressions[rule])
-                if either:
                     weight = np.float32(weight + change)
-                if either and not both and weight < nothing:
-                    weight = nothing
+                elif (before or after) and depressions[rule] > nothing:
+                    change = np.float32(-depressions[rule])
+                    weight = max(np.float32(weight + change), nothing)
                 if all_window:
                     weight = min(max(weight, nothing), highest)
                 weights[position] = weight

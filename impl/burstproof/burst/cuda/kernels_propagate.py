@@ -69,7 +69,7 @@ def make_propagate(variant: Variant) -> Callable[..., None]:
 
 @cache
 def make_quantise() -> Callable[..., Any]:
-    """``quantise(contribution, scale, clamp, clamp_float)`` -> (int64 units, whether it was clamped)."""
+    """``quantise(contribution, scale, clamp, clamp_float)`` -> (int64 units, whether it was clamped); NaN is 0."""
     half, below = np.float64(_ROUND), np.float64(_ROUND_BELOW)
 
     def quantise(contribution: Any, scale: Any, clamp: Any, clamp_float: Any) -> Any:
@@ -80,6 +80,8 @@ def make_quantise() -> Callable[..., Any]:
             return clamp, True
         if scaled < -clamp_float:
             return np.int64(-clamp), True
+        if scaled != scaled:
+            return np.int64(0), False
         return np.int64(scaled), False
 
     return cuda.jit(device=True)(quantise)  # type: ignore[no-any-return]

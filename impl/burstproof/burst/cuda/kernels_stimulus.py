@@ -72,10 +72,10 @@ def make_note_firing() -> Callable[..., Any]:
 
 
 @cache
-def make_find_forced() -> Callable[..., Any]:
-    """``find_forced(neuron, low, high, ids, hits)``: set the hit of ``neuron`` if it is among the ascending ids."""
+def make_place_of_forced() -> Callable[..., Any]:
+    """``place_of_forced(neuron, low, high, ids)`` -> place of ``neuron`` among the ascending ids, or ``high``."""
 
-    def find_forced(neuron: Any, low: Any, high: Any, ids: Any, hits: Any) -> None:
+    def place_of_forced(neuron: Any, low: Any, high: Any, ids: Any) -> Any:
         end = high
         while low < high:
             middle = (low + high) >> 1
@@ -83,10 +83,9 @@ def make_find_forced() -> Callable[..., Any]:
                 low = middle + 1
             else:
                 high = middle
-        if low < end and ids[low] == neuron:
-            hits[low] = np.uint8(1)
+        return low if low < end and ids[low] == neuron else end
 
-    return cuda.jit(device=True)(find_forced)  # type: ignore[no-any-return]
+    return cuda.jit(device=True)(place_of_forced)  # type: ignore[no-any-return]
 
 
 def make_force(variant: Variant) -> Callable[..., None]:

@@ -20,11 +20,12 @@ from burstproof.burst.cuda.streaming import split_buffers
 from burstproof.burst.cuda.tiles import sized
 from burstproof.burst.cuda.variant import Variant, variant_of
 from burstproof.burst.engine import EngineOptions, EngineState
-from burstproof.burst.fixed_point import FixedPoint, plan_fixed_point
+from burstproof.burst.fixed_point import plan_fixed_point
 from burstproof.burst.layout import Layout, build_layout
 from burstproof.burst.rules import Features, features_of
 from burstproof.errors import ConfigError, NetworkError
 from burstproof.kernels.device import BufferSpec
+from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Network
 
 _LONGEST_TRAIN = 4096

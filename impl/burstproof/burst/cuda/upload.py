@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from burstproof.burst.countdowns import running_countdowns
 from burstproof.burst.cuda.control import BURST, CONTROL_LENGTH, SLOT
 from burstproof.burst.cuda.device_state import DeviceState
 from burstproof.burst.cuda.kernels_order import PARAMETERS
@@ -49,7 +50,7 @@ def _neurons(packed: Packed) -> Contents:
     yield "potentials", features.storage.encode(neurons.membrane_potentials)
     yield "counts", neurons.consecutive_fire_counts
     if features.refractory:
-        yield "countdowns", neurons.refractory_countdowns
+        yield "countdowns", running_countdowns(neurons.refractory_countdowns, neurons.valid_mask)
     if features.restarts:
         yield "accumulates", layout.neurons.accumulates.astype(np.uint8)
     for name in PARAMETERS:

@@ -9,10 +9,10 @@ import numpy as np
 
 from burstproof.burst.cuda.block_size import FusedShape, fused_shape, least_sum_bits
 from burstproof.burst.engine import EngineOptions
-from burstproof.burst.fixed_point import FixedPoint
 from burstproof.burst.layout import Layout, StaticRows
 from burstproof.burst.profile import BATCH_PATH_CANDIDATES, LARGE_NETWORK_NEURONS
 from burstproof.burst.rules import Features
+from burstproof.network.fixed_point import FixedPoint
 
 _CHUNK = 1 << 24
 

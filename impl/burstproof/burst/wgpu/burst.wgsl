@@ -37,6 +37,7 @@ struct Burst {
     pad_b: u32,
 }
 
+// A candidate that did not fire and does not accumulate.
 const WAS_CANDIDATE = 1u;
 const FORCED = 2u;
 const FIRED = 4u;
@@ -164,14 +165,15 @@ fn dynamics_of(neuron: u32, p: Parameters, old: u32, sum: u32, cc_before: u32, b
     if (exceeds(v, p.limit) && !(batch && BATCH_ZEROES)) {
         inside = false;
     }
-    if (inside && finite && cc_before >= fire_limit) {
+    if (inside && cc_before >= select(UNLIMITED_FIRES, fire_limit, finite)) {
         if (!batch) {
             return Outcome(v, 0u, 0u, false, v);
         }
+        let cc = select(cc_before, 0u, finite);
         if (BATCH_ZEROES) {
-            return Outcome(0u, 0u, 0u, false, v);
+            return Outcome(0u, 0u, cc, false, v);
         }
-        return Outcome(leaked(v, p.keep), 0u, 0u, false, v);
+        return Outcome(leaked(v, p.keep), 0u, cc, false, v);
     }
     if (inside && excited(p.excitability, neuron, burst.number)) {
         let cc = min(cc_before + 1u, 65535u);
@@ -184,9 +186,9 @@ fn dynamics_of(neuron: u32, p: Parameters, old: u32, sum: u32, cc_before: u32, b
     return Outcome(leaked(v, p.keep), 0u, select(cc_before, 0u, finite), false, v);
 }
 
-fn restarts(accumulates: bool, status: u32) -> bool {
+fn restarts(accumulates: bool, status: u32, rc: u32) -> bool {
     if (RESTART == RESTART_CANDIDATES) {
-        return (status & WAS_CANDIDATE) != 0u;
+        return (status & WAS_CANDIDATE) != 0u && rc == 0u;
     }
     if (RESTART == RESTART_ALL) {
         return !accumulates;
@@ -216,12 +218,13 @@ fn advance(i: u32) -> bool {
     let p = parameters[i];
     let accumulates = (p.snooze_and_accumulates >> 16u) != 0u;
     var v = before.v;
-    if (restarts(accumulates, before.status)) {
+    if (restarts(accumulates, before.status, rc)) {
         v = 0u;
     }
+    let forced = (before.status & FORCED) != 0u;
     var fired = false;
     if (rc > 0u) {
-        if (candidate || !COUNTDOWN_ONLY_CANDIDATES) {
+        if ((candidate || !COUNTDOWN_ONLY_CANDIDATES) && !forced) {
             rc -= 1u;
             let fire_limit = p.period_and_fire_limit >> 16u;
             if (rc == 0u && fire_limit != 0u && fire_limit != UNLIMITED_FIRES && cc >= fire_limit) {
@@ -242,11 +245,11 @@ fn advance(i: u32) -> bool {
             append(i, outcome.shown);
         }
     }
-    if (!fired && (before.status & FORCED) != 0u) {
+    if (!fired && forced) {
         append(i, FORCED_POTENTIAL);
         fired = true;
     }
-    let status = select(0u, WAS_CANDIDATE, candidate && !accumulates) | select(0u, FIRED, fired);
+    let status = select(0u, WAS_CANDIDATE, candidate && !accumulates && !fired) | select(0u, FIRED, fired);
     states[i] = State(v, rc | (cc << 16u), status);
     return candidate;
 }

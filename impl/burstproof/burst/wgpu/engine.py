@@ -19,7 +19,7 @@ from burstproof.burst.engine import (
     Stimulus,
     StimulusPlan,
 )
-from burstproof.burst.fixed_point import FixedPoint, plan_fixed_point
+from burstproof.burst.fixed_point import plan_fixed_point
 from burstproof.burst.machine import ask_wgpu
 from burstproof.burst.stimulus import PackedStimulus, coming_bursts, pack_stimulus, planned
 from burstproof.burst.wgpu.adapters import chosen_adapter
@@ -29,6 +29,7 @@ from burstproof.burst.wgpu.packed import refuse_options
 from burstproof.burst.wgpu.shaders import FIRST_CANDIDATES, LONGEST_TRAIN
 from burstproof.burst.wgpu.trains import Encoder, Place, entry_words, stimulus_table, uniforms
 from burstproof.errors import InputError
+from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Network
 
 

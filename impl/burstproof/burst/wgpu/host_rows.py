@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from burstproof.burst.engine import EngineState
-from burstproof.burst.fixed_point import FixedPoint
 from burstproof.burst.layout import ComputedRows, Layout, PlasticRules
 from burstproof.burst.profile import Profile
+from burstproof.network.fixed_point import FixedPoint
 
 Ids = npt.NDArray[Any]
 _BYTE_MAX = np.float32(255)
@@ -122,7 +122,7 @@ class HostRows:
             complete = (self.last_fired == burst) & (self.streak >= window)
         sources, targets = rules.sources[part], rules.targets[part]
         both, one = complete[sources] & complete[targets], recent[sources] | recent[targets]
-        falls = one & ~both
+        falls = one & ~both & (fall > 0)
         places = rules.positions[part]
         weights = self.weights[places]
         weights[both] += rise

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from burstproof.burst.admission import check_scale
+from burstproof.burst.countdowns import running_countdowns, shown_countdowns
 from burstproof.burst.cpu_memory import refuse_overflow
 from burstproof.burst.engine import EngineOptions, EngineState
-from burstproof.burst.fixed_point import FixedPoint
 from burstproof.burst.layout import Layout, build_layout
 from burstproof.burst.wgpu.device import Device
 from burstproof.burst.wgpu.host_rows import HostRows
@@ -23,6 +24,7 @@ from burstproof.burst.wgpu.packed import (
     synapse_words,
 )
 from burstproof.burst.wgpu.shaders import FIRED, TRAIN_WORDS, WAS_CANDIDATE, variant_of
+from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Network
 
 _COUNT = np.uint32(16)
@@ -165,6 +167,7 @@ class WgpuMemory:
     ) -> None:
         words = np.empty((self.layout.neuron_count, STATE_WORDS), np.uint32)
         words[:, 0] = np.ascontiguousarray(potentials).view(np.uint32)
+        countdowns = running_countdowns(countdowns, self._network.neurons.valid_mask)
         words[:, 1] = countdowns.astype(np.uint32) | (counts.astype(np.uint32) << _COUNT)
         words[:, 2] = status
         self._device.write(self._buffers["states"], words)
@@ -174,6 +177,7 @@ class WgpuMemory:
         count = self.layout.neuron_count
         words = self._device.read(self._buffers["states"], np.uint32, STATE_WORDS * count).reshape(count, STATE_WORDS)
         pending, pending_candidate = self._pending(burst_count)
+        table, countdowns = self._network.neurons, (words[:, 1] & _LOW).astype(np.uint16)
         weights, eligibility = self._weights.copy(), self._eligibility.copy()
         last_fired, streak = np.zeros(count, np.int64), np.zeros(count, np.uint16)
         if self.host is not None:
@@ -183,7 +187,7 @@ class WgpuMemory:
         return EngineState(
             burst_count=burst_count,
             membrane_potentials=np.ascontiguousarray(words[:, 0]).view(np.float32),
-            refractory_countdowns=(words[:, 1] & _LOW).astype(np.uint16),
+            refractory_countdowns=shown_countdowns(countdowns, table.refractory_countdowns, table.valid_mask),
             consecutive_fire_counts=(words[:, 1] >> _COUNT).astype(np.uint16),
             weights=weights,
             eligibility_traces=eligibility,
@@ -196,6 +200,7 @@ class WgpuMemory:
             fire_streak=streak,
             history_bursts=0 if self.host is None else self.host.history,
             clamped=self.clamped,
+            fixed_point=self._fixed_point,
         )
 
     def restore(self, state: EngineState) -> None:
@@ -206,6 +211,7 @@ class WgpuMemory:
         NetworkError
             Weights that the fixed-point scale does not admit.
         """
+        check_scale(state, self._fixed_point)
         self._restore_weights(state)
         status = np.where(state.was_candidate, np.uint32(WAS_CANDIDATE), np.uint32(0))
         status[state.fired_ids] |= np.uint32(FIRED)

@@ -31,7 +31,7 @@ fn float_of_narrow(low: u32) -> u32 {
     return float_of_signed(low);
 }
 
-// sum is an integer and unit from 2^-30 to 1, so x is 0, or so large that a subnormal v adds nothing to it and v + x is
+// sum is an integer and unit from 2^-62 to 1, so x is 0, or so large that a subnormal v adds nothing to it and v + x is
 // no subnormal either. Where x is 0 or v is not finite, v stays; only -0 becomes 0.
 fn integrated(v: u32, sum: u32, unit: u32, floors: bool) -> u32 {
     let x = times(sum, unit);

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from burstproof.burst.fixed_point import FixedPoint
 from burstproof.burst.layout import Layout
 from burstproof.burst.stimulus import PackedStimulus
 from burstproof.burst.wgpu.device import UNIFORM_STRIDE, Device
 from burstproof.burst.wgpu.packed import lower_and_upper
 from burstproof.burst.wgpu.shaders import WORKGROUP, Variant
+from burstproof.network.fixed_point import FixedPoint
 
 Words = npt.NDArray[np.uint32]
 

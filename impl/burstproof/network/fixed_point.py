@@ -1,0 +1,108 @@
+"""The scale of a network's sums as a value: part of the state, so files, checkpoints and records hold it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+_FINEST = 149
+"""Digits after the point of the smallest float32."""
+
+UNBOUNDED = 1 << 63
+"""``FixedPoint.largest_sum`` where nothing bounds the sums."""
+
+
+@dataclass(frozen=True)
+class FixedPoint:
+    """Scale, width and clamp of the accumulator (SEMANTICS section 7).
+
+    A contribution c becomes the integer round-half-even(c * 2^k), clamped to +-``clamp``; NaN becomes 0.
+
+    Attributes
+    ----------
+    k : int
+        Binary digits after the point, 0...149.
+    bits : int
+        Accumulator width, 32 or 64.
+    clamp : int
+        Largest magnitude of one integer contribution.
+    exact : bool
+        Whether every contribution that can occur is a multiple of 2^-k, so that sums are exact.
+    largest_sum : int
+        Bound of the magnitude of what the synapses onto one neuron add up to in a burst.
+    max_stimulus : float
+        Declared bound of the stimulus for which the scale was planned.
+    fractional_stimulus : bool
+        Whether it was planned for fractional stimulus.
+    """
+
+    k: int
+    bits: int
+    clamp: int
+    exact: bool
+    largest_sum: int = UNBOUNDED
+    max_stimulus: float = 255.0
+    fractional_stimulus: bool = False
+
+    @classmethod
+    def from_values(cls, values: Any) -> FixedPoint:
+        """The scale that a file states as plain values.
+
+        Raises
+        ------
+        ValueError
+            A value that is absent, unknown, ill-typed or out of range.
+        """
+        kinds = {"k": int, "bits": int, "clamp": int, "exact": bool, "largest_sum": int}
+        kinds |= {"max_stimulus": float, "fractional_stimulus": bool}
+        if not isinstance(values, dict) or set(values) != set(kinds):
+            raise ValueError(f"a scale has the entries {', '.join(kinds)}")
+        wrong = [name for name, kind in kinds.items() if type(values[name]) is not kind]
+        if wrong:
+            raise ValueError(f"an entry of the scale has another type: {wrong[0]} {values[wrong[0]]!r}")
+        point = cls(**values)
+        fits = 0 <= point.k <= _FINEST and point.bits in (32, 64) and 0 < point.clamp < 1 << (point.bits - 1)
+        if not (fits and 0 <= point.largest_sum <= UNBOUNDED and 0 <= point.max_stimulus < float("inf")):
+            raise ValueError(f"an entry of the scale is out of range: {point}")
+        return point
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Integer dtype of the accumulator."""
+        return np.dtype(np.int32 if self.bits == 32 else np.int64)
+
+    @property
+    def scale(self) -> float:
+        """2^k, exact."""
+        return float(1 << self.k)
+
+    @property
+    def unit(self) -> np.float32:
+        """2^-k as float32, exact."""
+        return np.float32(1.0 / self.scale)
+
+    @property
+    def clamp_float(self) -> float:
+        """The largest float64 that does not exceed ``clamp``: an integer-valued float64 above it is clamped."""
+        value = float(self.clamp)
+        return value if int(value) <= self.clamp else float(np.nextafter(value, 0.0))
+
+    def __str__(self) -> str:
+        sums = "exact" if self.exact else f"rounded to 2^-{self.k}"
+        return f"sums {sums}, k = {self.k} in {self.bits} bit"
+
+    def quantise(self, contributions: npt.NDArray[np.float32]) -> tuple[npt.NDArray[np.int64], bool]:
+        """Integers of float32 contributions, any shape, and whether one was clamped."""
+        scaled = np.rint(contributions.astype(np.float64) * self.scale)
+        outside = np.abs(scaled) > self.clamp_float
+        integers = np.where(outside | np.isnan(scaled), 0.0, scaled).astype(np.int64)
+        integers[outside] = np.where(scaled[outside] > 0, self.clamp, -self.clamp)
+        return integers, bool(outside.any())
+
+    def to_float32(self, sums: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
+        """Integer sums as float32: converted directly to nearest even, then scaled by 2^-k."""
+        converted: npt.NDArray[np.float32] = sums.astype(np.float32) * self.unit
+        return converted
