@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 import numpy as np
 import numpy.typing as npt
@@ -71,7 +72,7 @@ def genome_links(genome: Genome, grow_randomizer: bool) -> Iterator[Link]:
             target = by_id[mapping.target]
             for rule in mapping.rules:
                 number += 1
-                if not (rule.delay_bursts and source.neuron_count and target.neuron_count):
+                if not (source.neuron_count and target.neuron_count):
                     continue
                 _check_contribution(rule, source)
                 yield Link(
@@ -147,7 +148,7 @@ def grow_synapses(
     SynapseTable
         Sorted by source, then link, then target.
     tuple of PlasticMapping
-        One for each plastic link that made synapses.
+        One for each ordered pair of areas that has a plastic rule and synapses (SEMANTICS section 5).
     """
     ends = []
     for done, link in enumerate(links, start=1):
@@ -180,19 +181,25 @@ def _delay(rule: RuleSpec) -> int:
 
 
 def _plastic_mappings(links: Sequence[Link], counts: Sequence[int], order: IntArray) -> tuple[PlasticMapping, ...]:
-    """The rows of the sorted table that plastic links made; ``order[row]`` is the row before sorting."""
+    """All synapses of each pair of areas with a plastic rule, under the last such rule of the pair.
+
+    ``order[row]`` is the row before sorting. Links of a pair follow each other.
+    """
     if not any(link.rule.plastic for link in links):
         return ()
     sorted_row = np.empty(len(order), np.int64)
     sorted_row[order] = np.arange(len(order))
     mappings = []
     first = 0
-    for link, count in zip(links, counts, strict=True):
-        rule = link.rule
-        if rule.plastic and count:
-            rows = sorted_row[first : first + count]
+    counted = zip(links, counts, strict=True)
+    for _, pair in groupby(counted, key=lambda item: (item[0].first_source, item[0].first_target)):
+        own = list(pair)
+        last = first + sum(count for _, count in own)
+        learning = [link.rule for link, _ in own if link.rule.plastic]
+        if learning and last > first:
+            rule, rows = learning[-1], np.sort(sorted_row[first:last])
             mappings.append(PlasticMapping(rows, rule.window, rule.constant, rule.ltp_multiplier, rule.ltd_multiplier))
-        first += count
+        first = last
     return tuple(mappings)
 
 

@@ -213,7 +213,7 @@ class Area:
 
 @dataclass(frozen=True, eq=False)
 class PlasticMapping:
-    """The plastic synapses that one mapping rule made, with the rule's parameters (SEMANTICS section 5).
+    """The synapses of an ordered pair of areas that learn, with the parameters of its rule (SEMANTICS section 5).
 
     ``synapses`` (P,) int64 holds rows of the synapse table, ascending, each in at most one mapping. A step of
     potentiation is ``constant * ltp_multiplier``, one of depression ``constant * ltd_multiplier`` (float32 product).
