@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
@@ -106,6 +106,8 @@ def _genome(root: Field, digest: str, path: Path, policy: GenomePolicy) -> Genom
     kinds = modulator_kinds(root, area_ids(raw_areas), read_id)
     areas = parse_areas(raw_areas, read_id, kinds, flat=read_id is flat_id)
     areas, ended = _grown_as_there(_without_targets(areas, {encode_id(area.raw_id) for area in skipped}), policy)
+    morphologies = _morphologies(root)
+    _check_references(areas, morphologies)
     findings = unmodelled(raw_areas, areas, kinds, schema)
     if findings and not policy.ignore_unmodelled:
         raise unmodelled_error(findings)
@@ -115,11 +117,11 @@ def _genome(root: Field, digest: str, path: Path, policy: GenomePolicy) -> Genom
         "skipped_areas": [readable_id(encode_id(area.raw_id)) for area in skipped],
         "not_examined": unexamined(root, raw_areas),
     }
-    genome = Genome(
+    return Genome(
         title=root.item("genome_title").text() if "genome_title" in top else "",
         version=version,
         areas=areas,
-        morphologies=_morphologies(root),
+        morphologies=morphologies,
         physiology=_physiology(root),
         path=path,
         sha256=digest,
@@ -127,8 +129,6 @@ def _genome(root: Field, digest: str, path: Path, policy: GenomePolicy) -> Genom
         schema=schema,
         notes=MappingProxyType({key: listed(items) for key, items in notes.items() if items}),
     )
-    _check_references(genome)
-    return genome
 
 
 def _without_targets(areas: tuple[AreaSpec, ...], skipped: Collection[str]) -> tuple[AreaSpec, ...]:
@@ -183,10 +183,10 @@ def _physiology(root: Field) -> MappingProxyType[str, int | float | str | bool]:
     return MappingProxyType({key: value for key, value in entries.items() if isinstance(value, int | float | str)})
 
 
-def _check_references(genome: Genome) -> None:
+def _check_references(areas: tuple[AreaSpec, ...], morphologies: Mapping[str, Morphology]) -> None:
     """Every mapping leads to an area of the genome, every rule names a morphology that can be resolved."""
-    known = {area.cortical_id for area in genome.areas}
-    for area in genome.areas:
+    known = {area.cortical_id for area in areas}
+    for area in areas:
         for mapping in area.mappings:
             if mapping.target not in known:
                 raise GenomeError(
@@ -197,7 +197,7 @@ def _check_references(genome: Genome) -> None:
                     cure="Correct the target or remove the mapping",
                 )
             for rule in mapping.rules:
-                if resolve(rule.morphology, genome.morphologies) is None:
+                if resolve(rule.morphology, morphologies) is None:
                     raise GenomeError(
                         "unknown morphology",
                         where=rule.place,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 
 import numpy as np
 import numpy.typing as npt
@@ -183,24 +182,27 @@ def _delay(rule: RuleSpec) -> int:
 def _plastic_mappings(links: Sequence[Link], counts: Sequence[int], order: IntArray) -> tuple[PlasticMapping, ...]:
     """All synapses of each pair of areas with a plastic rule, under the last such rule of the pair.
 
-    ``order[row]`` is the row before sorting. Links of a pair follow each other.
+    ``order[row]`` is the row before sorting.
     """
     if not any(link.rule.plastic for link in links):
         return ()
     sorted_row = np.empty(len(order), np.int64)
     sorted_row[order] = np.arange(len(order))
-    mappings = []
+    rows: dict[tuple[int, int], list[IntArray]] = {}
+    rules: dict[tuple[int, int], RuleSpec] = {}
     first = 0
-    counted = zip(links, counts, strict=True)
-    for _, pair in groupby(counted, key=lambda item: (item[0].first_source, item[0].first_target)):
-        own = list(pair)
-        last = first + sum(count for _, count in own)
-        learning = [link.rule for link, _ in own if link.rule.plastic]
-        if learning and last > first:
-            rule, rows = learning[-1], np.sort(sorted_row[first:last])
-            mappings.append(PlasticMapping(rows, rule.window, rule.constant, rule.ltp_multiplier, rule.ltd_multiplier))
-        first = last
-    return tuple(mappings)
+    for link, count in zip(links, counts, strict=True):
+        pair = link.first_source, link.first_target
+        rows.setdefault(pair, []).append(sorted_row[first : first + count])
+        if link.rule.plastic:
+            rules[pair] = link.rule
+        first += count
+    grown = {pair: np.sort(np.concatenate(rows[pair])) for pair in rules}
+    return tuple(
+        PlasticMapping(grown[pair], rule.window, rule.constant, rule.ltp_multiplier, rule.ltd_multiplier)
+        for pair, rule in rules.items()
+        if len(grown[pair])
+    )
 
 
 def _grow(link: Link, seed: int) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32]]:
