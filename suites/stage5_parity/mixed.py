@@ -115,7 +115,7 @@ def mixed_network(mix: Mix) -> Network:
         valid_mask=(rng.random(links) > 0.05) | ~np.bool_(mix.invalid),
     )
     network = Network(neurons, synapses, areas=_areas(mix), burst_count=5, power_amount=2.0)
-    return network.replace(plastic_mappings=tuple(_mappings(mix, rng)))
+    return network.replace(plastic_mappings=tuple(_mappings(mix, network)))
 
 
 def _areas(mix: Mix) -> tuple[Area, ...]:
@@ -130,13 +130,12 @@ def _areas(mix: Mix) -> tuple[Area, ...]:
     )
 
 
-def _mappings(mix: Mix, rng: np.random.Generator) -> Iterator[PlasticMapping]:
-    if not mix.windows:
-        return
-    owner = rng.integers(-1, len(mix.windows), mix.synapses)
+def _mappings(mix: Mix, network: Network) -> Iterator[PlasticMapping]:
+    """One rule for what leaves area 7, one for what leaves area 8, and so on; all of their synapses learn."""
+    sources = network.neurons.cortical_areas[network.synapses.source_neurons]
+    constant = 1.0 if mix.integers else 2.7
     for number, window in enumerate(mix.windows):
-        constant = 1.0 if mix.integers else 0.3
-        yield PlasticMapping(np.flatnonzero(owner == number), window, constant, 2.0, 1.0)
+        yield PlasticMapping(np.flatnonzero(sources == 7 + number), window, constant, 2.0, 1.0)
 
 
 def mixed_options(mix: Mix) -> EngineOptions:
