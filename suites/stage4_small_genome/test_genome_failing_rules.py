@@ -10,7 +10,7 @@ from burstproof.errors import ExitCode, GenomeError
 from burstproof.network.genome import GenomePolicy, parse_genome
 from burstproof.network.growth import grow
 
-pytestmark = pytest.mark.requirement("BE-1")
+pytestmark = pytest.mark.requirement("BE-19")
 
 AS_THE_ENGINE = GenomePolicy(as_the_engine=True)
 LEARNING = {

@@ -13,7 +13,7 @@ from burstproof.network.genome import GenomePolicy, parse_genome, read_genome
 from burstproof.network.growth import grow
 from suites.stage4_small_genome.growth_golden import GENOMES, GOLDEN, LENIENT, SHIPPED, genome_tree
 
-pytestmark = pytest.mark.requirement("BE-1")
+pytestmark = pytest.mark.requirement("BE-19")
 
 FEATURES = sorted((GOLDEN / "features").glob("*.genome.json.gz"))
 MODULATORS = {

@@ -53,6 +53,7 @@ class ImplicitReference:
         _check(spec)
         self.spec = spec
         self.burst_count = 0
+        self._fixed_point = point
         self._unit_of_state = int(point.quantise(np.array([_contribution(spec)], np.float32))[0][0])
         self._threads = threads or take_host().usable_cores
         self._loops = loops(spec.connectivity)
@@ -133,6 +134,7 @@ class ImplicitReference:
             fire_streak=np.broadcast_to(np.uint16(0), none.shape),
             history_bursts=0,
             clamped=False,
+            fixed_point=self._fixed_point,
         )
 
     def restore(self, state: EngineState) -> None:

@@ -20,6 +20,8 @@ UNIFORM, BLOCKS, POWER_LAW = "uniform", "block", "power law"
 AREA_NEURONS = 1000
 LOCAL_SHARE = 0.8
 LARGEST_FAN = 100_000
+DIVIDED = 0.02
+"""A psp of 2 divided over 100 synapses, the ordinary case of a genome; its sums take 64 bits."""
 
 _SEED = 3
 _BYTES_PER_TARGET = 4
@@ -41,6 +43,8 @@ class Row:
     connectivity : str
         ``uniform``: random targets. ``block``: areas of 1000 neurons, of whose targets 80 % are local. ``power law``:
         random targets, out-degrees from a few to 100 000 (a tenth of the neurons in smaller networks).
+    contribution : float
+        What a synapse contributes; a fraction as a genome makes it is a psp divided by the number of synapses.
     generated : bool
         Whether the device makes the synapses itself and the implicit reference judges, where the host could hold the
         network only slowly, or not at all.
@@ -51,6 +55,7 @@ class Row:
     checked_bursts: int = 100
     synapses_per_neuron: int = SYNAPSES_PER_NEURON
     connectivity: str = UNIFORM
+    contribution: float = 1.0
     generated: bool = False
 
     @property
@@ -59,12 +64,14 @@ class Row:
         size = f"{self.neurons // 1_000_000} M" if self.neurons >= 1_000_000 else f"{self.neurons // 1000} K"
         fan = "" if self.synapses_per_neuron == SYNAPSES_PER_NEURON else f" x {self.synapses_per_neuron}"
         kind = "" if self.connectivity == UNIFORM else f", {self.connectivity}"
-        return f"{size}{fan} at {100 * self.firing_rate:g}%{kind}"
+        amount = "" if self.contribution == 1.0 else f", contributions of {self.contribution:g}"
+        return f"{size}{fan} at {100 * self.firing_rate:g}%{kind}{amount}"
 
     @property
     def spec(self) -> SyntheticSpec:
         """What the network is made from; of a power law: all but the out-degrees."""
         spec = driven_spec(self.neurons, self.synapses_per_neuron, self.firing_rate, _SEED)
+        spec = replace(spec, postsynaptic_potential=self.contribution, threshold=self.contribution)
         if self.connectivity != BLOCKS:
             return spec
         return replace(spec, connectivity="block", blocks=-(-self.neurons // AREA_NEURONS), inside_fraction=LOCAL_SHARE)
@@ -107,7 +114,8 @@ class Row:
             "synapses_per_neuron": self.synapses_per_neuron,
             "firing_rate": self.firing_rate,
         }
-        return known if self.connectivity == UNIFORM else known | {"connectivity": self.connectivity}
+        kind = self.connectivity if self.contribution == 1.0 else f"{self.connectivity}, contributions divided"
+        return known if kind == UNIFORM else known | {"connectivity": kind}
 
 
 CUDA_ROWS = (
@@ -123,8 +131,10 @@ CUDA_ROWS = (
 OTHER_ROWS = (
     Row(1_000_000, 0.01, checked_bursts=30, connectivity=POWER_LAW),
     Row(1_000_000, 0.01, checked_bursts=30, connectivity=BLOCKS),
+    Row(100_000, 0.01, checked_bursts=30, contribution=DIVIDED),
+    Row(1_000_000, 0.01, checked_bursts=30, contribution=DIVIDED),
 )
-"""Networks that are not uniform: a few sources reach 10 % of all neurons, or most targets are near."""
+"""Other networks: a few sources reach 10 % of all neurons, most targets are near, or contributions are fractions."""
 
 CURVE_ROWS = (
     *(Row(1_000_000, 0.01, 10, fan, generated=True) for fan in (10, 30, 300)),
