@@ -132,6 +132,7 @@ for stage_number in range(2, 8):
 @nox.session(default=False)
 def tests(session: nox.Session) -> None:
     """The whole test suite."""
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # its hundred processes compile their modules once, not each
     install_main(session)
     run_session(session, "tests")
 

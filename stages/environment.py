@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import subprocess
+from functools import cache
 from importlib.metadata import distributions
 from pathlib import Path
 
@@ -27,6 +28,7 @@ def take_environment(root: Path) -> Environment:
     )
 
 
+@cache
 def _packages() -> dict[str, str]:
     named = {str(one.metadata["Name"]): one.version for one in distributions() if one.metadata["Name"]}
     return dict(sorted(named.items(), key=lambda item: item[0].lower()))

@@ -1,4 +1,7 @@
-"""Keeps cases that share something costly in one process, with any pytest: the marker ``xdist_group``.
+"""Keeps cases that share something costly in one process, with any pytest: the markers ``xdist_group``, ``file_group``.
+
+With ``--dist loadgroup`` the cases of one ``xdist_group`` stay together and others are spread; with ``--dist loadfile``
+the cases of a file do, or those of the files of one ``file_group``.
 
 pytest-xdist carries the groups in the cases' ids, which then differ from those of a run in one process, and from pytest
 9.2 on it loses them (pytest-xdist issue 1386). Here each worker writes them down before its first case, and the
@@ -17,13 +20,14 @@ import pytest
 from xdist.scheduler import LoadScopeScheduling
 
 _INPUT = "burstproof_groups"
+_MARKERS = {"loadgroup": "xdist_group", "loadfile": "file_group"}
 
 
 class Grouping:
-    """Plugin for controller and workers; acts with ``--dist loadgroup`` alone."""
+    """Plugin for controller and workers; acts with the ways to distribute that have a marker."""
 
     def __init__(self, config: pytest.Config) -> None:
-        self._worker_file: str | None = getattr(config, "workerinput", {}).get(_INPUT)
+        self._worker_file, self._marker = getattr(config, "workerinput", {}).get(_INPUT, (None, ""))
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         if self._worker_file is not None:
             config.option.loadgroup = False  # the ids stay as they are
@@ -35,20 +39,21 @@ class Grouping:
         return Path(self._folder.name, "groups.json")
 
     def pytest_configure_node(self, node: Any) -> None:
-        """Tell a new worker where to write."""
-        if node.config.getvalue("dist") == "loadgroup":
-            node.workerinput[_INPUT] = str(self._file())
+        """Tell a new worker where to write, and groups by which marker."""
+        marker = _MARKERS.get(node.config.getvalue("dist"))
+        if marker is not None:
+            node.workerinput[_INPUT] = (str(self._file()), marker)
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """On a worker: write down the group of each case that has one."""
         if self._worker_file is not None:
             partial = Path(f"{self._worker_file}.{os.getpid()}")
-            partial.write_text(json.dumps(groups_of(session.items)), encoding="utf-8")
+            partial.write_text(json.dumps(groups_of(session.items, self._marker)), encoding="utf-8")
             partial.replace(self._worker_file)
 
     def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Any) -> LoadScopeScheduling | None:
         """Schedule by group."""
-        return GroupScheduling(config, log, self._file()) if config.getvalue("dist") == "loadgroup" else None
+        return GroupScheduling(config, log, self._file()) if config.getvalue("dist") in _MARKERS else None
 
     def pytest_unconfigure(self) -> None:
         """Remove what the workers wrote."""
@@ -57,7 +62,7 @@ class Grouping:
 
 
 class GroupScheduling(LoadScopeScheduling):  # type: ignore[misc]
-    """Hands out whole groups, and single cases that are in none."""
+    """Hands out whole groups, and single cases or files that are in none."""
 
     def __init__(self, config: pytest.Config, log: Any, file: Path) -> None:
         super().__init__(config, log)
@@ -67,12 +72,13 @@ class GroupScheduling(LoadScopeScheduling):  # type: ignore[misc]
     def _split_scope(self, nodeid: str) -> str:
         if self._groups is None:
             self._groups = json.loads(self._file.read_text(encoding="utf-8"))
-        return self._groups.get(nodeid, nodeid)
+        whole_files = self.config.getvalue("dist") == "loadfile"
+        return self._groups.get(nodeid, nodeid.split("::", 1)[0] if whole_files else nodeid)
 
 
-def groups_of(items: list[pytest.Item]) -> dict[str, str]:
-    """Return the group of each case that has one; several markers make one group of their names."""
-    named = ((item.nodeid, {_name(mark) for mark in item.iter_markers("xdist_group")}) for item in items)
+def groups_of(items: list[pytest.Item], marker: str) -> dict[str, str]:
+    """Return the group of each case that has ``marker``; several of them make one group of their names."""
+    named = ((item.nodeid, {_name(mark) for mark in item.iter_markers(marker)}) for item in items)
     return {nodeid: "_".join(sorted(names)) for nodeid, names in named if names}
 
 

@@ -12,7 +12,8 @@ from suites.stage5_parity.cases_synapses import synapse_cases
 
 CASES = [*dynamics_cases(), *synapse_cases(), *subnormal_cases()]
 
-pytestmark = pytest.mark.requirement("BE-4", "BE-17", "ST-5")
+# the first of these files to run compiles the kernels that the other needs: side by side both would
+pytestmark = [pytest.mark.requirement("BE-4", "BE-17", "ST-5"), pytest.mark.file_group("general kernels")]
 
 
 def test_case_names_are_unique() -> None:

@@ -8,7 +8,8 @@ from burstproof.burst.reference import ReferenceEngine
 from suites.stage5_parity import backends
 from suites.stage5_parity.mixed import MIXES, Mix, compare_mix, mixed_network, mixed_options, mixed_plan
 
-pytestmark = pytest.mark.requirement("BE-4", "BE-17", "ST-5")
+# the first of these files to run compiles the kernels that the other needs: side by side both would
+pytestmark = [pytest.mark.requirement("BE-4", "BE-17", "ST-5"), pytest.mark.file_group("general kernels")]
 
 
 @pytest.mark.parametrize("backend", backends.ENGINES_AND_WGPU)
