@@ -10,11 +10,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from burstproof.network.genome import GenomePolicy, read_genome
+from burstproof.network.growth import grow
+from burstproof.network.growth_links import Progress
 from burstproof.network.model import Network
 
 GOLDEN = Path(__file__).parents[1] / "data" / "golden"
 GENOMES = GOLDEN / "genomes"
 GROWTH = GOLDEN / "growth"
+
+LENIENT = GenomePolicy(ignore_unmodelled=True)
 
 MORPHOLOGY_CASES = (
     "equal",
@@ -33,6 +38,11 @@ MORPHOLOGY_CASES = (
 )
 
 SHIPPED = ("barebones", "essential", "test", "vision")
+
+
+def grown_case(case: str, progress: Progress | None = None) -> Network:
+    """The network of a recorded case; some name memory morphologies or state keys that do not bear on growth."""
+    return grow(read_genome(case_genome(case), LENIENT), progress=progress)
 
 
 def case_genome(case: str) -> Path:

@@ -9,7 +9,10 @@ import json
 
 import pytest
 
-from burstproof.network.genome import parse_genome, read_genome
+from burstproof.errors import GenomeError
+from burstproof.network.flat import flat_id
+from burstproof.network.genome import GenomePolicy, parse_genome, read_genome
+from burstproof.network.genome_fields import Field
 from suites.stage4_small_genome.growth_golden import GENOMES, SHIPPED, case_genome, genome_tree
 
 pytestmark = pytest.mark.requirement("BE-1")
@@ -75,7 +78,8 @@ def test_packed_and_plain_files_read_alike(tmp_path):
     packed = case_genome("equal")
     plain = tmp_path / "equal.json"
     plain.write_bytes(gzip.decompress(packed.read_bytes()))
-    first, second = read_genome(packed), read_genome(str(plain))
+    policy = GenomePolicy(ignore_unmodelled=True)
+    first, second = read_genome(packed, policy), read_genome(str(plain), policy)
     assert [(a.cortical_id, a.dimensions) for a in first.areas] == [(a.cortical_id, a.dimensions) for a in second.areas]
     assert first.morphologies == second.morphologies
     assert first.sha256 != second.sha256
@@ -95,15 +99,21 @@ def test_an_area_that_states_nothing_takes_the_defaults():
 
 
 def test_block_boundaries_stand_in_for_missing_dimensions():
-    assert parse({"blueprint": {"cX": {"block_boundaries": [2, 3, 4]}}}).areas[7].dimensions == (2, 3, 4)
+    assert parse({"version": "3.0", "blueprint": {"cX": {"block_boundaries": [2, 3, 4]}}}).areas[7].dimensions == (
+        2,
+        3,
+        4,
+    )
     both = {"block_boundaries": [2, 3, 4], "cortical_dimensions": {"width": 5, "height": 6, "depth": 7}}
-    assert parse({"blueprint": {"cX": both}}).areas[7].dimensions == (5, 6, 7)
+    assert parse({"version": "3.0", "blueprint": {"cX": both}}).areas[7].dimensions == (5, 6, 7)
 
 
-def test_the_power_area_always_passes_and_is_uniform():
+def test_the_power_area_is_one_neuron_that_always_passes_and_is_uniform():
     power = {"neuron_excitability": 0.2, "psp_uniform_distribution": False, "firing_threshold": 3.5}
-    spec = parse({"blueprint": {"___power": power}}).areas[1]
+    power |= {"block_boundaries": [2, 2, 1], "per_voxel_neuron_cnt": 3}
+    spec = parse({"version": "3.0", "blueprint": {"___power": power}}).areas[1]
     assert (spec.excitability, spec.psp_uniform_distribution, spec.firing_threshold) == (1.0, True, 3.5)
+    assert (spec.dimensions, spec.neuron_count) == ((1, 1, 1), 1)
     essential = read_genome(GENOMES / "essential_genome.json").areas[1]
     assert (essential.excitability, essential.psp_uniform_distribution) == (1.0, True)
 
@@ -118,10 +128,13 @@ def test_both_forms_of_a_rule_say_the_same():
         "plasticity_constant": 3,
         "ltp_multiplier": 4,
         "ltd_multiplier": 5,
-        "plasticity_window": 0,
+        "plasticity_window": 1,
     }
     rules = [
-        parse({"blueprint": {"cX": {"cortical_mapping_dst": {"cX": [rule]}}}}).areas[7].mappings[0].rules[0]
+        parse({"version": "3.0", "blueprint": {"cX": {"cortical_mapping_dst": {"cX": [rule]}}}})
+        .areas[7]
+        .mappings[0]
+        .rules[0]
         for rule in (flat, record)
     ]
     assert rules[0] == rules[1]
@@ -138,7 +151,129 @@ def test_unknown_keys_and_unused_odd_morphologies_are_passed_over():
 
 
 def test_a_plastic_rule_keeps_its_own_window():
-    rule = {"morphology_id": "projector", "plasticity_flag": True, "plasticity_window": 4}
-    spec = parse({"blueprint": {"cX": {"cortical_mapping_dst": {"cX": [rule]}}}}).areas[7]
+    steps = {"plasticity_constant": 1, "ltp_multiplier": 1, "ltd_multiplier": 1}
+    rule = {"morphology_id": "projector", "plasticity_flag": True, "plasticity_window": 4, **steps}
+    spec = parse({"version": "3.0", "blueprint": {"cX": {"cortical_mapping_dst": {"cX": [rule]}}}}).areas[7]
     assert spec.mappings[0].rules[0].window == 4
-    assert area(parse({"blueprint": {"cX": {"cortical_name": "here"}}}), "here").mappings == ()
+    assert area(parse({"version": "3.0", "blueprint": {"cX": {"cortical_name": "here"}}}), "here").mappings == ()
+
+
+@pytest.mark.parametrize("name", ["___death", "___power", "___hope_"])
+def test_a_core_area_of_a_flat_genome_takes_the_defaults_of_an_ordinary_area(name):
+    index, own = CORE.index(name), "_____10c-" + name[2:]
+    flat = parse({"version": "2.0", "blueprint": {f"{own}-cx-___bbx-i": 1}}).areas[index]
+    stated = parse({"version": "3.0", "blueprint": {name: {}}}).areas[index]
+    missing = parse({"version": "2.0", "blueprint": {}}).areas[index]
+    assert (flat.firing_threshold, stated.firing_threshold, missing.firing_threshold) == (1.0, 0.1, 0.1)
+    assert flat.psp_uniform_distribution is (name == "___power")
+    assert stated.psp_uniform_distribution is missing.psp_uniform_distribution is True
+
+
+def test_the_core_areas_of_the_vision_genome():
+    death, power = read_genome(GENOMES / "vision_genome.json").areas[:2]
+    assert (death.firing_threshold, power.firing_threshold) == (1.0, 1.0)
+
+
+DOWNLOADED = {
+    "version": "3.0",
+    "genome_schema_version": 7,
+    "blueprint": {
+        "_____10c-Y0FfX19fX18=-cx-__name-t": "a",
+        "_____10c-Y0FfX19fX18=-cx-___bbx-i": 3,
+        "_____10c-Y0FfX19fX18=-nx-fire_t-f": 2.5,
+        "_____10c-Y0FfX19fX18=-cx-dstmap-d": {
+            "Y0FfX19fX18=": [["projector", [1, 1, 1], 2, False, 1, 1, 1]],
+            "X19fcG93ZXI=": [{"morphology_id": "all_to_all", "synaptic_delay_bursts": 3}],
+        },
+        "_____10c-X19fcG93ZXI=-nx-fire_t-f": 0.5,
+        "_____10c-Zy8rX0AAAAA=-cx-___bby-i": 2,
+    },
+}
+
+
+def test_the_form_that_the_engine_itself_writes():
+    genome = parse(DOWNLOADED)
+    assert [plain_id(spec.cortical_id) for spec in genome.areas[7:]] == [b"cA______", b"g/+_@\0\0\0"]
+    assert (genome.areas[7].dimensions, genome.areas[7].firing_threshold) == ((3, 1, 1), 2.5)
+    assert (genome.areas[1].firing_threshold, genome.areas[8].dimensions) == (0.5, (1, 2, 1))
+    rules = {plain_id(mapping.target): mapping.rules[0] for mapping in genome.areas[7].mappings}
+    assert rules[b"cA______"].multiplier == 2.0
+    assert rules[b"___power"].delay_bursts == 3
+    assert genome.schema == 7
+
+
+def flat_text(value):
+    """A genome as ``genome/download`` writes it, from one of the shipped 2.x form: the ids in base64."""
+    tree = genome_tree(GENOMES / "essential_genome.json")
+    ids = {key[9:15] for key in tree["blueprint"]}
+    long = {text: base64.b64encode(value(text)).decode() for text in ids}
+    blueprint = {}
+    for key, entry in tree["blueprint"].items():
+        if key.endswith("dstmap-d"):
+            entry = {long[target]: rules for target, rules in entry.items()}
+        blueprint[f"_____10c-{long[key[9:15]]}{key[15:]}"] = entry
+    return {**tree, "blueprint": blueprint, "genome_schema_version": 7, "version": "3.0"}
+
+
+def test_a_downloaded_genome_is_the_one_it_was_loaded_from():
+    original = read_genome(GENOMES / "essential_genome.json")
+    again = parse(flat_text(lambda text: flat_id(text, Field("", "", text))))
+    assert [(a.cortical_id, a.name, a.dimensions) for a in again.areas] == [
+        (a.cortical_id, a.name, a.dimensions) for a in original.areas
+    ]
+    assert [[mapping.target for mapping in a.mappings] for a in again.areas] == [
+        [mapping.target for mapping in a.mappings] for a in original.areas
+    ]
+
+
+@pytest.mark.parametrize("form", ["flat", "object"])
+def test_areas_of_no_family_are_skipped_with_their_synapses(form):
+    rules = [["all_to_all", 1, 1]]
+    if form == "flat":
+        target, kept = "zA0000", "cA0000"
+        blueprint = {f"_____10c-{text}-cx-dstmap-d": {target: rules, kept: rules} for text in (kept, target)}
+    else:
+        target, kept = "zA", "cA"
+        blueprint = {text: {"cortical_mapping_dst": {target: rules, kept: rules}} for text in (kept, target)}
+    genome = parse({"version": "2.0" if form == "flat" else "3.0", "blueprint": blueprint})
+    assert [plain_id(spec.cortical_id)[:2] for spec in genome.areas[7:]] == [b"cA"]
+    assert [plain_id(mapping.target)[:2] for mapping in genome.areas[7].mappings] == [b"cA"]
+    assert genome.notes == {"skipped_areas": target}
+
+
+@pytest.mark.parametrize("first", "cmiog_")
+def test_areas_of_every_family_are_taken(first):
+    assert len(parse({"version": "3.0", "blueprint": {f"{first}Xx": {}}}).areas) == 8
+    assert len(parse({"version": "3.0", "blueprint": {f"{first.upper()}Xx": {}}}).areas) == (8 if first == "_" else 7)
+
+
+@pytest.mark.parametrize(
+    ("version", "stated", "schema"),
+    [
+        *((version, stated, stated) for version in ("2.0", "3.0", "2.7", "3.x") for stated in range(2, 8)),
+        *((version, stated, 2) for version in ("2.0", "2.1") for stated in ("absent", "7", 7.0, 7.5, -1, True, None)),
+        *(("3.0", stated, 3) for stated in ("absent", "7", 7.0, 7.5, -1, True, None)),
+    ],
+)
+def test_schema_versions_that_are_taken(version, stated, schema):
+    assert parse(versioned(version, stated)).schema == schema
+
+
+@pytest.mark.parametrize(
+    ("version", "stated", "says"),
+    [
+        *(("3.0", stated, "genome_schema_version: unknown schema version") for stated in (0, 1, 8, 2**70)),
+        *((version, "absent", "no schema version is stated") for version in ("2.2", "3.1", "2.", "3.0.0")),
+        *((version, 7, "unknown genome version") for version in ("", "2", "3", "4.0", "1.0", "v3.0")),
+        ("absent", 7, "the genome has no version"),
+    ],
+)
+def test_schema_versions_that_are_refused(version, stated, says):
+    with pytest.raises(GenomeError, match=says) as caught:
+        parse(versioned(version, stated))
+    assert caught.value.cure
+
+
+def versioned(version, stated):
+    entries = {"version": version, "genome_schema_version": stated}
+    return {**{key: value for key, value in entries.items() if value != "absent"}, "blueprint": {}}

@@ -12,13 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from burstproof.errors import GenomeError
-from burstproof.network.genome import parse_genome
+from burstproof.network.genome import GenomePolicy, parse_genome
 from burstproof.network.growth import grow
 from suites.stage4_small_genome.growth_golden import GENOMES, case_genome
 
 pytestmark = pytest.mark.requirement("BE-1")
 
 BAREBONES = (GENOMES / "barebones_genome.json").read_bytes()
+LENIENT = GenomePolicy(ignore_unmodelled=True, as_the_engine=True)
 MAX_NEURONS, MAX_SYNAPSES = 20_000, 50_000
 
 
@@ -55,10 +56,11 @@ def object_seed():
 SEEDS = (flat_seed(), object_seed())
 
 
-def settle(data):
+def settle(data, policy=LENIENT):
     """Read and grow; every outcome but success and GenomeError fails the case."""
     try:
-        network = grow(parse_genome(data, "fuzz.json"), max_neurons=MAX_NEURONS, max_synapses=MAX_SYNAPSES)
+        genome = parse_genome(data, "fuzz.json", policy)
+        network = grow(genome, max_neurons=MAX_NEURONS, max_synapses=MAX_SYNAPSES)
     except GenomeError as error:
         refused = error
     else:
@@ -119,7 +121,7 @@ def change(tree, place, data):
 
 def test_the_seeds_themselves_grow():
     for seed in SEEDS:
-        network = settle(json.dumps(seed).encode())
+        network = settle(json.dumps(seed).encode(), GenomePolicy())
         assert network is not None
         assert network.synapse_count > 0
 
@@ -131,7 +133,7 @@ def test_values_changed_anywhere(data):
     tree = copy.deepcopy(SEEDS[which])
     for place in data.draw(st.lists(st.sampled_from(PLACES[which]), min_size=1, max_size=3)):
         change(tree, place, data)
-    settle(json.dumps(tree).encode())
+    settle(json.dumps(tree).encode(), data.draw(st.sampled_from([LENIENT, GenomePolicy()])))
 
 
 @settings(max_examples=150, deadline=None)
@@ -146,7 +148,11 @@ def test_bytes_changed_anywhere(data):
 
 
 @settings(max_examples=150, deadline=None)
-@given(st.one_of(st.binary(max_size=200), values.map(lambda value: json.dumps({"blueprint": value}).encode())))
+@given(
+    st.one_of(
+        st.binary(max_size=200), values.map(lambda value: json.dumps({"version": "3.0", "blueprint": value}).encode())
+    )
+)
 def test_any_bytes_at_all(data):
     settle(data)
 
@@ -186,5 +192,5 @@ def test_dimensions_of_any_size_stay_within_the_caps(sizes, source_count, target
         "cB": {"block_boundaries": sizes[3:], "per_voxel_neuron_cnt": target_count},
     }
     blueprint["cA"]["cortical_mapping_dst"] = {"cB": rules}
-    tree = {"blueprint": blueprint, "neuron_morphologies": SEEDS[0]["neuron_morphologies"]}
+    tree = {"version": "3.0", "blueprint": blueprint, "neuron_morphologies": SEEDS[0]["neuron_morphologies"]}
     settle(json.dumps(tree).encode())

@@ -9,19 +9,21 @@ import numpy as np
 import pytest
 
 from burstproof.network.connectome import read_connectome
-from burstproof.network.genome import parse_genome, read_genome
+from burstproof.network.genome import GenomePolicy, parse_genome, read_genome
 from burstproof.network.growth import grow
 from burstproof.network.model import NEURON_FIELDS
 from suites.stage4_small_genome.growth_golden import (
     GENOMES,
     GOLDEN,
+    LENIENT,
     MORPHOLOGY_CASES,
     SHIPPED,
     area_neurons,
     area_starts,
     case_description,
-    case_genome,
     case_tables,
+    genome_tree,
+    grown_case,
     sorted_rows,
     synapse_columns,
     synapse_rows,
@@ -67,7 +69,7 @@ def per_voxel(description, side):
 @pytest.mark.parametrize("case", MORPHOLOGY_CASES)
 def test_every_recorded_synapse_of_every_morphology(case):
     description, tables = case_description(case), case_tables(case)
-    network = grow(read_genome(case_genome(case)))
+    network = grown_case(case)
     compared = 0
     for number, pair in enumerate(description["pairs"]):
         recorded = sorted_rows(*(tables[name][tables["pair"] == number] for name in SYNAPSE_COLUMNS))
@@ -98,7 +100,7 @@ def test_rotator_is_compared_beyond_its_ties():
 @pytest.mark.parametrize("case", MORPHOLOGY_CASES)
 def test_nothing_else_is_grown_and_voxels_are_in_recorded_order(case):
     description, tables = case_description(case), case_tables(case)
-    network = grow(read_genome(case_genome(case)))
+    network = grown_case(case)
     pairs = [pair for pair in description["pairs"] if pair["morphology"] != "rotator_z"]
     rotators = [pair for pair in description["pairs"] if pair["morphology"] == "rotator_z"]
     turned = sum(len(synapse_columns(network, pair["source_id"], pair["target_id"])[0]) for pair in rotators)
@@ -113,7 +115,7 @@ def test_nothing_else_is_grown_and_voxels_are_in_recorded_order(case):
 @pytest.mark.parametrize("case", ["params_v3", "params_flat"])
 def test_every_neuron_field_follows_its_parameter(case):
     description, tables = case_description(case), case_tables(case)
-    network = grow(read_genome(case_genome(case)))
+    network = grown_case(case)
     for name, recorded_area in description["areas"].items():
         ids = area_neurons(network, recorded_area["id"])
         rows = tables["n_cortical_areas"] == recorded_area["area_index"]
@@ -128,7 +130,7 @@ def test_every_neuron_field_follows_its_parameter(case):
 
 @pytest.mark.parametrize("case", ["params_v3", "params_flat"])
 def test_area_flags_are_those_the_engine_understood(case):
-    network = grow(read_genome(case_genome(case)))
+    network = grown_case(case)
     areas = {area.cortical_id: area for area in network.areas}
     flags = case_description(case)["area_flags"]
     assert flags
@@ -139,7 +141,7 @@ def test_area_flags_are_those_the_engine_understood(case):
 
 def test_synapses_of_the_flat_parameters():
     description, tables = case_description("params_flat"), case_tables("params_flat")
-    network = grow(read_genome(case_genome("params_flat")))
+    network = grown_case("params_flat")
     compared = 0
     for recorded_area in description["areas"].values():
         first = int(np.argmax(tables["n_cortical_areas"] == recorded_area["area_index"]))
@@ -259,6 +261,58 @@ def test_the_network_is_laid_out_for_replay(name):
 
 def test_progress_counts_every_link():
     seen = []
-    grow(read_genome(case_genome("to_one")), progress=lambda done, total: seen.append((done, total)))
+    grown_case("to_one", lambda done, total: seen.append((done, total)))
     assert seen == [(done, seen[0][1]) for done in range(1, seen[0][1] + 1)]
     assert len(seen) == 86
+
+
+RANDOM = GOLDEN / "random" / "growth"
+ASSOCIATIVE = ("g_113", "g_115")
+"""Random genomes with a plastic rule of morphology associative_memory, which acts and is not modelled."""
+
+
+@pytest.mark.parametrize("name", [f"g_{number}" for number in range(101, 121)])
+def test_a_random_genome_grows_the_whole_recorded_network(name):
+    policy = LENIENT if name in ASSOCIATIVE else GenomePolicy()
+    network = grow(read_genome(RANDOM / f"{name}.genome.json.gz", policy))
+    assert ("unmodelled" in network.provenance) == (name in ASSOCIATIVE)
+    with np.load(RANDOM / f"{name}.npz") as tables:
+        names = dict(zip(tables["area_idx"].tolist(), tables["area_id"].tolist(), strict=True))
+        areas = {area.cortical_id: area for area in network.areas}
+        assert set(names.values()) == set(areas)
+        own_row = np.full(len(tables["n_cortical_areas"]), -1)
+        for index, cortical_id in names.items():
+            rows, ids = np.flatnonzero(tables["n_cortical_areas"] == index), area_neurons(network, cortical_id)
+            own_row[rows] = ids
+            for field in set(NEURON_FIELDS) - {"cortical_areas", *STATE}:
+                recorded = table_column(tables, field)[rows]
+                assert np.array_equal(getattr(network.neurons, field)[ids], recorded), (cortical_id, field)
+        flags = {names[i]: tuple(map(bool, f)) for i, f in zip(tables["area_idx"], tables["psp_flags"], strict=True)}
+        assert flags == {key: (area.psp_uniform_distribution, area.mp_driven_psp) for key, area in areas.items()}
+        ends = [own_row[tables[f"s_{side}_neurons"]] for side in ("source", "target")]
+        recorded = sorted_rows(*ends, *(tables[f"s_{column}"] for column in STORED_COLUMNS))
+    ends = [getattr(network.synapses, f"{side}_neurons") for side in ("source", "target")]
+    assert np.array_equal(recorded, sorted_rows(*ends, *(getattr(network.synapses, c) for c in STORED_COLUMNS)))
+
+
+@pytest.mark.parametrize("name", [f"g_{number}" for number in range(101, 121)])
+def test_every_pair_with_a_plastic_rule_learns_as_a_whole(name):
+    """Straight from the file: the pairs with a plastic rule, and the numbers of the last one of each."""
+    path = RANDOM / f"{name}.genome.json.gz"
+    network = grow(read_genome(path, LENIENT))
+    index = {area.cortical_id: area.index for area in network.areas}
+    areas, table = network.neurons.cortical_areas, network.synapses
+    expected = []
+    for source, record in genome_tree(path)["blueprint"].items():
+        for target, rules in record["cortical_mapping_dst"].items():
+            plastic = [rule for rule in rules if rule["plasticity_flag"]]
+            ends = areas[table.source_neurons] == index[source], areas[table.target_neurons] == index[target]
+            rows = np.flatnonzero(ends[0] & ends[1])
+            if plastic and len(rows):
+                keys = ("plasticity_window", "plasticity_constant", "ltp_multiplier", "ltd_multiplier")
+                expected.append((rows.tolist(), *(plastic[-1][key] for key in keys)))
+    got = [
+        (m.synapses.tolist(), m.window, m.constant, m.ltp_multiplier, m.ltd_multiplier)
+        for m in network.plastic_mappings
+    ]
+    assert sorted(got) == sorted(expected)

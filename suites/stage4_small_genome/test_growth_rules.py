@@ -78,20 +78,58 @@ def test_delays(delay, grown):
     assert set(grow(genome([rule(synaptic_delay_bursts=delay)])).synapses.delay_bursts) == {grown}
 
 
-def test_a_delay_of_zero_makes_no_synapse():
-    assert grow(genome([rule(synaptic_delay_bursts=0)])).synapse_count == 0
+LEARNING = {
+    "plasticity_flag": True,
+    "plasticity_window": 1,
+    "plasticity_constant": 1,
+    "ltp_multiplier": 1,
+    "ltd_multiplier": 1,
+}
 
 
-def test_two_rules_on_one_mapping_make_two_synapses_per_pair():
-    both = genome(
-        [rule(postSynapticCurrent_multiplier=2), rule(postSynapticCurrent_multiplier=-0.5, plasticity_flag=True)]
-    )
-    network = grow(both)
+def test_two_rules_on_one_mapping_make_two_synapses_per_pair_which_all_learn():
+    both = [rule(postSynapticCurrent_multiplier=-0.5, **LEARNING), rule(postSynapticCurrent_multiplier=2)]
+    network = grow(genome(both))
     assert (network.synapse_count, len(ends(network))) == (48, 24)
     assert sorted(set(network.synapses.weights)) == [0.5, 2.0]
     (mapping,) = network.plastic_mappings
-    assert np.array_equal(mapping.synapses, np.flatnonzero(network.synapses.types == 1))
-    assert (np.diff(mapping.synapses) > 0).all()
+    assert np.array_equal(mapping.synapses, np.arange(48))
+
+
+def test_the_last_plastic_rule_of_a_pair_governs_it():
+    first = rule(**{**LEARNING, "plasticity_window": 2, "plasticity_constant": 2.5})
+    second = rule("all_to_0-0-0", **{**LEARNING, "plasticity_window": 3, "ltp_multiplier": -128, "ltd_multiplier": 127})
+    (mapping,) = grow(genome([first, second, rule("all_to_all")])).plastic_mappings
+    values = mapping.window, mapping.constant, mapping.ltp_multiplier, mapping.ltd_multiplier
+    assert values == (3, 1.0, -128.0, 127.0)
+    assert len(mapping.synapses) == 24 + 24 + 24 * 24
+    (mapping,) = grow(genome([second, first])).plastic_mappings
+    assert (mapping.window, mapping.constant) == (2, 2.5), "as the genome states it; the engine truncates"
+
+
+def test_plastic_rules_without_synapses_still_govern_their_pair():
+    silent = rule(synapse_attractivity=0, **LEARNING)
+    (mapping,) = grow(genome([rule(), silent])).plastic_mappings
+    assert np.array_equal(mapping.synapses, np.arange(24))
+    assert grow(genome([silent])).plastic_mappings == ()
+
+
+def test_pairs_learn_apart_and_the_flat_form_has_window_1():
+    areas = {"cA": block(2), "cB": block(2), "cC": block(2)}
+    learning = ["block_to_block", 1, 1, True, 3, 2, 1]
+    areas["cA"]["cortical_mapping_dst"] = {"cB": [learning], "cC": [["block_to_block", 1, 1]]}
+    areas["cB"]["cortical_mapping_dst"] = {"cA": [["block_to_block", 1, 1], learning], "cB": [["block_to_block", 1, 1]]}
+    tree = {"version": "3.0", "blueprint": areas}
+    network = grow(parse_genome(json.dumps(tree).encode(), "case.json"))
+    learned = [
+        set(network.neurons.cortical_areas[network.synapses.target_neurons[m.synapses]].tolist())
+        for m in network.plastic_mappings
+    ]
+    assert learned == [{8}, {7}]
+    assert [len(m.synapses) for m in network.plastic_mappings] == [2, 4]
+    assert [(m.window, m.constant, m.ltp_multiplier, m.ltd_multiplier) for m in network.plastic_mappings] == [
+        (1, 3.0, 2.0, 1.0)
+    ] * 2
 
 
 @pytest.mark.parametrize("multiplier", [2.5, 1000.5, 0.001, 0.0, -3.0])

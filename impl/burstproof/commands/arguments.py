@@ -101,6 +101,16 @@ def _add_reading(parser: Parser) -> None:
     parser.add_argument(
         "--apply-flags", action="store_true", help="take the psp flags from the genome inside a connectome"
     )
+    parser.add_argument(
+        "--ignore-unmodelled",
+        action="store_true",
+        help="read past genome keys that the released engine acts on and that are not modelled; the output says so",
+    )
+    parser.add_argument(
+        "--as-the-engine",
+        action="store_true",
+        help="where the released engine fails at a rule, end the growth of the source area as it does, and say so",
+    )
 
 
 def _add_run(parser: Parser) -> None:

@@ -7,10 +7,12 @@ import json
 import sys
 from pathlib import Path
 
+from burstproof.commands.notes import note_lines, notes_in
 from burstproof.commands.outputs import check_output
 from burstproof.commands.progress import task
 from burstproof.commands.sources import Kind, Reading, check_input, kind_of, read_network, write_network
 from burstproof.errors import ExitCode, InputError
+from burstproof.network.blueprint import GenomePolicy
 from burstproof.network.model import Network
 
 
@@ -41,7 +43,14 @@ def convert(options: argparse.Namespace) -> ExitCode:
 
 def reading_of(options: argparse.Namespace) -> Reading:
     """How the options want a file read."""
-    return Reading(options.seed, options.max_neurons, options.max_synapses, options.apply_flags, not options.json)
+    return Reading(
+        seed=options.seed,
+        max_neurons=options.max_neurons,
+        max_synapses=options.max_synapses,
+        apply_flags=options.apply_flags,
+        policy=GenomePolicy(ignore_unmodelled=options.ignore_unmodelled, as_the_engine=options.as_the_engine),
+        bars=not options.json,
+    )
 
 
 def _copy_connectome(source: Path, target: Path, *, bars: bool) -> Network:
@@ -64,8 +73,10 @@ def _losses(network: Network, kind: Kind) -> tuple[str, ...]:
 
 
 def _report(options: argparse.Namespace, network: Network, losses: tuple[str, ...]) -> None:
+    notes = notes_in(network.provenance)
     if options.json:
         document = {
+            "notes": notes,
             "source": str(options.source),
             "target": str(options.target),
             "neurons": network.neuron_count,
@@ -76,6 +87,8 @@ def _report(options: argparse.Namespace, network: Network, losses: tuple[str, ..
         }
         print(json.dumps(document, indent=1))
         return
+    for line in note_lines(notes):
+        print(line)
     for loss in losses:
         print(f"burstproof: note: a .connectome does not hold: {loss}", file=sys.stderr)
     print(

@@ -14,6 +14,7 @@ from burstproof.burst.engine import Engine, EngineOptions, EngineState, Stimulus
 from burstproof.burst.precision import Storage, storage_for
 from burstproof.burst.select import Choice
 from burstproof.burst.trace import Trace
+from burstproof.commands.notes import note_lines, notes_in
 from burstproof.commands.sharding import ShardingReport
 from burstproof.commands.statistics import ActivityCounter, AreaActivity, activity_table
 from burstproof.config import Configuration, Setting
@@ -41,6 +42,8 @@ class RunReport:
         Scale and width of the accumulation.
     storage : Storage
         Format of the stored potentials.
+    notes : dict
+        What the network's provenance says of a genome that was not grown as it stands (``notes.WORDS``).
     genome_precision : str
         What the genome names as its ``quantization_precision``; empty where it names nothing.
     stimulated_bursts : int
@@ -73,6 +76,7 @@ class RunReport:
     options: EngineOptions
     fixed_point: FixedPoint
     storage: Storage
+    notes: dict[str, str]
     genome_precision: str
     stimulated_bursts: int
     settings: tuple[Setting, ...]
@@ -113,6 +117,7 @@ class RunReport:
             options=engine.options,
             fixed_point=engine.fixed_point,
             storage=storage_for(engine.options.precision, network.neurons.thresholds),
+            notes=notes_in(network.provenance),
             genome_precision=network.provenance.get("quantization_precision", ""),
             stimulated_bursts=len(plan),
             settings=config.settings(),
@@ -162,6 +167,7 @@ class RunReport:
             trace,
             settings={
                 **trace.settings,
+                **self.notes,
                 "source": self.source,
                 "seed": self.seed,
                 "backend": self.choice.backend,
@@ -191,6 +197,7 @@ def print_report(report: RunReport, *, as_json: bool) -> None:
 def as_values(report: RunReport) -> dict[str, Any]:
     """The report as values that JSON can hold."""
     return {
+        "notes": report.notes,
         "source": {"path": report.source, "kind": report.kind, "seed": report.seed},
         "neurons": report.neurons,
         "synapses": report.synapses,
@@ -238,6 +245,7 @@ def as_text(report: RunReport) -> str:
     clamped = ", a contribution was clamped" if report.clamped else ""
     resumed = "" if report.resumed_after is None else f", resumed after {report.resumed_after},"
     lines = [
+        *note_lines(report.notes),
         f"{report.kind:<11}{report.source}: {report.neurons} neurons, {report.synapses} synapses, "
         f"{len(report.areas)} areas",
         f"{'backend':<11}{report.choice.backend}: {report.choice.reason}" + (report.launch and f"; {report.launch}"),

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from burstproof.commands.progress import task
 from burstproof.errors import InputError
+from burstproof.network.blueprint import STRICT, GenomePolicy
 from burstproof.network.model import Network
 
 
@@ -64,14 +65,15 @@ class Reading:
     """How a file becomes a network.
 
     ``seed`` and the two caps are for growing a genome (``None`` keeps growth's own cap); ``apply_flags`` takes the
-    psp flags from the genome inside a connectome, which are not applied otherwise (SEMANTICS section 1b); ``bars``
-    allows progress bars.
+    psp flags from the genome inside a connectome, which are not applied otherwise (SEMANTICS section 1b); ``policy``
+    says what to do with a genome that cannot be grown as it stands; ``bars`` allows progress bars.
     """
 
     seed: int = 0
     max_neurons: int | None = None
     max_synapses: int | None = None
     apply_flags: bool = False
+    policy: GenomePolicy = STRICT
     bars: bool = True
 
 
@@ -96,7 +98,7 @@ def _grow(path: Path, reading: Reading) -> Network:
 
     with task(f"growing {path.name}", shown=reading.bars) as bar:
         return grow(
-            read_genome(path),
+            read_genome(path, reading.policy),
             reading.seed,
             bar.reach,
             max_neurons=DEFAULT_MAX_NEURONS if reading.max_neurons is None else reading.max_neurons,

@@ -19,6 +19,37 @@ def encode_id(raw: bytes) -> str:
     return base64.b64encode(raw).decode("ascii")
 
 
+def readable_id(cortical_id: str) -> str:
+    """The 8 characters behind a base64 id without the padding at their end, or the id where they cannot be printed."""
+    raw = base64.b64decode(cortical_id)
+    text = raw.decode("latin-1")
+    return text.rstrip("_") or text if text.isascii() and text.isprintable() else cortical_id
+
+
+@dataclass(frozen=True)
+class GenomePolicy:
+    """What a reader is told about genomes that burstproof cannot grow as they stand.
+
+    Attributes
+    ----------
+    ignore_unmodelled : bool
+        Read past keys that the released engine acts on and that are not modelled (FEATURES section 13). The network
+        says so in ``provenance["unmodelled"]``.
+    as_the_engine : bool
+        A rule at which the released engine fails (FEATURES section 4) makes no synapses and ends the growth of its
+        source area, as there. The network says so in ``provenance["as_the_engine"]``.
+
+    Without them each of the two is an error.
+    """
+
+    ignore_unmodelled: bool = False
+    as_the_engine: bool = False
+
+
+STRICT = GenomePolicy()
+"""Nothing is left out: what a reader does unless told otherwise."""
+
+
 @dataclass(frozen=True)
 class RuleSpec:
     """One rule of a mapping, as the genome states it.
@@ -30,11 +61,14 @@ class RuleSpec:
     multiplier : float
         Weight and, by its sign, type of the synapses.
     delay_bursts : int
-        Delay in bursts; 0 makes no synapse, above 255 counts as 1.
+        Delay in bursts; above 255 counts as 1.
     attractivity : float
         Probability of each synapse in percent; 100 and more keeps all.
     plastic : bool
-        Whether the synapses learn; ``window`` (bursts), ``constant`` and the multipliers say how.
+        Whether the rule makes all synapses of its pair of areas learn; ``window`` (bursts), ``constant`` and the
+        multipliers say how, as the genome states them.
+    failure : str
+        Why the released engine fails at the rule; empty if it does not. No rule of a ``Genome`` has one.
     place : str
         File and place of the rule, for messages.
     """
@@ -48,15 +82,20 @@ class RuleSpec:
     constant: float = 1.0
     ltp_multiplier: float = 1.0
     ltd_multiplier: float = 1.0
+    failure: str = ""
     place: str = ""
 
 
 @dataclass(frozen=True)
 class MappingSpec:
-    """The rules from one area to the area ``target`` (base64 id), in the order in which they apply."""
+    """The rules from one area to the area ``target`` (base64 id), in the order in which they apply.
+
+    ``key`` is the id of the target as the genome writes it.
+    """
 
     target: str
     rules: tuple[RuleSpec, ...]
+    key: str = ""
 
 
 @dataclass(frozen=True)
@@ -111,6 +150,13 @@ class AreaSpec:
         return self.voxel_count * self.neurons_per_voxel
 
 
+def label(area: AreaSpec) -> str:
+    """How messages call an area: its id, and its name where that says more."""
+    own = readable_id(area.cortical_id)
+    name = area.name if area.name.isprintable() else ascii(area.name)[1:-1]
+    return own if name in ("", own) else f"{own} ({name[:40]})"
+
+
 @dataclass(frozen=True)
 class Genome:
     """A genome read and checked: every rule names a known morphology and an area that exists.
@@ -127,6 +173,11 @@ class Genome:
         Of the file's bytes as stored.
     ignored_blueprint_keys : int
         Keys of the blueprint that no known format explains; they made no area.
+    schema : int
+        Schema version 2...7, stated or taken from ``version``.
+    notes : Mapping
+        What is to be said of a network grown from it, one line each: ``unmodelled`` keys that were ignored,
+        ``as_the_engine`` rules at which growth ended, ``skipped_areas``, keys that were ``not_examined``.
     """
 
     title: str
@@ -137,3 +188,5 @@ class Genome:
     path: Path = Path()
     sha256: str = ""
     ignored_blueprint_keys: int = 0
+    schema: int = 7
+    notes: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))

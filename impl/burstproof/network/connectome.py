@@ -38,7 +38,8 @@ def read_connectome(path: str | os.PathLike[str], apply_flags: bool = False) -> 
         The file.
     apply_flags : bool
         Give the areas the names, dimensions and psp flags of the embedded genome. Without it no flag is registered
-        and nothing is divided, which is what the engine does after importing a connectome alone.
+        and nothing is divided, which is what the engine does after importing a connectome alone. Keys of that genome
+        that act and are not modelled are no error, since nothing is grown: ``provenance["unmodelled"]`` lists them.
 
     Returns
     -------
@@ -72,6 +73,7 @@ def read_connectome(path: str | os.PathLike[str], apply_flags: bool = False) -> 
 
 def _with_flags(connectome: Connectome, name: str) -> Connectome:
     """The areas as the embedded genome describes them; areas that it does not name stay as they are."""
+    from burstproof.network.blueprint import GenomePolicy
     from burstproof.network.genome import parse_genome
 
     if connectome.genome is None:
@@ -79,8 +81,9 @@ def _with_flags(connectome: Connectome, name: str) -> Connectome:
             "flags were asked for, but the file embeds no genome", where=name, cure="Read it without apply_flags"
         )
     place = f"{name}: embedded genome"
+    tables_win = GenomePolicy(ignore_unmodelled=True, as_the_engine=True)
     try:
-        known = {area.cortical_id: area for area in parse_genome(connectome.genome.encode("utf-8"), place).areas}
+        genome = parse_genome(connectome.genome.encode("utf-8"), place, tables_win)
     except GenomeError as error:
         raise ConnectomeError(
             f"the embedded genome cannot be used: {error.problem}",
@@ -89,6 +92,7 @@ def _with_flags(connectome: Connectome, name: str) -> Connectome:
             allowed=error.allowed,
             cure="Read it without apply_flags, or save it again with the engine",
         ) from error
+    known = {area.cortical_id: area for area in genome.areas}
     areas = []
     for area in connectome.network.areas:
         spec = known.get(area.cortical_id)
@@ -102,7 +106,10 @@ def _with_flags(connectome: Connectome, name: str) -> Connectome:
                 mp_driven_psp=spec.mp_driven_psp,
             )
         areas.append(area)
-    return dataclasses.replace(connectome, network=connectome.network.replace(areas=tuple(areas)))
+    network = connectome.network
+    ignored = {key: text for key, text in genome.notes.items() if key == "unmodelled"}
+    network = network.replace(areas=tuple(areas), provenance={**network.provenance, **ignored})
+    return dataclasses.replace(connectome, network=network)
 
 
 def write_connectome(path: str | os.PathLike[str], connectome: Connectome | Network) -> None:

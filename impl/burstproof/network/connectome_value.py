@@ -135,4 +135,5 @@ def connectome_losses(network: Network) -> tuple[str, ...]:
         losses.append(f"{len(network.plastic_mappings)} plastic mappings")
     if network.flags_registered:
         losses.append("psp flags of the areas (only an embedded genome carries them)")
+    losses += [f"the note {key}" for key in ("unmodelled", "as_the_engine") if key in network.provenance]
     return tuple(losses)

@@ -6,11 +6,12 @@ import re
 
 from burstproof.errors import GenomeError
 from burstproof.network.blueprint import CORE_AREAS
-from burstproof.network.genome_areas import RawArea
+from burstproof.network.genome_areas import RawArea, object_id
 from burstproof.network.genome_fields import Field
 
 PREFIX = "_____10c-"
-"""What every key of a flat blueprint starts with; 6 characters of area id, ``-`` and the parameter follow."""
+"""What every key of a flat blueprint starts with; the area id, ``-`` and the parameter follow. The id has 6
+characters, or the 12 of base64 in what the engine itself writes (``genome/download``)."""
 
 _PARAMETER_NAMES = {
     "cx-__name-t": "cortical_name",
@@ -32,14 +33,23 @@ _PARAMETER_NAMES = {
     "nx-mp_acc-b": "mp_charge_accumulation",
     "nx-mp_psp-b": "mp_driven_psp",
     "nx-pstcr_-f": "postsynaptic_current",
+    "cx-hmlk-d": "rate_modulated_leak",
+    "cx-modls-d": "modulators",
+    "cx-spktrn-b": "spike_train",
+    "cx-de_gen-f": "degeneration",
+    "cx-memory-b": "is_mem_type",
+    "cx-twinrf-t": "memory_twin_of",
+    "nx-snooze-f": "nx-snooze-f",
 }
+
+_SHORT_ID, _LONG_ID = 6, 12
 
 _SEGMENTED_VISION = re.compile(r"iic(\d)00")
 _BINARY_IDS = {"omot00": b"omot\x05\x00\x00\x00", "ogaz00": b"ogaz\x02\x00\x00\x00"}
 
 
 def flat_id(text: str, field: Field) -> bytes:
-    """The 8 bytes of a 6-character area id.
+    """The 8 bytes of an area id of 6 characters, or of 12 in base64.
 
     Parameters
     ----------
@@ -51,14 +61,16 @@ def flat_id(text: str, field: Field) -> bytes:
     Raises
     ------
     GenomeError
-        The id is not 6 printable ASCII characters.
+        The id is neither.
     """
+    if len(text) == 12:
+        return object_id(text, field)
     if len(text) != 6 or not (text.isascii() and text.isprintable()):
         raise GenomeError(
             "not an area id",
             where=field.where,
             got=text,
-            allowed="6 printable ASCII characters",
+            allowed="6 printable ASCII characters, or base64 of 8 bytes",
             cure="Use the id of an area of this genome",
         )
     vision = _SEGMENTED_VISION.fullmatch(text)
@@ -85,12 +97,14 @@ def flat_areas(blueprint: Field) -> list[RawArea]:
     for key, field in blueprint.items():
         if not key.startswith(PREFIX):
             continue
-        text, dash, parameter = key[len(PREFIX) : len(PREFIX) + 6], key[15:16], key[16:]
+        rest = key.removeprefix(PREFIX)
+        length = _SHORT_ID if rest[_SHORT_ID : _SHORT_ID + 1] == "-" else _LONG_ID
+        text, dash, parameter = rest[:length], rest[length : length + 1], rest[length + 1 :]
         if dash != "-":
             raise GenomeError(
                 "not a key of a flat blueprint",
                 where=field.where,
-                allowed=f"{PREFIX}, 6 characters of area id, -, parameter",
+                allowed=f"{PREFIX}, 6 or 12 characters of area id, -, parameter",
                 cure="Correct the key",
             )
         if text not in areas:

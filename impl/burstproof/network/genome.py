@@ -2,50 +2,78 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
 from burstproof.errors import GenomeError
-from burstproof.network.blueprint import AreaSpec, Genome, MappingSpec, RuleSpec
+from burstproof.network.blueprint import (
+    STRICT,
+    AreaSpec,
+    Genome,
+    GenomePolicy,
+    MappingSpec,
+    RuleSpec,
+    encode_id,
+    label,
+    readable_id,
+)
+from burstproof.network.failing_rules import failing_rule_error, without_failing
 from burstproof.network.flat import PREFIX, flat_areas, flat_id
-from burstproof.network.genome_areas import IdReader, RawArea, object_areas, object_id, parse_areas
+from burstproof.network.genome_areas import (
+    IdReader,
+    RawArea,
+    area_ids,
+    by_family,
+    object_areas,
+    object_id,
+    parse_areas,
+)
 from burstproof.network.genome_fields import Field, readable
 from burstproof.network.genome_json import load_tree, parse_tree
+from burstproof.network.genome_version import genome_version
+from burstproof.network.modulators import modulator_kinds
 from burstproof.network.morphology import Morphology, parse_morphology, resolve
+from burstproof.network.unmodelled import listed, unexamined, unmodelled, unmodelled_error
 
-__all__ = ["AreaSpec", "Genome", "MappingSpec", "Morphology", "RuleSpec", "parse_genome", "read_genome"]
+__all__ = ["AreaSpec", "Genome", "GenomePolicy", "MappingSpec", "Morphology", "RuleSpec", "parse_genome", "read_genome"]
 
 
-def read_genome(path: str | os.PathLike[str]) -> Genome:
+def read_genome(path: str | os.PathLike[str], policy: GenomePolicy = STRICT) -> Genome:
     """Read a genome of format 2.x (flat blueprint) or 3.x (one object per area).
 
     Parameters
     ----------
     path : path-like
         A ``.json`` or ``.json.gz`` file.
+    policy : GenomePolicy
+        What to do with keys that are not modelled and with rules at which the released engine fails.
 
     Returns
     -------
     Genome
-        With all seven core areas, whether the file names them or not.
+        With all seven core areas, whether the file names them or not. ``notes`` says what was left out.
 
     Raises
     ------
     GenomeError
-        The file cannot be read, is not strict JSON, has a value of the wrong type or out of range, or a rule that
-        names an unknown morphology or a missing area. The message names file, place, value and cure.
+        The file cannot be read, is not strict JSON, has a value of the wrong type or out of range, a version that the
+        engine rejects, or a rule that names an unknown morphology or a missing area. Unless ``policy`` says
+        otherwise: a key that the released engine acts on and that is not modelled (FEATURES section 13), or a rule
+        at which it fails (section 4). The message names file, place, value and cure.
 
     Notes
     -----
     Accepted as the real engine does: unknown keys, missing parameters, blueprint keys of no known format in a 2.x
-    genome (they make no area). Source: golden/growth/RULES.md.
+    genome (they make no area). Source: golden/growth/RULES.md; FEATURES sections 2, 4, 10, 13.
     """
     root, digest = load_tree(Path(path))
-    return _genome(root, digest, Path(path))
+    return _genome(root, digest, Path(path), policy)
 
 
-def parse_genome(data: bytes, name: str) -> Genome:
+def parse_genome(data: bytes, name: str, policy: GenomePolicy = STRICT) -> Genome:
     """The same from the bytes of a genome that is no file of its own, such as the one embedded in a connectome.
 
     Parameters
@@ -54,6 +82,8 @@ def parse_genome(data: bytes, name: str) -> Genome:
         JSON text in UTF-8, or gzip of it.
     name : str
         What messages call it; also the ``path`` of the result.
+    policy : GenomePolicy
+        As for ``read_genome``.
 
     Raises
     ------
@@ -61,40 +91,66 @@ def parse_genome(data: bytes, name: str) -> Genome:
         As ``read_genome``.
     """
     root, digest = parse_tree(data, name)
-    return _genome(root, digest, Path(name))
+    return _genome(root, digest, Path(name), policy)
 
 
-def _genome(root: Field, digest: str, path: Path) -> Genome:
+def _genome(root: Field, digest: str, path: Path, policy: GenomePolicy) -> Genome:
     """Read the parts of a genome and check that they fit."""
     top = root.mapping()
     if "blueprint" not in top:
         raise root.error("the genome has no blueprint", allowed="an object under blueprint", cure="Pass a FEAGI genome")
-    version = _version(root)
+    version, schema = genome_version(root)
     blueprint = root.item("blueprint")
-    raw_areas, read_id = _blueprint(blueprint, version)
-    genome = Genome(
+    all_areas, read_id = _blueprint(blueprint, version)
+    raw_areas, skipped = by_family(all_areas)
+    kinds = modulator_kinds(root, area_ids(raw_areas), read_id)
+    areas = parse_areas(raw_areas, read_id, kinds, flat=read_id is flat_id)
+    areas, ended = _grown_as_there(_without_targets(areas, {encode_id(area.raw_id) for area in skipped}), policy)
+    morphologies = _morphologies(root)
+    _check_references(areas, morphologies)
+    findings = unmodelled(raw_areas, areas, kinds, schema)
+    if findings and not policy.ignore_unmodelled:
+        raise unmodelled_error(findings)
+    notes = {
+        "unmodelled": findings,
+        "as_the_engine": ended,
+        "skipped_areas": [readable_id(encode_id(area.raw_id)) for area in skipped],
+        "not_examined": unexamined(root, raw_areas),
+    }
+    return Genome(
         title=root.item("genome_title").text() if "genome_title" in top else "",
         version=version,
-        areas=parse_areas(raw_areas, read_id),
-        morphologies=_morphologies(root),
+        areas=areas,
+        morphologies=morphologies,
         physiology=_physiology(root),
         path=path,
         sha256=digest,
         ignored_blueprint_keys=_ignored_keys(blueprint) if read_id is flat_id else 0,
+        schema=schema,
+        notes=MappingProxyType({key: listed(items) for key, items in notes.items() if items}),
     )
-    _check_references(genome)
-    return genome
 
 
-def _version(root: Field) -> str:
-    """The format version; a genome without one is told by the shape of its blueprint."""
-    if "version" not in root.mapping():
-        return ""
-    field = root.item("version")
-    version = field.text()
-    if version.split(".")[0] not in ("2", "3"):
-        raise field.error("unknown genome version", allowed="2.x or 3.x", cure="Convert the genome to one of these")
-    return version
+def _without_targets(areas: tuple[AreaSpec, ...], skipped: Collection[str]) -> tuple[AreaSpec, ...]:
+    """The areas without mappings to areas that the engine skips."""
+    return tuple(
+        dataclasses.replace(area, mappings=tuple(one for one in area.mappings if one.target not in skipped))
+        for area in areas
+    )
+
+
+def _grown_as_there(areas: tuple[AreaSpec, ...], policy: GenomePolicy) -> tuple[tuple[AreaSpec, ...], list[str]]:
+    """The areas with the rules that the released engine gets to, and a text for each area whose growth ends early."""
+    outcomes = [without_failing(area) for area in areas]
+    failed = [rule for _, rule, _ in outcomes if rule is not None]
+    if failed and not policy.as_the_engine:
+        raise failing_rule_error(failed[0], len(failed) - 1)
+    ended = [
+        f"area {label(area)}: {rule.failure} ({rule.place.rpartition(': ')[2]}), {lost} rules make no synapse"
+        for area, rule, lost in outcomes
+        if rule is not None
+    ]
+    return tuple(area for area, _, _ in outcomes), ended
 
 
 def _blueprint(field: Field, version: str) -> tuple[list[RawArea], IdReader]:
@@ -127,10 +183,10 @@ def _physiology(root: Field) -> MappingProxyType[str, int | float | str | bool]:
     return MappingProxyType({key: value for key, value in entries.items() if isinstance(value, int | float | str)})
 
 
-def _check_references(genome: Genome) -> None:
+def _check_references(areas: tuple[AreaSpec, ...], morphologies: Mapping[str, Morphology]) -> None:
     """Every mapping leads to an area of the genome, every rule names a morphology that can be resolved."""
-    known = {area.cortical_id for area in genome.areas}
-    for area in genome.areas:
+    known = {area.cortical_id for area in areas}
+    for area in areas:
         for mapping in area.mappings:
             if mapping.target not in known:
                 raise GenomeError(
@@ -141,7 +197,7 @@ def _check_references(genome: Genome) -> None:
                     cure="Correct the target or remove the mapping",
                 )
             for rule in mapping.rules:
-                if resolve(rule.morphology, genome.morphologies) is None:
+                if resolve(rule.morphology, morphologies) is None:
                     raise GenomeError(
                         "unknown morphology",
                         where=rule.place,

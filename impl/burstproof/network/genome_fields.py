@@ -22,6 +22,11 @@ class _Plain(str):
         return str(self)
 
 
+def is_number(value: object) -> bool:
+    """Whether a JSON value is a number; a boolean is none."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
 def readable(text: str) -> str:
     """``text`` on one line, printable, at most 60 characters."""
     shown = text if text.isprintable() else ascii(text)[1:-1]

@@ -57,7 +57,8 @@ def grow(
     -------
     Network
         At rest, burst count 0. Areas by index: core areas 0 ... 6, then the order of the genome; neuron ids ascend with
-        the area index; synapses are sorted by source, then by rule, then by target.
+        the area index; synapses are sorted by source, then by rule, then by target. ``provenance`` holds the genome's
+        notes.
 
     Raises
     ------
@@ -92,6 +93,7 @@ def grow(
             "seed": str(seed),
             "grow_randomizer": str(grow_randomizer).lower(),
             "ignored_blueprint_keys": str(genome.ignored_blueprint_keys),
+            **genome.notes,
         },
     )
 

@@ -72,7 +72,7 @@ def genome_links(genome: Genome, grow_randomizer: bool) -> Iterator[Link]:
             target = by_id[mapping.target]
             for rule in mapping.rules:
                 number += 1
-                if not (rule.delay_bursts and source.neuron_count and target.neuron_count):
+                if not (source.neuron_count and target.neuron_count):
                     continue
                 _check_contribution(rule, source)
                 yield Link(
@@ -148,7 +148,7 @@ def grow_synapses(
     SynapseTable
         Sorted by source, then link, then target.
     tuple of PlasticMapping
-        One for each plastic link that made synapses.
+        One for each ordered pair of areas that has a plastic rule and synapses (SEMANTICS section 5).
     """
     ends = []
     for done, link in enumerate(links, start=1):
@@ -181,20 +181,29 @@ def _delay(rule: RuleSpec) -> int:
 
 
 def _plastic_mappings(links: Sequence[Link], counts: Sequence[int], order: IntArray) -> tuple[PlasticMapping, ...]:
-    """The rows of the sorted table that plastic links made; ``order[row]`` is the row before sorting."""
+    """All synapses of each pair of areas with a plastic rule, under the last such rule of the pair.
+
+    ``order[row]`` is the row before sorting.
+    """
     if not any(link.rule.plastic for link in links):
         return ()
     sorted_row = np.empty(len(order), np.int64)
     sorted_row[order] = np.arange(len(order))
-    mappings = []
+    rows: dict[tuple[int, int], list[IntArray]] = {}
+    rules: dict[tuple[int, int], RuleSpec] = {}
     first = 0
     for link, count in zip(links, counts, strict=True):
-        rule = link.rule
-        if rule.plastic and count:
-            rows = sorted_row[first : first + count]
-            mappings.append(PlasticMapping(rows, rule.window, rule.constant, rule.ltp_multiplier, rule.ltd_multiplier))
+        pair = link.first_source, link.first_target
+        rows.setdefault(pair, []).append(sorted_row[first : first + count])
+        if link.rule.plastic:
+            rules[pair] = link.rule
         first += count
-    return tuple(mappings)
+    grown = {pair: np.sort(np.concatenate(rows[pair])) for pair in rules}
+    return tuple(
+        PlasticMapping(grown[pair], rule.window, rule.constant, rule.ltp_multiplier, rule.ltd_multiplier)
+        for pair, rule in rules.items()
+        if len(grown[pair])
+    )
 
 
 def _grow(link: Link, seed: int) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32]]:
