@@ -77,6 +77,8 @@ class Case:
         For each burst the neurons that fire, or a mapping from neuron to potential before the reset.
     states : mapping
         Burst (counted from the start; 0 is before the first) -> field of EngineState -> neuron or synapse -> value.
+    clamped : bool
+        Whether a contribution was clamped by the end.
     """
 
     name: str
@@ -85,6 +87,7 @@ class Case:
     states: Mapping[int, Mapping[str, Mapping[int, float]]] = field(default_factory=dict)
     plan: Mapping[int, Stimulus] = field(default_factory=dict)
     options: EngineOptions = field(default_factory=EngineOptions)
+    clamped: bool = False
 
 
 def run_case(case: Case, create: CreateEngine) -> list[str]:
@@ -103,6 +106,8 @@ def run_case(case: Case, create: CreateEngine) -> list[str]:
                 if wanted.tobytes() != burst.fired_potentials.tobytes():
                     found.append(f"{where}: potentials {burst.fired_potentials.tolist()}, expected {wanted.tolist()}")
             found += _state_problems(engine, case.states.get(number, {}), where)
+        if engine.state().clamped != case.clamped:
+            found.append(f"at the end: clamped is {not case.clamped}, expected {case.clamped}")
     finally:
         engine.close()
     return found

@@ -8,6 +8,7 @@ import numpy as np
 
 from burstproof.burst.engine import EngineOptions
 from burstproof.burst.profile import FEAGI_BETA
+from burstproof.network.model import NO_LIMIT
 from suites.stage5_parity.builder import Case, network, stimulate, synapse
 
 BETA = EngineOptions(profile=FEAGI_BETA)
@@ -31,10 +32,11 @@ def dynamics_cases() -> Iterator[Case]:
     """All cases of this module."""
     yield from _potential()
     yield from _refractory()
-    yield from _fire_limit()
     yield from _excitability()
     yield from _restart()
     yield from _float32()
+    yield from _infinite()
+    yield from _invalid()
 
 
 def _potential() -> Iterator[Case]:
@@ -80,13 +82,6 @@ def _potential() -> Iterator[Case]:
         states={0: {"membrane_potentials": {0: 0.12345678}}, 1: {"membrane_potentials": {0: 0.12345678}}},
     )
     yield Case(
-        "an invalid neuron is never a candidate",
-        network(2, [synapse(0, 1, weight=9)], valid_mask=[True, False]),
-        plan={1: stimulate({}, 0)},
-        fired=[[0], []],
-        states={2: {"membrane_potentials": {1: 0.0}}},
-    )
-    yield Case(
         "the power neuron gets its amount in every burst",
         network(2, [synapse(0, 1)], cortical_areas=[1, 7], thresholds=[1, 2]),
         fired=[[0], [0], [0, 1]],
@@ -128,48 +123,6 @@ def _refractory() -> Iterator[Case]:
     )
 
 
-def _fire_limit() -> Iterator[Case]:
-    yield Case(
-        "limit 2 with snooze 3 and period 1: two fires, then a long rest that resets the count",
-        network(1, refractory_periods=1, consecutive_fire_limits=2, snooze_periods=3),
-        plan=every(8, 1),
-        fired=[[0], [], [0], [], [], [], [], [0]],
-        states={
-            3: {"refractory_countdowns": {0: 4}, "consecutive_fire_counts": {0: 2}},
-            6: {"consecutive_fire_counts": {0: 2}},
-            7: {"refractory_countdowns": {0: 0}, "consecutive_fire_counts": {0: 0}},
-        },
-    )
-    yield Case(
-        "limit 2 without a period: the third burst is blocked, keeps its potential, restarts the count",
-        network(1, consecutive_fire_limits=2, thresholds=1, leak_coefficients=0.5),
-        plan=every(4, 1),
-        fired=[[0], [0], [], {0: 2.0}],
-        states={3: {"membrane_potentials": {0: 1.0}, "consecutive_fire_counts": {0: 0}}},
-    )
-    yield Case(
-        "the count restarts when the neuron does not fire",
-        network(1, thresholds=2, consecutive_fire_limits=3),
-        plan={1: stimulate({0: 2}), 2: stimulate({0: 1})},
-        fired=[[0], []],
-        states={1: {"consecutive_fire_counts": {0: 1}}, 2: {"consecutive_fire_counts": {0: 0}}},
-    )
-    yield Case(
-        "an unlimited count goes on over bursts without a fire",
-        network(1, thresholds=2, consecutive_fire_limits=0),
-        plan={1: stimulate({0: 2}), 2: stimulate({0: 1}), 3: stimulate({0: 1})},
-        fired=[[0], [], [0]],
-        states={2: {"consecutive_fire_counts": {0: 1}}, 3: {"consecutive_fire_counts": {0: 2}}},
-    )
-    yield Case(
-        "a snooze that overflows 16 bits saturates",
-        network(1, refractory_periods=65000, consecutive_fire_limits=1, snooze_periods=1000),
-        plan=every(1, 1),
-        fired=[[0]],
-        states={1: {"refractory_countdowns": {0: 65535}}},
-    )
-
-
 def _excitability() -> Iterator[Case]:
     count, bursts = 64, 8
     yield Case(
@@ -207,6 +160,21 @@ def _restart() -> Iterator[Case]:
         fired=[[], [], [], []],
         states={b: {"membrane_potentials": {0: v}} for b, v in ((0, 3.0), (1, 7.0), (2, 4.0), (3, 0.0))},
     )
+    refractory = network(1, thresholds=8, mp_charge_accumulation=False, membrane_potentials=5, refractory_countdowns=2)
+    yield Case(
+        "a non-accumulating neuron keeps its potential while its countdown runs, and restarts when it has ended",
+        refractory,
+        plan=every(3, 3),
+        fired=[[], [], [], []],
+        states={b: {"membrane_potentials": {0: v}} for b, v in ((1, 5.0), (2, 5.0), (3, 3.0), (4, 0.0))},
+    )
+    yield Case(
+        "a non-accumulating neuron that was blocked once does not restart later: its potential meets the next input",
+        refractory,
+        plan={1: stimulate({0: 3}), 3: stimulate({0: 3})},
+        fired=[[], [], {0: 8.0}],
+        states={2: {"membrane_potentials": {0: 5.0}, "refractory_countdowns": {0: 0}}},
+    )
     yield Case(
         "feagi-beta: every non-accumulating neuron restarts in every burst",
         network(1, thresholds=20, mp_charge_accumulation=False, membrane_potentials=3),
@@ -235,4 +203,68 @@ def _float32() -> Iterator[Case]:
         plan={1: stimulate({0: 0})},
         fired=[[]],
         states={1: {"membrane_potentials": {0: float(np.float32(potential) * (np.float32(1) - leak))}}},
+    )
+
+
+def _infinite() -> Iterator[Case]:
+    inf = float("inf")
+    yield Case(
+        "potentials become infinite, stay so without input and change their sign with a leak of 10",
+        network(1, thresholds=1, membrane_potentials=-3e38, leak_coefficients=10),
+        plan={1: stimulate({0: 0}), 3: stimulate({0: 1}), 4: stimulate({0: 1})},
+        fired=[[], [], [], []],
+        states={b: {"membrane_potentials": {0: v}} for b, v in ((1, inf), (2, inf), (3, -inf), (4, inf))},
+    )
+    yield Case(
+        "an infinite potential is above every limit but an infinite one",
+        network(2, thresholds=1, membrane_potentials=inf, threshold_limits=[NO_LIMIT, inf]),
+        plan={1: stimulate({0: 1, 1: 1})},
+        fired=[{1: inf}],
+        states={1: {"membrane_potentials": {0: inf, 1: 0.0}}},
+    )
+
+
+def _invalid() -> Iterator[Case]:
+    start = {
+        "membrane_potentials": [2, 2],
+        "refractory_countdowns": [3, 3],
+        "consecutive_fire_limits": 2,
+        "consecutive_fire_counts": [2, 2],
+        "valid_mask": [True, False],
+        "thresholds": 9,
+    }
+    yield Case(
+        "an invalid neuron is never a candidate",
+        network(2, [synapse(0, 1, weight=9)], valid_mask=[True, False]),
+        plan={1: stimulate({}, 0)},
+        fired=[[0], []],
+        states={2: {"membrane_potentials": {1: 0.0}}},
+    )
+    yield Case(
+        "the countdown of an invalid neuron stands still, and its state stays",
+        network(2, [synapse(0, 1)], **start),
+        plan={4: stimulate({}, 0)},
+        fired=[[], [], [], [0], []],
+        states={
+            b: {
+                "refractory_countdowns": {0: max(3 - b, 0), 1: 3},
+                "consecutive_fire_counts": {0: 2 if b < 3 else 0, 1: 2},
+                "membrane_potentials": {0: 2.0, 1: 2.0},
+            }
+            for b in range(6)
+        },
+    )
+    yield Case(
+        "feagi-beta: the countdown of an invalid neuron stands still though contributions reach it",
+        network(2, [synapse(0, 1)], refractory_countdowns=[0, 3], valid_mask=[True, False]),
+        plan={1: stimulate({}, 0)},
+        fired=[[0], [], []],
+        states={3: {"refractory_countdowns": {1: 3}}},
+        options=BETA,
+    )
+    yield Case(
+        "an invalid power neuron never fires",
+        network(2, [synapse(0, 1)], cortical_areas=[1, 7], valid_mask=[False, True]),
+        fired=[[], []],
+        states={2: {"membrane_potentials": {0: 0.0, 1: 0.0}}},
     )

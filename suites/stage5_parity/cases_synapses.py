@@ -1,15 +1,13 @@
-"""Cases for contributions, delays, forced firing and plasticity (SEMANTICS sections 2, 4, 5)."""
+"""Cases for contributions and delays (SEMANTICS section 2); expectations are worked out by hand."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import numpy as np
 
 from burstproof.burst.engine import EngineOptions
 from burstproof.burst.profile import FEAGI_BETA
-from burstproof.network.plasticity import PlasticMapping
 from suites.stage5_parity.builder import Case, flags, network, stimulate, synapse
 
 BETA = EngineOptions(profile=FEAGI_BETA)
@@ -22,9 +20,6 @@ def synapse_cases() -> Iterator[Case]:
     yield from _division()
     yield from _mp_driven()
     yield from _delays()
-    yield from _forced()
-    yield from _plasticity()
-    yield from _batch_path()
 
 
 def _sums() -> Iterator[Case]:
@@ -208,100 +203,3 @@ def _delays() -> Iterator[Case]:
         plan={1: stimulate({}, 0), 3: stimulate({}, 1)},
         fired=[[0], [], [1], {2: 3.0}, []],
     )
-
-
-def _forced() -> Iterator[Case]:
-    yield Case(
-        "a forced firing has potential 100 and leaves potential, countdown and count untouched",
-        network(2, [synapse(0, 1)], membrane_potentials=[0.5, 0], refractory_countdowns=[4, 0], refractory_periods=2),
-        plan={1: stimulate({}, 0)},
-        fired=[{0: 100.0}, [1]],
-        states={
-            1: {
-                "membrane_potentials": {0: 0.5},
-                "refractory_countdowns": {0: 3},
-                "consecutive_fire_counts": {0: 0},
-            }
-        },
-    )
-    yield Case(
-        "an id that fires anyway is not added twice and keeps its own potential",
-        network(2, [synapse(0, 1, weight=1)], thresholds=[1, 2]),
-        plan={1: stimulate({0: 3}, 0)},
-        fired=[{0: 3.0}, []],
-        states={1: {"membrane_potentials": {0: 0.0}}, 2: {"membrane_potentials": {1: 1.0}}},
-    )
-    yield Case(
-        "in an mp-driven area a forced firing contributes 100",
-        network(2, [synapse(0, 1)], thresholds=999, areas=[flags(uniform=True, mp_driven=True)]),
-        plan={1: stimulate({}, 0)},
-        fired=[{0: 100.0}, []],
-        states={2: {"membrane_potentials": {1: 100.0}}},
-    )
-
-
-def _plasticity() -> Iterator[Case]:
-    pair = network(2, [synapse(0, 1, weight=3)], thresholds=99)
-
-    def plastic(window: int) -> PlasticMapping:
-        return PlasticMapping(np.array([0]), window, constant=2, ltp_multiplier=1, ltd_multiplier=1)
-
-    yield Case(
-        "window 1: both fire, +c ltp; one fires, -c ltd, not below 0; none, unchanged; forced ones count",
-        replace(pair, plastic_mappings=(plastic(1),)),
-        plan={1: stimulate({}, 0, 1), 2: stimulate({}, 0), 4: stimulate({}, 1), 5: stimulate({}, 0)},
-        fired=[[0, 1], [0], [], [1], [0]],
-        states={
-            b: {"weights": {0: w}, "eligibility_traces": {0: e}}
-            for b, w, e in ((1, 5, 2), (2, 3, -2), (3, 3, 0), (4, 1, -2), (5, 0, -2))
-        },
-    )
-    yield Case(
-        "a contribution uses the weight before the update of the burst in which the source fired",
-        replace(pair, plastic_mappings=(plastic(1),)),
-        plan={1: stimulate({}, 0, 1)},
-        fired=[[0, 1], []],
-        states={2: {"membrane_potentials": {1: 3.0}, "weights": {0: 5.0}}},
-    )
-    yield Case(
-        "window 2: firings of two bursts pair up, and nothing changes before two bursts are known",
-        replace(pair, plastic_mappings=(plastic(2),)),
-        plan={1: stimulate({}, 0), 2: stimulate({}, 1), 3: stimulate({}, 0)},
-        fired=[[0], [1], [0], [], []],
-        states={b: {"weights": {0: w}} for b, w in ((1, 3), (2, 5), (3, 7), (4, 5), (5, 5))},
-    )
-    yield Case(
-        "feagi-beta: potentiation needs both sides in the whole window, weights end at 255",
-        replace(
-            network(2, [synapse(0, 1, weight=254)], thresholds=999),
-            plastic_mappings=(plastic(2),),
-        ),
-        plan={1: stimulate({}, 0, 1), 2: stimulate({}, 0, 1), 3: stimulate({}, 0)},
-        fired=[[0, 1], [0, 1], [0], [], []],
-        states={b: {"weights": {0: w}} for b, w in ((1, 254), (2, 255), (3, 253), (4, 251), (5, 251))},
-        options=BETA,
-    )
-
-
-def _batch_path() -> Iterator[Case]:
-    for count, emulate in ((10_000, True), (9_999, True), (10_000, False)):
-        other = emulate and count >= 10_000
-        yield Case(
-            f"batch path emulated: {emulate}, {count} candidates: snooze and the leak of blocked neurons",
-            network(
-                count,
-                refractory_periods=1,
-                consecutive_fire_limits=[1] + [0] * (count - 1),
-                snooze_periods=5,
-                leak_coefficients=0.5,
-                membrane_potentials=[4] + [0] * (count - 1),
-                consecutive_fire_counts=[1] + [0] * (count - 1),
-            ),
-            plan={b: stimulate(dict.fromkeys(range(count), 1)) for b in (1, 2)},
-            fired=[list(range(1, count)), [0]],
-            states={
-                1: {"membrane_potentials": {0: 2.5 if other else 5.0}},
-                2: {"refractory_countdowns": {0: 1 if other else 6}},
-            },
-            options=EngineOptions(emulate_batch_path=emulate),
-        )
