@@ -166,7 +166,8 @@ def _draw_levels(switches: Switches, rng: Rng, count: int, synapses: SynapseTabl
     if switches.start == "extreme":
         extreme = _some(rng, count, 0.3)
         potentials[extreme] = rng.choice(_EXTREME_POTENTIALS, extreme.sum())
-    thresholds = _stepped(rng.uniform(-0.2, 2, count) * scale, step)
+    thresholds = _stepped(rng.uniform(rng.choice([0.0, -0.2, -1.0]), 2, count) * scale, step)
+    _reach_exactly(thresholds, rng, potentials, synapses)
     extreme = _some(rng, count, 0.1)
     thresholds[extreme] = rng.choice([0.0, -0.0, -5.0, 1e-40, float(NO_LIMIT), 1.0], extreme.sum())
     if switches.one_threshold:
@@ -180,6 +181,18 @@ def _draw_levels(switches: Switches, rng: Rng, count: int, synapses: SynapseTabl
             finite = _stepped(thresholds + above, step)
         limits = _varied(rng, np.where(_some(rng, count, 0.6), finite, limits), 4.0 * scale, float(NO_LIMIT))
     return {"membrane_potentials": potentials, "thresholds": thresholds, "threshold_limits": limits}
+
+
+def _reach_exactly(thresholds: Floats, rng: Rng, potentials: Floats, synapses: SynapseTable) -> None:
+    """Let some thresholds be what the potential at the start and one contribution, divided or not, add up to."""
+    links = len(synapses)
+    chosen = rng.permutation(links)[: int(rng.integers(0, len(thresholds) // 2 + 2))]
+    sources, targets = synapses.source_neurons[chosen], synapses.target_neurons[chosen]
+    outgoing = np.bincount(synapses.source_neurons[synapses.valid_mask], minlength=len(thresholds))[sources]
+    divisors = np.where(_some(rng, len(chosen), 0.5), np.maximum(outgoing, 1), 1).astype(np.float32)
+    contributions = synapses.weights[chosen] * synapses.postsynaptic_potentials[chosen] / divisors
+    with np.errstate(over="ignore", invalid="ignore"):
+        thresholds[targets] = np.nan_to_num(potentials[targets] + contributions)
 
 
 def _stepped(values: npt.NDArray[np.float64], step: float) -> Floats:
