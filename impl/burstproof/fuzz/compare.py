@@ -15,7 +15,6 @@ from burstproof.burst.replay import CreateEngine
 from burstproof.burst.trace import LEARNT_FIELDS
 from burstproof.errors import EnvironmentInvalidError
 from burstproof.fuzz.case import FuzzCase
-from burstproof.network.fixed_point import FixedPoint
 
 
 @dataclass(frozen=True)

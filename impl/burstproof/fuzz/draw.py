@@ -85,8 +85,6 @@ def _draw_stimulus(
 
 def _declared(plan: StimulusPlan, rng: np.random.Generator) -> float:
     """A bound that the plan keeps: just so, or with room, or the usual one."""
-    totals = [
-        np.bincount(s.ids, np.abs(s.amounts.astype(np.float64))).max() for s in plan.values() if len(s.ids)
-    ]
+    totals = [np.bincount(s.ids, np.abs(s.amounts.astype(np.float64))).max() for s in plan.values() if len(s.ids)]
     largest = float(np.ceil(max(totals, default=0.0)))
     return max(largest, float(rng.choice([0.0, 255.0, 1e6])))

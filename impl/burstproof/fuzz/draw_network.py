@@ -63,7 +63,7 @@ def _draw_burst_count(rng: Rng, bursts: int) -> int:
     """Some burst, or one from which the run passes a power of 2 at which a counter might wrap."""
     around = int(rng.choice([0, 0, 1 << 16, 1 << 31, 1 << 32, 1 << 33]))
     if not around:
-        return int(rng.choice([0, rng.integers(0, 1 << 33)]))
+        return int(rng.integers(0, 1 << 33)) if rng.random() < 0.5 else 0
     return around - int(rng.integers(0, bursts + 1))
 
 

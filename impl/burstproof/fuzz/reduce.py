@@ -130,9 +130,9 @@ def _plainer_network(network: Network) -> Iterator[Network]:
     if len(kept) < len(network.areas):
         yield network.replace(areas=kept)
     for number, area in enumerate(network.areas):
-        for name in ("psp_uniform_distribution", "mp_driven_psp"):
-            if getattr(area, name) is not None:
-                changed = replace(area, **{name: None})
+        without = replace(area, psp_uniform_distribution=None), replace(area, mp_driven_psp=None)
+        for changed in without:
+            if changed != area:
                 yield network.replace(areas=(*network.areas[:number], changed, *network.areas[number + 1 :]))
     usual = PlasticMapping(np.empty(0, np.int64))
     for number, mapping in enumerate(network.plastic_mappings):

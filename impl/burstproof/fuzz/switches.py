@@ -1,6 +1,6 @@
 """What kinds of things a random network has; values are drawn afterwards (``draw.py``).
 
-The switches decide which kernels an engine compiles. Cases of one family share them, so that many cases need few kernels.
+The switches decide which kernels an engine compiles. Cases of one family share them: many cases, few kernels.
 """
 
 from __future__ import annotations
