@@ -28,8 +28,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        0 done, 1 a trace disagrees, 3 this machine lacks what was asked for, 4 an input or the usage is wrong,
-        130 interrupted, 141 the reader of standard output is gone.
+        0 done, 1 a trace or a random case disagrees, 3 this machine lacks what was asked for, 4 an input or the usage
+        is wrong, 130 interrupted, 141 the reader of standard output is gone.
     """
     _accept_any_character()
     try:
@@ -79,6 +79,10 @@ def _dispatch(argv: Sequence[str] | None) -> int:
         from burstproof.commands.verify import verify
 
         return verify(options)
+    if options.command == "fuzz":
+        from burstproof.commands.fuzz import fuzz
+
+        return fuzz(options)
     if options.command == "convert":
         from burstproof.commands.convert import convert
 

@@ -115,7 +115,7 @@ def test_command_lines_of_burstproof_parse(page: Path) -> None:
 
 def test_the_readme_shows_every_subcommand() -> None:
     shown = {command[1] for command in commands(README) if command[0] == "burstproof"}
-    assert shown == {"run", "info", "convert", "verify", "compile", "train"}
+    assert shown == {"run", "info", "convert", "verify", "fuzz", "compile", "train"}
 
 
 @all_pages()

@@ -274,7 +274,7 @@ class ReferenceEngine:
         values = np.concatenate([potentials, np.full(len(extra), FORCED_POTENTIAL)])
         order = np.argsort(ids)
         self.fired_ids, self.fired_potentials = ids[order], values[order]
-        if self._plastic_rules:
+        if self.network.plastic_mappings:
             streak = np.where(self.last_fired == self.burst_count - 1, self.fire_streak, 0)
             self.fire_streak[self.fired_ids] = np.minimum(streak[self.fired_ids] + 1, self.longest_window)
             self.last_fired[self.fired_ids] = self.burst_count
@@ -342,8 +342,8 @@ class ReferenceEngine:
             both = any_in_window[sources] & any_in_window[targets]
         falls = either & ~both & (ltd > 0)
         change = np.select([both, falls], [ltp, -ltd], np.float32(0)).astype(np.float32)
-        weights = self.weights[rows] + change
-        weights = np.where(falls, np.maximum(weights, np.float32(0)), weights)
+        weights = self.weights[rows]
+        weights = np.select([both, falls], [weights + ltp, np.maximum(weights - ltd, np.float32(0))], weights)
         if self.options.profile.plastic_all_window:
             weights = np.clip(weights, np.float32(0), np.float32(255))
         self.weights[rows] = weights

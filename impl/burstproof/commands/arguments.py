@@ -72,6 +72,7 @@ def build_parser() -> Parser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=Parser)
     _add_run(commands.add_parser("run", help="run a genome, connectome or network and report what fired"))
     _add_verify(commands.add_parser("verify", help="replay recorded traces and compare every burst"))
+    _add_fuzz(commands.add_parser("fuzz", help="hold random networks on a backend against the reference"))
     _add_convert(commands.add_parser("convert", help="turn a genome, connectome or network into another file"))
     _add_info(commands.add_parser("info", help="what this machine can run, and the effective configuration"))
     _add_train(commands.add_parser("train", help="train a small GPT on the characters of a text"))
@@ -200,6 +201,24 @@ def _add_verify(parser: Parser) -> None:
     parser.add_argument(
         "--no-emulate", action="store_true", help="do not emulate the real engine's batch path (SEMANTICS 3b)"
     )
+    _add_common(parser)
+
+
+def _add_fuzz(parser: Parser) -> None:
+    cases = parser.add_argument_group("cases: one for each seed; the same seed gives the same case")
+    cases.add_argument("--cases", type=whole_number(1, 10**9), default=200, metavar="N", help="default: 200")
+    cases.add_argument("--seed", type=whole_number(0, 2**63), default=0, metavar="N", help="the first one's")
+    cases.add_argument(
+        "--families",
+        type=whole_number(0, 10**6),
+        default=0,
+        metavar="N",
+        help="sets of switches that cases share, so that few kernels are compiled for CUDA; 0: each has its own",
+    )
+    cases.add_argument("--minutes", type=_Bounded(float, 0.0, 1e6), metavar="M", help="end after so long")
+    _add_config(parser, "what is held against the reference (default: cpu)")
+    parser.add_argument("--shards", type=whole_number(1, 4096), metavar="N", help="shards, of cpu or cuda")
+    parser.add_argument("--out", type=Path, default=Path(), metavar="DIR", help="where traces of shrunk cases go")
     _add_common(parser)
 
 
