@@ -10,7 +10,9 @@ from burstproof.network.connectome_format import pack_container, unpack_containe
 
 GOLDEN = Path(__file__).resolve().parents[1] / "data" / "golden"
 TRACES = tuple(sorted(path.stem for path in (GOLDEN / "traces").glob("*.connectome")))
-FILES = tuple(sorted(path for room in ("networks", "traces") for path in (GOLDEN / room).glob("*.connectome")))
+FILES = tuple(
+    sorted(path for room in ("networks", "traces", "random") for path in (GOLDEN / room).glob("*.connectome"))
+)
 SYNAPSE_VECTORS = ("source", "target", "weight", "psp", "type", "delay", "valid")
 SMALL = GOLDEN / "traces" / "stdp_w1.connectome"
 

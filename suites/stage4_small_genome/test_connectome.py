@@ -43,7 +43,7 @@ def small_network():
 
 def test_the_golden_files_are_there():
     assert len(TRACES) == 7
-    assert len(FILES) == 9
+    assert len(FILES) == 49
 
 
 @pytest.mark.parametrize(

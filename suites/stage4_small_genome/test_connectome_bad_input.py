@@ -132,7 +132,6 @@ def test_damaged_frames(tmp_path, data, problem, place):
         (patched(PAYLOAD, SYNAPSES["target"] + 12, "I", 2**32 - 1), "outside", "synapses.target_neurons[1]"),
         (patched(PAYLOAD, SYNAPSES["target"], "Q", 47), "another length", "synapses.target_neurons"),
         (patched(PAYLOAD, SYNAPSES["weight"] + 8, "f", float("inf")), "weight x psp", "synapses.weights[0]"),
-        (patched(PAYLOAD, SYNAPSES["weight"] + 8, "f", -1.0), "weight x psp", "synapses.weights[0]"),
         (patched(PAYLOAD, SYNAPSES["psp"] + 16, "f", float("nan")), "weight x psp", "synapses.weights[2]"),
         (patched(PAYLOAD, SYNAPSES["delay"] + 11, "B", 0), "delay is 0", "synapses.delay_bursts[3]"),
         (patched(PAYLOAD, SYNAPSES["index"], "Q", 1 << 60), "past the end", "synapses.source index"),
@@ -153,7 +152,7 @@ def test_damaged_payloads(tmp_path, payload, problem, field):
 
 
 def test_an_invalid_synapse_may_hold_anything(tmp_path):
-    payload = patched(PAYLOAD, SYNAPSES["weight"] + 8, "f", -1.0)
+    payload = patched(PAYLOAD, SYNAPSES["weight"] + 8, "f", float("inf"))
     (tmp_path / "ok.connectome").write_bytes(with_payload(SMALL, patched(payload, SYNAPSES["valid"] + 8, "B", 0)))
     assert not read_connectome(tmp_path / "ok.connectome").network.synapses.valid_mask[0]
 
@@ -196,7 +195,7 @@ def test_flags_without_a_genome(tmp_path):
         {"areas": (Area(1 << 32, "a"),)},
         {"areas": (Area(1, "\ud800"),)},
         {"neurons": NeuronTable.build(2, thresholds=float("nan"))},
-        {"synapses": SynapseTable.build([0], [1], weights=-1.0)},
+        {"synapses": SynapseTable.build([0], [1], weights=float("inf"))},
     ],
 )
 def test_what_could_not_be_read_back_is_not_written(tmp_path, change):

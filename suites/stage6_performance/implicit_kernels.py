@@ -53,11 +53,13 @@ def loops(connectivity: str) -> Loops:
             elif here > 0:
                 v = np.float32(potentials[neuron] + np.float32(here * unit))
                 drawn = excitability > 0 and draw(neuron, burst) < excitability
-                if threshold <= v <= limit and (excitability >= np.float32(0.999) or drawn):
+                if threshold <= v <= limit and counts[neuron] == 65535:
+                    potentials[neuron], counts[neuron] = v, 0
+                elif threshold <= v <= limit and (excitability >= np.float32(0.999) or drawn):
                     ids[first + found], before[first + found] = neuron, v
                     found += 1
                     potentials[neuron] = 0
-                    counts[neuron] = min(np.int64(counts[neuron]) + 1, 65535)
+                    counts[neuron] += np.uint16(1)
                     countdowns[neuron] = refractory
                 else:
                     potentials[neuron] = np.float32(v * keep)

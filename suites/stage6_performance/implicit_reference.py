@@ -70,7 +70,10 @@ class ImplicitReference:
         if len(stimulus.ids):
             raise InputError("the implicit reference takes forced firings only", got=f"{len(stimulus.ids)} amounts")
         self.burst_count += 1
+        held = self._countdowns[stimulus.forced]
         ids, potentials, candidates = self._dynamics()
+        refractory = held > 0
+        self._countdowns[stimulus.forced[refractory]] = held[refractory]
         self._fired = _joined(ids, potentials, stimulus.forced)
         self._propagate(self._fired[0])
         return Burst(self.burst_count, self._fired[0].copy(), self._fired[1].copy(), candidates)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from burstproof.network.unmodelled import listed
+
 WORDS = {
-    "unmodelled": "ignored, though the released engine acts on it",
+    "unmodelled": "ignored, though the released engine acts on it; this run proves nothing of BE-1, BE-4 and BE-19",
     "as_the_engine": "growth ended early, as in the released engine",
     "skipped_areas": "skipped with their synapses: no family has the first letter of the id",
     "not_examined": "accepted; nobody examined what it does to a burst",
@@ -19,5 +21,5 @@ def notes_in(provenance: Mapping[str, str]) -> dict[str, str]:
 
 
 def note_lines(notes: Mapping[str, str]) -> list[str]:
-    """One line for each note."""
-    return [f"{key.replace('_', ' ')}: {WORDS[key]}: {text}" for key, text in notes.items()]
+    """One line for each note; a long one names the first things and counts the others."""
+    return [f"{key.replace('_', ' ')}: {WORDS[key]}: {listed(text.split('; '))}" for key, text in notes.items()]

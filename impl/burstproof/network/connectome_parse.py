@@ -131,17 +131,17 @@ def _check_ends(reader: PayloadReader, name: str, ends: npt.NDArray[Any], neuron
 
 
 def _check_contributions(reader: PayloadReader, columns: dict[str, npt.NDArray[Any]]) -> None:
-    """SEMANTICS section 2: weight and psp >= 0 with a finite product, delay >= 1, for valid synapses."""
+    """SEMANTICS section 2: a finite product of weight and psp, delay >= 1, for valid synapses."""
     weights, psps, valid = columns["weights"], columns["postsynaptic_potentials"], columns["valid_mask"]
     with np.errstate(over="ignore", invalid="ignore"):
-        bad = valid & ~(np.isfinite(weights * psps) & (weights >= 0) & (psps >= 0))
+        bad = valid & ~np.isfinite(weights * psps)
     if bool(bad.any()):
         row = int(np.argmax(bad))
         raise reader.error(
-            "weight x psp of a synapse is not a finite number >= 0",
+            "weight x psp of a synapse is not finite",
             f"synapses.weights[{row}], postsynaptic_potentials[{row}]",
             (float(weights[row]), float(psps[row])),
-            "finite numbers >= 0 with a finite product",
+            "a finite product",
         )
     late = valid & (columns["delay_bursts"] == 0)
     if bool(late.any()):

@@ -36,7 +36,7 @@ from burstproof.network.genome_json import load_tree, parse_tree
 from burstproof.network.genome_version import genome_version
 from burstproof.network.modulators import modulator_kinds
 from burstproof.network.morphology import Morphology, parse_morphology, resolve
-from burstproof.network.unmodelled import listed, unexamined, unmodelled, unmodelled_error
+from burstproof.network.unmodelled import unexamined, unmodelled, unmodelled_error
 
 __all__ = ["AreaSpec", "Genome", "GenomePolicy", "MappingSpec", "Morphology", "RuleSpec", "parse_genome", "read_genome"]
 
@@ -127,7 +127,7 @@ def _genome(root: Field, digest: str, path: Path, policy: GenomePolicy) -> Genom
         sha256=digest,
         ignored_blueprint_keys=_ignored_keys(blueprint) if read_id is flat_id else 0,
         schema=schema,
-        notes=MappingProxyType({key: listed(items) for key, items in notes.items() if items}),
+        notes=MappingProxyType({key: "; ".join(map(str, items)) for key, items in notes.items() if items}),
     )
 
 

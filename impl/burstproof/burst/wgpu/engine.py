@@ -25,7 +25,7 @@ from burstproof.burst.stimulus import PackedStimulus, coming_bursts, pack_stimul
 from burstproof.burst.wgpu.adapters import chosen_adapter
 from burstproof.burst.wgpu.device import Device, open_device
 from burstproof.burst.wgpu.memory import WgpuMemory
-from burstproof.burst.wgpu.packed import refuse_options
+from burstproof.burst.wgpu.packed import refuse_options, refuse_scale
 from burstproof.burst.wgpu.shaders import FIRST_CANDIDATES, LONGEST_TRAIN
 from burstproof.burst.wgpu.trains import Encoder, Place, entry_words, stimulus_table, uniforms
 from burstproof.errors import InputError
@@ -53,6 +53,7 @@ class WgpuEngine:
         self.network = network
         self.options = options
         self.fixed_point: FixedPoint = plan_fixed_point(network, options)
+        refuse_scale(self.fixed_point)
         self.burst_count = network.burst_count
         self._train = options.wgpu.train_length or LONGEST_TRAIN
         self._device = device

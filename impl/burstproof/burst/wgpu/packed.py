@@ -14,11 +14,13 @@ from burstproof.burst.machine import WgpuAdapter
 from burstproof.burst.precision import Precision
 from burstproof.burst.wgpu.shaders import Variant
 from burstproof.errors import BackendUnavailableError, OutOfMemoryError
+from burstproof.network.fixed_point import FixedPoint
 
 Words = npt.NDArray[np.uint32]
 
 PARAMETER_WORDS, STATE_WORDS, LOG_WORDS = 6, 3, 2
 _TENTH = 10
+_FINEST = 62
 _COUNTED_BYTES = 4 * (2**32 - 1)
 """A shader counts the words of a buffer in 32 bits."""
 
@@ -38,6 +40,24 @@ def refuse_options(options: EngineOptions) -> None:
             got=options.precision.value,
             allowed="fp32",
             cure="Use --precision fp32, or --backend cpu or cuda",
+        )
+
+
+def refuse_scale(fixed_point: FixedPoint) -> None:
+    """Refuse sums so fine that a potential may be subnormal beside them (``rules.wgsl``).
+
+    Raises
+    ------
+    BackendUnavailableError
+        More than 62 binary digits after the point.
+    """
+    if fixed_point.k > _FINEST:
+        raise BackendUnavailableError(
+            "the WGPU engine has no sums as fine as this network needs",
+            where="fixed point",
+            got=str(fixed_point),
+            allowed=f"k up to {_FINEST}",
+            cure="Use --backend cpu or cuda",
         )
 
 
