@@ -15,7 +15,6 @@ from typing import Any
 from burstproof.errors import ConfigError
 from reports.measurement import CaseResult, Verdict
 from reports.record import RunRecord
-from reports.verdict import case_verdict
 
 _FILE = Path(__file__).with_name("requirements.toml")
 _KEYS = {"id", "text", "stages"}
@@ -110,6 +109,8 @@ def _bears(name: str, case: CaseResult, requirements: tuple[str, ...]) -> bool:
 
 
 def _status(requirement: Requirement, cases: list[CaseResult], record: RunRecord) -> tuple[Status, str]:
+    from reports.verdict import case_verdict  # numpy with it, which a process that only asks for the ids need not load
+
     verdicts = [case_verdict(case, record.judgements) for case in cases]
     for bad, status in (
         ((Verdict.FAIL,), Status.FAILED),

@@ -282,7 +282,7 @@ def test_without_a_path_nothing_is_written(pytester: pytest.Pytester) -> None:
 def test_a_group_stays_in_one_process_and_ids_stay_as_they_are(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Cases without a group are spread; the ids are those of a run in one process."""
+    """Cases, or files, without a group are spread; the ids are those of a run in one process."""
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT / "impl"), str(ROOT)]))
     pytester.makeconftest('pytest_plugins = ["stages.plugin"]')
     source = """
@@ -308,3 +308,12 @@ def test_free(n): note(n)
         *(f"test_it.py::test_grouped[{n}]" for n in range(8)),
         *(f"test_it.py::test_free[{n}]" for n in range(10, 18)),
     }
+
+    together = "pytestmark = [pytestmark, pytest.mark.file_group('costly')]\n"
+    case = "def test_it():\n    import os, pathlib\n"
+    case += "    pathlib.Path(__file__).with_suffix('.ran').write_text(os.environ['PYTEST_XDIST_WORKER'])\n"
+    pytester.makepyfile(**{f"test_file{n}": MARK + (together if n < 2 else "") + case for n in range(3)})
+    spread = ("-n", "2", "--dist", "loadfile", *(f"test_file{n}.py" for n in range(3)))
+    assert pytester.runpytest_subprocess(*QUIET[:4], "-p", "no:hypothesispytest", *spread).ret == pytest.ExitCode.OK
+    first, second, other = ((pytester.path / f"test_file{n}.ran").read_text() for n in range(3))
+    assert first == second != other

@@ -6,12 +6,11 @@ import pytest
 
 from burstproof.burst.reference import ReferenceEngine
 from burstproof.burst.replay import replay
-from burstproof.burst.trace import read_trace
 from suites.stage5_parity.builder import run_case
 from suites.stage5_parity.faults import FAULTS, NUMBERED, UNRECORDED
 from suites.stage5_parity.mixed import MIXES, compare_mix
 from suites.stage5_parity.test_cases import CASES
-from suites.stage5_parity.test_traces import NAMES, TRACES
+from suites.stage5_parity.test_traces import NAMES, recording
 
 pytestmark = pytest.mark.requirement("BE-4", "ST-5")
 
@@ -29,7 +28,7 @@ def test_fault_is_caught(fault: type[ReferenceEngine], measure) -> None:
     """An engine with one planted fault fails a case worked out by hand, and what else catches it is counted."""
     cases = [case.name for case in CASES if run_case(case, fault.create)]
     mixes = [mix.name for mix in MIXES if compare_mix(mix, fault.create)]
-    traces = [name for name in NAMES if not replay(read_trace(TRACES / name), fault.create).agrees]
+    traces = [name for name in NAMES if not replay(recording(name), fault.create).agrees]
     note = (fault.__doc__ or "").strip()
     for kind, caught in (("cases", cases), ("mixes", mixes), ("traces", traces)):
         measure(f"parity.faults_caught_by_{kind}", len(caught), "1", conditions={"fault": fault.__name__}, note=note)
