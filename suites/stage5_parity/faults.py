@@ -1,7 +1,7 @@
 """Faulty engines: the reference with one rule changed, one for each defect that a parity suite must be able to catch.
 
 The numbers are the lines of SEMANTICS.md section 8; the letters behind 10 tell its two halves apart, and the faults
-without a number are the ones that the same section says recordings alone cannot expose.
+without a number are the ones that the same section says recordings alone cannot expose, then those of revision 2.
 """
 
 from __future__ import annotations
@@ -12,6 +12,10 @@ import numpy as np
 
 from burstproof.burst.engine import EngineState
 from burstproof.burst.reference import ReferenceEngine, draw
+from burstproof.network.model import NO_LIMIT
+
+TINY = 2.0**-149
+"""The smallest positive float32."""
 
 
 class LeakFirst(ReferenceEngine):
@@ -125,11 +129,14 @@ class ExcitabilityStrict(ReferenceEngine):
 class IntegratesWhileRefractory(ReferenceEngine):
     """13: input and leak are applied during the refractory countdown."""
 
-    def _pass_refractory(self, candidates: Any, x: Any) -> Any:
-        free = super()._pass_refractory(candidates, x)
-        blocked = candidates[~free]
-        self.v[blocked] = (self.v[blocked] + x[~free]) * self._keep(blocked)
-        return free
+    def _collect(self, stimulus: Any) -> Any:
+        self._arrived, in_fcl = super()._collect(stimulus)
+        return self._arrived, in_fcl
+
+    def _ticking(self, refractory: Any, in_fcl: Any, forced: Any) -> Any:
+        blocked = np.flatnonzero(refractory & in_fcl)
+        self.v[blocked] = (self.v[blocked] + self._net_input(blocked, self._arrived)) * self._keep(blocked)
+        return super()._ticking(refractory, in_fcl, forced)
 
 
 class ShortProbe(ReferenceEngine):
@@ -267,6 +274,181 @@ class DoubleLeak(ReferenceEngine):
         )
 
 
+class RestartsWhileRefractory(ReferenceEngine):
+    """A non-accumulating candidate that did not fire restarts although its countdown runs."""
+
+    def _restart(self) -> None:
+        super()._restart()
+        self.v[self.was_candidate] = 0
+
+
+class RestartsAfterForced(ReferenceEngine):
+    """A non-accumulating candidate restarts after a forced firing."""
+
+    def _join_forced(self, fired: Any, potentials: Any, forced: Any) -> None:
+        super()._join_forced(fired, potentials, forced)
+        self._fired_itself = fired
+
+    def _restarting(self, in_fcl: Any) -> Any:
+        restarting = in_fcl & ~self.network.neurons.mp_charge_accumulation
+        restarting[self._fired_itself] = False
+        return restarting
+
+
+class ForcedTicks(ReferenceEngine):
+    """The countdown ticks in the burst of a forced firing."""
+
+    def _ticking(self, refractory: Any, in_fcl: Any, forced: Any) -> Any:
+        return super()._ticking(refractory, in_fcl, forced[:0])
+
+
+class InvalidTicks(ReferenceEngine):
+    """The countdown of an invalid neuron ticks."""
+
+    def _ticking(self, refractory: Any, in_fcl: Any, forced: Any) -> Any:
+        ticking = super()._ticking(refractory, in_fcl, forced)
+        return np.union1d(ticking, np.flatnonzero(refractory & ~self.network.neurons.valid_mask))
+
+
+class FullCountFires(ReferenceEngine):
+    """Without a finite limit a neuron fires at a count of 65535 too."""
+
+    def _exhausted(self, candidates: Any) -> Any:
+        return super()._exhausted(candidates) & self._finite_limit()[candidates]
+
+
+class FullCountResetByBatch(ReferenceEngine):
+    """The batch path resets a count of 65535."""
+
+    def _block(self, blocked: Any, batch: bool) -> None:
+        super()._block(blocked, batch)
+        self.cc[blocked] = 0
+
+
+class FullCountSnoozes(ReferenceEngine):
+    """A neuron without a finite limit snoozes when its count reaches 65535."""
+
+    def _fire(self, fired: Any, batch: bool) -> None:
+        super()._fire(fired, batch)
+        full = fired[self._exhausted(fired) & ~self._finite_limit()[fired]]
+        self.rc[full] = self.rc[full] + self.network.neurons.snooze_periods[full]
+
+
+class ExcitabilityBeforeLimit(ReferenceEngine):
+    """A neuron whose excitability fails is not blocked by its count, and leaks."""
+
+    def _exhausted(self, candidates: Any) -> Any:
+        return super()._exhausted(candidates) & self._excited(candidates)
+
+
+class InvalidDivided(ReferenceEngine):
+    """Invalid synapses count in the division."""
+
+    def _divisors(self, rows: Any) -> Any:
+        sources = self.network.synapses.source_neurons
+        outgoing = np.bincount(sources, minlength=self.network.neuron_count)[sources[rows]]
+        return np.where(self._uniform[sources[rows]], 1, outgoing).astype(np.float32)
+
+
+class NegativeContributionsLost(ReferenceEngine):
+    """A negative weight or psp counts as 0."""
+
+    def _contributions(self, rows: Any, source_potentials: Any) -> Any:
+        lost = (self.weights[rows] < 0) | (self._psps(rows, source_potentials) < 0)
+        return np.where(lost, np.float32(0), super()._contributions(rows, source_potentials))
+
+
+class OwnSynapsesLearn(ReferenceEngine):
+    """Only the synapses that a plastic rule made learn by it."""
+
+    def _group_plastic(self, network: Any) -> None:
+        super()._group_plastic(network)
+        self._plastic_rules = [(m, np.intersect1d(rows, m.synapses)) for m, rows in self._plastic_rules]
+
+
+class FirstRuleTeaches(ReferenceEngine):
+    """Of the plastic rules of a pair the first one counts."""
+
+    def _group_plastic(self, network: Any) -> None:
+        super()._group_plastic(network.replace(plastic_mappings=network.plastic_mappings[::-1]))
+
+
+class FractionalSteps(ReferenceEngine):
+    """Constant, ltp and ltd are multiplied as they are, not truncated."""
+
+    def _truncated(self, mapping: Any) -> Any:
+        return mapping.constant, mapping.ltp_multiplier, mapping.ltd_multiplier
+
+
+class FlooredSteps(ReferenceEngine):
+    """Constant, ltp and ltd are rounded down, not towards 0."""
+
+    def _truncated(self, mapping: Any) -> Any:
+        return tuple(np.floor([mapping.constant, mapping.ltp_multiplier, mapping.ltd_multiplier]))
+
+
+class LongSteps(ReferenceEngine):
+    """Steps are not clamped at 255."""
+
+    def _steps(self, constant: float, ltp: float, ltd: float) -> Any:
+        return np.float32(max(constant * ltp, 0)), np.float32(max(constant * ltd, 0))
+
+
+class NegativeSteps(ReferenceEngine):
+    """Steps are not clamped at 0: a negative potentiation lowers the weight."""
+
+    def _steps(self, constant: float, ltp: float, ltd: float) -> Any:
+        return np.float32(min(constant * ltp, 255)), np.float32(min(constant * ltd, 255))
+
+
+class DepressionOfZero(ReferenceEngine):
+    """A depression step of 0 raises a negative weight to 0."""
+
+    def _change_weights(self, rows: Any, window: int, ltp: Any, ltd: Any) -> None:
+        super()._change_weights(rows, window, ltp, np.maximum(ltd, np.float32(TINY)))
+
+
+class RoundedContributions(ReferenceEngine):
+    """Contributions are rounded to 2^-20, the coarsest scale of the first version."""
+
+    DIGITS = 20
+
+    def _contributions(self, rows: Any, source_potentials: Any) -> Any:
+        scale = 2.0**self.DIGITS
+        return (np.rint(super()._contributions(rows, source_potentials) * scale) / scale).astype(np.float32)
+
+
+class FinelyRoundedContributions(RoundedContributions):
+    """Contributions are rounded to 2^-30, the finest scale of the first version."""
+
+    DIGITS = 30
+
+
+class FloatSums(ReferenceEngine):
+    """Sums go to float32 by way of float64, which rounds twice."""
+
+    def _net_input(self, candidates: Any, sums: Any) -> Any:
+        twice = np.zeros_like(sums)
+        twice[candidates] = sums[candidates].astype(np.float64)
+        return super()._net_input(candidates, twice)
+
+
+class NanClamped(ReferenceEngine):
+    """A contribution that is NaN counts as the largest one."""
+
+    def _contributions(self, rows: Any, source_potentials: Any) -> Any:
+        contributions = super()._contributions(rows, source_potentials)
+        return np.where(np.isnan(contributions), np.float32(np.inf), contributions)
+
+
+class InfinityRefused(ReferenceEngine):
+    """Potentials end at the largest float32."""
+
+    def _stay_quiet(self, quiet: Any) -> None:
+        super()._stay_quiet(quiet)
+        self.v[quiet] = np.clip(self.v[quiet], -NO_LIMIT, NO_LIMIT)
+
+
 NUMBERED = (
     LeakFirst,
     ResetToRest,
@@ -289,4 +471,29 @@ NUMBERED = (
     InvalidSynapses,
 )
 UNRECORDED = (ForcedNotLearnt, ForcedTwice, NegativeMpDriven, DivisionFirst, DoubleIntegration, DoubleLeak)
-FAULTS: tuple[type[ReferenceEngine], ...] = (*NUMBERED, *UNRECORDED)
+REVISED = (
+    RestartsWhileRefractory,
+    RestartsAfterForced,
+    ForcedTicks,
+    InvalidTicks,
+    FullCountFires,
+    FullCountResetByBatch,
+    FullCountSnoozes,
+    ExcitabilityBeforeLimit,
+    InvalidDivided,
+    NegativeContributionsLost,
+    OwnSynapsesLearn,
+    FirstRuleTeaches,
+    FractionalSteps,
+    FlooredSteps,
+    LongSteps,
+    NegativeSteps,
+    DepressionOfZero,
+    RoundedContributions,
+    FinelyRoundedContributions,
+    FloatSums,
+    NanClamped,
+    InfinityRefused,
+)
+"""Readings that revision 2 corrected, and others of what it says."""
+FAULTS: tuple[type[ReferenceEngine], ...] = (*NUMBERED, *UNRECORDED, *REVISED)

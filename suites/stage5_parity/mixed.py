@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -38,6 +38,8 @@ class Mix:
     invalid: bool = True
     inhibition: bool = True
     clamps: bool = False
+    negative: bool = False
+    full_counts: bool = False
     precision: Precision = Precision.FP32
 
 
@@ -73,6 +75,8 @@ MIXES = (
     ),
     Mix("no synapses", 14, synapses=0),
     Mix("clamped contributions", 15, mp_driven=True, clamps=True),
+    Mix("negative weights, counts near 65535", 16, negative=True, full_counts=True),
+    Mix("negative integers, plastic, windows 2 and 1", 17, integers=True, flags=False, negative=True, windows=(2, 1)),
 )
 
 
@@ -102,8 +106,13 @@ def mixed_network(mix: Mix) -> Network:
         mp_charge_accumulation=rng.random(count) < 0.6,
     )
     weights = rng.integers(0, 6, links) if mix.integers else rng.random(links) * 3
+    if mix.negative:
+        weights = weights - np.float32(2)
     if mix.clamps:
         weights[::50] = HUGE_WEIGHT
+    if mix.full_counts:
+        counts = np.where(rng.random(count) < 0.5, neurons.consecutive_fire_counts, rng.integers(65530, 65536, count))
+        neurons = replace(neurons, consecutive_fire_counts=counts.astype(np.uint16))
     synapses = SynapseTable.build(
         rng.integers(0, count, links),
         rng.integers(0, count, links),
@@ -115,7 +124,7 @@ def mixed_network(mix: Mix) -> Network:
         valid_mask=(rng.random(links) > 0.05) | ~np.bool_(mix.invalid),
     )
     network = Network(neurons, synapses, areas=_areas(mix), burst_count=5, power_amount=2.0)
-    return network.replace(plastic_mappings=tuple(_mappings(mix, network)))
+    return network.replace(plastic_mappings=tuple(_mappings(mix, network, rng)))
 
 
 def _areas(mix: Mix) -> tuple[Area, ...]:
@@ -130,12 +139,21 @@ def _areas(mix: Mix) -> tuple[Area, ...]:
     )
 
 
-def _mappings(mix: Mix, network: Network) -> Iterator[PlasticMapping]:
-    """One rule for what leaves area 7, one for what leaves area 8, and so on; all of their synapses learn."""
-    sources = network.neurons.cortical_areas[network.synapses.source_neurons]
-    constant = 1.0 if mix.integers else 2.7
+def _mappings(mix: Mix, network: Network, rng: np.random.Generator) -> Iterator[PlasticMapping]:
+    """A rule for each window; which pairs of areas it governs is drawn, and that it made half of their synapses.
+
+    Of the pairs that a later rule governs it made some synapses too.
+    """
+    if not mix.windows:
+        return
+    areas, synapses = network.neurons.cortical_areas, network.synapses
+    rule_of_pair = rng.integers(-1, len(mix.windows), (areas.max() + 1,) * 2)
+    rule = rule_of_pair[areas[synapses.source_neurons], areas[synapses.target_neurons]]
+    drawn = rng.random(mix.synapses)
     for number, window in enumerate(mix.windows):
-        yield PlasticMapping(np.flatnonzero(sources == 7 + number), window, constant, 2.0, 1.0)
+        made = ((rule == number) & (drawn < 0.5)) | ((rule > number) & (drawn > 0.8))
+        constant = 1.0 if mix.integers else 1.3  # 0.3 would be truncated to 0
+        yield PlasticMapping(np.flatnonzero(made), window, constant, 2.0, 1.0)
 
 
 def mixed_options(mix: Mix) -> EngineOptions:

@@ -27,6 +27,10 @@ from burstproof.network.synthetic import SyntheticSpec, synthesize
 from suites.stage5_parity import train_checks
 from suites.stage5_parity.builder import run_case
 from suites.stage5_parity.cases_dynamics import dynamics_cases
+from suites.stage5_parity.cases_forced import forced_cases
+from suites.stage5_parity.cases_learning import learning_cases
+from suites.stage5_parity.cases_limits import limit_cases
+from suites.stage5_parity.cases_sums import sum_cases
 from suites.stage5_parity.cases_synapses import synapse_cases
 from suites.stage5_parity.mixed import MIXES, Mix, compare_mix, mixed_network, mixed_options, mixed_plan
 from suites.stage5_parity.reduced import REDUCED_MIXES
@@ -308,7 +312,8 @@ def checks() -> Iterator[tuple[str, Callable[[], list[str]]]]:
         yield f"mix: {mix.name}", lambda mix=mix: compare_mix(_short(mix), cuda_engine)
     for mix in REDUCED_MIXES[::4]:  # each format once, each kind of kernels once
         yield f"precision: {mix.name}", lambda mix=mix: compare_mix(_brief(mix), cuda_engine)
-    for case in (*dynamics_cases(), *synapse_cases()):
+    cases = (dynamics_cases, limit_cases, synapse_cases, sum_cases, forced_cases, learning_cases)
+    for case in (case for some in cases for case in some()):
         if case.network.neuron_count <= _FEW_NEURONS and len(case.fired) <= _FEW_BURSTS:
             yield f"case: {case.name}", lambda case=case: run_case(case, cuda_engine)
     for name, function in sorted((vars(train_checks) | globals()).items()):

@@ -65,13 +65,13 @@ def with_areas(network: Network) -> Network:
     return network.replace(areas=areas)
 
 
-def with_plasticity(network: Network, constant: float = 0.25) -> Network:
-    """Two plastic mappings, of window 1 and 3."""
-    rows = np.random.default_rng(5).permutation(network.synapse_count)
+def with_plasticity(network: Network, constant: float = 1.25) -> Network:
+    """Two plastic mappings, of window 1 from areas of even index and of window 3 from the others."""
+    even = network.neurons.cortical_areas[network.synapses.source_neurons] % 2 == 0
     return network.replace(
         plastic_mappings=(
-            PlasticMapping(np.sort(rows[:200]), 1, constant, 2.0, 1.0),
-            PlasticMapping(np.sort(rows[200:500]), 3, constant, 1.0, 4.0),
+            PlasticMapping(np.flatnonzero(even)[::5], 1, constant, 2.0, 1.0),
+            PlasticMapping(np.flatnonzero(~even)[::5], 3, constant, 1.0, 4.0),
         )
     )
 

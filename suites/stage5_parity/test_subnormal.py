@@ -21,14 +21,16 @@ from burstproof.burst.wgpu.shaders import probe_shader
 from burstproof.errors import BackendUnavailableError
 from burstproof.network.model import Network
 from suites.stage5_parity import backends
-from suites.stage5_parity.builder import run_case
+from suites.stage5_parity.builder import Case, network, run_case, stimulate, synapse
 from suites.stage5_parity.cases_dynamics import dynamics_cases
 from suites.stage5_parity.cases_subnormal import subnormal_cases
+from suites.stage5_parity.cases_sums import sum_cases
 from suites.stage5_parity.flushing import FLUSHINGS, Flushing
 from suites.stage5_parity.subnormal import run_subnormal, subnormal_problems
 
 pytestmark = pytest.mark.requirement("BE-4", "ST-5")
 
+CASES = (*dynamics_cases(), *sum_cases(), *subnormal_cases())
 RANDOM = 100_000
 _SMALLEST_NORMAL = np.float32(2.0**-126)
 
@@ -69,9 +71,31 @@ def test_bursts_are_exact_where_the_adapter_flushes(flushing: Device) -> None:
     def create(network: Network, options: EngineOptions) -> WgpuEngine:
         return WgpuEngine(network, options, flushing)
 
-    problems = {case.name: run_case(case, create) for case in (*dynamics_cases(), *subnormal_cases())}
+    problems = {case.name: run_case(case, create) for case in CASES}
     assert {name: found for name, found in problems.items() if found} == {}
     assert subnormal_problems(create) == []
+
+
+def one_subnormal_contribution() -> Case:
+    """Without power and stimulus nothing keeps the scale from 2^149."""
+    least = network(2, [synapse(0, 1, weight=2.0**-149)], thresholds=[1, 2.0**-149]).replace(power_amount=0.0)
+    options = EngineOptions(max_stimulus=0.0)
+    return Case("", least, [[0], {1: 2.0**-149}], plan={1: stimulate({}, 0)}, options=options)
+
+
+@pytest.mark.parametrize("backend", [b for b in backends.ALL if b.id != "wgpu"])
+def test_a_subnormal_contribution_is_exact(backend: backends.Backend) -> None:
+    assert run_case(one_subnormal_contribution(), backend.create) == []
+
+
+@backends.NEEDS_ADAPTER
+@pytest.mark.requirement("BE-16")
+@pytest.mark.xfail(strict=True, reason="rules.wgsl takes a unit from 2^-62 to 1: scales beyond need 2^-63 and less")
+def test_a_subnormal_contribution_is_exact_where_the_adapter_flushes(flushing: Device) -> None:
+    def create(network: Network, options: EngineOptions) -> WgpuEngine:
+        return WgpuEngine(network, options, flushing)
+
+    assert run_case(one_subnormal_contribution(), create) == []
 
 
 @backends.NEEDS_ADAPTER

@@ -11,8 +11,10 @@ from burstproof.burst.replay import replay
 from burstproof.burst.trace import Trace, read_trace
 from suites.stage5_parity import backends
 
-TRACES = Path(__file__).parents[1] / "data" / "golden" / "traces"
-NAMES = sorted(path.stem for path in TRACES.glob("*.npz"))
+GOLDEN = Path(__file__).parents[1] / "data" / "golden"
+NAMES = tuple(f"traces/{path.stem}" for path in sorted((GOLDEN / "traces").glob("*.npz")))
+RANDOM_NAMES = tuple(f"random/{path.stem}" for path in sorted((GOLDEN / "random").glob("*.npz")))
+"""Recordings of random networks, and of one extreme each."""
 
 pytestmark = pytest.mark.requirement("BE-4", "ST-5")
 
@@ -20,24 +22,28 @@ pytestmark = pytest.mark.requirement("BE-4", "ST-5")
 @cache
 def recording(name: str) -> Trace:
     """The trace called ``name``, read once."""
-    return read_trace(TRACES / name)
+    return read_trace(GOLDEN / name)
 
 
-def test_all_seven_recordings_are_here() -> None:
-    assert NAMES == ["big_fcl12k", "common", "delays_frac", "essential_stim", "lif_mix", "stdp_w1", "stdp_w3"]
+def test_all_recordings_are_here() -> None:
+    names = ("big_fcl12k", "common", "delays_frac", "essential_stim", "lif_mix", "stdp_w1", "stdp_w3")
+    assert tuple(f"traces/{name}" for name in names) == NAMES
+    kinds = [name.removeprefix("random/").split("_")[0] for name in RANDOM_NAMES]
+    assert {kind: kinds.count(kind) for kind in kinds} == {"bg": 1, "fn": 9, "fz": 14, "sp": 9, "st": 7}
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [*NAMES, *RANDOM_NAMES])
 @pytest.mark.parametrize("backend", backends.ALL)
 def test_recording_agrees(backend: backends.Backend, name: str, measure) -> None:
-    """A recorded trace of the real engine, burst by burst."""
+    """A recorded trace of the real engine, burst by burst: fired lists and the whole recorded state."""
     result = replay(recording(name), backend.create)
-    conditions = {"backend": backend.name, "trace": name, "profile": result.profile}
+    conditions = {"backend": backend.name, "trace": name.split("/")[1], "profile": result.profile}
     measure("parity.bursts_agreeing", result.state_agree / result.bursts, "1", conditions=conditions)
     measure("parity.worst_difference", result.worst_difference, "1", conditions=conditions)
     assert result.agrees, f"{result.state_agree} of {result.bursts} bursts agree; first: {result.first}"
 
 
-def test_batch_path_needs_emulation() -> None:
-    """Without emulation of the batch path the recording made on it disagrees: the check can fail."""
-    assert not replay(recording("big_fcl12k"), backends.REFERENCE.create, emulate=False).agrees
+@pytest.mark.parametrize("name", ["traces/big_fcl12k", "random/bg_001"])
+def test_batch_path_needs_emulation(name: str) -> None:
+    """Without emulation of the batch path a recording made on it disagrees: the check can fail."""
+    assert not replay(recording(name), backends.REFERENCE.create, emulate=False).agrees

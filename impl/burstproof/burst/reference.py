@@ -6,6 +6,7 @@ the contract fixes once for all backends, and the check of what comes in from ou
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -324,11 +325,17 @@ class ReferenceEngine:
         """Plasticity of this burst, then the history moves on."""
         for mapping, rows in self._plastic_rules:
             if self.history_bursts >= mapping.window - 1:
-                constant = np.trunc(mapping.constant)
-                ltp, ltd = np.trunc(mapping.ltp_multiplier), np.trunc(mapping.ltd_multiplier)
-                rise, fall = np.clip(constant * np.array([ltp, ltd]), 0, 255).astype(np.float32)
+                rise, fall = self._steps(*self._truncated(mapping))
                 self._change_weights(rows, mapping.window, rise, fall)
         self.history_bursts = min(self.history_bursts + 1, self.longest_window - 1)
+
+    def _truncated(self, mapping: PlasticMapping) -> tuple[float, float, float]:
+        """Constant, ltp and ltd as whole numbers."""
+        return math.trunc(mapping.constant), math.trunc(mapping.ltp_multiplier), math.trunc(mapping.ltd_multiplier)
+
+    def _steps(self, constant: float, ltp: float, ltd: float) -> tuple[np.float32, np.float32]:
+        """The steps of potentiation and of depression."""
+        return np.float32(min(max(constant * ltp, 0), 255)), np.float32(min(max(constant * ltd, 0), 255))
 
     def _change_weights(self, rows: Ids, window: int, ltp: np.float32, ltd: np.float32) -> None:
         sources = self.network.synapses.source_neurons[rows]
