@@ -71,7 +71,7 @@ def run_identity(network: Network, options: EngineOptions, fixed_point: FixedPoi
         "max_stimulus": options.max_stimulus,
         "fractional_stimulus": options.fractional_stimulus,
         "precision": options.precision.value,
-        "fixed_point": f"k = {fixed_point.k} in {fixed_point.bits} bit, clamp {fixed_point.clamp}",
+        "fixed_point": f"k = {fixed_point.k} in {fixed_point.bits} bit",
     }
 
 
