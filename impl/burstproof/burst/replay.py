@@ -198,10 +198,13 @@ class _Comparison:
         self._first = self._first or found
 
     def _fired(self, burst: Burst, expected: npt.NDArray[np.uint32]) -> Disagreement | None:
+        if np.array_equal(expected, burst.fired_ids):
+            return None
         missing = np.setdiff1d(expected, burst.fired_ids)
         extra = np.setdiff1d(burst.fired_ids, expected)
         if not len(missing) and not len(extra):
-            return None
+            lists = (str(ids.tolist()[:20]) for ids in (expected, burst.fired_ids))
+            return Disagreement(burst.number, "fired_list", int(expected[0]), *lists)
         neuron = int(min(np.concatenate([missing, extra])))
         fires, quiet = "fires", "does not fire"
         return Disagreement(

@@ -1,0 +1,214 @@
+"""Random cases on every backend against the reference; planted faults are found and shrunk (``burstproof fuzz``)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import fields
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from burstproof.burst.engine import CudaOptions
+from burstproof.burst.reference import ReferenceEngine
+from burstproof.burst.replay import replay
+from burstproof.burst.trace import read_trace, write_trace
+from burstproof.cli import main
+from burstproof.errors import ExitCode, InputError
+from burstproof.fuzz.compare import compare, reference_run
+from burstproof.fuzz.draw import draw_case
+from burstproof.fuzz.shrink import shrink
+from burstproof.fuzz.switches import Switches, draw_switches
+from suites.stage5_parity import backends, faults
+
+pytestmark = pytest.mark.requirement("BE-4", "BE-17", "ST-5")
+
+CASES = 200
+CHUNK = 50
+"""Cases of one test."""
+
+WGPU_CASES = 20
+"""A software adapter takes a second for what a core does in a few milliseconds."""
+
+CUDA_FAMILIES, CUDA_VARIANTS = 20, 25
+"""Kernels compile for each variant, in seconds; so the cases for CUDA have no more than these."""
+
+
+PLANTED = (
+    faults.NoSnooze,
+    faults.NoRestart,
+    faults.InvalidSynapses,
+    faults.ExcitabilityStrict,
+    faults.ForcedNotLearnt,
+    faults.ForcedTwice,
+    faults.DivisionFirst,
+    faults.DoubleIntegration,
+)
+"""Others are found in the first cases."""
+
+
+def differences(seeds: Iterable[int], backend: backends.Backend, families: int = 0) -> list[str]:
+    """What differs, by seed."""
+    found = ((seed, compare(draw_case(seed, families), backend.create)) for seed in seeds)
+    return [f"burstproof fuzz --cases 1 --seed {seed} --families {families}: {d}" for seed, d in found if d is not None]
+
+
+HOST_CASES = [
+    pytest.param(backend, first, id=f"{backend.name}, {first}")
+    for backend, cases in (
+        (backends.REFERENCE, CHUNK),
+        (backends.CPU_BACKENDS[0], CASES),
+        (backends.CPU_BACKENDS[1], CHUNK),
+        (backends.CPU_SHARDS, CHUNK),
+    )
+    for first in range(0, cases, CHUNK)
+]
+
+
+@pytest.mark.parametrize(("backend", "first"), HOST_CASES)
+def test_cases(backend: backends.Backend, first: int) -> None:
+    """Fired lists, candidates and the whole state, bit for bit, also from a state handed over."""
+    assert differences(range(first, first + CHUNK), backend) == []
+
+
+@backends.NEEDS_ADAPTER
+@pytest.mark.requirement("BE-16")
+def test_cases_on_wgpu() -> None:
+    """Likewise on whatever adapter is there."""
+    assert differences(range(CASES, CASES + WGPU_CASES), backends.WGPU) == []
+
+
+@cache
+def cuda_seeds() -> tuple[int, ...]:
+    """Seeds of as many cases, with the variants that come first."""
+    from burstproof.burst.cuda.packed import pack_network
+
+    variants, seeds, seed = set(), [], 0
+    while len(seeds) < CASES:
+        case = draw_case(seed, CUDA_FAMILIES)
+        variant = pack_network(case.network, case.options).variant
+        if variant in variants or len(variants) < CUDA_VARIANTS:
+            variants.add(variant)
+            seeds.append(seed)
+        seed += 1
+    return tuple(seeds)
+
+
+@pytest.mark.gate("gpu")
+@pytest.mark.requirement("BE-6")
+@pytest.mark.parametrize("first", range(0, CASES, CHUNK))
+def test_cases_on_cuda(first: int) -> None:
+    """Likewise on CUDA, every other chunk without graphs."""
+    backend = backends.Backend("cuda", cuda=CudaOptions(graphs=first % (2 * CHUNK) == 0))
+    assert differences(cuda_seeds()[first : first + CHUNK], backend, CUDA_FAMILIES) == []
+
+
+def test_cases_for_cuda_have_few_variants() -> None:
+    """Most of the seeds tried are taken: the variants are those of the families."""
+    assert cuda_seeds()[-1] < 1.5 * CASES
+
+
+@pytest.mark.parametrize("fault", PLANTED, ids=lambda fault: fault.__name__)
+def test_a_planted_fault_is_found_and_shrunk(fault: type[ReferenceEngine], tmp_path: Path) -> None:
+    """Within the suite's cases, to a handful of neurons, in a trace that shows it."""
+    seed = next(seed for seed in range(CASES) if compare(draw_case(seed), fault.create) is not None)
+    shrunk = shrink(draw_case(seed), fault.create, "shrunk")
+    assert shrunk.case.network.neuron_count <= 8 or fault is faults.ExcitabilityStrict  # whose draws depend on ids
+    assert shrunk.case.network.synapse_count <= 5
+    assert shrunk.case.bursts <= 3
+    write_trace(tmp_path / "shrunk", shrunk.trace)
+    trace = read_trace(tmp_path / "shrunk")
+    assert replay(trace, ReferenceEngine.create).agrees
+    assert replay(trace, fault.create).agrees != shrunk.replays
+
+
+class HandedOver(ReferenceEngine):
+    """A state that is taken over lacks who restarts."""
+
+    def restore(self, state: Any) -> None:
+        super().restore(state)
+        self.was_candidate[:] = False
+
+
+def test_a_fault_that_takes_a_handover_is_shrunk() -> None:
+    """The runs of the case stay, and the trace does not claim to show it."""
+    seed = next(seed for seed in range(CASES) if compare(draw_case(seed), HandedOver.create) is not None)
+    shrunk = shrink(draw_case(seed), HandedOver.create, "shrunk")
+    assert not shrunk.replays
+    assert shrunk.case.handover is not None
+    assert shrunk.case.network.neuron_count <= 5
+
+
+def test_shrinking_an_agreement_is_refused() -> None:
+    """There is nothing to shrink."""
+    with pytest.raises(InputError, match="agrees with the reference"):
+        shrink(draw_case(0), ReferenceEngine.create, "same")
+
+
+def test_crashes_are_found() -> None:
+    """An engine that raises is one that differs."""
+
+    class Crashes(ReferenceEngine):
+        def _restart(self) -> None:
+            raise IndexError("planted")
+
+    found = compare(draw_case(0), Crashes.create)
+    assert found is not None
+    assert (found.quantity, found.got) == ("error", "IndexError: planted")
+
+
+def switch_values(switches: Switches) -> Iterator[tuple[str, object]]:
+    """Each switch with its value."""
+    return ((item.name, getattr(switches, item.name)) for item in fields(switches))
+
+
+def test_cases_hold_what_they_say() -> None:
+    """A seed gives one case; the suite's cases have all switches in all positions, fire, and start without NaN."""
+    seen = {value for seed in range(CASES) for value in switch_values(draw_switches(np.random.default_rng([0, seed])))}
+    assert len(seen) == len(
+        {v for s in range(5000) for v in switch_values(draw_switches(np.random.default_rng([0, s])))}
+    )
+    fired = sum(
+        int(stretch.recording.fired_counts.sum() > 0)
+        for seed in range(40)
+        for stretch in reference_run(draw_case(seed))
+    )
+    assert fired > 100
+    for seed in range(40):
+        case, again = draw_case(seed), draw_case(seed)
+        assert str(case) == str(again)
+        assert not np.isnan(case.network.neurons.membrane_potentials).any()
+        assert case.network.neurons.membrane_potentials.tobytes() == again.network.neurons.membrane_potentials.tobytes()
+
+
+def test_the_command_agrees(capsys: pytest.CaptureFixture[str]) -> None:
+    """Cases that agree exit with 0, in words and as JSON."""
+    assert main(["fuzz", "--cases", "5", "--seed", "3", "--shards", "2"]) == ExitCode.PASS
+    assert "5 cases on 2 shards of cpu (seeds 3 to 7" in capsys.readouterr().out
+    assert main(["fuzz", "--cases", "5", "--json", "--backend", "reference"]) == ExitCode.PASS
+    document = json.loads(capsys.readouterr().out)
+    assert document["agree"]
+    assert document["cases"] == 5
+
+
+def test_the_command_finds(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """Cases that differ exit with 1; their traces are there, and what replays the first is printed."""
+    monkeypatch.setattr("burstproof.commands.fuzz.engine_factory", lambda backend: faults.NoSnooze.create)
+    assert main(["fuzz", "--cases", "30", "--families", "7", "--out", str(tmp_path)]) == ExitCode.FAIL
+    out = capsys.readouterr().out
+    assert "DIFFERS" in out
+    assert "again: burstproof fuzz --seed" in out
+    traces = sorted(tmp_path.glob("*.npz"))
+    assert traces
+    assert replay(read_trace(traces[0]), ReferenceEngine.create).agrees
+    assert not replay(read_trace(traces[0]), faults.NoSnooze.create).agrees
+
+
+def test_the_command_refuses(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """A folder that is not there, and shards of a backend without any."""
+    assert main(["fuzz", "--out", str(tmp_path / "nowhere")]) == ExitCode.USAGE
+    assert main(["fuzz", "--backend", "reference", "--shards", "2"]) == ExitCode.USAGE
+    assert "--shards" in capsys.readouterr().err
