@@ -60,6 +60,7 @@ def test_a_page_for_every_room_that_needs_one() -> None:
     assert names == {
         "network",
         "burst",
+        "cpu",
         "cuda",
         "wgpu",
         "hardware",
