@@ -90,12 +90,10 @@ def test_a_subnormal_contribution_is_exact(backend: backends.Backend) -> None:
 
 @backends.NEEDS_ADAPTER
 @pytest.mark.requirement("BE-16")
-@pytest.mark.xfail(strict=True, reason="rules.wgsl takes a unit from 2^-62 to 1: scales beyond need 2^-63 and less")
-def test_a_subnormal_contribution_is_exact_where_the_adapter_flushes(flushing: Device) -> None:
-    def create(network: Network, options: EngineOptions) -> WgpuEngine:
-        return WgpuEngine(network, options, flushing)
-
-    assert run_case(one_subnormal_contribution(), create) == []
+def test_sums_finer_than_the_engine_holds_are_refused(flushing: Device) -> None:
+    case = one_subnormal_contribution()
+    with pytest.raises(BackendUnavailableError, match="no sums as fine"):
+        WgpuEngine(case.network, case.options, flushing)
 
 
 @backends.NEEDS_ADAPTER

@@ -23,11 +23,10 @@ from burstproof.burst.cpu_arrays import (
 from burstproof.burst.cpu_compile import CLAMPED, HISTORY, KernelKey
 from burstproof.burst.cpu_kernels import Kernels, kernels_for
 from burstproof.burst.engine import EngineOptions, EngineState
-from burstproof.burst.layout import Layout, build_layout
+from burstproof.burst.layout import Layout, build_layout, refuse_overflow
 from burstproof.burst.precision import Storage, storage_for
 from burstproof.burst.profile import LARGE_NETWORK_NEURONS
 from burstproof.burst.rules import features_of
-from burstproof.errors import NetworkError
 from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Network
 
@@ -243,37 +242,6 @@ class CpuMemory:
         self._compile(static_clamps=self._general or layout.static.clamped_sources is not None)
         if layout.needs_flags:
             self.use_flags()
-
-
-def refuse_overflow(
-    layout: Layout,
-    network: Network,
-    options: EngineOptions,
-    fixed_point: FixedPoint,
-    ids: npt.NDArray[np.uint32] | None = None,
-) -> None:
-    """Refuse restored weights whose sums the 32-bit accumulator planned for the network cannot hold.
-
-    ``ids`` are the neurons' ids where the layout holds a shard.
-
-    Raises
-    ------
-    NetworkError
-        The sum onto some neuron is too large.
-    """
-    if fixed_point.bits != 32 or not len(layout.static.targets):
-        return
-    sums = np.bincount(layout.static.targets, np.abs(layout.static.contributions.astype(np.float64)))
-    outside = (abs(network.power_amount) + options.max_stimulus) * fixed_point.scale
-    if sums.max() + outside >= 2.0**31:
-        worst = int(np.argmax(sums))
-        raise NetworkError(
-            "the restored weights are too large for the fixed-point scale of this network",
-            where=f"weights onto neuron {worst if ids is None else int(ids[worst])}",
-            got=float(sums.max() / fixed_point.scale),
-            allowed=f"a sum below {(2.0**31 - outside) / fixed_point.scale:.6g}",
-            cure="Create an engine over a network that has these weights",
-        )
 
 
 def _initial_neurons(network: Network, storage: Storage, remembers: bool) -> Neurons:

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from burstproof.burst.admission import check_network
 from burstproof.burst.engine import EngineOptions
 from burstproof.burst.fixed_point import division, static_contributions
+from burstproof.errors import NetworkError
 from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Network
 from burstproof.network.plasticity import steps
@@ -220,6 +221,38 @@ def build_layout(
         power_clamped,
         cancels,
     )
+
+
+def refuse_overflow(
+    layout: Layout,
+    network: Network,
+    options: EngineOptions,
+    fixed_point: FixedPoint,
+    ids: npt.NDArray[np.uint32] | None = None,
+) -> None:
+    """Refuse restored weights whose sums the accumulator planned for the network cannot hold.
+
+    ``ids`` are the neurons' ids where the layout holds a shard.
+
+    Raises
+    ------
+    NetworkError
+        The sum onto some neuron is too large.
+    """
+    if not len(layout.static.targets):
+        return
+    sums = np.bincount(layout.static.targets, np.abs(layout.static.contributions.astype(np.float64)))
+    largest = 2.0 ** (31 if fixed_point.bits == 32 else 62)
+    outside = (abs(network.power_amount) + options.max_stimulus) * fixed_point.scale
+    if sums.max() + outside >= largest:
+        worst = int(np.argmax(sums))
+        raise NetworkError(
+            "the restored weights are too large for the fixed-point scale of this network",
+            where=f"weights onto neuron {worst if ids is None else int(ids[worst])}",
+            got=float(sums.max() / fixed_point.scale),
+            allowed=f"a sum below {(largest - outside) / fixed_point.scale:.6g}",
+            cure="Create an engine over a network that has these weights",
+        )
 
 
 def _neuron_arrays(network: Network) -> NeuronArrays:

@@ -21,10 +21,10 @@ from burstproof.burst.cpu_arrays import (
     static_of,
 )
 from burstproof.burst.cpu_compile import CLAMPED, HISTORY, KernelKey
-from burstproof.burst.cpu_memory import refuse_overflow, specialises
+from burstproof.burst.cpu_memory import specialises
 from burstproof.burst.cpu_shard_kernels import ShardKernels, shard_kernels_for
 from burstproof.burst.engine import EngineOptions, EngineState
-from burstproof.burst.layout import SynapseFacts
+from burstproof.burst.layout import SynapseFacts, refuse_overflow
 from burstproof.burst.precision import storage_for
 from burstproof.burst.profile import LARGE_NETWORK_NEURONS
 from burstproof.burst.rules import features_of

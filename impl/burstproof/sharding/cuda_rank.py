@@ -8,12 +8,11 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from burstproof.burst.cpu_memory import refuse_overflow
 from burstproof.burst.cuda.control import HALTED
 from burstproof.burst.cuda.stimulus_table import train_table
 from burstproof.burst.cuda.train import Streams
 from burstproof.burst.engine import EngineOptions, EngineState
-from burstproof.burst.layout import SynapseFacts
+from burstproof.burst.layout import SynapseFacts, refuse_overflow
 from burstproof.burst.profile import BATCH_PATH_CANDIDATES
 from burstproof.burst.stimulus import PackedStimulus
 from burstproof.errors import ShardLostError

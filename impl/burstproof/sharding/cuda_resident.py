@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from burstproof.burst.cpu_memory import refuse_overflow
 from burstproof.burst.cuda.budget import available_bytes
 from burstproof.burst.cuda.fired_lists import FiredList
 from burstproof.burst.cuda.stimulus_table import StimulusTable
 from burstproof.burst.cuda.train import Streams
 from burstproof.burst.engine import EngineOptions, EngineState
+from burstproof.burst.layout import refuse_overflow
 from burstproof.kernels.device import DeviceRuntime, open_device
 from burstproof.network.model import Network
 from burstproof.sharding.cuda_choice import ShardingChoice

@@ -21,9 +21,9 @@ from burstproof.burst.cuda.tiles import sized
 from burstproof.burst.cuda.variant import Variant, variant_of
 from burstproof.burst.engine import EngineOptions, EngineState
 from burstproof.burst.fixed_point import plan_fixed_point
-from burstproof.burst.layout import Layout, build_layout
+from burstproof.burst.layout import Layout, build_layout, refuse_overflow
 from burstproof.burst.rules import Features, features_of
-from burstproof.errors import ConfigError, NetworkError
+from burstproof.errors import ConfigError
 from burstproof.kernels.device import BufferSpec
 from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Network
@@ -124,7 +124,7 @@ def packed_for(packed: Packed, state: EngineState) -> Packed:
         weights = np.where(different, state.weights, packed.network.synapses.weights)
         synapses = replace(packed.network.synapses, weights=weights)
         layout = build_layout(packed.network.replace(synapses=synapses), packed.options, packed.fixed_point)
-        _refuse_overflow(packed, layout)
+        refuse_overflow(layout, packed.network, packed.options, packed.fixed_point)
         variant = variant_of(layout, packed.features, packed.options, packed.fixed_point)
         # Other weights, other sums.
         variant = replace(variant, sum_bits=packed.fixed_point.bits, streamed=packed.streamed)
@@ -149,23 +149,6 @@ def _holds(variant: Variant, state: EngineState, point: FixedPoint) -> bool:
     room = (1 << variant.sum_bits) - 1
     later = state.pending[1:].max(initial=0) + point.largest_sum if len(state.pending) > 1 else 0
     return int(state.pending.min(initial=0)) >= 0 and max(int(state.pending.max(initial=0)), int(later)) <= room
-
-
-def _refuse_overflow(packed: Packed, layout: Layout) -> None:
-    """Refuse weights whose sums the 32-bit accumulator planned for the network cannot hold."""
-    point = packed.fixed_point
-    if point.bits != 32 or not len(layout.static.targets):
-        return
-    sums = np.bincount(layout.static.targets, np.abs(layout.static.contributions.astype(np.float64)))
-    room = 2.0**31 - (abs(packed.network.power_amount) + packed.options.max_stimulus) * point.scale
-    if sums.max() >= room:
-        raise NetworkError(
-            "the restored weights are too large for the fixed-point scale of this network",
-            where=f"weights onto neuron {int(np.argmax(sums))}",
-            got=float(sums.max() / point.scale),
-            allowed=f"a sum below {room / point.scale:.6g}",
-            cure="Create an engine over a network that has these weights",
-        )
 
 
 def train_length(options: EngineOptions, neurons: int) -> int:

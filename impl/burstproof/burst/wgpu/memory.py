@@ -10,9 +10,8 @@ import numpy.typing as npt
 
 from burstproof.burst.admission import check_scale
 from burstproof.burst.countdowns import running_countdowns, shown_countdowns
-from burstproof.burst.cpu_memory import refuse_overflow
 from burstproof.burst.engine import EngineOptions, EngineState
-from burstproof.burst.layout import Layout, build_layout
+from burstproof.burst.layout import Layout, build_layout, refuse_overflow
 from burstproof.burst.wgpu.device import Device
 from burstproof.burst.wgpu.host_rows import HostRows
 from burstproof.burst.wgpu.packed import (
