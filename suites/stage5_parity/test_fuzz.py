@@ -30,7 +30,7 @@ CASES = 200
 CHUNK = 50
 """Cases of one test."""
 
-WGPU_CASES = 20
+WGPU_CASES = 40
 """A software adapter takes a second for what a core does in a few milliseconds."""
 
 CUDA_FAMILIES, CUDA_VARIANTS = 20, 25
@@ -61,8 +61,8 @@ HOST_CASES = [
     for backend, cases in (
         (backends.REFERENCE, CHUNK),
         (backends.CPU_BACKENDS[0], CASES),
-        (backends.CPU_BACKENDS[1], CHUNK),
-        (backends.CPU_SHARDS, CHUNK),
+        (backends.CPU_BACKENDS[1], 2 * CHUNK),
+        (backends.CPU_SHARDS, 2 * CHUNK),
     )
     for first in range(0, cases, CHUNK)
 ]

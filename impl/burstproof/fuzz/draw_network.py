@@ -91,6 +91,8 @@ def _draw_synapses(switches: Switches, rng: Rng, count: int) -> SynapseTable:
     sources, targets = _draw_ends(switches, rng, count)
     links = len(sources)
     weights, psps = _draw_factors(switches, rng, links), _draw_factors(switches, rng, links)
+    if switches.numbers == "ties":
+        psps[:] = 1
     if switches.negative:
         weights[_some(rng, links, 0.2)] *= -1
         psps[_some(rng, links, 0.2)] *= -1
@@ -143,6 +145,8 @@ def _draw_factors(switches: Switches, rng: Rng, links: int) -> Floats:
         values = rng.random(links) * rng.choice([1, 3, 300])
     elif switches.numbers == "large":
         values = np.rint(10 ** (rng.random(links) * 7))
+    elif switches.numbers == "ties":  # sums of 61 bits, half-way between two float32 but for the last
+        values = rng.choice([2.0**24, 1.0, 2.0**-36], links, p=[0.2, 0.4, 0.4])
     else:
         values = rng.choice([1.0, 0.1, 1e13, 1e19, 1e-20, 1e-39, 3.0], links)
     if rng.random() < 0.3 and links:

@@ -17,7 +17,7 @@ _CHOICES: Mapping[str, Mapping[str, float]] = {
     "profile": {"feagi-2.6": 0.85, "feagi-beta": 0.15},
     "size": {"one": 0.05, "few": 0.4, "some": 0.345, "many": 0.2, "batch": 0.005},
     "topology": {"uniform": 0.4, "hubs": 0.2, "chain": 0.15, "self": 0.15, "one target": 0.05, "none": 0.05},
-    "numbers": {"integers": 0.35, "eighths": 0.15, "fractions": 0.35, "large": 0.1, "wild": 0.05},
+    "numbers": {"integers": 0.35, "eighths": 0.15, "fractions": 0.3, "large": 0.1, "wild": 0.04, "ties": 0.06},
     "inhibition": {"none": 0.3, "some": 0.5, "most": 0.2},
     "delays": {"one": 0.55, "short": 0.35, "long": 0.1},
     "flags": {"none": 0.3, "some": 0.3, "all": 0.4},
