@@ -10,7 +10,8 @@ import numpy as np
 from burstproof.burst.engine import EngineOptions, Stimulus, StimulusPlan
 from burstproof.burst.precision import Precision
 from burstproof.burst.profile import FEAGI_2_6, FEAGI_BETA, Profile
-from burstproof.burst.reference import ReferenceEngine
+from burstproof.fuzz.case import FuzzCase
+from burstproof.fuzz.compare import compare
 from burstproof.network.model import NO_LIMIT, Area, Network, NeuronTable, SynapseTable
 from burstproof.network.plasticity import PlasticMapping
 from suites.stage5_parity.builder import CreateEngine
@@ -167,28 +168,7 @@ def mixed_plan(mix: Mix, network: Network) -> StimulusPlan:
 
 
 def compare_mix(mix: Mix, create: CreateEngine) -> list[str]:
-    """Where an engine and the reference part in the run of ``mix``: the first burst and the fields that differ."""
-    network, options = mixed_network(mix), mixed_options(mix)
-    reference = ReferenceEngine.create(network, options)
-    engine = create(network, options)
-    try:
-        plan = mixed_plan(mix, network)
-        if engine.fixed_point != reference.fixed_point:
-            return [f"scale {engine.fixed_point}, expected {reference.fixed_point}"]
-        found = reference.state().differences(engine.state())
-        if found:
-            return [f"at the start: {', '.join(found)}"]
-        for burst in range(network.burst_count + 1, network.burst_count + mix.bursts + 1):
-            stimulus = plan.get(burst, Stimulus())
-            expected, got = reference.step(stimulus), engine.step(stimulus)
-            differs = [
-                name
-                for name in ("number", "fired_ids", "fired_potentials", "candidates")
-                if np.asarray(getattr(expected, name)).tobytes() != np.asarray(getattr(got, name)).tobytes()
-            ]
-            differs += reference.state().differences(engine.state())
-            if differs:
-                return [f"burst {burst}: {', '.join(differs)}"]
-        return []
-    finally:
-        engine.close()
+    """Where an engine and the reference part in the run of ``mix``: the first place, in words."""
+    network = mixed_network(mix)
+    found = compare(FuzzCase(network, mixed_plan(mix, network), mixed_options(mix), (1,) * mix.bursts), create)
+    return [] if found is None else [str(found)]
