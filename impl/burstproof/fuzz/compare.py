@@ -45,11 +45,14 @@ class Difference:
 
 @dataclass(frozen=True, eq=False)
 class Stretch:
-    """What the reference did in one run of a case; ``handed_over`` is the state that engines take over before it."""
+    """What the reference did in one run of a case, and its state then.
+
+    ``before`` is the state before it where engines are made anew: that of the network, or one to take over.
+    """
 
     recording: Recording
     state: EngineState
-    handed_over: EngineState | None = None
+    before: EngineState | None
 
 
 def reference_run(case: FuzzCase) -> Iterator[Stretch]:
@@ -62,11 +65,11 @@ def reference_run(case: FuzzCase) -> Iterator[Stretch]:
     """
     engine: Engine = ReferenceEngine.create(case.network, case.options)
     for number, bursts in enumerate(case.trains):
-        handed_over = engine.state() if number == case.handover else None
-        if handed_over is not None:
+        before = engine.state() if number in (0, case.handover) else None
+        if number and before is not None:
             engine = ReferenceEngine.create(case.network, case.options)
-            engine.restore(handed_over)
-        yield Stretch(_advance(engine, bursts, case), engine.state(), handed_over)
+            engine.restore(before)
+        yield Stretch(_advance(engine, bursts, case), engine.state(), before)
 
 
 def compare(case: FuzzCase, create: CreateEngine) -> Difference | None:
@@ -100,27 +103,30 @@ class _Subject:
 
     def follow(self, stretch: Stretch) -> Difference | None:
         """Do what the reference did, and compare; any error of the engine is a disagreement."""
-        numbers = stretch.recording.bursts
+        first = int(stretch.recording.bursts[0])
         try:
-            engine = self._engine_for(stretch)
-            planned = stretch.state.fixed_point
-            if engine.fixed_point != planned:
-                return Difference(int(numbers[0]), "scale", "", str(planned), str(engine.fixed_point))
-            got = _advance(engine, len(numbers), self._case)
+            found = self._begin(stretch.before) if stretch.before is not None else None
+            assert self._engine is not None
+            if found is not None:
+                return found
+            got = _advance(self._engine, len(stretch.recording.bursts), self._case)
             found = recording_difference(stretch.recording, got)
-            return found or state_difference(stretch.state, engine.state())
+            return found or state_difference(stretch.state, self._engine.state())
         except EnvironmentInvalidError:
             raise
         except Exception as error:  # a crash is a finding like any other
-            return Difference(int(numbers[0]), "error", "", "none", f"{type(error).__name__}: {error}")
+            return Difference(first, "error", "", "none", f"{type(error).__name__}: {error}")
 
-    def _engine_for(self, stretch: Stretch) -> Engine:
-        if self._engine is None or stretch.handed_over is not None:
-            self.close()
-            self._engine = self._create(self._case.network, self._case.options)
-            if stretch.handed_over is not None:
-                self._engine.restore(stretch.handed_over)
-        return self._engine
+    def _begin(self, before: EngineState) -> Difference | None:
+        """Make the engine; one after the first takes over the state."""
+        restores = self._engine is not None
+        self.close()
+        self._engine = engine = self._create(self._case.network, self._case.options)
+        if engine.fixed_point != before.fixed_point:
+            return Difference(before.burst_count, "scale", "", str(before.fixed_point), str(engine.fixed_point))
+        if restores:
+            engine.restore(before)
+        return state_difference(before, engine.state())
 
     def close(self) -> None:
         if self._engine is not None:

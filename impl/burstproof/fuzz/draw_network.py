@@ -162,7 +162,7 @@ def _draw_levels(switches: Switches, rng: Rng, count: int, synapses: SynapseTabl
     """Potentials, thresholds and limits about as high as what arrives, and the extremes of each."""
     products = np.abs(synapses.weights.astype(np.float64) * synapses.postsynaptic_potentials)
     typical = float(np.median(products)) if len(products) and rng.random() < 0.8 else 1.0
-    scale = float(np.float32(max(typical, 1e-30) * rng.choice([0.2, 1, 2, 5])))
+    scale = float(np.float32(np.clip(typical, 1e-30, 1e30) * rng.choice([0.2, 1, 2, 5])))
     step = 1.0 if switches.numbers == "integers" else 0.0
     potentials = np.zeros(count, np.float32)
     if switches.start != "fresh":
