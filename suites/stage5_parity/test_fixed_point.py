@@ -138,6 +138,27 @@ START = network(
     areas=[flags(uniform=False)],
 ).replace(fixed_point=KEPT)
 PLAN = {b: stimulate({0: 1}) for b in (1, 3, 4)}
+AT_WORK = plan_fixed_point(START, EngineOptions())
+"""The scale that is kept; whether sums are exact, and their bound, follow from the network again."""
+
+
+def test_scale_width_and_clamp_are_kept() -> None:
+    assert (AT_WORK.k, AT_WORK.bits, AT_WORK.clamp) == (KEPT.k, KEPT.bits, KEPT.clamp)
+    assert AT_WORK.exact
+    assert AT_WORK.largest_sum == 1 << 40
+
+
+@pytest.mark.parametrize(
+    "change", [{"k": 60}, {"k": 30, "bits": 32, "clamp": 99}, {"clamp": 99, "k": 61}], ids=["64 bit", "32 bit", "clamp"]
+)
+def test_a_scale_that_does_not_hold_the_sums_is_refused(change: dict[str, Any]) -> None:
+    with pytest.raises(NetworkError, match="does not hold its sums"):
+        plan_fixed_point(START.replace(fixed_point=replace(KEPT, **change), power_amount=2.0**20), EngineOptions())
+
+
+def test_another_network_does_not_take_the_scale_over() -> None:
+    assert START.replace(power_amount=2.0).fixed_point is None
+    assert START.replace(burst_count=7).fixed_point == KEPT
 
 
 @pytest.mark.parametrize("backend", backends.ALL)
@@ -146,8 +167,8 @@ def test_a_run_goes_on_at_the_scale_it_began_with(backend: backends.Backend) -> 
     reference, engine = ReferenceEngine.create(START), backend.create(START, EngineOptions())
     other = backend.create(START.replace(fixed_point=None), EngineOptions())
     try:
-        assert other.fixed_point.k != KEPT.k
-        assert engine.fixed_point == engine.state().fixed_point == KEPT
+        assert other.fixed_point.k != AT_WORK.k
+        assert engine.fixed_point == engine.state().fixed_point == AT_WORK
         reference.run(2, PLAN)
         engine.restore(reference.state())
         reference.run(3, PLAN)
@@ -176,7 +197,7 @@ def test_checkpoints_hold_the_scale(tmp_path: Path) -> None:
     engine.run(2, PLAN)
     save_checkpoint(tmp_path / "s.bpstate", Checkpoint(engine.state(), {}))
     state = load_checkpoint(tmp_path / "s.bpstate").state
-    assert state.fixed_point == KEPT
+    assert state.fixed_point == AT_WORK
     assert state.differences(engine.state()) == ()
 
 
@@ -188,10 +209,10 @@ def test_records_hold_the_scale(tmp_path: Path) -> None:
         trace = trace_of_run(given, engine.options, recording, PLAN, engine.state())
         write_trace(tmp_path / "run", trace)
         again = read_trace(tmp_path / "run")
-        assert again.network.fixed_point == KEPT
+        assert again.network.fixed_point == AT_WORK
         result = replay(again, ReferenceEngine.create)
         assert result.agrees
-        assert result.sums == str(KEPT)
+        assert result.sums == str(AT_WORK)
 
 
 @pytest.mark.parametrize(

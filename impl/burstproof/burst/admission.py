@@ -10,7 +10,8 @@ import numpy.typing as npt
 from burstproof.burst.engine import EngineOptions, EngineState
 from burstproof.errors import NetworkError
 from burstproof.network.fixed_point import FixedPoint
-from burstproof.network.model import Network
+from burstproof.network.model import Network, NeuronTable
+from burstproof.network.plasticity import LARGEST_WINDOW
 
 _BYTE_MAX = 255
 
@@ -21,27 +22,49 @@ def check_network(network: Network, options: EngineOptions) -> None:
     Raises
     ------
     NetworkError
-        A delay of 0; a power amount that is not finite; a plastic mapping whose window is below 1, whose parameters are
-        not finite, or whose synapses do not exist; under a profile with byte synapses a weight or psp that is
-        fractional, negative or above 255, or a delay above 1.
+        A delay of 0; a power amount that is not finite; NaN in a column of the neurons; a plastic mapping whose window
+        is no integer from 1 on, whose parameters are not finite, or whose synapses do not exist; under a profile with
+        byte synapses a weight or psp that is fractional, negative or above 255, or a delay above 1.
     """
     synapses = network.synapses
     _refuse_first(network, synapses.delay_bursts == 0, "delay_bursts", "a delay of 0", "1...255")
-    if not math.isfinite(np.float32(network.power_amount)):
+    _check_numbers(network.neurons)
+    with np.errstate(over="ignore"):
+        power = np.float32(network.power_amount)
+    if not np.isfinite(power):
         raise NetworkError("the power amount is not finite", where="power_amount", got=network.power_amount)
     _check_mappings(network)
     if options.profile.byte_synapses:
         _check_byte_synapses(network, options.profile.name)
 
 
-def check_scale(state: EngineState, fixed_point: FixedPoint) -> None:
-    """Refuse a state whose sums have another scale than the engine that is to go on from it.
+def _check_numbers(neurons: NeuronTable) -> None:
+    """Refuse NaN in what the rules of a neuron compute with."""
+    for name in ("membrane_potentials", "thresholds", "threshold_limits", "leak_coefficients", "excitabilities"):
+        column = getattr(neurons, name)
+        missing = np.isnan(column if any(column.strides) else column[:1])
+        if missing.any():
+            raise NetworkError(
+                "a neuron has NaN",
+                where=f"neurons.{name}[{int(np.argmax(missing))}]",
+                got="nan",
+                allowed="a number; potentials may be infinite",
+                cure="Correct the column",
+            )
+
+
+def check_state(state: EngineState, fixed_point: FixedPoint) -> None:
+    """Refuse a state from which the engine with this ``fixed_point`` cannot go on.
 
     Raises
     ------
     NetworkError
-        Another scale, width or clamp than ``fixed_point``.
+        A weight that is not finite; another scale, width or clamp than ``fixed_point``.
     """
+    wrong = ~np.isfinite(state.weights)
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise NetworkError("a weight is not finite", where=f"state.weights[{row}]", got=float(state.weights[row]))
     found = state.fixed_point
     if found is None or (found.k, found.bits, found.clamp) == (fixed_point.k, fixed_point.bits, fixed_point.clamp):
         return
@@ -73,8 +96,9 @@ def _refuse_first(
 def _check_mappings(network: Network) -> None:
     for number, mapping in enumerate(network.plastic_mappings):
         where = f"plastic_mappings[{number}]"
-        if mapping.window < 1:
-            raise NetworkError("a plasticity window below 1", where=where, got=mapping.window, allowed="1 or more")
+        if type(mapping.window) is not int or not 1 <= mapping.window <= LARGEST_WINDOW:
+            allowed = f"an integer, 1...{LARGEST_WINDOW}"
+            raise NetworkError("not a plasticity window", where=where, got=mapping.window, allowed=allowed)
         parameters = (mapping.constant, mapping.ltp_multiplier, mapping.ltd_multiplier)
         if not all(math.isfinite(value) for value in parameters):
             raise NetworkError("a plastic parameter is not finite", where=where, got=parameters)

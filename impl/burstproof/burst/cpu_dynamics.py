@@ -43,7 +43,7 @@ def _make_window(features: Features, compiler: Compiler) -> Compiled:
         if not excitability_matters:
             return inside, inside
         drawn = (excitability > _ZERO) & (draw(neuron, burst) < excitability)
-        return inside, inside & (drawn | (not (excitability < _CERTAIN)))
+        return inside, inside & (drawn | (excitability >= _CERTAIN))
 
     return window
 

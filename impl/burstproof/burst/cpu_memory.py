@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from burstproof.burst.admission import check_scale
+from burstproof.burst.admission import check_state
 from burstproof.burst.countdowns import running_countdowns, shown_countdowns
 from burstproof.burst.cpu_arrays import (
     Neurons,
@@ -190,7 +190,7 @@ class CpuMemory:
         NetworkError
             Sums of another scale, or weights that the scale does not admit.
         """
-        check_scale(state, self._fixed_point)
+        check_state(state, self._fixed_point)
         self._restore_weights(state)
         neurons = self.neurons
         neurons.v[:] = self._key.features.storage.rounded(state.membrane_potentials)

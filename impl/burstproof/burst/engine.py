@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
@@ -112,7 +113,7 @@ class EngineOptions:
     Raises
     ------
     InputError
-        A profile or a precision that is only a name.
+        A profile or a precision that is only a name, or a bound of the stimulus that is no finite number from 0 on.
     """
 
     profile: Profile = FEAGI_2_6
@@ -127,6 +128,14 @@ class EngineOptions:
     def __post_init__(self) -> None:
         _check_kind("EngineOptions.profile", self.profile, Profile)
         _check_kind("EngineOptions.precision", self.precision, Precision)
+        bound = self.max_stimulus
+        if isinstance(bound, bool) or not isinstance(bound, int | float) or not 0 <= bound < math.inf:
+            raise InputError(
+                "not a bound of the stimulus",
+                where="EngineOptions.max_stimulus",
+                got=bound,
+                allowed="a finite number from 0 on",
+            )
 
 
 @dataclass(frozen=True, eq=False)

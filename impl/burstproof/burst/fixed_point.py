@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -126,15 +126,33 @@ def plan_fixed_point(network: Network, options: EngineOptions) -> FixedPoint:
     Raises
     ------
     NetworkError
-        A contribution that is not finite.
+        A contribution that is not finite, or a scale brought along that does not hold the network's sums.
     """
-    kept = network.fixed_point
-    if kept is not None and (kept.max_stimulus, kept.fractional_stimulus) == _declared(options):
-        return kept
     survey = _survey(network)
     mp_driven = _mp_driven_synapses(network)
-    if not mp_driven and not any(len(mapping.synapses) for mapping in network.plastic_pairs):
-        return static_fixed_point(survey, network.power_amount, options)
+    learns = mp_driven or any(len(mapping.synapses) for mapping in network.plastic_pairs)
+    planned = _planned(network, options, survey, mp_driven) if learns else None
+    planned = planned or static_fixed_point(survey, network.power_amount, options)
+    kept = network.fixed_point
+    if kept is None or (kept.max_stimulus, kept.fractional_stimulus) != _declared(options):
+        return planned
+    limit = _SUM_32 if kept.bits == 32 else _SUM_64
+    bounded = not learns and _largest_sum(survey, network.power_amount, options) * 2.0**kept.k < limit
+    clamp = int(limit) - 1 if bounded else _clamp(survey.in_degree)
+    if kept.clamp != clamp or not (bounded or (kept.bits == 64 and (learns or kept.k == 0))):
+        raise NetworkError(
+            "the network brings along a scale that does not hold its sums",
+            where="network.fixed_point",
+            got=str(kept),
+            allowed=str(planned),
+            cure="Plan the scale anew: network.replace(fixed_point=None)",
+        )
+    bound = int(np.ceil(survey.largest_input * 2.0**kept.k)) if bounded else UNBOUNDED
+    return replace(kept, exact=planned.exact and kept.k >= planned.k, largest_sum=bound)
+
+
+def _planned(network: Network, options: EngineOptions, survey: ContributionSurvey, mp_driven: bool) -> FixedPoint:
+    """The scale where contributions are not known beforehand."""
     if not mp_driven and _outside_digits(network.power_amount, options) == 0 and _learns_integers(network):
         return FixedPoint(0, 64, _clamp(survey.in_degree), True, UNBOUNDED, *_declared(options))
     largest = max(_largest_sum(survey, network.power_amount, options), _LEARNING_INPUT)
@@ -180,12 +198,18 @@ def _learns_integers(network: Network) -> bool:
 
 def _largest_sum(survey: ContributionSurvey, power_amount: float, options: EngineOptions) -> float:
     """Bound of the magnitude of one neuron's sum, with power and declared stimulus."""
-    return survey.largest_input + (abs(float(np.float32(power_amount))) + options.max_stimulus)
+    return survey.largest_input + (abs(float(_single(power_amount)[0])) + options.max_stimulus)
 
 
 def _outside_digits(power_amount: float, options: EngineOptions) -> int:
     """The least k for power and declared stimulus."""
-    return fraction_digits(np.array([power_amount], np.float32), _FRACTIONAL_STIMULUS_K * options.fractional_stimulus)
+    return fraction_digits(_single(power_amount), _FRACTIONAL_STIMULUS_K * options.fractional_stimulus)
+
+
+def _single(amount: float) -> npt.NDArray[np.float32]:
+    """``amount`` as float32, (1,); an infinite one is refused later (``check_network``)."""
+    with np.errstate(over="ignore"):
+        return np.array([amount], np.float32)
 
 
 def _clamp(in_degree: int) -> int:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from burstproof.burst.admission import check_network, check_scale
+from burstproof.burst.admission import check_network, check_state
 from burstproof.burst.engine import (
     NO_PLAN,
     NO_STIMULUS,
@@ -392,7 +392,7 @@ class ReferenceEngine:
 
     def restore(self, state: EngineState) -> None:
         """Continue from ``state``; see ``Engine.restore``."""
-        check_scale(state, self.fixed_point)
+        check_state(state, self.fixed_point)
         self.burst_count = state.burst_count
         self.v = self.storage.rounded(state.membrane_potentials)
         self.rc = state.refractory_countdowns.astype(np.int64)

@@ -241,6 +241,8 @@ class _Comparison:
     ) -> Disagreement | None:
         different = expected != got
         if expected.dtype.kind == "f":
+            if self._trace.exact and quantity != "eligibility_traces":
+                different |= np.signbit(expected) != np.signbit(got)
             different &= ~(np.isnan(expected) & np.isnan(got))
             if not self._exact:
                 different &= ~self._tolerated(expected, got)

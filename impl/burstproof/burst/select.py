@@ -156,7 +156,7 @@ def _automatic(
         found = next(item for item in considered if item.backend == gpu)
         if found.available and not found.software:
             return gpu, "; ".join([f"{size}: {found.why}", *passed])
-        passed.append(f"{gpu} is not available: {found.why}")
+        passed.append(f"{gpu} is {'passed over' if found.available else 'not available'}: {found.why}")
     return "cpu", "; ".join([f"{size}, so a GPU is wanted", *passed])
 
 

@@ -219,9 +219,9 @@ def _network(info: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> Netwo
         burst_count=int(info["burst_count_at_start"]),
         power_amount=float(info["power_amount"]),
         provenance={"trace": str(info.get("server", "burstproof"))},
-        fixed_point=FixedPoint.from_values(info["fixed_point"]) if "fixed_point" in info else None,
     )
-    return network.replace(plastic_mappings=tuple(_plastic(info, arrays, network)))
+    kept = FixedPoint.from_values(info["fixed_point"]) if "fixed_point" in info else None
+    return network.replace(plastic_mappings=tuple(_plastic(info, arrays, network)), fixed_point=kept)
 
 
 def _areas(info: dict[str, Any]) -> tuple[Area, ...]:

@@ -67,7 +67,7 @@ class _Bounded:
 
 def build_parser() -> Parser:
     """The parser of the whole command."""
-    parser = Parser(prog="burstproof", description="The FEAGI burst engine on CPU and CUDA, exact to the bit.")
+    parser = Parser(prog="burstproof", description="The FEAGI burst engine on CPU, CUDA and WGPU, exact to the bit.")
     parser.add_argument("--version", action="version", version=f"burstproof {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=Parser)
     _add_run(commands.add_parser("run", help="run a genome, connectome or network and report what fired"))
@@ -207,7 +207,9 @@ def _add_verify(parser: Parser) -> None:
 def _add_fuzz(parser: Parser) -> None:
     cases = parser.add_argument_group("cases: one for each seed; the same seed gives the same case")
     cases.add_argument("--cases", type=whole_number(1, 10**9), default=200, metavar="N", help="default: 200")
-    cases.add_argument("--seed", type=whole_number(0, 2**63), default=0, metavar="N", help="the first one's")
+    cases.add_argument(
+        "--seed", type=whole_number(0, 2**63), default=0, metavar="N", help="the first one's; default: 0"
+    )
     cases.add_argument(
         "--families",
         type=whole_number(0, 10**6),
@@ -215,10 +217,12 @@ def _add_fuzz(parser: Parser) -> None:
         metavar="N",
         help="sets of switches that cases share, so that few kernels are compiled for CUDA; 0: each has its own",
     )
-    cases.add_argument("--minutes", type=_Bounded(float, 0.0, 1e6), metavar="M", help="end after so long")
+    cases.add_argument("--minutes", type=_Bounded(float, 0.01, 1e6), metavar="M", help="end after so long")
     _add_config(parser, "what is held against the reference (default: cpu)")
     parser.add_argument("--shards", type=whole_number(1, 4096), metavar="N", help="shards, of cpu or cuda")
-    parser.add_argument("--out", type=Path, default=Path(), metavar="DIR", help="where traces of shrunk cases go")
+    parser.add_argument(
+        "--out", type=Path, default=Path(), metavar="DIR", help="where traces of shrunk cases go; default: here"
+    )
     _add_common(parser)
 
 

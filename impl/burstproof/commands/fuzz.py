@@ -47,7 +47,7 @@ class Finding:
 
     def in_words(self) -> str:
         """The finding in four lines."""
-        seen = "verify shows it too" if self.replays else "verify does not show it: it takes the case's own runs"
+        seen = "verify shows it too" if self.replays else "verify does not show it; replay it with fuzz"
         return (
             f"seed {self.seed} DIFFERS: {self.first}\n"
             f"  in {self.case}\n  shrunk to {self.shrunk}: {self.difference}\n  written to {self.trace} ({seen})"
@@ -76,19 +76,25 @@ def fuzz(options: argparse.Namespace) -> ExitCode:
     backend, create = _subject(options, config)
     check_output(options.out / "fuzz", "--out")
     tally, findings = _Tally(), []
+    interrupted = False
     with task(f"fuzzing {backend}", options.cases, shown=not options.json) as bar:
-        for finding in _findings(options, create, tally, bar):
-            findings.append(finding)
-            if not options.json:
-                print(finding.in_words(), flush=True)
-            if len(findings) == MOST_FINDINGS:
-                break
+        try:
+            for finding in _findings(options, create, tally, bar):
+                findings.append(finding)
+                if not options.json:
+                    print(finding.in_words(), flush=True)
+                if len(findings) == MOST_FINDINGS:
+                    break
+        except KeyboardInterrupt:
+            interrupted = True
     if tally.refusal is not None and tally.refused == tally.cases:
         raise tally.refusal
     if options.json:
         print(json.dumps(_document(options, backend, tally, findings), indent=1))
     else:
         print(_summary(options, backend, tally, findings))
+    if interrupted:
+        raise KeyboardInterrupt
     return ExitCode.FAIL if findings else ExitCode.PASS
 
 
@@ -98,7 +104,13 @@ def _subject(options: argparse.Namespace, config: Configuration) -> tuple[str, C
     if backend in ("auto", "cuda", "wgpu"):
         backend = choose_backend(backend, 0, None, config, this_machine(), allow_fallback=None).backend
     if options.shards is not None and backend not in _SHARD_BACKENDS:
-        raise InputError("shards of this backend", where="--shards", got=backend, allowed=", ".join(_SHARD_BACKENDS))
+        raise InputError(
+            "this backend has no shards",
+            where="--shards",
+            got=backend,
+            allowed=", ".join(_SHARD_BACKENDS),
+            cure="Leave out --shards",
+        )
     whole = engine_factory(backend)
     base = engine_options(options, config, FEAGI_2_6)
 

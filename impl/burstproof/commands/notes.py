@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from burstproof.network.unmodelled import listed
 
 WORDS = {
-    "unmodelled": "ignored, though the released engine acts on it; this run proves nothing of BE-1, BE-4 and BE-19",
+    "unmodelled": "ignored, though the released engine acts on it: it may fire otherwise; BE-1, BE-4, BE-19 not proven",
     "as_the_engine": "growth ended early, as in the released engine",
     "skipped_areas": "skipped with their synapses: no family has the first letter of the id",
     "not_examined": "accepted; nobody examined what it does to a burst",

@@ -60,14 +60,18 @@ class FixedPoint:
         kinds |= {"max_stimulus": float, "fractional_stimulus": bool}
         if not isinstance(values, dict) or set(values) != set(kinds):
             raise ValueError(f"a scale has the entries {', '.join(kinds)}")
-        wrong = [name for name, kind in kinds.items() if type(values[name]) is not kind]
-        if wrong:
-            raise ValueError(f"an entry of the scale has another type: {wrong[0]} {values[wrong[0]]!r}")
-        point = cls(**values)
-        fits = 0 <= point.k <= _FINEST and point.bits in (32, 64) and 0 < point.clamp < 1 << (point.bits - 1)
-        if not (fits and 0 <= point.largest_sum <= UNBOUNDED and 0 <= point.max_stimulus < float("inf")):
-            raise ValueError(f"an entry of the scale is out of range: {point}")
-        return point
+        bits = values["bits"] if values["bits"] in (32, 64) else 0
+        fits = {
+            "k": lambda value: 0 <= value <= _FINEST,
+            "bits": lambda value: value == bits,
+            "clamp": lambda value: 0 < value < 1 << max(bits - 1, 0),
+            "largest_sum": lambda value: 0 <= value <= UNBOUNDED,
+            "max_stimulus": lambda value: 0 <= value < float("inf"),
+        }
+        for name, kind in kinds.items():
+            if type(values[name]) is not kind or (name in fits and not fits[name](values[name])):
+                raise ValueError(f"{name} of the scale of the sums is {values[name]!r}")
+        return cls(**values)
 
     @property
     def dtype(self) -> np.dtype[Any]:

@@ -307,5 +307,8 @@ class Network:
         return int(found[0]) if len(found) else None
 
     def replace(self, **changes: Any) -> Network:
-        """A copy with the named attributes changed."""
+        """A copy with the named attributes changed; a kept scale belongs to the network as it was and is not taken over
+        unless only ``provenance`` or ``burst_count`` change."""
+        if not set(changes) <= {"provenance", "burst_count", "fixed_point"}:
+            changes = {"fixed_point": None, **changes}
         return dataclasses.replace(self, **changes)

@@ -12,6 +12,9 @@ import numpy.typing as npt
 
 _LARGEST_STEP = 255
 
+LARGEST_WINDOW = 65535
+"""Longest window of plasticity in bursts: unbroken runs of firings are counted in 16 bits up to it."""
+
 
 @dataclass(frozen=True, eq=False)
 class PlasticMapping:
@@ -35,9 +38,10 @@ def steps(mapping: PlasticMapping) -> npt.NDArray[np.float32]:
     """
     parameters = np.array([mapping.constant, mapping.ltp_multiplier, mapping.ltd_multiplier], np.float64)
     constant, *multipliers = np.trunc(parameters)
-    products = constant * np.array(multipliers)
+    with np.errstate(over="ignore"):
+        products = constant * np.array(multipliers)
     clamped: npt.NDArray[np.float32] = np.clip(products, 0, _LARGEST_STEP).astype(np.float32)
-    return clamped
+    return clamped + np.float32(0)  # a product of -0 is a step of 0
 
 
 def pair_mappings(

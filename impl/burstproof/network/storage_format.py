@@ -247,6 +247,16 @@ def _column(tree: _Tree) -> Column:
     )
 
 
+def _fixed_point(tree: _Tree) -> FixedPoint | None:
+    """The scale, which files of before 2026-11-22 do not have."""
+    if "fixed_point" not in tree.value:
+        return None
+    try:
+        return FixedPoint.from_values(tree.value["fixed_point"])
+    except ValueError as error:
+        raise damaged(str(error), f"{tree.place}.fixed_point") from None
+
+
 def _mapping(tree: _Tree) -> dict[str, Any]:
     floats = {name: tree.item(name).number() for name in _MAPPING_FLOATS}
     return {"window": tree.item("window").integer(1, 65535), **floats}
@@ -272,7 +282,7 @@ def decode_header(raw: bytes, crc: int, name: str) -> Header:
             power_amount=tree.item("power_amount").number(),
             plastic_mappings=tuple(_mapping(item) for item in tree.item("plastic_mappings").items()),
             provenance=tree.item("provenance").texts(),
-            fixed_point=FixedPoint.from_values(tree.value["fixed_point"]) if "fixed_point" in tree.value else None,
+            fixed_point=_fixed_point(tree),
         )
     except (ValueError, RecursionError, OverflowError) as error:
         raise damaged(f"the header is not strict JSON: {error}", place) from error

@@ -136,9 +136,12 @@ def load_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
     try:
         scalars = dict(header["state"])
         point = scalars.pop("fixed_point", None)
-        state = EngineState(**arrays, **scalars, fixed_point=None if point is None else FixedPoint.from_values(point))
+        kept = None if point is None else FixedPoint.from_values(point)
+        state = EngineState(**arrays, **scalars, fixed_point=kept)
         recording = Recording(**recorded) if recorded else None
-    except (TypeError, KeyError, ValueError):
+    except ValueError as error:
+        raise CheckpointError(f"the checkpoint is damaged: {error}", where=name, cure=_CURE) from None
+    except (TypeError, KeyError):
         raise CheckpointError("the checkpoint lacks a part of the state", where=name, cure=_CURE) from None
     return Checkpoint(state, header["identity"], recording)
 

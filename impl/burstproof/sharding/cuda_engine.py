@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from burstproof.burst.admission import check_network, check_scale
+from burstproof.burst.admission import check_network, check_state
 from burstproof.burst.cuda.buffers import SETS
 from burstproof.burst.cuda.control import HALTED
 from burstproof.burst.cuda.fired_lists import Collector, FiredList
@@ -348,7 +348,7 @@ class CudaShardedEngine:
             raise NetworkError(
                 "a state of another network", where="state.pending", got=state.pending.shape, allowed=str(shape)
             )
-        check_scale(state, self.fixed_point)
+        check_state(state, self.fixed_point)
         resident.restore(state, self._repack, self._fill)
         self.burst_count = state.burst_count
         self._weights, self._eligibility = state.weights.copy(), state.eligibility_traces.copy()

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from burstproof.burst.admission import check_network, check_scale
+from burstproof.burst.admission import check_network, check_state
 from burstproof.burst.engine import (
     NO_PLAN,
     NO_STIMULUS,
@@ -215,7 +215,7 @@ class ShardedEngine:
         NetworkError
             Weights that the network's fixed-point scale does not admit.
         """
-        check_scale(state, self.fixed_point)
+        check_state(state, self.fixed_point)
         error: BurstproofError | None = None
         try:
             for shard in self._shards:

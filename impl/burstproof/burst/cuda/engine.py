@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from burstproof.burst.admission import check_scale
+from burstproof.burst.admission import check_state
 from burstproof.burst.cuda.budget import MemoryPlan
 from burstproof.burst.cuda.buffers import SETS
 from burstproof.burst.cuda.control import HALTED
@@ -268,7 +268,7 @@ class CudaEngine:
             raise NetworkError(
                 "a state of another network", where="state.pending", got=state.pending.shape, allowed=str(shape)
             )
-        check_scale(state, self.fixed_point)
+        check_state(state, self.fixed_point)
         packed = packed_for(self._resident.packed, state)
         if packed is not self._resident.packed:
             self._resident.release()

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from burstproof.burst.admission import check_scale
+from burstproof.burst.admission import check_state
 from burstproof.burst.countdowns import running_countdowns, shown_countdowns
 from burstproof.burst.engine import EngineOptions, EngineState
 from burstproof.burst.layout import Layout, build_layout, refuse_overflow
@@ -210,7 +210,7 @@ class WgpuMemory:
         NetworkError
             Weights that the fixed-point scale does not admit.
         """
-        check_scale(state, self._fixed_point)
+        check_state(state, self._fixed_point)
         self._restore_weights(state)
         status = np.where(state.was_candidate, np.uint32(WAS_CANDIDATE), np.uint32(0))
         status[state.fired_ids] |= np.uint32(FIRED)
