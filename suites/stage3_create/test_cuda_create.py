@@ -63,7 +63,7 @@ def test_packed_sums_take_a_quarter_and_stimulus_a_column_of_its_own() -> None:
         ({"weights": 256.0}, 16),
         ({"weights": 65536.0}, 32),
         ({"weights": 200.0, "delay_bursts": 3}, 16),
-        ({"weights": 0.5}, 32),
+        ({"weights": 0.5}, 8),
         ({"types": 1}, 32),
     ],
     ids=["5", "255", "256", "65536", "200 with delays", "a fraction", "inhibitory"],
