@@ -43,7 +43,7 @@ ROOMS = {
     "burst": {"network", "kernels", "config", "errors", "user_cache"},
     "sharding": {"burst", "network", "kernels", "errors"},
     "tensor": {"kernels", "errors"},
-    "fuzz": {"sharding", "burst", "network", "errors"},
+    "fuzz": {"burst", "network", "errors"},
     "analysis": {"burst", "network", "errors"},
     "commands": {
         *("analysis", "fuzz", "tensor", "sharding", "burst", "kernels", "network"),
