@@ -89,9 +89,7 @@ _SYNAPSE_DEFAULTS: Mapping[str, Any] = {
 
 def _column(table: str, name: str, value: Any, dtype: type[np.generic], shape: tuple[int, ...]) -> npt.NDArray[Any]:
     """``value`` as a read-only array of ``dtype`` and ``shape``; a scalar becomes a zero-stride view."""
-    array = np.asarray(value)
-    if array.dtype != np.dtype(dtype):
-        array = array.astype(dtype)
+    array = _fitted(f"{table}.{name}", np.asarray(value), np.dtype(dtype))
     if array.ndim == 0:
         array = np.broadcast_to(array, shape)
     if array.shape != shape:
@@ -100,6 +98,35 @@ def _column(table: str, name: str, value: Any, dtype: type[np.generic], shape: t
         array = array.view()
         array.flags.writeable = False
     return array
+
+
+def _fitted(where: str, values: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    """``values`` as ``dtype``; nothing wraps, is cut to a whole number, or becomes infinite."""
+    if values.dtype == dtype:
+        return values
+    allowed = "numbers"
+    wrong = np.ones(values.shape, np.bool_)
+    if values.dtype.kind in "biuf":
+        with np.errstate(over="ignore", invalid="ignore"):
+            fitted = values.astype(dtype)
+            if dtype.kind == "f":
+                allowed = f"what {dtype.name} holds"
+                wrong = np.isfinite(values) & ~np.isfinite(fitted)
+            else:
+                highest, lowest = (1, 0) if dtype.kind == "b" else (np.iinfo(dtype).max, np.iinfo(dtype).min)
+                allowed = "true or false" if dtype.kind == "b" else f"whole numbers, {lowest}...{highest}"
+                wrong = ~((values >= lowest) & (values <= highest) & (np.floor(values) == values))
+        if not wrong.any():
+            return fitted
+    row = int(np.argmax(wrong)) if values.ndim else 0
+    got = values.reshape(-1)[row : row + 1].tolist()
+    raise NetworkError(
+        f"a value that does not fit {dtype.name}",
+        where=f"{where}[{row // max(1, wrong[:1].size)}]" if values.ndim else where,
+        got=got[0] if got else values.dtype.name,
+        allowed=allowed,
+        cure="Correct the value, or pass the column with that dtype",
+    )
 
 
 @dataclass(frozen=True, eq=False)
