@@ -8,8 +8,9 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from burstproof.burst.ask_machine import this_machine
 from burstproof.burst.engine import Engine, EngineOptions, EngineState, Record, Recording, StimulusPlan
-from burstproof.burst.machine import Machine, this_machine
+from burstproof.burst.machine import Machine
 from burstproof.burst.precision import precision_named
 from burstproof.burst.profile import profile_named
 from burstproof.burst.select import Choice, choose_backend, engine_factory, start_engine
