@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from burstproof.burst.engine import Stimulus as Stimulus
     from burstproof.burst.replay import Replay as Replay
     from burstproof.burst.stimulation import Stimulation as Stimulation
-    from burstproof.errors import BackendUnavailableError as BackendUnavailableError
+    from burstproof.errors import EnvironmentInvalidError as EnvironmentInvalidError
     from burstproof.errors import BurstproofError as BurstproofError
     from burstproof.network.model import Area as Area
     from burstproof.network.model import Network as Network
@@ -38,7 +38,7 @@ _MODULES = {
     "burst.engine": ("Burst", "EngineState", "Stimulus"),
     "burst.replay": ("Replay",),
     "burst.stimulation": ("Stimulation",),
-    "errors": ("BackendUnavailableError", "BurstproofError"),
+    "errors": ("BurstproofError", "EnvironmentInvalidError"),
     "network.model": ("Area", "Network"),
     "network.plasticity": ("PlasticMapping",),
     "session": ("Session", "open_engine"),
