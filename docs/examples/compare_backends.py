@@ -20,8 +20,7 @@ for backend in ("cpu", "cuda", "wgpu"):
     try:
         with bp.open_engine(network, backend, stimulus=drive) as engine:
             same = np.array_equal(engine.run(40, drive).spikes(), expected.spikes())
-            print(
-                f"{backend}: spikes {'agree' if same else 'DIFFER'}, state {engine.state().differences(state) or 'agrees'}"
-            )
+            other = engine.state().differences(state) or "nothing"
+            print(f"{backend}: spikes {'agree' if same else 'DIFFER'}, in the state differs: {other}")
     except bp.EnvironmentInvalidError as error:
         print(f"{backend}: {error}")

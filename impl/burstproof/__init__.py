@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from burstproof.burst.engine import Stimulus as Stimulus
     from burstproof.burst.replay import Replay as Replay
     from burstproof.burst.stimulation import Stimulation as Stimulation
-    from burstproof.errors import EnvironmentInvalidError as EnvironmentInvalidError
     from burstproof.errors import BurstproofError as BurstproofError
+    from burstproof.errors import EnvironmentInvalidError as EnvironmentInvalidError
     from burstproof.network.model import Area as Area
     from burstproof.network.model import Network as Network
     from burstproof.network.plasticity import PlasticMapping as PlasticMapping
