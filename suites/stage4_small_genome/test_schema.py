@@ -121,7 +121,7 @@ def test_a_trace_may_lack_columns_and_have_no_unknown_ones(tmp_path: Path) -> No
 
 
 def test_files_of_round_one_load() -> None:
-    """The network runs as its trace does; the checkpoint, which has no scale, can be gone on from; the record is read."""
+    """The network is the recorded one; the checkpoint, without a scale, can be gone on from; the record is read."""
     recorded = read_trace(DATA / "golden" / "traces" / "stdp_w1").network
     network = load_network(ROUND_ONE / "stdp.bpnet")
     for table, fields in (("neurons", NEURON_FIELDS), ("synapses", SYNAPSE_FIELDS)):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import dataclasses
+import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -18,6 +20,11 @@ from burstproof.network.schema import NEURONS, SYNAPSES, ColumnSpec
 
 POWER_AREA_INDEX = 1
 """Cortical index of the power neuron."""
+
+FIRST_OWN_AREA_INDEX = 7
+"""Cortical indices 0...6 belong to the core areas."""
+
+_AREAS_SHOWN = 12
 
 
 def _columns(
@@ -216,6 +223,59 @@ class Network:
                     allowed=f"0...{neurons - 1}",
                 )
 
+    @classmethod
+    def from_arrays(
+        cls,
+        neurons: Mapping[str, Any],
+        synapses: Mapping[str, Any],
+        areas: Mapping[str, Any] | None = None,
+        *,
+        count: int | None = None,
+        plastic_mappings: tuple[PlasticMapping, ...] = (),
+    ) -> Network:
+        """A network of your own arrays.
+
+        Parameters
+        ----------
+        neurons : mapping of str to scalar or (N,) array
+            Columns of ``NEURON_FIELDS`` by name; a scalar holds for all neurons, an absent column takes its default.
+        synapses : mapping of str to scalar or (S,) array
+            Columns of ``SYNAPSE_FIELDS`` by name, ``source_neurons`` and ``target_neurons`` among them.
+        areas : mapping of str to range, slice, mask (N,) or ids, optional
+            Neurons of each area by its name. Areas get the cortical indices 7, 8, ... in this order; neurons in none
+            of them get the index after the last. Their flags are not registered: no contribution is divided.
+        count : int, optional
+            Number of neurons N; needed only where every neuron column is a scalar.
+        plastic_mappings : tuple of PlasticMapping, optional
+
+        Raises
+        ------
+        NetworkError
+            An unknown column; a value that does not fit its column's dtype, by row; columns of different lengths; a
+            synapse that points outside the network; areas that overlap, or reach outside the network.
+        """
+        total = _neuron_count(neurons) if count is None else count
+        missing = [name for name in ("source_neurons", "target_neurons") if name not in synapses]
+        if missing:
+            raise NetworkError("a synapse column is missing", where="synapses", got=missing, cure="Pass it")
+        columns: dict[str, Any] = dict(neurons)
+        named: tuple[Area, ...] = ()
+        if areas is not None:
+            if "cortical_areas" in columns:
+                raise NetworkError(
+                    "areas are given twice", where="neurons.cortical_areas", cure="Leave out one of them"
+                )
+            columns["cortical_areas"], named = _areas_of(areas, total)
+        tables = NeuronTable.build(total, **columns), SynapseTable.build(**synapses)
+        return cls(*tables, areas=named, plastic_mappings=plastic_mappings)
+
+    def __repr__(self) -> str:
+        learning = f"{len(self.plastic_mappings)} plastic mappings, " if self.plastic_mappings else ""
+        return (
+            f"Network({self.neuron_count} neurons, {self.synapse_count} synapses, {len(self.areas)} areas, {learning}"
+            f"burst count {self.burst_count})"
+        )
+
     @property
     def neuron_count(self) -> int:
         """Number of neurons N."""
@@ -225,6 +285,32 @@ class Network:
     def synapse_count(self) -> int:
         """Number of synapses S, valid or not."""
         return len(self.synapses)
+
+    def ids_of(self, area: str, where: str = "area") -> npt.NDArray[np.uint32]:
+        """Valid neurons of the area whose name or cortical id is ``area``, ascending, (n,) uint32.
+
+        Raises
+        ------
+        NetworkError
+            No area, or several, have this name; ``where`` says in the message who asked.
+        """
+        found = [one.index for one in self.areas if area in (one.cortical_id, one.name)]
+        if len(found) != 1:
+            raise self._no_area(area, where, len(found))
+        return np.flatnonzero((self.neurons.cortical_areas == found[0]) & self.neurons.valid_mask).astype(np.uint32)
+
+    def _no_area(self, name: str, where: str, found: int) -> NetworkError:
+        """The error for a name that stands for no area, or for several."""
+        names = [area.name or area.cortical_id for area in self.areas]
+        rest = f" and {len(names) - _AREAS_SHOWN} more" if len(names) > _AREAS_SHOWN else ""
+        near = difflib.get_close_matches(name, names, n=1)
+        return NetworkError(
+            f"{found} areas have this name" if found else "no such cortical area",
+            where=where,
+            got=name,
+            allowed=f"the id or name of one of: {', '.join(names[:_AREAS_SHOWN])}{rest}",
+            cure="Name its id" if found else f"Did you mean {near[0]}?" if near else None,
+        )
 
     @cached_property
     def row_order(self) -> RowOrder:
@@ -272,3 +358,40 @@ class Network:
         if not set(changes) <= {"provenance", "burst_count", "fixed_point"}:
             changes = {"fixed_point": None, **changes}
         return dataclasses.replace(self, **changes)
+
+
+def _neuron_count(columns: Mapping[str, Any]) -> int:
+    """Length of the first neuron column that is no scalar."""
+    for values in columns.values():
+        if np.ndim(values):
+            return len(values)
+    raise NetworkError(
+        "the number of neurons is not known", where="count", cure="Pass count=, or one column as an array"
+    )
+
+
+def _areas_of(areas: Mapping[str, Any], count: int) -> tuple[npt.NDArray[np.uint32], tuple[Area, ...]]:
+    """The cortical index of each neuron, (N,) uint32, and the areas."""
+    last = FIRST_OWN_AREA_INDEX + len(areas)
+    indexes = np.full(count, last, np.uint32)
+    named = []
+    for index, (name, members) in enumerate(areas.items(), FIRST_OWN_AREA_INDEX):
+        rows = _rows(name, members, count)
+        taken = indexes[rows] != last
+        if taken.any():
+            raise NetworkError("areas overlap", where=f"areas[{name!r}]", got=int(rows[np.argmax(taken)]))
+        indexes[rows] = index
+        cortical_id = base64.b64encode(f"cown{index:04x}".encode("ascii")).decode("ascii")
+        named.append(Area(index, cortical_id, name, neurons_per_voxel=max(1, len(rows))))
+    return indexes, tuple(named)
+
+
+def _rows(name: str, members: Any, count: int) -> npt.NDArray[np.int64]:
+    """Ids of the neurons that ``members``, a range, a slice, a mask or ids, stands for, each once, (n,) int64."""
+    rows = np.arange(*members.indices(count)) if isinstance(members, slice) else np.asarray(members)
+    if rows.dtype == np.bool_ and rows.shape == (count,):
+        return np.flatnonzero(rows)
+    if rows.ndim != 1 or (rows.size and (rows.dtype.kind not in "iu" or rows.min() < 0 or rows.max() >= count)):
+        allowed = f"a range, a slice, ids in 0...{count - 1} or a mask ({count},)"
+        raise NetworkError("not neurons of the network", where=f"areas[{name!r}]", got=members, allowed=allowed)
+    return np.unique(rows.astype(np.int64))
