@@ -24,7 +24,7 @@ network = bp.Network.from_arrays(
 
 drive = bp.Stimulation(network)
 for burst in range(1, BURSTS + 1):
-    drive.add(5, ids=rng.choice(NEURONS, 300, replace=False), bursts=burst)
+    drive.add(4, ids=rng.choice(NEURONS, 300, replace=False), bursts=burst)
 drive.add(8, area="excitatory", bursts=range(200, 205))
 
 with bp.open_engine(network, stimulus=drive) as engine:

@@ -31,7 +31,7 @@ from burstproof.burst.profile import profile_named
 from burstproof.burst.recorder import joined, recording_of
 from burstproof.burst.select import Choice, CreateEngine, choose_backend, engine_factory, start_engine
 from burstproof.burst.stimulation import Part, checked_amount, chosen_neurons, stimulus_bounds, stimulus_of
-from burstproof.config import SHARDING_STRATEGIES, Configuration, Cuda
+from burstproof.config import BACKENDS, SHARDING_STRATEGIES, Configuration, Cuda
 from burstproof.errors import InputError
 from burstproof.network.model import Network
 
@@ -273,15 +273,18 @@ def open_engine(
     )
     if backend == "auto" and (shards is not None or devices is not None):
         backend = "cpu" if devices is None else "cuda"
-    split = shards is not None or (devices is not None and len(devices) > 1)
+    parts = shards or len(devices or ())
+    split = shards is not None or parts > 1
     choice = resolved(backend, network.neuron_count, firing_rate, options.cuda.device_id)
     factory = _sharded(shards, devices, strategy, threads) if split else engine_factory
     engine, choice = start_engine(choice, network, options, factory=factory)
-    return Session(engine, choice.reason)
+    return Session(engine, f"{parts} shards, {strategy}" if split else choice.reason)
 
 
 def resolved(backend: str, neurons: int, firing_rate: float | None = None, device: int = 0) -> Choice:
     """The backend; nobody looks for GPUs where one without is asked for."""
+    if backend not in BACKENDS:
+        raise InputError("unknown backend", where="backend", got=backend, allowed=", ".join(BACKENDS))
     if backend in ("cpu", "reference"):
         return Choice(backend, backend, "asked for", ())
     config = Configuration(cuda=Cuda(device_id=device))

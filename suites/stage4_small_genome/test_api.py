@@ -91,7 +91,7 @@ def parameters_of(function: Any) -> str:
     return parameters(", ".join(parts))
 
 
-@pytest.mark.parametrize(("name", "text"), described(), ids=[name for name, _ in described()])
+@pytest.mark.parametrize(("name", "text"), list(described()), ids=[name for name, _ in described()])
 def test_a_call_of_the_page_has_the_parameters_of_the_code(name: str, text: str) -> None:
     home, *path = name.split(".")
     found: Any = bp if home == "bp" else getattr(bp, HOMES[home])
