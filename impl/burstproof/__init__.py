@@ -1,3 +1,61 @@
-"""burstproof: the FEAGI burst engine on CPU and CUDA, exact to the bit on every backend."""
+"""burstproof: the FEAGI burst engine on CPU and CUDA, exact to the bit on every backend.
+
+What is listed here is the public interface; ``docs/api.md`` describes it. A name is imported when it is first used.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from burstproof.analysis.picture import raster as raster
+    from burstproof.analysis.recording import RunRecording as RunRecording
+    from burstproof.analysis.statistics import Statistics as Statistics
+    from burstproof.analysis.statistics import statistics as statistics
+    from burstproof.burst.engine import Burst as Burst
+    from burstproof.burst.engine import EngineState as EngineState
+    from burstproof.burst.engine import Stimulus as Stimulus
+    from burstproof.burst.replay import Replay as Replay
+    from burstproof.burst.stimulation import Stimulation as Stimulation
+    from burstproof.errors import BurstproofError as BurstproofError
+    from burstproof.errors import EnvironmentInvalidError as EnvironmentInvalidError
+    from burstproof.network.model import Area as Area
+    from burstproof.network.model import Network as Network
+    from burstproof.network.plasticity import PlasticMapping as PlasticMapping
+    from burstproof.session import Session as Session
+    from burstproof.session import open_engine as open_engine
+    from burstproof.sources import grow as grow
+    from burstproof.sources import load as load
+    from burstproof.sources import save as save
+    from burstproof.sources import synthetic as synthetic
+    from burstproof.verification import verify as verify
 
 __version__ = "0.1.0"
+
+_MODULES = {
+    "analysis.picture": ("raster",),
+    "analysis.recording": ("RunRecording",),
+    "analysis.statistics": ("Statistics", "statistics"),
+    "burst.engine": ("Burst", "EngineState", "Stimulus"),
+    "burst.replay": ("Replay",),
+    "burst.stimulation": ("Stimulation",),
+    "errors": ("BurstproofError", "EnvironmentInvalidError"),
+    "network.model": ("Area", "Network"),
+    "network.plasticity": ("PlasticMapping",),
+    "session": ("Session", "open_engine"),
+    "sources": ("grow", "load", "save", "synthetic"),
+    "verification": ("verify",),
+}
+_HOME = {name: module for module, names in _MODULES.items() for name in names}
+
+__all__ = sorted(_HOME)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = globals()[name] = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -45,8 +45,11 @@ ROOMS = {
     "tensor": {"kernels", "errors"},
     "fuzz": {"burst", "network", "errors"},
     "analysis": {"burst", "network", "errors"},
+    "sources": {"burst", "network", "errors"},
+    "verification": {"session", "burst", "network", "config", "errors"},
+    "session": {"analysis", "sharding", "burst", "network", "config", "errors"},
     "commands": {
-        *("analysis", "fuzz", "tensor", "sharding", "burst", "kernels", "network"),
+        *("analysis", "sources", "verification", "fuzz", "tensor", "sharding", "burst", "kernels", "network"),
         *("config", "errors", "user_cache"),
     },
     "cli": {"commands", "errors"},

@@ -14,7 +14,6 @@ import pytest
 from burstproof import __version__, cli
 from burstproof.burst.machine import CudaDevice, CudaFacts, Machine, Obstacle
 from burstproof.commands import run as run_module
-from burstproof.commands import sources
 from burstproof.commands.outputs import write_atomically
 from burstproof.errors import EnvironmentInvalidError
 
@@ -127,7 +126,7 @@ def test_a_png_without_matplotlib_is_refused_before_the_run(door: Door, monkeypa
 
 def test_an_output_is_checked_before_the_network_is_grown(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
     grown: list[object] = []
-    monkeypatch.setattr(sources, "_grow", lambda *arguments: grown.append(arguments))
+    monkeypatch.setattr(run_module, "read_network", lambda *arguments: grown.append(arguments))
     assert door("run", SMALL, "--record", "no/folder/r").code == 4
     assert grown == []
 

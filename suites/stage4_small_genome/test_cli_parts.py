@@ -12,13 +12,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from burstproof.analysis.raster import MOST_COLUMNS, RasterGrid
+from burstproof.analysis.raster_svg import raster_svg
+from burstproof.analysis.statistics import ActivityCounter, activity_table
+from burstproof.analysis.text import printable, table
 from burstproof.burst.engine import EngineOptions, Recording
+from burstproof.burst.stimulation import plan_of, stimulus_bounds
 from burstproof.commands import progress
-from burstproof.commands.raster import MOST_COLUMNS, RasterGrid
-from burstproof.commands.raster_svg import raster_svg
-from burstproof.commands.statistics import ActivityCounter, activity_table
-from burstproof.commands.stimulation import parse_stimulations, plan_of, stimulus_bounds
-from burstproof.commands.text import printable, table
+from burstproof.commands.stimulation import parse_stimulations
 from burstproof.network.model import Area, Network, NeuronTable, SynapseTable
 
 pytestmark = pytest.mark.requirement("BE-18")

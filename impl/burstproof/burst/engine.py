@@ -268,6 +268,26 @@ class Recording:
     fired_ids: npt.NDArray[np.uint32]
     fired_potentials: npt.NDArray[np.float32]
 
+    def spikes(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint32]]:
+        """One row per firing: burst numbers (K,) int64 and neuron ids (K,) uint32, by burst, then id.
+
+        Raises
+        ------
+        InputError
+            The run did not record fired lists.
+        """
+        if len(self.fired_ids) != int(self.fired_counts.sum()):
+            raise InputError(
+                "the recording holds no fired lists", got="record=counts", cure="Run with record='fired', the default"
+            )
+        return np.repeat(self.bursts, self.fired_counts), self.fired_ids
+
+    def __repr__(self) -> str:
+        if not len(self.bursts):
+            return f"{type(self).__name__}(no bursts)"
+        firings = int(self.fired_counts.sum())
+        return f"{type(self).__name__}(bursts {self.bursts[0]} to {self.bursts[-1]}, {firings} firings)"
+
 
 Progress = Callable[[int], None]
 """Called with the number of bursts just done; ``Engine.run`` says what becomes of what it raises."""

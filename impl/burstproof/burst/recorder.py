@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from burstproof.burst.engine import NO_STIMULUS, Burst, Engine, Progress, Record, Recording, StimulusPlan
@@ -31,4 +33,15 @@ def recording_of(bursts: list[Burst], record: Record) -> Recording:
         candidate_counts=np.array([b.candidates for b in bursts], np.int64),
         fired_ids=np.concatenate([np.empty(0, np.uint32), *(b.fired_ids for b in fired)]),
         fired_potentials=np.concatenate([np.empty(0, np.float32), *(b.fired_potentials for b in fired)]),
+    )
+
+
+def joined(pieces: Sequence[Recording]) -> Recording:
+    """Consecutive recordings as one."""
+    return Recording(
+        bursts=np.concatenate([np.empty(0, np.int64), *(piece.bursts for piece in pieces)]),
+        fired_counts=np.concatenate([np.empty(0, np.int64), *(piece.fired_counts for piece in pieces)]),
+        candidate_counts=np.concatenate([np.empty(0, np.int64), *(piece.candidate_counts for piece in pieces)]),
+        fired_ids=np.concatenate([np.empty(0, np.uint32), *(piece.fired_ids for piece in pieces)]),
+        fired_potentials=np.concatenate([np.empty(0, np.float32), *(piece.fired_potentials for piece in pieces)]),
     )

@@ -7,9 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
 from burstproof.burst.engine import Engine, Recording, StimulusPlan
+from burstproof.burst.recorder import joined
 from burstproof.errors import InputError
 from burstproof.sharding.checkpoint import (
     Checkpoint,
@@ -120,14 +119,3 @@ def chunks(done: int, total: int, longest: int, stops: Sequence[int | None]) -> 
         size = min([1 if first else longest, total - done, *(stop - done % stop for stop in stops if stop)])
         yield size
         done, first = done + size, False
-
-
-def joined(pieces: Sequence[Recording]) -> Recording:
-    """Consecutive recordings as one."""
-    return Recording(
-        bursts=np.concatenate([np.empty(0, np.int64), *(piece.bursts for piece in pieces)]),
-        fired_counts=np.concatenate([np.empty(0, np.int64), *(piece.fired_counts for piece in pieces)]),
-        candidate_counts=np.concatenate([np.empty(0, np.int64), *(piece.candidate_counts for piece in pieces)]),
-        fired_ids=np.concatenate([np.empty(0, np.uint32), *(piece.fired_ids for piece in pieces)]),
-        fired_potentials=np.concatenate([np.empty(0, np.float32), *(piece.fired_potentials for piece in pieces)]),
-    )

@@ -10,10 +10,11 @@ from pathlib import Path
 from burstproof.commands.notes import note_lines, notes_in
 from burstproof.commands.outputs import check_output
 from burstproof.commands.progress import task
-from burstproof.commands.sources import Kind, Reading, check_input, kind_of, read_network, write_network
+from burstproof.commands.sources import check_input, read_network, write_network
 from burstproof.errors import ExitCode, InputError
 from burstproof.network.blueprint import GenomePolicy
 from burstproof.network.model import Network
+from burstproof.sources import Kind, Reading, kind_of
 
 
 def convert(options: argparse.Namespace) -> ExitCode:
@@ -34,7 +35,7 @@ def convert(options: argparse.Namespace) -> ExitCode:
         network = _copy_connectome(source, target, bars=not options.json)
         losses: tuple[str, ...] = ()
     else:
-        network = read_network(source, source_kind, reading_of(options))
+        network = read_network(source, source_kind, reading_of(options), bars=not options.json)
         losses = _losses(network, target_kind)
         write_network(target, target_kind, network, bars=not options.json)
     _report(options, network, losses)
@@ -49,7 +50,6 @@ def reading_of(options: argparse.Namespace) -> Reading:
         max_synapses=options.max_synapses,
         apply_flags=options.apply_flags,
         policy=GenomePolicy(ignore_unmodelled=options.ignore_unmodelled, as_the_engine=options.as_the_engine),
-        bars=not options.json,
     )
 
 

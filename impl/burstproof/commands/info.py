@@ -10,12 +10,12 @@ from importlib import metadata
 from typing import Any
 
 from burstproof import __version__
+from burstproof.analysis.text import gibibytes, printable, table
 from burstproof.burst.ask_machine import this_machine
 from burstproof.burst.cuda.tuner_cache import Launch, kept
 from burstproof.burst.machine import Machine
 from burstproof.burst.select import consider, obstacle_of
 from burstproof.commands.settings import configuration_of
-from burstproof.commands.text import gibibytes, printable, table
 from burstproof.config import CONFIG_FILE, Configuration, environment_name
 from burstproof.errors import ExitCode
 from burstproof.user_cache import cache_folder

@@ -8,21 +8,23 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from burstproof.analysis.picture import check_extension, write_raster
+from burstproof.analysis.raster import RasterGrid
+from burstproof.analysis.statistics import ActivityCounter
 from burstproof.burst.ask_machine import this_machine
 from burstproof.burst.engine import Engine, EngineOptions, EngineState, Record, Recording, StimulusPlan
 from burstproof.burst.machine import Machine
 from burstproof.burst.precision import precision_named
 from burstproof.burst.profile import profile_named
+from burstproof.burst.recorder import joined
 from burstproof.burst.select import Choice, choose_backend, engine_factory, start_engine
+from burstproof.burst.stimulation import plan_of, stimulus_bounds
 from burstproof.burst.trace import trace_of_run, trace_paths, write_trace
-from burstproof.commands.checkpoints import Checkpoints, chunks, joined
+from burstproof.commands.checkpoints import Checkpoints, chunks
 from burstproof.commands.cluster import ending_all_ranks, join_ranks, together
 from burstproof.commands.convert import reading_of
-from burstproof.commands.outputs import check_output, write_atomically
+from burstproof.commands.outputs import check_output
 from burstproof.commands.progress import task
-from burstproof.commands.raster import RasterGrid
-from burstproof.commands.raster_png import check_png_possible, raster_png
-from burstproof.commands.raster_svg import raster_svg
 from burstproof.commands.run_report import RunReport, print_report
 from burstproof.commands.settings import configuration_of, engine_options
 from burstproof.commands.sharding import (
@@ -34,13 +36,13 @@ from burstproof.commands.sharding import (
     sharding_report,
     why_shards_run_there,
 )
-from burstproof.commands.sources import Kind, check_input, kind_of, read_network
-from burstproof.commands.statistics import ActivityCounter
-from burstproof.commands.stimulation import parse_stimulations, plan_of, stimulus_bounds
+from burstproof.commands.sources import check_input, read_network
+from burstproof.commands.stimulation import parse_stimulations
 from burstproof.config import Configuration
 from burstproof.errors import BurstproofError, EnvironmentInvalidError, ExitCode, InputError
 from burstproof.network.model import Network
 from burstproof.sharding.exchange import Exchange
+from burstproof.sources import Kind, kind_of
 
 CHUNK_BURSTS = 256
 """Bursts between two looks at what fired; bounds the memory of a run that is not recorded."""
@@ -134,7 +136,7 @@ def _prepare(options: argparse.Namespace, exchange: Exchange) -> Prepared:
     machine = this_machine()
     sharding = sharding_of(options, config, exchange, machine)
     check_splitting(options, config, sharding)
-    network = read_network(source.path, source.kind, reading_of(options))
+    network = read_network(source.path, source.kind, reading_of(options), bars=not options.json)
     plan = plan_of(parse_stimulations(network, options.bursts, options.stimulate, options.force))
     settings = engine_options(
         options,
@@ -190,11 +192,7 @@ def check_outputs(options: argparse.Namespace, source: Source) -> None:
             check_output(path, "--record", [source.path])
     if options.raster is not None:
         check_output(options.raster, "--raster", [source.path])
-        ending = options.raster.suffix.lower()
-        if ending not in (".svg", ".png"):
-            raise InputError("unknown ending", where="--raster", got=str(options.raster), allowed=".svg, .png")
-        if ending == ".png":
-            check_png_possible()
+        check_extension(options.raster, "--raster")
     if options.checkpoint is not None:
         check_output(options.checkpoint, "--checkpoint", [source.path])
     elif options.checkpoint_every is not None:
@@ -282,9 +280,7 @@ def _write_files(
                     f"cannot be written: {error.strerror}", where=str(options.record), cure="Free space there"
                 ) from None
     if activity.grid is not None:
-        raster = activity.grid.raster()
-        png = options.raster.suffix.lower() == ".png"
         title = f"{source.path.name} on {engine.backend}, {engine.options.profile.name}"
-        write_atomically(options.raster, raster_png(raster, title) if png else raster_svg(raster, title).encode())
+        write_raster(options.raster, activity.grid.raster(), title)
         files.append(str(options.raster))
     return report.with_files(files)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from burstproof.analysis.statistics import ActivityCounter, AreaActivity, activity_table
 from burstproof.burst.cuda.tuner_cache import Launch
 from burstproof.burst.engine import Engine, EngineOptions, EngineState, StimulusPlan
 from burstproof.burst.precision import Storage, storage_for
@@ -16,7 +17,6 @@ from burstproof.burst.select import Choice
 from burstproof.burst.trace import Trace
 from burstproof.commands.notes import note_lines, notes_in
 from burstproof.commands.sharding import ShardingReport
-from burstproof.commands.statistics import ActivityCounter, AreaActivity, activity_table
 from burstproof.config import Configuration, Setting
 from burstproof.network.fixed_point import FixedPoint
 

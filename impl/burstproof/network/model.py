@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import dataclasses
-from collections.abc import Mapping
+import difflib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -14,84 +16,40 @@ import numpy.typing as npt
 from burstproof.errors import NetworkError
 from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.plasticity import PlasticMapping, pair_mappings
-
-NO_LIMIT = np.float32(3.4028235e38)
-"""Threshold limit that stands for *none* (the largest float32)."""
-
-UNLIMITED_FIRES = 65535
-"""Consecutive-fire limit that, like 0, stands for *unlimited*."""
+from burstproof.network.schema import NEURONS, SYNAPSES, ColumnSpec
 
 POWER_AREA_INDEX = 1
 """Cortical index of the power neuron."""
 
-NEURON_FIELDS: Mapping[str, type[np.generic]] = {
-    "membrane_potentials": np.float32,
-    "thresholds": np.float32,
-    "threshold_limits": np.float32,
-    "leak_coefficients": np.float32,
-    "resting_potentials": np.float32,
-    "neuron_types": np.int32,
-    "refractory_periods": np.uint16,
-    "refractory_countdowns": np.uint16,
-    "excitabilities": np.float32,
-    "cortical_areas": np.uint32,
-    "coordinates": np.uint32,
-    "valid_mask": np.bool_,
-    "consecutive_fire_limits": np.uint16,
-    "consecutive_fire_counts": np.uint16,
-    "snooze_periods": np.uint16,
-    "mp_charge_accumulation": np.bool_,
-}
-"""Columns of the neuron table and their dtypes; the names are those of the recorded traces."""
+FIRST_OWN_AREA_INDEX = 7
+"""Cortical indices 0...6 belong to the core areas."""
 
-SYNAPSE_FIELDS: Mapping[str, type[np.generic]] = {
-    "source_neurons": np.uint32,
-    "target_neurons": np.uint32,
-    "weights": np.float32,
-    "postsynaptic_potentials": np.float32,
-    "types": np.uint8,
-    "delay_bursts": np.uint8,
-    "valid_mask": np.bool_,
-    "edge_flags": np.uint8,
-    "eligibility_traces": np.float32,
-}
-"""Columns of the synapse table and their dtypes."""
+_AREAS_SHOWN = 12
 
-_NEURON_DEFAULTS: Mapping[str, Any] = {
-    "membrane_potentials": 0.0,
-    "thresholds": 1.0,
-    "threshold_limits": NO_LIMIT,
-    "leak_coefficients": 0.0,
-    "resting_potentials": 0.0,
-    "neuron_types": 0,
-    "refractory_periods": 0,
-    "refractory_countdowns": 0,
-    "excitabilities": 1.0,
-    "cortical_areas": 7,
-    "coordinates": 0,
-    "valid_mask": True,
-    "consecutive_fire_limits": UNLIMITED_FIRES,
-    "consecutive_fire_counts": 0,
-    "snooze_periods": 0,
-    "mp_charge_accumulation": True,
-}
 
-_SYNAPSE_DEFAULTS: Mapping[str, Any] = {
-    "weights": 1.0,
-    "postsynaptic_potentials": 1.0,
-    "types": 0,
-    "delay_bursts": 1,
-    "valid_mask": True,
-    "edge_flags": 0,
-    "eligibility_traces": 0.0,
-}
+def _columns(
+    table: str, schema: Sequence[ColumnSpec], count: int, given: Mapping[str, Any]
+) -> dict[str, npt.NDArray[Any]]:
+    """All columns of a table of ``count`` rows, absent ones with their defaults."""
+    unknown = set(given) - {column.name for column in schema}
+    if unknown:
+        allowed = ", ".join(column.name for column in schema)
+        raise NetworkError(f"unknown column of the {table}", got=sorted(unknown), allowed=allowed)
+    return {
+        column.name: _column(
+            table,
+            column.name,
+            given.get(column.name, column.default),
+            column.dtype,
+            (count,) if column.width == 1 else (count, column.width),
+        )
+        for column in schema
+    }
 
 
 def _column(table: str, name: str, value: Any, dtype: type[np.generic], shape: tuple[int, ...]) -> npt.NDArray[Any]:
     """``value`` as a read-only array of ``dtype`` and ``shape``; a scalar becomes a zero-stride view."""
-    array = np.asarray(value)
-    if array.dtype != np.dtype(dtype):
-        array = array.astype(dtype)
+    array = _fitted(f"{table}.{name}", np.asarray(value), np.dtype(dtype))
     if array.ndim == 0:
         array = np.broadcast_to(array, shape)
     if array.shape != shape:
@@ -100,6 +58,35 @@ def _column(table: str, name: str, value: Any, dtype: type[np.generic], shape: t
         array = array.view()
         array.flags.writeable = False
     return array
+
+
+def _fitted(where: str, values: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    """``values`` as ``dtype``; nothing wraps, is cut to a whole number, or becomes infinite."""
+    if values.dtype == dtype:
+        return values
+    allowed = "numbers"
+    wrong = np.ones(values.shape, np.bool_)
+    if values.dtype.kind in "biuf":
+        with np.errstate(over="ignore", invalid="ignore"):
+            fitted = values.astype(dtype)
+            if dtype.kind == "f":
+                allowed = f"what {dtype.name} holds"
+                wrong = np.isfinite(values) & ~np.isfinite(fitted)
+            else:
+                highest, lowest = (1, 0) if dtype.kind == "b" else (np.iinfo(dtype).max, np.iinfo(dtype).min)
+                allowed = "true or false" if dtype.kind == "b" else f"whole numbers, {lowest}...{highest}"
+                wrong = ~((values >= lowest) & (values <= highest) & (np.floor(values) == values))
+        if not wrong.any():
+            return fitted
+    row = int(np.argmax(wrong)) if values.ndim else 0
+    got = values.reshape(-1)[row : row + 1].tolist()
+    raise NetworkError(
+        f"a value that does not fit {dtype.name}",
+        where=f"{where}[{row // max(1, wrong[:1].size)}]" if values.ndim else where,
+        got=got[0] if got else values.dtype.name,
+        allowed=allowed,
+        cure="Correct the value, or pass the column with that dtype",
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,16 +123,7 @@ class NeuronTable:
         NetworkError
             Unknown column, or a column whose length is not ``count``.
         """
-        unknown = set(columns) - set(NEURON_FIELDS)
-        if unknown:
-            raise NetworkError("unknown neuron column", got=sorted(unknown), allowed=", ".join(NEURON_FIELDS))
-        merged = {**_NEURON_DEFAULTS, **columns}
-        return cls(
-            **{
-                name: _column("neurons", name, merged[name], dtype, (count, 3) if name == "coordinates" else (count,))
-                for name, dtype in NEURON_FIELDS.items()
-            }
-        )
+        return cls(**_columns("neurons", NEURONS, count, columns))
 
     def __len__(self) -> int:
         return len(self.thresholds)
@@ -178,19 +156,8 @@ class SynapseTable:
         NetworkError
             Unknown column, or columns of different lengths.
         """
-        unknown = set(columns) - set(SYNAPSE_FIELDS)
-        if unknown:
-            raise NetworkError("unknown synapse column", got=sorted(unknown), allowed=", ".join(SYNAPSE_FIELDS))
-        count = len(source_neurons)
-        merged = {
-            "source_neurons": source_neurons,
-            "target_neurons": target_neurons,
-            **_SYNAPSE_DEFAULTS,
-            **columns,
-        }
-        return cls(
-            **{name: _column("synapses", name, merged[name], dtype, (count,)) for name, dtype in SYNAPSE_FIELDS.items()}
-        )
+        ends = {"source_neurons": source_neurons, "target_neurons": target_neurons}
+        return cls(**_columns("synapses", SYNAPSES, len(source_neurons), {**ends, **columns}))
 
     def __len__(self) -> int:
         return len(self.source_neurons)
@@ -256,6 +223,59 @@ class Network:
                     allowed=f"0...{neurons - 1}",
                 )
 
+    @classmethod
+    def from_arrays(
+        cls,
+        neurons: Mapping[str, Any],
+        synapses: Mapping[str, Any],
+        areas: Mapping[str, Any] | None = None,
+        *,
+        count: int | None = None,
+        plastic_mappings: tuple[PlasticMapping, ...] = (),
+    ) -> Network:
+        """A network of your own arrays.
+
+        Parameters
+        ----------
+        neurons : mapping of str to scalar or (N,) array
+            Columns of ``NEURON_FIELDS`` by name; a scalar holds for all neurons, an absent column takes its default.
+        synapses : mapping of str to scalar or (S,) array
+            Columns of ``SYNAPSE_FIELDS`` by name, ``source_neurons`` and ``target_neurons`` among them.
+        areas : mapping of str to range, slice, mask (N,) or ids, optional
+            Neurons of each area by its name. Areas get the cortical indices 7, 8, ... in this order; neurons in none
+            of them get the index after the last. Their flags are not registered: no contribution is divided.
+        count : int, optional
+            Number of neurons N; needed only where every neuron column is a scalar.
+        plastic_mappings : tuple of PlasticMapping, optional
+
+        Raises
+        ------
+        NetworkError
+            An unknown column; a value that does not fit its column's dtype, by row; columns of different lengths; a
+            synapse that points outside the network; areas that overlap, or reach outside the network.
+        """
+        total = _neuron_count(neurons) if count is None else count
+        missing = [name for name in ("source_neurons", "target_neurons") if name not in synapses]
+        if missing:
+            raise NetworkError("a synapse column is missing", where="synapses", got=missing, cure="Pass it")
+        columns: dict[str, Any] = dict(neurons)
+        named: tuple[Area, ...] = ()
+        if areas is not None:
+            if "cortical_areas" in columns:
+                raise NetworkError(
+                    "areas are given twice", where="neurons.cortical_areas", cure="Leave out one of them"
+                )
+            columns["cortical_areas"], named = _areas_of(areas, total)
+        tables = NeuronTable.build(total, **columns), SynapseTable.build(**synapses)
+        return cls(*tables, areas=named, plastic_mappings=plastic_mappings)
+
+    def __repr__(self) -> str:
+        learning = f"{len(self.plastic_mappings)} plastic mappings, " if self.plastic_mappings else ""
+        return (
+            f"Network({self.neuron_count} neurons, {self.synapse_count} synapses, {len(self.areas)} areas, {learning}"
+            f"burst count {self.burst_count})"
+        )
+
     @property
     def neuron_count(self) -> int:
         """Number of neurons N."""
@@ -265,6 +285,32 @@ class Network:
     def synapse_count(self) -> int:
         """Number of synapses S, valid or not."""
         return len(self.synapses)
+
+    def ids_of(self, area: str, where: str = "area") -> npt.NDArray[np.uint32]:
+        """Valid neurons of the area whose name or cortical id is ``area``, ascending, (n,) uint32.
+
+        Raises
+        ------
+        NetworkError
+            No area, or several, have this name; ``where`` says in the message who asked.
+        """
+        found = [one.index for one in self.areas if area in (one.cortical_id, one.name)]
+        if len(found) != 1:
+            raise self._no_area(area, where, len(found))
+        return np.flatnonzero((self.neurons.cortical_areas == found[0]) & self.neurons.valid_mask).astype(np.uint32)
+
+    def _no_area(self, name: str, where: str, found: int) -> NetworkError:
+        """The error for a name that stands for no area, or for several."""
+        names = [area.name or area.cortical_id for area in self.areas]
+        rest = f" and {len(names) - _AREAS_SHOWN} more" if len(names) > _AREAS_SHOWN else ""
+        near = difflib.get_close_matches(name, names, n=1)
+        return NetworkError(
+            f"{found} areas have this name" if found else "no such cortical area",
+            where=where,
+            got=name,
+            allowed=f"the id or name of one of: {', '.join(names[:_AREAS_SHOWN])}{rest}",
+            cure="Name its id" if found else f"Did you mean {near[0]}?" if near else None,
+        )
 
     @cached_property
     def row_order(self) -> RowOrder:
@@ -312,3 +358,40 @@ class Network:
         if not set(changes) <= {"provenance", "burst_count", "fixed_point"}:
             changes = {"fixed_point": None, **changes}
         return dataclasses.replace(self, **changes)
+
+
+def _neuron_count(columns: Mapping[str, Any]) -> int:
+    """Length of the first neuron column that is no scalar."""
+    for values in columns.values():
+        if np.ndim(values):
+            return len(values)
+    raise NetworkError(
+        "the number of neurons is not known", where="count", cure="Pass count=, or one column as an array"
+    )
+
+
+def _areas_of(areas: Mapping[str, Any], count: int) -> tuple[npt.NDArray[np.uint32], tuple[Area, ...]]:
+    """The cortical index of each neuron, (N,) uint32, and the areas."""
+    last = FIRST_OWN_AREA_INDEX + len(areas)
+    indexes = np.full(count, last, np.uint32)
+    named = []
+    for index, (name, members) in enumerate(areas.items(), FIRST_OWN_AREA_INDEX):
+        rows = _rows(name, members, count)
+        taken = indexes[rows] != last
+        if taken.any():
+            raise NetworkError("areas overlap", where=f"areas[{name!r}]", got=int(rows[np.argmax(taken)]))
+        indexes[rows] = index
+        cortical_id = base64.b64encode(f"cown{index:04x}".encode("ascii")).decode("ascii")
+        named.append(Area(index, cortical_id, name, neurons_per_voxel=max(1, len(rows))))
+    return indexes, tuple(named)
+
+
+def _rows(name: str, members: Any, count: int) -> npt.NDArray[np.int64]:
+    """Ids of the neurons that ``members``, a range, a slice, a mask or ids, stands for, each once, (n,) int64."""
+    rows = np.arange(*members.indices(count)) if isinstance(members, slice) else np.asarray(members)
+    if rows.dtype == np.bool_ and rows.shape == (count,):
+        return np.flatnonzero(rows)
+    if rows.ndim != 1 or (rows.size and (rows.dtype.kind not in "iu" or rows.min() < 0 or rows.max() >= count)):
+        allowed = f"a range, a slice, ids in 0...{count - 1} or a mask ({count},)"
+        raise NetworkError("not neurons of the network", where=f"areas[{name!r}]", got=members, allowed=allowed)
+    return np.unique(rows.astype(np.int64))

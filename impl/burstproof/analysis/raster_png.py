@@ -7,11 +7,11 @@ import io
 
 import numpy as np
 
-from burstproof.commands.raster import Raster
+from burstproof.analysis.raster import Raster
 from burstproof.errors import EnvironmentInvalidError
 
 
-def check_png_possible() -> None:
+def check_png_possible(where: str) -> None:
     """Refuse a PNG before the run if matplotlib is missing.
 
     Raises
@@ -22,7 +22,7 @@ def check_png_possible() -> None:
     if importlib.util.find_spec("matplotlib") is None:
         raise EnvironmentInvalidError(
             "a PNG needs matplotlib, which is not installed",
-            where="--raster",
+            where=where,
             cure="Name a file ending in .svg, or pip install matplotlib",
         )
 

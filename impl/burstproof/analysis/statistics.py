@@ -1,4 +1,4 @@
-"""Firing statistics per cortical area, added up while a run goes on."""
+"""Firing statistics per cortical area: of a recording, or added up while a run goes on."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from burstproof.analysis.recording import RunRecording
+from burstproof.analysis.text import printable, table
 from burstproof.burst.engine import Recording
-from burstproof.commands.text import printable, table
 from burstproof.network.model import Network
 
 
@@ -40,6 +41,45 @@ class AreaActivity:
     firings: int
     rate: float
     peak: int
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """What the areas of a network did in a run; ``print`` shows it as a table.
+
+    Attributes
+    ----------
+    bursts, firings : int
+    areas : tuple of AreaActivity
+        By area index; ``statistics["name"]`` is the one of that name or cortical id.
+    """
+
+    bursts: int
+    firings: int
+    areas: tuple[AreaActivity, ...]
+
+    def __getitem__(self, area: str) -> AreaActivity:
+        found = [one for one in self.areas if area in (one.name, one.cortical_id) and area]
+        if len(found) != 1:
+            raise KeyError(area)
+        return found[0]
+
+    def __str__(self) -> str:
+        return activity_table(self.areas)
+
+
+def statistics(recording: RunRecording) -> Statistics:
+    """Neurons, firings, rate and peak of every area that has neurons.
+
+    Raises
+    ------
+    InputError
+        The run did not record fired lists.
+    """
+    recording.spikes()
+    counter = ActivityCounter(recording.network)
+    counter.add(recording)
+    return Statistics(counter.bursts, counter.firings, counter.areas())
 
 
 class ActivityCounter:

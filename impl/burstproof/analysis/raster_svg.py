@@ -7,7 +7,7 @@ from html import escape
 import numpy as np
 import numpy.typing as npt
 
-from burstproof.commands.raster import Band, Raster
+from burstproof.analysis.raster import Band, Raster
 
 _LEFT, _TOP, _WIDTH, _GAP, _BARS = 190.0, 44.0, 900.0, 3.0, 64.0
 _LEVELS = ((0.0, 0.4), (0.05, 0.6), (0.25, 0.8), (0.6, 1.0))

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from burstproof.analysis.text import printable
 from burstproof.burst.engine import Recording
-from burstproof.commands.text import printable
 from burstproof.network.model import Network
 
 MOST_COLUMNS = 600
@@ -79,10 +79,10 @@ class Raster:
 
 
 class RasterGrid:
-    """Adds the recordings of a run of ``bursts`` bursts into cells."""
+    """Adds the recordings of a run of ``bursts`` bursts into cells; by default the network's first ones."""
 
-    def __init__(self, network: Network, bursts: int) -> None:
-        self._first = network.burst_count + 1
+    def __init__(self, network: Network, bursts: int, first: int | None = None) -> None:
+        self._first = network.burst_count + 1 if first is None else first
         self._bursts = bursts
         self._columns = min(bursts, MOST_COLUMNS)
         self._bands, self._row_of_neuron = _layout(network)

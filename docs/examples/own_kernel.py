@@ -1,0 +1,28 @@
+"""CUDA C++ of your own beside the engine: compiled without a GPU, launched where there is one."""
+
+import numpy as np
+
+import burstproof as bp
+from burstproof.kernels.buffers import upload
+from burstproof.kernels.entry import Entry
+from burstproof.kernels.source import CudaSource
+
+SOURCE = CudaSource(
+    "decay.cu",
+    """
+extern "C" __global__ void decay(float* potentials, float factor, unsigned count)
+{
+    const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < count) potentials[i] *= factor;
+}
+""",
+)
+DECAY = Entry(SOURCE, "decay", "float32[] float32 uint32")
+
+try:
+    print(len(SOURCE.image((9, 0)).cubin), "bytes for compute capability 9.0")
+    potentials = upload(np.arange(1000, dtype=np.float32))
+    DECAY.on(0)(4, 256, potentials, 0.5, 1000)  # device 0; 4 blocks of 256 threads; the arguments
+    print(potentials.download()[:4])  # [0. 0.5 1. 1.5]
+except bp.EnvironmentInvalidError as error:
+    print(f"not here: {error}")

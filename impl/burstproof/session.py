@@ -1,0 +1,315 @@
+"""An engine in a ``with`` block: backend by name, stimulus by area, potentials watched."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import fields
+from types import TracebackType
+
+import numpy as np
+import numpy.typing as npt
+
+from burstproof.analysis.recording import RunRecording
+from burstproof.burst.ask_machine import this_machine
+from burstproof.burst.engine import (
+    NO_PLAN,
+    NO_STIMULUS,
+    Burst,
+    CpuOptions,
+    CudaOptions,
+    Engine,
+    EngineOptions,
+    EngineState,
+    Progress,
+    Record,
+    Recording,
+    Stimulus,
+    StimulusPlan,
+)
+from burstproof.burst.precision import precision_named
+from burstproof.burst.profile import profile_named
+from burstproof.burst.recorder import joined, recording_of
+from burstproof.burst.select import Choice, CreateEngine, choose_backend, engine_factory, start_engine
+from burstproof.burst.stimulation import Part, checked_amount, chosen_neurons, stimulus_bounds, stimulus_of
+from burstproof.config import BACKENDS, SHARDING_STRATEGIES, Configuration, Cuda
+from burstproof.errors import InputError
+from burstproof.network.model import Network
+
+
+class Session:
+    """One network being run on one backend; made by ``open_engine``, closed by the end of its ``with`` block.
+
+    Attributes
+    ----------
+    engine : Engine
+        What runs the network, for what a session does not offer.
+    network : Network
+    backend, reason : str
+        What runs, and why.
+    """
+
+    def __init__(self, engine: Engine, reason: str) -> None:
+        self.engine = engine
+        self.network = engine.network
+        self.backend = engine.backend
+        self.reason = reason
+
+    @property
+    def burst_count(self) -> int:
+        """Number of the last burst done."""
+        return self.engine.burst_count
+
+    def run(
+        self,
+        bursts: int,
+        stimulus: StimulusPlan = NO_PLAN,
+        *,
+        record: str = "fired",
+        watch: npt.ArrayLike | str | None = None,
+        progress: Progress | None = None,
+    ) -> RunRecording:
+        """Run ``bursts`` bursts.
+
+        Parameters
+        ----------
+        bursts : int
+            0 or more.
+        stimulus : Stimulation, or mapping of int to Stimulus
+            By absolute burst number.
+        record : str
+            ``fired`` (counts and fired lists), ``counts`` or ``none``.
+        watch : (W,) integers or str, optional
+            Neurons, or the name or cortical id of an area, whose potentials are sampled after every burst. This copies
+            the engine's whole state once a burst, network size x 8 bytes and more, and a GPU waits for it.
+        progress : callable, optional
+            Called with the number of bursts just done.
+
+        Raises
+        ------
+        StimulusError
+            An id or amount that the network or the declared bounds do not admit.
+        InputError
+            Fewer than 0 bursts, or an unknown ``record``.
+        NetworkError
+            No such area.
+        """
+        kind = _record_named(record)
+        if watch is None:
+            made = self.engine.run(bursts, stimulus, kind, progress)
+            return self._recording(made, np.empty(0, np.uint32), np.empty((0, 0), np.float32))
+        area, ids = (watch, None) if isinstance(watch, str) else (None, watch)
+        watched = chosen_neurons(self.network, ids, area)
+        pieces, sampled = [], []
+        for _ in range(bursts):
+            pieces.append(self.engine.run(1, stimulus, kind, progress))
+            sampled.append(self.engine.state().membrane_potentials[watched])
+        pieces = pieces or [self.engine.run(bursts, stimulus, kind)]
+        return self._recording(joined(pieces), watched, np.array(sampled, np.float32).reshape(-1, len(watched)))
+
+    def step(
+        self,
+        stimulus: Stimulus = NO_STIMULUS,
+        *,
+        amount: float | npt.ArrayLike | None = None,
+        ids: npt.ArrayLike | None = None,
+        area: str | None = None,
+    ) -> Burst:
+        """Run one burst: for closed loops, where what fired decides what comes next.
+
+        Parameters
+        ----------
+        stimulus : Stimulus
+            Of any form.
+        amount : float or (Q,) array, optional
+            Added to ``ids``, (Q,) integers, or to the valid neurons of ``area``; without it they are forced to fire.
+
+        Returns
+        -------
+        Burst
+            ``number``, ``fired_ids`` (F,) uint32 ascending, ``fired_potentials`` (F,) float32, ``candidates``.
+
+        Raises
+        ------
+        StimulusError, NetworkError
+            As for ``run``; also both ``stimulus`` and neurons, or an amount without neurons.
+        """
+        if amount is None and ids is None and area is None:
+            return self.engine.step(stimulus)
+        if stimulus is not NO_STIMULUS:
+            raise InputError("a stimulus is given twice", where="step", cure="Pass stimulus, or ids or area")
+        neurons = chosen_neurons(self.network, ids, area)
+        given = None if amount is None else checked_amount(amount, len(neurons))
+        return self.engine.step(stimulus_of([Part(range(0), neurons, given)]))
+
+    def recording_of(self, bursts: Sequence[Burst]) -> RunRecording:
+        """What consecutive steps did, as ``run`` would have returned it."""
+        made = recording_of(list(bursts), Record.FIRED)
+        return self._recording(made, np.empty(0, np.uint32), np.empty((0, 0), np.float32))
+
+    def state(self) -> EngineState:
+        """A copy of everything that the next burst depends on, equal on every backend."""
+        return self.engine.state()
+
+    def restore(self, state: EngineState) -> None:
+        """Continue from ``state``, taken from any backend over the same network and options.
+
+        Raises
+        ------
+        NetworkError
+            Sums of another scale.
+        """
+        self.engine.restore(state)
+
+    def close(self) -> None:
+        """Give back memory and devices. Closing twice is allowed."""
+        self.engine.close()
+
+    def _recording(
+        self, made: Recording, watched: npt.NDArray[np.uint32], potentials: npt.NDArray[np.float32]
+    ) -> RunRecording:
+        columns = {item.name: getattr(made, item.name) for item in fields(Recording)}
+        return RunRecording(**columns, network=self.network, watched_ids=watched, watched_potentials=potentials)
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Session({self.backend}: {self.reason}; after burst {self.burst_count} of {self.network!r})"
+
+
+def _record_named(name: str) -> Record:
+    """The kind of record of that name."""
+    try:
+        return Record(name)
+    except ValueError:
+        allowed = ", ".join(kind.value for kind in Record)
+        raise InputError("unknown kind of record", where="record", got=name, allowed=allowed) from None
+
+
+def open_engine(
+    network: Network,
+    backend: str = "auto",
+    *,
+    stimulus: StimulusPlan = NO_PLAN,
+    max_stimulus: float | None = None,
+    fractional_stimulus: bool | None = None,
+    precision: str = "fp32",
+    profile: str = "feagi-2.6",
+    emulate_batch_path: bool = False,
+    threads: int = 0,
+    shards: int | None = None,
+    devices: Sequence[int] | None = None,
+    strategy: str = "round_robin",
+    firing_rate: float | None = None,
+) -> Session:
+    """Put a network on a backend; use it in a ``with`` block.
+
+    Parameters
+    ----------
+    network : Network
+    backend : str
+        ``auto`` (by size, and by what is here), ``cpu``, ``cuda``, ``wgpu`` or ``reference``.
+    stimulus : Stimulation, or mapping of int to Stimulus, optional
+        What is going to be put in: the two bounds follow from it. It still has to be given to ``run``.
+    max_stimulus : float, optional
+        Bound of the summed |amounts| of one neuron in one burst; by default what ``stimulus`` needs, at least 255.
+    fractional_stimulus : bool, optional
+        Whether amounts may be fractional; by default whether those of ``stimulus`` are.
+    precision : str
+        Format of stored potentials: ``fp32``, ``fp16``, ``bf16``, ``int8``. Others than ``fp32`` change results.
+    profile : str
+        ``feagi-2.6`` or ``feagi-beta``.
+    emulate_batch_path : bool
+        Reproduce the defect of the real engine at 10 000 or more candidates.
+    threads : int
+        Of the CPU engine; 0 chooses.
+    shards : int, optional
+        Split the network into so many parts, on ``cpu`` (the default then) or on the GPUs that are here, in turn.
+        Results do not change.
+    devices : sequence of int, optional
+        CUDA devices; the backend then is ``cuda``. Several hold a shard each, and several shards may share one.
+    strategy : str
+        How neurons are split: ``round_robin``, ``contiguous``, ``by_cortical_area``, ``dynamic``, ``metis``.
+    firing_rate : float, optional
+        Expected fraction of neurons that fire in a burst, for ``auto``.
+
+    Returns
+    -------
+    Session
+
+    Raises
+    ------
+    InputError
+        An unknown name, or options that contradict each other.
+    NetworkError
+        A network that the profile refuses.
+    EnvironmentInvalidError
+        The backend cannot start here: no device, no memory.
+    """
+    if shards is not None and devices is not None:
+        raise InputError("the number of shards is given twice", where="shards", got=shards, cure="Leave out shards")
+    if devices is not None and not len(devices):
+        raise InputError("no device is named", where="devices", cure="Leave it out, or name one")
+    if devices is not None and backend not in ("auto", "cuda"):
+        raise InputError("this backend has no devices", where="backend", got=backend, allowed="auto, cuda")
+    if shards is not None and shards < 1:
+        raise InputError("not a number of shards", where="shards", got=shards, allowed="1 or more")
+    if strategy not in SHARDING_STRATEGIES:
+        raise InputError("unknown strategy", where="strategy", got=strategy, allowed=", ".join(SHARDING_STRATEGIES))
+    largest, fractional = stimulus_bounds(stimulus, EngineOptions())
+    options = EngineOptions(
+        profile=profile_named(profile),
+        emulate_batch_path=emulate_batch_path,
+        max_stimulus=largest if max_stimulus is None else max_stimulus,
+        fractional_stimulus=fractional if fractional_stimulus is None else fractional_stimulus,
+        precision=precision_named(precision),
+        cpu=CpuOptions(threads=threads),
+        cuda=CudaOptions(device_id=devices[0] if devices else 0),
+    )
+    if backend == "auto" and (shards is not None or devices is not None):
+        backend = "cpu" if devices is None else "cuda"
+    parts = shards or len(devices or ())
+    split = shards is not None or parts > 1
+    choice = resolved(backend, network.neuron_count, firing_rate, options.cuda.device_id)
+    factory = _sharded(shards, devices, strategy, threads) if split else engine_factory
+    engine, choice = start_engine(choice, network, options, factory=factory)
+    return Session(engine, f"{parts} shards, {strategy}" if split else choice.reason)
+
+
+def resolved(backend: str, neurons: int, firing_rate: float | None = None, device: int = 0) -> Choice:
+    """The backend; nobody looks for GPUs where one without is asked for."""
+    if backend not in BACKENDS:
+        raise InputError("unknown backend", where="backend", got=backend, allowed=", ".join(BACKENDS))
+    if backend in ("cpu", "reference"):
+        return Choice(backend, backend, "asked for", ())
+    config = Configuration(cuda=Cuda(device_id=device))
+    return choose_backend(backend, neurons, firing_rate, config, this_machine(), allow_fallback=None)
+
+
+def _sharded(
+    shards: int | None, devices: Sequence[int] | None, strategy: str, threads: int
+) -> Callable[[str], CreateEngine]:
+    """What creates the engine of several shards on a backend."""
+
+    def of_backend(backend: str) -> CreateEngine:
+        def create(network: Network, options: EngineOptions) -> Engine:
+            from burstproof.sharding.create import create_sharded
+            from burstproof.sharding.partition import make_partition
+
+            if devices is not None:
+                from burstproof.sharding.cuda_choice import ShardingChoice
+                from burstproof.sharding.cuda_engine import CudaShardedEngine
+
+                chosen = ShardingChoice(tuple(devices), strategy)
+                return CudaShardedEngine.create(network, options, choice=chosen)
+            partition = make_partition(network, shards or 1, strategy)
+            return create_sharded(network, options, partition, backend, threads=threads or 1)
+
+        return create
+
+    return of_backend

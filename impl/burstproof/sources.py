@@ -1,0 +1,220 @@
+"""Where networks come from and where they go: files by their extension, a genome grown, a seed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+from burstproof.errors import InputError
+from burstproof.network.blueprint import STRICT, GenomePolicy
+from burstproof.network.model import Network
+
+GrowthProgress = Callable[[int, int], None]
+"""Called with (rules done, rules in all)."""
+
+
+class Kind(Enum):
+    """What a file holds; the value is how it is called on the command line."""
+
+    GENOME = "genome"
+    CONNECTOME = "connectome"
+    NETWORK = "network"
+
+
+ENDINGS = {
+    ".json": Kind.GENOME,
+    ".json.gz": Kind.GENOME,
+    ".connectome": Kind.CONNECTOME,
+    ".bpnet": Kind.NETWORK,
+}
+"""Kind of a file by the ending of its name."""
+
+
+def kind_of(path: Path, where: str) -> Kind:
+    """Kind of the file at ``path``.
+
+    Raises
+    ------
+    InputError
+        Another ending.
+    """
+    name = path.name.lower()
+    for ending, kind in ENDINGS.items():
+        if name.endswith(ending):
+            return kind
+    raise InputError("unknown ending", where=where, got=str(path), allowed=", ".join(ENDINGS))
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a file becomes a network.
+
+    ``seed`` and the two caps are for growing a genome (``None`` keeps growth's own cap); ``apply_flags`` takes the
+    psp flags from the genome inside a connectome, which are not applied otherwise (SEMANTICS section 1b); ``policy``
+    says what to do with a genome that cannot be grown as it stands.
+    """
+
+    seed: int = 0
+    max_neurons: int | None = None
+    max_synapses: int | None = None
+    apply_flags: bool = False
+    policy: GenomePolicy = STRICT
+
+
+def read_network(path: Path, kind: Kind, reading: Reading, progress: GrowthProgress | None = None) -> Network:
+    """The network in a file; a genome is grown."""
+    if kind is Kind.CONNECTOME:
+        from burstproof.network.connectome import read_connectome
+
+        return read_connectome(path, apply_flags=reading.apply_flags).network
+    if kind is Kind.NETWORK:
+        from burstproof.network.storage import load_network
+
+        return load_network(path)
+    from burstproof.network import growth
+    from burstproof.network.genome import read_genome
+
+    return growth.grow(
+        read_genome(path, reading.policy),
+        reading.seed,
+        progress,
+        max_neurons=growth.DEFAULT_MAX_NEURONS if reading.max_neurons is None else reading.max_neurons,
+        max_synapses=growth.DEFAULT_MAX_SYNAPSES if reading.max_synapses is None else reading.max_synapses,
+    )
+
+
+def write_network(path: Path, kind: Kind, network: Network) -> None:
+    """Write ``network`` as a connectome or a network file, replaced in one step.
+
+    Raises
+    ------
+    InputError
+        ``kind`` is a genome, which cannot be had back from a grown network.
+    """
+    if kind is Kind.CONNECTOME:
+        from burstproof.network.connectome import write_connectome
+
+        write_connectome(path, network)
+    elif kind is Kind.NETWORK:
+        from burstproof.burst.engine import EngineOptions
+        from burstproof.burst.fixed_point import plan_fixed_point
+        from burstproof.network.storage import save_network
+
+        save_network(path, network.replace(fixed_point=plan_fixed_point(network, EngineOptions())))
+    else:
+        raise InputError(
+            "a genome cannot be made from a network",
+            got=str(path),
+            allowed=".connectome, .bpnet",
+            cure="Keep the genome it was grown from",
+        )
+
+
+def load(path: str | os.PathLike[str], *, apply_flags: bool = False) -> Network:
+    """Read a network: a genome, which is grown with seed 0, a connectome or a network file.
+
+    Parameters
+    ----------
+    path : path
+        ``.json`` or ``.json.gz`` (genome), ``.connectome``, or ``.bpnet``, whose columns are mapped, not read.
+    apply_flags : bool
+        Take the psp flags from the genome inside a connectome, which the real engine does not apply.
+
+    Raises
+    ------
+    InputError
+        Another extension, or a file that cannot be read, is damaged or cannot be grown.
+    """
+    file = Path(path)
+    return read_network(file, kind_of(file, "path"), Reading(apply_flags=apply_flags))
+
+
+def grow(
+    path: str | os.PathLike[str],
+    seed: int = 0,
+    *,
+    ignore_unmodelled: bool = False,
+    as_the_engine: bool = False,
+    max_neurons: int | None = None,
+    max_synapses: int | None = None,
+) -> Network:
+    """Grow the network of a genome file.
+
+    Parameters
+    ----------
+    path : path
+        ``.json`` or ``.json.gz``.
+    seed : int
+        Decides which synapses of a rule with an attractivity below 100 exist.
+    ignore_unmodelled, as_the_engine : bool
+        As the options of ``burstproof run``: read past keys that are not modelled; stop where the engine fails.
+    max_neurons, max_synapses : int, optional
+        Caps, checked before anything is allocated; by default 20 million and 100 million.
+
+    Raises
+    ------
+    GenomeError
+        A genome that cannot be read or grown.
+    InputError
+        No genome by its extension, or a seed out of range.
+    """
+    file = Path(path)
+    kind = kind_of(file, "path")
+    if kind is not Kind.GENOME:
+        raise InputError(f"a {kind.value} is not grown", where="path", got=str(file), cure="Read it with load")
+    policy = GenomePolicy(ignore_unmodelled, as_the_engine)
+    return read_network(file, kind, Reading(seed, max_neurons, max_synapses, policy=policy))
+
+
+def save(network: Network, path: str | os.PathLike[str]) -> None:
+    """Write a network, replaced in one step.
+
+    Parameters
+    ----------
+    network : Network
+    path : path
+        ``.bpnet``, which holds everything, or ``.connectome``, which does not hold plastic mappings and flags.
+
+    Raises
+    ------
+    InputError
+        Another extension.
+    NetworkFileError
+        The file cannot be written, or cannot hold a value.
+    """
+    file = Path(path)
+    write_network(file, kind_of(file, "path"), network)
+
+
+def synthetic(neurons: int, synapses_per_neuron: int, seed: int = 0, **laws: Any) -> Network:
+    """Make a network from a seed; the same on every machine.
+
+    Parameters
+    ----------
+    neurons, synapses_per_neuron : int
+    seed : int
+        0...2^32 - 1.
+    **laws
+        Fields of ``network.synthetic_spec.SyntheticSpec``, where they are described: ``connectivity``, ``weights``,
+        ``delays``, ``inhibitory_fraction``, ``threshold``, ``leak``, ``refractory_period``, ``excitability``, ...
+
+    Raises
+    ------
+    NetworkError
+        A law that does not exist, or a value out of range.
+    """
+    from dataclasses import fields
+
+    from burstproof.errors import NetworkError
+    from burstproof.network.synthetic import synthesize
+    from burstproof.network.synthetic_spec import SyntheticSpec
+
+    known = [item.name for item in fields(SyntheticSpec)]
+    unknown = sorted(set(laws) - set(known))
+    if unknown:
+        raise NetworkError("a synthetic network has no such law", got=unknown, allowed=", ".join(known))
+    return synthesize(SyntheticSpec(neurons, synapses_per_neuron, seed, **laws))

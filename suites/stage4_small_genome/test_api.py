@@ -1,0 +1,365 @@
+"""``import burstproof``: every public name, the page that describes it, and the examples (BE-22)."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+import burstproof as bp
+from burstproof.burst.engine import NO_PLAN, NO_STIMULUS
+from burstproof.errors import InputError, NetworkError, StimulusError
+
+pytestmark = pytest.mark.requirement("BE-22")
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+EXAMPLES = sorted((DOCS / "examples").glob("*.py"))
+GOLDEN = ROOT / "suites" / "data" / "golden"
+FENCE = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "impl"), str(ROOT)])}
+EXAMPLE_LIMIT_S = 240
+HOMES = {"engine": "Session", "network": "Network", "stimulation": "Stimulation", "recording": "RunRecording"}
+
+
+def chain() -> bp.Network:
+    """Three neurons, each of which makes the next one fire a burst later."""
+    return bp.Network.from_arrays(
+        neurons={"thresholds": [1.0, 1.0, 2.0]},
+        synapses={"source_neurons": [0, 1], "target_neurons": [1, 2], "weights": [1.0, 2.0]},
+        areas={"first": [0], "rest": slice(1, None)},
+    )
+
+
+def opened(network: bp.Network, **options: Any) -> bp.Session:
+    return bp.open_engine(network, "reference", **options)
+
+
+def run_python(*arguments: str, folder: Path) -> str:
+    """Standard output of a fresh Python."""
+    done = subprocess.run(
+        [sys.executable, *arguments],
+        cwd=folder,
+        env=ENVIRONMENT,
+        capture_output=True,
+        text=True,
+        timeout=EXAMPLE_LIMIT_S,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def described() -> Iterator[tuple[str, str]]:
+    """Every call of docs/api.md as the dotted name and its parameters."""
+    for block in FENCE.findall((DOCS / "api.md").read_text(encoding="utf-8")):
+        yield from re.findall(r"^(\S+?)\((.*?)\)$", block, re.MULTILINE | re.DOTALL)
+
+
+def parameters(text: str) -> str:
+    """Parameters in one form."""
+    return ast.unparse(ast.parse(f"def f({text}): pass").body[0].args)  # type: ignore[attr-defined]
+
+
+def default_in_words(value: object) -> str:
+    return "{}" if value is NO_PLAN else "Stimulus()" if value is NO_STIMULUS else repr(value)
+
+
+def parameters_of(function: Any) -> str:
+    """Parameters of ``function`` without annotations, in the same form."""
+    found = [item for item in inspect.signature(function).parameters.values() if item.name != "self"]
+    if inspect.isclass(function) and function is bp.Stimulus:
+        return ", ".join(item.name for item in found)
+    parts, keywords = [], False
+    for item in found:
+        if item.kind is item.KEYWORD_ONLY and not keywords:
+            parts.append("*")
+            keywords = True
+        stars = "**" if item.kind is item.VAR_KEYWORD else ""
+        default = "" if item.default is item.empty else f"={default_in_words(item.default)}"
+        parts.append(f"{stars}{item.name}{default}")
+    return parameters(", ".join(parts))
+
+
+@pytest.mark.parametrize(("name", "text"), list(described()), ids=[name for name, _ in described()])
+def test_a_call_of_the_page_has_the_parameters_of_the_code(name: str, text: str) -> None:
+    home, *path = name.split(".")
+    found: Any = bp if home == "bp" else getattr(bp, HOMES[home])
+    for part in path:
+        found = getattr(found, part)
+    assert parameters(text) == parameters_of(found)
+
+
+def test_the_page_names_everything_public_and_nothing_else() -> None:
+    page = (DOCS / "api.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"\bbp\.(\w+)", page)) == set(bp.__all__)
+    methods = {f"{home}.{name}" for home, kind in HOMES.items() for name in vars(getattr(bp, kind)) if home == "engine"}
+    public = {name for name in methods if not name.split(".")[1].startswith("_")}
+    shown = {name for name, _ in described()} | {"engine.burst_count"}
+    assert public <= shown
+
+
+@pytest.mark.parametrize("name", bp.__all__)
+def test_a_public_name_is_there_and_says_what_it_is(name: str) -> None:
+    assert inspect.getdoc(getattr(bp, name))
+    assert name in dir(bp)
+
+
+def test_another_name_is_no_attribute() -> None:
+    with pytest.raises(AttributeError, match="nothing_like_it"):
+        bp.nothing_like_it  # noqa: B018
+
+
+def test_the_import_loads_no_heavy_module(tmp_path: Path) -> None:
+    heavy = "import sys, burstproof; print([m for m in ('numpy', 'numba', 'cupy', 'wgpu', 'rich') if m in sys.modules])"
+    assert run_python("-c", heavy, folder=tmp_path) == "[]\n"
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+def test_an_example_runs(example: Path, tmp_path: Path) -> None:
+    out = run_python(str(example), folder=tmp_path)
+    if example.stem == "own_kernel" and "not here" in out:
+        pytest.skip(out.splitlines()[-1])
+    assert "DIFFER" not in out
+    if example.stem == "multi_gpu":
+        assert "state: agrees" in out
+    for picture in tmp_path.glob("*.svg"):
+        ElementTree.parse(picture)
+
+
+def test_the_first_example_is_short_and_its_network_lives(tmp_path: Path) -> None:
+    example = DOCS / "examples" / "ei_network.py"
+    assert len(example.read_text(encoding="utf-8").splitlines()) < 40
+    rates = re.findall(r"^(?:ex|in)\w+ory .* ([\d.]+) %", run_python(str(example), folder=tmp_path), re.MULTILINE)
+    assert len(rates) == 2
+    assert all(0.5 < float(rate) < 25 for rate in rates)
+    assert (tmp_path / "ei_network.svg").exists()
+
+
+def test_the_network_of_the_page_does_what_it_says(capsys: pytest.CaptureFixture[str]) -> None:
+    (example,) = FENCE.findall((DOCS / "own-network.md").read_text(encoding="utf-8"))
+    exec(compile(example, "own-network.md", "exec"), {})
+    assert capsys.readouterr().out.splitlines() == re.findall(r"\)  # (.*)$", example, re.MULTILINE)
+
+
+def test_the_columns_of_the_page_are_those_of_the_tables() -> None:
+    from burstproof.network.schema import NEURON_FIELDS, SYNAPSE_FIELDS
+
+    page = (DOCS / "own-network.md").read_text(encoding="utf-8")
+    for heading, fields in (("## Neurons", NEURON_FIELDS), ("## Synapses", SYNAPSE_FIELDS)):
+        table = page.split(heading)[1].split("##")[0]
+        named = [name for row in re.findall(r"^\| (`.*?) \|", table, re.MULTILINE) for name in row.split(", ")]
+        assert {name.strip("`") for name in named} == set(fields)
+
+
+def test_arrays_become_a_network_with_named_areas() -> None:
+    network = chain()
+    assert repr(network) == "Network(3 neurons, 2 synapses, 2 areas, burst count 0)"
+    assert network.ids_of("rest").tolist() == [1, 2]
+    assert network.ids_of(network.areas[0].cortical_id).tolist() == [0]
+    assert network.neurons.cortical_areas.tolist() == [7, 8, 8]
+    masked = bp.Network.from_arrays(
+        {"thresholds": [1.0] * 3}, {"source_neurons": [], "target_neurons": []}, {"odd": np.array([False, True, False])}
+    )
+    assert masked.neurons.cortical_areas.tolist() == [8, 7, 8]
+
+
+@pytest.mark.parametrize(
+    ("change", "parts"),
+    [
+        ({"neurons": {"thresholds": 1.0}}, ["count"]),
+        ({"neurons": {"refractory_periods": [0, 70000, 0]}}, ["refractory_periods[1]", "70000"]),
+        ({"neurons": {"threshold": [1.0]}}, ["threshold", "thresholds"]),
+        ({"synapses": {"source_neurons": [0]}}, ["target_neurons"]),
+        ({"synapses": {"source_neurons": [0], "target_neurons": [3]}}, ["target_neurons[0]", "0...2"]),
+        ({"synapses": {"source_neurons": [0.5], "target_neurons": [1]}}, ["source_neurons[0]", "0.5"]),
+        ({"areas": {"a": [0, 1], "b": [1]}}, ["overlap", "'b'", "got 1"]),
+        ({"areas": {"a": [3]}}, ["not neurons", "'a'"]),
+        ({"areas": {"a": [0]}, "neurons": {"cortical_areas": [7, 7, 7]}}, ["twice"]),
+    ],
+    ids=["count", "wrap", "column", "missing", "outside", "truncated", "overlap", "area", "twice"],
+)
+def test_arrays_that_make_no_network_are_refused(change: dict[str, Any], parts: list[str]) -> None:
+    arrays = {
+        "neurons": {"thresholds": [1.0, 1.0, 1.0]},
+        "synapses": {"source_neurons": [0], "target_neurons": [1]},
+        **change,
+    }
+    with pytest.raises(NetworkError) as caught:
+        bp.Network.from_arrays(**arrays)
+    assert all(part in str(caught.value) for part in parts), caught.value
+
+
+def test_stimulus_goes_in_by_id_and_by_area() -> None:
+    drive = bp.Stimulation(chain()).add(1, area="first", bursts=1).add([3, 4], ids=[1, 2], bursts=range(1, 6, 4))
+    drive.force(ids=2, bursts=5)
+    assert repr(drive) == "Stimulation(2 bursts, 1 to 5)"
+    assert drive[1].ids.tolist() == [0, 1, 2]
+    assert drive[1].amounts.tolist() == [1, 3, 4]
+    assert drive[5].forced.tolist() == [2]
+    drive.add(1, ids=[0], bursts=9)
+    assert list(drive) == [1, 5, 9]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"amount": 1},
+        {"amount": 1, "ids": [0], "area": "first"},
+        {"amount": 1, "ids": [3]},
+        {"amount": 1, "ids": [-1]},
+        {"amount": 1, "ids": [0.5]},
+        {"amount": 1, "area": "frst"},
+        {"amount": [1, 2], "ids": [0]},
+        {"amount": float("nan"), "ids": [0]},
+        {"amount": 1e39, "ids": [0]},
+        {"amount": 1, "ids": [0], "bursts": 0},
+        {"amount": 1, "ids": [0], "bursts": [1.5]},
+    ],
+    ids=str,
+)
+def test_a_stimulus_that_cannot_be_is_refused_when_it_is_built(given: dict[str, Any]) -> None:
+    with pytest.raises((StimulusError, NetworkError)):
+        bp.Stimulation(chain()).add(**{"bursts": 1, **given})
+
+
+def test_a_run_gives_spikes_potentials_statistics_and_a_picture(tmp_path: Path) -> None:
+    drive = bp.Stimulation(chain()).add(1, area="first", bursts=range(1, 4))
+    with opened(chain(), stimulus=drive) as engine:
+        assert repr(engine).startswith("Session(reference: asked for; after burst 0 of Network(3 neurons")
+        recording = engine.run(6, drive, watch="rest")
+        assert engine.burst_count == 6
+    assert repr(recording) == "RunRecording(bursts 1 to 6, 9 firings)"
+    bursts, ids = recording.spikes()
+    assert (bursts.dtype, ids.dtype) == (np.int64, np.uint32)
+    assert list(zip(bursts.tolist(), ids.tolist(), strict=True)) == sorted(
+        (b + i, i) for b in (1, 2, 3) for i in range(3)
+    )
+    assert recording.spikes("first")[0].tolist() == [1, 2, 3]
+    assert recording.watched_ids.tolist() == [1, 2]
+    assert recording.watched_potentials.shape == (6, 2)
+    found = bp.statistics(recording)
+    assert (found["rest"].firings, found["first"].rate, found.firings) == (6, 0.5, 9)
+    assert "rest" in str(found)
+    with pytest.raises(KeyError):
+        found["nowhere"]
+    picture = bp.raster(recording, tmp_path / "x.svg", title="chain")
+    assert ElementTree.parse(picture).getroot().findtext("{http://www.w3.org/2000/svg}title") == "chain"
+    with pytest.raises(InputError, match="ending"):
+        bp.raster(recording, tmp_path / "x.gif")
+
+
+def test_watched_potentials_are_those_of_the_state_and_change_no_result() -> None:
+    network = bp.synthetic(200, 10, seed=2, threshold=4.0, leak=0.3, inhibitory_fraction=0.2)
+    drive = bp.Stimulation(network).add(3, ids=range(0, 200, 3), bursts=range(1, 21))
+    with opened(network) as plain, opened(network) as watched:
+        expected = plain.run(20, drive)
+        found = watched.run(20, drive, watch=[7, 3])
+        assert np.array_equal(found.spikes(), expected.spikes())
+        assert found.watched_potentials[-1].tolist() == plain.state().membrane_potentials[[7, 3]].tolist()
+        assert not plain.state().differences(watched.state())
+    with opened(network) as none:
+        assert none.run(0, watch=[1]).watched_potentials.shape == (0, 1)
+
+
+def test_steps_do_what_a_run_does_and_states_go_across() -> None:
+    drive = bp.Stimulation(chain()).add(1, ids=[0], bursts=1).force(ids=[2], bursts=2)
+    with opened(chain()) as whole, opened(chain()) as stepped, opened(chain()) as later:
+        expected = whole.run(4, drive)
+        done = [stepped.step(amount=1, ids=[0]), stepped.step(area=None, ids=[2]), stepped.step()]
+        later.restore(stepped.state())
+        done.append(later.step())
+        recording = stepped.recording_of(done)
+        assert np.array_equal(recording.spikes(), expected.spikes())
+        assert not later.state().differences(whole.state())
+        assert bp.statistics(recording).firings == len(expected.fired_ids)
+        with pytest.raises(InputError, match="twice"):
+            stepped.step(drive[1], ids=[0])
+
+
+def test_without_fired_lists_there_are_no_spikes() -> None:
+    drive = bp.Stimulation(chain()).add(1, ids=[0], bursts=1)
+    with opened(chain()) as engine:
+        recording = engine.run(3, drive, record="counts")
+        assert recording.fired_counts.tolist() == [1, 1, 1]
+        with pytest.raises(InputError, match="no fired lists"):
+            recording.spikes()
+        with pytest.raises(InputError, match="none, counts, fired"):
+            engine.run(1, record="all")
+
+
+def test_bounds_follow_from_the_declared_stimulus() -> None:
+    drive = bp.Stimulation(chain()).add(300.5, ids=[0], bursts=1)
+    with opened(chain(), stimulus=drive) as engine:
+        assert (engine.engine.options.max_stimulus, engine.engine.options.fractional_stimulus) == (300.5, True)
+        assert len(engine.run(1, drive).fired_ids) == 1
+    with opened(chain()) as engine, pytest.raises(StimulusError):
+        engine.run(1, drive)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"backend": "gpu"},
+        {"precision": "fp8"},
+        {"profile": "feagi"},
+        {"shards": 0},
+        {"shards": 2, "devices": [0, 1]},
+        {"devices": []},
+        {"backend": "cpu", "devices": [0]},
+        {"backend": "reference", "shards": 2},
+        {"shards": 2, "strategy": "best"},
+        {"max_stimulus": -1.0},
+    ],
+    ids=str,
+)
+def test_options_that_cannot_be_are_refused(options: dict[str, Any]) -> None:
+    with pytest.raises(InputError):
+        bp.open_engine(chain(), **options)
+
+
+def test_strings_choose_precision_and_shards_change_nothing() -> None:
+    drive = bp.Stimulation(chain()).add(1, ids=[0], bursts=1)
+    with opened(chain(), precision="fp16") as half, bp.open_engine(chain(), shards=2, strategy="contiguous") as split:
+        assert half.engine.options.precision.value == "fp16"
+        assert np.array_equal(half.run(4, drive).spikes(), split.run(4, drive).spikes())
+
+
+def test_auto_says_why() -> None:
+    with bp.open_engine(chain()) as engine:
+        assert engine.backend == "cpu"
+        assert "gpu_min_neurons" in engine.reason
+    engine.close()
+
+
+def test_networks_come_from_files_and_go_to_files(tmp_path: Path) -> None:
+    genome = GOLDEN / "genomes" / "barebones_genome.json"
+    grown = bp.load(genome)
+    assert bp.grow(genome, seed=0).synapse_count == grown.synapse_count
+    for name in ("x.bpnet", "x.connectome"):
+        bp.save(grown, tmp_path / name)
+        assert bp.load(tmp_path / name).neuron_count == grown.neuron_count
+    with pytest.raises(InputError, match="ending"):
+        bp.load("brain.txt")
+    with pytest.raises(InputError, match="not grown"):
+        bp.grow(tmp_path / "x.bpnet")
+    with pytest.raises(InputError, match="genome"):
+        bp.save(grown, tmp_path / "x.json")
+    with pytest.raises(NetworkError, match="thresholds"):
+        bp.synthetic(100, 2, thresholds=2.0)
+
+
+def test_a_recording_of_the_real_engine_is_verified() -> None:
+    result = bp.verify(GOLDEN / "traces" / "lif_mix", "reference")
+    assert result.agrees
+    assert result.fired_agree == result.bursts == 151
