@@ -139,6 +139,6 @@ def tests(session: nox.Session) -> None:
 
 @nox.session(default=False)
 def lint(session: nox.Session) -> None:
-    """Ruff and mypy."""
+    """Ruff, mypy and the contract of imports."""
     install(session, "dev")
     run_session(session, "lint")

@@ -13,7 +13,8 @@ from reports.baseline import write_baseline
 from reports.compare import Comparison, compare
 from reports.goals import goal_lines, goal_rows, measured_goals, unmeasured_goals
 from reports.history import History, load_history
-from reports.record import REPORT_NAME, load_run
+from reports.record import REPORT_NAME
+from reports.store import load_run
 from reports.summary import first_line
 
 _SHOWN = 12

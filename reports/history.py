@@ -9,8 +9,9 @@ from burstproof.errors import InputError
 from reports import charts, units
 from reports.compare import Key, figures, samples_of
 from reports.measurement import Measurement
-from reports.record import RECORD_NAME, RunRecord, load_run
+from reports.record import RECORD_NAME, RunRecord
 from reports.statistics import Difference, difference, median
+from reports.store import load_run
 from reports.verdict import run_verdict
 
 

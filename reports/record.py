@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from burstproof.errors import InputError
@@ -127,46 +127,3 @@ def attach(folder: Path, name: str) -> Attachment:
         raise InputError("attachment not found", where=str(folder), got=name, cure="Write it before the record.")
     data = path.read_bytes()
     return Attachment(name, hashlib.sha256(data).hexdigest(), len(data))
-
-
-def write_run(folder: Path, record: RunRecord, attachments: Sequence[str] = ()) -> RunRecord:
-    """Write ``record.json`` and ``report.html`` into ``folder``, each in one atomic step.
-
-    Parameters
-    ----------
-    folder : Path
-        The run folder; created if need be.
-    record : RunRecord
-        What is written. Its attachments are replaced where ``attachments`` is given.
-    attachments : sequence of str
-        Files already in the folder, relative to it (``junit.xml``, ``benchmark.json``), hashed into the record.
-
-    Returns
-    -------
-    RunRecord
-        As written, with attachments.
-    """
-    from reports import html, serialise
-
-    folder.mkdir(parents=True, exist_ok=True)
-    if attachments:
-        record = replace(record, attachments=tuple(attach(folder, name) for name in attachments))
-    serialise.write_atomic(folder / RECORD_NAME, serialise.dumps(record))
-    serialise.write_atomic(folder / REPORT_NAME, html.render(record))
-    return record
-
-
-def load_run(folder: Path) -> RunRecord:
-    """Read the record of a run folder (or of a ``record.json`` given directly).
-
-    Raises
-    ------
-    InputError
-        If there is no record, it is no valid JSON, or it does not fit the schema version.
-    """
-    from reports import serialise
-
-    path = folder / RECORD_NAME if folder.is_dir() else folder
-    if not path.is_file():
-        raise InputError("no record of a run here", where=str(folder), cure=f"Give a folder with a {RECORD_NAME}.")
-    return serialise.loads(path.read_text(encoding="utf-8"), where=str(path))

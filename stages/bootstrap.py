@@ -18,6 +18,9 @@ DEFAULT_SESSION = "stages"
 SPREAD = ("-n", "2", "--dist", "loadfile")
 """The test suite runs in two processes; a file stays in one, for what its cases share is costly to make."""
 
+IMPORTS = "suites/harness/test_imports.py"
+"""The contract of imports, which the linters do not know."""
+
 
 def start(root: Path, arguments: Sequence[str]) -> int:
     """Run nox with ``arguments`` and return its exit code.
@@ -83,7 +86,7 @@ def session_commands(session: str, positional: Sequence[str]) -> list[list[str]]
         "stages": [["stages", "run", *positional]],
         "gpu_free": [["stages", "run", "--gpu-free", *positional]],
         "tests": [["pytest", *SPREAD, *positional]],
-        "lint": [["ruff", "check", "."], ["ruff", "format", "--check", "."], ["mypy"]],
+        "lint": [["ruff", "check", "."], ["ruff", "format", "--check", "."], ["mypy"], ["pytest", "-q", IMPORTS]],
     }
     for number in range(1, 8):
         table[f"stage{number}"] = [["stages", "run", f"stage{number}", *positional]]

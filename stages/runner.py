@@ -10,7 +10,8 @@ from typing import Protocol
 
 from hardware.gates import Gate
 from reports.measurement import CaseResult, Outcome
-from reports.record import Environment, RunRecord, StageRun, write_run
+from reports.record import Environment, RunRecord, StageRun
+from reports.store import write_run
 from reports.verdict import judge_cases
 from stages.environment import take_environment
 from stages.evidence import join_evidence

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from burstproof.analysis.recording import RunRecording
+from burstproof.burst.ask_machine import this_machine
 from burstproof.burst.engine import (
     NO_PLAN,
     NO_STIMULUS,
@@ -25,7 +26,6 @@ from burstproof.burst.engine import (
     Stimulus,
     StimulusPlan,
 )
-from burstproof.burst.machine import this_machine
 from burstproof.burst.precision import precision_named
 from burstproof.burst.profile import profile_named
 from burstproof.burst.recorder import joined, recording_of
@@ -297,7 +297,7 @@ def _sharded(
 
     def of_backend(backend: str) -> CreateEngine:
         def create(network: Network, options: EngineOptions) -> Engine:
-            from burstproof.sharding.engine import create_sharded
+            from burstproof.sharding.create import create_sharded
             from burstproof.sharding.partition import make_partition
 
             if devices is not None:

@@ -6,6 +6,7 @@ import re
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
@@ -20,6 +21,7 @@ pytestmark = pytest.mark.requirement("RE-3", "BE-18")
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
 PAGES = [README, *sorted((ROOT / "docs").glob("*.md"))]
+NOTES = [ROOT / f"{name}.md" for name in ("CONTRIBUTING", "CHANGELOG", "SECURITY")]
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 FOLDERS = ("impl", "hardware", "stages", "suites", "reports", "docs", ".ci", ".github")
 MODULE_FOLDERS = (
@@ -27,7 +29,7 @@ MODULE_FOLDERS = (
     *(f"impl/burstproof{room}" for room in ("", "/burst", "/burst/cuda", "/burst/wgpu", "/tensor")),
     "hardware",
 )
-LONGEST = {README: 200}
+LONGEST = {README: 200, ROOT / "CONTRIBUTING.md": 120, ROOT / "CHANGELOG.md": 400}
 
 
 def text_of(page: Path) -> str:
@@ -52,12 +54,14 @@ def inline_code(page: Path) -> list[str]:
 
 
 def all_pages() -> pytest.MarkDecorator:
-    return pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+    return pytest.mark.parametrize("page", [*PAGES, *NOTES], ids=lambda page: page.name)
 
 
 def test_a_page_for_every_room_that_needs_one() -> None:
     names = {page.stem for page in PAGES[1:]}
     assert names == {
+        "architecture",
+        "glossary",
         "api",
         "own-network",
         "network",
@@ -168,5 +172,16 @@ def test_the_python_example_runs(
     assert (tmp_path / "essential.svg").stat().st_size > 0
 
 
-def test_the_picture_is_small() -> None:
+def test_the_pictures_are_small() -> None:
     assert 0 < (ROOT / "docs" / "report.png").stat().st_size < 250_000
+    assert 0 < (ROOT / "docs" / "architecture.svg").stat().st_size < 50_000
+
+
+def test_the_picture_and_the_page_show_every_room() -> None:
+    """The rooms are the folders of the package, the packages of the checkout and the command."""
+    folders = {path.parent.name for path in (ROOT / "impl" / "burstproof").glob("*/__init__.py")}
+    rooms = folders | {"hardware", "reports", "stages", "suites", "cli"}
+    svg = ElementTree.parse(ROOT / "docs" / "architecture.svg").getroot()
+    titles = {text for found in svg.iter("{http://www.w3.org/2000/svg}text") for text in (found.text or "").split(", ")}
+    assert rooms <= titles
+    assert rooms <= set(inline_code(ROOT / "docs" / "architecture.md"))

@@ -190,13 +190,6 @@ def test_every_name_that_the_adapter_calls_exists(pynvml: Any) -> None:
     assert {name for name in called if not hasattr(pynvml, name)} == set()
 
 
-def test_only_the_door_imports_pynvml() -> None:
-    importing = re.compile(r"^\s*(?:import|from)\s+pynvml|import_module\(.pynvml", re.MULTILINE)
-    searched = [path for room in ("hardware", "impl", "reports", "stages") for path in (CHECKOUT / room).rglob("*.py")]
-    doors = {path.name for path in searched if importing.search(path.read_text(encoding="utf-8"))}
-    assert doors == {"nvml.py"}
-
-
 def test_missing_package_names_the_cure(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(name: str) -> Any:
         raise ImportError(name)

@@ -212,7 +212,7 @@ def test_without_nox_the_runner_is_called_directly_and_says_so(
 
 def test_directly_every_session_runs_and_the_first_failure_is_kept(calls: list[list[str]]) -> None:
     assert bootstrap.start(ROOT, ["--no-venv", "-s", "stage6", "tests", "-s", "lint"]) == 7
-    assert [command[2] for command in calls] == ["stages", "pytest", "ruff", "ruff", "mypy"]
+    assert [command[2] for command in calls] == ["stages", "pytest", "ruff", "ruff", "mypy", "pytest"]
 
 
 def test_directly_the_default_is_all_stages(calls: list[list[str]]) -> None:

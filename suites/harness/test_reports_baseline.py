@@ -10,7 +10,7 @@ from reports.baseline import KEPT_SAMPLES, LONGEST_ID, thin, write_baseline
 from reports.command import main
 from reports.compare import compare
 from reports.measurement import Verdict
-from reports.record import load_run, write_run
+from reports.store import load_run, write_run
 from suites.harness.sample_record import sample_record
 
 pytestmark = pytest.mark.requirement("RE-1", "RE-4")

@@ -15,8 +15,9 @@ from reports.command import describe_comparison, main
 from reports.compare import compare
 from reports.history import load_history
 from reports.measurement import CaseResult, Measurement, Outcome, Verdict
-from reports.record import RunRecord, write_run
+from reports.record import RunRecord
 from reports.statistics import Change
+from reports.store import write_run
 from suites.harness.sample_record import latency, sample_record
 
 _BARE = """

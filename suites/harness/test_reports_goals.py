@@ -12,7 +12,8 @@ from reports.command import main
 from reports.goals import HEADS, GoalRow, goal_lines, goal_rows, measured_goals, unmeasured_goals
 from reports.html import render
 from reports.measurement import CaseResult, Measurement, Outcome
-from reports.record import RunRecord, load_run, write_run
+from reports.record import RunRecord
+from reports.store import load_run, write_run
 from reports.targets import Other, load_targets, parse_targets
 from reports.verdict import judge_cases
 from stages.console import closing

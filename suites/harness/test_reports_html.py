@@ -20,7 +20,8 @@ from reports.chart_data import limit_rows
 from reports.command import main
 from reports.html import render
 from reports.measurement import CaseResult, Measurement, Outcome
-from reports.record import RunRecord, write_run
+from reports.record import RunRecord
+from reports.store import write_run
 from reports.summary import first_line
 from reports.traceability import Status, load_requirements, reasons, trace, unknown_ids
 from reports.verdict import judge_cases

@@ -11,7 +11,8 @@ from reports.chart_data import loss_lines
 from reports.html import render
 from reports.link_matrix import link_matrices
 from reports.measurement import CaseResult, Measurement, Outcome
-from reports.record import RunRecord, load_run
+from reports.record import RunRecord
+from reports.store import load_run
 from suites.harness.sample_record import sample_record
 
 pytestmark = pytest.mark.requirement("RE-3")

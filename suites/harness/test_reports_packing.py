@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from burstproof.errors import InputError
 from reports import packing, serialise
 from reports.measurement import CaseResult, Measurement, Outcome
-from reports.record import RunRecord, load_run
+from reports.record import RunRecord
+from reports.store import load_run
 from suites.harness.sample_record import sample_record
 from suites.harness.test_reports_record import SCHEMA
 

@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from burstproof.errors import InputError
 from reports import serialise
 from reports.measurement import CaseResult, Measurement, Outcome
-from reports.record import RunRecord, load_run, write_run
+from reports.record import RunRecord
+from reports.store import load_run, write_run
 from suites.harness.sample_record import sample_record
 
 pytestmark = pytest.mark.requirement("RE-1")

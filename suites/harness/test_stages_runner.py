@@ -19,7 +19,8 @@ import pytest
 from burstproof.errors import ExitCode
 from hardware.gates import GATE_NAMES, Gate
 from reports.measurement import Outcome, Verdict
-from reports.record import RunRecord, load_run
+from reports.record import RunRecord
+from reports.store import load_run
 from reports.verdict import run_verdict
 from stages import gating, suite_process
 from stages.command import main

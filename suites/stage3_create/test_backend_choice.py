@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
-from burstproof.burst import machine as machine_module
+from burstproof.burst import ask_machine
+from burstproof.burst.ask_machine import ask_cuda
 from burstproof.burst.engine import CudaOptions, Engine, EngineOptions
-from burstproof.burst.machine import CudaDevice, CudaFacts, Machine, Obstacle, WgpuAdapter, WgpuFacts, ask_cuda
+from burstproof.burst.machine import CudaDevice, CudaFacts, Machine, Obstacle, WgpuAdapter, WgpuFacts
 from burstproof.burst.select import choose_backend, consider, engine_factory, start_engine
 from burstproof.config import load_configuration
 from burstproof.errors import BackendUnavailableError, ExitCode, InputError, NetworkError, OutOfMemoryError
@@ -203,7 +204,7 @@ def test_a_device_that_can_run_has_no_obstacle(
 @pytest.mark.requirement("BE-13")
 @pytest.mark.parametrize("missing", ["numba_cuda", "cuda.core", "cupy"])
 def test_a_missing_package_is_named_with_the_extra_to_install(monkeypatch: pytest.MonkeyPatch, missing: str) -> None:
-    monkeypatch.setattr(machine_module, "_importable", lambda name: name != missing)
+    monkeypatch.setattr(ask_machine, "_importable", lambda name: name != missing)
     obstacle = ask_cuda().obstacle_for(0)
     assert obstacle is not None
     assert obstacle.why == f"not installed: {missing}"
@@ -221,7 +222,7 @@ def fake_cuda_core(monkeypatch: pytest.MonkeyPatch, devices: Callable[[], list[A
         cuDeviceTotalMem=lambda _handle: (0, 2**30),
         cuDriverGetVersion=lambda: (0, 12080),
     )
-    monkeypatch.setattr(machine_module, "_importable", lambda _name: True)
+    monkeypatch.setattr(ask_machine, "_importable", lambda _name: True)
     monkeypatch.setitem(sys.modules, "cuda", SimpleNamespace())
     monkeypatch.setitem(sys.modules, "cuda.core", SimpleNamespace(Device=SimpleNamespace(get_all_devices=devices)))
     monkeypatch.setitem(sys.modules, "cuda.bindings", SimpleNamespace(driver=driver))

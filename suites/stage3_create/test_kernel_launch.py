@@ -53,7 +53,7 @@ def test_a_launch_opts_in_to_the_shared_memory_that_it_needs(count: int, cupy: A
 def test_streams_of_every_library_are_accepted(cupy: Any) -> None:
     from cuda.core import Device
 
-    from burstproof.kernels.device import open_device
+    from burstproof.kernels.device_open import open_device
 
     Device(0).set_current()
     streams = (None, cupy.cuda.Stream(non_blocking=True), open_device(0).stream(), Device(0).create_stream())

@@ -7,7 +7,8 @@ import pytest
 
 from burstproof.errors import ArrayError, BackendUnavailableError, OutOfMemoryError
 from burstproof.tensor import backend as door
-from burstproof.tensor.backend import Backend, backend, backend_of, backends, device_count
+from burstproof.tensor.array_protocol import Backend
+from burstproof.tensor.backend import backend, backend_of, backends, device_count
 from burstproof.tensor.dtypes import BFLOAT16, DTYPES, dtype_name, from_bfloat16, to_bfloat16
 
 pytestmark = pytest.mark.requirement("TO-1")

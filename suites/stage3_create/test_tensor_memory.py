@@ -9,7 +9,8 @@ import pytest
 
 from burstproof.errors import ArrayError, OutOfMemoryError
 from burstproof.tensor import elementwise, memory, nn
-from burstproof.tensor.backend import Backend, backend
+from burstproof.tensor.array_protocol import Backend
+from burstproof.tensor.backend import backend
 from burstproof.tensor.linalg import matmul
 from stages.measuring import Measure
 

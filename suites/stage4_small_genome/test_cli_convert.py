@@ -10,7 +10,8 @@ import pytest
 from burstproof.network.connectome import read_connectome
 from burstproof.network.genome import read_genome
 from burstproof.network.growth import grow
-from burstproof.network.model import NEURON_FIELDS, SYNAPSE_FIELDS, Network
+from burstproof.network.model import Network
+from burstproof.network.schema import NEURON_FIELDS, SYNAPSE_FIELDS
 from burstproof.network.storage import load_network
 
 from .cli_door import BUSY, GENOMES, TRACES, Door, assert_one_error, door

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from burstproof.burst.machine import CudaDevice, CudaFacts, Machine, Obstacle, WgpuAdapter, WgpuFacts, this_machine
+from burstproof.burst.ask_machine import this_machine
+from burstproof.burst.machine import CudaDevice, CudaFacts, Machine, Obstacle, WgpuAdapter, WgpuFacts
 from burstproof.commands import info as info_module
 
 from .cli_door import Door, assert_one_error, door

@@ -12,8 +12,9 @@ import pytest
 from burstproof.errors import ConnectomeError
 from burstproof.network.connectome import Connectome, connectome_losses, read_connectome, write_connectome
 from burstproof.network.connectome_format import fnv1a64, unpack_container
-from burstproof.network.model import NEURON_FIELDS, SYNAPSE_FIELDS, Area, Network, NeuronTable, SynapseTable
+from burstproof.network.model import Area, Network, NeuronTable, SynapseTable
 from burstproof.network.plasticity import PlasticMapping
+from burstproof.network.schema import NEURON_FIELDS, SYNAPSE_FIELDS
 from suites.stage4_small_genome.connectome_golden import FILES, GOLDEN, SMALL, TRACES, payload_of
 
 pytestmark = pytest.mark.requirement("BE-2")

@@ -11,7 +11,7 @@ import pytest
 from burstproof.network.connectome import read_connectome
 from burstproof.network.genome import GenomePolicy, parse_genome, read_genome
 from burstproof.network.growth import grow
-from burstproof.network.model import NEURON_FIELDS
+from burstproof.network.schema import NEURON_FIELDS
 from suites.stage4_small_genome.growth_golden import (
     GENOMES,
     GOLDEN,

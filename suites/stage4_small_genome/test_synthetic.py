@@ -14,7 +14,7 @@ from burstproof.burst.engine import EngineOptions, Stimulus
 from burstproof.burst.reference import ReferenceEngine
 from burstproof.errors import NetworkError
 from burstproof.network.counter_random import make_counter_random
-from burstproof.network.model import NEURON_FIELDS, SYNAPSE_FIELDS
+from burstproof.network.schema import NEURON_FIELDS, SYNAPSE_FIELDS
 from burstproof.network.synthetic import (
     CONNECTIVITIES,
     SyntheticSpec,

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from burstproof.burst.ask_machine import ask_wgpu
 from burstproof.burst.engine import CpuOptions, CudaOptions, Engine, EngineOptions, WgpuOptions
-from burstproof.burst.machine import ask_wgpu
 from burstproof.network.model import Network
 
 
@@ -28,7 +28,7 @@ class Backend:
     def create(self, network: Network, options: EngineOptions) -> Engine:
         """An engine over ``network`` on this backend."""
         if self.shards:
-            from burstproof.sharding.engine import create_sharded
+            from burstproof.sharding.create import create_sharded
             from burstproof.sharding.partition import make_partition
 
             shards = max(1, min(self.shards, network.neuron_count))

@@ -8,7 +8,7 @@ import numpy as np
 
 from burstproof.burst.engine import EngineOptions
 from burstproof.burst.profile import FEAGI_BETA
-from burstproof.network.model import NO_LIMIT
+from burstproof.network.schema import NO_LIMIT
 from suites.stage5_parity.builder import Case, network, stimulate, synapse
 
 BETA = EngineOptions(profile=FEAGI_BETA)

@@ -12,7 +12,7 @@ import numpy as np
 
 from burstproof.burst.engine import EngineState
 from burstproof.burst.reference import ReferenceEngine, draw
-from burstproof.network.model import NO_LIMIT
+from burstproof.network.schema import NO_LIMIT
 
 TINY = 2.0**-149
 """The smallest positive float32."""

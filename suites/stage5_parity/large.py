@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from burstproof.burst.engine import EngineOptions, EngineState, Stimulus, StimulusPlan
-from burstproof.network.model import NO_LIMIT, UNLIMITED_FIRES, Area, Network
+from burstproof.network.model import Area, Network
+from burstproof.network.schema import NO_LIMIT, UNLIMITED_FIRES
 from burstproof.network.synthetic import driven_spec, initial_stimulus, synthesize
 
 FIRING_RATE = 0.01

@@ -13,8 +13,9 @@ from burstproof.burst.precision import Precision
 from burstproof.burst.profile import FEAGI_2_6, FEAGI_BETA, Profile
 from burstproof.burst.reference import ReferenceEngine
 from burstproof.network.fixed_point import FixedPoint
-from burstproof.network.model import NO_LIMIT, Area, Network, NeuronTable, SynapseTable
+from burstproof.network.model import Area, Network, NeuronTable, SynapseTable
 from burstproof.network.plasticity import PlasticMapping
+from burstproof.network.schema import NO_LIMIT
 from suites.stage5_parity.builder import CreateEngine
 
 HUGE_WEIGHT = 1e13

@@ -6,7 +6,8 @@ import numpy as np
 
 from burstproof.burst.engine import EngineOptions, EngineState, Recording, Stimulus, StimulusPlan
 from burstproof.burst.reference import ReferenceEngine
-from burstproof.network.model import NO_LIMIT, Network, NeuronTable, SynapseTable
+from burstproof.network.model import Network, NeuronTable, SynapseTable
+from burstproof.network.schema import NO_LIMIT
 from suites.stage5_parity.builder import CreateEngine
 from suites.stage5_parity.train_checks import recordings_differ
 

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from burstproof.tensor import elementwise, nn, nn_reference
-from burstproof.tensor.backend import Backend
+from burstproof.tensor.array_protocol import Backend
 from burstproof.tensor.dtypes import BFLOAT16, COMPLEX128, FLOAT32, FLOAT64, from_bfloat16, to_bfloat16
 from burstproof.tensor.linalg import matmul
 

@@ -7,8 +7,9 @@ import pytest
 
 from burstproof.errors import ArrayError
 from burstproof.tensor.accuracy import bound_of
+from burstproof.tensor.array_protocol import Backend
 from burstproof.tensor.attention import Attended, attention, attention_backward, standard_attention
-from burstproof.tensor.backend import Backend, backend
+from burstproof.tensor.backend import backend
 from burstproof.tensor.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, dtype_name
 from burstproof.tensor.nn_reference import narrowed, widened
 

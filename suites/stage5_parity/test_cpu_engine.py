@@ -13,8 +13,9 @@ from burstproof.burst.engine import CpuOptions, EngineOptions, Record, Stimulus
 from burstproof.burst.profile import FEAGI_2_6, FEAGI_BETA, Profile
 from burstproof.burst.reference import ReferenceEngine
 from burstproof.errors import NetworkError, StimulusError
-from burstproof.network.model import NO_LIMIT, Area, Network, NeuronTable, SynapseTable
+from burstproof.network.model import Area, Network, NeuronTable, SynapseTable
 from burstproof.network.plasticity import PlasticMapping
+from burstproof.network.schema import NO_LIMIT
 from suites.stage5_parity.mixed import MIXES, compare_mix
 
 pytestmark = pytest.mark.requirement("BE-4", "BE-5", "BE-17")

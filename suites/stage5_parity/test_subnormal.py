@@ -8,8 +8,8 @@ from importlib import resources
 import numpy as np
 import pytest
 
+from burstproof.burst.ask_machine import ask_wgpu
 from burstproof.burst.engine import EngineOptions
-from burstproof.burst.machine import ask_wgpu
 from burstproof.burst.reference import ReferenceEngine
 from burstproof.burst.wgpu import device as device_module
 from burstproof.burst.wgpu.adapters import chosen_adapter

@@ -10,7 +10,8 @@ import pytest
 
 from burstproof.errors import ArrayError
 from burstproof.tensor.accuracy import ACCURACIES, Accuracy, bound_of
-from burstproof.tensor.backend import Backend, backend
+from burstproof.tensor.array_protocol import Backend
+from burstproof.tensor.backend import backend
 from burstproof.tensor.dtypes import BFLOAT16, FLOAT32, INT8
 from burstproof.tensor.linalg import matmul
 from stages.measuring import Measure

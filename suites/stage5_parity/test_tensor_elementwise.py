@@ -7,7 +7,8 @@ import pytest
 
 from burstproof.errors import ArrayError
 from burstproof.tensor import elementwise
-from burstproof.tensor.backend import Backend, backend
+from burstproof.tensor.array_protocol import Backend
+from burstproof.tensor.backend import backend
 from burstproof.tensor.dtypes import BFLOAT16, COMPLEX128, FLOAT32, FLOAT64, from_bfloat16
 from burstproof.tensor.elementwise import evaluate
 from burstproof.tensor.elementwise_kernels import result_dtype

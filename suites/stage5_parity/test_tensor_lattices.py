@@ -10,7 +10,8 @@ import pytest
 from burstproof.errors import ArrayError
 from burstproof.tensor import golden, lattices
 from burstproof.tensor.accuracy import bound_of
-from burstproof.tensor.backend import Backend, backend
+from burstproof.tensor.array_protocol import Backend
+from burstproof.tensor.backend import backend
 
 pytestmark = pytest.mark.requirement("TO-10")
 

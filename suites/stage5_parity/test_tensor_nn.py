@@ -10,7 +10,8 @@ import pytest
 
 from burstproof.errors import ArrayError
 from burstproof.tensor import nn, nn_reference
-from burstproof.tensor.backend import Backend, backend
+from burstproof.tensor.array_protocol import Backend
+from burstproof.tensor.backend import backend
 from burstproof.tensor.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64
 from suites.stage5_parity.tensor_operations import exactly, values
 

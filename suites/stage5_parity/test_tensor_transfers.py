@@ -7,7 +7,8 @@ import pytest
 
 from burstproof.errors import ArrayError, OutOfMemoryError
 from burstproof.tensor import elementwise, transfers
-from burstproof.tensor.backend import Backend, backend
+from burstproof.tensor.array_protocol import Backend
+from burstproof.tensor.backend import backend
 from burstproof.tensor.dtypes import COMPLEX128, DTYPES, FLOAT32, FLOAT64, dtype_name
 from suites.stage5_parity.tensor_operations import values
 

@@ -8,7 +8,8 @@ import pytest
 from burstproof.errors import ArrayError
 from burstproof.tensor.accuracy import bound_of
 from burstproof.tensor.adamw import AdamW
-from burstproof.tensor.backend import Backend, backend
+from burstproof.tensor.array_protocol import Backend
+from burstproof.tensor.backend import backend
 from burstproof.tensor.cross_entropy import cross_entropy_in_place
 from burstproof.tensor.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, dtype_name
 from burstproof.tensor.embedding import embed, embed_backward

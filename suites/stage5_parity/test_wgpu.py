@@ -13,8 +13,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
+from burstproof.burst.ask_machine import ask_wgpu
 from burstproof.burst.engine import EngineOptions, Record, Recording, Stimulus, WgpuOptions
-from burstproof.burst.machine import WgpuAdapter, WgpuFacts, ask_wgpu
+from burstproof.burst.machine import WgpuAdapter, WgpuFacts
 from burstproof.burst.precision import Precision
 from burstproof.burst.profile import FEAGI_BETA
 from burstproof.burst.reference import ReferenceEngine

@@ -15,7 +15,7 @@ from burstproof.burst.recorder import record_steps
 from burstproof.burst.stimulus import FORCED_POTENTIAL
 from burstproof.errors import InputError
 from burstproof.network.fixed_point import FixedPoint
-from burstproof.network.model import NO_LIMIT, UNLIMITED_FIRES
+from burstproof.network.schema import NO_LIMIT, UNLIMITED_FIRES
 from burstproof.network.synthetic_laws import end_parameters
 from burstproof.network.synthetic_spec import LARGEST_EXACT_WEIGHT, SyntheticSpec
 from hardware.host import take_host

@@ -12,7 +12,8 @@ import numpy.typing as npt
 
 from burstproof.burst.cpu import CpuEngine
 from burstproof.burst.engine import CudaOptions, EngineOptions, Record, Stimulus, StimulusPlan, SynapseMemory
-from burstproof.kernels.device import BufferSpec, DeviceRuntime, open_device
+from burstproof.kernels.device import BufferSpec, DeviceRuntime
+from burstproof.kernels.device_open import open_device
 from burstproof.kernels.timing import DeviceTimer
 from burstproof.network.synthetic import driven_spec, initial_stimulus, synthesize
 from burstproof.network.synthetic_spec import SyntheticSpec

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from burstproof.tensor import elementwise, memory, transfers
-from burstproof.tensor.backend import Array, Backend, backend
+from burstproof.tensor.array_protocol import Array, Backend
+from burstproof.tensor.backend import backend
 from burstproof.tensor.dtypes import COMPLEX128, FLOAT32
 from stages.measuring import Measure
 from suites.stage6_performance.card_limits import Card

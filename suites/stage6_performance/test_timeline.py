@@ -35,7 +35,7 @@ def _plan(first: int, bursts: int) -> dict[int, Stimulus]:
 def spans() -> tuple[Span, ...]:
     """The timeline of eight trains with stimulus in every burst, of an engine that agreed over two trains before."""
     from burstproof.burst.cuda.engine import CudaEngine
-    from burstproof.kernels.device import open_device
+    from burstproof.kernels.device_open import open_device
 
     runtime = TimelineRuntime(open_device(0))
     options = EngineOptions(cuda=CudaOptions(train_length=TRAIN))

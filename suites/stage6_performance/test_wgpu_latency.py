@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from burstproof.burst.ask_machine import ask_wgpu
 from burstproof.burst.engine import EngineOptions, Record
-from burstproof.burst.machine import ask_wgpu
 from burstproof.burst.wgpu.engine import WgpuEngine
 from stages.measuring import Measure
 from suites.stage5_parity.backends import NEEDS_ADAPTER

@@ -8,7 +8,7 @@ from pathlib import Path
 from burstproof.burst.engine import Engine, EngineOptions, Recording
 from burstproof.burst.reference import ReferenceEngine
 from burstproof.network.model import Network
-from burstproof.sharding.engine import create_sharded
+from burstproof.sharding.create import create_sharded
 from burstproof.sharding.exchange import Exchange
 from burstproof.sharding.partition import make_partition
 from suites.stage5_parity.builder import CreateEngine

@@ -112,7 +112,8 @@ def _check_rebuilding(create: CreateEngine, rank: int) -> list[str]:
 
 def _check_choice(exchange: Exchange) -> list[str]:
     """What the simulator has instead of NCCL, and that the path over the hosts gives the same."""
-    from burstproof.sharding.engine import Links, ShardedEngine, create_sharded
+    from burstproof.sharding.create import create_sharded
+    from burstproof.sharding.engine import Links, ShardedEngine
 
     mix = _mix("fractions")
     paths = []

@@ -23,7 +23,8 @@ from burstproof.burst.trace import read_trace
 from burstproof.network.model import Network
 from burstproof.network.synthetic import initial_stimulus, synthesize
 from burstproof.network.synthetic_spec import driven_spec
-from burstproof.sharding.engine import Links, ShardedEngine, create_sharded
+from burstproof.sharding.create import create_sharded
+from burstproof.sharding.engine import Links, ShardedEngine
 from burstproof.sharding.exchange import Exchange
 from burstproof.sharding.mpi import MpiExchange
 from burstproof.sharding.partition import make_partition

@@ -16,7 +16,8 @@ from burstproof.burst.trace import read_trace
 from burstproof.errors import InputError, NetworkError
 from burstproof.network.model import Area, Network, NeuronTable, SynapseTable
 from burstproof.sharding import metis
-from burstproof.sharding.engine import ShardedEngine, create_sharded
+from burstproof.sharding.create import create_sharded
+from burstproof.sharding.engine import ShardedEngine
 from burstproof.sharding.partition import STRATEGIES, make_partition, partition_of
 from stages.measuring import Measure
 from suites.stage5_parity.builder import CreateEngine

@@ -6,7 +6,7 @@ from functools import lru_cache
 
 import pytest
 
-from burstproof.kernels.device import open_device
+from burstproof.kernels.device_open import open_device
 from burstproof.sharding.cuda_devices import device_count
 from stages.measuring import Measure
 from suites.stage6_performance.card_limits import Card, measure_limits

@@ -71,8 +71,8 @@ class Way:
 
 
 def _needs_nccl(devices: int) -> None:
-    from burstproof.kernels.device import open_device
-    from burstproof.sharding.cuda_nccl import nccl_obstacle
+    from burstproof.kernels.device_open import open_device
+    from burstproof.sharding.cuda_devices import nccl_obstacle
 
     obstacle = nccl_obstacle([open_device(ordinal) for ordinal in range(devices)])
     if obstacle is not None:

@@ -73,7 +73,8 @@ def test_data_crosses_intact(measure: Measure) -> None:
     """256 MiB from device 0 to device 1 arrive as they were sent; then the rate of the copy."""
     import cupy
 
-    from burstproof.kernels.device import BufferSpec, open_device
+    from burstproof.kernels.device import BufferSpec
+    from burstproof.kernels.device_open import open_device
     from burstproof.kernels.timing import DeviceTimer
 
     count = COPIED_BYTES // 4

@@ -11,7 +11,8 @@ import pytest
 from burstproof.errors import ArrayError
 from burstproof.tensor import multi_gpu, nn, reduction_nccl
 from burstproof.tensor.accuracy import bound_of
-from burstproof.tensor.backend import Backend, backend
+from burstproof.tensor.array_protocol import Backend
+from burstproof.tensor.backend import backend
 from burstproof.tensor.linalg import matmul
 from hardware.stopwatch import measure_until_steady
 from stages.measuring import Measure

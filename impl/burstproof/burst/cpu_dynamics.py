@@ -15,7 +15,7 @@ import numpy as np
 from burstproof.burst.cpu_intrinsics import choose
 from burstproof.burst.cpu_rounding import make_rounded
 from burstproof.burst.rules import Features, make_rules
-from burstproof.network.model import NO_LIMIT, UNLIMITED_FIRES
+from burstproof.network.schema import NO_LIMIT, UNLIMITED_FIRES
 
 Compiled = Callable[..., Any]
 Compiler = Callable[[Compiled], Compiled]

@@ -31,8 +31,9 @@ from burstproof.burst.profile import BATCH_PATH_CANDIDATES, LARGE_NETWORK_NEURON
 from burstproof.burst.recorder import record_steps
 from burstproof.burst.stimulus import FORCED_POTENTIAL, PackedStimulus, pack_stimulus
 from burstproof.network.fixed_point import FixedPoint
-from burstproof.network.model import UNLIMITED_FIRES, Network
+from burstproof.network.model import Network
 from burstproof.network.plasticity import PlasticMapping
+from burstproof.network.schema import UNLIMITED_FIRES
 
 Ids = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float32]

@@ -15,7 +15,8 @@ import numpy as np
 
 from burstproof.burst.engine import EngineOptions
 from burstproof.burst.precision import Storage, storage_for
-from burstproof.network.model import NO_LIMIT, UNLIMITED_FIRES, Network
+from burstproof.network.model import Network
+from burstproof.network.schema import NO_LIMIT, UNLIMITED_FIRES
 
 
 @dataclass(frozen=True)

@@ -21,8 +21,9 @@ import numpy.typing as npt
 from burstproof.burst.engine import NO_PLAN, EngineOptions, EngineState, Recording, Stimulus, StimulusPlan
 from burstproof.errors import BurstproofError, TraceError
 from burstproof.network.fixed_point import FixedPoint
-from burstproof.network.model import NEURON_FIELDS, SYNAPSE_FIELDS, Area, Network, NeuronTable, SynapseTable
+from burstproof.network.model import Area, Network, NeuronTable, SynapseTable
 from burstproof.network.plasticity import PlasticMapping
+from burstproof.network.schema import NEURON_FIELDS, SYNAPSE_FIELDS
 
 STATE_FIELDS = ("membrane_potentials", "refractory_countdowns", "consecutive_fire_counts")
 LEARNT_FIELDS = ("weights", "eligibility_traces")
@@ -209,9 +210,10 @@ def _assemble(path: Path, info: dict[str, Any], arrays: dict[str, npt.NDArray[An
 
 def _network(info: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> Network:
     count = len(arrays["n_thresholds"])
-    neurons = {name: arrays[f"n_{name}"] for name in NEURON_FIELDS}
-    neurons["coordinates"] = neurons["coordinates"].reshape(count, 3)
-    synapses = {name: arrays[f"s_{name}"] for name in SYNAPSE_FIELDS}
+    neurons = {name.removeprefix("n_"): arrays[name] for name in arrays if name.startswith("n_")}
+    if "coordinates" in neurons:
+        neurons["coordinates"] = neurons["coordinates"].reshape(count, 3)
+    synapses = {name.removeprefix("s_"): arrays[name] for name in arrays if name.startswith("s_")}
     network = Network(
         neurons=NeuronTable.build(count, **neurons),
         synapses=SynapseTable.build(**synapses),

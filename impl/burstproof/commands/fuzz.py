@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+from burstproof.burst.ask_machine import this_machine
 from burstproof.burst.engine import Engine, EngineOptions
-from burstproof.burst.machine import this_machine
 from burstproof.burst.profile import FEAGI_2_6
 from burstproof.burst.replay import CreateEngine
 from burstproof.burst.select import choose_backend, engine_factory
@@ -123,7 +123,7 @@ def _subject(options: argparse.Namespace, config: Configuration) -> tuple[str, C
 
 def _sharded(network: Network, options: EngineOptions, backend: str, shards: int) -> Engine:
     """As many shards as there are neurons for, by turns, so that neighbours are always apart."""
-    from burstproof.sharding.engine import create_sharded
+    from burstproof.sharding.create import create_sharded
     from burstproof.sharding.partition import make_partition
 
     partition = make_partition(network, max(1, min(shards, network.neuron_count)), "round_robin")

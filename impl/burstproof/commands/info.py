@@ -11,8 +11,9 @@ from typing import Any
 
 from burstproof import __version__
 from burstproof.analysis.text import gibibytes, printable, table
+from burstproof.burst.ask_machine import this_machine
 from burstproof.burst.cuda.tuner_cache import Launch, kept
-from burstproof.burst.machine import Machine, this_machine
+from burstproof.burst.machine import Machine
 from burstproof.burst.select import consider, obstacle_of
 from burstproof.commands.settings import configuration_of
 from burstproof.config import CONFIG_FILE, Configuration, environment_name

@@ -11,8 +11,9 @@ from pathlib import Path
 from burstproof.analysis.picture import check_extension, write_raster
 from burstproof.analysis.raster import RasterGrid
 from burstproof.analysis.statistics import ActivityCounter
+from burstproof.burst.ask_machine import this_machine
 from burstproof.burst.engine import Engine, EngineOptions, EngineState, Record, Recording, StimulusPlan
-from burstproof.burst.machine import Machine, this_machine
+from burstproof.burst.machine import Machine
 from burstproof.burst.precision import precision_named
 from burstproof.burst.profile import profile_named
 from burstproof.burst.recorder import joined

@@ -15,7 +15,8 @@ from burstproof.burst.select import Choice, CreateEngine
 from burstproof.config import Configuration
 from burstproof.errors import EnvironmentInvalidError, InputError
 from burstproof.network.model import Network
-from burstproof.sharding.engine import Links, create_sharded
+from burstproof.sharding.create import create_sharded
+from burstproof.sharding.engine import Links
 from burstproof.sharding.exchange import Exchange
 from burstproof.sharding.partition import Partition, make_partition
 from burstproof.sharding.quality import PartitionQuality, partition_quality

@@ -10,7 +10,8 @@ from typing import Any
 from burstproof.commands.progress import task
 from burstproof.errors import BackendUnavailableError, ExitCode
 from burstproof.tensor.adamw import AdamW
-from burstproof.tensor.backend import Backend, backend
+from burstproof.tensor.array_protocol import Backend
+from burstproof.tensor.backend import backend
 from burstproof.tensor.gpt import Gpt
 from burstproof.tensor.gpt_config import GptConfig
 from burstproof.tensor.training import Corpus, held_out_loss, read_corpus, sample_corpus, train

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from burstproof.burst.machine import this_machine
+from burstproof.burst.ask_machine import this_machine
 from burstproof.burst.profile import FEAGI_2_6, profile_named
 from burstproof.burst.replay import Replay, replay
 from burstproof.burst.select import choose_backend, engine_factory

@@ -10,16 +10,9 @@ import numpy.typing as npt
 
 from burstproof.burst.reference import draw as excitability_draw
 from burstproof.fuzz.switches import SIZES, Switches
-from burstproof.network.model import (
-    NO_LIMIT,
-    POWER_AREA_INDEX,
-    UNLIMITED_FIRES,
-    Area,
-    Network,
-    NeuronTable,
-    SynapseTable,
-)
+from burstproof.network.model import POWER_AREA_INDEX, Area, Network, NeuronTable, SynapseTable
 from burstproof.network.plasticity import PlasticMapping
+from burstproof.network.schema import NO_LIMIT, UNLIMITED_FIRES
 
 Rng = np.random.Generator
 Floats = npt.NDArray[np.float32]

@@ -14,8 +14,9 @@ from burstproof.burst.engine import EngineOptions, Stimulus, StimulusPlan
 from burstproof.burst.trace import LEARNT_FIELDS, STATE_FIELDS
 from burstproof.fuzz.case import FuzzCase
 from burstproof.fuzz.compare import reference_run
-from burstproof.network.model import NEURON_FIELDS, SYNAPSE_FIELDS, Network, NeuronTable, SynapseTable
+from burstproof.network.model import Network, NeuronTable, SynapseTable
 from burstproof.network.plasticity import PlasticMapping
+from burstproof.network.schema import NEURON_FIELDS, SYNAPSE_FIELDS
 
 Mask = npt.NDArray[np.bool_]
 

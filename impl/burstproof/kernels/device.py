@@ -190,22 +190,3 @@ def arena_offsets(specs: Sequence[BufferSpec]) -> tuple[tuple[int, ...], int]:
         offsets.append(end)
         end += spec.aligned_bytes
     return tuple(offsets), end
-
-
-def open_device(device_id: int = 0) -> DeviceRuntime:
-    """The runtime of device ``device_id``, or of the simulator where that is switched on.
-
-    Raises
-    ------
-    BackendUnavailableError
-        No driver, no such device, or a package that is missing.
-    """
-    from burstproof.kernels.numba_cuda import SIMULATED
-
-    if SIMULATED:
-        from burstproof.kernels.device_simulator import SimulatorRuntime
-
-        return SimulatorRuntime()
-    from burstproof.kernels.device_cupy import CupyRuntime
-
-    return CupyRuntime.open(device_id)

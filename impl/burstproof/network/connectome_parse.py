@@ -18,7 +18,8 @@ from burstproof.network.connectome_value import (
     Connectome,
     Metadata,
 )
-from burstproof.network.model import NEURON_FIELDS, SYNAPSE_FIELDS, Area, Network, NeuronTable, SynapseTable
+from burstproof.network.model import Area, Network, NeuronTable, SynapseTable
+from burstproof.network.schema import NEURON_FIELDS, SYNAPSE_FIELDS
 
 LARGEST_BURST_COUNT = 1 << 62
 _LEAST_AREA_BYTES = 12

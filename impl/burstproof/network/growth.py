@@ -11,8 +11,9 @@ from burstproof.errors import GenomeError, InputError
 from burstproof.network.blueprint import AreaSpec, Genome
 from burstproof.network.genome_json import readable_path
 from burstproof.network.growth_links import Link, Progress, genome_links, grow_synapses
-from burstproof.network.model import NO_LIMIT, UNLIMITED_FIRES, Area, Network, NeuronTable
+from burstproof.network.model import Area, Network, NeuronTable
 from burstproof.network.morphologies.wiring import strides
+from burstproof.network.schema import NO_LIMIT, UNLIMITED_FIRES
 
 DEFAULT_MAX_NEURONS = 20_000_000
 """Neurons (and voxels) that growth makes unless told otherwise: about 0.8 GB of tables."""

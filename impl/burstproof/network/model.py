@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import dataclasses
 import difflib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -16,12 +16,7 @@ import numpy.typing as npt
 from burstproof.errors import NetworkError
 from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.plasticity import PlasticMapping, pair_mappings
-
-NO_LIMIT = np.float32(3.4028235e38)
-"""Threshold limit that stands for *none* (the largest float32)."""
-
-UNLIMITED_FIRES = 65535
-"""Consecutive-fire limit that, like 0, stands for *unlimited*."""
+from burstproof.network.schema import NEURONS, SYNAPSES, ColumnSpec
 
 POWER_AREA_INDEX = 1
 """Cortical index of the power neuron."""
@@ -31,67 +26,25 @@ FIRST_OWN_AREA_INDEX = 7
 
 _AREAS_SHOWN = 12
 
-NEURON_FIELDS: Mapping[str, type[np.generic]] = {
-    "membrane_potentials": np.float32,
-    "thresholds": np.float32,
-    "threshold_limits": np.float32,
-    "leak_coefficients": np.float32,
-    "resting_potentials": np.float32,
-    "neuron_types": np.int32,
-    "refractory_periods": np.uint16,
-    "refractory_countdowns": np.uint16,
-    "excitabilities": np.float32,
-    "cortical_areas": np.uint32,
-    "coordinates": np.uint32,
-    "valid_mask": np.bool_,
-    "consecutive_fire_limits": np.uint16,
-    "consecutive_fire_counts": np.uint16,
-    "snooze_periods": np.uint16,
-    "mp_charge_accumulation": np.bool_,
-}
-"""Columns of the neuron table and their dtypes; the names are those of the recorded traces."""
 
-SYNAPSE_FIELDS: Mapping[str, type[np.generic]] = {
-    "source_neurons": np.uint32,
-    "target_neurons": np.uint32,
-    "weights": np.float32,
-    "postsynaptic_potentials": np.float32,
-    "types": np.uint8,
-    "delay_bursts": np.uint8,
-    "valid_mask": np.bool_,
-    "edge_flags": np.uint8,
-    "eligibility_traces": np.float32,
-}
-"""Columns of the synapse table and their dtypes."""
-
-_NEURON_DEFAULTS: Mapping[str, Any] = {
-    "membrane_potentials": 0.0,
-    "thresholds": 1.0,
-    "threshold_limits": NO_LIMIT,
-    "leak_coefficients": 0.0,
-    "resting_potentials": 0.0,
-    "neuron_types": 0,
-    "refractory_periods": 0,
-    "refractory_countdowns": 0,
-    "excitabilities": 1.0,
-    "cortical_areas": 7,
-    "coordinates": 0,
-    "valid_mask": True,
-    "consecutive_fire_limits": UNLIMITED_FIRES,
-    "consecutive_fire_counts": 0,
-    "snooze_periods": 0,
-    "mp_charge_accumulation": True,
-}
-
-_SYNAPSE_DEFAULTS: Mapping[str, Any] = {
-    "weights": 1.0,
-    "postsynaptic_potentials": 1.0,
-    "types": 0,
-    "delay_bursts": 1,
-    "valid_mask": True,
-    "edge_flags": 0,
-    "eligibility_traces": 0.0,
-}
+def _columns(
+    table: str, schema: Sequence[ColumnSpec], count: int, given: Mapping[str, Any]
+) -> dict[str, npt.NDArray[Any]]:
+    """All columns of a table of ``count`` rows, absent ones with their defaults."""
+    unknown = set(given) - {column.name for column in schema}
+    if unknown:
+        allowed = ", ".join(column.name for column in schema)
+        raise NetworkError(f"unknown column of the {table}", got=sorted(unknown), allowed=allowed)
+    return {
+        column.name: _column(
+            table,
+            column.name,
+            given.get(column.name, column.default),
+            column.dtype,
+            (count,) if column.width == 1 else (count, column.width),
+        )
+        for column in schema
+    }
 
 
 def _column(table: str, name: str, value: Any, dtype: type[np.generic], shape: tuple[int, ...]) -> npt.NDArray[Any]:
@@ -170,16 +123,7 @@ class NeuronTable:
         NetworkError
             Unknown column, or a column whose length is not ``count``.
         """
-        unknown = set(columns) - set(NEURON_FIELDS)
-        if unknown:
-            raise NetworkError("unknown neuron column", got=sorted(unknown), allowed=", ".join(NEURON_FIELDS))
-        merged = {**_NEURON_DEFAULTS, **columns}
-        return cls(
-            **{
-                name: _column("neurons", name, merged[name], dtype, (count, 3) if name == "coordinates" else (count,))
-                for name, dtype in NEURON_FIELDS.items()
-            }
-        )
+        return cls(**_columns("neurons", NEURONS, count, columns))
 
     def __len__(self) -> int:
         return len(self.thresholds)
@@ -212,19 +156,8 @@ class SynapseTable:
         NetworkError
             Unknown column, or columns of different lengths.
         """
-        unknown = set(columns) - set(SYNAPSE_FIELDS)
-        if unknown:
-            raise NetworkError("unknown synapse column", got=sorted(unknown), allowed=", ".join(SYNAPSE_FIELDS))
-        count = len(source_neurons)
-        merged = {
-            "source_neurons": source_neurons,
-            "target_neurons": target_neurons,
-            **_SYNAPSE_DEFAULTS,
-            **columns,
-        }
-        return cls(
-            **{name: _column("synapses", name, merged[name], dtype, (count,)) for name, dtype in SYNAPSE_FIELDS.items()}
-        )
+        ends = {"source_neurons": source_neurons, "target_neurons": target_neurons}
+        return cls(**_columns("synapses", SYNAPSES, len(source_neurons), {**ends, **columns}))
 
     def __len__(self) -> int:
         return len(self.source_neurons)

@@ -13,8 +13,9 @@ import numpy.typing as npt
 
 from burstproof.errors import NetworkError, NetworkFileError
 from burstproof.network.files import atomic_write
-from burstproof.network.model import NEURON_FIELDS, SYNAPSE_FIELDS, Network, NeuronTable, SynapseTable
+from burstproof.network.model import Network, NeuronTable, SynapseTable
 from burstproof.network.plasticity import PlasticMapping
+from burstproof.network.schema import NEURON_FIELDS, SYNAPSE_FIELDS
 from burstproof.network.storage_format import (
     ALWAYS_WHOLE,
     HEAD,
@@ -205,8 +206,8 @@ def _check_plastic(rows: list[npt.NDArray[np.int64]], count: int, name: str) -> 
 
 
 def _assemble(header: Header, values: dict[str, npt.NDArray[Any]], name: str) -> Network:
-    neurons = {field: values[f"neurons.{field}"] for field in NEURON_FIELDS}
-    synapses = {field: values[f"synapses.{field}"] for field in SYNAPSE_FIELDS}
+    neurons = {field: values[f"neurons.{field}"] for field in NEURON_FIELDS if f"neurons.{field}" in values}
+    synapses = {field: values[f"synapses.{field}"] for field in SYNAPSE_FIELDS if f"synapses.{field}" in values}
     rows = [values[f"plastic.{position}.synapses"] for position in range(len(header.plastic_mappings))]
     try:
         network = Network(

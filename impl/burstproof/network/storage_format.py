@@ -31,7 +31,8 @@ import numpy as np
 
 from burstproof.errors import NetworkFileError
 from burstproof.network.fixed_point import FixedPoint
-from burstproof.network.model import NEURON_FIELDS, SYNAPSE_FIELDS, Area
+from burstproof.network.model import Area
+from burstproof.network.schema import NEURON_FIELDS, SYNAPSE_FIELDS
 
 MAGIC = b"\x89BPNET\r\n"
 VERSION = 1
@@ -289,12 +290,13 @@ def decode_header(raw: bytes, crc: int, name: str) -> Header:
 
 
 def check_columns(header: Header, header_length: int, file_bytes: int, name: str) -> None:
-    """The column table must be the one and only layout of such a network in a file of that size.
+    """The column table must be the one and only layout of its columns in a file of that size; others take defaults.
 
     Raises
     ------
     NetworkFileError
-        An unknown or absent column, a wrong dtype, shape, size or offset, or a file cut short or extended.
+        An unknown column, an absent one without default, a wrong dtype, shape, size or offset, or a file of another
+        length.
     """
     table = {column.name: column for column in header.columns}
     counts = []
@@ -308,9 +310,13 @@ def check_columns(header: Header, header_length: int, file_bytes: int, name: str
         column = table.get(f"plastic.{position}.synapses")
         rows.append(math.prod(column.shape) if column is not None else 0)
     expected = expected_columns(counts[0], counts[1], tuple(rows))
-    if [column.name for column in header.columns] != list(expected):
-        unequal = sorted(set(table) ^ set(expected)) or [column.name for column in header.columns]
+    needed = {*ALWAYS_WHOLE, *(column for column in expected if column.startswith("plastic."))}
+    if [column.name for column in header.columns] != [column for column in expected if column in table]:
+        unequal = sorted(set(table) - set(expected)) or [column.name for column in header.columns]
         raise damaged("the column table does not name the columns of a network", f"{name}: header.columns", unequal)
+    if not needed <= set(table):
+        absent = sorted(needed - set(table))
+        raise damaged("the column table lacks columns that have no default", f"{name}: header.columns", absent)
     offsets = layout([column.bytes for column in header.columns], header_length)
     for column, offset in zip(header.columns, offsets, strict=True):
         _check_column(column, expected[column.name], offset, name)

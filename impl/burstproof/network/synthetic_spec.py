@@ -10,7 +10,7 @@ import numpy as np
 
 from burstproof.errors import NetworkError
 from burstproof.network.counter_random import LARGEST_ITEM, LARGEST_SEED
-from burstproof.network.model import NO_LIMIT, UNLIMITED_FIRES
+from burstproof.network.schema import NO_LIMIT, UNLIMITED_FIRES
 
 CONNECTIVITIES = ("uniform", "fixed_in_degree", "distance", "block")
 LARGEST_EXACT_WEIGHT = 1 << 24

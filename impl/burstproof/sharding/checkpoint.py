@@ -25,7 +25,8 @@ from burstproof.burst.engine import EngineOptions, EngineState, Recording, Stimu
 from burstproof.errors import CheckpointError, EnvironmentInvalidError
 from burstproof.network.files import atomic_write
 from burstproof.network.fixed_point import FixedPoint
-from burstproof.network.model import NEURON_FIELDS, SYNAPSE_FIELDS, Network
+from burstproof.network.model import Network
+from burstproof.network.schema import NEURON_FIELDS, SYNAPSE_FIELDS
 from burstproof.network.storage_format import HEAD, Column, layout
 
 SUFFIX = ".bpstate"

@@ -1,11 +1,13 @@
-"""Several devices in one process: which is current, who reaches whose memory."""
+"""Several devices in one process: which is current, who reaches whose memory, whether NCCL joins them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from burstproof.kernels.device import DeviceBuffer, DeviceRuntime, open_device
+from burstproof.kernels.device import DeviceBuffer, DeviceRuntime
+from burstproof.kernels.device_open import open_device
+from burstproof.kernels.nccl_library import nccl_library
 
 
 def make_current(runtime: DeviceRuntime) -> None:
@@ -71,3 +73,14 @@ def _enable(driver: Any, peer: int) -> None:
     except driver.CUDARuntimeError as error:
         if "AlreadyEnabled" not in str(error):
             raise
+
+
+def nccl_obstacle(runtimes: Sequence[DeviceRuntime]) -> str | None:
+    """Why NCCL cannot be used between the devices of ``runtimes``; ``None`` if it can."""
+    if any(runtime.simulated for runtime in runtimes):
+        return "the CUDA simulator has no NCCL"
+    if len({device_of(runtime) for runtime in runtimes}) < len(runtimes):
+        return "NCCL takes one shard per device"
+    if nccl_library() is None:
+        return "the library NCCL is not installed (package nvidia-nccl-cu13 or nvidia-nccl-cu12)"
+    return None

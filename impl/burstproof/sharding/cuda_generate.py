@@ -22,7 +22,8 @@ from burstproof.burst.fixed_point import static_fixed_point
 from burstproof.burst.layout import Layout
 from burstproof.burst.rules import Features, features_of
 from burstproof.errors import InputError
-from burstproof.kernels.device import BufferSpec, DeviceBuffer, DeviceRuntime, open_device
+from burstproof.kernels.device import BufferSpec, DeviceBuffer, DeviceRuntime
+from burstproof.kernels.device_open import open_device
 from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Network
 from burstproof.network.synthetic_spec import SyntheticSpec

@@ -11,7 +11,7 @@ import numpy as np
 
 from burstproof.errors import BackendUnavailableError
 from burstproof.kernels.device import BufferSpec, DeviceBuffer, DeviceRuntime
-from burstproof.sharding.cuda_devices import address_of, make_current, make_peers
+from burstproof.sharding.cuda_devices import address_of, make_current, make_peers, nccl_obstacle
 
 _SIDES = 2
 """While one side of a mailbox is read, the other takes the next burst."""
@@ -83,8 +83,6 @@ def choose_path(runtimes: Sequence[DeviceRuntime], *, peers: bool, nccl: bool) -
     nccl : bool
         Whether NCCL may be used where they may not or cannot (``cuda.multi_gpu.use_nccl``).
     """
-    from burstproof.sharding.cuda_nccl import nccl_obstacle
-
     if peers and make_peers(runtimes):
         return Path.PEER
     return Path.NCCL if nccl and nccl_obstacle(runtimes) is None else Path.STAGED

@@ -10,20 +10,9 @@ import numpy as np
 from burstproof.errors import BackendUnavailableError
 from burstproof.kernels.device import DeviceRuntime, DeviceStream
 from burstproof.kernels.nccl_library import nccl_library
-from burstproof.sharding.cuda_devices import address_of, device_of, make_current
+from burstproof.sharding.cuda_devices import address_of, device_of, make_current, nccl_obstacle
 from burstproof.sharding.cuda_mail import Mail
 from burstproof.sharding.link_words import COUNT_WORD, FULL_BIT, HEADER_WORDS
-
-
-def nccl_obstacle(runtimes: Sequence[DeviceRuntime]) -> str | None:
-    """Why NCCL cannot be used between the devices of ``runtimes``; ``None`` if it can."""
-    if any(runtime.simulated for runtime in runtimes):
-        return "the CUDA simulator has no NCCL"
-    if len({device_of(runtime) for runtime in runtimes}) < len(runtimes):
-        return "NCCL takes one shard per device"
-    if nccl_library() is None:
-        return "the library NCCL is not installed (package nvidia-nccl-cu13 or nvidia-nccl-cu12)"
-    return None
 
 
 class NcclExchange:

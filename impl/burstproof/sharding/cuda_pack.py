@@ -18,7 +18,8 @@ from burstproof.burst.rules import features_of
 from burstproof.errors import ConfigError
 from burstproof.kernels.device import BufferSpec
 from burstproof.network.fixed_point import FixedPoint
-from burstproof.network.model import NEURON_FIELDS, Network, NeuronTable, SynapseTable
+from burstproof.network.model import Network, NeuronTable, SynapseTable
+from burstproof.network.schema import NEURON_FIELDS
 from burstproof.sharding.padded_rows import row_lengths, table_words
 from burstproof.sharding.partition import Partition
 from burstproof.sharding.shard_buffers import BY_NEURON, BY_SOURCE, SHARED_NAMES, SINGLE

@@ -16,7 +16,7 @@ from burstproof.burst.layout import SynapseFacts, refuse_overflow
 from burstproof.burst.profile import BATCH_PATH_CANDIDATES
 from burstproof.burst.stimulus import PackedStimulus
 from burstproof.errors import ShardLostError
-from burstproof.kernels.device import open_device
+from burstproof.kernels.device_open import open_device
 from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Network
 from burstproof.sharding.cuda_choice import ShardingChoice

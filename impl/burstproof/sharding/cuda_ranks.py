@@ -11,7 +11,7 @@ import numpy as np
 from burstproof.burst.engine import EngineOptions, EngineState
 from burstproof.burst.layout import SynapseFacts
 from burstproof.burst.stimulus import PackedStimulus
-from burstproof.kernels.device import open_device
+from burstproof.kernels.device_open import open_device
 from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Network
 from burstproof.sharding.cuda_mail import Mail, Path, rank_mail

@@ -15,7 +15,8 @@ from burstproof.burst.cuda.stimulus_table import StimulusTable
 from burstproof.burst.cuda.train import Streams
 from burstproof.burst.engine import EngineOptions, EngineState
 from burstproof.burst.layout import refuse_overflow
-from burstproof.kernels.device import DeviceRuntime, open_device
+from burstproof.kernels.device import DeviceRuntime
+from burstproof.kernels.device_open import open_device
 from burstproof.network.model import Network
 from burstproof.sharding.cuda_choice import ShardingChoice
 from burstproof.sharding.cuda_devices import make_current
@@ -23,8 +24,8 @@ from burstproof.sharding.cuda_group import DeviceGroup
 from burstproof.sharding.cuda_mail import Path, choose_path, mail_bytes, open_mail
 from burstproof.sharding.cuda_nccl import NcclExchange
 from burstproof.sharding.cuda_pack import PackedShard, shard_for
-from burstproof.sharding.cuda_shard import DeviceShard, Fill, ShardResult, plan_of
-from burstproof.sharding.cuda_state import fill_shard, joined
+from burstproof.sharding.cuda_shard import DeviceShard, Fill, ShardResult, joined, plan_of
+from burstproof.sharding.cuda_state import fill_shard
 from burstproof.sharding.cuda_stimulus import Places
 from burstproof.sharding.link_words import packets_side_words, side_words
 from burstproof.sharding.padded_rows import FURTHEST, choose_words, table_words

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,8 +12,10 @@ import numpy.typing as npt
 from burstproof.burst.cuda.budget import MemoryPlan, available_bytes
 from burstproof.burst.cuda.buffers import SETS, stimulus_specs
 from burstproof.burst.cuda.control import INDEX, KEEP, LAST_SLOT, LIMIT, ORIGIN, REPORT_HEAD, TALLIES, report_length
+from burstproof.burst.cuda.fired_lists import FiredList
 from burstproof.burst.cuda.stimulus_table import StimulusTable
 from burstproof.burst.cuda.train import Staging, Streams, table_columns
+from burstproof.burst.engine import EngineState
 from burstproof.kernels.device import DeviceRuntime
 from burstproof.sharding.cuda_devices import make_current
 from burstproof.sharding.cuda_launches import BurstCalls, ShardLaunches
@@ -23,6 +25,7 @@ from burstproof.sharding.cuda_state import ShardState
 from burstproof.sharding.link_words import FAILED, LINK_LENGTH, WAITED, failure_of
 
 _LOW = 0xFFFFFFFF
+_NOTHING: FiredList = (np.empty(0, np.uint32), np.empty(0, np.float32))
 
 Fill = Callable[[PackedShard, ShardState], None]
 """Fills the buffers of a new shard with its first contents."""
@@ -152,3 +155,54 @@ def plan_of(shard: PackedShard) -> MemoryPlan:
 
 def _place(runtime: DeviceRuntime, shard: PackedShard) -> str:
     return f"shard {shard.number} on device {runtime.name}"
+
+
+def joined(
+    count: int,
+    weights: npt.NDArray[np.float32],
+    eligibility: npt.NDArray[np.float32],
+    shards: Sequence[DeviceShard],
+    fired: FiredList,
+) -> EngineState:
+    """The state of the whole network of ``count`` neurons; ``clamped`` says what the kernels saw.
+
+    ``weights`` and ``eligibility`` (S,) are the table's columns, of which plastic rows are replaced.
+    """
+    parts: list[tuple[Any, EngineState]] = []
+    for shard in shards:
+        make_current(shard.runtime)
+        part = shard.device.capture(weights, eligibility, _NOTHING, False)
+        weights, eligibility = part.weights, part.eligibility_traces
+        parts.append((_columns(shard.shard), part))
+    first = parts[0][1]
+
+    def whole(name: str) -> npt.NDArray[Any]:
+        columns = [(place, getattr(part, name)) for place, part in parts]
+        shape = (*columns[0][1].shape[:-1], count)
+        result = np.empty(shape, columns[0][1].dtype)
+        for place, column in columns:
+            result[..., place] = column
+        return result
+
+    names = ("membrane_potentials", "refractory_countdowns", "consecutive_fire_counts", "was_candidate")
+    return EngineState(
+        burst_count=first.burst_count,
+        **{name: whole(name) for name in (*names, "pending", "pending_candidate")},
+        weights=weights,
+        eligibility_traces=eligibility,
+        fired_ids=fired[0],
+        fired_potentials=fired[1],
+        last_fired=np.array(first.last_fired),
+        fire_streak=np.array(first.fire_streak),
+        history_bursts=first.history_bursts,
+        clamped=any(part.clamped for _, part in parts),
+        fixed_point=first.fixed_point,
+    )
+
+
+def _columns(shard: PackedShard) -> Any:
+    """Where the shard's neurons lie in a column of the network."""
+    if shard.spaced is None:
+        return shard.ids()
+    first, step = shard.spaced.first, shard.spaced.step
+    return slice(first, first + step * shard.neurons, step) if shard.neurons else slice(0, 0)

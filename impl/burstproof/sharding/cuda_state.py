@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from burstproof.burst.cuda.device_state import DeviceState
-from burstproof.burst.cuda.fired_lists import FiredList
 from burstproof.burst.cuda.upload import first_of_rows, upload_neurons, upload_synapses
 from burstproof.burst.engine import EngineState
 from burstproof.kernels.device import DeviceBuffer, DeviceRuntime, DeviceStream
 from burstproof.network.model import Network
-from burstproof.sharding.cuda_devices import make_current
 from burstproof.sharding.cuda_pack import PackedShard
 from burstproof.sharding.padded_rows import pad_rows
-
-if TYPE_CHECKING:
-    from burstproof.sharding.cuda_shard import DeviceShard
-
-_NOTHING: FiredList = (np.empty(0, np.uint32), np.empty(0, np.float32))
 
 
 class ShardState(DeviceState):
@@ -77,54 +68,3 @@ def upload_members(shard: PackedShard, device: ShardState) -> None:
     """Write the table of ids, where there is one."""
     if shard.spaced is None:
         device.write("members", shard.ids())
-
-
-def joined(
-    count: int,
-    weights: npt.NDArray[np.float32],
-    eligibility: npt.NDArray[np.float32],
-    shards: Sequence[DeviceShard],
-    fired: FiredList,
-) -> EngineState:
-    """The state of the whole network of ``count`` neurons; ``clamped`` says what the kernels saw.
-
-    ``weights`` and ``eligibility`` (S,) are the table's columns, of which plastic rows are replaced.
-    """
-    parts: list[tuple[Any, EngineState]] = []
-    for shard in shards:
-        make_current(shard.runtime)
-        part = shard.device.capture(weights, eligibility, _NOTHING, False)
-        weights, eligibility = part.weights, part.eligibility_traces
-        parts.append((_place(shard.shard), part))
-    first = parts[0][1]
-
-    def whole(name: str) -> npt.NDArray[Any]:
-        columns = [(place, getattr(part, name)) for place, part in parts]
-        shape = (*columns[0][1].shape[:-1], count)
-        result = np.empty(shape, columns[0][1].dtype)
-        for place, column in columns:
-            result[..., place] = column
-        return result
-
-    names = ("membrane_potentials", "refractory_countdowns", "consecutive_fire_counts", "was_candidate")
-    return EngineState(
-        burst_count=first.burst_count,
-        **{name: whole(name) for name in (*names, "pending", "pending_candidate")},
-        weights=weights,
-        eligibility_traces=eligibility,
-        fired_ids=fired[0],
-        fired_potentials=fired[1],
-        last_fired=np.array(first.last_fired),
-        fire_streak=np.array(first.fire_streak),
-        history_bursts=first.history_bursts,
-        clamped=any(part.clamped for _, part in parts),
-        fixed_point=first.fixed_point,
-    )
-
-
-def _place(shard: PackedShard) -> Any:
-    """Where the shard's neurons lie in a column of the network."""
-    if shard.spaced is None:
-        return shard.ids()
-    first, step = shard.spaced.first, shard.spaced.step
-    return slice(first, first + step * shard.neurons, step) if shard.neurons else slice(0, 0)

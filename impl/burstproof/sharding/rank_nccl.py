@@ -11,8 +11,7 @@ from typing import Any, Protocol
 from burstproof.errors import BurstproofError, ShardLostError
 from burstproof.kernels.device import DeviceBuffer, DeviceRuntime, DeviceStream
 from burstproof.kernels.nccl_library import nccl_library
-from burstproof.sharding.cuda_devices import address_of, device_of, make_current
-from burstproof.sharding.cuda_nccl import nccl_obstacle
+from burstproof.sharding.cuda_devices import address_of, device_of, make_current, nccl_obstacle
 from burstproof.sharding.exchange import Exchange
 from burstproof.sharding.link_words import MOST_SHARDS
 

@@ -12,8 +12,9 @@ import numpy.typing as npt
 from burstproof.burst.engine import EngineOptions
 from burstproof.burst.layout import Layout, NeuronArrays, SynapseFacts, build_layout
 from burstproof.network.fixed_point import FixedPoint
-from burstproof.network.model import SYNAPSE_FIELDS, Network, SynapseTable
+from burstproof.network.model import Network, SynapseTable
 from burstproof.network.plasticity import PlasticMapping
+from burstproof.network.schema import SYNAPSE_FIELDS
 from burstproof.sharding.partition import Partition
 
 

@@ -9,7 +9,8 @@ import numpy as np
 
 from burstproof.errors import ArrayError
 from burstproof.tensor import train_kernels
-from burstproof.tensor.backend import Array, backend_of
+from burstproof.tensor.array_protocol import Array
+from burstproof.tensor.backend import backend_of
 from burstproof.tensor.checks import check_contiguous, check_dtype, check_same_dtype, check_shape
 from burstproof.tensor.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64
 from burstproof.tensor.nn_reference import narrowed

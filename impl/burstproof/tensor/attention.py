@@ -12,8 +12,9 @@ from math import isfinite, sqrt
 
 from burstproof.errors import ArrayError
 from burstproof.tensor import attention_standard as standard
+from burstproof.tensor.array_protocol import Array
 from burstproof.tensor.attention_flash import HEADS, TENSOR_CORES, FlashKernels
-from burstproof.tensor.backend import Array, backend_of
+from burstproof.tensor.backend import backend_of
 from burstproof.tensor.checks import check_dtype, check_same_dtype, check_shape
 from burstproof.tensor.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64
 

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from burstproof.kernels.entry import Entry
 from burstproof.kernels.source import CudaOptions, CudaSource
-from burstproof.tensor.backend import Array
+from burstproof.tensor.array_protocol import Array
 from burstproof.tensor.dtypes import BFLOAT16, FLOAT16, FLOAT32
 
 HEADS: tuple[int, ...] = (32, 64, 128)

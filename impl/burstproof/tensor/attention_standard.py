@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from burstproof.tensor.backend import Array, backend_of
+from burstproof.tensor.array_protocol import Array
+from burstproof.tensor.backend import backend_of
 from burstproof.tensor.nn_reference import narrowed, widened
 
 

@@ -12,12 +12,24 @@ import numpy as np
 import numpy.typing as npt
 
 from burstproof.errors import ArrayError, BackendUnavailableError, OutOfMemoryError
-from burstproof.tensor.backend import Array, MemoryInfo, Shape, device_count
+from burstproof.tensor.array_protocol import Array, MemoryInfo, Shape
 from burstproof.tensor.backend_numpy import BFLOAT16_ONE, host_array
 from burstproof.tensor.checks import checked_shape
 from burstproof.tensor.dtypes import BFLOAT16, checked_dtype
 
 _MAX_ELEMENTS = 2**62
+
+
+def device_count() -> int:
+    """Number of CUDA devices that CuPy can use here; 0 without CuPy or a driver."""
+    try:
+        import cupy
+    except ImportError:
+        return 0
+    try:
+        return int(cupy.cuda.runtime.getDeviceCount())
+    except cupy.cuda.runtime.CUDARuntimeError:
+        return 0
 
 
 class CupyBackend:

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from burstproof.errors import OutOfMemoryError
-from burstproof.tensor.backend import Array, MemoryInfo, Shape
+from burstproof.tensor.array_protocol import Array, MemoryInfo, Shape
 from burstproof.tensor.checks import checked_shape
 from burstproof.tensor.dtypes import BFLOAT16, checked_dtype, to_bfloat16
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from burstproof.errors import ArrayError
-from burstproof.tensor.backend import Array, Shape
+from burstproof.tensor.array_protocol import Array, Shape
 from burstproof.tensor.dtypes import dtype_name, names_of
 
 

@@ -6,7 +6,8 @@ import numpy as np
 
 from burstproof.errors import ArrayError
 from burstproof.tensor import train_kernels
-from burstproof.tensor.backend import Array, backend_of
+from burstproof.tensor.array_protocol import Array
+from burstproof.tensor.backend import backend_of
 from burstproof.tensor.checks import check_contiguous, check_dtype, check_shape
 from burstproof.tensor.dtypes import INT32
 from burstproof.tensor.nn_kernels import computing_dtype

@@ -16,7 +16,8 @@ import numpy as np
 
 from burstproof.errors import ArrayError
 from burstproof.tensor import elementwise_kernels, nn_reference
-from burstproof.tensor.backend import Array, Backend, backend_of
+from burstproof.tensor.array_protocol import Array, Backend
+from burstproof.tensor.backend import backend_of
 from burstproof.tensor.checks import check_contiguous, check_dtype, check_same_dtype, check_shape
 from burstproof.tensor.dtypes import BFLOAT16, COMPLEX128, FLOAT16, FLOAT32, FLOAT64
 from burstproof.tensor.expression import Expression, parse

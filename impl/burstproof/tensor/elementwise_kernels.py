@@ -10,7 +10,7 @@ import numpy as np
 
 from burstproof.kernels.entry import Entry
 from burstproof.kernels.source import CudaOptions, CudaSource
-from burstproof.tensor.backend import Array
+from burstproof.tensor.array_protocol import Array
 from burstproof.tensor.dtypes import BFLOAT16, COMPLEX128, FLOAT64
 from burstproof.tensor.expression import parse
 from burstproof.tensor.nn_kernels import computing_dtype

@@ -12,7 +12,8 @@ import numpy as np
 from burstproof.errors import ArrayError
 from burstproof.kernels.entry import Entry
 from burstproof.kernels.source import CudaOptions, CudaSource
-from burstproof.tensor.backend import Array, backend_of
+from burstproof.tensor.array_protocol import Array
+from burstproof.tensor.backend import backend_of
 from burstproof.tensor.checks import check_contiguous, check_dtype, check_same_dtype, check_shape
 from burstproof.tensor.dtypes import FLOAT64, INT64
 

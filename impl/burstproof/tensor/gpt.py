@@ -14,8 +14,8 @@ from typing import Any
 import numpy.typing as npt
 
 from burstproof.tensor.adamw import AdamW
+from burstproof.tensor.array_protocol import Array, Backend
 from burstproof.tensor.attention import Attended, attention, attention_backward
-from burstproof.tensor.backend import Array, Backend
 from burstproof.tensor.cross_entropy import cross_entropy_in_place
 from burstproof.tensor.embedding import embed, embed_backward
 from burstproof.tensor.gpt_batch import PlacedBatch, checked_batch

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from burstproof.errors import ArrayError
-from burstproof.tensor.backend import Array
+from burstproof.tensor.array_protocol import Array
 from burstproof.tensor.gpt_config import GptConfig
 
 

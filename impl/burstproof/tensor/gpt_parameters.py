@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from burstproof.errors import ArrayError
-from burstproof.tensor.backend import Array, Backend
+from burstproof.tensor.array_protocol import Array, Backend
 from burstproof.tensor.dtypes import BFLOAT16, FLOAT32, FLOAT64
 from burstproof.tensor.gpt_config import GptConfig, ParameterShape
 from burstproof.tensor.nn_reference import narrowed

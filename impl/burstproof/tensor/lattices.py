@@ -14,7 +14,8 @@ import numpy.typing as npt
 
 from burstproof.kernels.entry import Entry
 from burstproof.kernels.source import CudaOptions, CudaSource
-from burstproof.tensor.backend import Array, backend_of
+from burstproof.tensor.array_protocol import Array
+from burstproof.tensor.backend import backend_of
 from burstproof.tensor.checks import check_contiguous, check_dtype, check_shape
 from burstproof.tensor.dtypes import FLOAT64
 from burstproof.tensor.linalg import matmul

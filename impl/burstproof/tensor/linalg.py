@@ -13,16 +13,17 @@ int8               int32                  int32, exact
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from burstproof.errors import ArrayError
 from burstproof.tensor import linalg_cublas, nn_reference
-from burstproof.tensor.backend import Array, backend_of
+from burstproof.tensor.array_protocol import Array
+from burstproof.tensor.backend import backend_of
 from burstproof.tensor.checks import check_contiguous, check_dimensions, check_dtype, check_same_dtype, check_shape
 from burstproof.tensor.dtypes import BFLOAT16, COMPLEX128, FLOAT16, FLOAT32, FLOAT64, INT8, INT32, checked_dtype
+from burstproof.tensor.product import Product
 
 RESULTS: dict[np.dtype[Any], tuple[np.dtype[Any], ...]] = {
     FLOAT32: (FLOAT32,),
@@ -33,29 +34,6 @@ RESULTS: dict[np.dtype[Any], tuple[np.dtype[Any], ...]] = {
     INT8: (INT32,),
 }
 """Element types of factors, and those that their product may have; the first is the default."""
-
-
-@dataclass(frozen=True)
-class Product:
-    """Shape of a matrix product.
-
-    Attributes
-    ----------
-    batch : tuple of int
-        Leading axes of the result.
-    rows, columns, inner : int
-        Of one product: (rows, inner) times (inner, columns).
-    """
-
-    batch: tuple[int, ...]
-    rows: int
-    columns: int
-    inner: int
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Shape of the result."""
-        return (*self.batch, self.rows, self.columns)
 
 
 def matmul(

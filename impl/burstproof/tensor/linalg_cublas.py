@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from burstproof.errors import ArrayError
-from burstproof.tensor.backend import Array
+from burstproof.tensor.array_protocol import Array
 from burstproof.tensor.dtypes import BFLOAT16, COMPLEX128, FLOAT16, FLOAT32, FLOAT64, INT8, INT32
-
-if TYPE_CHECKING:
-    from burstproof.tensor.linalg import Product
+from burstproof.tensor.product import Product
 
 _DATA_TYPES = {FLOAT32: 0, FLOAT64: 1, FLOAT16: 2, INT8: 3, COMPLEX128: 5, INT32: 10, BFLOAT16: 14}
 """cudaDataType: CUDA_R_32F, CUDA_R_64F, CUDA_R_16F, CUDA_R_8I, CUDA_C_64F, CUDA_R_32I, CUDA_R_16BF."""

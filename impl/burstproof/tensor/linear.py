@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from burstproof.tensor import train_kernels
-from burstproof.tensor.backend import Array, backend_of
+from burstproof.tensor.array_protocol import Array
+from burstproof.tensor.backend import backend_of
 from burstproof.tensor.checks import check_contiguous, check_dimensions, check_dtype, check_same_dtype, check_shape
 from burstproof.tensor.nn_kernels import computing_dtype
 from burstproof.tensor.nn_reference import narrowed, widened

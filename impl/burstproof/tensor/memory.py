@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from burstproof.errors import ArrayError
-from burstproof.tensor.backend import Backend
+from burstproof.tensor.array_protocol import Backend
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,9 @@ import numpy.typing as npt
 
 from burstproof.errors import ArrayError, BackendUnavailableError
 from burstproof.tensor import reduction_nccl, reduction_peer
-from burstproof.tensor.backend import Array, Backend, backend, backend_of, device_count
+from burstproof.tensor.array_protocol import Array, Backend
+from burstproof.tensor.backend import backend, backend_of
+from burstproof.tensor.backend_cupy import device_count
 from burstproof.tensor.checks import check_contiguous, check_dimensions, check_dtype, check_same_dtype, check_shape
 from burstproof.tensor.dtypes import FLOAT32, FLOAT64
 

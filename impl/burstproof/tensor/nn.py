@@ -13,7 +13,8 @@ from typing import Literal
 
 from burstproof.errors import ArrayError
 from burstproof.tensor import nn_kernels, nn_reference
-from burstproof.tensor.backend import Array, backend_of
+from burstproof.tensor.array_protocol import Array
+from burstproof.tensor.backend import backend_of
 from burstproof.tensor.checks import check_contiguous, check_dimensions, check_dtype, check_same_dtype, check_shape
 from burstproof.tensor.nn_kernels import computing_dtype
 from burstproof.tensor.row_plan import KINDS

@@ -10,7 +10,7 @@ import numpy as np
 
 from burstproof.kernels.entry import Entry
 from burstproof.kernels.source import CudaOptions, CudaSource
-from burstproof.tensor.backend import Array
+from burstproof.tensor.array_protocol import Array
 from burstproof.tensor.dtypes import BFLOAT16, FLOAT32, FLOAT64
 from burstproof.tensor.row_plan import KINDS, VECTOR_BYTES, RowPlan, plan_rows, vector_width
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from burstproof.tensor.backend import Array
+from burstproof.tensor.array_protocol import Array
 from burstproof.tensor.dtypes import BFLOAT16, FLOAT16, FLOAT32, from_bfloat16, to_bfloat16
 
 TANH_SCALE = math.sqrt(2 / math.pi)

@@ -6,7 +6,8 @@ from functools import lru_cache
 from typing import Any
 
 from burstproof.kernels.nccl_library import nccl_library
-from burstproof.tensor.backend import Array, backend_of
+from burstproof.tensor.array_protocol import Array
+from burstproof.tensor.backend import backend_of
 from burstproof.tensor.dtypes import FLOAT32
 
 _FLOAT32, _FLOAT64 = 7, 8

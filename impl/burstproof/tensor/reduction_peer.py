@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from burstproof.tensor.backend import Array, Backend, backend_of
+from burstproof.tensor.array_protocol import Array, Backend
+from burstproof.tensor.backend import backend_of
 
 _ENABLED_ALREADY = 704
 

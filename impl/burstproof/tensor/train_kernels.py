@@ -10,7 +10,7 @@ import numpy as np
 
 from burstproof.kernels.entry import Entry
 from burstproof.kernels.source import CudaOptions, CudaSource
-from burstproof.tensor.backend import Array
+from burstproof.tensor.array_protocol import Array
 from burstproof.tensor.dtypes import BFLOAT16, FLOAT32
 from burstproof.tensor.nn_kernels import computing_dtype, multiprocessors, reduce_columns
 from burstproof.tensor.row_plan import KINDS, vector_width

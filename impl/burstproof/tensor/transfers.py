@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from burstproof.errors import ArrayError, OutOfMemoryError
-from burstproof.tensor.backend import Array, Backend, Shape, backend_of
+from burstproof.tensor.array_protocol import Array, Backend, Shape
+from burstproof.tensor.backend import backend_of
 from burstproof.tensor.checks import check_contiguous, check_same_dtype, check_shape, checked_shape
 from burstproof.tensor.dtypes import checked_dtype
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from burstproof.burst.admission import check_state
+from burstproof.burst.ask_machine import this_machine
 from burstproof.burst.cuda.budget import MemoryPlan
 from burstproof.burst.cuda.buffers import SETS
 from burstproof.burst.cuda.control import HALTED
@@ -31,11 +32,11 @@ from burstproof.burst.engine import (
     Stimulus,
     StimulusPlan,
 )
-from burstproof.burst.machine import this_machine
 from burstproof.burst.progress import tell
 from burstproof.burst.stimulus import PackedStimulus, coming_bursts, pack_stimulus, planned
 from burstproof.errors import InputError, NetworkError
-from burstproof.kernels.device import DeviceRuntime, open_device
+from burstproof.kernels.device import DeviceRuntime
+from burstproof.kernels.device_open import open_device
 from burstproof.network.model import Network
 from burstproof.network.synthetic_spec import SyntheticSpec
 

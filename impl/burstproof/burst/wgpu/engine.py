@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from burstproof.burst.ask_machine import ask_wgpu
 from burstproof.burst.engine import (
     NO_PLAN,
     NO_STIMULUS,
@@ -20,7 +21,6 @@ from burstproof.burst.engine import (
     StimulusPlan,
 )
 from burstproof.burst.fixed_point import plan_fixed_point
-from burstproof.burst.machine import ask_wgpu
 from burstproof.burst.stimulus import PackedStimulus, coming_bursts, pack_stimulus, planned
 from burstproof.burst.wgpu.adapters import chosen_adapter
 from burstproof.burst.wgpu.device import Device, open_device

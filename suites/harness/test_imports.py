@@ -1,0 +1,230 @@
+"""Imports go one way and in no circle, and each driver binding has one door; checked on the source, nothing is run.
+
+Imports inside functions count like any other. Imports for the type checker alone make no circle when the program runs,
+but two modules that need each other's types are one module: they count, too.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.requirement("ST-2")
+
+CHECKOUT = Path(__file__).parents[2]
+SOURCES = {
+    "burstproof": CHECKOUT / "impl",
+    "hardware": CHECKOUT,
+    "reports": CHECKOUT,
+    "stages": CHECKOUT,
+    "suites": CHECKOUT,
+}
+
+PACKAGES = {
+    "burstproof": set[str](),
+    "hardware": {"burstproof"},
+    "reports": {"hardware", "burstproof"},
+    "stages": {"reports", "hardware", "burstproof"},
+    "suites": {"stages", "reports", "hardware", "burstproof"},
+}
+"""What each package of the checkout may import of the others."""
+
+ROOMS = {
+    "errors": set[str](),
+    "user_cache": set[str](),
+    "config": {"errors"},
+    "network": {"errors"},
+    "kernels": {"errors", "user_cache"},
+    "burst": {"network", "kernels", "config", "errors", "user_cache"},
+    "sharding": {"burst", "network", "kernels", "errors"},
+    "tensor": {"kernels", "errors"},
+    "fuzz": {"burst", "network", "errors"},
+    "analysis": {"burst", "network", "errors"},
+    "commands": {
+        *("analysis", "fuzz", "tensor", "sharding", "burst", "kernels", "network"),
+        *("config", "errors", "user_cache"),
+    },
+    "cli": {"commands", "errors"},
+    "__main__": {"cli"},
+}
+"""What each room of ``burstproof`` may import of the others."""
+
+DOORS = {"numba.cuda": "burstproof.kernels.numba_cuda", "pynvml": "hardware.nvml"}
+"""The one module that may import a binding."""
+
+DEVICE_PACKAGES = ("numba.cuda", "cupy", "cuda", "wgpu", "pynvml")
+"""What the room ``network`` must not know; numba compiles its loops for the CPU."""
+
+
+@dataclass(frozen=True)
+class Import:
+    """One module named in an import; ``name`` is what is taken from it, empty where the module itself is."""
+
+    importer: str
+    module: str
+    name: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.importer}:{self.line} imports {self.module}{f' ({self.name})' if self.name else ''}"
+
+
+@cache
+def modules() -> dict[str, Path]:
+    """Every module of the checkout by its dotted name."""
+    found = {}
+    for package, root in SOURCES.items():
+        for path in sorted((root / package).rglob("*.py")):
+            parts = path.relative_to(root).with_suffix("").parts
+            found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found
+
+
+@cache
+def imports() -> tuple[Import, ...]:
+    """Every import of the checkout, wherever in a module it stands."""
+    return tuple(found for name, path in modules().items() for found in imports_of(name, path.read_text("utf-8")))
+
+
+def imports_of(importer: str, source: str) -> Iterator[Import]:
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            yield from (Import(importer, alias.name, "", node.lineno) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            module = _absolute(importer, node.level, node.module or "")
+            yield from (_taken(importer, module, alias.name, node.lineno) for alias in node.names)
+        elif isinstance(node, ast.Call) and _called(node.func) == "import_module":
+            first = node.args[0]
+            if isinstance(first, ast.Constant):
+                yield Import(importer, str(first.value), "", node.lineno)
+
+
+def _absolute(importer: str, level: int, module: str) -> str:
+    """The module of ``from ..module import``, with ``level`` dots."""
+    if not level:
+        return module
+    package = modules()[importer].name == "__init__.py"
+    parts = importer.split(".")[: -(level - package) or None]
+    return ".".join([*parts, *filter(None, [module])])
+
+
+def _taken(importer: str, module: str, name: str, line: int) -> Import:
+    """``from module import name``: ``name`` may be a module itself."""
+    whole = f"{module}.{name}"
+    return Import(importer, whole, "", line) if whole in {*modules(), *DOORS} else Import(importer, module, name, line)
+
+
+def _called(function: ast.expr) -> str:
+    return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+
+
+def room_of(module: str) -> str:
+    """The room of a module of ``burstproof``; empty for the package itself and for other packages."""
+    package, _, rest = module.partition(".")
+    return rest.partition(".")[0] if package == "burstproof" else ""
+
+
+def lies_in(module: str, package: str) -> bool:
+    return f"{module}.".startswith(f"{package}.")
+
+
+def circles(edges: dict[str, set[str]]) -> list[list[str]]:
+    """The groups of two or more modules that reach each other: strongly connected components, by Tarjan."""
+    order: dict[str, int] = {}
+    low: dict[str, int] = {}
+    stack: list[str] = []
+    found: list[list[str]] = []
+
+    def visit(module: str) -> None:
+        order[module] = low[module] = len(order)
+        stack.append(module)
+        for target in sorted(edges.get(module, ())):
+            if target not in order:
+                visit(target)
+                low[module] = min(low[module], low[target])
+            elif target in stack:
+                low[module] = min(low[module], order[target])
+        if low[module] == order[module]:
+            group = stack[stack.index(module) :]
+            del stack[stack.index(module) :]
+            found.extend([sorted(group)] if len(group) > 1 else [])
+
+    for module in sorted(edges):
+        if module not in order:
+            visit(module)
+    return found
+
+
+def edges_between(found: Iterable[Import]) -> dict[str, set[str]]:
+    """The graph of imports. The package ``burstproof`` is no node: it names its modules, and none needs its names."""
+    edges: dict[str, set[str]] = {}
+    for one in found:
+        if one.module in modules() and "burstproof" not in (one.module, one.importer) and one.module != one.importer:
+            edges.setdefault(one.importer, set()).add(one.module)
+    return edges
+
+
+def test_no_module_imports_itself_through_others() -> None:
+    assert circles(edges_between(imports())) == []
+
+
+def test_packages_import_one_way() -> None:
+    wrong = []
+    for one in imports():
+        package, other = one.importer.partition(".")[0], one.module.partition(".")[0]
+        if other in PACKAGES and other != package and other not in PACKAGES[package]:
+            wrong.append(str(one))
+    assert wrong == []
+
+
+def test_rooms_of_the_package_import_one_way() -> None:
+    """A room that is not in the table gets its row there, with what it may import."""
+    inside = [one for one in imports() if room_of(one.importer) and room_of(one.module)]
+    pairs = [(one, room_of(one.importer), room_of(one.module)) for one in inside]
+    assert [str(one) for one, room, other in pairs if room != other and other not in ROOMS.get(room, ())] == []
+    assert {room_of(name) for name in modules()} - {""} <= ROOMS.keys()
+
+
+def test_modules_take_only_the_version_from_the_package() -> None:
+    """The package offers the public names to users; a module that took them from there would import itself."""
+    taken = [one for one in imports() if one.module == "burstproof" and room_of(one.importer)]
+    assert [str(one) for one in taken if one.name != "__version__"] == []
+
+
+def test_the_network_knows_no_device() -> None:
+    inside = [one for one in imports() if room_of(one.importer) == "network"]
+    assert [str(one) for one in inside if any(lies_in(one.module, package) for package in DEVICE_PACKAGES)] == []
+
+
+@pytest.mark.parametrize("binding", DOORS)
+def test_a_binding_has_one_door(binding: str) -> None:
+    """Suites may look behind a door: they test what lies there."""
+    importers = {one.importer for one in imports() if lies_in(one.module, binding)}
+    assert {name for name in importers if not name.startswith("suites.")} == {DOORS[binding]}
+
+
+def test_a_circle_is_found() -> None:
+    edges = {"a": {"b"}, "b": {"c"}, "c": {"b", "d"}, "d": set[str](), "e": {"a"}}
+    assert circles(edges) == [["b", "c"]]
+    assert circles({"a": {"b", "c"}, "b": {"d"}, "c": {"d"}}) == []
+
+
+def test_imports_are_found_wherever_they_stand() -> None:
+    source = (
+        "from reports import record\nfrom numba import cuda, njit\ndef f():\n    import pynvml\n"
+        "    importlib.import_module('pynvml')\nif TYPE_CHECKING:\n    from burstproof.errors import InputError\n"
+    )
+    found = [(one.module, one.name, one.line) for one in imports_of("x", source)]
+    assert sorted(found) == [
+        ("burstproof.errors", "InputError", 7),
+        ("numba", "njit", 2),
+        ("numba.cuda", "", 2),
+        ("pynvml", "", 4),
+        ("pynvml", "", 5),
+        ("reports.record", "", 1),
+    ]
