@@ -79,8 +79,8 @@ class Session:
         record : str
             ``fired`` (counts and fired lists), ``counts`` or ``none``.
         watch : (W,) integers or str, optional
-            Neurons, or the name or cortical id of an area, whose potentials are sampled after every burst. This copies
-            the engine's whole state once a burst, network size x 8 bytes and more, and a GPU waits for it.
+            Neurons, or the name or cortical id of an area, whose potentials are sampled after every burst. That copies
+            the engine's whole state each time: with 100 000 synapses about 1.4 ms a burst on a CPU. A GPU waits for it.
         progress : callable, optional
             Called with the number of bursts just done.
 

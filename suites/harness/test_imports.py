@@ -45,8 +45,11 @@ ROOMS = {
     "tensor": {"kernels", "errors"},
     "fuzz": {"burst", "network", "errors"},
     "analysis": {"burst", "network", "errors"},
+    "sources": {"burst", "network", "errors"},
+    "session": {"analysis", "sharding", "burst", "network", "config", "errors"},
+    "verification": {"session", "burst", "errors"},
     "commands": {
-        *("analysis", "fuzz", "tensor", "sharding", "burst", "kernels", "network"),
+        *("sources", "analysis", "fuzz", "tensor", "sharding", "burst", "kernels", "network"),
         *("config", "errors", "user_cache"),
     },
     "cli": {"commands", "errors"},
