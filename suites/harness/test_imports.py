@@ -46,10 +46,10 @@ ROOMS = {
     "fuzz": {"burst", "network", "errors"},
     "analysis": {"burst", "network", "errors"},
     "sources": {"burst", "network", "errors"},
+    "verification": {"session", "burst", "network", "config", "errors"},
     "session": {"analysis", "sharding", "burst", "network", "config", "errors"},
-    "verification": {"session", "burst", "errors"},
     "commands": {
-        *("sources", "analysis", "fuzz", "tensor", "sharding", "burst", "kernels", "network"),
+        *("analysis", "sources", "verification", "fuzz", "tensor", "sharding", "burst", "kernels", "network"),
         *("config", "errors", "user_cache"),
     },
     "cli": {"commands", "errors"},

@@ -153,7 +153,7 @@ def test_the_network_of_the_page_does_what_it_says(capsys: pytest.CaptureFixture
 
 
 def test_the_columns_of_the_page_are_those_of_the_tables() -> None:
-    from burstproof.network.model import NEURON_FIELDS, SYNAPSE_FIELDS
+    from burstproof.network.schema import NEURON_FIELDS, SYNAPSE_FIELDS
 
     page = (DOCS / "own-network.md").read_text(encoding="utf-8")
     for heading, fields in (("## Neurons", NEURON_FIELDS), ("## Synapses", SYNAPSE_FIELDS)):
