@@ -80,7 +80,7 @@ class Session:
             ``fired`` (counts and fired lists), ``counts`` or ``none``.
         watch : (W,) integers or str, optional
             Neurons, or the name or cortical id of an area, whose potentials are sampled after every burst. That copies
-            the engine's whole state each time: on a CPU, 1000 neurons with 100 000 synapses take six times as long a burst.
+            the engine's whole state: on a CPU, a burst of 1000 neurons and 100 000 synapses takes six times as long.
         progress : callable, optional
             Called with the number of bursts just done.
 
