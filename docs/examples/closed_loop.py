@@ -16,7 +16,7 @@ network = bp.Network.from_arrays(
 gaze, missed, steps = 0, [], []
 with bp.open_engine(network) as engine:
     for time in range(200):
-        world = round(30 * np.sin(time / 20))
+        world = round(20 * np.sin(time / 20))
         pixel = np.clip(world - gaze + MIDDLE, 0, WIDTH - 1)
         burst = engine.step(ids=[pixel], amount=1)
         gaze += int(RIGHT in burst.fired_ids) - int(LEFT in burst.fired_ids)

@@ -31,7 +31,7 @@ from burstproof.burst.profile import profile_named
 from burstproof.burst.recorder import joined, recording_of
 from burstproof.burst.select import Choice, CreateEngine, choose_backend, engine_factory, start_engine
 from burstproof.burst.stimulation import Part, checked_amount, chosen_neurons, stimulus_bounds, stimulus_of
-from burstproof.config import BACKENDS, SHARDING_STRATEGIES, Configuration, Cuda
+from burstproof.config import SHARDING_STRATEGIES, Configuration, Cuda
 from burstproof.errors import InputError
 from burstproof.network.model import Network
 
@@ -79,8 +79,8 @@ class Session:
         record : str
             ``fired`` (counts and fired lists), ``counts`` or ``none``.
         watch : (W,) integers or str, optional
-            Neurons, or the name or cortical id of an area, whose potentials are sampled after every burst. This copies
-            the engine's whole state once a burst, network size x 8 bytes and more, and a GPU waits for it.
+            Neurons, or the name or cortical id of an area, whose potentials are sampled after every burst. That copies
+            the engine's whole state: on a CPU, a burst of 1000 neurons and 100 000 synapses takes six times as long.
         progress : callable, optional
             Called with the number of bursts just done.
 
@@ -119,7 +119,7 @@ class Session:
         Parameters
         ----------
         stimulus : Stimulus
-            Of any form.
+            Amounts and forced firings at once; or, for one kind alone, the three that follow.
         amount : float or (Q,) array, optional
             Added to ``ids``, (Q,) integers, or to the valid neurons of ``area``; without it they are forced to fire.
 
@@ -283,12 +283,11 @@ def open_engine(
 
 def resolved(backend: str, neurons: int, firing_rate: float | None = None, device: int = 0) -> Choice:
     """The backend; nobody looks for GPUs where one without is asked for."""
-    if backend not in BACKENDS:
-        raise InputError("unknown backend", where="backend", got=backend, allowed=", ".join(BACKENDS))
     if backend in ("cpu", "reference"):
         return Choice(backend, backend, "asked for", ())
     config = Configuration(cuda=Cuda(device_id=device))
-    return choose_backend(backend, neurons, firing_rate, config, this_machine(), allow_fallback=None)
+    machine = this_machine()
+    return choose_backend(backend, neurons, firing_rate, config, machine, allow_fallback=None, where="backend")
 
 
 def _sharded(

@@ -335,6 +335,42 @@ def test_strings_choose_precision_and_shards_change_nothing() -> None:
         assert np.array_equal(half.run(4, drive).spikes(), split.run(4, drive).spikes())
 
 
+def test_devices_are_those_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two GPUs that the driver shows; the engine is only asked for."""
+    from burstproof import session
+    from burstproof.burst.machine import CudaDevice, CudaFacts, Machine
+    from burstproof.burst.reference import ReferenceEngine
+    from burstproof.sharding import cuda_engine
+
+    asked: list[Any] = []
+
+    def create(network: bp.Network, options: Any, *, choice: Any) -> ReferenceEngine:
+        asked.append((options.cuda.device_id, choice.devices, choice.strategy))
+        return ReferenceEngine.create(network, options)
+
+    two = CudaFacts(None, tuple(CudaDevice(number, "H200", (9, 0)) for number in range(2)), (13, 0), (13, 0))
+    monkeypatch.setattr(session, "this_machine", lambda: Machine(4, two))
+    monkeypatch.setattr(cuda_engine.CudaShardedEngine, "create", create)
+    with bp.open_engine(chain(), devices=[1, 0], strategy="dynamic") as engine:
+        assert engine.reason == "2 shards, dynamic"
+    assert asked == [(1, (1, 0), "dynamic")]
+    with pytest.raises(bp.EnvironmentInvalidError, match=r"^backend: .*no CUDA device 5"):
+        bp.open_engine(chain(), devices=[5, 0])
+
+
+@pytest.mark.gate("gpu")
+def test_a_gpu_gives_the_same_spikes() -> None:
+    drive = bp.Stimulation(chain()).add(1, ids=[0], bursts=1)
+    with (
+        opened(chain()) as judge,
+        bp.open_engine(chain(), "cuda") as engine,
+        bp.open_engine(chain(), devices=[0]) as one,
+    ):
+        expected = judge.run(4, drive).spikes()
+        assert np.array_equal(engine.run(4, drive, watch=[2]).spikes(), expected)
+        assert np.array_equal(one.run(4, drive).spikes(), expected)
+
+
 def test_auto_says_why() -> None:
     with bp.open_engine(chain()) as engine:
         assert engine.backend == "cpu"

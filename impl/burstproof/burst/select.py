@@ -91,6 +91,7 @@ def choose_backend(
     machine: Machine,
     *,
     allow_fallback: bool | None = False,
+    where: str = "--backend",
 ) -> Choice:
     """The backend for a network of ``neurons`` neurons.
 
@@ -109,6 +110,8 @@ def choose_backend(
     allow_fallback : bool or None
         Go on with the next backend if the asked-for one is not available; ``None`` where the caller has no such option,
         so that the error does not name it.
+    where : str
+        How the caller calls the choice, for errors.
 
     Raises
     ------
@@ -118,7 +121,7 @@ def choose_backend(
         The asked-for backend cannot run here and fallback is not allowed.
     """
     if requested not in BACKENDS:
-        raise InputError("unknown backend", where="--backend", got=requested, allowed=", ".join(BACKENDS))
+        raise InputError("unknown backend", where=where, got=requested, allowed=", ".join(BACKENDS))
     if firing_rate is not None and not 0.0 <= firing_rate <= 1.0:
         raise InputError("not a firing rate", where="--firing-rate", got=firing_rate, allowed="0 to 1")
     considered = consider(machine, config.cuda.device_id)
@@ -130,15 +133,15 @@ def choose_backend(
     if obstacle is None:
         return choice
     if not allow_fallback:
-        raise _unavailable(requested, obstacle, offer_fallback=allow_fallback is not None)
+        raise _unavailable(requested, obstacle, where, offer_fallback=allow_fallback is not None)
     return next_choice(choice, obstacle.why)
 
 
-def _unavailable(backend: str, obstacle: Obstacle, offer_fallback: bool) -> BackendUnavailableError:
+def _unavailable(backend: str, obstacle: Obstacle, where: str, *, offer_fallback: bool) -> BackendUnavailableError:
     offer = "; --allow-fallback goes on with the next backend" if offer_fallback else ""
     return BackendUnavailableError(
         f"the backend {backend} cannot start: {obstacle.why}",
-        where="--backend",
+        where=where,
         cure=f"{obstacle.cure}{offer}",
     )
 
