@@ -6,6 +6,8 @@ What is listed here is the public interface; ``docs/api.md`` describes it. A nam
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from burstproof.version import __version__ as __version__
+
 if TYPE_CHECKING:
     from burstproof.analysis.picture import raster as raster
     from burstproof.analysis.recording import RunRecording as RunRecording
@@ -29,7 +31,6 @@ if TYPE_CHECKING:
     from burstproof.sources import synthetic as synthetic
     from burstproof.verification import verify as verify
 
-__version__ = "0.1.0"
 
 _MODULES = {
     "analysis.picture": ("raster",),

@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
-from burstproof import __version__
 from burstproof.burst.precision import Precision
 from burstproof.burst.profile import FEAGI_2_6, PROFILES
 from burstproof.config import BACKENDS, SHARDING_STRATEGIES
 from burstproof.errors import InputError
+from burstproof.version import __version__
 
 
 class Parser(argparse.ArgumentParser):

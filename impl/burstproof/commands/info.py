@@ -9,7 +9,6 @@ import platform
 from importlib import metadata
 from typing import Any
 
-from burstproof import __version__
 from burstproof.analysis.text import gibibytes, printable, table
 from burstproof.burst.ask_machine import this_machine
 from burstproof.burst.cuda.tuner_cache import Launch, kept
@@ -19,6 +18,7 @@ from burstproof.commands.settings import configuration_of
 from burstproof.config import CONFIG_FILE, Configuration, environment_name
 from burstproof.errors import ExitCode
 from burstproof.user_cache import cache_folder
+from burstproof.version import __version__
 
 _CUDA_PACKAGES = ("numba-cuda", "cuda-core", "cuda-bindings", "cupy-cuda12x", "cupy-cuda13x")
 _PACKAGES = ("numpy", "numba", *_CUDA_PACKAGES, "wgpu", "mpi4py", "pymetis")

@@ -7,9 +7,9 @@ import hashlib
 import json
 from dataclasses import dataclass
 
-from burstproof import __version__
 from burstproof.network.connectome_format import CONTAINER_VERSION
 from burstproof.network.model import Network
+from burstproof.version import __version__
 
 SCHEMA_VERSION = 1
 MANIFEST_TAG = "brain_artifact_manifest"

@@ -10,11 +10,11 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from burstproof import __version__
 from burstproof.burst.engine import CudaOptions, EngineOptions
 from burstproof.burst.rules import features_of
 from burstproof.network.files import atomic_write
 from burstproof.network.model import Network
+from burstproof.version import __version__
 
 _PREFIX, _ENDING = "launch-", ".json"
 

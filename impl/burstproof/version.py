@@ -1,0 +1,3 @@
+"""The version of the package, for files and caches that name their producer."""
+
+__version__ = "0.1.0"
