@@ -14,8 +14,8 @@ import pytest
 from burstproof import __version__, cli
 from burstproof.burst.machine import CudaDevice, CudaFacts, Machine, Obstacle
 from burstproof.commands import run as run_module
-from burstproof.commands.outputs import write_atomically
 from burstproof.errors import EnvironmentInvalidError
+from burstproof.network.files import write_atomically
 
 from .cli_door import BUSY, GENOMES, SMALL, Door, assert_one_error, door
 

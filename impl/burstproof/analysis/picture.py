@@ -9,8 +9,8 @@ from burstproof.analysis.raster import Raster, RasterGrid
 from burstproof.analysis.raster_png import check_png_possible, raster_png
 from burstproof.analysis.raster_svg import raster_svg
 from burstproof.analysis.recording import RunRecording
-from burstproof.errors import EnvironmentInvalidError, InputError
-from burstproof.network.files import atomic_write
+from burstproof.errors import InputError
+from burstproof.network.files import write_atomically
 
 EXTENSIONS = (".svg", ".png")
 
@@ -76,10 +76,4 @@ def write_raster(path: Path, drawn: Raster, title: str) -> None:
     """
     png = path.suffix.lower() == ".png"
     content = raster_png(drawn, title) if png else raster_svg(drawn, title).encode()
-    try:
-        with atomic_write(path) as stream:
-            stream.write(content)
-    except OSError as error:
-        raise EnvironmentInvalidError(
-            f"cannot be written: {error.strerror or error}", where=str(path), cure="Choose another place"
-        ) from None
+    write_atomically(path, content)

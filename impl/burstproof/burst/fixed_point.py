@@ -131,8 +131,10 @@ def plan_fixed_point(network: Network, options: EngineOptions) -> FixedPoint:
     survey = _survey(network)
     mp_driven = _mp_driven_synapses(network)
     learns = mp_driven or any(len(mapping.synapses) for mapping in network.plastic_pairs)
-    planned = _planned(network, options, survey, mp_driven) if learns else None
-    planned = planned or static_fixed_point(survey, network.power_amount, options)
+    if learns:
+        planned = _learning_fixed_point(network, options, survey, mp_driven)
+    else:
+        planned = static_fixed_point(survey, network.power_amount, options)
     kept = network.fixed_point
     if kept is None or (kept.max_stimulus, kept.fractional_stimulus) != _declared(options):
         return planned
@@ -151,7 +153,9 @@ def plan_fixed_point(network: Network, options: EngineOptions) -> FixedPoint:
     return replace(kept, exact=planned.exact and kept.k >= planned.k, largest_sum=bound)
 
 
-def _planned(network: Network, options: EngineOptions, survey: ContributionSurvey, mp_driven: bool) -> FixedPoint:
+def _learning_fixed_point(
+    network: Network, options: EngineOptions, survey: ContributionSurvey, mp_driven: bool
+) -> FixedPoint:
     """The scale where contributions are not known beforehand."""
     if not mp_driven and _outside_digits(network.power_amount, options) == 0 and _learns_integers(network):
         return FixedPoint(0, 64, _clamp(survey.in_degree), True, UNBOUNDED, *_declared(options))

@@ -9,11 +9,12 @@ import re
 from pathlib import Path
 from typing import Any
 
-from burstproof.commands.outputs import check_output, write_atomically
+from burstproof.commands.outputs import check_output
 from burstproof.errors import BackendUnavailableError, ExitCode, InputError
 from burstproof.kernels.compile import Capability, Image, refusal
 from burstproof.kernels.report import KernelReport, report_of, table_of
 from burstproof.kernels.source import CudaOptions, CudaSource
+from burstproof.network.files import write_atomically
 
 
 def compile_file(options: argparse.Namespace) -> ExitCode:

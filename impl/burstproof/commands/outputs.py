@@ -6,8 +6,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from burstproof.errors import EnvironmentInvalidError, InputError
-from burstproof.network.files import atomic_write
+from burstproof.errors import InputError
 
 
 def check_output(path: Path, option: str, inputs: Sequence[Path] = ()) -> None:
@@ -39,20 +38,3 @@ def _same_file(one: Path, other: Path) -> bool:
     if one.exists() and other.exists():
         return one.samefile(other)
     return one.resolve() == other.resolve()
-
-
-def write_atomically(path: Path, content: bytes) -> None:
-    """Write ``content`` beside ``path`` and move it there: readers see the old file or the new one.
-
-    Raises
-    ------
-    EnvironmentInvalidError
-        The file system refused (full, read-only).
-    """
-    try:
-        with atomic_write(path) as stream:
-            stream.write(content)
-    except OSError as error:
-        raise EnvironmentInvalidError(
-            f"cannot be written: {error.strerror}", where=str(path), cure="Free space there or choose another place"
-        ) from None

@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
+from burstproof.errors import EnvironmentInvalidError
+
 
 @contextmanager
 def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
@@ -36,3 +38,22 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Write ``content`` beside ``path`` and move it there: readers see the old file or the new one.
+
+    Raises
+    ------
+    EnvironmentInvalidError
+        The file system refused (full, read-only).
+    """
+    try:
+        with atomic_write(path) as stream:
+            stream.write(content)
+    except OSError as error:
+        raise EnvironmentInvalidError(
+            f"cannot be written: {error.strerror or error}",
+            where=str(path),
+            cure="Free space there or choose another place",
+        ) from None
