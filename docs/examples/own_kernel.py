@@ -3,9 +3,9 @@
 import numpy as np
 
 import burstproof as bp
-from burstproof.kernels.buffers import upload
-from burstproof.kernels.entry import Entry
-from burstproof.kernels.source import CudaSource
+from burstproof.compile.entry import Entry
+from burstproof.compile.source import CudaSource
+from burstproof.device.buffers import upload
 
 SOURCE = CudaSource(
     "decay.cu",

@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from burstproof.analysis.recording import RunRecording as RunRecording
     from burstproof.analysis.statistics import Statistics as Statistics
     from burstproof.analysis.statistics import statistics as statistics
-    from burstproof.burst.engine import Burst as Burst
-    from burstproof.burst.engine import EngineState as EngineState
-    from burstproof.burst.engine import Stimulus as Stimulus
-    from burstproof.burst.replay import Replay as Replay
-    from burstproof.burst.stimulation import Stimulation as Stimulation
+    from burstproof.engine.protocol import Burst as Burst
+    from burstproof.engine.protocol import EngineState as EngineState
+    from burstproof.engine.protocol import Stimulus as Stimulus
+    from burstproof.engine.replay import Replay as Replay
+    from burstproof.engine.stimulation import Stimulation as Stimulation
     from burstproof.errors import BurstproofError as BurstproofError
     from burstproof.errors import EnvironmentInvalidError as EnvironmentInvalidError
     from burstproof.network.model import Area as Area
@@ -36,9 +36,9 @@ _MODULES = {
     "analysis.picture": ("raster",),
     "analysis.recording": ("RunRecording",),
     "analysis.statistics": ("Statistics", "statistics"),
-    "burst.engine": ("Burst", "EngineState", "Stimulus"),
-    "burst.replay": ("Replay",),
-    "burst.stimulation": ("Stimulation",),
+    "engine.protocol": ("Burst", "EngineState", "Stimulus"),
+    "engine.replay": ("Replay",),
+    "engine.stimulation": ("Stimulation",),
     "errors": ("BurstproofError", "EnvironmentInvalidError"),
     "network.model": ("Area", "Network"),
     "network.plasticity": ("PlasticMapping",),

@@ -2,7 +2,7 @@
 
 import sys
 
-from burstproof.cli import main
+from burstproof.cli.main import main
 
 if __name__ == "__main__":
     sys.exit(main())

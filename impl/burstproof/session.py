@@ -10,8 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from burstproof.analysis.recording import RunRecording
-from burstproof.burst.ask_machine import this_machine
-from burstproof.burst.engine import (
+from burstproof.config import SHARDING_STRATEGIES, Configuration, Cuda
+from burstproof.engine.ask_machine import this_machine
+from burstproof.engine.precision import precision_named
+from burstproof.engine.profile import profile_named
+from burstproof.engine.protocol import (
     NO_PLAN,
     NO_STIMULUS,
     Burst,
@@ -26,12 +29,9 @@ from burstproof.burst.engine import (
     Stimulus,
     StimulusPlan,
 )
-from burstproof.burst.precision import precision_named
-from burstproof.burst.profile import profile_named
-from burstproof.burst.recorder import joined, recording_of
-from burstproof.burst.select import Choice, CreateEngine, choose_backend, engine_factory, start_engine
-from burstproof.burst.stimulation import Part, checked_amount, chosen_neurons, stimulus_bounds, stimulus_of
-from burstproof.config import SHARDING_STRATEGIES, Configuration, Cuda
+from burstproof.engine.recorder import joined, recording_of
+from burstproof.engine.select import Choice, CreateEngine, choose_backend, engine_factory, start_engine
+from burstproof.engine.stimulation import Part, checked_amount, chosen_neurons, stimulus_bounds, stimulus_of
 from burstproof.errors import InputError
 from burstproof.network.model import Network
 
@@ -297,12 +297,12 @@ def _sharded(
 
     def of_backend(backend: str) -> CreateEngine:
         def create(network: Network, options: EngineOptions) -> Engine:
-            from burstproof.sharding.create import create_sharded
-            from burstproof.sharding.partition import make_partition
+            from burstproof.engine.sharded.create import create_sharded
+            from burstproof.engine.sharded.partition import make_partition
 
             if devices is not None:
-                from burstproof.sharding.cuda_choice import ShardingChoice
-                from burstproof.sharding.cuda_engine import CudaShardedEngine
+                from burstproof.engine.cuda.plan.sharding_choice import ShardingChoice
+                from burstproof.engine.cuda.sharded_engine import CudaShardedEngine
 
                 chosen = ShardingChoice(tuple(devices), strategy)
                 return CudaShardedEngine.create(network, options, choice=chosen)

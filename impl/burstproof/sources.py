@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from burstproof.errors import InputError
-from burstproof.network.blueprint import STRICT, GenomePolicy
+from burstproof.network.grow.blueprint import STRICT, GenomePolicy
 from burstproof.network.model import Network
 
 GrowthProgress = Callable[[int, int], None]
@@ -68,15 +68,15 @@ class Reading:
 def read_network(path: Path, kind: Kind, reading: Reading, progress: GrowthProgress | None = None) -> Network:
     """The network in a file; a genome is grown."""
     if kind is Kind.CONNECTOME:
-        from burstproof.network.connectome import read_connectome
+        from burstproof.network.files.connectome import read_connectome
 
         return read_connectome(path, apply_flags=reading.apply_flags).network
     if kind is Kind.NETWORK:
-        from burstproof.network.storage import load_network
+        from burstproof.network.files.bpnet import load_network
 
         return load_network(path)
-    from burstproof.network import growth
-    from burstproof.network.genome import read_genome
+    from burstproof.network.grow import growth
+    from burstproof.network.grow.genome import read_genome
 
     return growth.grow(
         read_genome(path, reading.policy),
@@ -96,13 +96,13 @@ def write_network(path: Path, kind: Kind, network: Network) -> None:
         ``kind`` is a genome, which cannot be had back from a grown network.
     """
     if kind is Kind.CONNECTOME:
-        from burstproof.network.connectome import write_connectome
+        from burstproof.network.files.connectome import write_connectome
 
         write_connectome(path, network)
     elif kind is Kind.NETWORK:
-        from burstproof.burst.engine import EngineOptions
-        from burstproof.burst.fixed_point import plan_fixed_point
-        from burstproof.network.storage import save_network
+        from burstproof.engine.fixed_point import plan_fixed_point
+        from burstproof.engine.protocol import EngineOptions
+        from burstproof.network.files.bpnet import save_network
 
         save_network(path, network.replace(fixed_point=plan_fixed_point(network, EngineOptions())))
     else:
@@ -210,8 +210,8 @@ def synthetic(neurons: int, synapses_per_neuron: int, seed: int = 0, **laws: Any
     from dataclasses import fields
 
     from burstproof.errors import NetworkError
-    from burstproof.network.synthetic import synthesize
-    from burstproof.network.synthetic_spec import SyntheticSpec
+    from burstproof.network.synthetic.build import synthesize
+    from burstproof.network.synthetic.spec import SyntheticSpec
 
     known = [item.name for item in fields(SyntheticSpec)]
     unknown = sorted(set(laws) - set(known))

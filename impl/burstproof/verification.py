@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 
-from burstproof.burst.engine import EngineOptions
-from burstproof.burst.profile import profile_named
-from burstproof.burst.replay import Replay, replay
-from burstproof.burst.select import engine_factory
-from burstproof.burst.trace import read_trace
+from burstproof.engine.profile import profile_named
+from burstproof.engine.protocol import EngineOptions
+from burstproof.engine.replay import Replay, replay
+from burstproof.engine.select import engine_factory
+from burstproof.engine.trace import read_trace
 from burstproof.session import resolved
 
 

@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from burstproof.commands.arguments import build_parser
+from burstproof.cli.arguments import build_parser
 from burstproof.config import Configuration, load_configuration
 from reports.traceability import load_requirements
 from stages.bootstrap import session_commands
@@ -26,7 +26,7 @@ FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 FOLDERS = ("impl", "hardware", "stages", "suites", "reports", "docs", ".ci", ".github")
 MODULE_FOLDERS = (
     "",
-    *(f"impl/burstproof{room}" for room in ("", "/burst", "/burst/cuda", "/burst/wgpu", "/tensor")),
+    *(f"impl/burstproof{room}" for room in ("", "/engine", "/engine/cuda", "/engine/wgpu", "/tensor")),
     "hardware",
 )
 LONGEST = {README: 200, ROOT / "CONTRIBUTING.md": 120, ROOT / "CHANGELOG.md": 400}

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from burstproof.kernels.entry import Entry
-from burstproof.kernels.source import CudaSource
+from burstproof.compile.entry import Entry
+from burstproof.compile.source import CudaSource
 
 CATALOGUES: tuple[str, ...] = (
-    "burstproof.kernels.proof",
-    "burstproof.tensor.attention_flash",
+    "burstproof.compile.proof",
+    "burstproof.tensor.attention.flash",
     "burstproof.tensor.catalogue",
-    "burstproof.tensor.train_kernels",
+    "burstproof.tensor.ops.train_kernels",
 )
 """Modules with a ``CATALOGUE``, a tuple of ``Entry``; one line each."""
 

@@ -13,14 +13,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from burstproof.burst.cuda.kernels import catalogue
-from burstproof.burst.cuda.variant import Variant
+from burstproof.compile.entry import Entry
+from burstproof.compile.numba_cubin import CAPABILITIES, Capability, Image, compile_kernel, toolkit_version
+from burstproof.compile.resources import Resources, resources_of
+from burstproof.compile.source import compiler_version
+from burstproof.device.dependent_launch import OVERLAP_CAPABILITY
+from burstproof.engine.cuda.kernels.catalogue import catalogue
+from burstproof.engine.cuda.plan.variant import Variant
 from burstproof.errors import ExitCode
-from burstproof.kernels.compile import CAPABILITIES, Capability, Image, compile_kernel, toolkit_version
-from burstproof.kernels.dependent_launch import OVERLAP_CAPABILITY
-from burstproof.kernels.entry import Entry
-from burstproof.kernels.resources import Resources, resources_of
-from burstproof.kernels.source import compiler_version
 from suites.stage1_compile.cuda_sources import catalogued, title
 from suites.stage1_compile.variants import chosen_variants
 

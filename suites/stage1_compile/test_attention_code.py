@@ -12,8 +12,8 @@ pytestmark = [pytest.mark.requirement("TO-5", "KL-4"), needs_tools]
 @pytest.mark.parametrize("which", ["forward", "keys", "queries"])
 def test_flash_kernels_run_on_tensor_cores(which) -> None:
     """Products on tensor cores, tiles that reach shared memory past the registers, no local memory, no atomics."""
-    from burstproof.kernels.resources import instructions_of
-    from burstproof.tensor.attention_flash import TILES, flash_entry
+    from burstproof.compile.resources import instructions_of
+    from burstproof.tensor.attention.flash import TILES, flash_entry
 
     entry = flash_entry(which, 64, True, True, TILES[which, 64])
     found = instructions_of(entry.code.image((9, 0)), entry.function)

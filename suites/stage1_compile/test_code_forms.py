@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from burstproof.compile.code import CubinCode, LtoirCode, NumbaCode, PtxCode
+from burstproof.compile.image_cache import cached_image, load_image
+from burstproof.compile.numba_cubin import Image, obstacle
+from burstproof.compile.resources import Instructions, instructions_of
+from burstproof.compile.source import CudaOptions, CudaSource
 from burstproof.errors import CompileError, EnvironmentInvalidError, InputError
-from burstproof.kernels.code import CubinCode, LtoirCode, NumbaCode, PtxCode
-from burstproof.kernels.compile import Image, obstacle
-from burstproof.kernels.image_cache import cached_image, load_image
-from burstproof.kernels.resources import Instructions, instructions_of
-from burstproof.kernels.source import CudaOptions, CudaSource
 from suites.stage1_compile.tools import needs_tools
 
 pytestmark = [pytest.mark.requirement("KL-1", "KL-3", "ST-1"), needs_tools]
@@ -40,7 +40,7 @@ PTX = """.version 9.4
 
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr("burstproof.kernels.image_cache.cache_folder", lambda: tmp_path)
+    monkeypatch.setattr("burstproof.compile.image_cache.cache_folder", lambda: tmp_path)
     return tmp_path / "images"
 
 
@@ -120,7 +120,7 @@ def test_processes_share_the_cache(own_cache: Path) -> None:
     """Two processes that keep the same 60 images at once: every one can be read afterwards."""
     program = (
         "import sys; from pathlib import Path\n"
-        "from burstproof.kernels.image_cache import cached_image\n"
+        "from burstproof.compile.image_cache import cached_image\n"
         "for i in range(60):\n"
         "    made = b'\\x7fELF' + bytes([i]) * 5000\n"
         "    got = cached_image('n', (9, 0), {'i': i}, lambda: (made, {'f': str(i)}), Path(sys.argv[1]))\n"
@@ -145,8 +145,8 @@ def test_a_cache_that_cannot_be_written_does_not_matter(tmp_path: Path) -> None:
 
 
 def test_a_ptx_newer_than_the_tools_is_refused_or_rebuilt() -> None:
-    from burstproof.kernels.compatibility import newest_isa
-    from burstproof.kernels.compile import toolkit_version
+    from burstproof.compile.compatibility import newest_isa
+    from burstproof.compile.numba_cubin import toolkit_version
 
     newer = PTX.replace("9.4", "99.0")
     assert newest_isa(toolkit_version()) < (99, 0)
@@ -170,7 +170,7 @@ def test_a_rebuilt_ptx_with_an_instruction_of_its_own_time_is_refused() -> None:
 
 def test_source_becomes_ptx_and_ltoir_and_both_become_machine_code() -> None:
     """No driver takes part; each way ends in the same kind of instructions as the direct one."""
-    from burstproof.kernels.compatibility import ptx_isa
+    from burstproof.compile.compatibility import ptx_isa
 
     source = CudaSource("scale.cu", SCALE)
     ptx = source.ptx((8, 0))
@@ -206,9 +206,9 @@ def test_a_numba_function_takes_what_its_signature_says() -> None:
     """Arrays are seven values each: owner, parent, elements, bytes of one, address, shape, strides."""
     from numba import types
 
-    from burstproof.kernels.numba_cuda import cuda
-    from burstproof.kernels.parameters import size_of
-    from burstproof.kernels.resources import parameter_bytes_of
+    from burstproof.compile.parameters import size_of
+    from burstproof.compile.resources import parameter_bytes_of
+    from burstproof.device.numba_cuda import cuda
 
     def scaled(values, factor):
         i = cuda.grid(1)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from burstproof.kernels.compile import CAPABILITIES, Capability, compile_kernel, obstacle, toolkit_version
+from burstproof.compile.numba_cubin import CAPABILITIES, Capability, compile_kernel, obstacle, toolkit_version
 from suites.stage1_compile.tools import needs_tools
 
 pytestmark = [pytest.mark.requirement("KL-1", "KL-4", "ST-1"), needs_tools]
@@ -38,7 +38,7 @@ def recorded():
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_every_kernel_builds(variants, recorded, variant: str, capability: Capability, measure) -> None:
     """All kernels of a variant compile to machine code; registers, spills and the recorded registers are compared."""
-    from burstproof.burst.cuda.kernels import catalogue
+    from burstproof.engine.cuda.kernels.catalogue import catalogue
     from suites.stage1_compile.survey import compile_variant, key
 
     reason = obstacle(capability)
@@ -60,9 +60,9 @@ def test_every_kernel_builds(variants, recorded, variant: str, capability: Capab
 @pytest.mark.parametrize("precision", ["fp16", "bf16", "int8"])
 def test_reduced_precision_builds(variants, recorded, precision: str, measure) -> None:
     """The fused burst with potentials in 2 or 1 bytes needs no more than fp32, on the oldest capability there is."""
-    from burstproof.burst.cuda.kernels import catalogue
-    from burstproof.burst.precision import Storage, precision_named
-    from burstproof.kernels.resources import resources_of
+    from burstproof.compile.resources import resources_of
+    from burstproof.engine.cuda.kernels.catalogue import catalogue
+    from burstproof.engine.precision import Storage, precision_named
     from suites.stage1_compile.survey import key
 
     oldest = next(capability for capability in CAPABILITIES if obstacle(capability) is None)
@@ -79,8 +79,8 @@ def test_reduced_precision_builds(variants, recorded, precision: str, measure) -
 @pytest.mark.parametrize("variant", ["lean", "everything", "packed sums, long rows", "packed sums, tiles"])
 def test_propagation_does_not_read_back(variants, variant: str, measure) -> None:
     """On capability 9.0 the propagation adds with reductions (RED), never with atomics that return a value."""
-    from burstproof.burst.cuda.kernels import catalogue
-    from burstproof.kernels.resources import instructions_of
+    from burstproof.compile.resources import instructions_of
+    from burstproof.engine.cuda.kernels.catalogue import catalogue
 
     propagating = []
     for spec in catalogue(variants[variant]):

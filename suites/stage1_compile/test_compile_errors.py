@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 import pytest
 
+from burstproof.compile.compatibility import NEWEST_ISA, check_ptx, newest_isa, ptx_isa
+from burstproof.compile.entry import Entry
+from burstproof.compile.resources import count_instructions
+from burstproof.compile.source import CudaOptions, CudaSource
 from burstproof.errors import CompileError, InputError
-from burstproof.kernels.compatibility import NEWEST_ISA, check_ptx, newest_isa, ptx_isa
-from burstproof.kernels.entry import Entry
-from burstproof.kernels.resources import count_instructions
-from burstproof.kernels.source import CudaOptions, CudaSource
 from suites.stage1_compile.tools import needs_tools
 
 PTX = "//\n// generated\n.version 9.4\n.target sm_90\n"
@@ -85,7 +85,7 @@ def test_what_a_source_cannot_mean_is_refused_where_it_is_written(build: Callabl
 def test_a_kernel_with_an_error_names_kernel_and_line() -> None:
     from numba import types
 
-    from burstproof.kernels.compile import compile_kernel
+    from burstproof.compile.numba_cubin import compile_kernel
 
     def broken(values):
         values[0] = undefined_name  # noqa: F821

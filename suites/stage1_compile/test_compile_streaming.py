@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from burstproof.kernels.compile import Capability, compile_kernel, obstacle
+from burstproof.compile.numba_cubin import Capability, compile_kernel, obstacle
 from suites.stage1_compile.tools import needs_tools
 
 pytestmark = [pytest.mark.requirement("BE-10", "KL-1", "ST-1"), needs_tools]
@@ -21,9 +21,9 @@ PLACES = [
 @pytest.mark.parametrize(("variant", "capability"), PLACES, ids=str)
 def test_streaming_kernels(variant: str, capability: Capability) -> None:
     """The fused burst and what sends long rows, or the separate kernels that send."""
-    from burstproof.burst.cuda.kernels import catalogue
-    from burstproof.burst.cuda.streaming_kernels import streaming_catalogue
-    from burstproof.kernels.resources import instructions_of, resources_of
+    from burstproof.compile.resources import instructions_of, resources_of
+    from burstproof.engine.cuda.kernels.catalogue import catalogue
+    from burstproof.engine.cuda.kernels.streaming import streaming_catalogue
     from suites.stage1_compile.variants import chosen_variants
 
     reason = obstacle(capability)

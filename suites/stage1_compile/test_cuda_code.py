@@ -18,8 +18,8 @@ CAPABILITY = (9, 0)
 @pytest.fixture(scope="module")
 def code() -> dict[tuple[str, str], str]:
     """PTX by variant and kernel."""
-    from burstproof.burst.cuda.kernels import catalogue
-    from burstproof.kernels.numba_cuda import cuda
+    from burstproof.device.numba_cuda import cuda
+    from burstproof.engine.cuda.kernels.catalogue import catalogue
 
     device = mock.Mock(compute_capability=CAPABILITY)
     found = {}

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from burstproof.kernels.compile import CAPABILITIES, Capability, obstacle
-from burstproof.kernels.occupancy import occupancy
-from burstproof.kernels.report import KernelReport, report_of
+from burstproof.compile.numba_cubin import CAPABILITIES, Capability, obstacle
+from burstproof.compile.occupancy import occupancy
+from burstproof.compile.report import KernelReport, report_of
 from suites.stage1_compile.cuda_sources import CATALOGUES, catalogued, title
 from suites.stage1_compile.tools import needs_tools
 
@@ -32,7 +32,7 @@ def first_reports(module: str) -> tuple[KernelReport, ...]:
 
 @pytest.fixture(scope="module")
 def recorded():
-    from burstproof.kernels.source import compiler_version
+    from burstproof.compile.source import compiler_version
     from suites.stage1_compile.survey import BASELINE
 
     document = json.loads(BASELINE.read_text())["sources"]
@@ -70,8 +70,8 @@ def test_every_catalogued_kernel_builds(recorded, module: str, capability: Capab
 @pytest.mark.parametrize("module", CATALOGUES)
 def test_the_machine_code_takes_what_is_declared(module: str) -> None:
     """Size of each parameter on capability 9.0, which a launch checks again."""
-    from burstproof.kernels.parameters import size_of
-    from burstproof.kernels.resources import parameter_bytes_of
+    from burstproof.compile.parameters import size_of
+    from burstproof.compile.resources import parameter_bytes_of
 
     for entry in catalogued((module,)).values():
         declared = tuple(size_of(code) for parameter in entry.declared for code in parameter.formats)
@@ -98,9 +98,9 @@ def test_no_source_file_is_left_out() -> None:
 
 
 def test_the_matrix_product_loads_in_vectors_and_keeps_its_tile_in_registers() -> None:
-    from burstproof.kernels.proof import DENSE
+    from burstproof.compile.proof import DENSE
 
-    found = {report.kernel: report.instructions for report in first_reports("burstproof.kernels.proof")}
+    found = {report.kernel: report.instructions for report in first_reports("burstproof.compile.proof")}
     for entry in DENSE.values():
         counts = found[entry.function]
         assert counts is not None

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from burstproof.cli import main
+from burstproof.cli.main import main
+from burstproof.compile.numba_cubin import refusal, toolkit_version
+from burstproof.compile.occupancy import occupancy
 from burstproof.errors import InputError
-from burstproof.kernels.compile import refusal, toolkit_version
-from burstproof.kernels.occupancy import occupancy
 from suites.stage1_compile.tools import needs_tools
 
 pytestmark = pytest.mark.requirement("KL-4", "ST-1")
@@ -79,7 +79,7 @@ def test_what_newer_tools_have_dropped_is_an_error_of_the_environment(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As with a capability that no tools know: nothing is wrong with the command, other tools would build it."""
-    monkeypatch.setattr("burstproof.kernels.compile.toolkit_version", lambda: (13, 4))
+    monkeypatch.setattr("burstproof.compile.numba_cubin.toolkit_version", lambda: (13, 4))
     file = tmp_path / "scale.cu"
     file.write_text(SCALE)
     assert main(["compile", str(file), "--capability", "7.0"]) == 3

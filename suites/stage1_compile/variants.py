@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from burstproof.burst.cuda.variant import Variant, variant_of
-from burstproof.burst.fixed_point import plan_fixed_point
-from burstproof.burst.layout import build_layout
-from burstproof.burst.rules import features_of
+from burstproof.engine.cuda.plan.variant import Variant, variant_of
+from burstproof.engine.fixed_point import plan_fixed_point
+from burstproof.engine.layout import build_layout
+from burstproof.engine.rules import features_of
 from suites.stage5_parity.mixed import MIXES, mixed_network, mixed_options
 
 CHOSEN = {

@@ -8,12 +8,12 @@ from unittest import mock
 import numpy as np
 import pytest
 
-from burstproof.burst.cuda.block_size import checked_block_size, default_block_size
-from burstproof.burst.cuda.budget import MemoryPlan, available_bytes, plan_memory
-from burstproof.burst.cuda.packed import pack_network
-from burstproof.burst.engine import CudaOptions, EngineOptions, Stimulus, SynapseMemory
+from burstproof.device.protocol import ALIGNMENT, BufferSpec, arena_offsets
+from burstproof.engine.cuda.plan.block_size import checked_block_size, default_block_size
+from burstproof.engine.cuda.plan.budget import MemoryPlan, available_bytes, plan_memory
+from burstproof.engine.cuda.plan.packed import pack_network
+from burstproof.engine.protocol import CudaOptions, EngineOptions, Stimulus, SynapseMemory
 from burstproof.errors import BackendUnavailableError, ConfigError, InputError, OutOfMemoryError
-from burstproof.kernels.device import ALIGNMENT, BufferSpec, arena_offsets
 from burstproof.network.model import Network, NeuronTable, SynapseTable
 
 pytestmark = pytest.mark.requirement("BE-6", "BE-9", "ST-3")
@@ -133,7 +133,7 @@ def test_a_train_length_out_of_range_is_refused() -> None:
 
 @pytest.mark.gate("gpu")
 def test_buffers_lie_aligned_on_the_device() -> None:
-    from burstproof.kernels.device_cupy import CupyRuntime
+    from burstproof.device.cupy_runtime import CupyRuntime
 
     runtime = CupyRuntime.open(0)
     specs = [BufferSpec(f"b{n}", n, np.dtype(np.int32)) for n in (0, 1, 63, 64, 65, 100_000)]
@@ -153,8 +153,8 @@ def test_buffers_lie_aligned_on_the_device() -> None:
 
 @pytest.mark.gate("gpu")
 def test_memory_comes_back_when_an_engine_closes() -> None:
-    from burstproof.burst.cuda.engine import CudaEngine
-    from burstproof.kernels.device_cupy import CupyRuntime
+    from burstproof.device.cupy_runtime import CupyRuntime
+    from burstproof.engine.cuda.engine import CudaEngine
 
     network = ring(2_000_000)
     CudaEngine.create(network).close()
@@ -172,8 +172,8 @@ def test_memory_comes_back_when_an_engine_closes() -> None:
 
 @pytest.mark.gate("gpu")
 def test_a_network_that_does_not_fit_is_refused_before_anything_is_allocated() -> None:
-    from burstproof.burst.cuda.engine import CudaEngine
-    from burstproof.kernels.device_cupy import CupyRuntime
+    from burstproof.device.cupy_runtime import CupyRuntime
+    from burstproof.engine.cuda.engine import CudaEngine
 
     network = ring(100_000)
     needed = plan_memory(network, EngineOptions()).total_bytes
@@ -188,7 +188,7 @@ def test_a_network_that_does_not_fit_is_refused_before_anything_is_allocated() -
 
 @pytest.mark.gate("gpu")
 def test_a_device_that_is_not_there_is_named() -> None:
-    from burstproof.burst.cuda.engine import CudaEngine
+    from burstproof.engine.cuda.engine import CudaEngine
 
     with pytest.raises(BackendUnavailableError, match="device_id"):
         CudaEngine.create(ring(10), EngineOptions(cuda=CudaOptions(device_id=999)))
@@ -198,7 +198,7 @@ def test_a_device_that_is_not_there_is_named() -> None:
 @pytest.mark.requirement("BE-7", "BE-8")
 def test_two_engines_share_a_device() -> None:
     """Two engines stepped in turn do not disturb each other: a pulse travels around each ring."""
-    from burstproof.burst.cuda.engine import CudaEngine
+    from burstproof.engine.cuda.engine import CudaEngine
 
     engines = [CudaEngine.create(ring(count)) for count in (50, 70)]
     for engine in engines:
@@ -214,8 +214,8 @@ def test_two_engines_share_a_device() -> None:
 @pytest.mark.parametrize("cold", [False, True], ids=["warm", "cold"])
 def test_the_timer_sees_the_device(cold: bool) -> None:
     """A sample is a positive time, the work is done once per sample, and a cold one has overwritten the L2 cache."""
-    from burstproof.kernels.device_cupy import CupyRuntime
-    from burstproof.kernels.timing import DeviceTimer
+    from burstproof.device.cupy_runtime import CupyRuntime
+    from burstproof.device.timing import DeviceTimer
 
     runtime = CupyRuntime.open(0)
     stream = runtime.stream()
@@ -240,7 +240,7 @@ def test_the_timer_sees_the_device(cold: bool) -> None:
 
 
 def test_several_repeats_cannot_be_cold() -> None:
-    from burstproof.kernels.timing import DeviceTimer
+    from burstproof.device.timing import DeviceTimer
 
     with pytest.raises(InputError, match="repeats"):
         DeviceTimer.open(mock.Mock(l2_bytes=1), mock.Mock(), mock.Mock(), repeats=2, cold=True)

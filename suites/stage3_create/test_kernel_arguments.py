@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from burstproof.compile.arguments import ArgumentChecker
+from burstproof.compile.geometry import Geometry, LaunchLimits
+from burstproof.compile.parameters import MISFITS, ArgumentBlock, parse_parameters
 from burstproof.errors import InputError
-from burstproof.kernels.arguments import ArgumentChecker
-from burstproof.kernels.geometry import Geometry, LaunchLimits
-from burstproof.kernels.parameters import MISFITS, ArgumentBlock, parse_parameters
 
 pytestmark = pytest.mark.requirement("KL-2", "ST-3")
 
@@ -125,7 +125,7 @@ def test_strides_of_single_elements_and_of_empty_arrays_do_not_matter() -> None:
 
 
 def test_a_numba_array_brings_its_shape_and_strides() -> None:
-    from burstproof.kernels.parameters import Parameter
+    from burstproof.compile.parameters import Parameter
 
     parameter = Parameter("float32", True, numba_dimensions=2)
     checks = ArgumentChecker("k", [parameter], 0, NoArray, device_of)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from burstproof.cli import main
+from burstproof.cli.main import main
 from suites.stage1_compile.tools import needs_tools
 
 pytestmark = [pytest.mark.requirement("KL-1", "KL-2", "KL-4"), needs_tools]

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from burstproof.compile.entry import Entry
+from burstproof.compile.source import CudaSource
 from burstproof.errors import CompileError, InputError, OutOfMemoryError
-from burstproof.kernels.entry import Entry
-from burstproof.kernels.source import CudaSource
 
 pytestmark = [pytest.mark.requirement("KL-2", "ST-3"), pytest.mark.gate("gpu")]
 
@@ -53,7 +53,7 @@ def test_a_launch_opts_in_to_the_shared_memory_that_it_needs(count: int, cupy: A
 def test_streams_of_every_library_are_accepted(cupy: Any) -> None:
     from cuda.core import Device
 
-    from burstproof.kernels.device_open import open_device
+    from burstproof.device.open import open_device
 
     Device(0).set_current()
     streams = (None, cupy.cuda.Stream(non_blocking=True), open_device(0).stream(), Device(0).create_stream())
@@ -114,15 +114,15 @@ def test_a_declaration_that_the_machine_code_does_not_have(function: str, declar
 
 
 def test_what_is_not_machine_code_is_refused() -> None:
-    from burstproof.kernels.code import CubinCode
-    from burstproof.kernels.launch import device_capability
+    from burstproof.compile.code import CubinCode
+    from burstproof.compile.launch import device_capability
 
     with pytest.raises(CompileError, match=r"does not load the image.*Compile it with tools for CUDA \d+"):
         Entry(CubinCode("broken", {device_capability(0): b"no machine code"}), "reverse", DECLARED).on(0)
 
 
 def test_an_image_of_another_capability_is_refused() -> None:
-    from burstproof.kernels.launch import device_capability, load_kernel
+    from burstproof.compile.launch import device_capability, load_kernel
 
     other = (9, 0) if device_capability(0)[0] != 9 else (8, 0)
     with pytest.raises(InputError, match="another compute capability"):
@@ -136,9 +136,9 @@ def test_a_source_with_an_error_is_refused_at_the_first_use() -> None:
 
 @pytest.mark.requirement("KL-4")
 def test_occupancy_is_what_the_driver_says(cupy: Any) -> None:
-    from burstproof.kernels.launch import device_capability
-    from burstproof.kernels.occupancy import MULTIPROCESSORS, occupancy
-    from burstproof.kernels.proof import CATALOGUE
+    from burstproof.compile.launch import device_capability
+    from burstproof.compile.occupancy import MULTIPROCESSORS, occupancy
+    from burstproof.compile.proof import CATALOGUE
 
     capability = device_capability(0)
     if capability not in MULTIPROCESSORS:
@@ -157,9 +157,9 @@ def test_every_form_of_code_launches(cupy: Any) -> None:
     """PTX of an ISA that no tool knows yet is rebuilt; LTO-IR, a cubin and a numba function do what they say."""
     from numba import types
 
-    from burstproof.kernels.code import CubinCode, LtoirCode, PtxCode
-    from burstproof.kernels.launch import device_capability
-    from burstproof.kernels.numba_cuda import cuda
+    from burstproof.compile.code import CubinCode, LtoirCode, PtxCode
+    from burstproof.compile.launch import device_capability
+    from burstproof.device.numba_cuda import cuda
     from suites.stage1_compile.test_code_forms import PTX, SCALE
 
     def add(a, b, factor):
@@ -190,7 +190,7 @@ def test_every_form_of_code_launches(cupy: Any) -> None:
 @pytest.mark.requirement("KL-5")
 @pytest.mark.parametrize("dtype", ["bool", "int8", "uint16", "int32", "uint64", "float16", "float64", "complex128"])
 def test_buffers_go_up_and_come_back(dtype: str) -> None:
-    from burstproof.kernels.buffers import upload
+    from burstproof.device.buffers import upload
 
     host = np.random.default_rng(1).integers(0, 2, (3, 0 if dtype == "bool" else 5)).astype(dtype)
     buffer = upload(host)
@@ -204,7 +204,7 @@ def test_buffers_go_up_and_come_back(dtype: str) -> None:
 @pytest.mark.requirement("KL-5")
 def test_buffers_are_exchanged_without_a_copy(cupy: Any) -> None:
     """Each way out and back in keeps the address."""
-    from burstproof.kernels.buffers import adopt, upload
+    from burstproof.device.buffers import adopt, upload
 
     buffer = upload(np.arange(6, dtype=np.float32).reshape(2, 3))
     address = buffer.array.data.ptr
@@ -221,7 +221,7 @@ def test_buffers_are_exchanged_without_a_copy(cupy: Any) -> None:
 @pytest.mark.requirement("KL-5")
 def test_arrays_of_torch_are_taken_as_they_are() -> None:
     torch = pytest.importorskip("torch", reason="PyTorch is not installed: nothing to exchange with")
-    from burstproof.kernels.buffers import adopt, upload
+    from burstproof.device.buffers import adopt, upload
 
     tensor = torch.arange(4, dtype=torch.float32, device="cuda")
     torch.cuda.synchronize()
@@ -233,7 +233,7 @@ def test_arrays_of_torch_are_taken_as_they_are() -> None:
 
 @pytest.mark.requirement("KL-5")
 def test_what_is_no_buffer_is_refused(cupy: Any) -> None:
-    from burstproof.kernels.buffers import adopt, allocate, upload
+    from burstproof.device.buffers import adopt, allocate, upload
 
     with pytest.raises(InputError, match="not an array on a device"):
         adopt(np.zeros(3))

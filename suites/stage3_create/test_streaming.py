@@ -9,17 +9,17 @@ from unittest import mock
 import numpy as np
 import pytest
 
-from burstproof.burst.cuda.budget import HOST_SHARE, MemoryPlan, place_synapses, plan_memory
-from burstproof.burst.cuda.packed import pack_network, packed_for
-from burstproof.burst.cuda.streaming import CHUNK, PER_SYNAPSE, line_entries, pieces_of
-from burstproof.burst.engine import CudaOptions, EngineOptions, SynapseMemory
-from burstproof.burst.profile import FEAGI_2_6
-from burstproof.burst.reference import ReferenceEngine
-from burstproof.burst.select import Choice, start_engine
-from burstproof.commands.arguments import build_parser
-from burstproof.commands.settings import configuration_of, engine_options
+from burstproof.cli.arguments import build_parser
+from burstproof.cli.settings import configuration_of, engine_options
+from burstproof.device.host_memory import available_host_bytes
+from burstproof.engine.cuda.plan.budget import HOST_SHARE, MemoryPlan, place_synapses, plan_memory
+from burstproof.engine.cuda.plan.packed import pack_network, packed_for
+from burstproof.engine.cuda.plan.streaming import CHUNK, PER_SYNAPSE, line_entries, pieces_of
+from burstproof.engine.profile import FEAGI_2_6
+from burstproof.engine.protocol import CudaOptions, EngineOptions, SynapseMemory
+from burstproof.engine.reference import ReferenceEngine
+from burstproof.engine.select import Choice, start_engine
 from burstproof.errors import OutOfMemoryError
-from burstproof.kernels.host_memory import available_host_bytes
 from burstproof.network.model import Network, NeuronTable, SynapseTable
 from burstproof.network.plasticity import PlasticMapping
 
@@ -73,7 +73,7 @@ def test_the_kernels_stay_those_of_the_network() -> None:
 
 
 def test_nothing_is_sent_in_tiles_from_host_memory() -> None:
-    with mock.patch("burstproof.burst.cuda.tiles._UNTILED_BYTES", 64):
+    with mock.patch("burstproof.engine.cuda.plan.tiles._UNTILED_BYTES", 64):
         packed = pack_network(varied(), HOST)
         assert packed.variant.tiles > 0
         assert place_synapses(packed, 1).variant.tiles == 0
@@ -183,7 +183,7 @@ def test_unified_memory_selects_host_memory(
 
 
 def test_the_choice_says_that_synapses_lie_in_host_memory() -> None:
-    from burstproof.burst.cuda.engine import CudaEngine
+    from burstproof.engine.cuda.engine import CudaEngine
 
     choice = Choice("cuda", "cuda", "asked for", ())
     for options, expected in ((HOST, "asked for; its synapses, {} bytes, are"), (EngineOptions(), "asked for")):
@@ -197,8 +197,8 @@ def test_the_choice_says_that_synapses_lie_in_host_memory() -> None:
 @pytest.mark.gate("gpu")
 def test_synapses_take_host_memory_and_give_it_back() -> None:
     """Under a limit that only the neurons keep, an engine runs, takes its plan's bytes of the device and no more."""
-    from burstproof.burst.cuda.engine import CudaEngine
-    from burstproof.kernels.device_cupy import CupyRuntime
+    from burstproof.device.cupy_runtime import CupyRuntime
+    from burstproof.engine.cuda.engine import CudaEngine
 
     sources = np.repeat(np.arange(200_000), 100)
     targets = np.random.default_rng(1).integers(0, 200_000, len(sources))

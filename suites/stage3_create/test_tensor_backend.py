@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from burstproof.errors import ArrayError, BackendUnavailableError, OutOfMemoryError
-from burstproof.tensor import backend as door
-from burstproof.tensor.array_protocol import Backend
-from burstproof.tensor.backend import backend, backend_of, backends, device_count
-from burstproof.tensor.dtypes import BFLOAT16, DTYPES, dtype_name, from_bfloat16, to_bfloat16
+from burstproof.tensor.array import backend as door
+from burstproof.tensor.array.backend import backend, backend_of, backends, device_count
+from burstproof.tensor.array.dtypes import BFLOAT16, DTYPES, dtype_name, from_bfloat16, to_bfloat16
+from burstproof.tensor.array.protocol import Backend
 
 pytestmark = pytest.mark.requirement("TO-1")
 

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from burstproof.errors import ArrayError, OutOfMemoryError
-from burstproof.tensor import elementwise, memory, nn
-from burstproof.tensor.array_protocol import Backend
-from burstproof.tensor.backend import backend
-from burstproof.tensor.linalg import matmul
+from burstproof.tensor.array import memory
+from burstproof.tensor.array.backend import backend
+from burstproof.tensor.array.protocol import Backend
+from burstproof.tensor.ops import elementwise, nn
+from burstproof.tensor.ops.linalg import matmul
 from stages.measuring import Measure
 
 pytestmark = pytest.mark.requirement("TO-6")

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from burstproof.cli import main
+from burstproof.cli.main import main
 
 GOLDEN = Path(__file__).parents[1] / "data" / "golden"
 GENOMES = GOLDEN / "genomes"

@@ -6,7 +6,7 @@ import dataclasses
 import struct
 from pathlib import Path
 
-from burstproof.network.connectome_format import pack_container, unpack_container
+from burstproof.network.files.connectome_format import pack_container, unpack_container
 
 GOLDEN = Path(__file__).resolve().parents[1] / "data" / "golden"
 TRACES = tuple(sorted(path.stem for path in (GOLDEN / "traces").glob("*.connectome")))

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from burstproof.network.genome import GenomePolicy, read_genome
-from burstproof.network.growth import grow
-from burstproof.network.growth_links import Progress
+from burstproof.network.grow.genome import GenomePolicy, read_genome
+from burstproof.network.grow.growth import grow
+from burstproof.network.grow.links import Progress
 from burstproof.network.model import Network
 
 GOLDEN = Path(__file__).parents[1] / "data" / "golden"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from burstproof.burst.engine import EngineOptions, Stimulus, StimulusPlan
-from burstproof.network.genome import read_genome
-from burstproof.network.growth import grow
+from burstproof.engine.protocol import EngineOptions, Stimulus, StimulusPlan
+from burstproof.network.grow.genome import read_genome
+from burstproof.network.grow.growth import grow
 from burstproof.network.model import Network
-from burstproof.network.synthetic import synthesize
-from burstproof.network.synthetic_spec import SyntheticSpec
+from burstproof.network.synthetic.build import synthesize
+from burstproof.network.synthetic.spec import SyntheticSpec
 from suites.stage4_small_genome.growth_golden import GENOMES, SHIPPED
 
 SYNTHETIC = "1 K neurons, 10 K synapses"

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import burstproof as bp
-from burstproof.burst.engine import NO_PLAN, NO_STIMULUS
+from burstproof.engine.protocol import NO_PLAN, NO_STIMULUS
 from burstproof.errors import InputError, NetworkError, StimulusError
 
 pytestmark = pytest.mark.requirement("BE-22")
@@ -338,9 +338,9 @@ def test_strings_choose_precision_and_shards_change_nothing() -> None:
 def test_devices_are_those_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two GPUs that the driver shows; the engine is only asked for."""
     from burstproof import session
-    from burstproof.burst.machine import CudaDevice, CudaFacts, Machine
-    from burstproof.burst.reference import ReferenceEngine
-    from burstproof.sharding import cuda_engine
+    from burstproof.engine.cuda import sharded_engine as cuda_engine
+    from burstproof.engine.machine import CudaDevice, CudaFacts, Machine
+    from burstproof.engine.reference import ReferenceEngine
 
     asked: list[Any] = []
 

@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from burstproof.network.connectome import read_connectome
-from burstproof.network.genome import read_genome
-from burstproof.network.growth import grow
+from burstproof.network.files.bpnet import load_network
+from burstproof.network.files.connectome import read_connectome
+from burstproof.network.grow.genome import read_genome
+from burstproof.network.grow.growth import grow
 from burstproof.network.model import Network
 from burstproof.network.schema import NEURON_FIELDS, SYNAPSE_FIELDS
-from burstproof.network.storage import load_network
 
 from .cli_door import BUSY, GENOMES, TRACES, Door, assert_one_error, door
 

@@ -11,11 +11,12 @@ from typing import Any
 
 import pytest
 
-from burstproof import __version__, cli
-from burstproof.burst.machine import CudaDevice, CudaFacts, Machine, Obstacle
-from burstproof.commands import run as run_module
+from burstproof import __version__
+from burstproof.cli import main as cli
+from burstproof.cli import run as run_module
+from burstproof.engine.machine import CudaDevice, CudaFacts, Machine, Obstacle
 from burstproof.errors import EnvironmentInvalidError
-from burstproof.network.files import write_atomically
+from burstproof.network.files.atomic import write_atomically
 
 from .cli_door import BUSY, GENOMES, SMALL, Door, assert_one_error, door
 

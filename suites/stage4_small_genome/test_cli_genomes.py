@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from burstproof.network.storage import load_network
+from burstproof.network.files.bpnet import load_network
 
 from .cli_door import GENOMES, GOLDEN, SMALL, Door, assert_one_error, door
 

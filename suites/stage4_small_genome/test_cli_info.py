@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from burstproof.burst.ask_machine import this_machine
-from burstproof.burst.machine import CudaDevice, CudaFacts, Machine, Obstacle, WgpuAdapter, WgpuFacts
-from burstproof.commands import info as info_module
+from burstproof.cli import info as info_module
+from burstproof.engine.ask_machine import this_machine
+from burstproof.engine.machine import CudaDevice, CudaFacts, Machine, Obstacle, WgpuAdapter, WgpuFacts
 
 from .cli_door import Door, assert_one_error, door
 

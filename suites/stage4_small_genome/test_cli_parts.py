@@ -16,10 +16,10 @@ from burstproof.analysis.raster import MOST_COLUMNS, RasterGrid
 from burstproof.analysis.raster_svg import raster_svg
 from burstproof.analysis.statistics import ActivityCounter, activity_table
 from burstproof.analysis.text import printable, table
-from burstproof.burst.engine import EngineOptions, Recording
-from burstproof.burst.stimulation import plan_of, stimulus_bounds
-from burstproof.commands import progress
-from burstproof.commands.stimulation import parse_stimulations
+from burstproof.cli import progress
+from burstproof.cli.stimulation import parse_stimulations
+from burstproof.engine.protocol import EngineOptions, Recording
+from burstproof.engine.stimulation import plan_of, stimulus_bounds
 from burstproof.network.model import Area, Network, NeuronTable, SynapseTable
 
 pytestmark = pytest.mark.requirement("BE-18")

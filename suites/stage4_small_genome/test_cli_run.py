@@ -8,11 +8,11 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from burstproof.burst.machine import CudaFacts, Machine, Obstacle
-from burstproof.burst.reference import ReferenceEngine
-from burstproof.burst.trace import read_trace
-from burstproof.commands import run as run_module
-from burstproof.network.connectome import read_connectome
+from burstproof.cli import run as run_module
+from burstproof.engine.machine import CudaFacts, Machine, Obstacle
+from burstproof.engine.reference import ReferenceEngine
+from burstproof.engine.trace import read_trace
+from burstproof.network.files.connectome import read_connectome
 
 from .cli_door import BUSY, GENOMES, SMALL, Door, door
 

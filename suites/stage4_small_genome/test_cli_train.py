@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from burstproof.cli import main
+from burstproof.cli.main import main
 from burstproof.errors import ExitCode
-from burstproof.tensor.backend import default_device
+from burstproof.tensor.array.backend import default_device
 
 pytestmark = pytest.mark.requirement("TO-9")
 
@@ -94,7 +94,7 @@ def test_refusals(capsys, tmp_path, content, options, said) -> None:
 
 
 def test_without_a_device_the_option_is_named(capsys, monkeypatch) -> None:
-    monkeypatch.setattr("burstproof.tensor.backend.device_count", lambda: 0)
+    monkeypatch.setattr("burstproof.tensor.array.backend.device_count", lambda: 0)
     default_device.cache_clear()
     assert main(["train", "--backend", "cuda", "--steps", "2"]) == ExitCode.INVALID_ENVIRONMENT
     assert "Use --backend cpu" in capsys.readouterr().err

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from burstproof.burst.machine import CudaFacts, Machine, Obstacle
-from burstproof.burst.trace import Trace, read_trace, write_trace
+from burstproof.engine.machine import CudaFacts, Machine, Obstacle
+from burstproof.engine.trace import Trace, read_trace, write_trace
 
 from .cli_door import SMALL, TRACES, Door, assert_one_error, door
 
@@ -111,7 +111,7 @@ def test_a_backend_that_is_not_there_offers_no_option_that_verify_lacks(
     door: Door, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     machine = Machine(2, CudaFacts(Obstacle("no driver", "Install it")))
-    monkeypatch.setattr("burstproof.commands.verify.this_machine", lambda: machine)
+    monkeypatch.setattr("burstproof.cli.verify.this_machine", lambda: machine)
     answer = door("verify", "--backend", "cuda", TRACES / "common")
     assert_one_error(answer, 3, "--backend: the backend cuda cannot start: no driver. Install it")
     assert "--allow-fallback" not in answer.err

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from burstproof.errors import ConnectomeError
-from burstproof.network.connectome import Connectome, connectome_losses, read_connectome, write_connectome
-from burstproof.network.connectome_format import fnv1a64, unpack_container
+from burstproof.network.files.connectome import Connectome, connectome_losses, read_connectome, write_connectome
+from burstproof.network.files.connectome_format import fnv1a64, unpack_container
 from burstproof.network.model import Area, Network, NeuronTable, SynapseTable
 from burstproof.network.plasticity import PlasticMapping
 from burstproof.network.schema import NEURON_FIELDS, SYNAPSE_FIELDS

@@ -13,8 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from burstproof.errors import ConnectomeError, ExitCode
-from burstproof.network.connectome import Connectome, read_connectome, write_connectome
-from burstproof.network.connectome_format import MAGIC, fnv1a64
+from burstproof.network.files.connectome import Connectome, read_connectome, write_connectome
+from burstproof.network.files.connectome_format import MAGIC, fnv1a64
 from burstproof.network.model import Area, Network, NeuronTable, SynapseTable
 from suites.stage4_small_genome.connectome_golden import (
     SMALL,

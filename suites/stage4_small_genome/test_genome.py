@@ -10,9 +10,9 @@ import json
 import pytest
 
 from burstproof.errors import GenomeError
-from burstproof.network.flat import flat_id
-from burstproof.network.genome import GenomePolicy, parse_genome, read_genome
-from burstproof.network.genome_fields import Field
+from burstproof.network.grow.fields import Field
+from burstproof.network.grow.flat import flat_id
+from burstproof.network.grow.genome import GenomePolicy, parse_genome, read_genome
 from suites.stage4_small_genome.growth_golden import GENOMES, SHIPPED, case_genome, genome_tree
 
 pytestmark = pytest.mark.requirement("BE-1")

@@ -9,8 +9,8 @@ import json
 import pytest
 
 from burstproof.errors import ExitCode, GenomeError
-from burstproof.network.genome import parse_genome, read_genome
-from burstproof.network.growth import grow
+from burstproof.network.grow.genome import parse_genome, read_genome
+from burstproof.network.grow.growth import grow
 from suites.stage4_small_genome.growth_golden import GENOMES
 
 pytestmark = pytest.mark.requirement("BE-1")

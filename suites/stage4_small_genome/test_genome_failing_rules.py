@@ -7,8 +7,8 @@ import json
 import pytest
 
 from burstproof.errors import ExitCode, GenomeError
-from burstproof.network.genome import GenomePolicy, parse_genome
-from burstproof.network.growth import grow
+from burstproof.network.grow.genome import GenomePolicy, parse_genome
+from burstproof.network.grow.growth import grow
 
 pytestmark = pytest.mark.requirement("BE-19")
 

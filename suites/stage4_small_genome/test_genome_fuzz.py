@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from burstproof.errors import GenomeError
-from burstproof.network.genome import GenomePolicy, parse_genome
-from burstproof.network.growth import grow
+from burstproof.network.grow.genome import GenomePolicy, parse_genome
+from burstproof.network.grow.growth import grow
 from suites.stage4_small_genome.growth_golden import GENOMES, case_genome
 
 pytestmark = pytest.mark.requirement("BE-1")

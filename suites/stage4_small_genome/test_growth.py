@@ -8,9 +8,9 @@ import json
 import numpy as np
 import pytest
 
-from burstproof.network.connectome import read_connectome
-from burstproof.network.genome import GenomePolicy, parse_genome, read_genome
-from burstproof.network.growth import grow
+from burstproof.network.files.connectome import read_connectome
+from burstproof.network.grow.genome import GenomePolicy, parse_genome, read_genome
+from burstproof.network.grow.growth import grow
 from burstproof.network.schema import NEURON_FIELDS
 from suites.stage4_small_genome.growth_golden import (
     GENOMES,

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from burstproof.errors import GenomeError, InputError
-from burstproof.network.genome import parse_genome
-from burstproof.network.growth import grow
+from burstproof.network.grow.genome import parse_genome
+from burstproof.network.grow.growth import grow
 
 pytestmark = pytest.mark.requirement("BE-1")
 

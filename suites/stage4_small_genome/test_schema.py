@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from burstproof.burst.reference import ReferenceEngine
-from burstproof.burst.replay import replay
-from burstproof.burst.trace import read_trace, write_trace
+from burstproof.engine.reference import ReferenceEngine
+from burstproof.engine.replay import replay
+from burstproof.engine.sharded.checkpoint import load_checkpoint
+from burstproof.engine.trace import read_trace, write_trace
 from burstproof.errors import NetworkError, NetworkFileError, TraceError
-from burstproof.network import storage
+from burstproof.network.files import bpnet as storage
+from burstproof.network.files.bpnet import load_network, save_network
 from burstproof.network.model import NeuronTable, SynapseTable
 from burstproof.network.schema import NEURON_FIELDS, NEURONS, SYNAPSE_FIELDS, SYNAPSES
-from burstproof.network.storage import load_network, save_network
-from burstproof.sharding.checkpoint import load_checkpoint
 
 DATA = Path(__file__).parents[1] / "data"
 ROUND_ONE = DATA / "round_one"

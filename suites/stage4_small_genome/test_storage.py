@@ -15,14 +15,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from burstproof.errors import ExitCode, NetworkFileError
-from burstproof.network.connectome import read_connectome
-from burstproof.network.files import atomic_write
+from burstproof.network.files.atomic import atomic_write
+from burstproof.network.files.bpnet import load_network, save_network
+from burstproof.network.files.bpnet_format import ALIGNMENT, HEAD, MAGIC
+from burstproof.network.files.connectome import read_connectome
 from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Area, Network, NeuronTable, SynapseTable
 from burstproof.network.plasticity import PlasticMapping
 from burstproof.network.schema import NEURON_FIELDS, SYNAPSE_FIELDS
-from burstproof.network.storage import load_network, save_network
-from burstproof.network.storage_format import ALIGNMENT, HEAD, MAGIC
 from suites.stage4_small_genome.connectome_golden import FILES
 
 pytestmark = pytest.mark.requirement("BE-2")

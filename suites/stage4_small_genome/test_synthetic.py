@@ -10,12 +10,11 @@ import numba
 import numpy as np
 import pytest
 
-from burstproof.burst.engine import EngineOptions, Stimulus
-from burstproof.burst.reference import ReferenceEngine
+from burstproof.engine.protocol import EngineOptions, Stimulus
+from burstproof.engine.reference import ReferenceEngine
 from burstproof.errors import NetworkError
-from burstproof.network.counter_random import make_counter_random
 from burstproof.network.schema import NEURON_FIELDS, SYNAPSE_FIELDS
-from burstproof.network.synthetic import (
+from burstproof.network.synthetic.build import (
     CONNECTIVITIES,
     SyntheticSpec,
     driven_network,
@@ -24,6 +23,7 @@ from burstproof.network.synthetic import (
     make_generator,
     synthesize,
 )
+from burstproof.network.synthetic.counter_random import make_counter_random
 
 pytestmark = pytest.mark.requirement("BE-3")
 

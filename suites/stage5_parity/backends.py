@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from burstproof.burst.ask_machine import ask_wgpu
-from burstproof.burst.engine import CpuOptions, CudaOptions, Engine, EngineOptions, WgpuOptions
+from burstproof.engine.ask_machine import ask_wgpu
+from burstproof.engine.protocol import CpuOptions, CudaOptions, Engine, EngineOptions, WgpuOptions
 from burstproof.network.model import Network
 
 
@@ -28,24 +28,24 @@ class Backend:
     def create(self, network: Network, options: EngineOptions) -> Engine:
         """An engine over ``network`` on this backend."""
         if self.shards:
-            from burstproof.sharding.create import create_sharded
-            from burstproof.sharding.partition import make_partition
+            from burstproof.engine.sharded.create import create_sharded
+            from burstproof.engine.sharded.partition import make_partition
 
             shards = max(1, min(self.shards, network.neuron_count))
             return create_sharded(network, options, make_partition(network, shards, "round_robin"))
         if self.cpu is not None:
-            from burstproof.burst.cpu import CpuEngine
+            from burstproof.engine.cpu.engine import CpuEngine
 
             return CpuEngine.create(network, replace(options, cpu=self.cpu))
         if self.cuda is not None:
-            from burstproof.burst.cuda.engine import CudaEngine
+            from burstproof.engine.cuda.engine import CudaEngine
 
             return CudaEngine.create(network, replace(options, cuda=self.cuda))
         if self.wgpu is not None:
-            from burstproof.burst.wgpu.engine import WgpuEngine
+            from burstproof.engine.wgpu.engine import WgpuEngine
 
             return WgpuEngine.create(network, replace(options, wgpu=self.wgpu))
-        from burstproof.burst.reference import ReferenceEngine
+        from burstproof.engine.reference import ReferenceEngine
 
         return ReferenceEngine.create(network, options)
 

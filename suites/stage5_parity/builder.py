@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from burstproof.burst.engine import Engine, EngineOptions, Stimulus
+from burstproof.engine.protocol import Engine, EngineOptions, Stimulus
 from burstproof.network.model import Area, Network, NeuronTable, SynapseTable
 
 CreateEngine = Callable[[Network, EngineOptions], Engine]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from burstproof.burst.wgpu.shaders import operations_shader
+from burstproof.engine.wgpu.shaders import operations_shader
 
 _SIGN = "0x80000000u"
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from burstproof.burst.engine import EngineOptions, EngineState, Stimulus, StimulusPlan
+from burstproof.engine.protocol import EngineOptions, EngineState, Stimulus, StimulusPlan
 from burstproof.network.model import Area, Network
 from burstproof.network.schema import NO_LIMIT, UNLIMITED_FIRES
-from burstproof.network.synthetic import driven_spec, initial_stimulus, synthesize
+from burstproof.network.synthetic.build import driven_spec, initial_stimulus, synthesize
 
 FIRING_RATE = 0.01
 SYNAPSES_PER_NEURON = 100

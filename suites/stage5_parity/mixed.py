@@ -8,10 +8,10 @@ from functools import cache
 
 import numpy as np
 
-from burstproof.burst.engine import Burst, EngineOptions, EngineState, Stimulus, StimulusPlan
-from burstproof.burst.precision import Precision
-from burstproof.burst.profile import FEAGI_2_6, FEAGI_BETA, Profile
-from burstproof.burst.reference import ReferenceEngine
+from burstproof.engine.precision import Precision
+from burstproof.engine.profile import FEAGI_2_6, FEAGI_BETA, Profile
+from burstproof.engine.protocol import Burst, EngineOptions, EngineState, Stimulus, StimulusPlan
+from burstproof.engine.reference import ReferenceEngine
 from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Area, Network, NeuronTable, SynapseTable
 from burstproof.network.plasticity import PlasticMapping

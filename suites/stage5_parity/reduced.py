@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from burstproof.burst.engine import Recording
-from burstproof.burst.precision import Precision
+from burstproof.engine.precision import Precision
+from burstproof.engine.protocol import Recording
 from suites.stage5_parity.mixed import MIXES, Mix
 
 REDUCED = (Precision.FP16, Precision.BF16, Precision.INT8)

@@ -18,12 +18,12 @@ from unittest import mock
 
 import numpy as np
 
-from burstproof.burst.engine import CudaOptions, Engine, EngineOptions, Stimulus, SynapseMemory
-from burstproof.burst.profile import FEAGI_BETA
-from burstproof.burst.reference import ReferenceEngine
+from burstproof.engine.profile import FEAGI_BETA
+from burstproof.engine.protocol import CudaOptions, Engine, EngineOptions, Stimulus, SynapseMemory
+from burstproof.engine.reference import ReferenceEngine
 from burstproof.network.model import Area, Network, NeuronTable, SynapseTable
 from burstproof.network.plasticity import PlasticMapping
-from burstproof.network.synthetic import SyntheticSpec, synthesize
+from burstproof.network.synthetic.build import SyntheticSpec, synthesize
 from suites.stage5_parity import train_checks
 from suites.stage5_parity.builder import run_case
 from suites.stage5_parity.cases_dynamics import dynamics_cases
@@ -115,8 +115,8 @@ def check_forced_restart() -> list[str]:
     plan = {1: Stimulus(forced=np.array([0], np.uint32)), 3: Stimulus(forced=np.array([2], np.uint32))}
     options = EngineOptions(profile=FEAGI_BETA)
     with (
-        mock.patch("burstproof.burst.cuda.variant.LARGE_NETWORK_NEURONS", 2),
-        mock.patch("burstproof.burst.reference.LARGE_NETWORK_NEURONS", 2),
+        mock.patch("burstproof.engine.cuda.plan.variant.LARGE_NETWORK_NEURONS", 2),
+        mock.patch("burstproof.engine.reference.LARGE_NETWORK_NEURONS", 2),
     ):
         return runs_differ(network, options, 6, plan)
 
@@ -132,7 +132,7 @@ SPECS = (
 
 def check_generated_networks() -> list[str]:
     """Networks that the device makes itself run like those built on the host."""
-    from burstproof.burst.cuda.engine import CudaEngine
+    from burstproof.engine.cuda.engine import CudaEngine
 
     problems = []
     for spec in SPECS:
@@ -150,10 +150,10 @@ def check_generated_networks() -> list[str]:
 
 def check_tiles() -> list[str]:
     """Networks propagated in tiles of few targets, with delays, flags, stimulus, and made by the device itself."""
-    from burstproof.burst.cuda.engine import CudaEngine
+    from burstproof.engine.cuda.engine import CudaEngine
 
     problems = []
-    tiles = "burstproof.burst.cuda.tiles"
+    tiles = "burstproof.engine.cuda.plan.tiles"
     with mock.patch(f"{tiles}._UNTILED_BYTES", 64), mock.patch(f"{tiles}._TILE_BYTES", 250):
         for name, neurons, synapses in (("fractions, delays to 7", 60, 500), ("integers, all excitatory", 80, 700)):
             mix = replace(next(m for m in MIXES if m.name == name), neurons=neurons, synapses=synapses)
@@ -172,11 +172,11 @@ def _packed(network: Network, options: EngineOptions) -> Engine:
 
 def check_packed_sums() -> list[str]:
     """Sums of 8 or 16 bits with stimulus and delays, in tiles, and from a state that they cannot hold."""
-    from burstproof.burst.cuda.packed import pack_network
+    from burstproof.engine.cuda.plan.packed import pack_network
 
     problems = []
     excitatory = next(m for m in MIXES if m.name == "integers, all excitatory")
-    tiles = "burstproof.burst.cuda.tiles"
+    tiles = "burstproof.engine.cuda.plan.tiles"
     for delay, untiled in ((1, 1 << 25), (3, 64)):
         mix = replace(_short(excitatory), neurons=41, synapses=220, bursts=6, largest_delay=delay)
         network = mixed_network(mix)
@@ -206,7 +206,7 @@ def _packed_in_host(network: Network, options: EngineOptions) -> Engine:
 
 def check_lists_too_long_to_stage() -> list[str]:
     """Blocks that gather more firings than they have room for in shared memory write them where they belong at once."""
-    with mock.patch("burstproof.burst.cuda.kernels_gather._STAGED", 2):
+    with mock.patch("burstproof.engine.cuda.kernels.gather._STAGED", 2):
         return compare_mix(_short(next(mix for mix in MIXES if mix.name == "integers, all excitatory")), cuda_engine)
 
 
@@ -216,8 +216,8 @@ def check_synapses_in_host_memory() -> list[str]:
     Then rows of several pieces, sent by the fused burst and by separate kernels, and rows that the device writes there
     itself.
     """
-    from burstproof.burst.cuda.engine import CudaEngine
-    from burstproof.burst.cuda.packed import pack_network
+    from burstproof.engine.cuda.engine import CudaEngine
+    from burstproof.engine.cuda.plan.packed import pack_network
 
     problems = []
     for name, delay, create in (
@@ -242,7 +242,7 @@ def check_synapses_in_host_memory() -> list[str]:
         if not pack_network(network, host).variant.long_rows:
             problems.append("no row is long")
         problems += runs_differ(network, host, 2, plan)
-    with mock.patch("burstproof.burst.cuda.streaming._PIECE", 128):
+    with mock.patch("burstproof.engine.cuda.plan.streaming._PIECE", 128):
         if pack_network(driven, host).variant.fused is not None:
             problems.append("mp-driven synapses in the fused burst")
         problems += runs_differ(driven, host, 2, plan)
@@ -266,19 +266,19 @@ def check_long_rows() -> list[str]:
 @contextmanager
 def _rows_in_pieces_of(entries: int) -> Iterator[None]:
     """Rows of more than so many entries are long, and kernels built meanwhile send them in such pieces."""
-    from burstproof.burst.cuda.kernels import catalogue
+    from burstproof.engine.cuda.kernels.catalogue import catalogue
 
     with ExitStack() as patches:
         patches.callback(catalogue.cache_clear)
-        for name in ("buffers", "tiles", "kernels_rows", "kernels_lines", "kernels_fused"):
-            patches.enter_context(mock.patch(f"burstproof.burst.cuda.{name}.LONG_ROW", entries))
+        for name in ("plan.buffers", "plan.tiles", "kernels.rows", "kernels.lines", "kernels.fused"):
+            patches.enter_context(mock.patch(f"burstproof.engine.cuda.{name}.LONG_ROW", entries))
         catalogue.cache_clear()
         yield
 
 
 def check_rows_in_pieces() -> list[str]:
     """Long rows, of more than 5 entries here, beside short ones, with delays, and from a restored state."""
-    from burstproof.burst.cuda.packed import pack_network
+    from burstproof.engine.cuda.plan.packed import pack_network
 
     problems = []
     with _rows_in_pieces_of(5):
@@ -333,7 +333,7 @@ def main(names: list[str]) -> int:
     from suites.simulated_blocks import quick_blocks
 
     # without graphs every kernel of a train is launched, those after its last burst too: a few of them tell as much
-    with quick_blocks(), mock.patch("burstproof.burst.cuda.packed.default_train_length", return_value=_TRAIN):
+    with quick_blocks(), mock.patch("burstproof.engine.cuda.plan.packed.default_train_length", return_value=_TRAIN):
         print(json.dumps({name: check() for name, check in simulated_checks() if not names or name in names}))
     return 0
 

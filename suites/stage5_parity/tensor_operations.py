@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from burstproof.tensor import elementwise, nn, nn_reference
-from burstproof.tensor.array_protocol import Backend
-from burstproof.tensor.dtypes import BFLOAT16, COMPLEX128, FLOAT32, FLOAT64, from_bfloat16, to_bfloat16
-from burstproof.tensor.linalg import matmul
+from burstproof.tensor.array.dtypes import BFLOAT16, COMPLEX128, FLOAT32, FLOAT64, from_bfloat16, to_bfloat16
+from burstproof.tensor.array.protocol import Backend
+from burstproof.tensor.ops import elementwise, nn, nn_reference
+from burstproof.tensor.ops.linalg import matmul
 
 Host = npt.NDArray[Any]
 
@@ -27,7 +27,7 @@ class Operation:
     Attributes
     ----------
     name : str
-        As in ``burstproof.tensor.accuracy``; several results are named in ``results``.
+        As in ``burstproof.tensor.array.accuracy``; several results are named in ``results``.
     shapes : tuple of shape
         Of the inputs that have the element type under test.
     run : callable

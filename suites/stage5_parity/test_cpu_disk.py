@@ -15,9 +15,10 @@ import numpy as np
 import pytest
 from numba.core import config
 
-from burstproof.burst import cpu_disk, cpu_kernels
-from burstproof.burst.cpu import CpuEngine
-from burstproof.burst.reference import ReferenceEngine
+from burstproof.engine.cpu import disk as cpu_disk
+from burstproof.engine.cpu import kernels as cpu_kernels
+from burstproof.engine.cpu.engine import CpuEngine
+from burstproof.engine.reference import ReferenceEngine
 from suites.stage5_parity.mixed import MIXES, mixed_network, mixed_options, mixed_plan
 
 ROOT = Path(__file__).parents[2]
@@ -75,8 +76,8 @@ def test_kernels_of_other_sources_go(monkeypatch: pytest.MonkeyPatch, folder: Pa
 _KERNELS_OF_A_PROCESS = """
 import sys
 import numpy as np
-from burstproof.burst.cpu_compile import compiler, inner_compiler, names_of
-from burstproof.burst.cpu_disk import keep_on_disk
+from burstproof.engine.cpu.compile import compiler, inner_compiler, names_of
+from burstproof.engine.cpu.disk import keep_on_disk
 
 def make(factor):
     @inner_compiler
@@ -157,7 +158,7 @@ def test_a_folder_that_cannot_be_written_any_more_does_no_harm(folder: Path) -> 
 
 def test_a_loaded_kernel_agrees_with_the_reference(monkeypatch: pytest.MonkeyPatch) -> None:
     """Kernels made anew, as in another process: the first are compiled, the second loaded; both run alike."""
-    monkeypatch.setattr("burstproof.burst.cpu_memory.kernels_for", cpu_kernels.kernels_for.__wrapped__)
+    monkeypatch.setattr("burstproof.engine.cpu.memory.kernels_for", cpu_kernels.kernels_for.__wrapped__)
     mix = MIXES[6]
     network, options = mixed_network(mix), mixed_options(mix)
     plan = mixed_plan(mix, network)

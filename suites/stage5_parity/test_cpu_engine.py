@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from burstproof.burst.cpu import CpuEngine
-from burstproof.burst.cpu_memory import SPECIALISED_NEURONS
-from burstproof.burst.engine import CpuOptions, EngineOptions, Record, Stimulus
-from burstproof.burst.profile import FEAGI_2_6, FEAGI_BETA, Profile
-from burstproof.burst.reference import ReferenceEngine
+from burstproof.engine.cpu.engine import CpuEngine
+from burstproof.engine.cpu.memory import SPECIALISED_NEURONS
+from burstproof.engine.profile import FEAGI_2_6, FEAGI_BETA, Profile
+from burstproof.engine.protocol import CpuOptions, EngineOptions, Record, Stimulus
+from burstproof.engine.reference import ReferenceEngine
 from burstproof.errors import NetworkError, StimulusError
 from burstproof.network.model import Area, Network, NeuronTable, SynapseTable
 from burstproof.network.plasticity import PlasticMapping
@@ -187,8 +187,8 @@ def test_large_networks_restart_only_what_fired_under_the_beta_profile(monkeypat
     """The bound of a million neurons is lowered for both engines; without it their states must differ."""
     network, options = beta_network(7), EngineOptions(profile=FEAGI_BETA)
     small = CpuEngine.create(network, options)
-    for module in ("cpu_memory", "reference"):
-        monkeypatch.setattr(f"burstproof.burst.{module}.LARGE_NETWORK_NEURONS", 100)
+    for module in ("cpu.memory", "reference"):
+        monkeypatch.setattr(f"burstproof.engine.{module}.LARGE_NETWORK_NEURONS", 100)
     large = CpuEngine.create(network, options)
     plan = plan_for(network, 25)
     small.run(25, plan)

@@ -9,14 +9,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from burstproof.burst.cpu import CpuEngine
-from burstproof.burst.cpu_arrays import Static
-from burstproof.burst.cpu_ranges import HEADER_BYTES, balanced_bounds, order_by_range
-from burstproof.burst.cpu_threads import MOST_THREADS, thread_count, usable_cores
-from burstproof.burst.engine import CpuOptions, EngineOptions, Stimulus
-from burstproof.burst.reference import ReferenceEngine
+from burstproof.engine.cpu.arrays import Static
+from burstproof.engine.cpu.engine import CpuEngine
+from burstproof.engine.cpu.ranges import HEADER_BYTES, balanced_bounds, order_by_range
+from burstproof.engine.cpu.threads import MOST_THREADS, thread_count, usable_cores
+from burstproof.engine.protocol import CpuOptions, EngineOptions, Stimulus
+from burstproof.engine.reference import ReferenceEngine
 from burstproof.network.model import Network
-from burstproof.network.synthetic import driven_spec, synthesize
+from burstproof.network.synthetic.build import driven_spec, synthesize
 
 pytestmark = pytest.mark.requirement("BE-5")
 

@@ -8,9 +8,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from burstproof.burst.engine import CudaOptions, EngineOptions, EngineState, Record, Recording, Stimulus, StimulusPlan
+from burstproof.engine.protocol import (
+    CudaOptions,
+    EngineOptions,
+    EngineState,
+    Record,
+    Recording,
+    Stimulus,
+    StimulusPlan,
+)
 from burstproof.network.model import Network
-from burstproof.network.synthetic import driven_spec, initial_stimulus, synthesize
+from burstproof.network.synthetic.build import driven_spec, initial_stimulus, synthesize
 from suites.stage5_parity import backends
 from suites.stage5_parity.mixed import Mix, mixed_network, mixed_options, mixed_plan
 from suites.stage5_parity.simulator_check import checks, recordings_differ
@@ -34,8 +42,8 @@ def test_device(check: Callable[[], list[str]]) -> None:
 @pytest.mark.requirement("BE-8")
 def test_trains(graphs: bool, length: int, streams: int) -> None:
     """Trains of any length on any number of streams equal the CPU engine, with stimulus in most bursts."""
-    from burstproof.burst.cpu import CpuEngine
-    from burstproof.burst.cuda.engine import CudaEngine
+    from burstproof.engine.cpu.engine import CpuEngine
+    from burstproof.engine.cuda.engine import CudaEngine
 
     mix = Mix("trains", 21, neurons=3000, synapses=60_000, bursts=150, largest_delay=3)
     network, options = mixed_network(mix), mixed_options(mix)
@@ -60,7 +68,7 @@ def _large_plan() -> tuple[Network, StimulusPlan]:
 @pytest.fixture(scope="module")
 def large() -> tuple[Network, StimulusPlan, Recording, EngineState]:
     """A million neurons that fire at 1 %, and what the CPU engine makes of them."""
-    from burstproof.burst.cpu import CpuEngine
+    from burstproof.engine.cpu.engine import CpuEngine
 
     network, plan = _large_plan()
     cpu = CpuEngine.create(network, EngineOptions())
@@ -91,7 +99,7 @@ def test_a_million_neurons(
 @pytest.mark.parametrize("laws", [{}, {"weights": (1, 40), "delays": (1, 3)}], ids=["one value", "uniform"])
 def test_a_million_neurons_generated_on_the_device(laws: dict[str, tuple[int, int]]) -> None:
     """A network that the device makes itself runs like the one built on the host."""
-    from burstproof.burst.cuda.engine import CudaEngine
+    from burstproof.engine.cuda.engine import CudaEngine
 
     spec = replace(driven_spec(LARGE_NEURONS, 100, 0.01, seed=9), **laws)
     plan = {burst: Stimulus(forced=initial_stimulus(spec, burst)) for burst in range(1, spec.longest_delay + 1)}
@@ -110,7 +118,7 @@ def test_a_million_neurons_generated_on_the_device(laws: dict[str, tuple[int, in
 
 def test_counts_without_fired_lists() -> None:
     """Counts alone equal those beside the fired lists, and the fired list of the last burst is there all the same."""
-    from burstproof.burst.cuda.engine import CudaEngine
+    from burstproof.engine.cuda.engine import CudaEngine
 
     mix = Mix("counts", 22, neurons=2000, synapses=30_000, bursts=60)
     network, options = mixed_network(mix), mixed_options(mix)

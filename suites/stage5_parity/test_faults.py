@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from burstproof.burst.reference import ReferenceEngine
-from burstproof.burst.replay import replay
+from burstproof.engine.reference import ReferenceEngine
+from burstproof.engine.replay import replay
 from suites.stage5_parity.builder import run_case
 from suites.stage5_parity.faults import FAULTS, NUMBERED, REVISED, UNRECORDED
 from suites.stage5_parity.mixed import MIXES, compare_mix

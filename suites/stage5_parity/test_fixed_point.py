@@ -9,17 +9,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from burstproof.burst.engine import EngineOptions, Record
-from burstproof.burst.fixed_point import plan_fixed_point
-from burstproof.burst.reference import ReferenceEngine
-from burstproof.burst.replay import replay
-from burstproof.burst.trace import read_trace, trace_of_run, write_trace
+from burstproof.engine.fixed_point import plan_fixed_point
+from burstproof.engine.protocol import EngineOptions, Record
+from burstproof.engine.reference import ReferenceEngine
+from burstproof.engine.replay import replay
+from burstproof.engine.sharded.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
+from burstproof.engine.trace import read_trace, trace_of_run, write_trace
 from burstproof.errors import NetworkError
+from burstproof.network.files.bpnet import load_network, save_network
 from burstproof.network.fixed_point import UNBOUNDED, FixedPoint
 from burstproof.network.model import Network
 from burstproof.network.plasticity import PlasticMapping
-from burstproof.network.storage import load_network, save_network
-from burstproof.sharding.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from suites.stage5_parity import backends
 from suites.stage5_parity.builder import flags, network, stimulate, synapse
 

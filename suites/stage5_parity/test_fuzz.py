@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from burstproof.burst.engine import CudaOptions
-from burstproof.burst.reference import ReferenceEngine
-from burstproof.burst.replay import replay
-from burstproof.burst.trace import read_trace, write_trace
-from burstproof.cli import main
+from burstproof.cli.main import main
+from burstproof.engine.protocol import CudaOptions
+from burstproof.engine.reference import ReferenceEngine
+from burstproof.engine.replay import replay
+from burstproof.engine.trace import read_trace, write_trace
 from burstproof.errors import ExitCode, InputError
 from burstproof.fuzz.compare import compare, reference_run
 from burstproof.fuzz.draw import draw_case
@@ -84,7 +84,7 @@ def test_cases_on_wgpu() -> None:
 @cache
 def cuda_seeds() -> tuple[int, ...]:
     """Seeds of as many cases, with the variants that come first."""
-    from burstproof.burst.cuda.packed import pack_network
+    from burstproof.engine.cuda.plan.packed import pack_network
 
     variants, seeds, seed = set(), [], 0
     while len(seeds) < CASES:
@@ -196,7 +196,7 @@ def test_the_command_agrees(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_the_command_finds(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     """Cases that differ exit with 1; their traces are there, and what replays the first is printed."""
-    monkeypatch.setattr("burstproof.commands.fuzz.engine_factory", lambda backend: faults.NoSnooze.create)
+    monkeypatch.setattr("burstproof.cli.fuzz.engine_factory", lambda backend: faults.NoSnooze.create)
     assert main(["fuzz", "--cases", "30", "--families", "7", "--out", str(tmp_path)]) == ExitCode.FAIL
     out = capsys.readouterr().out
     assert "DIFFERS" in out

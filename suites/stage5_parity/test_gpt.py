@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from burstproof.errors import ArrayError, OutOfMemoryError
-from burstproof.tensor.adamw import AdamW
-from burstproof.tensor.backend import backend
-from burstproof.tensor.gpt import Gpt
-from burstproof.tensor.gpt_config import GPT2_124M, GptConfig
-from burstproof.tensor.memory import limited
+from burstproof.tensor.array.backend import backend
+from burstproof.tensor.array.memory import limited
+from burstproof.tensor.gpt.config import GPT2_124M, GptConfig
+from burstproof.tensor.gpt.model import Gpt
+from burstproof.tensor.ops.adamw import AdamW
 
 pytestmark = pytest.mark.requirement("TO-9")
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from burstproof.burst.engine import CpuOptions, Engine, EngineOptions, EngineState, Recording, StimulusPlan
+from burstproof.engine.protocol import CpuOptions, Engine, EngineOptions, EngineState, Recording, StimulusPlan
 from burstproof.network.model import Network
 from stages.measuring import Measure
 from suites.stage4_small_genome.growth_golden import SHIPPED

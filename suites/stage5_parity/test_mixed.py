@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from burstproof.burst.reference import ReferenceEngine
+from burstproof.engine.reference import ReferenceEngine
 from suites.stage5_parity import backends
 from suites.stage5_parity.mixed import MIXES, Mix, compare_mix, mixed_network, mixed_options, mixed_plan
 

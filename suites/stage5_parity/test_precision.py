@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from burstproof.burst.cuda.budget import plan_memory
-from burstproof.burst.engine import CpuOptions, EngineOptions, Stimulus
-from burstproof.burst.precision import Precision, Storage, precision_named, storage_for
-from burstproof.burst.reference import ReferenceEngine
+from burstproof.engine.cuda.plan.budget import plan_memory
+from burstproof.engine.precision import Precision, Storage, precision_named, storage_for
+from burstproof.engine.protocol import CpuOptions, EngineOptions, Stimulus
+from burstproof.engine.reference import ReferenceEngine
 from burstproof.errors import InputError
 from burstproof.network.model import Network, NeuronTable, SynapseTable
 from suites.stage5_parity import backends
@@ -130,7 +130,7 @@ def test_cpu_rounds() -> None:
     """The compiled rounding of the CPU engine equals the definition for every format."""
     import numba
 
-    from burstproof.burst.cpu_rounding import make_rounded
+    from burstproof.engine.cpu.rounding import make_rounded
 
     rng = np.random.default_rng(5)
     anything = rng.integers(0, 2**32, 2_000, dtype=np.uint64).astype(np.uint32).view(np.float32)
@@ -190,8 +190,8 @@ def test_a_state_of_fp32_is_taken_rounded(precision: Precision) -> None:
 @pytest.mark.parametrize("precision", REDUCED, ids=lambda precision: precision.value)
 def test_cuda_equals_the_cpu_on_a_large_network(precision: Precision, measure) -> None:
     """200 K neurons with every rule at work, 200 bursts in trains: recordings and state."""
-    from burstproof.burst.cpu import CpuEngine
-    from burstproof.burst.cuda.engine import CudaEngine
+    from burstproof.engine.cpu.engine import CpuEngine
+    from burstproof.engine.cuda.engine import CudaEngine
 
     large = Large(f"rich, 200 K, {precision.value}", 200_000, 200)
     network, options = large_network(large), replace(OPTIONS, precision=precision)

@@ -6,8 +6,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from burstproof.compile import proof_cpu
 from burstproof.errors import InputError
-from burstproof.kernels import proof_cpu
 
 pytestmark = pytest.mark.requirement("KL-6", "ST-5")
 
@@ -74,8 +74,8 @@ def test_the_twin_of_the_sum_rounds_once() -> None:
 def test_vector_add_equals_its_twin(shape: tuple[int, ...]) -> None:
     import cupy
 
-    from burstproof.kernels.buffers import upload
-    from burstproof.kernels.proof import vector_add
+    from burstproof.compile.proof import vector_add
+    from burstproof.device.buffers import upload
 
     a, b = np.random.default_rng(5).standard_normal((2, *shape), np.float32)
     np.testing.assert_array_equal(vector_add(cupy.asarray(a), upload(b)).download(), proof_cpu.vector_add(a, b))
@@ -88,8 +88,8 @@ def test_vector_add_equals_its_twin(shape: tuple[int, ...]) -> None:
 @pytest.mark.parametrize("edge", [64, 128])
 @pytest.mark.parametrize(("rows", "columns", "depth"), SHAPES)
 def test_matrix_product_is_within_its_roundings(rows: int, columns: int, depth: int, edge: int) -> None:
-    from burstproof.kernels.buffers import upload
-    from burstproof.kernels.proof import matrix_product
+    from burstproof.compile.proof import matrix_product
+    from burstproof.device.buffers import upload
 
     a, b = matrices(rows, columns, depth)
     assert_within_rounding(matrix_product(upload(a), upload(b), edge=edge).download(), a, b)
@@ -100,8 +100,8 @@ def test_matrix_product_is_within_its_roundings(rows: int, columns: int, depth: 
     ("samples", "features", "hidden", "classes"), [(1, 1, 1, 1), (1000, 784, 256, 10), (33, 5, 7, 100)]
 )
 def test_neural_forward_equals_its_twin(samples: int, features: int, hidden: int, classes: int) -> None:
-    from burstproof.kernels.buffers import upload
-    from burstproof.kernels.proof import neural_forward
+    from burstproof.compile.proof import neural_forward
+    from burstproof.device.buffers import upload
 
     network = classifier(samples, features, hidden, classes)
     found = neural_forward(*map(upload, network)).download()
@@ -111,8 +111,8 @@ def test_neural_forward_equals_its_twin(samples: int, features: int, hidden: int
 
 @pytest.mark.gate("gpu")
 def test_shapes_that_do_not_fit_are_refused() -> None:
-    from burstproof.kernels.buffers import upload
-    from burstproof.kernels.proof import matrix_product, neural_forward, vector_add
+    from burstproof.compile.proof import matrix_product, neural_forward, vector_add
+    from burstproof.device.buffers import upload
 
     a, b = (upload(m) for m in matrices(3, 4, 5))
     with pytest.raises(InputError, match="not two matrices that fit"):

@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from burstproof.burst.cuda.budget import plan_memory
-from burstproof.burst.cuda.packed import pack_network
-from burstproof.burst.engine import CudaOptions, EngineOptions, Stimulus, SynapseMemory
-from burstproof.burst.reference import ReferenceEngine
+from burstproof.engine.cuda.plan.budget import plan_memory
+from burstproof.engine.cuda.plan.packed import pack_network
+from burstproof.engine.protocol import CudaOptions, EngineOptions, Stimulus, SynapseMemory
+from burstproof.engine.reference import ReferenceEngine
 from burstproof.network.model import Area, Network, NeuronTable, SynapseTable
-from burstproof.network.synthetic import driven_spec, initial_stimulus, synthesize
+from burstproof.network.synthetic.build import driven_spec, initial_stimulus, synthesize
 from stages.measuring import Measure
 from suites.stage5_parity import backends
 from suites.stage5_parity.builder import Case, run_case
@@ -101,8 +101,8 @@ def test_rows_of_every_length_and_place(separate: bool) -> None:
 @pytest.mark.parametrize("varied", [False, True], ids=["one value", "varied"])
 def test_a_million_neurons(varied: bool, measure: Measure) -> None:
     """100 bursts of 1 M neurons under a limit that 100 M synapses exceed: all equal to the CPU engine's."""
-    from burstproof.burst.cpu import CpuEngine
-    from burstproof.burst.cuda.engine import CudaEngine
+    from burstproof.engine.cpu.engine import CpuEngine
+    from burstproof.engine.cuda.engine import CudaEngine
 
     spec = driven_spec(NEURONS, 100, 0.01, seed=12)
     if varied:

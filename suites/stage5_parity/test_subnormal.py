@@ -8,16 +8,16 @@ from importlib import resources
 import numpy as np
 import pytest
 
-from burstproof.burst.ask_machine import ask_wgpu
-from burstproof.burst.engine import EngineOptions
-from burstproof.burst.reference import ReferenceEngine
-from burstproof.burst.wgpu import device as device_module
-from burstproof.burst.wgpu.adapters import chosen_adapter
-from burstproof.burst.wgpu.device import Device
-from burstproof.burst.wgpu.engine import WgpuEngine
-from burstproof.burst.wgpu.probe import expected_answers, make_probe, wrong_answers
-from burstproof.burst.wgpu.probe_cases import small_cases
-from burstproof.burst.wgpu.shaders import probe_shader
+from burstproof.engine.ask_machine import ask_wgpu
+from burstproof.engine.protocol import EngineOptions
+from burstproof.engine.reference import ReferenceEngine
+from burstproof.engine.wgpu import device as device_module
+from burstproof.engine.wgpu.adapters import chosen_adapter
+from burstproof.engine.wgpu.device import Device
+from burstproof.engine.wgpu.engine import WgpuEngine
+from burstproof.engine.wgpu.probe import expected_answers, make_probe, wrong_answers
+from burstproof.engine.wgpu.probe_cases import small_cases
+from burstproof.engine.wgpu.shaders import probe_shader
 from burstproof.errors import BackendUnavailableError
 from burstproof.network.model import Network
 from suites.stage5_parity import backends
@@ -126,6 +126,6 @@ def test_the_probe_has_subnormals_in_every_place() -> None:
 @pytest.mark.parametrize("name", ["small", "rules", "burst", "probe"])
 def test_only_the_operations_handle_floats(name: str) -> None:
     """What flushing is emulated in is all that there is: no other shader has a float type or a float literal."""
-    text = resources.files("burstproof.burst.wgpu").joinpath(f"{name}.wgsl").read_text("utf-8")
+    text = resources.files("burstproof.engine.wgpu").joinpath(f"{name}.wgsl").read_text("utf-8")
     code = re.sub(r"//.*", "", text)
     assert re.findall(r"\bf(?:16|32)\b|\d\.\d|\d[fh]\b", code) == []

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from burstproof.errors import ArrayError
-from burstproof.tensor.accuracy import ACCURACIES, Accuracy, bound_of
-from burstproof.tensor.array_protocol import Backend
-from burstproof.tensor.backend import backend
-from burstproof.tensor.dtypes import BFLOAT16, FLOAT32, INT8
-from burstproof.tensor.linalg import matmul
+from burstproof.tensor.array.accuracy import ACCURACIES, Accuracy, bound_of
+from burstproof.tensor.array.backend import backend
+from burstproof.tensor.array.dtypes import BFLOAT16, FLOAT32, INT8
+from burstproof.tensor.array.protocol import Backend
+from burstproof.tensor.ops.linalg import matmul
 from stages.measuring import Measure
 from suites.stage5_parity.tensor_operations import exactly, inputs_of, operation_named, relative_error, run_on, values
 

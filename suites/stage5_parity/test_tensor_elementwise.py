@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from burstproof.errors import ArrayError
-from burstproof.tensor import elementwise
-from burstproof.tensor.array_protocol import Backend
-from burstproof.tensor.backend import backend
-from burstproof.tensor.dtypes import BFLOAT16, COMPLEX128, FLOAT32, FLOAT64, from_bfloat16
-from burstproof.tensor.elementwise import evaluate
-from burstproof.tensor.elementwise_kernels import result_dtype
-from burstproof.tensor.expression import parse
+from burstproof.tensor.array.backend import backend
+from burstproof.tensor.array.dtypes import BFLOAT16, COMPLEX128, FLOAT32, FLOAT64, from_bfloat16
+from burstproof.tensor.array.protocol import Backend
+from burstproof.tensor.ops import elementwise
+from burstproof.tensor.ops.elementwise import evaluate
+from burstproof.tensor.ops.elementwise_kernels import result_dtype
+from burstproof.tensor.ops.expression import parse
 from suites.stage5_parity.tensor_operations import values
 
 pytestmark = pytest.mark.requirement("TO-2")

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from burstproof.errors import ArrayError
-from burstproof.tensor import golden, lattices
-from burstproof.tensor.accuracy import bound_of
-from burstproof.tensor.array_protocol import Backend
-from burstproof.tensor.backend import backend
+from burstproof.tensor.array.accuracy import bound_of
+from burstproof.tensor.array.backend import backend
+from burstproof.tensor.array.protocol import Backend
+from burstproof.tensor.lattices import golden, lattices
 
 pytestmark = pytest.mark.requirement("TO-10")
 

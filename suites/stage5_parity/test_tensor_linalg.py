@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from burstproof.errors import ArrayError
-from burstproof.tensor.array_protocol import Backend
-from burstproof.tensor.backend import backend
-from burstproof.tensor.dtypes import BFLOAT16, COMPLEX128, FLOAT16, FLOAT32, FLOAT64, INT8, INT32, dtype_name
-from burstproof.tensor.linalg import RESULTS, matmul
+from burstproof.tensor.array.backend import backend
+from burstproof.tensor.array.dtypes import BFLOAT16, COMPLEX128, FLOAT16, FLOAT32, FLOAT64, INT8, INT32, dtype_name
+from burstproof.tensor.array.protocol import Backend
+from burstproof.tensor.ops.linalg import RESULTS, matmul
 from suites.stage5_parity.tensor_operations import exactly, values
 
 pytestmark = pytest.mark.requirement("TO-4")

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from burstproof.errors import ArrayError
-from burstproof.tensor import nn, nn_reference
-from burstproof.tensor.array_protocol import Backend
-from burstproof.tensor.backend import backend
-from burstproof.tensor.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64
+from burstproof.tensor.array.backend import backend
+from burstproof.tensor.array.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64
+from burstproof.tensor.array.protocol import Backend
+from burstproof.tensor.ops import nn, nn_reference
 from suites.stage5_parity.tensor_operations import exactly, values
 
 pytestmark = pytest.mark.requirement("TO-3")

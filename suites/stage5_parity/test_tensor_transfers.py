@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from burstproof.errors import ArrayError, OutOfMemoryError
-from burstproof.tensor import elementwise, transfers
-from burstproof.tensor.array_protocol import Backend
-from burstproof.tensor.backend import backend
-from burstproof.tensor.dtypes import COMPLEX128, DTYPES, FLOAT32, FLOAT64, dtype_name
+from burstproof.tensor.array import transfers
+from burstproof.tensor.array.backend import backend
+from burstproof.tensor.array.dtypes import COMPLEX128, DTYPES, FLOAT32, FLOAT64, dtype_name
+from burstproof.tensor.array.protocol import Backend
+from burstproof.tensor.ops import elementwise
 from suites.stage5_parity.tensor_operations import values
 
 pytestmark = pytest.mark.requirement("TO-7")

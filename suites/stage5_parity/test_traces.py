@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from burstproof.burst.replay import replay
-from burstproof.burst.trace import Trace, read_trace
+from burstproof.engine.replay import replay
+from burstproof.engine.trace import Trace, read_trace
 from suites.stage5_parity import backends
 
 GOLDEN = Path(__file__).parents[1] / "data" / "golden"

@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 
 from burstproof.errors import ArrayError
-from burstproof.tensor.accuracy import bound_of
-from burstproof.tensor.adamw import AdamW
-from burstproof.tensor.array_protocol import Backend
-from burstproof.tensor.backend import backend
-from burstproof.tensor.cross_entropy import cross_entropy_in_place
-from burstproof.tensor.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, dtype_name
-from burstproof.tensor.embedding import embed, embed_backward
-from burstproof.tensor.linear import add_bias, add_residual, bias_gradient
-from burstproof.tensor.nn_reference import narrowed, widened
+from burstproof.tensor.array.accuracy import bound_of
+from burstproof.tensor.array.backend import backend
+from burstproof.tensor.array.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, dtype_name
+from burstproof.tensor.array.protocol import Backend
+from burstproof.tensor.ops.adamw import AdamW
+from burstproof.tensor.ops.cross_entropy import cross_entropy_in_place
+from burstproof.tensor.ops.embedding import embed, embed_backward
+from burstproof.tensor.ops.linear import add_bias, add_residual, bias_gradient
+from burstproof.tensor.ops.nn_reference import narrowed, widened
 
 pytestmark = pytest.mark.requirement("TO-9", "TO-11")
 

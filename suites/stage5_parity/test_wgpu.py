@@ -13,18 +13,18 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from burstproof.burst.ask_machine import ask_wgpu
-from burstproof.burst.engine import EngineOptions, Record, Recording, Stimulus, WgpuOptions
-from burstproof.burst.machine import WgpuAdapter, WgpuFacts
-from burstproof.burst.precision import Precision
-from burstproof.burst.profile import FEAGI_BETA
-from burstproof.burst.reference import ReferenceEngine
-from burstproof.burst.wgpu.adapters import chosen_adapter
-from burstproof.burst.wgpu.engine import WgpuEngine
-from burstproof.burst.wgpu.packed import joined, lower_and_upper, sizes_of
-from burstproof.burst.wgpu.probe import ANSWERS, check_adapter, make_probe
-from burstproof.burst.wgpu.probe_cases import Words
-from burstproof.burst.wgpu.shaders import LONGEST_TRAIN, variant_of
+from burstproof.engine.ask_machine import ask_wgpu
+from burstproof.engine.machine import WgpuAdapter, WgpuFacts
+from burstproof.engine.precision import Precision
+from burstproof.engine.profile import FEAGI_BETA
+from burstproof.engine.protocol import EngineOptions, Record, Recording, Stimulus, WgpuOptions
+from burstproof.engine.reference import ReferenceEngine
+from burstproof.engine.wgpu.adapters import chosen_adapter
+from burstproof.engine.wgpu.engine import WgpuEngine
+from burstproof.engine.wgpu.packed import joined, lower_and_upper, sizes_of
+from burstproof.engine.wgpu.probe import ANSWERS, check_adapter, make_probe
+from burstproof.engine.wgpu.probe_cases import Words
+from burstproof.engine.wgpu.shaders import LONGEST_TRAIN, variant_of
 from burstproof.errors import BackendUnavailableError, InputError, OutOfMemoryError
 from burstproof.network.model import Network, NeuronTable, SynapseTable
 from suites.stage5_parity.backends import NEEDS_ADAPTER, WGPU
@@ -252,8 +252,8 @@ def test_a_discrete_gpu_comes_before_an_integrated_one_and_software_last() -> No
     ("limit", "buffer"), [(100, "parameters"), (24 * 200, "synapses"), (2**27, None)], ids=["1", "2", "fits"]
 )
 def test_a_network_beyond_the_adapters_buffers_is_refused(limit: int, buffer: str | None) -> None:
-    from burstproof.burst.fixed_point import plan_fixed_point
-    from burstproof.burst.layout import build_layout
+    from burstproof.engine.fixed_point import plan_fixed_point
+    from burstproof.engine.layout import build_layout
 
     neurons, options = 200, EngineOptions()
     targets = np.arange(4000) % neurons
@@ -280,7 +280,7 @@ def test_every_adapter_reports_its_limits(measure) -> None:
 
 
 def test_neither_command_nor_choice_imports_wgpu_before_it_is_asked() -> None:
-    code = "import sys, burstproof.cli, burstproof.burst.wgpu.engine; print('wgpu' in sys.modules)"
+    code = "import sys, burstproof.cli, burstproof.engine.wgpu.engine; print('wgpu' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
 

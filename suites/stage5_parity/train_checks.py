@@ -10,8 +10,8 @@ from unittest import mock
 
 import numpy as np
 
-from burstproof.burst.engine import CudaOptions, Engine, EngineOptions, Record, Recording, Stimulus
-from burstproof.burst.reference import ReferenceEngine
+from burstproof.engine.protocol import CudaOptions, Engine, EngineOptions, Record, Recording, Stimulus
+from burstproof.engine.reference import ReferenceEngine
 from burstproof.network.model import Network, NeuronTable, SynapseTable
 from suites.stage5_parity.interrupted import TRAIN, interruption_differs
 from suites.stage5_parity.mixed import MIXES, mixed_network, mixed_options, mixed_plan
@@ -19,7 +19,7 @@ from suites.stage5_parity.mixed import MIXES, mixed_network, mixed_options, mixe
 
 def cuda_engine(network: Network, options: EngineOptions) -> Engine:
     """An engine on the CUDA device, or on the simulated one."""
-    from burstproof.burst.cuda.engine import CudaEngine
+    from burstproof.engine.cuda.engine import CudaEngine
 
     return CudaEngine.create(network, options)
 
@@ -77,7 +77,7 @@ def check_stimulus_beyond_capacity() -> list[str]:
     amounts = np.ones(30, np.float32)
     ids = np.arange(30, dtype=np.uint32)
     plan = {b: Stimulus(ids[: 3 * b], amounts[: 3 * b], ids[: 2 * b]) for b in range(1, 9)}
-    with mock.patch("burstproof.burst.cuda.buffers._LARGEST_STIMULUS", 7):
+    with mock.patch("burstproof.engine.cuda.plan.buffers._LARGEST_STIMULUS", 7):
         return runs_differ(network, EngineOptions(), 12, plan)
 
 

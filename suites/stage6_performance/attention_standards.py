@@ -7,12 +7,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from burstproof.kernels.entry import Entry
-from burstproof.kernels.source import CudaSource
-from burstproof.tensor.dtypes import BFLOAT16
-from burstproof.tensor.elementwise import multiply
-from burstproof.tensor.linalg import matmul
-from burstproof.tensor.nn import softmax
+from burstproof.compile.entry import Entry
+from burstproof.compile.source import CudaSource
+from burstproof.tensor.array.dtypes import BFLOAT16
+from burstproof.tensor.ops.elementwise import multiply
+from burstproof.tensor.ops.linalg import matmul
+from burstproof.tensor.ops.nn import softmax
 from suites.stage6_performance.training_bench import HAS_TORCH, as_torch
 
 MASK = Entry(CudaSource.beside(__file__, "causal_mask.cu"), "hide_later_keys", "uint16[] int32")

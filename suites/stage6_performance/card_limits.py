@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from burstproof.kernels.device import BufferSpec, DeviceBuffer, DeviceRuntime, DeviceStream
-from burstproof.kernels.timing import DeviceTimer
+from burstproof.device.protocol import BufferSpec, DeviceBuffer, DeviceRuntime, DeviceStream
+from burstproof.device.timing import DeviceTimer
 from suites.stage6_performance.rows import CardLimits
 from suites.stage6_performance.steady import Rule, Timed, Watch, time_steadily
 

@@ -20,7 +20,7 @@ def card() -> Iterator[Card]:
     """Device 0 with a stream of its own; telemetry finds it by its PCI address."""
     import cupy
 
-    from burstproof.kernels.device_open import open_device
+    from burstproof.device.open import open_device
 
     runtime = open_device(0)
     yield Card(runtime, runtime.stream(), telemetry_of(cupy.cuda.Device(0).pci_bus_id))

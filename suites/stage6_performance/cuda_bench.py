@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from burstproof.burst.cpu import CpuEngine
-from burstproof.burst.engine import Engine, EngineOptions, EngineState, Record, Recording, Stimulus, StimulusPlan
-from burstproof.kernels.device import BufferSpec, DeviceRuntime
+from burstproof.device.protocol import BufferSpec, DeviceRuntime
+from burstproof.engine.cpu.engine import CpuEngine
+from burstproof.engine.protocol import Engine, EngineOptions, EngineState, Record, Recording, Stimulus, StimulusPlan
 from suites.stage5_parity.large import slim
 from suites.stage5_parity.simulator_check import recordings_differ
 from suites.stage6_performance.implicit_reference import ImplicitReference
@@ -20,7 +20,7 @@ from suites.stage6_performance.rows import CUDA_ROWS, OTHER_ROWS, Row
 from suites.stage6_performance.steady import Rule, Timed, Watch, time_steadily
 
 if TYPE_CHECKING:
-    from burstproof.burst.cuda.engine import CudaEngine
+    from burstproof.engine.cuda.engine import CudaEngine
 
 RESIDENT = "device-resident"
 STEP = "step"
@@ -126,7 +126,7 @@ def measure_row(
 
 @contextmanager
 def _engines(row: Row) -> Iterator[tuple[CpuEngine | ImplicitReference, CudaEngine]]:
-    from burstproof.burst.cuda.engine import CudaEngine
+    from burstproof.engine.cuda.engine import CudaEngine
 
     if row.generated:
         cuda = CudaEngine.from_spec(row.spec, EngineOptions())

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from burstproof.network.counter_random import make_counter_random
-from burstproof.network.synthetic_laws import make_end
+from burstproof.network.synthetic.counter_random import make_counter_random
+from burstproof.network.synthetic.laws import make_end
 
 
 class Loops(NamedTuple):

@@ -10,14 +10,23 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from burstproof.burst.engine import NO_PLAN, NO_STIMULUS, Burst, EngineState, Record, Recording, Stimulus, StimulusPlan
-from burstproof.burst.recorder import record_steps
-from burstproof.burst.stimulus import FORCED_POTENTIAL
+from burstproof.engine.protocol import (
+    NO_PLAN,
+    NO_STIMULUS,
+    Burst,
+    EngineState,
+    Record,
+    Recording,
+    Stimulus,
+    StimulusPlan,
+)
+from burstproof.engine.recorder import record_steps
+from burstproof.engine.stimulus import FORCED_POTENTIAL
 from burstproof.errors import InputError
 from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.schema import NO_LIMIT, UNLIMITED_FIRES
-from burstproof.network.synthetic_laws import end_parameters
-from burstproof.network.synthetic_spec import LARGEST_EXACT_WEIGHT, SyntheticSpec
+from burstproof.network.synthetic.laws import end_parameters
+from burstproof.network.synthetic.spec import LARGEST_EXACT_WEIGHT, SyntheticSpec
 from hardware.host import take_host
 from suites.stage6_performance.implicit_kernels import loops
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from burstproof.kernels.numba_cuda import cuda
+from burstproof.device.numba_cuda import cuda
 
 NOTHING_SIGNATURE = types.void(types.Array(types.int32, 1, "C"))
 NUMBER_SIGNATURE = types.void(types.Array(types.int32, 1, "C"))

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from burstproof.burst.engine import Stimulus, StimulusPlan
+from burstproof.engine.protocol import Stimulus, StimulusPlan
 from burstproof.network.model import Network
-from burstproof.network.power_law import power_law_network, share_of_short_rows
-from burstproof.network.synthetic import driven_spec, initial_stimulus, synthesize
-from burstproof.network.synthetic_spec import SyntheticSpec
+from burstproof.network.synthetic.build import driven_spec, initial_stimulus, synthesize
+from burstproof.network.synthetic.power_law import power_law_network, share_of_short_rows
+from burstproof.network.synthetic.spec import SyntheticSpec
 from hardware.roofline import Figure, Profile, Work, floor_us, profile_for
 
 SYNAPSES_PER_NEURON = 100

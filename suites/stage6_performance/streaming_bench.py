@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from burstproof.burst.cpu import CpuEngine
-from burstproof.burst.engine import CudaOptions, EngineOptions, Record, Stimulus, StimulusPlan, SynapseMemory
-from burstproof.kernels.device import BufferSpec, DeviceRuntime
-from burstproof.kernels.device_open import open_device
-from burstproof.kernels.timing import DeviceTimer
-from burstproof.network.synthetic import driven_spec, initial_stimulus, synthesize
-from burstproof.network.synthetic_spec import SyntheticSpec
+from burstproof.device.open import open_device
+from burstproof.device.protocol import BufferSpec, DeviceRuntime
+from burstproof.device.timing import DeviceTimer
+from burstproof.engine.cpu.engine import CpuEngine
+from burstproof.engine.protocol import CudaOptions, EngineOptions, Record, Stimulus, StimulusPlan, SynapseMemory
+from burstproof.network.synthetic.build import driven_spec, initial_stimulus, synthesize
+from burstproof.network.synthetic.spec import SyntheticSpec
 from suites.stage5_parity.large import slim
 from suites.stage5_parity.simulator_check import recordings_differ
 from suites.stage6_performance.implicit_reference import ImplicitReference
@@ -24,7 +24,7 @@ from suites.stage6_performance.link_floor import reading_ms
 from suites.stage6_performance.steady import Rule, Timed, Watch, time_steadily
 
 if TYPE_CHECKING:
-    from burstproof.burst.cuda.engine import CudaEngine
+    from burstproof.engine.cuda.engine import CudaEngine
 
 COPIED_BYTES = 1 << 28
 STREAMED = EngineOptions(cuda=CudaOptions(synapse_memory=SynapseMemory.HOST))
@@ -135,7 +135,7 @@ def link_gb_per_s(runtime: DeviceRuntime, watch: Callable[[], Watch] | None = No
 
 def measure_streamed(row: StreamedRow, watch: Callable[[], Watch] | None = None) -> StreamedResult:
     """Check ``row`` against the implicit reference or the CPU engine, then time it."""
-    from burstproof.burst.cuda.engine import CudaEngine
+    from burstproof.engine.cuda.engine import CudaEngine
 
     engine = CudaEngine.from_spec(row.spec, STREAMED)
     try:

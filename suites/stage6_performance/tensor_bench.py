@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from burstproof.tensor.dtypes import BFLOAT16
+from burstproof.tensor.array.dtypes import BFLOAT16
 from stages.measuring import Measure
 from suites.stage6_performance.card_limits import Card
 from suites.stage6_performance.steady import Rule, Timed, time_steadily
@@ -135,7 +135,7 @@ def normal(shape: int | Sequence[int], dtype: Any, seed: int) -> Any:
     """Normally distributed numbers on the device."""
     import cupy
 
-    from burstproof.tensor.nn_reference import narrowed
+    from burstproof.tensor.ops.nn_reference import narrowed
 
     generator = cupy.random.default_rng(seed)
     if dtype == cupy.complex128:

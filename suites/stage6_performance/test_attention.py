@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from burstproof.tensor.attention import attention, attention_backward
-from burstproof.tensor.backend import backend
-from burstproof.tensor.dtypes import BFLOAT16, FLOAT32
-from burstproof.tensor.nn_reference import narrowed, widened
+from burstproof.tensor.array.backend import backend
+from burstproof.tensor.array.dtypes import BFLOAT16, FLOAT32
+from burstproof.tensor.attention.operation import attention, attention_backward
+from burstproof.tensor.ops.nn_reference import narrowed, widened
 from stages.measuring import Measure
 from suites.stage6_performance.attention_standards import standards
 from suites.stage6_performance.card_limits import Card

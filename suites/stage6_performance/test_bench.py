@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from burstproof.burst.cpu import CpuEngine
-from burstproof.burst.engine import CpuOptions, EngineOptions
-from burstproof.kernels.device import BufferSpec, DeviceBuffer
-from burstproof.network.synthetic import synthesize
+from burstproof.device.protocol import BufferSpec, DeviceBuffer
+from burstproof.engine.cpu.engine import CpuEngine
+from burstproof.engine.protocol import CpuOptions, EngineOptions
+from burstproof.network.synthetic.build import synthesize
 from suites.stage6_performance import cuda_bench
 from suites.stage6_performance.cuda_bench import COLD_DOWNLOAD, EVERY_SCOPE, RESIDENT, measure_row
 from suites.stage6_performance.implicit_reference import ImplicitReference

@@ -10,11 +10,11 @@ from functools import cache
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
-from burstproof.burst.cpu import CpuEngine
-from burstproof.burst.engine import CpuOptions, EngineOptions, EngineState, Recording
-from burstproof.burst.reference import ReferenceEngine
+from burstproof.engine.cpu.engine import CpuEngine
+from burstproof.engine.protocol import CpuOptions, EngineOptions, EngineState, Recording
+from burstproof.engine.reference import ReferenceEngine
 from burstproof.network.model import Network
-from burstproof.network.synthetic import synthesize
+from burstproof.network.synthetic.build import synthesize
 from hardware.host import take_host
 from stages.measuring import Measure
 from suites.stage5_parity.large import slim

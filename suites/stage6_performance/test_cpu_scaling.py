@@ -9,8 +9,8 @@ from statistics import median
 
 import pytest
 
-from burstproof.burst.cpu import CpuEngine
-from burstproof.burst.engine import CpuOptions, EngineOptions, Record
+from burstproof.engine.cpu.engine import CpuEngine
+from burstproof.engine.protocol import CpuOptions, EngineOptions, Record
 from hardware.host import take_host
 from stages.measuring import Measure
 from suites.stage5_parity.large import slim

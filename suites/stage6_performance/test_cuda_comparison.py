@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from burstproof.burst.engine import Record
+from burstproof.engine.protocol import Record
 from stages.measuring import Measure
 from suites.stage6_performance.card_limits import Card
 from suites.stage6_performance.comparing import SLOWDOWN, compare_often
@@ -19,7 +19,7 @@ from suites.stage6_performance.rows import Row
 from suites.stage6_performance.steady import Rule, time_steadily
 
 if TYPE_CHECKING:
-    from burstproof.burst.cuda.engine import CudaEngine
+    from burstproof.engine.cuda.engine import CudaEngine
 
 pytestmark = [pytest.mark.requirement("ST-6", "RE-4"), pytest.mark.gate("gpu")]
 
@@ -31,7 +31,7 @@ RULE = Rule(warmup=1, min_samples=10, max_samples=20, max_seconds=1.0)
 @pytest.fixture
 def engines() -> Iterator[tuple[CudaEngine, CudaEngine]]:
     """Two engines over the same network, each at its rate and equal to the implicit reference."""
-    from burstproof.burst.cuda.engine import CudaEngine
+    from burstproof.engine.cuda.engine import CudaEngine
 
     with ExitStack() as stack:
         made = [stack.enter_context(closing(CudaEngine.from_spec(ROW.spec))) for _ in range(2)]

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from burstproof.burst.engine import NO_STIMULUS, Burst, EngineOptions, EngineState, Record, Stimulus
-from burstproof.burst.precision import Precision, Storage, storage_for
+from burstproof.engine.precision import Precision, Storage, storage_for
+from burstproof.engine.protocol import NO_STIMULUS, Burst, EngineOptions, EngineState, Record, Stimulus
 from burstproof.network.fixed_point import FixedPoint
 from stages.measuring import Measure
 from suites.stage6_performance.card_limits import Card
@@ -20,7 +20,7 @@ from suites.stage6_performance.rows import Row
 from suites.stage6_performance.steady import Timed, time_steadily
 
 if TYPE_CHECKING:
-    from burstproof.burst.cuda.engine import CudaEngine
+    from burstproof.engine.cuda.engine import CudaEngine
 
 pytestmark = [pytest.mark.requirement("BE-11", "ST-6"), pytest.mark.gate("gpu")]
 
@@ -53,7 +53,7 @@ class RoundingReference(ImplicitReference):
 @contextmanager
 def checked_engine(row: Row, precision: Precision) -> Iterator[tuple[CudaEngine, tuple[str, ...]]]:
     """An engine over ``row`` that has done its checked bursts, and where it disagreed."""
-    from burstproof.burst.cuda.engine import CudaEngine
+    from burstproof.engine.cuda.engine import CudaEngine
 
     with closing(CudaEngine.from_spec(row.spec, EngineOptions(precision=precision))) as engine:
         storage = storage_for(precision, engine.network.neurons.thresholds)

@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import pytest
 
-from burstproof.burst.cpu import CpuEngine
-from burstproof.burst.engine import CpuOptions
-from burstproof.burst.reference import ReferenceEngine
+from burstproof.engine.cpu.engine import CpuEngine
+from burstproof.engine.protocol import CpuOptions
+from burstproof.engine.reference import ReferenceEngine
 from hardware.host import take_host
 from stages.measuring import Measure
 from suites.stage6_performance.card_limits import Card
@@ -56,7 +56,7 @@ def test_genome_on_the_cpu(row: GenomeRow, measure: Measure) -> None:
 @pytest.fixture
 def on_the_card(row: GenomeRow, card: Card) -> Mapping[str, Timed]:
     """The timings of a genome on the GPU; a throttled card is an ERROR."""
-    from burstproof.burst.cuda.engine import CudaEngine
+    from burstproof.engine.cuda.engine import CudaEngine
 
     with (
         closing(CpuEngine.create(row.network, GENERAL)) as judge,

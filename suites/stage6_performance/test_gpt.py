@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from burstproof.tensor.adamw import AdamW
-from burstproof.tensor.backend import backend
-from burstproof.tensor.gpt import Gpt
-from burstproof.tensor.gpt_config import GptConfig
-from burstproof.tensor.training import held_out_loss, sample_corpus, train
+from burstproof.tensor.array.backend import backend
+from burstproof.tensor.gpt.config import GptConfig
+from burstproof.tensor.gpt.model import Gpt
+from burstproof.tensor.gpt.training import held_out_loss, sample_corpus, train
+from burstproof.tensor.ops.adamw import AdamW
 from stages.measuring import Measure
 from suites.stage6_performance.card_limits import Card
 from suites.stage6_performance.steady import Timed

@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from burstproof.burst.engine import Stimulus
-from burstproof.burst.reference import ReferenceEngine
+from burstproof.engine.protocol import Stimulus
+from burstproof.engine.reference import ReferenceEngine
 from burstproof.errors import InputError
-from burstproof.network.synthetic import driven_spec, initial_stimulus, synthesize
-from burstproof.network.synthetic_spec import SyntheticSpec
+from burstproof.network.synthetic.build import driven_spec, initial_stimulus, synthesize
+from burstproof.network.synthetic.spec import SyntheticSpec
 from suites.stage5_parity.large import slim
 from suites.stage5_parity.simulator_check import recordings_differ
 from suites.stage6_performance.implicit_reference import ImplicitReference

@@ -8,13 +8,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from burstproof.burst.cpu import CpuEngine
-from burstproof.burst.engine import Stimulus
-from burstproof.burst.reference import ReferenceEngine
+from burstproof.engine.cpu.engine import CpuEngine
+from burstproof.engine.protocol import Stimulus
+from burstproof.engine.reference import ReferenceEngine
 from burstproof.errors import NetworkError
-from burstproof.network.power_law import power_law_network, share_of_short_rows
-from burstproof.network.synthetic import driven_spec, initial_stimulus
-from burstproof.network.synthetic_spec import SyntheticSpec
+from burstproof.network.synthetic.build import driven_spec, initial_stimulus
+from burstproof.network.synthetic.power_law import power_law_network, share_of_short_rows
+from burstproof.network.synthetic.spec import SyntheticSpec
 from suites.stage5_parity.simulator_check import recordings_differ
 
 pytestmark = pytest.mark.requirement("BE-3", "ST-6")

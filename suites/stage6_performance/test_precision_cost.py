@@ -13,14 +13,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from burstproof.burst.engine import EngineOptions, Recording, Stimulus, StimulusPlan
-from burstproof.burst.precision import Precision, storage_for
-from burstproof.burst.reference import ReferenceEngine
-from burstproof.burst.replay import trace_options
-from burstproof.burst.trace import read_trace
+from burstproof.engine.precision import Precision, storage_for
+from burstproof.engine.protocol import EngineOptions, Recording, Stimulus, StimulusPlan
+from burstproof.engine.reference import ReferenceEngine
+from burstproof.engine.replay import trace_options
+from burstproof.engine.trace import read_trace
 from burstproof.network.model import Network
-from burstproof.network.synthetic import synthesize
-from burstproof.network.synthetic_spec import SyntheticSpec
+from burstproof.network.synthetic.build import synthesize
+from burstproof.network.synthetic.spec import SyntheticSpec
 from stages.measuring import Measure
 from suites.stage4_small_genome.small_networks import OPTIONS as GENOME_OPTIONS
 from suites.stage4_small_genome.small_networks import seeded_plan, small_network

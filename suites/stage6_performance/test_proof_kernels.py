@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from burstproof.kernels import proof_cpu
+from burstproof.compile import proof_cpu
 from stages.measuring import Measure
 from suites.stage5_parity.test_proof_kernels import assert_within_rounding, classifier, exact_probabilities, matrices
 from suites.stage6_performance.card_limits import Card
@@ -58,7 +58,7 @@ def test_vector_add(card: Card, measure: Measure) -> None:
     """64 M float32: two arrays read, one written, against a copy of as many bytes in the same run."""
     import cupy
 
-    from burstproof.kernels.proof import VECTOR_ADD, vector_add
+    from burstproof.compile.proof import VECTOR_ADD, vector_add
 
     a, b = cupy.arange(ELEMENTS, dtype=cupy.float32), cupy.full(ELEMENTS, 0.5, cupy.float32)
     total = vector_add(a, b).array
@@ -93,7 +93,7 @@ def test_matrix_product(size: int, card: Card, measure: Measure) -> None:
     """Checked against float64 first; NumPy's BLAS on all cores of this host is the CPU."""
     import cupy
 
-    from burstproof.kernels.proof import DENSE, matrix_product
+    from burstproof.compile.proof import DENSE, matrix_product
 
     a, b = matrices(size, size, size)
     left, right = cupy.asarray(a), cupy.asarray(b)
@@ -131,8 +131,8 @@ def test_matrix_product(size: int, card: Card, measure: Measure) -> None:
 
 def test_neural_forward(card: Card, measure: Measure) -> None:
     """65 536 samples x 784 -> 1024 -> 10, data on the device."""
-    from burstproof.kernels.buffers import upload
-    from burstproof.kernels.proof import neural_forward
+    from burstproof.compile.proof import neural_forward
+    from burstproof.device.buffers import upload
 
     network = classifier(65_536, 784, 1024, 10)
     arrays = [upload(part) for part in network]
@@ -160,9 +160,9 @@ def test_what_a_launch_costs_the_host(card: Card, measure: Measure) -> None:
     import cupy
     from cuda.bindings import driver
 
-    from burstproof.kernels.entry import Entry
-    from burstproof.kernels.parameters import ArgumentBlock
-    from burstproof.kernels.source import CudaSource
+    from burstproof.compile.entry import Entry
+    from burstproof.compile.parameters import ArgumentBlock
+    from burstproof.compile.source import CudaSource
 
     entry = Entry(CudaSource("empty.cu", EMPTY), "nothing", "float32[] float32[] float32[] uint32")
     kernel, raw = entry.on(0), cupy.RawKernel(EMPTY, "nothing")

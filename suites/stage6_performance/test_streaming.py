@@ -31,7 +31,7 @@ def watch() -> Callable[[], Watch]:
 @pytest.fixture(scope="module")
 def link(watch: Callable[[], Watch]) -> Iterator[tuple[str, Timed]]:
     """The device's name, and what copies from page-locked memory reach on it, in GB/s."""
-    from burstproof.kernels.device_open import open_device
+    from burstproof.device.open import open_device
 
     runtime = open_device(0)
     yield runtime.name, link_gb_per_s(runtime, watch)

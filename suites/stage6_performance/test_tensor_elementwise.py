@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from burstproof.tensor.accuracy import bound_of
-from burstproof.tensor.dtypes import COMPLEX128, FLOAT32, FLOAT64
-from burstproof.tensor.elementwise import evaluate
-from burstproof.tensor.expression import parse
+from burstproof.tensor.array.accuracy import bound_of
+from burstproof.tensor.array.dtypes import COMPLEX128, FLOAT32, FLOAT64
+from burstproof.tensor.ops.elementwise import evaluate
+from burstproof.tensor.ops.expression import parse
 from stages.measuring import Measure
 from suites.stage6_performance.card_limits import Card
 from suites.stage6_performance.steady import time_steadily

@@ -9,16 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from burstproof.tensor.accuracy import bound_of
-from burstproof.tensor.dtypes import (
-    BFLOAT16,
-    COMPLEX128,
-    FLOAT32,
-    INT8,
-    INT32,
-)
-from burstproof.tensor.linalg import RESULTS, matmul
-from burstproof.tensor.nn_reference import widened
+from burstproof.tensor.array.accuracy import bound_of
+from burstproof.tensor.array.dtypes import BFLOAT16, COMPLEX128, FLOAT32, INT8, INT32
+from burstproof.tensor.ops.linalg import RESULTS, matmul
+from burstproof.tensor.ops.nn_reference import widened
 from stages.measuring import Measure
 from suites.stage6_performance.card_limits import Card
 from suites.stage6_performance.steady import Rule, Timed, time_steadily

@@ -9,10 +9,11 @@ from functools import partial
 import numpy as np
 import pytest
 
-from burstproof.tensor import elementwise, memory, transfers
-from burstproof.tensor.array_protocol import Array, Backend
-from burstproof.tensor.backend import backend
-from burstproof.tensor.dtypes import COMPLEX128, FLOAT32
+from burstproof.tensor.array import memory, transfers
+from burstproof.tensor.array.backend import backend
+from burstproof.tensor.array.dtypes import COMPLEX128, FLOAT32
+from burstproof.tensor.array.protocol import Array, Backend
+from burstproof.tensor.ops import elementwise
 from stages.measuring import Measure
 from suites.stage6_performance.card_limits import Card
 from suites.stage6_performance.steady import Rule, time_steadily

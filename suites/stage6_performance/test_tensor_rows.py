@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from burstproof.tensor import nn, nn_reference
-from burstproof.tensor.accuracy import bound_of
-from burstproof.tensor.dtypes import BFLOAT16, FLOAT32, dtype_name
-from burstproof.tensor.nn_reference import widened
+from burstproof.tensor.array.accuracy import bound_of
+from burstproof.tensor.array.dtypes import BFLOAT16, FLOAT32, dtype_name
+from burstproof.tensor.ops import nn, nn_reference
+from burstproof.tensor.ops.nn_reference import widened
 from stages.measuring import Measure
 from suites.stage6_performance.card_limits import Card
 from suites.stage6_performance.tensor_bench import (

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from burstproof.burst.engine import CudaOptions, EngineOptions, Stimulus
-from burstproof.network.synthetic import initial_stimulus
+from burstproof.engine.protocol import CudaOptions, EngineOptions, Stimulus
+from burstproof.network.synthetic.build import initial_stimulus
 from stages.measuring import Measure
 from suites.stage6_performance.card_limits import Card
 from suites.stage6_performance.cuda_bench import disagreements
@@ -34,8 +34,8 @@ def _plan(first: int, bursts: int) -> dict[int, Stimulus]:
 @pytest.fixture
 def spans() -> tuple[Span, ...]:
     """The timeline of eight trains with stimulus in every burst, of an engine that agreed over two trains before."""
-    from burstproof.burst.cuda.engine import CudaEngine
-    from burstproof.kernels.device_open import open_device
+    from burstproof.device.open import open_device
+    from burstproof.engine.cuda.engine import CudaEngine
 
     runtime = TimelineRuntime(open_device(0))
     options = EngineOptions(cuda=CudaOptions(train_length=TRAIN))

@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from burstproof.burst.cuda.tuner import (
+from burstproof.engine.cuda.tuning.cache import Tuned, kept, load, save, tuning_key
+from burstproof.engine.cuda.tuning.tuner import (
     Launch,
     block_candidates,
     compare,
@@ -20,12 +21,11 @@ from burstproof.burst.cuda.tuner import (
     tuned_launch,
     with_launch,
 )
-from burstproof.burst.cuda.tuner_cache import Tuned, kept, load, save, tuning_key
-from burstproof.burst.engine import CudaOptions, EngineOptions, EngineState
-from burstproof.burst.reference import ReferenceEngine
+from burstproof.engine.protocol import CudaOptions, EngineOptions, EngineState
+from burstproof.engine.reference import ReferenceEngine
 from burstproof.errors import EnvironmentInvalidError, OutOfMemoryError
 from burstproof.network.model import Network
-from burstproof.network.synthetic import synthesize
+from burstproof.network.synthetic.build import synthesize
 from stages.measuring import Measure
 from suites.stage5_parity.simulator_check import recordings_differ
 from suites.stage6_performance.rows import Row
@@ -220,9 +220,9 @@ def test_a_folder_that_cannot_be_written_is_no_error(network: Network, tmp_path:
 @pytest.mark.parametrize("row", [Row(100_000, 0.01), Row(250_000, 0.01)], ids=lambda row: row.name)
 def test_tuning_on_this_device(row: Row, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, measure: Measure) -> None:
     """The tuned engine gives the default's results; how long bursts take by default, by the notes and tuned."""
-    from burstproof.burst.cuda.engine import CudaEngine
+    from burstproof.engine.cuda.engine import CudaEngine
 
-    monkeypatch.setattr("burstproof.burst.cuda.tuner.cache_folder", lambda: tmp_path)
+    monkeypatch.setattr("burstproof.engine.cuda.tuning.tuner.cache_folder", lambda: tmp_path)
     network = synthesize(row.spec)
     default = CudaEngine.create(network)
     tuned = CudaEngine.create(network, EngineOptions(cuda=CudaOptions(autotune=True)))

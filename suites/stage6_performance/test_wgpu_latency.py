@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from burstproof.burst.ask_machine import ask_wgpu
-from burstproof.burst.engine import EngineOptions, Record
-from burstproof.burst.wgpu.engine import WgpuEngine
+from burstproof.engine.ask_machine import ask_wgpu
+from burstproof.engine.protocol import EngineOptions, Record
+from burstproof.engine.wgpu.engine import WgpuEngine
 from stages.measuring import Measure
 from suites.stage5_parity.backends import NEEDS_ADAPTER
 from suites.stage5_parity.large import slim

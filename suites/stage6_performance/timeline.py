@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy.typing as npt
 
-from burstproof.kernels.device import DeviceBuffer, DeviceEvent, DeviceGraph, DeviceRuntime, DeviceStream, Launch
+from burstproof.device.protocol import DeviceBuffer, DeviceEvent, DeviceGraph, DeviceRuntime, DeviceStream, Launch
 
 UPLOAD, BURSTS, DOWNLOAD = "stimulus up", "bursts", "fired lists down"
 _JOINED_US = 20.0

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from burstproof.tensor.adamw import AdamW
-from burstproof.tensor.gpt_config import GptConfig
+from burstproof.tensor.gpt.config import GptConfig
+from burstproof.tensor.ops.adamw import AdamW
 
 
 def make_model(config: GptConfig, weights: dict[str, Any]) -> Any:

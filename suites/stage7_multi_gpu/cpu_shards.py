@@ -5,12 +5,12 @@ from __future__ import annotations
 import dataclasses
 from pathlib import Path
 
-from burstproof.burst.engine import Engine, EngineOptions, Recording
-from burstproof.burst.reference import ReferenceEngine
+from burstproof.engine.protocol import Engine, EngineOptions, Recording
+from burstproof.engine.reference import ReferenceEngine
+from burstproof.engine.sharded.create import create_sharded
+from burstproof.engine.sharded.exchange import Exchange
+from burstproof.engine.sharded.partition import make_partition
 from burstproof.network.model import Network
-from burstproof.sharding.create import create_sharded
-from burstproof.sharding.exchange import Exchange
-from burstproof.sharding.partition import make_partition
 from suites.stage5_parity.builder import CreateEngine
 from suites.stage5_parity.mixed import MIXES, Mix, mixed_network, mixed_options, mixed_plan
 

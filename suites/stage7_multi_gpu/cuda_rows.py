@@ -9,15 +9,15 @@ from functools import lru_cache
 
 import numpy as np
 
-from burstproof.burst.cuda.engine import CudaEngine
-from burstproof.burst.engine import EngineOptions, Record, Recording, Stimulus
+from burstproof.engine.cuda.engine import CudaEngine
+from burstproof.engine.cuda.exchange.devices import make_current
+from burstproof.engine.cuda.exchange.mail import Path
+from burstproof.engine.cuda.plan.sharding_choice import ShardingChoice
+from burstproof.engine.cuda.sharded_engine import CudaShardedEngine
+from burstproof.engine.protocol import EngineOptions, Record, Recording, Stimulus
 from burstproof.network.fixed_point import FixedPoint
-from burstproof.network.synthetic import initial_stimulus
-from burstproof.network.synthetic_spec import SyntheticSpec, driven_spec
-from burstproof.sharding.cuda_choice import ShardingChoice
-from burstproof.sharding.cuda_devices import make_current
-from burstproof.sharding.cuda_engine import CudaShardedEngine
-from burstproof.sharding.cuda_mail import Path
+from burstproof.network.synthetic.build import initial_stimulus
+from burstproof.network.synthetic.spec import SyntheticSpec, driven_spec
 from suites.stage5_parity.simulator_check import recordings_differ
 from suites.stage6_performance.implicit_reference import ImplicitReference
 from suites.stage6_performance.rows import Row

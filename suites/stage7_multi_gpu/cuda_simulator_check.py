@@ -17,8 +17,8 @@ from unittest import mock
 
 import numpy as np
 
-from burstproof.burst.engine import CudaOptions, Engine, EngineOptions, Record
-from burstproof.burst.reference import ReferenceEngine
+from burstproof.engine.protocol import CudaOptions, Engine, EngineOptions, Record
+from burstproof.engine.reference import ReferenceEngine
 from burstproof.errors import ShardLostError
 from burstproof.network.model import Network
 from suites.stage5_parity.interrupted import TRAIN, interruption_differs
@@ -46,7 +46,7 @@ def check_packed_sums() -> list[str]:
 
 def check_tiles() -> list[str]:
     """Shards whose FCL is sent in tiles of few targets, with delays."""
-    tiles = "burstproof.burst.cuda.tiles"
+    tiles = "burstproof.engine.cuda.plan.tiles"
     with mock.patch(f"{tiles}._UNTILED_BYTES", 64), mock.patch(f"{tiles}._TILE_BYTES", 30):
         return compare_mix(
             cut_mix("fractions, delays to 7"), lambda network, options: sharded(network, options, 2, "round_robin")
@@ -55,7 +55,7 @@ def check_tiles() -> list[str]:
 
 def check_batch_path() -> list[str]:
     """The batch path is taken by what all shards count together, here from 12 candidates on."""
-    modules = ("burst.cuda.variant", "burst.reference", "sharding.kernels_shard")
+    modules = ("engine.cuda.plan.variant", "engine.reference", "engine.cuda.kernels.shard")
     with ExitStack() as patches:
         for module in modules:
             patches.enter_context(mock.patch(f"burstproof.{module}.BATCH_PATH_CANDIDATES", 12))
@@ -65,8 +65,8 @@ def check_batch_path() -> list[str]:
 
 def check_trains_from_another_state() -> list[str]:
     """Trains of 3 bursts from the reference's state, then from another partition's: history and delays go along."""
-    from burstproof.sharding.cuda_engine import CudaShardedEngine
-    from burstproof.sharding.partition import make_partition
+    from burstproof.engine.cuda.sharded_engine import CudaShardedEngine
+    from burstproof.engine.sharded.partition import make_partition
 
     mix = cut_mix(_EVERYTHING, bursts=12)
     network, plan = mixed_network(mix), mixed_plan(mix, mixed_network(mix))
@@ -111,9 +111,9 @@ def check_interrupted_run() -> list[str]:
 
 def check_shards_of_ranks() -> list[str]:
     """Shards on devices of different ranks, between which the host carries what fired."""
-    from burstproof.sharding.cuda_rank import CudaRankShard
-    from burstproof.sharding.engine import ShardedEngine
-    from burstproof.sharding.partition import make_partition
+    from burstproof.engine.cluster.cuda_rank import CudaRankShard
+    from burstproof.engine.sharded.engine import ShardedEngine
+    from burstproof.engine.sharded.partition import make_partition
 
     return compare_mix(
         cut_mix(_EVERYTHING),
@@ -125,8 +125,8 @@ def check_shards_of_ranks() -> list[str]:
 
 def check_silent_shard() -> list[str]:
     """A shard that publishes nothing ends the run with an error that names it, and the engine does not go on."""
-    from burstproof.burst.cuda.control import HALTED
-    from burstproof.sharding.cuda_engine import CudaShardedEngine
+    from burstproof.engine.cuda.kernels.control import HALTED
+    from burstproof.engine.cuda.sharded_engine import CudaShardedEngine
 
     mix = cut_mix("integers")
     engine = sharded(mixed_network(mix), mixed_options(mix), 2, "contiguous", timeout_s=3.0)

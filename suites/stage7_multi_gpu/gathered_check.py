@@ -19,11 +19,11 @@ from unittest import mock
 
 import numpy as np
 
-from burstproof.burst.engine import Engine, EngineOptions
-from burstproof.burst.reference import ReferenceEngine
+from burstproof.engine.protocol import Engine, EngineOptions
+from burstproof.engine.reference import ReferenceEngine
+from burstproof.engine.sharded.exchange import Exchange
+from burstproof.engine.sharded.partition import make_partition
 from burstproof.network.model import Network
-from burstproof.sharding.exchange import Exchange
-from burstproof.sharding.partition import make_partition
 from suites.stage5_parity.builder import CreateEngine
 from suites.stage5_parity.mixed import Mix, compare_mix, mixed_network, mixed_options, mixed_plan
 from suites.stage5_parity.simulator_check import recordings_differ
@@ -67,7 +67,7 @@ def _mix(name: str, **changes: Any) -> Mix:
 
 def check(exchange: Exchange) -> dict[str, list[str]]:
     """Problems by check."""
-    from burstproof.sharding.cuda_ranks import GatheredEngine
+    from burstproof.engine.cluster.cuda_ranks import GatheredEngine
 
     gatherings: list[OverMpi] = []
 
@@ -77,14 +77,14 @@ def check(exchange: Exchange) -> dict[str, list[str]]:
         return GatheredEngine(network, options, cut, exchange, gatherings[-1])
 
     found = {"from another state": compare_run(_mix(EVERYTHING_LEARNS), create)}
-    with mock.patch("burstproof.sharding.rank_lists.LEAST_REACH", 1):
+    with mock.patch("burstproof.engine.cluster.rank_lists.LEAST_REACH", 1):
         mix = _mix("fractions")
         found["longer lists than their reach"] = compare_mix(mix, create)
         if gatherings[-1].gatherings <= mix.bursts:
             found["longer lists than their reach"].append("one gathering a burst was enough")
     found["one rank builds anew"] = _check_rebuilding(create, exchange.rank)
     with ExitStack() as patches:
-        for module in ("burst.cuda.variant", "burst.reference", "sharding.kernels_shard"):
+        for module in ("engine.cuda.plan.variant", "engine.reference", "engine.cuda.kernels.shard"):
             patches.enter_context(mock.patch(f"burstproof.{module}.BATCH_PATH_CANDIDATES", 12))
         found["batch path"] = compare_mix(_mix("integers", emulate_batch_path=True), create)
     found["choice"] = _check_choice(exchange)
@@ -102,7 +102,7 @@ def _check_rebuilding(create: CreateEngine, rank: int) -> list[str]:
     with ExitStack() as patches:
         if rank == 0:
             patches.enter_context(
-                mock.patch("burstproof.sharding.cuda_rank.shard_for", lambda packed, local: replace(packed))
+                mock.patch("burstproof.engine.cluster.cuda_rank.shard_for", lambda packed, local: replace(packed))
             )
         engine.restore(start)
     problems = recordings_differ(expected, engine.run(mix.bursts, plan))
@@ -112,8 +112,8 @@ def _check_rebuilding(create: CreateEngine, rank: int) -> list[str]:
 
 def _check_choice(exchange: Exchange) -> list[str]:
     """What the simulator has instead of NCCL, and that the path over the hosts gives the same."""
-    from burstproof.sharding.create import create_sharded
-    from burstproof.sharding.engine import Links, ShardedEngine
+    from burstproof.engine.sharded.create import create_sharded
+    from burstproof.engine.sharded.engine import Links, ShardedEngine
 
     mix = _mix("fractions")
     paths = []
@@ -134,7 +134,7 @@ def _check_choice(exchange: Exchange) -> list[str]:
 def main(output: Path) -> None:
     """Check on all ranks."""
     warnings.simplefilter("ignore", RuntimeWarning)
-    from burstproof.sharding.mpi import MpiExchange
+    from burstproof.engine.cluster.mpi import MpiExchange
     from suites.simulated_blocks import quick_blocks
 
     exchange = MpiExchange(TIMEOUT_S)

@@ -8,8 +8,8 @@ from __future__ import annotations
 import sys
 import time
 
-from burstproof.sharding.mpi import MpiExchange
-from burstproof.sharding.rank_nccl import poll
+from burstproof.engine.cluster.mpi import MpiExchange
+from burstproof.engine.cluster.rank_nccl import poll
 
 _LONG_S = 600.0
 

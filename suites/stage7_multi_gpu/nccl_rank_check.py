@@ -16,19 +16,19 @@ from typing import Any
 
 import numpy as np
 
-from burstproof.burst.cpu import CpuEngine
-from burstproof.burst.engine import Engine, EngineOptions, EngineState, Recording, Stimulus
-from burstproof.burst.replay import replay
-from burstproof.burst.trace import read_trace
+from burstproof.engine.cluster.mpi import MpiExchange
+from burstproof.engine.cpu.engine import CpuEngine
+from burstproof.engine.protocol import Engine, EngineOptions, EngineState, Recording, Stimulus
+from burstproof.engine.replay import replay
+from burstproof.engine.sharded.create import create_sharded
+from burstproof.engine.sharded.engine import Links, ShardedEngine
+from burstproof.engine.sharded.exchange import Exchange
+from burstproof.engine.sharded.partition import make_partition
+from burstproof.engine.sharded.shard import Fired
+from burstproof.engine.trace import read_trace
 from burstproof.network.model import Network
-from burstproof.network.synthetic import initial_stimulus, synthesize
-from burstproof.network.synthetic_spec import driven_spec
-from burstproof.sharding.create import create_sharded
-from burstproof.sharding.engine import Links, ShardedEngine
-from burstproof.sharding.exchange import Exchange
-from burstproof.sharding.mpi import MpiExchange
-from burstproof.sharding.partition import make_partition
-from burstproof.sharding.shard import Fired
+from burstproof.network.synthetic.build import initial_stimulus, synthesize
+from burstproof.network.synthetic.spec import driven_spec
 from suites.stage5_parity.large import slim
 from suites.stage5_parity.simulator_check import recordings_differ
 from suites.stage7_multi_gpu.cpu_shards import EVERYTHING_LEARNS, TRACES, compare_run, mix_named
@@ -118,8 +118,8 @@ class Way:
 
     def _exchanges(self, engine: ShardedEngine) -> tuple[list[float], Fired]:
         """Times of the last burst's exchange done again and again: from lists on devices to lists on all and hosts."""
-        from burstproof.sharding.cuda_rank import CudaRankShard
-        from burstproof.sharding.cuda_ranks import GatheredShard
+        from burstproof.engine.cluster.cuda_rank import CudaRankShard
+        from burstproof.engine.cluster.cuda_ranks import GatheredShard
 
         (shard,) = engine.own_shards
         assert isinstance(shard, CudaRankShard)

@@ -14,21 +14,21 @@ from unittest import mock
 
 import numpy as np
 
-from burstproof.burst.engine import CudaOptions, Engine, EngineState, Record, StimulusPlan
-from burstproof.burst.reference import ReferenceEngine
+from burstproof.engine.protocol import CudaOptions, Engine, EngineState, Record, StimulusPlan
+from burstproof.engine.reference import ReferenceEngine
+from burstproof.engine.sharded.partition import Partition, make_partition
 from burstproof.errors import ShardLostError
 from burstproof.network.model import Network
-from burstproof.sharding.partition import Partition, make_partition
 from suites.stage5_parity.mixed import Mix, compare_mix, mixed_network, mixed_options, mixed_plan
 from suites.stage5_parity.simulator_check import recordings_differ
 from suites.stage7_multi_gpu.prefilled import CHUNK, Prefilled
 from suites.stage7_multi_gpu.simulated import cut_mix, sharded, small_logs
 
 if TYPE_CHECKING:
-    from burstproof.sharding.cuda_engine import CudaShardedEngine
+    from burstproof.engine.cuda.sharded_engine import CudaShardedEngine
 
 _TRAIN = 3
-_LEAST_LOG = "burstproof.sharding.cuda_resident._LOG_PER_NEURON"
+_LEAST_LOG = "burstproof.engine.cuda.host.shard_resident._LOG_PER_NEURON"
 
 
 class Course:

@@ -13,12 +13,12 @@ from unittest import mock
 import numpy as np
 import numpy.typing as npt
 
-from burstproof.burst.engine import EngineOptions
+from burstproof.engine.cuda.plan.padded_rows import HEADER_AND_LINK, UNIT
+from burstproof.engine.protocol import EngineOptions
+from burstproof.engine.sharded.partition import make_partition
 from burstproof.network.model import Network, SynapseTable
-from burstproof.network.synthetic import synthesize
-from burstproof.network.synthetic_spec import SyntheticSpec
-from burstproof.sharding.padded_rows import HEADER_AND_LINK, UNIT
-from burstproof.sharding.partition import make_partition
+from burstproof.network.synthetic.build import synthesize
+from burstproof.network.synthetic.spec import SyntheticSpec
 from suites.stage5_parity.mixed import mixed_network
 from suites.stage5_parity.simulator_check import recordings_differ
 from suites.stage7_multi_gpu.one_kernel_checks import Course, engine_of
@@ -26,9 +26,9 @@ from suites.stage7_multi_gpu.prefilled import Prefilled
 from suites.stage7_multi_gpu.simulated import cut_mix, sharded
 
 if TYPE_CHECKING:
-    from burstproof.sharding.cuda_engine import CudaShardedEngine
+    from burstproof.engine.cuda.sharded_engine import CudaShardedEngine
 
-_OWN_DEVICES = "burstproof.sharding.cuda_resident.have_devices_of_their_own"
+_OWN_DEVICES = "burstproof.engine.cuda.host.shard_resident.have_devices_of_their_own"
 
 
 def with_equal_rows(network: Network, seed: int = 1) -> Network:
@@ -98,13 +98,13 @@ def check_padded_rows_of_packets() -> list[str]:
 
 def check_padded_rows_made_on_the_device() -> list[str]:
     """Each shard's rows are those of the network that the host builds, rests and all."""
-    from burstproof.sharding.cuda_choice import ShardingChoice
-    from burstproof.sharding.cuda_engine import CudaShardedEngine
-    from burstproof.sharding.cuda_mail import Path
+    from burstproof.engine.cuda.exchange.mail import Path
+    from burstproof.engine.cuda.plan.sharding_choice import ShardingChoice
+    from burstproof.engine.cuda.sharded_engine import CudaShardedEngine
 
     spec = SyntheticSpec(24, 24, inhibitory_fraction=0.3, weights=2, seed=5)
     network, problems = synthesize(spec), list[str]()
-    few = mock.patch.multiple("burstproof.sharding.cuda_generate", _WAVES=1, _BLOCK=4)
+    few = mock.patch.multiple("burstproof.engine.cuda.host.shard_generate", _WAVES=1, _BLOCK=4)
     with mock.patch(_OWN_DEVICES, return_value=True), few:
         choice = ShardingChoice((0, 0), "round_robin", path=Path.PEER)
         engine = CudaShardedEngine.from_spec(spec, EngineOptions(), choice)

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from burstproof.kernels.entry import Entry
-from burstproof.kernels.source import CudaSource
+from burstproof.compile.entry import Entry
+from burstproof.compile.source import CudaSource
 
 BYTES = 1 << 28
 ROUNDS = 2000

@@ -14,13 +14,13 @@ from unittest import mock
 
 import numpy as np
 
-from burstproof.burst.cuda.control import HALTED, LIMIT, ORIGIN
-from burstproof.burst.engine import Recording
-from burstproof.sharding.link_words import FULL_BIT, HEADER_WORDS, packet_words
-from burstproof.sharding.partition import Partition
+from burstproof.engine.cuda.exchange.words import FULL_BIT, HEADER_WORDS, packet_words
+from burstproof.engine.cuda.kernels.control import HALTED, LIMIT, ORIGIN
+from burstproof.engine.protocol import Recording
+from burstproof.engine.sharded.partition import Partition
 
 if TYPE_CHECKING:
-    from burstproof.kernels.device_simulator import SimulatorRuntime
+    from burstproof.device.simulator import SimulatorRuntime
 
 CHUNK = 32
 
@@ -55,7 +55,7 @@ class Prefilled:
 
         ``resident`` blocks are said to be on the device at once: a third of it is how far packets are taken behind.
         """
-        from burstproof.kernels.device_simulator import SimulatorRuntime
+        from burstproof.device.simulator import SimulatorRuntime
 
         launch = SimulatorRuntime.launch
 
@@ -67,9 +67,9 @@ class Prefilled:
                 self._put(dict(zip(names, values, strict=True)))
             launch(runtime, kernel, grid, block, stream, values, *rest)
 
-        shape = "burstproof.sharding.cuda_resident.merged_shape"
-        apart = "burstproof.sharding.cuda_resident.have_devices_of_their_own"
-        blocks = "burstproof.sharding.cuda_launches.ShardLaunches._resident"
+        shape = "burstproof.engine.cuda.host.shard_resident.merged_shape"
+        apart = "burstproof.engine.cuda.host.shard_resident.have_devices_of_their_own"
+        blocks = "burstproof.engine.cuda.host.shard_launches.ShardLaunches._resident"
         with ExitStack() as patches:
             patches.enter_context(mock.patch(shape, return_value=(CHUNK, 1)))
             patches.enter_context(mock.patch(apart, return_value=True))

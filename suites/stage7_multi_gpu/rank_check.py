@@ -12,10 +12,10 @@ import time
 from pathlib import Path
 from typing import Any
 
-from burstproof.burst.replay import replay
-from burstproof.burst.trace import read_trace
-from burstproof.sharding.exchange import Exchange
-from burstproof.sharding.mpi import MpiExchange, load_mpi
+from burstproof.engine.cluster.mpi import MpiExchange, load_mpi
+from burstproof.engine.replay import replay
+from burstproof.engine.sharded.exchange import Exchange
+from burstproof.engine.trace import read_trace
 from suites.stage7_multi_gpu.cpu_shards import (
     EVERYTHING_LEARNS,
     TRACES,

@@ -6,13 +6,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 from unittest import mock
 
-from burstproof.burst.engine import EngineOptions
+from burstproof.engine.protocol import EngineOptions
+from burstproof.engine.sharded.partition import Partition
 from burstproof.network.model import Network
-from burstproof.sharding.partition import Partition
 from suites.stage5_parity.mixed import MIXES, Mix
 
 if TYPE_CHECKING:
-    from burstproof.sharding.cuda_engine import CudaShardedEngine
+    from burstproof.engine.cuda.sharded_engine import CudaShardedEngine
 
 
 def cut_mix(name: str, **changes: object) -> Mix:
@@ -31,9 +31,9 @@ def sharded(
     partition: Partition | None = None,
 ) -> CudaShardedEngine:
     """An engine whose shards, those of ``partition`` where it is given, are all on the simulated device."""
-    from burstproof.sharding.cuda_choice import ShardingChoice
-    from burstproof.sharding.cuda_engine import CudaShardedEngine
-    from burstproof.sharding.cuda_mail import Path
+    from burstproof.engine.cuda.exchange.mail import Path
+    from burstproof.engine.cuda.plan.sharding_choice import ShardingChoice
+    from burstproof.engine.cuda.sharded_engine import CudaShardedEngine
 
     choice = ShardingChoice((0,) * shards, strategy, path=Path(path), timeout_s=timeout_s)
     return CudaShardedEngine.create(network, options, partition, choice)
@@ -41,6 +41,8 @@ def sharded(
 
 def small_logs() -> mock._patch[object]:
     """Logs that hold one burst in which all fire, and a firing more: while engines are created."""
-    from burstproof.burst.cuda.buffers import TrainSizes
+    from burstproof.engine.cuda.plan.buffers import TrainSizes
 
-    return mock.patch("burstproof.sharding.cuda_pack.train_sizes", lambda n, length: TrainSizes(length, n, n + 1))
+    return mock.patch(
+        "burstproof.engine.cuda.plan.shard_pack.train_sizes", lambda n, length: TrainSizes(length, n, n + 1)
+    )

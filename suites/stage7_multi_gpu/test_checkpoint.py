@@ -8,13 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from burstproof.burst.engine import EngineOptions, EngineState, Recording
-from burstproof.burst.fixed_point import plan_fixed_point
-from burstproof.burst.reference import ReferenceEngine
-from burstproof.commands.checkpoints import chunks
-from burstproof.errors import CheckpointError, EnvironmentInvalidError
-from burstproof.network.plasticity import PlasticMapping
-from burstproof.sharding.checkpoint import (
+from burstproof.cli.checkpoints import chunks
+from burstproof.engine.fixed_point import plan_fixed_point
+from burstproof.engine.protocol import EngineOptions, EngineState, Recording
+from burstproof.engine.reference import ReferenceEngine
+from burstproof.engine.sharded.checkpoint import (
     Checkpoint,
     check_identity,
     load_checkpoint,
@@ -22,6 +20,8 @@ from burstproof.sharding.checkpoint import (
     save_checkpoint,
     stimulus_so_far,
 )
+from burstproof.errors import CheckpointError, EnvironmentInvalidError
+from burstproof.network.plasticity import PlasticMapping
 from suites.stage4_small_genome.cli_door import Door, assert_one_error, door
 from suites.stage5_parity.mixed import mixed_network, mixed_options, mixed_plan
 from suites.stage7_multi_gpu.cpu_shards import EVERYTHING_LEARNS, mix_named

@@ -7,18 +7,18 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from burstproof.burst.cpu import CpuEngine
-from burstproof.burst.engine import CpuOptions, Engine, EngineOptions, Record, Stimulus
-from burstproof.burst.precision import Precision
-from burstproof.burst.reference import ReferenceEngine
-from burstproof.burst.replay import replay
-from burstproof.burst.trace import read_trace
+from burstproof.engine.cpu.engine import CpuEngine
+from burstproof.engine.precision import Precision
+from burstproof.engine.protocol import CpuOptions, Engine, EngineOptions, Record, Stimulus
+from burstproof.engine.reference import ReferenceEngine
+from burstproof.engine.replay import replay
+from burstproof.engine.sharded import metis
+from burstproof.engine.sharded.create import create_sharded
+from burstproof.engine.sharded.engine import ShardedEngine
+from burstproof.engine.sharded.partition import STRATEGIES, make_partition, partition_of
+from burstproof.engine.trace import read_trace
 from burstproof.errors import InputError, NetworkError
 from burstproof.network.model import Area, Network, NeuronTable, SynapseTable
-from burstproof.sharding import metis
-from burstproof.sharding.create import create_sharded
-from burstproof.sharding.engine import ShardedEngine
-from burstproof.sharding.partition import STRATEGIES, make_partition, partition_of
 from stages.measuring import Measure
 from suites.stage5_parity.builder import CreateEngine
 from suites.stage5_parity.mixed import MIXES, Mix, compare_mix, mixed_network, mixed_options, mixed_plan

@@ -6,8 +6,8 @@ from functools import lru_cache
 
 import pytest
 
-from burstproof.kernels.device_open import open_device
-from burstproof.sharding.cuda_devices import device_count
+from burstproof.device.open import open_device
+from burstproof.engine.cuda.exchange.devices import device_count
 from stages.measuring import Measure
 from suites.stage6_performance.card_limits import Card, measure_limits
 from suites.stage6_performance.rows import CardLimits, burst_floor_us

@@ -8,9 +8,13 @@ from pathlib import Path as FilePath
 import numpy as np
 import pytest
 
-from burstproof.burst.cpu import CpuEngine
-from burstproof.burst.cuda.control import HALTED
-from burstproof.burst.engine import (
+from burstproof.engine.cpu.engine import CpuEngine
+from burstproof.engine.cuda.exchange.devices import device_count
+from burstproof.engine.cuda.exchange.mail import Path
+from burstproof.engine.cuda.kernels.control import HALTED
+from burstproof.engine.cuda.plan.sharding_choice import ShardingChoice
+from burstproof.engine.cuda.sharded_engine import CudaShardedEngine
+from burstproof.engine.protocol import (
     CudaOptions,
     EngineOptions,
     EngineState,
@@ -19,17 +23,13 @@ from burstproof.burst.engine import (
     Stimulus,
     StimulusPlan,
 )
-from burstproof.burst.replay import replay
-from burstproof.burst.trace import read_trace
+from burstproof.engine.replay import replay
+from burstproof.engine.sharded.partition import Partition
+from burstproof.engine.trace import read_trace
 from burstproof.errors import ShardLostError
 from burstproof.network.model import Network
-from burstproof.network.synthetic import initial_stimulus, synthesize
-from burstproof.network.synthetic_spec import SyntheticSpec, driven_spec
-from burstproof.sharding.cuda_choice import ShardingChoice
-from burstproof.sharding.cuda_devices import device_count
-from burstproof.sharding.cuda_engine import CudaShardedEngine
-from burstproof.sharding.cuda_mail import Path
-from burstproof.sharding.partition import Partition
+from burstproof.network.synthetic.build import initial_stimulus, synthesize
+from burstproof.network.synthetic.spec import SyntheticSpec, driven_spec
 from stages.measuring import Measure
 from suites.stage5_parity.large import slim
 from suites.stage5_parity.mixed import MIXES, compare_mix
@@ -71,8 +71,8 @@ class Way:
 
 
 def _needs_nccl(devices: int) -> None:
-    from burstproof.kernels.device_open import open_device
-    from burstproof.sharding.cuda_devices import nccl_obstacle
+    from burstproof.device.open import open_device
+    from burstproof.engine.cuda.exchange.devices import nccl_obstacle
 
     obstacle = nccl_obstacle([open_device(ordinal) for ordinal in range(devices)])
     if obstacle is not None:

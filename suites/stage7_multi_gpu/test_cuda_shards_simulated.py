@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from burstproof.burst.engine import EngineOptions
-from burstproof.burst.fixed_point import plan_fixed_point
-from burstproof.burst.layout import synapse_facts
-from burstproof.kernels.compile import compile_kernel, obstacle
-from burstproof.kernels.dependent_launch import OVERLAP_CAPABILITY
-from burstproof.kernels.resources import resources_of
-from burstproof.network.synthetic import driven_network
-from burstproof.sharding.partition import make_partition
+from burstproof.compile.numba_cubin import compile_kernel, obstacle
+from burstproof.compile.resources import resources_of
+from burstproof.device.dependent_launch import OVERLAP_CAPABILITY
+from burstproof.engine.fixed_point import plan_fixed_point
+from burstproof.engine.layout import synapse_facts
+from burstproof.engine.protocol import EngineOptions
+from burstproof.engine.sharded.partition import make_partition
+from burstproof.network.synthetic.build import driven_network
 from hardware.gates import evaluate_gates
 from hardware.inventory import take_inventory
 from stages.measuring import Measure
@@ -63,8 +63,8 @@ def test_simulated_shards(name: str, problems: dict[str, list[str]]) -> None:
 )
 def test_kernels_build(capability: tuple[int, int], merged: bool, row_words: int, measure: Measure) -> None:
     """The kernels of a driven network build without spilling, for the oldest capability of the tools and for 9.0."""
-    from burstproof.sharding.cuda_kernels import shard_catalogue
-    from burstproof.sharding.cuda_pack import pack_shard
+    from burstproof.engine.cuda.kernels.shard_catalogue import shard_catalogue
+    from burstproof.engine.cuda.plan.shard_pack import pack_shard
 
     reason = obstacle(capability)
     if reason:

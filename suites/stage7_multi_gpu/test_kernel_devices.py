@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from burstproof.compile.entry import Entry
+from burstproof.compile.source import CudaSource
 from burstproof.errors import InputError
-from burstproof.kernels.entry import Entry
-from burstproof.kernels.source import CudaSource
 
 pytestmark = [pytest.mark.requirement("KL-2", "ST-7"), pytest.mark.gate("multi_gpu")]
 
@@ -41,7 +41,7 @@ def test_a_kernel_runs_on_each_device_whichever_is_current() -> None:
 def test_data_and_streams_of_another_device_are_refused() -> None:
     import cupy
 
-    from burstproof.kernels.buffers import upload
+    from burstproof.device.buffers import upload
 
     with pytest.raises(InputError, match=r"an array on another device .*device 1.*Copy it to device 0"):
         ENTRY.on(0)(1, 32, on_device(1), 3.0)

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from burstproof.engine.cluster.launch import Place, place_of
+from burstproof.engine.cluster.mpi import load_mpi
 from burstproof.errors import EnvironmentInvalidError, InputError
-from burstproof.sharding.launch import Place, place_of
-from burstproof.sharding.mpi import load_mpi
 from suites.stage7_multi_gpu import mpi_door
 
 pytestmark = pytest.mark.requirement("MG-5", "ST-7")
@@ -67,7 +67,7 @@ def test_a_guard_names_its_rank_and_passes_codes_on(tmp_path: Path) -> None:
     """The child's code becomes the guard's; a child that a signal ends is named with the advice."""
     program = (
         "import os, signal, sys\n"
-        "from burstproof.sharding.launch import Place, stand_guard\n"
+        "from burstproof.engine.cluster.launch import Place, stand_guard\n"
         "stand_guard(Place(2, 5), lambda: 'Try again')\n"
         "os.kill(os.getpid(), signal.SIGKILL) if sys.argv[1] == 'killed' else sys.exit(int(sys.argv[1]))\n"
     )

@@ -20,8 +20,8 @@ def test_matrix_of_links(measure: Measure) -> None:
     """Rate and latency of every directed pair, through the copy engine and through stores; data compared first."""
     from cupy.cuda import runtime
 
-    from burstproof.kernels.device_open import open_device
-    from burstproof.sharding.cuda_devices import make_peers
+    from burstproof.device.open import open_device
+    from burstproof.engine.cuda.exchange.devices import make_peers
 
     inventory = take_inventory()
     topology = topology_of(inventory)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from burstproof.burst.layout import StaticRows
-from burstproof.sharding.padded_rows import choose_words, pad_rows, row_lengths, table_words
+from burstproof.engine.cuda.plan.padded_rows import choose_words, pad_rows, row_lengths, table_words
+from burstproof.engine.layout import StaticRows
 from suites.stage7_multi_gpu.padded_checks import unpadded
 
 pytestmark = pytest.mark.requirement("MG-1", "MG-2")
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.requirement("MG-1", "MG-2")
 @pytest.mark.parametrize("mean", [0, 3, 14, 40])
 def test_every_row_comes_back(mean: int, words: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows without entries, rows that just fit, rows with a rest, and one that is hundreds of entries long."""
-    monkeypatch.setattr("burstproof.sharding.padded_rows._SOURCES_AT_ONCE", 64)
+    monkeypatch.setattr("burstproof.engine.cuda.plan.padded_rows._SOURCES_AT_ONCE", 64)
     rng = np.random.default_rng(mean)
     counts = rng.poisson(mean, 500)
     counts[[3, 4, 5, 6]] = words - 2, words - 1, words, 700

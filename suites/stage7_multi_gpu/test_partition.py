@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from burstproof.engine.sharded import metis
+from burstproof.engine.sharded.partition import STRATEGIES, balanced_ranges, make_partition, neuron_cost, partition_of
+from burstproof.engine.sharded.quality import partition_quality
 from burstproof.errors import EnvironmentInvalidError, InputError
 from burstproof.network.model import Network, NeuronTable, SynapseTable
-from burstproof.sharding import metis
-from burstproof.sharding.partition import STRATEGIES, balanced_ranges, make_partition, neuron_cost, partition_of
-from burstproof.sharding.quality import partition_quality
 
 pytestmark = pytest.mark.requirement("MG-1", "ST-7")
 

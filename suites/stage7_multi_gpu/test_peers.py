@@ -73,9 +73,9 @@ def test_data_crosses_intact(measure: Measure) -> None:
     """256 MiB from device 0 to device 1 arrive as they were sent; then the rate of the copy."""
     import cupy
 
-    from burstproof.kernels.device import BufferSpec
-    from burstproof.kernels.device_open import open_device
-    from burstproof.kernels.timing import DeviceTimer
+    from burstproof.device.open import open_device
+    from burstproof.device.protocol import BufferSpec
+    from burstproof.device.timing import DeviceTimer
 
     count = COPIED_BYTES // 4
     spec = BufferSpec("words", count, np.dtype(np.uint32))

@@ -13,11 +13,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from burstproof.device.nccl_library import nccl_library
+from burstproof.engine.cluster.rank_lists import LEAST_REACH, reach_for
+from burstproof.engine.cluster.rank_nccl import RankDevice, agreed_obstacle, open_ranks, poll
+from burstproof.engine.sharded.exchange import OneProcess
 from burstproof.errors import BackendUnavailableError, ShardLostError
-from burstproof.kernels.nccl_library import nccl_library
-from burstproof.sharding.exchange import OneProcess
-from burstproof.sharding.rank_lists import LEAST_REACH, reach_for
-from burstproof.sharding.rank_nccl import RankDevice, agreed_obstacle, open_ranks, poll
 from stages.measuring import Measure
 from suites.stage7_multi_gpu import mpi_door
 
@@ -114,7 +114,7 @@ def expected_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def _ranks() -> int:
     """Four, or two where there are fewer GPUs."""
-    from burstproof.sharding.cuda_devices import device_count
+    from burstproof.engine.cuda.exchange.devices import device_count
 
     if nccl_library() is None:
         pytest.skip("the library NCCL is not installed (package nvidia-nccl-cu13 or nvidia-nccl-cu12)")

@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from burstproof.cli import main
-from burstproof.sharding.checkpoint import load_checkpoint
+from burstproof.cli.main import main
+from burstproof.engine.sharded.checkpoint import load_checkpoint
 from stages.measuring import Measure
 from suites.stage7_multi_gpu import mpi_door
 from suites.stage7_multi_gpu.cpu_shards import compare_run, mix_named, sharded

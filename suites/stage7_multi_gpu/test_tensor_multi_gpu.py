@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from burstproof.errors import ArrayError
-from burstproof.tensor import multi_gpu, nn, reduction_nccl
-from burstproof.tensor.accuracy import bound_of
-from burstproof.tensor.array_protocol import Backend
-from burstproof.tensor.backend import backend
-from burstproof.tensor.linalg import matmul
+from burstproof.tensor.array.accuracy import bound_of
+from burstproof.tensor.array.backend import backend
+from burstproof.tensor.array.protocol import Backend
+from burstproof.tensor.ops import multi_gpu, nn, reduction_nccl
+from burstproof.tensor.ops.linalg import matmul
 from hardware.stopwatch import measure_until_steady
 from stages.measuring import Measure
 

@@ -10,7 +10,7 @@ from burstproof.analysis.raster_png import check_png_possible, raster_png
 from burstproof.analysis.raster_svg import raster_svg
 from burstproof.analysis.recording import RunRecording
 from burstproof.errors import InputError
-from burstproof.network.files import write_atomically
+from burstproof.network.files.atomic import write_atomically
 
 EXTENSIONS = (".svg", ".png")
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from burstproof.burst.engine import EngineOptions, StimulusPlan
+from burstproof.engine.protocol import EngineOptions, StimulusPlan
 from burstproof.network.model import Network
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from burstproof.burst.reference import draw as excitability_draw
+from burstproof.engine.reference import draw as excitability_draw
 from burstproof.fuzz.switches import SIZES, Switches
 from burstproof.network.model import POWER_AREA_INDEX, Area, Network, NeuronTable, SynapseTable
 from burstproof.network.plasticity import PlasticMapping

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from burstproof.kernels.entry import Entry
-from burstproof.tensor import golden, lattices
-from burstproof.tensor.dtypes import BFLOAT16, COMPLEX128, FLOAT32
-from burstproof.tensor.elementwise_kernels import DEFAULT, entry
-from burstproof.tensor.nn_kernels import column_entry, row_entry
-from burstproof.tensor.row_plan import RowPlan
+from burstproof.compile.entry import Entry
+from burstproof.tensor.array.dtypes import BFLOAT16, COMPLEX128, FLOAT32
+from burstproof.tensor.lattices import golden, lattices
+from burstproof.tensor.ops.elementwise_kernels import DEFAULT, entry
+from burstproof.tensor.ops.nn_kernels import column_entry, row_entry
+from burstproof.tensor.ops.row_plan import RowPlan
 
 _ROWS = RowPlan(vector=4, items=4, threads=256)
 _PARAMETER_ROWS = RowPlan(vector=4, items=2, threads=512, staged=True, hoist=True)

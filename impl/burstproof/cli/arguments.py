@@ -1,0 +1,280 @@
+"""The command line: its subcommands, their options, and usage errors as the package's own."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NoReturn
+
+from burstproof.config import BACKENDS, SHARDING_STRATEGIES
+from burstproof.engine.precision import Precision
+from burstproof.engine.profile import FEAGI_2_6, PROFILES
+from burstproof.errors import InputError
+from burstproof.version import __version__
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser that raises ``InputError`` (exit code 4) instead of leaving with argparse's 2."""
+
+    commands: Mapping[str, Parser] = {}
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
+        """As argparse has it, but a command refuses what it does not know itself, and so names its own help."""
+        known, unknown = super().parse_known_args(args, namespace)
+        if unknown and not self.commands:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return known, unknown
+
+    def error(self, message: str) -> NoReturn:
+        """Raise what argparse found, with the nearest option where one is unknown."""
+        raise InputError(message, cure=f"{self._nearest(message)}See {self.prog} --help")
+
+    def _nearest(self, message: str) -> str:
+        unknown = re.match(r"unrecognized arguments: (--[\w-]+)", message)
+        if unknown is None:
+            return ""
+        known = re.findall(r"--[\w-]+", "".join(one.format_help() for one in (self, *self.commands.values())))
+        if unknown[1] in known:
+            return "Write it after the command. "
+        near = difflib.get_close_matches(unknown[1], known, n=1)
+        return f"Did you mean {near[0]}? " if near else ""
+
+
+def whole_number(least: int, most: int) -> _Bounded:
+    """A type for options: a whole number from ``least`` to ``most``."""
+    return _Bounded(int, least, most)
+
+
+class _Bounded:
+    """A number within bounds, as argparse types go."""
+
+    def __init__(self, kind: type[int] | type[float], least: float, most: float) -> None:
+        self._kind, self._least, self._most = kind, least, most
+
+    def __call__(self, text: str) -> int | float:
+        try:
+            value = self._kind(text)
+        except ValueError:
+            kind = "whole number" if self._kind is int else "number"
+            raise argparse.ArgumentTypeError(f"{text!r} is no {kind}") from None
+        if not self._least <= value <= self._most:
+            raise argparse.ArgumentTypeError(f"{text} is outside {self._least} to {self._most}")
+        return value
+
+
+def build_parser() -> Parser:
+    """The parser of the whole command."""
+    parser = Parser(prog="burstproof", description="The FEAGI burst engine on CPU, CUDA and WGPU, exact to the bit.")
+    parser.add_argument("--version", action="version", version=f"burstproof {__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=Parser)
+    _add_run(commands.add_parser("run", help="run a genome, connectome or network and report what fired"))
+    _add_verify(commands.add_parser("verify", help="replay recorded traces and compare every burst"))
+    _add_fuzz(commands.add_parser("fuzz", help="hold random networks on a backend against the reference"))
+    _add_convert(commands.add_parser("convert", help="turn a genome, connectome or network into another file"))
+    _add_info(commands.add_parser("info", help="what this machine can run, and the effective configuration"))
+    _add_train(commands.add_parser("train", help="train a small GPT on the characters of a text"))
+    _add_compile(commands.add_parser("compile", help="CUDA C++ to machine code without a GPU, and what it needs"))
+    parser.commands = commands.choices
+    return parser
+
+
+def _add_common(parser: Parser) -> None:
+    parser.add_argument("--json", action="store_true", help="print one JSON document instead of text")
+
+
+def _add_config(parser: Parser, backend: str = "what runs the bursts (configuration: compute.backend)") -> None:
+    parser.add_argument("--config", type=Path, metavar="FILE", help="configuration file (TOML)")
+    parser.add_argument("--backend", choices=BACKENDS, help=backend)
+    parser.add_argument("--device", type=whole_number(0, 1023), metavar="N", help="CUDA device (cuda.device_id)")
+    parser.add_argument("--no-graphs", action="store_true", help="launch kernels one by one, without CUDA graphs")
+    parser.add_argument("--threads", type=whole_number(0, 4096), default=0, metavar="N", help="CPU threads, 0: by size")
+
+
+def _add_reading(parser: Parser) -> None:
+    parser.add_argument(
+        "--seed", type=whole_number(0, 2**64 - 1), default=0, metavar="N", help="seed of a genome's growth"
+    )
+    parser.add_argument("--max-neurons", type=whole_number(1, 2**31), metavar="N", help="cap of a genome's growth")
+    parser.add_argument("--max-synapses", type=whole_number(1, 2**40), metavar="N", help="cap of a genome's growth")
+    parser.add_argument(
+        "--apply-flags", action="store_true", help="take the psp flags from the genome inside a connectome"
+    )
+    parser.add_argument(
+        "--ignore-unmodelled",
+        action="store_true",
+        help="read past genome keys that the released engine acts on and that are not modelled; the output says so",
+    )
+    parser.add_argument(
+        "--as-the-engine",
+        action="store_true",
+        help="where the released engine fails at a rule, end the growth of the source area as it does, and say so",
+    )
+
+
+def _add_run(parser: Parser) -> None:
+    source = parser.add_argument_group("what to run (one of)")
+    source.add_argument("input", nargs="?", type=Path, metavar="FILE", help="any of the three, told by its ending")
+    source.add_argument("--genome", type=Path, metavar="FILE", help=".json or .json.gz")
+    source.add_argument("--connectome", type=Path, metavar="FILE", help=".connectome")
+    source.add_argument("--network", type=Path, metavar="FILE", help=".bpnet")
+    _add_reading(parser)
+    parser.add_argument("--autotune", action="store_true", help="CUDA: measure launch configurations first")
+    parser.add_argument("--bursts", type=whole_number(1, 10**9), default=100, metavar="N", help="default: 100")
+    parser.add_argument("--profile", choices=PROFILES, default=FEAGI_2_6.name, help="rules of the engine")
+    parser.add_argument(
+        "--precision",
+        choices=[precision.value for precision in Precision],
+        default=Precision.FP32.value,
+        help="format of the stored potentials; all but fp32 change results (default: fp32, whatever a genome asks for)",
+    )
+    parser.add_argument(
+        "--emulate-batch-path", action="store_true", help="as the real engine from 10 000 candidates on"
+    )
+    parser.add_argument(
+        "--stimulate",
+        action="append",
+        default=[],
+        metavar="BURSTS:NEURONS=AMOUNT",
+        help="add to the candidates, e.g. 1-100/10:@vision_C=1.5 or 5:0-24=1 (may be repeated)",
+    )
+    parser.add_argument(
+        "--force", action="append", default=[], metavar="BURSTS:NEURONS", help="make neurons fire (may be repeated)"
+    )
+    _add_config(parser)
+    parser.add_argument(
+        "--firing-rate",
+        type=_Bounded(float, 0.0, 1.0),
+        metavar="RATE",
+        help="expected fraction of neurons that fire in a burst, for --backend auto",
+    )
+    parser.add_argument("--allow-fallback", action="store_true", help="go on with the next backend if one cannot start")
+    _add_shards(parser)
+    parser.add_argument("--record", type=Path, metavar="NAME", help="write NAME.npz and NAME.json for verify")
+    parser.add_argument("--raster", type=Path, metavar="FILE", help="write a raster picture, .svg or .png")
+    _add_common(parser)
+
+
+def _add_shards(parser: Parser) -> None:
+    group = parser.add_argument_group("one network on several devices or ranks (start these with mpiexec or srun)")
+    group.add_argument("--multi-gpu", action="store_true", help="a shard on each GPU there is")
+    group.add_argument("--num-gpus", type=whole_number(1, 1024), metavar="N", help="so many of them")
+    group.add_argument(
+        "--shards",
+        type=whole_number(1, 4096),
+        metavar="N",
+        help="shards, of the CPU or of --backend cuda; default: the ranks",
+    )
+    group.add_argument("--strategy", choices=SHARDING_STRATEGIES, help="how neurons are split over shards")
+    group.add_argument("--reshard-every", type=whole_number(1, 10**9), metavar="N", help="follow the activity")
+    group.add_argument(
+        "--mpi", choices=("auto", "on", "off"), default="auto", help="be a rank (default: if started so)"
+    )
+    group.add_argument(
+        "--rank-timeout",
+        type=_Bounded(float, 1.0, 1e6),
+        default=300.0,
+        metavar="S",
+        help="a rank that the others wait for longer ends the run (default: 300)",
+    )
+    group = parser.add_argument_group("checkpoints")
+    group.add_argument("--checkpoint", type=Path, metavar="FILE", help="keep the state of the run there")
+    group.add_argument(
+        "--checkpoint-every",
+        type=whole_number(1, 10**9),
+        metavar="N",
+        help="bursts (default: 1000), and after the last",
+    )
+    group.add_argument("--resume", type=Path, metavar="FILE", help="go on from a checkpoint of the same run")
+
+
+def _add_verify(parser: Parser) -> None:
+    parser.add_argument("traces", nargs="+", type=Path, metavar="TRACE", help="path without ending (.npz and .json)")
+    _add_config(parser, "what replays the bursts (default: cpu, whatever the configuration names)")
+    parser.add_argument(
+        "--profile",
+        choices=PROFILES,
+        help=f"rules of the engine (default: {FEAGI_2_6.name}, or those of the record)",
+    )
+    parser.add_argument(
+        "--no-emulate", action="store_true", help="do not emulate the real engine's batch path (SEMANTICS 3b)"
+    )
+    _add_common(parser)
+
+
+def _add_fuzz(parser: Parser) -> None:
+    cases = parser.add_argument_group("cases: one for each seed; the same seed gives the same case")
+    cases.add_argument("--cases", type=whole_number(1, 10**9), default=200, metavar="N", help="default: 200")
+    cases.add_argument(
+        "--seed", type=whole_number(0, 2**63), default=0, metavar="N", help="the first one's; default: 0"
+    )
+    cases.add_argument(
+        "--families",
+        type=whole_number(0, 10**6),
+        default=0,
+        metavar="N",
+        help="sets of switches that cases share, so that few kernels are compiled for CUDA; 0: each has its own",
+    )
+    cases.add_argument("--minutes", type=_Bounded(float, 0.01, 1e6), metavar="M", help="end after so long")
+    _add_config(parser, "what is held against the reference (default: cpu)")
+    parser.add_argument("--shards", type=whole_number(1, 4096), metavar="N", help="shards, of cpu or cuda")
+    parser.add_argument(
+        "--out", type=Path, default=Path(), metavar="DIR", help="where traces of shrunk cases go; default: here"
+    )
+    _add_common(parser)
+
+
+def _add_convert(parser: Parser) -> None:
+    parser.add_argument("source", type=Path, metavar="IN", help=".json, .json.gz, .connectome or .bpnet")
+    parser.add_argument("target", type=Path, metavar="OUT", help=".connectome or .bpnet")
+    _add_reading(parser)
+    _add_common(parser)
+
+
+def _add_info(parser: Parser) -> None:
+    _add_config(parser)
+    _add_common(parser)
+
+
+def _add_train(parser: Parser) -> None:
+    parser.add_argument("text", nargs="?", type=Path, metavar="FILE", help="UTF-8 text; a story of the package's own")
+    parser.add_argument("--backend", choices=("auto", "cpu", "cuda"), default="auto", help="where it trains")
+    parser.add_argument("--device", type=whole_number(0, 1023), metavar="N", help="CUDA device")
+    parser.add_argument(
+        "--precision", choices=("bfloat16", "float32", "float64"), help="bfloat16 on cuda, else float32"
+    )
+    for name, most, default, what in (
+        ("steps", 10**7, 300, "training steps"),
+        ("batch", 2**16, 16, "passages per step"),
+        ("length", 2**16, 64, "characters per passage"),
+        ("layers", 96, 2, "transformer blocks"),
+        ("heads", 128, 2, "attention heads; on cuda of 32, 64 or 128 values each"),
+        ("width", 2**14, 64, "values per character"),
+    ):
+        parser.add_argument(
+            f"--{name}", type=whole_number(1, most), default=default, metavar="N", help=f"{what} (default: {default})"
+        )
+    parser.add_argument("--rate", type=_Bounded(float, 0.0, 1.0), default=3e-3, help="learning rate (default: 0.003)")
+    parser.add_argument("--seed", type=whole_number(0, 2**63), default=0, metavar="N", help="of weights and passages")
+    _add_common(parser)
+
+
+def _add_compile(parser: Parser) -> None:
+    parser.add_argument("file", type=Path, metavar="FILE", help="CUDA C++ source, .cu")
+    parser.add_argument(
+        "--capability", action="append", default=[], metavar="X.Y", help="default: device 0's (may be repeated)"
+    )
+    parser.add_argument("--define", action="append", default=[], metavar="NAME[=VALUE]", help="macro (may be repeated)")
+    parser.add_argument(
+        "--template", action="append", default=[], metavar="NAME", help="instance to build, e.g. 'scale<float, 4>'"
+    )
+    parser.add_argument("--fast-math", action="store_true", help="approximate division and functions")
+    parser.add_argument("--max-registers", type=whole_number(16, 255), metavar="N", help="bound per thread")
+    parser.add_argument("--block", type=whole_number(1, 1024), default=256, metavar="N", help="for the occupancy: 256")
+    parser.add_argument(
+        "--shared-bytes", type=whole_number(0, 2**18), default=0, metavar="N", help="dynamic shared memory, likewise"
+    )
+    parser.add_argument("--output", type=Path, metavar="FILE", help="write the machine code (cubin)")
+    _add_common(parser)

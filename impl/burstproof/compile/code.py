@@ -1,0 +1,181 @@
+"""Other things than CUDA C++ text that give machine code: PTX, LTO-IR, cubins, and Python functions for numba.
+
+Each has ``name`` and ``image(capability)``, as ``CudaSource`` has, and takes its place in an ``Entry``.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from burstproof.compile.compatibility import check_ptx, newest_isa, ptx_isa, with_isa
+from burstproof.compile.image_cache import cached_image
+from burstproof.compile.numba_cubin import Capability, Image, compile_kernel, toolkit_version
+from burstproof.compile.parameters import VALUE_TYPES, Parameter
+from burstproof.errors import CompileError, InputError
+
+_CODE_SECTION = re.compile(rb"\.text\.([\w$]+)\x00")
+
+
+@dataclass(frozen=True)
+class PtxCode:
+    """PTX text, assembled by nvJitLink, so that no driver has to understand it.
+
+    Attributes
+    ----------
+    name : str
+    text : str
+    rebuild : bool
+        Whether text of a newer ISA than nvJitLink knows is declared as the newest that it knows and assembled all the
+        same. An instruction that needs more is then refused as an error of the assembler.
+    """
+
+    name: str
+    text: str
+    rebuild: bool = False
+
+    def image(self, capability: Capability) -> Image:
+        """Machine code for ``capability``.
+
+        Raises
+        ------
+        CompileError
+            The PTX is newer than the tools, names a higher target, or has an error.
+        """
+        text, tools = self.text, toolkit_version()
+        if ptx_isa(text) > newest_isa(tools) and self.rebuild:
+            text = with_isa(text, newest_isa(tools))
+        check_ptx(text, tools, reader="nvJitLink", cure="Set rebuild, compile the source anew, or update nvJitLink")
+        key = {"ptx": text, "linker": tools, "capability": capability}
+        return cached_image(self.name, capability, key, lambda: _linked(self.name, text, "ptx", capability))
+
+
+@dataclass(frozen=True)
+class LtoirCode:
+    """LTO-IR of NVRTC or numba, linked by nvJitLink; it must be of the same major version of CUDA."""
+
+    name: str
+    code: bytes
+
+    def image(self, capability: Capability) -> Image:
+        """Machine code for ``capability``.
+
+        Raises
+        ------
+        CompileError
+            What nvJitLink said.
+        """
+        key = {"ltoir": self.code.hex(), "linker": toolkit_version(), "capability": capability}
+        return cached_image(self.name, capability, key, lambda: _linked(self.name, self.code, "ltoir", capability))
+
+
+@dataclass(frozen=True)
+class CubinCode:
+    """Machine code that was compiled elsewhere, by capability."""
+
+    name: str
+    cubins: Mapping[Capability, bytes]
+
+    def image(self, capability: Capability) -> Image:
+        """The image of the highest capability that runs on ``capability``: same major, same or lower minor.
+
+        Raises
+        ------
+        CompileError
+            There is none.
+        """
+        fit = [own for own in self.cubins if own[0] == capability[0] and own[1] <= capability[1]]
+        if not fit:
+            have = ", ".join(f"{major}.{minor}" for major, minor in sorted(self.cubins))
+            raise CompileError(
+                "no image runs on this capability",
+                where=self.name,
+                got=f"{capability[0]}.{capability[1]}",
+                allowed=f"same major, same or lower minor as one of {have}",
+                cure="Compile the source for it",
+            )
+        return Image(self.name, max(fit), self.cubins[max(fit)], 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class NumbaCode:
+    """A Python function compiled by numba; not kept on disk, since its globals belong to its meaning.
+
+    Attributes
+    ----------
+    function : callable
+        As for ``numba.cuda.jit``.
+    signature : numba signature
+        ``types.void(...)`` of arrays in C order and numbers.
+    """
+
+    function: Callable[..., None]
+    signature: Any
+
+    @property
+    def name(self) -> str:
+        """Name of the function."""
+        return self.function.__name__
+
+    @cached_property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """The parameters as the signature has them; arrays are passed the way numba expects.
+
+        Raises
+        ------
+        InputError
+            A type that a launch cannot pass.
+        """
+        return tuple(_parameter(self.name, kind) for kind in self.signature.args)
+
+    def image(self, capability: Capability) -> Image:
+        """Machine code for ``capability``.
+
+        Raises
+        ------
+        CompileError
+            What numba or nvJitLink said.
+        """
+        image = compile_kernel(self.name, self.function, self.signature, capability)
+        found = _CODE_SECTION.search(image.cubin)
+        if found is None:
+            raise CompileError("the machine code holds no kernel", where=f"kernel {self.name} for {image.arch}")
+        return Image(self.name, capability, image.cubin, image.seconds, {self.name: found[1].decode()})
+
+
+def _parameter(name: str, kind: Any) -> Parameter:
+    """A parameter of numba's type ``kind``: a number, or an array in C order."""
+    dimensions = getattr(kind, "ndim", None)
+    dtype = str(kind if dimensions is None else kind.dtype)
+    if dtype not in VALUE_TYPES or getattr(kind, "layout", "C") != "C":
+        raise InputError(
+            "not a type that a launch can pass",
+            where=f"kernel {name}, signature",
+            got=str(kind),
+            allowed=f"arrays in C order and numbers of {', '.join(VALUE_TYPES)}",
+            cure="Declare arrays as float32[::1], float32[:, ::1] and so on",
+        )
+    return Parameter(dtype, dimensions is not None, numba_dimensions=dimensions)
+
+
+def _linked(name: str, code: str | bytes, kind: str, capability: Capability) -> tuple[bytes, Mapping[str, str]]:
+    from cuda.core import Linker, LinkerOptions, ObjectCode
+
+    arch = f"sm_{capability[0]}{capability[1]}"
+    data = code.encode() if isinstance(code, str) else code
+    start = time.perf_counter()
+    try:
+        part = ObjectCode.from_ptx(data) if kind == "ptx" else ObjectCode.from_ltoir(data)
+        options = LinkerOptions(arch=arch, link_time_optimization=kind == "ltoir")
+        linked = Linker(part, options=options).link("cubin")
+    except Exception as error:
+        raise CompileError(
+            f"does not link after {time.perf_counter() - start:.1f} s: {error}",
+            where=f"{name} for {arch}",
+            cure="Correct the code named above, or compile it with the tools that are installed",
+        ) from error
+    return bytes(linked.code), {}

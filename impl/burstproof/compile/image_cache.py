@@ -1,0 +1,91 @@
+"""Compiled images on disk, keyed by everything that they depend on; safe with several processes at once."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from burstproof.compile.numba_cubin import Capability, Image
+from burstproof.user_cache import cache_folder
+
+Compiled = tuple[bytes, Mapping[str, str]]
+"""A cubin, and the name in it of each template instance."""
+
+_LARGEST_BYTES = 1 << 30
+_FORMAT = 1
+_ELF = b"\x7fELF"
+
+
+@lru_cache(maxsize=4)
+def _store(folder: Path) -> Any:
+    """cuda.core's file cache: entries appear whole or not at all, the least recently read go first."""
+    from cuda.core.utils import FileStreamProgramCache
+
+    return FileStreamProgramCache(folder, max_size_bytes=_LARGEST_BYTES)
+
+
+def digest(key: Mapping[str, Any]) -> str:
+    """Name of an image: SHA-256 of its key."""
+    document = json.dumps({**key, "format": _FORMAT}, sort_keys=True)
+    return hashlib.sha256(document.encode()).hexdigest()
+
+
+def cached_image(
+    name: str,
+    capability: Capability,
+    key: Mapping[str, Any],
+    compiled: Callable[[], Compiled],
+    folder: Path | None = None,
+) -> Image:
+    """The image kept for ``key``, else that which ``compiled`` makes, kept for the next time.
+
+    Parameters
+    ----------
+    name : str
+        Name of the image in errors and reports.
+    capability : (int, int)
+    key : mapping
+        Everything that the image depends on, as JSON can write it.
+    compiled : callable
+        Makes the cubin and its symbols.
+    folder : Path, optional
+        By default ``images`` in the package's folder of the user's cache.
+    """
+    start = time.perf_counter()
+    entry = digest(key)
+    found: Compiled | None = load_image(entry, folder)
+    if found is None:
+        found = compiled()
+        keep_image(entry, *found, folder)
+    return Image(name, capability, found[0], time.perf_counter() - start, found[1])
+
+
+def load_image(name: str, folder: Path | None = None) -> Compiled | None:
+    """Cubin and lowered names kept under ``name``; ``None`` if there is none or it is damaged."""
+    try:
+        kept = _store(folder or cache_folder() / "images").get(name.encode())
+    except OSError:
+        return None
+    if kept is None:
+        return None
+    header, _, cubin = bytes(kept).partition(b"\n")
+    try:
+        described = json.loads(header)
+    except ValueError:
+        return None
+    whole = cubin.startswith(_ELF) and hashlib.sha256(cubin).hexdigest() == described.get("sha256")
+    return (cubin, dict(described["symbols"])) if whole else None
+
+
+def keep_image(name: str, cubin: bytes, symbols: Mapping[str, str], folder: Path | None = None) -> None:
+    """Keep an image; a folder that cannot be written keeps none, and the next process compiles again."""
+    header = {"sha256": hashlib.sha256(cubin).hexdigest(), "symbols": dict(symbols)}
+    try:
+        _store(folder or cache_folder() / "images")[name.encode()] = json.dumps(header).encode() + b"\n" + cubin
+    except OSError:
+        return

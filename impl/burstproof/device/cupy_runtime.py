@@ -1,0 +1,289 @@
+"""The runtime seam on a real GPU: memory, streams, events and graphs of CuPy, kernels of numba-cuda."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from burstproof.device.dependent_launch import OVERLAP_CAPABILITY, core_stream, launch_overlapped
+from burstproof.device.numba_cuda import cuda, leave_modules_loaded
+from burstproof.device.protocol import (
+    BufferSpec,
+    DeviceBuffer,
+    DeviceEvent,
+    DeviceGraph,
+    DeviceStream,
+    Launch,
+    arena_offsets,
+)
+from burstproof.errors import BackendUnavailableError, OutOfMemoryError
+
+_PORTABLE, _MAPPED = 1, 2
+"""Flags of cudaHostAlloc."""
+_INFERRED = 4
+"""cudaMemcpyDefault: the addresses say which side is the host."""
+
+
+def _cupy() -> Any:
+    try:
+        import cupy
+    except ImportError as error:
+        raise BackendUnavailableError(
+            "the package CuPy is not installed",
+            where="backend cuda",
+            cure="In the folder of the clone: pip install '.[cuda12]' or '.[cuda13]', whichever the driver supports",
+        ) from error
+    return cupy
+
+
+class _Stream:
+    def __init__(self, cupy: Any) -> None:
+        self.cupy_stream = cupy.cuda.Stream(non_blocking=True)
+        self.numba_stream = cuda.external_stream(self.cupy_stream.ptr)
+        self.core_stream = core_stream(self.cupy_stream.ptr)
+
+    def wait(self, event: Any) -> None:
+        self.cupy_stream.wait_event(event.cupy_event)
+
+    def synchronize(self) -> None:
+        self.cupy_stream.synchronize()
+
+
+class _Event:
+    def __init__(self, cupy: Any, timing: bool) -> None:
+        self._cupy = cupy
+        self.cupy_event = cupy.cuda.Event(disable_timing=not timing)
+
+    def record(self, stream: Any) -> None:
+        self.cupy_event.record(stream.cupy_stream)
+
+    def synchronize(self) -> None:
+        self.cupy_event.synchronize()
+
+    def elapsed_ms(self, since: Any) -> float:
+        return float(self._cupy.cuda.get_elapsed_time(since.cupy_event, self.cupy_event))
+
+
+class _Graph:
+    def __init__(self, graph: Any) -> None:
+        self._graph = graph
+
+    def launch(self, stream: Any) -> None:
+        self._graph.launch(stream.cupy_stream)
+
+
+class CupyRuntime:
+    """One CUDA device through CuPy's memory, streams and graphs, and numba-cuda's kernels."""
+
+    simulated = False
+    graphs = True
+
+    def __init__(self, cupy: Any, device_id: int) -> None:
+        self._cupy = cupy
+        self._device = cupy.cuda.Device(device_id)
+        self.device_id = device_id
+        properties = cupy.cuda.runtime.getDeviceProperties(device_id)
+        self.multiprocessors = int(properties["multiProcessorCount"])
+        self.l2_bytes = int(properties["l2CacheSize"])
+        self.name = properties["name"].decode()
+        self.overlaps = (int(properties["major"]), int(properties["minor"])) >= OVERLAP_CAPABILITY
+        self._use()
+
+    @classmethod
+    def open(cls, device_id: int) -> CupyRuntime:
+        """The runtime of device ``device_id``.
+
+        Raises
+        ------
+        BackendUnavailableError
+            CuPy is missing, the driver does not answer, or there is no such device.
+        """
+        cupy = _cupy()
+        try:
+            count = int(cupy.cuda.runtime.getDeviceCount())
+        except cupy.cuda.runtime.CUDARuntimeError as error:
+            raise BackendUnavailableError(
+                "the CUDA driver does not start",
+                where="backend cuda",
+                got=str(error),
+                cure="Install an NVIDIA driver, or choose the backend cpu",
+            ) from error
+        if not 0 <= device_id < count:
+            raise BackendUnavailableError(
+                "there is no such CUDA device",
+                where="cuda.device_id",
+                got=device_id,
+                allowed=f"0...{count - 1}" if count else "none",
+                cure="Choose another device, or the backend cpu",
+            )
+        return cls(cupy, device_id)
+
+    def _use(self) -> None:
+        """Make this device current for CuPy and numba, which share its primary context."""
+        self._device.use()
+        cuda.select_device(self.device_id)
+        leave_modules_loaded(self.device_id)
+
+    def memory_info(self) -> tuple[int, int]:
+        """Bytes free and in total, as the driver says."""
+        free, total = self._device.mem_info
+        return int(free), int(total)
+
+    def allocate(self, specs: Sequence[BufferSpec]) -> dict[str, DeviceBuffer]:
+        """All buffers from one allocation, zeroed, each aligned to 256 bytes.
+
+        Raises
+        ------
+        OutOfMemoryError
+            The driver cannot give the arena.
+        """
+        self._use()
+        offsets, size = arena_offsets(specs)
+        memory = self._cupy.cuda.memory
+        try:
+            arena = memory.Memory(max(size, 1))
+        except self._cupy.cuda.runtime.CUDARuntimeError as error:
+            free, _ = self.memory_info()
+            raise OutOfMemoryError(
+                f"the device cannot give an arena of {size} bytes ({free} bytes free)",
+                where=f"device {self.device_id}",
+                got=str(error),
+                cure="Close other programs on the device, or run a smaller network",
+            ) from error
+        memory.MemoryPointer(arena, 0).memset(0, size)
+        buffers = {}
+        for spec, offset in zip(specs, offsets, strict=True):
+            pointer = memory.MemoryPointer(arena, offset)
+            array = self._cupy.ndarray((spec.count,), spec.dtype, memptr=pointer)
+            buffers[spec.name] = DeviceBuffer(spec, array, self._view(array, spec))
+        self._device.synchronize()
+        return buffers
+
+    def _view(self, array: Any, spec: BufferSpec) -> Any:
+        """The array as numba sees it; numba refuses a null pointer, so an empty array borrows one element."""
+        if spec.count:
+            return cuda.as_cuda_array(array, sync=False)
+        return cuda.as_cuda_array(self._cupy.ndarray((1,), spec.dtype, memptr=array.data), sync=False)
+
+    def upload(self, buffer: DeviceBuffer, host: npt.NDArray[Any], stream: Any, offset: int = 0) -> None:
+        """Queue a copy to the device; asynchronous if ``host`` is pinned."""
+        if not len(host):
+            return
+        source = np.ascontiguousarray(host, buffer.spec.dtype)
+        self._copy(self._address(buffer, offset), source.ctypes.data, source.nbytes, stream)
+        if source is not host:
+            stream.synchronize()
+
+    def download(self, host: npt.NDArray[Any], buffer: DeviceBuffer, stream: Any, offset: int = 0) -> None:
+        """Queue a copy to the host, which must be contiguous and of the buffer's dtype."""
+        if len(host):
+            self._copy(host.ctypes.data, self._address(buffer, offset), host.nbytes, stream)
+
+    @staticmethod
+    def _address(buffer: DeviceBuffer, offset: int) -> int:
+        return int(buffer.array.data.ptr) + offset * buffer.spec.dtype.itemsize
+
+    def _copy(self, target: int, source: int, size: int, stream: Any) -> None:
+        self._cupy.cuda.runtime.memcpyAsync(target, source, size, _INFERRED, stream.cupy_stream.ptr)
+
+    def pinned(self, count: int, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+        """A zeroed page-locked host array; CuPy's pool takes the memory back with the last reference."""
+        kind = np.dtype(dtype)
+        memory = self._cupy.cuda.alloc_pinned_memory(max(1, count * kind.itemsize))
+        array: npt.NDArray[Any] = np.frombuffer(memory, kind, count)
+        array[:] = np.zeros((), kind)
+        return array
+
+    def allocate_host(self, specs: Sequence[BufferSpec]) -> dict[str, DeviceBuffer]:
+        """Page-locked buffers of exactly these sizes, each an allocation of its own; freed with their last reference.
+
+        Raises
+        ------
+        OutOfMemoryError
+            The host cannot lock that much memory.
+        """
+        self._use()
+        buffers = {}
+        for spec in specs:
+            host = self._page_locked(spec)
+            seen = self._at_address(host, spec)
+            buffers[spec.name] = DeviceBuffer(spec, seen, self._view(seen, spec))
+        return buffers
+
+    def _page_locked(self, spec: BufferSpec) -> npt.NDArray[Any]:
+        """Zeroed memory of the driver; CuPy's pool would round it up to a power of two and keep it."""
+        cupy = self._cupy
+        try:
+            memory = cupy.cuda.PinnedMemory(max(1, spec.bytes), _PORTABLE | _MAPPED)
+        except cupy.cuda.runtime.CUDARuntimeError as error:
+            raise OutOfMemoryError(
+                f"the host cannot lock {spec.bytes} bytes for the synapses",
+                where=f"buffer {spec.name} in host memory",
+                got=str(error),
+                cure="Close other programs, raise the limit of locked memory, or run a smaller network",
+            ) from error
+        host: npt.NDArray[Any] = np.frombuffer(cupy.cuda.PinnedMemoryPointer(memory, 0), spec.dtype, spec.count)
+        host[:] = 0
+        return host
+
+    def _at_address(self, host: npt.NDArray[Any], spec: BufferSpec) -> Any:
+        """Page-locked ``host`` as CuPy sees it: unified addressing gives it one address on host and device."""
+        memory = self._cupy.cuda.memory
+        unowned = memory.UnownedMemory(host.ctypes.data, max(1, host.nbytes), host, self.device_id)
+        return self._cupy.ndarray((spec.count,), spec.dtype, memptr=memory.MemoryPointer(unowned, 0))
+
+    def words(self, buffer: DeviceBuffer) -> DeviceBuffer:
+        """The same memory as int32."""
+        spec = buffer.spec.as_words()
+        array = buffer.array.view(spec.dtype)
+        return DeviceBuffer(spec, array, self._view(array, spec))
+
+    def mapped(self, spec: BufferSpec) -> DeviceBuffer:
+        """Page-locked memory; with unified addressing kernels reach it at the host's address."""
+        host = self.pinned(spec.count, spec.dtype)
+        return DeviceBuffer(spec, host, self._view(self._at_address(host, spec), spec))
+
+    def stream(self) -> DeviceStream:
+        """A new non-blocking stream."""
+        self._use()
+        return _Stream(self._cupy)
+
+    def event(self, timing: bool = False) -> DeviceEvent:
+        """A new event."""
+        return _Event(self._cupy, timing)
+
+    def kernel(self, function: Callable[..., None], signature: Any) -> Any:
+        """``function`` compiled for ``signature`` now, so that nothing is compiled inside a run."""
+        self._use()
+        return cuda.jit(signature)(function)
+
+    def launch(
+        self, kernel: Any, grid: int, block: int, stream: Any, arguments: Sequence[Any], overlapped: bool = False
+    ) -> None:
+        """Queue ``kernel`` on ``stream``."""
+        values = [a.view if isinstance(a, DeviceBuffer) else a for a in arguments]
+        if overlapped:
+            launch_overlapped(kernel, grid, block, stream.core_stream, values)
+        else:
+            kernel[grid, block, stream.numba_stream](*values)
+
+    def capture(self, launch: Launch) -> DeviceGraph:
+        """The kernels that ``launch`` queues, as a graph that replays with one launch."""
+        self._use()
+        stream = _Stream(self._cupy)
+        with stream.cupy_stream:
+            stream.cupy_stream.begin_capture()
+            launch(stream)
+            graph = stream.cupy_stream.end_capture()
+        return _Graph(graph)
+
+    def fill(self, buffer: DeviceBuffer, value: int, stream: Any) -> None:
+        """Queue a fill of every byte of ``buffer``."""
+        self._cupy.cuda.runtime.memsetAsync(buffer.array.data.ptr, value, buffer.spec.bytes, stream.cupy_stream.ptr)
+
+    def close(self) -> None:
+        """Wait for the device; an arena is freed with the last of its buffers. Closing twice is allowed."""
+        self._device.synchronize()

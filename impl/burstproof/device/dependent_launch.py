@@ -1,0 +1,84 @@
+"""Kernels that come up while the kernel before them still runs: programmatic dependent launch (capability 9.0).
+
+A kernel launched so (``DeviceRuntime.launch(..., overlapped=True)``) may start as soon as every block of the one before
+has called ``let_next_start`` or has ended; it must call ``wait_for_last`` before it touches memory, which returns when
+the one before has ended and all that it wrote is visible. That spares most of what lies between two kernels.
+
+Source: CUDA C++ Programming Guide, "Programmatic Dependent Launch"; PTX ISA, ``griddepcontrol``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any
+
+from burstproof.device.numba_cuda import compiled_kernel, cuda
+
+OVERLAP_CAPABILITY = (9, 0)
+"""Least compute capability that knows the instruction."""
+
+
+@cache
+def make_wait_for_last(overlapped: bool) -> Callable[..., Any]:
+    """``wait_for_last()``: wait for the end of the kernel before; nothing unless ``overlapped``."""
+    return _make(overlapped, "griddepcontrol.wait;")
+
+
+@cache
+def make_let_next_start(overlapped: bool) -> Callable[..., Any]:
+    """``let_next_start()``: allow the next kernel's blocks to come up; nothing unless ``overlapped``."""
+    return _make(overlapped, "griddepcontrol.launch_dependents;")
+
+
+def _make(overlapped: bool, instruction: str) -> Callable[..., Any]:
+    if overlapped:
+        return _instruction(instruction)
+
+    def nothing() -> None:
+        return
+
+    return cuda.jit(device=True)(nothing)  # type: ignore[no-any-return]
+
+
+def _instruction(text: str) -> Callable[..., Any]:
+    """A device function of one PTX instruction without operands, which no memory access may be moved across."""
+    from llvmlite import ir  # type: ignore[import-untyped]
+    from numba import types
+
+    def typed(_typing: Any) -> Any:
+        def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            kind = ir.FunctionType(ir.VoidType(), [])
+            builder.call(ir.InlineAsm(kind, text, "~{memory}", side_effect=True), [])
+            return context.get_dummy_value()
+
+        return types.void(), emit
+
+    return cuda.extending.intrinsic(typed)  # type: ignore[no-any-return]
+
+
+def core_stream(handle: int) -> Any:
+    """The stream at ``handle`` as cuda.core sees it; it does not own it."""
+    from cuda.core import Stream
+
+    return Stream.from_handle(handle)
+
+
+def launch_overlapped(kernel: Any, grid: int, block: int, stream: Any, values: Sequence[Any]) -> None:
+    """Queue a compiled numba ``kernel`` on a ``core_stream`` so that it may come up before the last one has ended.
+
+    ``values`` are arrays as numba sees them and numpy scalars of the kernel's signature. numba's own launch knows no
+    such attribute; cuda.core's does. Of a contiguous array of one dimension a kernel takes seven values: two unused
+    pointers, elements, bytes of one, address, and again elements and bytes as shape and stride.
+    """
+    from cuda.core import LaunchConfig, launch
+
+    packed: list[Any] = []
+    for value in values:
+        if hasattr(value, "__cuda_array_interface__"):
+            count, step = value.size, value.dtype.itemsize
+            packed += [0, 0, count, step, value.__cuda_array_interface__["data"][0], count, step]
+        else:
+            packed.append(value)
+    config = LaunchConfig(grid=grid, block=block, programmatic_stream_serialization=True)
+    launch(stream, config, compiled_kernel(kernel), *packed)

@@ -1,0 +1,24 @@
+"""Opens a device: the runtime on CuPy, or on the CUDA simulator where that is switched on."""
+
+from __future__ import annotations
+
+from burstproof.device.protocol import DeviceRuntime
+
+
+def open_device(device_id: int = 0) -> DeviceRuntime:
+    """The runtime of device ``device_id``, or of the simulator where that is switched on.
+
+    Raises
+    ------
+    BackendUnavailableError
+        No driver, no such device, or a package that is missing.
+    """
+    from burstproof.device.numba_cuda import SIMULATED
+
+    if SIMULATED:
+        from burstproof.device.simulator import SimulatorRuntime
+
+        return SimulatorRuntime()
+    from burstproof.device.cupy_runtime import CupyRuntime
+
+    return CupyRuntime.open(device_id)

@@ -1,0 +1,192 @@
+"""A small runtime seam: buffers, copies, streams, events and graphs on one device.
+
+``DeviceRuntime`` has two implementations: CuPy on a real GPU (``cupy_runtime.py``) and numba's own arrays in the CUDA
+simulator (``simulator.py``). Kernels of ``numba.cuda`` take ``DeviceBuffer.view`` on either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+ALIGNMENT = 256
+"""Bytes to which every buffer starts aligned."""
+
+
+@dataclass(frozen=True)
+class BufferSpec:
+    """A buffer to be: its name, number of elements and dtype."""
+
+    name: str
+    count: int
+    dtype: np.dtype[Any]
+
+    @property
+    def bytes(self) -> int:
+        """Size in bytes without alignment."""
+        return self.count * self.dtype.itemsize
+
+    @property
+    def aligned_bytes(self) -> int:
+        """Size in bytes that it takes in the arena, at least one alignment unit."""
+        return max(1, -(-self.bytes // ALIGNMENT)) * ALIGNMENT
+
+    def as_words(self) -> BufferSpec:
+        """The same bytes, a multiple of four, as int32."""
+        return BufferSpec(self.name, self.bytes // 4, np.dtype(np.int32))
+
+
+@dataclass(frozen=True, eq=False)
+class DeviceBuffer:
+    """A one-dimensional buffer on the device; ``view`` is what a numba kernel takes, ``array`` the runtime's own."""
+
+    spec: BufferSpec
+    array: Any
+    view: Any
+
+
+class DeviceStream(Protocol):
+    """An ordered queue of device work."""
+
+    def wait(self, event: DeviceEvent) -> None:
+        """Let work queued from now on wait for ``event``."""
+        ...
+
+    def synchronize(self) -> None:
+        """Block the host until the queue is empty."""
+        ...
+
+
+class DeviceEvent(Protocol):
+    """A mark in a stream."""
+
+    def record(self, stream: DeviceStream) -> None:
+        """Mark the present end of ``stream``."""
+        ...
+
+    def synchronize(self) -> None:
+        """Block the host until the mark is reached."""
+        ...
+
+    def elapsed_ms(self, since: DeviceEvent) -> float:
+        """Milliseconds of device time from ``since`` to this mark; both created with timing."""
+        ...
+
+
+class DeviceGraph(Protocol):
+    """Captured work that replays in one launch."""
+
+    def launch(self, stream: DeviceStream) -> None:
+        """Queue one replay."""
+        ...
+
+
+Launch = Callable[[DeviceStream], None]
+"""Queues kernels on the stream it is given."""
+
+
+class DeviceRuntime(Protocol):
+    """What an engine needs of one device; not thread-safe."""
+
+    simulated: bool
+    graphs: bool
+    overlaps: bool
+    multiprocessors: int
+    l2_bytes: int
+    name: str
+
+    def memory_info(self) -> tuple[int, int]:
+        """Bytes free and bytes in total."""
+        ...
+
+    def allocate(self, specs: Sequence[BufferSpec]) -> dict[str, DeviceBuffer]:
+        """All buffers from one arena, zeroed, each aligned to 256 bytes.
+
+        Raises
+        ------
+        OutOfMemoryError
+            The arena cannot be allocated.
+        """
+        ...
+
+    def upload(self, buffer: DeviceBuffer, host: npt.NDArray[Any], stream: DeviceStream, offset: int = 0) -> None:
+        """Queue a copy of ``host`` (same dtype) to ``buffer[offset:]``; asynchronous if ``host`` is pinned."""
+        ...
+
+    def download(self, host: npt.NDArray[Any], buffer: DeviceBuffer, stream: DeviceStream, offset: int = 0) -> None:
+        """Queue a copy of ``buffer[offset:]`` that fills ``host``; asynchronous if ``host`` is pinned."""
+        ...
+
+    def fill(self, buffer: DeviceBuffer, value: int, stream: DeviceStream) -> None:
+        """Queue a fill of every byte of ``buffer`` with ``value`` (0...255)."""
+        ...
+
+    def pinned(self, count: int, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+        """A zeroed page-locked host array."""
+        ...
+
+    def allocate_host(self, specs: Sequence[BufferSpec]) -> dict[str, DeviceBuffer]:
+        """Zeroed page-locked host memory that kernels reach over the link, for large buffers; copied as others are.
+
+        Raises
+        ------
+        OutOfMemoryError
+            The host cannot lock that much memory.
+        """
+        ...
+
+    def words(self, buffer: DeviceBuffer) -> DeviceBuffer:
+        """The memory of ``buffer``, a multiple of four bytes, as int32."""
+        ...
+
+    def mapped(self, spec: BufferSpec) -> DeviceBuffer:
+        """Zeroed page-locked host memory that kernels reach too; ``array`` is the host's numpy array."""
+        ...
+
+    def stream(self) -> DeviceStream:
+        """A new stream that does not wait for the default stream."""
+        ...
+
+    def event(self, timing: bool = False) -> DeviceEvent:
+        """A new event."""
+        ...
+
+    def kernel(self, function: Callable[..., None], signature: Any) -> Any:
+        """``function`` compiled for this device and ``signature``."""
+        ...
+
+    def launch(
+        self,
+        kernel: Any,
+        grid: int,
+        block: int,
+        stream: DeviceStream,
+        arguments: Sequence[Any],
+        overlapped: bool = False,
+    ) -> None:
+        """Queue ``kernel`` with ``arguments`` (buffers, numpy scalars).
+
+        An ``overlapped`` one may come up before the last has ended (``dependent_launch``), if the device ``overlaps``.
+        """
+        ...
+
+    def capture(self, launch: Launch) -> DeviceGraph:
+        """The kernels that ``launch`` queues, as a graph."""
+        ...
+
+    def close(self) -> None:
+        """Wait for all work; an arena goes with the last of its buffers. Closing twice is allowed."""
+        ...
+
+
+def arena_offsets(specs: Sequence[BufferSpec]) -> tuple[tuple[int, ...], int]:
+    """Byte offset of each buffer in one arena, and the arena's size."""
+    offsets, end = [], 0
+    for spec in specs:
+        offsets.append(end)
+        end += spec.aligned_bytes
+    return tuple(offsets), end

@@ -1,0 +1,100 @@
+"""Asks this machine what it can run: the CUDA driver and wgpu; NVML is not asked here."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from importlib import metadata
+
+from burstproof.engine.machine import CudaDevice, CudaFacts, Machine, Obstacle, WgpuFacts
+
+_INSTALL = (
+    "Install the extra that fits the driver, in the folder of the clone: pip install '.[cuda12]' (drivers for CUDA 12, "
+    "and compute capability 7.0) or '.[cuda13]'"
+)
+
+
+def this_machine() -> Machine:
+    """The machine at hand; starts no context on any device."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return Machine(cores, ask_cuda(), ask_wgpu())
+
+
+def ask_wgpu() -> WgpuFacts:
+    """What wgpu says, where it is installed."""
+    if not _importable("wgpu"):
+        return WgpuFacts()
+    from burstproof.engine.wgpu.adapters import list_adapters
+
+    return list_adapters()
+
+
+def ask_cuda() -> CudaFacts:
+    """What the CUDA driver says, asked through cuda.core."""
+    missing = [name for name in ("numba_cuda", "cuda.core", "cupy") if not _importable(name)]
+    if missing:
+        return CudaFacts(Obstacle(f"not installed: {', '.join(missing)}", _INSTALL))
+    from cuda.core import Device
+
+    tools = _tools_version()
+    try:
+        found = tuple(Device.get_all_devices())
+        devices = tuple(_describe(number, device) for number, device in enumerate(found))
+        return CudaFacts(None, devices, _driver_version(), tools)
+    except Exception as error:  # the driver's answer, whatever its type, is the reason that is reported
+        return CudaFacts(_driver_obstacle(error), tools_version=tools)
+
+
+def _importable(name: str) -> bool:
+    """Whether a package is installed, without importing it."""
+    try:
+        return importlib.util.find_spec(name) is not None
+    except ModuleNotFoundError:
+        return False
+
+
+def _describe(number: int, device: object) -> CudaDevice:
+    """A cuda.core device as plain values."""
+    capability = device.compute_capability  # type: ignore[attr-defined]
+    name = str(device.name)  # type: ignore[attr-defined]
+    return CudaDevice(number, name, (int(capability[0]), int(capability[1])), _memory_bytes(number))
+
+
+def _memory_bytes(number: int) -> int:
+    """Memory of a device; cuda.core has no question for it, so its own bindings to the driver are asked."""
+    from cuda.bindings import driver
+
+    status, handle = driver.cuDeviceGet(number)
+    if int(status) != 0:
+        return 0
+    status, size = driver.cuDeviceTotalMem(handle)
+    return int(size) if int(status) == 0 else 0
+
+
+def _driver_version() -> tuple[int, int] | None:
+    """Newest CUDA that the driver takes (12080 is 12.8)."""
+    from cuda.bindings import driver
+
+    status, version = driver.cuDriverGetVersion()
+    return (int(version) // 1000, int(version) % 1000 // 10) if int(status) == 0 else None
+
+
+def _tools_version() -> tuple[int, int] | None:
+    """CUDA of the installed packages: cuda-bindings carries the version of its toolkit."""
+    try:
+        major, minor = metadata.version("cuda-bindings").split(".")[:2]
+    except metadata.PackageNotFoundError:
+        return None
+    return int(major), int(minor)
+
+
+def _driver_obstacle(error: Exception) -> Obstacle:
+    """A failed question as a reason."""
+    text = " ".join(str(error).split()) or type(error).__name__
+    if "NO_DEVICE" in text:
+        return Obstacle(
+            "the driver shows no CUDA device", "Check CUDA_VISIBLE_DEVICES and that the container was given a GPU"
+        )
+    if "DynamicLib" in type(error).__name__:
+        return Obstacle("no NVIDIA driver on this machine", "Install the NVIDIA driver, or use --backend cpu")
+    return Obstacle(f"the CUDA driver failed: {text}", "Check the driver's installation, or use --backend cpu")

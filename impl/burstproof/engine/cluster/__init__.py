@@ -1,0 +1,1 @@
+"""One network over MPI ranks: launch, exchange, and a watch over the ranks."""

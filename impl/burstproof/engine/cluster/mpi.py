@@ -1,0 +1,198 @@
+"""The exchange over MPI: one process per rank, standard collectives, and a watch that ends what would hang (MG-5)."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NoReturn, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from burstproof.engine.cluster.roll_call import RollCall
+from burstproof.engine.cpu.threads import usable_cores
+from burstproof.engine.sharded.exchange import merged
+from burstproof.engine.sharded.shard import Fired, StatePiece
+from burstproof.errors import BurstproofError, EnvironmentInvalidError, ExitCode, ShardLostError
+
+EAGER_FIRINGS = 256
+"""Firings of a rank that travel with its counts in one message of fixed size; beyond, all lists follow in a second."""
+
+TIMEOUT_S = 300.0
+"""Seconds after which a rank that others wait for is called missing."""
+
+_HEAD = 2
+_NAP_S = 50e-6
+_PASSING_ON_S = 1.0
+_Object = TypeVar("_Object")
+
+
+def load_mpi() -> Any:
+    """``mpi4py.MPI``, initialised.
+
+    Raises
+    ------
+    EnvironmentInvalidError
+        mpi4py or an MPI library is missing, or the library cannot be called from two threads.
+    """
+    try:
+        from mpi4py import MPI
+    except (ImportError, RuntimeError) as error:
+        raise EnvironmentInvalidError(
+            f"started as one of several ranks, but MPI cannot be loaded: {error}",
+            where="mpi4py",
+            cure="pip install '.[cluster]' in the folder of the clone, or start one process with --mpi off",
+        ) from None
+    if MPI.Query_thread() != MPI.THREAD_MULTIPLE:
+        raise EnvironmentInvalidError(
+            "the MPI library does not let two threads call it, which the watch over the ranks needs",
+            where=" ".join(MPI.Get_library_version().split())[:80],
+            cure="Use an MPI built with MPI_THREAD_MULTIPLE",
+        )
+    return MPI
+
+
+class MpiExchange:
+    """The exchange of the ranks of a communicator.
+
+    MPI libraries wait by asking again and again. Where a host has more ranks than cores, that would keep the cores from
+    those that still work, so there a rank that waits sleeps in between.
+
+    Parameters
+    ----------
+    timeout_s : float
+        How long a rank may keep the others waiting before the run is ended with an error that names it.
+    advice : callable, optional
+        Says what to do after that.
+    world : mpi4py.MPI.Comm, optional
+        By default that of all ranks.
+    """
+
+    def __init__(self, timeout_s: float = TIMEOUT_S, advice: Callable[[], str] = str, world: Any | None = None) -> None:
+        self._advice = advice
+        self._mpi = load_mpi()
+        self._world = self._mpi.COMM_WORLD if world is None else world
+        self._world.Set_errhandler(self._mpi.ERRORS_RETURN)
+        self.rank: int = self._world.Get_rank()
+        self.ranks: int = self._world.Get_size()
+        self._patient = self._crowded()
+        self._watch = RollCall(self._mpi, self._world.Dup(), timeout_s, self._give_up)
+        self._own = np.zeros(_HEAD + 2 * EAGER_FIRINGS, np.uint32)
+        self._all = np.zeros((self.ranks, len(self._own)), np.uint32)
+
+    def _crowded(self) -> bool:
+        """Whether this host has more ranks than cores; each rank may be bound to cores of its own."""
+        here = self._world.Split_type(self._mpi.COMM_TYPE_SHARED)
+        own = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set(range(os.cpu_count() or 1))
+        cores = len(set().union(*here.allgather(own)))
+        allowed = usable_cores()
+        ranks: int = here.Get_size()
+        here.Free()
+        return ranks > (min(cores, allowed) if allowed < len(own) else cores)
+
+    def _finish(self, what: str, begin: Callable[..., Any], *arguments: Any) -> None:
+        """One collective, begun and waited for under the watch; a failure of it ends the run."""
+        with self._watch.waiting(what):
+            try:
+                request = begin(*arguments)
+                while self._patient and not request.Test():
+                    time.sleep(_NAP_S)
+                request.Wait()
+            except self._mpi.Exception as error:
+                self._watch.failed(f"{what} failed: {' '.join(str(error).split())}")
+
+    def _counts(self, what: str, own: int) -> npt.NDArray[np.int64]:
+        """``own`` of every rank, (ranks,) int64."""
+        counts = np.empty(self.ranks, np.int64)
+        self._finish(what, self._world.Iallgather, np.array([own], np.int64), counts)
+        return counts
+
+    def _joined(self, what: str, own: npt.NDArray[Any], counts: npt.NDArray[np.int64]) -> list[npt.NDArray[Any]]:
+        """Arrays of all ranks, which have ``counts`` elements."""
+        received = np.empty(int(counts.sum()), own.dtype)
+        self._finish(what, self._world.Iallgatherv, own, [received, counts.tolist()])
+        return np.split(received, np.cumsum(counts)[:-1])
+
+    def share(self, what: str, own: _Object) -> list[_Object]:
+        """See ``Exchange.share``; what can be pickled."""
+        content = np.frombuffer(pickle.dumps(own), np.uint8)
+        pieces = self._joined(what, content, self._counts(what, len(content)))
+        return [pickle.loads(piece.data) for piece in pieces]
+
+    @contextmanager
+    def waiting(self, what: str) -> Iterator[None]:
+        """See ``Exchange.waiting``."""
+        with self._watch.waiting(what):
+            try:
+                yield
+            except ShardLostError as error:
+                self._watch.failed(f"{what} failed: {error}")
+
+    def total(self, count: int) -> int:
+        """See ``Exchange.total``."""
+        return int(self._counts("the count of candidates", count).sum())
+
+    def gather(self, fired: Fired) -> Fired:
+        """See ``Exchange.gather``."""
+        count = len(fired.ids)
+        self._own[0], self._own[1] = count, fired.candidates
+        if count <= EAGER_FIRINGS:
+            self._own[_HEAD : _HEAD + count] = fired.ids
+            self._own[_HEAD + EAGER_FIRINGS :][:count] = fired.potentials.view(np.uint32)
+        self._finish("the exchange of what fired", self._world.Iallgather, self._own, self._all)
+        counts, candidates = self._all[:, 0].astype(np.int64), int(self._all[:, 1].astype(np.int64).sum())
+        lists = self._eager(counts) if counts.max() <= EAGER_FIRINGS else self._long(fired, counts)
+        joined = merged([Fired(words[0].copy(), words[1].view(np.float32).copy(), 0) for words in lists])
+        return Fired(joined.ids, joined.potentials, candidates)
+
+    def _eager(self, counts: npt.NDArray[np.int64]) -> list[npt.NDArray[np.uint32]]:
+        """Ids and potentials of each rank, (2, count) words, as they came with the counts."""
+        bodies = self._all[:, _HEAD:].reshape(self.ranks, 2, EAGER_FIRINGS)
+        return [body[:, :count] for body, count in zip(bodies, counts.tolist(), strict=True)]
+
+    def _long(self, fired: Fired, counts: npt.NDArray[np.int64]) -> list[npt.NDArray[np.uint32]]:
+        """Ids and potentials of each rank, from an exchange of lists of different lengths."""
+        words = np.concatenate([fired.ids, fired.potentials.view(np.uint32)])
+        return [piece.reshape(2, -1) for piece in self._joined("the exchange of long lists", words, 2 * counts)]
+
+    def pieces(self, own: Sequence[StatePiece]) -> Sequence[StatePiece]:
+        """See ``Exchange.pieces``."""
+        everybody = self.share("the exchange of the state", list(own))
+        return [piece for one in everybody for piece in one]
+
+    def agree(self, error: BurstproofError | None) -> None:
+        """See ``Exchange.agree``."""
+        found = self.share("the report of errors", error)
+        met = [(rank, one) for rank, one in enumerate(found) if one is not None]
+        if not met:
+            return
+        rank, first = met[0]
+        if len(met) < self.ranks:
+            first.args = (f"rank {rank} of {self.ranks}: {first}",)
+        raise first
+
+    def abort(self, message: str, code: int) -> NoReturn:
+        """End all ranks, this one with ``message``."""
+        self._say(message)
+        self._end_all(code)
+        raise SystemExit(code)
+
+    def _give_up(self, message: str) -> None:
+        self._say(f"{message}. {self._advice()}".rstrip())
+        self._end_all(int(ExitCode.INVALID_ENVIRONMENT))
+
+    def _end_all(self, code: int) -> None:
+        """Abort, once the launcher has had time to pass on what was said: it drops what still lies in its pipes."""
+        time.sleep(_PASSING_ON_S)
+        self._mpi.COMM_WORLD.Abort(code)
+
+    def _say(self, message: str) -> None:
+        print(f"burstproof: error: rank {self.rank} of {self.ranks}: {message}", file=sys.stderr, flush=True)
+
+    def close(self) -> None:
+        """End the watch; the library closes at the end of the process."""
+        self._watch.close()

@@ -1,0 +1,194 @@
+"""What fired in all ranks, gathered from device to device into the inboxes of each, and from there to its host."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from burstproof.device.protocol import BufferSpec, DeviceBuffer, DeviceRuntime
+from burstproof.engine.cluster.rank_nccl import Column, Gathering
+from burstproof.engine.cuda.exchange.devices import address_of, make_current
+from burstproof.engine.cuda.exchange.mail import Mail
+from burstproof.engine.cuda.exchange.words import COUNT_WORD, HEADER_WORDS
+from burstproof.engine.cuda.host.batch import Staging
+from burstproof.engine.cuda.kernels.control import REPORT_HEAD
+from burstproof.engine.sharded.shard import Fired
+from burstproof.errors import ShardLostError
+
+LEAST_REACH = 1024
+"""Firings of a rank that always travel with the counts."""
+
+_LOW = 0xFFFFFFFF
+
+
+def reach_for(most: int, room: int) -> int:
+    """Firings of a rank that travel with its count where ``most`` did in the last burst, at most ``room``."""
+    wanted = -(-(most + most // 4) // LEAST_REACH) * LEAST_REACH
+    return min(room, max(LEAST_REACH, wanted))
+
+
+@dataclass(frozen=True, eq=False)
+class _Gathered:
+    """What came from all ranks: headers and ids as words, (ranks, HEADER_WORDS + reach), and what goes with them."""
+
+    words: npt.NDArray[np.uint64]
+    potentials: npt.NDArray[np.float32]
+    candidates: npt.NDArray[np.int64]
+
+
+class RankLists:
+    """Brings the lists of a burst to a rank's inboxes and host.
+
+    Counts and the first ``reach`` firings of every rank travel together; where a list is longer, all are gathered once
+    more. All ranks know all counts, so all take the same reach in the next burst, in which one gathering is enough.
+
+    Parameters
+    ----------
+    ranks : Gathering
+    mail : Mail
+        One outbox, and an inbox for each rank.
+    room : int
+        Firings that a mailbox holds.
+    carries : bool
+        Whether kernels need the potentials, which then lie behind the ids in the mailboxes.
+    buffer : callable
+        A buffer of the shard by name.
+
+    Raises
+    ------
+    OutOfMemoryError
+        The device has no room for what is gathered.
+    """
+
+    def __init__(
+        self,
+        runtime: DeviceRuntime,
+        stream: Any,
+        ranks: Gathering,
+        mail: Mail,
+        room: int,
+        carries: bool,
+        buffer: Callable[[str], DeviceBuffer],
+    ) -> None:
+        self._runtime, self._stream, self._ranks = runtime, stream, ranks
+        self._mail, self._room, self._carries, self._buffer = mail, room, carries, buffer
+        self._staging = Staging(runtime)
+        make_current(runtime)
+        self._gathered = runtime.allocate(self._specs())
+        self.restart()
+
+    def _specs(self) -> tuple[BufferSpec, ...]:
+        ranks, word = self._ranks.ranks, np.dtype(np.uint64)
+        return (
+            BufferSpec("words", ranks * (HEADER_WORDS + self._room), word),
+            BufferSpec("carried", ranks * self._room if self._carries else 1, word),
+            BufferSpec("potentials", ranks * self._room, np.dtype(np.float32)),
+            BufferSpec("candidates", ranks, np.dtype(np.int64)),
+        )
+
+    def restart(self) -> None:
+        """Count exchanges from 1 again, as all ranks do: nothing that lies in a mailbox is of an exchange to come."""
+        make_current(self._runtime)
+        self._reach = reach_for(0, self._room)
+        for box in (*self._mail.outboxes, *self._mail.copies):
+            self._runtime.fill(box, 0, self._stream)
+        self._stream.synchronize()
+
+    def headers(self, sequence: int) -> None:
+        """Bring only the header words, with the candidates counted ahead."""
+        side = (sequence & 1) * self._mail.words
+        with self._ranks.watched():
+            self._ranks.all_gather([self._column(side, "words", HEADER_WORDS)], self._stream)
+            self._deal("words", HEADER_WORDS, side)
+
+    def exchange(self, sequence: int) -> Fired:
+        """Bring the lists of exchange ``sequence`` to all inboxes; what fired in all ranks, ids ascending.
+
+        Raises
+        ------
+        ShardLostError
+            A rank's device did not do the burst.
+        """
+        found = self._gather(sequence, self._reach)
+        counts = self._counts(sequence, found.words)
+        most = int(counts.max())
+        if most > self._reach:
+            found = self._gather(sequence, reach_for(most, self._room))
+        self._reach = reach_for(most, self._room)
+        return _joined(found, counts.tolist())
+
+    def _gather(self, sequence: int, reach: int) -> _Gathered:
+        """Gather ``reach`` firings of every rank."""
+        side, span = (sequence & 1) * self._mail.words, HEADER_WORDS + reach
+        columns = [
+            self._column(side, "words", span),
+            Column(self._buffer("log_potentials.0"), 0, self._gathered["potentials"], reach),
+            Column(self._buffer("report.0"), REPORT_HEAD + 1, self._gathered["candidates"], 1),
+        ]
+        behind = side + HEADER_WORDS + self._room
+        if self._carries:
+            columns.append(self._column(behind, "carried", reach))
+        ranks = self._ranks.ranks
+        with self._ranks.watched():
+            self._ranks.all_gather(columns, self._stream)
+            self._deal("words", span, side)
+            if self._carries:
+                self._deal("carried", reach, behind)
+            words = self._downloaded("words", ranks * span)
+            potentials = self._downloaded("potentials", ranks * reach)
+            candidates = self._downloaded("candidates", ranks)
+            self._ranks.wait(self._stream)
+        return _Gathered(words.reshape(ranks, span), potentials.reshape(ranks, reach), candidates)
+
+    def _column(self, start: int, name: str, count: int) -> Column:
+        return Column(self._mail.outboxes[0], start, self._gathered[name], count)
+
+    def _deal(self, name: str, count: int, start: int) -> None:
+        """Queue copies of ``count`` gathered words of every rank to place ``start`` of its inbox."""
+        ranks, length = self._ranks.ranks, 2 * self._mail.words
+        source, inbox = self._gathered[name], self._mail.copies[0]
+        if self._runtime.simulated:
+            rows = source.array.copy_to_host()[: ranks * count].reshape(ranks, count)
+            inbox.array.reshape(ranks, length)[:, start : start + count] = rows
+            return
+        from cupy.cuda import runtime
+
+        queue, kind = self._stream.cupy_stream.ptr, runtime.memcpyDeviceToDevice
+        for rank in range(ranks):
+            target = address_of(inbox) + 8 * (rank * length + start)
+            runtime.memcpyAsync(target, address_of(source) + 8 * rank * count, 8 * count, kind, queue)
+
+    def _downloaded(self, name: str, count: int) -> npt.NDArray[Any]:
+        """Page-locked memory into which the first ``count`` gathered elements are being copied."""
+        buffer = self._gathered[name]
+        host = self._staging.room(name, count, buffer.spec.dtype)
+        self._runtime.download(host, buffer, self._stream)
+        return host
+
+    def _counts(self, sequence: int, words: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
+        """Firings of every rank, (ranks,) int64."""
+        heads = words[:, COUNT_WORD]
+        numbers = heads >> np.uint64(32)
+        late = np.flatnonzero(numbers != np.uint64(sequence & _LOW))
+        if len(late):
+            raise ShardLostError(
+                "a device did not do the burst",
+                where=f"rank {late[0]}",
+                got=f"exchange {numbers[late[0]]}",
+                allowed=f"exchange {sequence & _LOW}",
+                cure="Restore the last checkpoint in a new run",
+            )
+        return (heads & np.uint64(_LOW)).astype(np.int64)
+
+
+def _joined(found: _Gathered, counts: list[int]) -> Fired:
+    """The lists of all ranks, which have ``counts`` firings, as one."""
+    ids = np.concatenate([row[:count] for row, count in zip(found.words[:, HEADER_WORDS:], counts, strict=True)])
+    potentials = np.concatenate([row[:count] for row, count in zip(found.potentials, counts, strict=True)])
+    narrow = ids.astype(np.uint32)
+    order = np.argsort(narrow)
+    return Fired(narrow[order], potentials[order], int(found.candidates.sum()))

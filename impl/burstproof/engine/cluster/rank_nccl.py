@@ -1,0 +1,201 @@
+"""NCCL between the devices of MPI ranks (MG-3, MG-5): whether all can use it, and the communicator over them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from burstproof.device.nccl_library import nccl_library
+from burstproof.device.protocol import DeviceBuffer, DeviceRuntime, DeviceStream
+from burstproof.engine.cuda.exchange.devices import address_of, device_of, make_current, nccl_obstacle
+from burstproof.engine.cuda.exchange.words import MOST_SHARDS
+from burstproof.engine.sharded.exchange import Exchange
+from burstproof.errors import BurstproofError, ShardLostError
+
+_NOT_READY = 600
+"""cudaErrorNotReady: the stream still has work."""
+_SPIN_S = 1e-3
+_NAP_S = 50e-6
+
+
+@dataclass(frozen=True)
+class RankDevice:
+    """What one rank has for a communicator: ``device`` (its UUID), ``version`` of NCCL, or the ``obstacle``."""
+
+    device: str = ""
+    version: int = 0
+    obstacle: str | None = None
+
+
+@dataclass(frozen=True)
+class Column:
+    """``count`` elements of ``source`` from ``start`` on, which go to ``target``: those of rank r at r x ``count``.
+
+    Both have elements of the same size.
+    """
+
+    source: DeviceBuffer
+    start: int
+    target: DeviceBuffer
+    count: int
+
+
+class Gathering(Protocol):
+    """What brings columns of all ranks onto the device of each."""
+
+    ranks: int
+
+    def all_gather(self, columns: Sequence[Column], stream: DeviceStream) -> None:
+        """Queue the gathering of ``columns`` on ``stream``."""
+        ...
+
+    def watched(self) -> Any:
+        """A context in which a rank that does not come ends the run."""
+        ...
+
+    def wait(self, stream: DeviceStream) -> None:
+        """Wait for ``stream`` in a way that lets other threads run."""
+        ...
+
+    def close(self) -> None:
+        """Give back the communicator; closing twice is allowed."""
+        ...
+
+
+def own_device(runtime: DeviceRuntime, shards_per_rank: int, allowed: bool) -> RankDevice:
+    """What this rank has: ``allowed`` is ``cuda.multi_gpu.use_nccl``."""
+    if not allowed:
+        return RankDevice(obstacle="cuda.multi_gpu.use_nccl is off")
+    if shards_per_rank > 1:
+        return RankDevice(obstacle="NCCL takes one shard per rank")
+    obstacle = nccl_obstacle([runtime])
+    if obstacle is not None:
+        return RankDevice(obstacle=obstacle)
+    from burstproof.device.numba_cuda import cuda
+
+    make_current(runtime)
+    return RankDevice(str(cuda.get_current_device().uuid), int(nccl_library().get_version()))
+
+
+def agreed_obstacle(devices: Sequence[RankDevice]) -> str | None:
+    """Why the ranks with ``devices`` cannot form a communicator; ``None`` if they can.
+
+    Every rank has the same list, so all come to the same answer.
+    """
+    for rank, one in enumerate(devices):
+        if one.obstacle is not None:
+            everywhere = all(other.obstacle == one.obstacle for other in devices)
+            return one.obstacle if everywhere else f"rank {rank}: {one.obstacle}"
+    if len(devices) > MOST_SHARDS:
+        return f"the kernels take lists of at most {MOST_SHARDS} ranks"
+    first: dict[str, int] = {}
+    for rank, one in enumerate(devices):
+        if one.device in first:
+            return f"ranks {first[one.device]} and {rank} share a device"
+        first[one.device] = rank
+    versions = sorted({one.version for one in devices})
+    return None if len(versions) == 1 else f"ranks have NCCL of different versions ({versions[0]}, {versions[-1]})"
+
+
+def open_ranks(
+    exchange: Exchange, open_runtime: Callable[[], DeviceRuntime], shards_per_rank: int, allowed: bool
+) -> NcclRanks | str:
+    """A communicator over all ranks of ``exchange``, or why there is none; all ranks get one, or none does.
+
+    ``open_runtime`` opens the device of this rank.
+
+    Raises
+    ------
+    BurstproofError
+        A rank has no device; raised in all.
+    """
+    error, own = None, RankDevice()
+    try:
+        runtime = open_runtime()
+        own = own_device(runtime, shards_per_rank, allowed)
+    except BurstproofError as found:
+        error = found
+    exchange.agree(error)
+    obstacle = agreed_obstacle(exchange.share("the choice of a path", own))
+    return obstacle or _connected(exchange, runtime)
+
+
+def _connected(exchange: Exchange, runtime: DeviceRuntime) -> NcclRanks | str:
+    """The communicator, or what NCCL says against it in some rank."""
+    nccl = nccl_library()
+    make_current(runtime)
+    identifier, problem = _tried(nccl, nccl.get_unique_id) if exchange.rank == 0 else (None, "")
+    identifier, problem = exchange.share("the name of the communicator", (identifier, problem))[0]
+    if problem:
+        return problem
+    with exchange.waiting("NCCL to connect the ranks"):
+        member, problem = _tried(nccl, lambda: nccl.NcclCommunicator(exchange.ranks, identifier, exchange.rank))
+    problems = exchange.share("the outcome of NCCL's start", problem)
+    met = next((f"rank {rank}: {one}" for rank, one in enumerate(problems) if one), "")
+    if not met:
+        return NcclRanks(nccl, member, exchange, runtime)
+    if member is not None:
+        member.abort()
+    return met
+
+
+def _tried(nccl: Any, call: Callable[[], Any]) -> tuple[Any, str]:
+    """The result of ``call`` and an empty text, or nothing and what NCCL says."""
+    try:
+        return call(), ""
+    except nccl.NcclError as error:
+        return None, f"NCCL fails: {error}"
+
+
+def poll(over: Callable[[], bool], check: Callable[[], None]) -> None:
+    """Ask ``over`` until it is so: at first without pause, then with naps and a ``check`` before each."""
+    began = time.monotonic()
+    while not over():
+        if time.monotonic() - began > _SPIN_S:
+            check()
+            time.sleep(_NAP_S)
+
+
+class NcclRanks:
+    """A communicator over all ranks, this one on the device of ``runtime``."""
+
+    def __init__(self, nccl: Any, member: Any, exchange: Exchange, runtime: DeviceRuntime) -> None:
+        self.ranks = exchange.ranks
+        self.device = device_of(runtime)
+        self._nccl, self._member, self._exchange = nccl, member, exchange
+
+    def all_gather(self, columns: Sequence[Column], stream: Any) -> None:
+        """See ``Gathering.all_gather``; bytes, in one group."""
+        nccl, queue = self._nccl, stream.cupy_stream.ptr
+        nccl.groupStart()
+        for column in columns:
+            size = column.source.spec.dtype.itemsize
+            source, target = address_of(column.source) + size * column.start, address_of(column.target)
+            self._member.allGather(source, target, size * column.count, nccl.NCCL_INT8, queue)
+        nccl.groupEnd()
+
+    @contextmanager
+    def watched(self) -> Iterator[None]:
+        """See ``Gathering.watched``; what NCCL reports there ends the run too."""
+        with self._exchange.waiting("the exchange of what fired"):
+            try:
+                yield
+            except self._nccl.NcclError as error:
+                raise ShardLostError(f"NCCL fails: {error}") from error
+
+    def wait(self, stream: Any) -> None:
+        """See ``Gathering.wait``."""
+        from cupy.cuda import runtime
+
+        handle = stream.cupy_stream.ptr
+        poll(lambda: runtime.streamQuery(handle) != _NOT_READY, self._member.check_async_error)
+        stream.synchronize()
+
+    def close(self) -> None:
+        """See ``Gathering.close``."""
+        if self._member is not None:
+            self._member.destroy()
+            self._member = None

@@ -1,0 +1,262 @@
+"""The arrays of the numba CPU engine as named tuples: what its kernels take, made from a Layout."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from burstproof.engine.layout import Layout
+from burstproof.engine.protocol import EngineOptions
+from burstproof.engine.stimulus import PackedStimulus
+from burstproof.network.fixed_point import FixedPoint
+
+Array = npt.NDArray[Any]
+
+
+class Parameters(NamedTuple):
+    """Per-neuron parameters, (N,) each; see ``layout.NeuronArrays``.
+
+    ``ids`` are the neurons' ids in the whole network, for their draws; empty where the place is the id.
+    """
+
+    thresholds: Array
+    threshold_limits: Array
+    keep: Array
+    periods: Array
+    fire_limits: Array
+    snoozes: Array
+    excitabilities: Array
+    accumulates: Array
+    ids: Array
+
+
+class Neurons(NamedTuple):
+    """Per-neuron state, (N,) each; ``last_fired`` and ``streak`` are empty without plastic mappings."""
+
+    v: Array
+    rc: Array
+    cc: Array
+    was_candidate: Array
+    last_fired: Array
+    streak: Array
+
+
+class Ring(NamedTuple):
+    """FCL of the bursts to come: D slots of N, flat; burst b has slot b mod D. ``flags`` is empty if not needed."""
+
+    sums: Array
+    flags: Array
+
+
+class Static(NamedTuple):
+    """Static rows, see ``layout.StaticRows``; absent columns are empty."""
+
+    offsets: Array
+    targets: Array
+    contributions: Array
+    delays: Array
+    clamped_sources: Array
+
+
+class Computed(NamedTuple):
+    """Computed rows, see ``layout.ComputedRows``; ``weights`` is the engine's own."""
+
+    offsets: Array
+    targets: Array
+    weights: Array
+    psps: Array
+    signs: Array
+    delays: Array
+    mp_driven: Array
+    divisors: Array
+
+
+class Plastic(NamedTuple):
+    """Plastic rules, see ``layout.PlasticRules``, and the eligibility traces (L,) of their synapses."""
+
+    starts: Array
+    positions: Array
+    sources: Array
+    targets: Array
+    windows: Array
+    potentiations: Array
+    depressions: Array
+    eligibility: Array
+
+
+class Scalars(NamedTuple):
+    """Numbers that are the same in every burst."""
+
+    neurons: int
+    slots: int
+    unit: np.float32
+    scale: float
+    clamp_float: float
+    clamp: int
+    power_neuron: int
+    power_amount: int
+    longest_window: int
+    emulate_batch: bool
+
+
+class Plan(NamedTuple):
+    """Stimulus of the next bursts: burst k has ids[starts[k]:starts[k + 1]], forced[forced_starts[k]:...].
+
+    ``forced_rc`` and ``forced_cc`` are room for the countdowns and counts of forced neurons during a burst.
+    """
+
+    starts: Array
+    ids: Array
+    amounts: Array
+    forced_starts: Array
+    forced: Array
+    forced_rc: Array
+    forced_cc: Array
+
+
+_NO_BYTES = np.empty(0, np.uint8)
+_NO_FLAGS = np.empty(0, np.bool_)
+_NO_FLOATS = np.empty(0, np.float32)
+_NO_OFFSETS = np.empty(0, np.int64)
+_NO_IDS = np.empty(0, np.uint32)
+
+NO_COMPUTED = Computed(
+    _NO_OFFSETS,
+    _NO_IDS,
+    _NO_FLOATS,
+    _NO_FLOATS,
+    np.empty(0, np.int8),
+    _NO_BYTES,
+    _NO_FLAGS,
+    _NO_FLOATS,
+)
+NO_PLASTIC = Plastic(_NO_OFFSETS, _NO_OFFSETS, _NO_IDS, _NO_IDS, _NO_OFFSETS, _NO_FLOATS, _NO_FLOATS, _NO_FLOATS)
+
+
+def _writable(array: Array) -> Array:
+    """``array`` in the one mutability that the kernels are compiled for (they only read it)."""
+    return array if array.flags.writeable else array.copy()
+
+
+def parameters_of(layout: Layout) -> Parameters:
+    """Parameters of ``layout``."""
+    n = layout.neurons
+    return Parameters(
+        _writable(n.thresholds),
+        _writable(n.threshold_limits),
+        _writable(n.keep),
+        _writable(n.refractory_periods),
+        _writable(n.fire_limits),
+        _writable(n.snooze_periods),
+        _writable(n.excitabilities),
+        _writable(n.accumulates),
+        _NO_IDS,
+    )
+
+
+def static_of(layout: Layout, general: bool) -> Static:
+    """Static rows of ``layout``; no column is absent from ``general`` ones, and contributions are 64 bit wide."""
+    rows = layout.static
+    if general:
+        clamped = rows.clamped_sources
+        return Static(
+            rows.offsets,
+            _readonly(rows.targets),
+            _readonly(rows.contributions.astype(np.int64)),
+            _readonly(np.ones(len(rows.targets), np.uint8) if rows.delays is None else rows.delays),
+            np.zeros(layout.source_count, np.bool_) if clamped is None else clamped,
+        )
+    return Static(
+        rows.offsets,
+        _readonly(rows.targets),
+        _readonly(rows.contributions),
+        _readonly(_NO_BYTES if rows.delays is None else rows.delays),
+        _NO_FLAGS if rows.clamped_sources is None else rows.clamped_sources,
+    )
+
+
+def _readonly(array: Array) -> Array:
+    """A read-only view, so that a column taken from the network as it is needs no kernel of its own."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def computed_of(layout: Layout, general: bool) -> Computed:
+    """Computed rows of ``layout`` with weights of their own; ``general`` ones have a delay each, and may be empty."""
+    rows = layout.computed
+    count = layout.source_count
+    if rows is None and general:
+        return NO_COMPUTED._replace(
+            offsets=np.zeros(count + 1, np.int64),
+            mp_driven=np.zeros(count, np.bool_),
+            divisors=np.ones(count, np.float32),
+        )
+    if rows is None:
+        return NO_COMPUTED
+    no_delays = np.ones(len(rows.targets), np.uint8) if general else _NO_BYTES
+    return Computed(
+        rows.offsets,
+        rows.targets.copy(),
+        rows.weights.copy(),
+        rows.psps.copy(),
+        rows.signs,
+        no_delays if rows.delays is None else rows.delays.copy(),
+        rows.mp_driven,
+        rows.divisors,
+    )
+
+
+def plastic_of(layout: Layout) -> Plastic:
+    """Plastic rules of ``layout``; eligibility starts at 0."""
+    rules = layout.plastic
+    if rules is None:
+        return NO_PLASTIC
+    return Plastic(
+        rules.starts,
+        rules.positions,
+        rules.sources,
+        rules.targets,
+        rules.windows,
+        rules.potentiations,
+        rules.depressions,
+        np.zeros(len(rules.positions), np.float32),
+    )
+
+
+def scalars_of(layout: Layout, options: EngineOptions, fixed_point: FixedPoint) -> Scalars:
+    """Scalars of ``layout`` under ``options`` and ``fixed_point``."""
+    return Scalars(
+        layout.neuron_count,
+        layout.max_delay,
+        fixed_point.unit,
+        fixed_point.scale,
+        fixed_point.clamp_float,
+        fixed_point.clamp,
+        layout.power_neuron,
+        layout.power_amount,
+        1 if layout.plastic is None else layout.plastic.longest_window,
+        options.emulate_batch_path,
+    )
+
+
+def plan_of(stimuli: Sequence[PackedStimulus | None], sums: np.dtype[Any]) -> Plan:
+    """The stimulus of consecutive bursts, ``None`` for none; amounts have the type of the ring's ``sums``."""
+    starts = np.zeros(len(stimuli) + 1, np.int64)
+    forced_starts = np.zeros(len(stimuli) + 1, np.int64)
+    np.cumsum([0 if s is None else len(s.ids) for s in stimuli], out=starts[1:])
+    np.cumsum([0 if s is None else len(s.forced) for s in stimuli], out=forced_starts[1:])
+    given = [s for s in stimuli if s is not None]
+    forced = np.concatenate([_NO_IDS, *(s.forced for s in given)])
+    return Plan(
+        starts,
+        np.concatenate([_NO_IDS, *(s.ids for s in given)]),
+        np.concatenate([np.empty(0, sums), *(s.amounts.astype(sums) for s in given)]),
+        forced_starts,
+        forced,
+        np.zeros(len(forced), np.uint16),
+        np.zeros(len(forced), np.uint16),
+    )

@@ -1,0 +1,223 @@
+"""Kernels of the numba CPU engine for the dynamics of a burst (SEMANTICS section 3), in vector instructions.
+
+The rules are those of ``rules.candidate``, written without branches: every neuron takes the same path and the results
+are chosen at the end. Which neuron is a candidate no processor predicts, so a branch would cost more than the rules,
+and without branches the compiler works on several neurons at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from burstproof.engine.cpu.intrinsics import choose
+from burstproof.engine.cpu.rounding import make_rounded
+from burstproof.engine.rules import Features, make_rules
+from burstproof.network.schema import NO_LIMIT, UNLIMITED_FIRES
+
+Compiled = Callable[..., Any]
+Compiler = Callable[[Compiled], Compiled]
+
+_BLOCK = 1024
+_ZERO, _CERTAIN, _CEILING = np.float32(0), np.float32(0.999), np.float32(NO_LIMIT)
+_NONE, _ONE, _MOST = np.uint16(0), np.uint16(1), np.uint16(65535)
+_EVEN_BYTES, _SUM_OF_PAIRS = np.uint64(0x00FF00FF00FF00FF), np.uint64(0x0001000100010001)
+_BYTE, _TOP_PAIR = np.uint64(8), np.uint64(48)
+_UNLIMITED = np.uint16(UNLIMITED_FIRES)
+
+
+def _make_window(features: Features, compiler: Compiler) -> Compiled:
+    limits, excitability_matters = features.threshold_limits, features.excitability
+    ignores_limit = features.emulate_batch_path and features.batch_ignores_limit_and_zeroes
+    draw = make_rules(features, compiler).draw
+
+    @compiler
+    def window(v: Any, threshold: Any, limit: Any, excitability: Any, neuron: Any, burst: Any, batch: Any) -> Any:
+        """Whether a potential lies in the window, and whether the excitability lets it pass."""
+        over = v > (limit if limits else _CEILING)
+        if ignores_limit:
+            over = over & (not batch)
+        inside = (v >= threshold) & (not over)
+        if not excitability_matters:
+            return inside, inside
+        drawn = (excitability > _ZERO) & (draw(neuron, burst) < excitability)
+        return inside, inside & (drawn | (excitability >= _CERTAIN))
+
+    return window
+
+
+def _make_block(features: Features, flagged: bool, restart_fired: bool, mapped: bool, compiler: Compiler) -> Compiled:
+    restarts, refractory, fire_limits = features.restarts, features.refractory, features.fire_limits
+    counts_decide = features.counts_decide
+    restart_all = features.restart_all and not restart_fired
+    restart_candidates, ticks_always = not features.restart_all, not features.countdown_only_candidates
+    floors = features.accumulates and not features.negative_sum_lowers
+    snoozes, batch_path = features.snooze, features.emulate_batch_path
+    batch_zeroes = features.batch_ignores_limit_and_zeroes
+    window = _make_window(features, compiler)
+    exact, rounded = features.storage.exact, make_rounded(features.storage, compiler)
+
+    @compiler
+    def block(
+        first: Any,
+        end: Any,
+        number: Any,
+        batch: Any,
+        sums: Any,
+        flags: Any,
+        p: Any,
+        n: Any,
+        unit: Any,
+        places: Any,
+        touches: Any,
+        fires: Any,
+        before: Any,
+    ) -> Any:
+        """Dynamics of neurons first ... end - 1: which are touched, who ``fires`` and its potential ``before``."""
+        base = np.uint32(first)
+        for j in range(np.uint64(end - first)):
+            i = np.uint64(first) + j
+            touched = flags[i] if flagged else sums[i] != 0
+            x = np.float32(sums[i]) * unit
+            sums[i] = 0
+            if flagged:
+                flags[i] = False
+            v, rc, cc = n.v[i], n.rc[i], n.cc[i]
+            if restarts and restart_candidates:
+                v = choose(n.was_candidate[i] & (rc == _NONE if refractory else True), _ZERO, v)
+            if restarts and restart_all:
+                v = choose(p.accumulates[i], v, _ZERO)
+            if floors:
+                x = choose((x < _ZERO) & (p.accumulates[i] if restarts else True), _ZERO, x)
+            blocked = rc > _NONE if refractory else False
+            reached = touched & (not blocked)
+            u = v + x
+            neuron = p.ids[i] if mapped else base + places[j]
+            inside, passes = window(
+                u, p.thresholds[i], p.threshold_limits[i], p.excitabilities[i], neuron, number, batch
+            )
+            limit = p.fire_limits[i]
+            finite = (limit != _NONE) & (limit != _UNLIMITED) if fire_limits else False
+            spent = inside & (cc >= (choose(finite, limit, _UNLIMITED) if fire_limits else _UNLIMITED))
+            fired = reached & passes & (not spent) if counts_decide else reached & passes
+            leaked = u * p.keep[i]
+            held = choose(batch, _ZERO if batch_zeroes else leaked, u) if batch_path else u
+            rest = choose(spent, held, leaked) if counts_decide else leaked
+            left_over = rest if exact else rounded(rest)
+            n.v[i] = choose(reached, choose(fired, _ZERO, left_over), v)
+            counted = choose(fired & (cc < _MOST), np.uint16(cc + _ONE), cc)
+            left = choose(blocked & (touched | ticks_always), np.uint16(rc - _ONE), rc)
+            if refractory:
+                pause = p.periods[i]
+                if snoozes:
+                    longer = np.uint32(pause) + np.uint32(p.snoozes[i])
+                    held_off = np.uint16(choose(longer > _MOST, np.uint32(_MOST), np.uint32(longer)))
+                    snoozing = finite & (counted >= limit)
+                    if batch_path:
+                        snoozing = snoozing & (not batch)
+                    pause = choose(snoozing, held_off, pause)
+                n.rc[i] = choose(fired, pause, left)
+            if counts_decide:
+                over = (left != rc) & (left == _NONE) & (cc >= limit)
+                ends = finite & ((reached & (not fired)) | over)
+                wraps = reached & spent & (not finite) & (not batch if batch_path else True)
+                n.cc[i] = choose(ends | wraps, _NONE, counted)
+            if restarts:
+                n.was_candidate[i] = touched & (not fired) & (not p.accumulates[i])
+            before[j] = u
+            fires[j] = fired
+            touches[j] = touched
+
+    return block
+
+
+def _make_full(features: Features, compiler: Compiler) -> Compiled:
+    refractory, restarts, batch_path = features.refractory, features.restarts, features.emulate_batch_path
+    batch_zeroes = features.batch_ignores_limit_and_zeroes
+    exact, rounded = features.storage.exact, make_rounded(features.storage, compiler)
+
+    @compiler
+    def full(neuron: Any, potential: Any, batch: Any, p: Any, n: Any) -> None:
+        """Take back the firing of a neuron whose count is 65535: it is blocked (rule 3 of section 3)."""
+        if batch_path and batch:
+            potential = _ZERO if batch_zeroes else potential * p.keep[neuron]
+        else:
+            n.cc[neuron] = _NONE
+        n.v[neuron] = potential if exact else rounded(potential)
+        if refractory:
+            n.rc[neuron] = _NONE
+        if restarts:
+            n.was_candidate[neuron] = not p.accumulates[neuron]
+
+    return full
+
+
+def _make_count_true(compiler: Compiler) -> Compiled:
+    @compiler
+    def count_true(eights: Any) -> Any:
+        """How many of at most 2040 booleans are true, eight of them in each word of ``eights``."""
+        bytewise = np.uint64(0)
+        for eight in eights:
+            bytewise += eight
+        pairs = (bytewise & _EVEN_BYTES) + ((bytewise >> _BYTE) & _EVEN_BYTES)
+        return np.int64((pairs * _SUM_OF_PAIRS) >> _TOP_PAIR)
+
+    return count_true
+
+
+def make_dense(
+    features: Features, flagged: bool, restart_fired: bool, inner: Compiler, compiler: Compiler, mapped: bool = False
+) -> Compiled:
+    """``dense``: the dynamics of a range of neurons, block by block; ``mapped`` ones have ids beside their places."""
+    block = _make_block(features, flagged, restart_fired, mapped, inner)
+    count_true = _make_count_true(inner)
+    counts_here, full = not features.counts_decide, _make_full(features, inner)
+
+    @compiler
+    def dense(
+        lo: Any,
+        hi: Any,
+        burst: Any,
+        batch: Any,
+        sums: Any,
+        flags: Any,
+        p: Any,
+        n: Any,
+        unit: Any,
+        ids: Any,
+        v_fired: Any,
+    ) -> Any:
+        """Dynamics of neurons lo ... hi - 1; returns how many fired (into ``ids``, ``v_fired``) and were candidates."""
+        number = np.uint32(burst & 0xFFFFFFFF)
+        places = np.arange(_BLOCK).astype(np.uint32)
+        touches = np.zeros(_BLOCK, np.bool_)
+        touched_eights = touches.view(np.uint64)
+        fires = np.zeros(_BLOCK, np.bool_)
+        eights = fires.view(np.uint64)
+        before = np.empty(_BLOCK, np.float32)
+        fired_count = 0
+        candidates = 0
+        for first in range(lo, hi, _BLOCK):
+            end = min(first + _BLOCK, hi)
+            touches[end - first :] = False
+            fires[end - first :] = False
+            block(first, end, number, batch, sums, flags, p, n, unit, places, touches, fires, before)
+            candidates += count_true(touched_eights)
+            for eight in range(len(eights)):
+                if eights[eight] != 0:
+                    for j in range(8 * eight, 8 * eight + 8):
+                        if not fires[j]:
+                            continue
+                        if counts_here:
+                            if n.cc[first + j] == _MOST:
+                                full(first + j, before[j], batch, p, n)
+                                continue
+                            n.cc[first + j] += 1
+                        ids[fired_count] = first + j
+                        v_fired[fired_count] = before[j]
+                        fired_count += 1
+        return fired_count, candidates
+
+    return dense

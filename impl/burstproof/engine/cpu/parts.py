@@ -1,0 +1,139 @@
+"""The parts of a burst, compiled for what a network uses; each works on a range of neurons."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from burstproof.engine.cpu.compile import Compiled, KernelKey, inner_compiler
+from burstproof.engine.cpu.dynamics import make_dense
+from burstproof.engine.cpu.synapses import make_learn
+from burstproof.engine.stimulus import FORCED_POTENTIAL
+
+
+class Parts(NamedTuple):
+    """Kernels that other kernels are made of; the signatures are those of the functions they come from."""
+
+    begin: Compiled
+    waiting: Compiled
+    dense: Compiled
+    finish: Compiled
+    learn: Compiled
+
+
+def make_parts(key: KernelKey, mapped: bool = False) -> Parts:
+    """The parts of a burst for ``key``, apart from propagation; ``mapped`` neurons have ids beside their places."""
+    return Parts(
+        _make_begin(key),
+        _make_waiting(key),
+        make_dense(key.features, key.flagged, key.restart_fired, inner_compiler, inner_compiler, mapped),
+        _make_finish(key),
+        make_learn(key.plastic_all_window, inner_compiler),
+    )
+
+
+def _make_begin(key: KernelKey) -> Compiled:
+    flagged, restart_fired = key.flagged, key.restart_fired
+
+    @inner_compiler
+    def begin(
+        burst: Any,
+        k: Any,
+        ring: Any,
+        plan: Any,
+        parameters: Any,
+        neurons: Any,
+        last: Any,
+        s: Any,
+        lo: Any,
+        hi: Any,
+    ) -> None:
+        """Stimulus and power of neurons lo ... hi - 1 go into the slot of ``burst``; ``k`` is its place in the plan.
+
+        Countdowns and counts of forced neurons are kept in the plan, since they do not tick (``finish``).
+        """
+        base = (burst % s.slots) * s.neurons
+        for j in range(plan.starts[k], plan.starts[k + 1]):
+            if lo <= plan.ids[j] < hi:
+                ring.sums[base + plan.ids[j]] += plan.amounts[j]
+                if flagged:
+                    ring.flags[base + plan.ids[j]] = True
+        if s.power_neuron >= lo and s.power_neuron < hi:
+            ring.sums[base + s.power_neuron] += s.power_amount
+            if flagged:
+                ring.flags[base + s.power_neuron] = True
+        if restart_fired:
+            for neuron in last:
+                if not parameters.accumulates[neuron]:
+                    neurons.v[neuron] = 0
+        for j in range(plan.forced_starts[k], plan.forced_starts[k + 1]):
+            if lo <= plan.forced[j] < hi:
+                plan.forced_rc[j], plan.forced_cc[j] = neurons.rc[plan.forced[j]], neurons.cc[plan.forced[j]]
+
+    return begin
+
+
+def _make_waiting(key: KernelKey) -> Compiled:
+    flagged = key.flagged
+
+    @inner_compiler
+    def waiting(sums: Any, flags: Any) -> Any:
+        """How many of some neurons are candidates."""
+        count = 0
+        for i in range(len(sums)):
+            count += flags[i] if flagged else sums[i] != 0
+        return count
+
+    return waiting
+
+
+def _make_finish(key: KernelKey) -> Compiled:
+    plastic = key.plastic
+
+    @inner_compiler
+    def finish(
+        burst: Any, k: Any, count: Any, ids: Any, v_fired: Any, plan: Any, neurons: Any, s: Any, lo: Any, hi: Any
+    ) -> Any:
+        """Merge the forced firings of lo ... hi - 1 into the first ``count`` fired ids; return the new count.
+
+        What the burst did to a forced neuron that is refractory, or is to restart, is taken back. The history is kept.
+        """
+        first = plan.forced_starts[k]
+        while first < plan.forced_starts[k + 1] and plan.forced[first] < lo:
+            first += 1
+        end = first
+        while end < plan.forced_starts[k + 1] and plan.forced[end] < hi:
+            neuron = plan.forced[end]
+            if plan.forced_rc[end] > 0:
+                neurons.rc[neuron], neurons.cc[neuron] = plan.forced_rc[end], plan.forced_cc[end]
+            neurons.was_candidate[neuron] = False
+            end += 1
+        forced = plan.forced[first:end]
+        extra = 0
+        at = 0
+        for neuron in forced:
+            while at < count and ids[at] < neuron:
+                at += 1
+            if at == count or ids[at] != neuron:
+                extra += 1
+        read, write, take = count - 1, count + extra - 1, len(forced) - 1
+        while take >= 0:
+            if read >= 0 and ids[read] >= forced[take]:
+                if ids[read] == forced[take]:
+                    take -= 1
+                ids[write], v_fired[write] = ids[read], v_fired[read]
+                read -= 1
+            else:
+                ids[write], v_fired[write] = forced[take], FORCED_POTENTIAL
+                take -= 1
+            write -= 1
+        count += extra
+        if plastic:
+            for j in range(count):
+                neuron = ids[j]
+                going_on = neurons.last_fired[neuron] == burst - 1
+                streak = neurons.streak[neuron] + 1 if going_on else 1
+                neurons.streak[neuron] = min(streak, s.longest_window)
+                neurons.last_fired[neuron] = burst
+        return count
+
+    return finish

@@ -1,0 +1,204 @@
+"""The threads of the numba CPU engine: how many, and how they come to their work.
+
+Each thread owns a range of neurons (``ranges.py``) and stays in compiled code for whole trains (``share.py``).
+The calling thread leads. The others help: plain Python threads outside the interpreter's lock, which wait for the next
+train about as long as a busy caller takes, and otherwise sleep in a pool.
+"""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from burstproof.engine.cpu.arrays import Plan
+from burstproof.engine.cpu.compile import CLAMPED, HISTORY
+from burstproof.engine.cpu.memory import CpuMemory
+from burstproof.engine.cpu.ranges import order_by_range
+from burstproof.engine.cpu.share import FIRED, HELPERS, IDLE, LEAVE, LEFT, LINE, NOT_STARTED, Model, Output, Shared
+from burstproof.engine.protocol import EngineOptions
+
+MOST_THREADS = 56
+"""Most threads that ``threads = 0`` takes: so a line of the table of ranges fits into a cache line (``ranges.py``),
+unless there are rows of more than 255 synapses."""
+
+CPU_QUOTA = Path("/sys/fs/cgroup/cpu.max")
+
+_NEURON_NS = 1.0
+_EVENT_NS = 2.4
+_EXPECTED_RATE = 0.01
+_LEAST_NS = 100_000.0
+_THREAD_NS = 40_000.0
+
+
+def usable_cores(quota: Path = CPU_QUOTA) -> int:
+    """Cores that this process may use, no more than a container's share of processor time.
+
+    Source: Linux, control groups version 2: ``cpu.max`` holds microseconds per period and the period, or ``max``.
+    """
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    try:
+        share, period = quota.read_text("ascii").split()
+        return max(1, min(cores, int(share) // int(period)))
+    except (OSError, ValueError, ZeroDivisionError):
+        return cores
+
+
+def thread_count(options: EngineOptions, neurons: int, synapses: int, cores: int) -> int:
+    """Threads for a network on a machine with ``cores`` cores.
+
+    ``options.cpu.threads`` if it is not 0. Otherwise a burst of which 1 % fires is estimated for one thread: below
+    100 us it stays there, since threads that meet in every burst, and each look at all that fired, pay off only if each
+    is left with some 40 us to do.
+    """
+    if options.cpu.threads > 0:
+        return min(options.cpu.threads, max(neurons, 1))
+    alone = _NEURON_NS * neurons + _EVENT_NS * _EXPECTED_RATE * synapses
+    return 1 if alone < _LEAST_NS else max(1, min(int(alone / _THREAD_NS), cores, MOST_THREADS))
+
+
+class Team:
+    """Threads that share the bursts of one engine."""
+
+    def __init__(self, threads: int, memory: CpuMemory) -> None:
+        self._threads = threads
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="burstproof")
+        self._helping: list[Future[Any]] = []
+        self._output = np.empty(0, np.uint32)
+        self._memory = memory
+        self._bind()
+
+    def _bind(self) -> None:
+        """Take over the arrays and kernels that the memory holds now; no helper may be at work."""
+        memory, threads = self._memory, self._threads
+        count = memory.layout.neuron_count
+        ranges, self._rows = order_by_range(memory.static, count, threads, self._pool, not memory.general)
+        self._shared = Shared(
+            np.full(HELPERS + threads * LINE, LEFT, np.int64),
+            ranges,
+            np.empty((2, count), np.uint32),
+            np.empty((2, count), np.float32),
+            np.zeros((2, threads, LINE), np.int64),
+            np.zeros((threads, LINE), np.int64),
+        )
+        self._shared.board[:HELPERS] = 0
+        self._bound_static = memory.static
+        self._take_kernels(_room_for(None, memory))
+
+    def _take_kernels(self, plan: Plan) -> None:
+        memory = self._memory
+        self._kernel = memory.kernels.share
+        self._model = Model(
+            memory.ring,
+            plan,
+            memory.parameters,
+            memory.neurons,
+            self._rows,
+            memory.computed,
+            memory.plastic,
+            memory.scalars,
+        )
+
+    def _follow(self, plan: Plan) -> None:
+        """Take over what has changed in the memory since the last train, and the stimulus of the next one."""
+        memory, model = self._memory, self._model
+        if memory.static is not self._bound_static:
+            self._dismiss()
+            self._bind()
+        elif (
+            memory.kernels.share is not self._kernel
+            or memory.ring is not model.ring
+            or memory.computed is not model.computed
+            or memory.plastic is not model.rules
+        ):
+            self._dismiss()
+            self._take_kernels(model.plan)
+        if any(len(new) > len(room) for new, room in zip(plan, self._model.plan, strict=True)):
+            self._dismiss()
+            self._take_kernels(_room_for(plan, memory))
+        for new, room in zip(plan, self._model.plan, strict=True):
+            room[: len(new)] = new
+
+    def advance(
+        self,
+        number: int,
+        bursts: int,
+        plan: Plan,
+        ids: npt.NDArray[np.uint32],
+        potentials: npt.NDArray[np.float32],
+        ends: npt.NDArray[np.int64],
+        candidates: npt.NDArray[np.int64],
+    ) -> int:
+        """Run up to ``bursts`` bursts from ``number`` on; fills the outputs as ``train`` does, returns the number."""
+        self._follow(plan)
+        memory, counters = self._memory, self._shared.counters
+        counters[:, : len(memory.counters)] = memory.counters
+        if memory.restarts_fired:
+            self._load_fired(number - 1)
+        if ids is not self._output:
+            self._dismiss()
+            self._output = ids
+        out = Output(ids, potentials, ends, candidates)
+        done = self._kernel(0, number, bursts, self._shared, self._model, out)
+        while done == NOT_STARTED:
+            self._wake(out)
+            done = self._kernel(0, number, bursts, self._shared, self._model, out)
+        memory.counters[CLAMPED] = counters[:, CLAMPED].any()
+        memory.counters[HISTORY] = counters[0, HISTORY]
+        return int(done)
+
+    def _load_fired(self, number: int) -> None:
+        """Put the fired list of burst ``number``, which may come from elsewhere, to the ranges."""
+        ids, _ = self._memory.fired
+        bounds, slot = self._shared.ranges.bounds, number & 1
+        cuts = np.searchsorted(ids, bounds)
+        self._shared.tally[slot, :, FIRED] = np.diff(cuts)
+        for first, start, end in zip(bounds, cuts, cuts[1:], strict=False):
+            self._shared.fired[slot, first : first + end - start] = ids[start:end]
+
+    def _state(self, part: int) -> int:
+        return HELPERS + part * LINE
+
+    def _wake(self, out: Output) -> None:
+        """Send every helper that has left back to work."""
+        board = self._shared.board
+        self._helping = [job for job in self._helping if not job.done()]
+        for part in range(1, self._threads):
+            if board[self._state(part)] == LEFT:
+                board[self._state(part)] = IDLE
+                self._helping.append(self._pool.submit(self._kernel, part, 0, 0, self._shared, self._model, out))
+
+    def _dismiss(self) -> None:
+        """Wait until no helper is in compiled code."""
+        for part in range(1, self._threads):
+            self._shared.board[self._state(part)] = LEAVE
+        wait(self._helping)
+        self._helping = []
+        for part in range(1, self._threads):
+            self._shared.board[self._state(part)] = LEFT
+
+    def close(self) -> None:
+        """End the threads."""
+        self._dismiss()
+        self._pool.shutdown()
+
+
+def _room_for(plan: Plan | None, memory: CpuMemory) -> Plan:
+    """Arrays for stimuli of up to twice the size of ``plan``."""
+    starts, ids, forced_starts, forced = 2, 16, 2, 16
+    if plan is not None:
+        starts, ids = 2 * len(plan.starts), 2 * len(plan.ids)
+        forced_starts, forced = 2 * len(plan.forced_starts), 2 * len(plan.forced)
+    return Plan(
+        np.zeros(starts, np.int64),
+        np.zeros(ids, np.uint32),
+        np.zeros(ids, memory.ring.sums.dtype),
+        np.zeros(forced_starts, np.int64),
+        np.zeros(forced, np.uint32),
+        np.zeros(forced, np.uint16),
+        np.zeros(forced, np.uint16),
+    )

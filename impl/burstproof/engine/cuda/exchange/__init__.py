@@ -1,0 +1,1 @@
+"""How shards on CUDA devices exchange what fired."""

@@ -1,0 +1,82 @@
+"""NCCL as the way between devices of one process (MG-3): counts from all shards, then each shard's list to all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from burstproof.device.nccl_library import nccl_library
+from burstproof.device.protocol import DeviceRuntime, DeviceStream
+from burstproof.engine.cuda.exchange.devices import address_of, device_of, make_current, nccl_obstacle
+from burstproof.engine.cuda.exchange.mail import Mail
+from burstproof.engine.cuda.exchange.words import COUNT_WORD, FULL_BIT, HEADER_WORDS
+from burstproof.errors import BackendUnavailableError
+
+
+class NcclExchange:
+    """One communicator per device, in one process; the host waits for the counts of every burst.
+
+    ``room`` is where a list's potentials begin behind its ids, in words, or 0 where they do not cross.
+
+    Raises
+    ------
+    BackendUnavailableError
+        NCCL cannot be used here.
+    """
+
+    def __init__(self, runtimes: Sequence[DeviceRuntime], mail: Mail, room: int) -> None:
+        obstacle = nccl_obstacle(runtimes)
+        if obstacle is not None:
+            raise BackendUnavailableError(
+                obstacle, where="use_nccl", cure="Let peers reach each other, or take the path staged"
+            )
+        self._runtimes, self._mail, self._room = tuple(runtimes), mail, room
+        self._nccl = nccl_library()
+        self._members = self._nccl.NcclCommunicator.initAll([device_of(runtime) for runtime in runtimes])
+        self._counts = [runtime.pinned(len(runtimes), np.uint64) for runtime in runtimes]
+
+    def exchange(self, sequence: int, streams: Sequence[DeviceStream]) -> None:
+        """Bring the lists of exchange number ``sequence`` into the inboxes; queued on ``streams``, one per device."""
+        side = (sequence & 1) * self._mail.words
+        self.headers(sequence, streams)
+        counts = self._header(side + COUNT_WORD, streams)
+        columns = (HEADER_WORDS, HEADER_WORDS + self._room) if self._room else (HEADER_WORDS,)
+        for first in columns:
+            self._broadcast([(side + first, int(count)) for count in counts], streams)
+
+    def headers(self, sequence: int, streams: Sequence[DeviceStream]) -> None:
+        """Bring only the header words, with the counts."""
+        side = (sequence & 1) * self._mail.words
+        self._broadcast([(side, HEADER_WORDS)] * len(self._members), streams)
+
+    def _header(self, place: int, streams: Sequence[DeviceStream]) -> list[int]:
+        """Firings of each shard, as the first device heard them."""
+        runtime, stream, copies = self._runtimes[0], streams[0], self._mail.copies[0]
+        make_current(runtime)
+        for sender in range(len(self._members)):
+            start = sender * 2 * self._mail.words + place
+            runtime.download(self._counts[0][sender : sender + 1], copies, stream, start)
+        stream.synchronize()
+        return [int(word) & (FULL_BIT - 1) for word in self._counts[0]]
+
+    def _broadcast(self, spans: Sequence[tuple[int, int]], streams: Sequence[Any]) -> None:
+        """Send each shard's span (first word, words) of its outbox to the same place of all its inboxes."""
+        nccl = self._nccl
+        nccl.groupStart()
+        for sender, (start, count) in enumerate(spans):
+            if not count:
+                continue
+            source = address_of(self._mail.outboxes[sender]) + 8 * start
+            for receiver, member in enumerate(self._members):
+                target = address_of(self._mail.copies[receiver]) + 8 * (sender * 2 * self._mail.words + start)
+                given = source if receiver == sender else target
+                member.broadcast(given, target, count, nccl.NCCL_UINT64, sender, streams[receiver].cupy_stream.ptr)
+        nccl.groupEnd()
+
+    def close(self) -> None:
+        """Give back the communicators; closing twice is allowed."""
+        for member in self._members:
+            member.destroy()
+        self._members = []

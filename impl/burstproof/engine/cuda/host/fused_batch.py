@@ -1,0 +1,153 @@
+"""A train of fused bursts: begun and answered through host memory that the device reaches: nothing is copied."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from burstproof.device.protocol import BufferSpec, DeviceBuffer, DeviceGraph, DeviceRuntime
+from burstproof.engine.cuda.host.batch import Staging, Streams, TrainResult, table_columns
+from burstproof.engine.cuda.host.fused_launches import TABLE, FusedLaunches, HostBuffers, TrainKind
+from burstproof.engine.cuda.host.stimulus_table import StimulusTable
+from burstproof.engine.cuda.kernels.control import INDEX, REPORT_HEAD, report_length
+from burstproof.engine.cuda.plan.buffers import TrainSizes, stimulus_specs
+from burstproof.engine.cuda.plan.packed import Packed
+from burstproof.engine.protocol import Stimulus
+from burstproof.engine.stimulus import PackedStimulus
+
+_LARGEST_WINDOW = 1 << 16
+
+
+class FusedTrainSet:
+    """One of the two sets of train buffers, with its graphs; used for one train at a time.
+
+    ``ordered`` says that fired lists come ascending from the device.
+    """
+
+    ordered = True
+
+    def __init__(
+        self,
+        runtime: DeviceRuntime,
+        launches: FusedLaunches,
+        packed: Packed,
+        buffers: dict[str, DeviceBuffer],
+        number: int,
+        streams: Streams,
+    ) -> None:
+        self._runtime = runtime
+        self._launches = launches
+        self._variant = packed.variant
+        self._buffers = buffers
+        self._number = number
+        self.sizes = packed.train
+        self._streams = streams
+        self._use_graphs = packed.options.cuda.graphs and runtime.graphs
+        self._staging = Staging(runtime)
+        self._graphs: dict[TrainKind, DeviceGraph] = {}
+        self._host = self._host_buffers(packed.sizes.neurons)
+        self._calls = launches.calls(buffers, number, self._host, self.sizes)
+        self._uploaded = runtime.event()
+        self._finished = runtime.event()
+        self._kind = TrainKind(1, False, True)
+
+    def _host_buffers(self, neurons: int) -> HostBuffers:
+        window = max(1, min(neurons, _LARGEST_WINDOW))
+        mapped, number = self._runtime.mapped, np.dtype(np.int64)
+        ids = np.dtype(np.uint32)
+        counts = (2, window, window, 2, window)
+        dtypes: tuple[np.dtype[Any], ...] = (number, ids, np.dtype(self._variant.accumulator), number, ids)
+        table = [BufferSpec(*column) for column in zip(TABLE, counts, dtypes, strict=True)]
+        return HostBuffers(
+            head=mapped(BufferSpec("head", 1, number)),
+            answer=mapped(BufferSpec("answer", report_length(self.sizes.length), number)),
+            ids=mapped(BufferSpec("window_ids", window, ids)),
+            potentials=mapped(BufferSpec("window_potentials", window, np.dtype(np.float32))),
+            table={spec.name: mapped(spec) for spec in table},
+        )
+
+    def _own(self, name: str) -> DeviceBuffer:
+        return self._buffers[f"{name}.{self._number}"]
+
+    def warm(self) -> None:
+        """Launch every kernel once in a train of no bursts, so that nothing is loaded during a capture."""
+        self._host.head.array[0] = 0
+        self._launches.queue(self._calls, TrainKind(2, True, True), self._streams.burst)
+        self._streams.burst.synchronize()
+
+    def submit(self, table: StimulusTable, keep: bool) -> None:
+        """Queue a train over ``table``; ``keep`` all its fired lists or only the last. Returns at once."""
+        self._prepare_capacity(table)
+        if not table.empty:
+            for name, values in table_columns(table).items():
+                self._runtime.upload(self._own(name), self._staging.filled(name, values), self._streams.upload)
+            self._uploaded.record(self._streams.upload)
+            self._streams.burst.wait(self._uploaded)
+        self._host.head.array[0] = table.bursts
+        self._run(TrainKind(1 if table.bursts == 1 else self.sizes.length, not table.empty, keep or table.bursts == 1))
+        self._finished.record(self._streams.burst)
+
+    def holds(self, stimulus: Stimulus) -> bool:
+        """Whether ``submit_single`` can take it: no more ids than its host memory has room for."""
+        return max(len(stimulus.ids), len(stimulus.forced)) <= self._host.ids.spec.count
+
+    def submit_single(self, stimulus: PackedStimulus | None) -> None:
+        """Queue one burst, while no other train is under way; the device reads its stimulus from the host."""
+        if stimulus is not None:
+            offsets, ids, amounts, forced_offsets, forced = (self._host.table[name].array for name in TABLE)
+            offsets[1], forced_offsets[1] = len(stimulus.ids), len(stimulus.forced)
+            ids[: len(stimulus.ids)] = stimulus.ids
+            amounts[: len(stimulus.ids)] = stimulus.amounts
+            forced[: len(stimulus.forced)] = stimulus.forced
+        self._run(TrainKind(1, stimulus is not None, True, fresh=True))
+
+    def _prepare_capacity(self, table: StimulusTable) -> None:
+        """Grow the stimulus buffers to hold ``table``; only a single burst can be larger than they are."""
+        needed = max(len(table.ids), len(table.forced))
+        if needed <= self.sizes.stimulus:
+            return
+        self.sizes = TrainSizes(self.sizes.length, needed, self.sizes.log)
+        self._streams.burst.synchronize()
+        self._buffers.update(self._runtime.allocate(stimulus_specs(self._number, self._variant, self.sizes)))
+        self._calls = self._launches.calls(self._buffers, self._number, self._host, self.sizes)
+        self._graphs.clear()
+
+    def _run(self, kind: TrainKind) -> None:
+        self._kind = kind
+        if not self._use_graphs:
+            self._launches.queue(self._calls, kind, self._streams.burst)
+            return
+        if kind not in self._graphs:
+            calls = self._calls
+            self._graphs[kind] = self._runtime.capture(lambda stream: self._launches.queue(calls, kind, stream))
+        self._graphs[kind].launch(self._streams.burst)
+
+    def collect(self) -> TrainResult:
+        """Wait for the train and read its report."""
+        self._finished.synchronize()
+        answer = self._host.answer.array
+        done = int(answer[INDEX]) + 1
+        counts = answer[REPORT_HEAD : REPORT_HEAD + 2 * done].reshape(done, 2)
+        return TrainResult(counts[:, 0].copy(), counts[:, 1].copy())
+
+    def collect_single(self) -> tuple[int, int, npt.NDArray[np.uint32], npt.NDArray[np.float32]]:
+        """Wait for the burst of ``submit_single``: firings, candidates, ids and potentials."""
+        self._streams.burst.synchronize()
+        count, candidates = self._host.answer.array[REPORT_HEAD : REPORT_HEAD + 2].tolist()
+        ids, potentials = self.fired(0, count)
+        return count, candidates, ids, potentials
+
+    def fired(self, start: int, count: int) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.float32]]:
+        """``count`` entries of the log from ``start`` on: ids and potentials, ascending within each burst."""
+        if self._kind.length == 1 and start == 0 and count <= self._host.ids.spec.count:
+            return self._host.ids.array[:count].copy(), self._host.potentials.array[:count].copy()
+        ids, potentials = np.empty(0, np.uint32), np.empty(0, np.float32)
+        staged: list[npt.NDArray[Any]] = []
+        for name, like in (("log_ids", ids), ("log_potentials", potentials)):
+            room = self._staging.room(name, count, like.dtype)
+            self._runtime.download(room, self._own(name), self._streams.download, start)
+            staged.append(room)
+        self._streams.download.synchronize()
+        return staged[0].copy(), staged[1].copy()

@@ -1,0 +1,217 @@
+"""One shard on its device: buffers, kernels, two sets of train buffers, and what comes back from a train."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from burstproof.device.protocol import DeviceRuntime
+from burstproof.engine.cuda.exchange.devices import make_current
+from burstproof.engine.cuda.exchange.mail import Mail
+from burstproof.engine.cuda.exchange.words import FAILED, LINK_LENGTH, WAITED, failure_of
+from burstproof.engine.cuda.host.batch import Staging, Streams, table_columns
+from burstproof.engine.cuda.host.fired_lists import FiredList
+from burstproof.engine.cuda.host.shard_launches import BurstCalls, ShardLaunches
+from burstproof.engine.cuda.host.shard_state import ShardState
+from burstproof.engine.cuda.host.stimulus_table import StimulusTable
+from burstproof.engine.cuda.kernels.control import (
+    INDEX,
+    KEEP,
+    LAST_SLOT,
+    LIMIT,
+    ORIGIN,
+    REPORT_HEAD,
+    TALLIES,
+    report_length,
+)
+from burstproof.engine.cuda.plan.budget import MemoryPlan, available_bytes
+from burstproof.engine.cuda.plan.buffers import SETS, stimulus_specs
+from burstproof.engine.cuda.plan.shard_pack import PackedShard
+from burstproof.engine.protocol import EngineState
+
+_LOW = 0xFFFFFFFF
+_NOTHING: FiredList = (np.empty(0, np.uint32), np.empty(0, np.float32))
+
+Fill = Callable[[PackedShard, ShardState], None]
+"""Fills the buffers of a new shard with its first contents."""
+
+
+@dataclass(frozen=True, eq=False)
+class ShardResult:
+    """What a shard did in a train: ``fired`` and ``candidates`` (bursts done,) int64.
+
+    ``missed`` is the shard that it waited for in vain, or -1, and ``missed_in`` the exchange in which it did.
+    """
+
+    fired: npt.NDArray[np.int64]
+    candidates: npt.NDArray[np.int64]
+    missed: int
+    missed_in: int
+
+
+class DeviceShard:
+    """A shard with everything that it has on its device."""
+
+    def __init__(self, runtime: DeviceRuntime, shard: PackedShard, streams: Streams, fill: Fill) -> None:
+        self.runtime, self.shard = runtime, shard
+        self._streams = streams
+        make_current(runtime)
+        self.plan = plan_of(shard)
+        self.plan.check(available_bytes(runtime.memory_info()[0], shard.packed.options), _place(runtime, shard))
+        self._buffers = runtime.allocate(self.plan.buffers)
+        self.device = ShardState(runtime, streams.burst, self._buffers, shard)
+        fill(shard, self.device)
+        self._staging = [Staging(runtime) for _ in range(SETS)]
+        length = shard.packed.train.length
+        self._reports = [runtime.pinned(report_length(length), np.int64) for _ in range(SETS)]
+        self._links = [runtime.pinned(LINK_LENGTH, np.int64) for _ in range(SETS)]
+        self._tallies = [runtime.pinned(TALLIES, np.uint64) for _ in range(SETS)]
+        self._before = [0] * SETS
+        self._capacity = [shard.packed.train.stimulus] * SETS
+        self._launches: ShardLaunches | None = None
+        self.calls: list[BurstCalls] = []
+
+    def connect(self, kernels: dict[str, Any], mail: Mail, room: int, patience_ns: int) -> None:
+        """Fix the calls, once all mailboxes are there."""
+        make_current(self.runtime)
+        self._launches = ShardLaunches(self.runtime, self.shard, kernels, mail, room, patience_ns)
+        self._launches.sort_rows(self._buffers, self._streams.burst)
+        self.calls = [self._calls(number) for number in range(SETS)]
+
+    def _calls(self, number: int) -> BurstCalls:
+        assert self._launches is not None
+        return self._launches.calls(self._buffers, number, self._capacity[number], self.shard.packed.train.log)
+
+    def upload(self, number: int, table: StimulusTable, keep: bool, burst: int = 0, exchange: int = 0) -> bool:
+        """Queue the head and the stimulus of a train; ``True`` if graphs with the set's calls are void.
+
+        ``burst`` and ``exchange``: the last ones before the train.
+        """
+        make_current(self.runtime)
+        grown = self._grow(number, max(len(table.ids), len(table.forced)))
+        stream, staging = self._streams.upload, self._staging[number]
+        head = staging.room("head", REPORT_HEAD, np.dtype(np.int64))
+        head[:] = 0
+        head[LIMIT], head[KEEP], head[INDEX] = table.bursts, int(keep), -1
+        head[LAST_SLOT] = burst % self.shard.packed.sizes.ring
+        head.view(np.uint32)[2 * ORIGIN : 2 * ORIGIN + 2] = burst & _LOW, exchange & _LOW
+        self._before[number] = burst
+        self.runtime.upload(self._buffers[f"report.{number}"], head, stream)
+        for name, values in table_columns(table).items():
+            self.runtime.upload(self._buffers[f"{name}.{number}"], staging.filled(name, values), stream)
+        return grown
+
+    def _grow(self, number: int, needed: int) -> bool:
+        """Make room for a burst with more stimulus than the buffers hold."""
+        if needed <= self._capacity[number]:
+            return False
+        train = self.shard.packed.train
+        self._capacity[number] = needed
+        self._streams.burst.synchronize()
+        sizes = type(train)(train.length, needed, train.log)
+        self._buffers.update(self.runtime.allocate(stimulus_specs(number, self.shard.shard.variant, sizes)))
+        self.calls[number] = self._calls(number)
+        return True
+
+    def download(self, number: int) -> None:
+        """Queue the report of a train, behind its bursts."""
+        self.runtime.download(self._reports[number], self._buffers[f"report.{number}"], self._streams.burst)
+        self.runtime.download(self._links[number], self._buffers["link"], self._streams.burst)
+        self.runtime.download(self._tallies[number], self._buffers["tallies"], self._streams.burst)
+
+    def result(self, number: int) -> ShardResult:
+        """The report, once the train is over."""
+        report = self._reports[number]
+        done = int(report[INDEX]) + 1
+        counts = report[REPORT_HEAD : REPORT_HEAD + 2 * done].reshape(done, 2)
+        if self.shard.shard.merged and done:
+            last = int(self._tallies[number][(self._before[number] + done) % TALLIES])
+            counts[-1] = last >> 32, last & _LOW
+        return ShardResult(counts[:, 0].copy(), counts[:, 1].copy(), *failure_of(int(self._links[number][FAILED])))
+
+    def waited_ns(self) -> int:
+        """Nanoseconds that the shard has waited for what others publish, since it was created."""
+        make_current(self.runtime)
+        return int(self.device.read("link")[WAITED])
+
+    def fired(self, number: int, count: int) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.float32]]:
+        """The first ``count`` entries of a train's log: ids in the network and potentials, in the order of the log."""
+        make_current(self.runtime)
+        staging, stream = self._staging[number], self._streams.download
+        ids = staging.room("fired_ids", count, np.dtype(np.uint32))
+        potentials = staging.room("fired_potentials", count, np.dtype(np.float32))
+        self.runtime.download(ids, self._buffers[f"log_ids.{number}"], stream)
+        self.runtime.download(potentials, self._buffers[f"log_potentials.{number}"], stream)
+        stream.synchronize()
+        return ids.copy(), potentials.copy()
+
+    def release(self) -> None:
+        """Let go of the device's memory."""
+        self.calls = []
+        self._launches = None
+        self._buffers.clear()
+
+
+def plan_of(shard: PackedShard) -> MemoryPlan:
+    """The buffers of a shard with their bytes; mailboxes come on top."""
+    sizes = shard.packed.sizes
+    return MemoryPlan(shard.buffers, sizes.neurons, sizes.static_entries + sizes.computed_entries)
+
+
+def _place(runtime: DeviceRuntime, shard: PackedShard) -> str:
+    return f"shard {shard.number} on device {runtime.name}"
+
+
+def joined(
+    count: int,
+    weights: npt.NDArray[np.float32],
+    eligibility: npt.NDArray[np.float32],
+    shards: Sequence[DeviceShard],
+    fired: FiredList,
+) -> EngineState:
+    """The state of the whole network of ``count`` neurons; ``clamped`` says what the kernels saw.
+
+    ``weights`` and ``eligibility`` (S,) are the table's columns, of which plastic rows are replaced.
+    """
+    parts: list[tuple[Any, EngineState]] = []
+    for shard in shards:
+        make_current(shard.runtime)
+        part = shard.device.capture(weights, eligibility, _NOTHING, False)
+        weights, eligibility = part.weights, part.eligibility_traces
+        parts.append((_columns(shard.shard), part))
+    first = parts[0][1]
+
+    def whole(name: str) -> npt.NDArray[Any]:
+        columns = [(place, getattr(part, name)) for place, part in parts]
+        shape = (*columns[0][1].shape[:-1], count)
+        result = np.empty(shape, columns[0][1].dtype)
+        for place, column in columns:
+            result[..., place] = column
+        return result
+
+    names = ("membrane_potentials", "refractory_countdowns", "consecutive_fire_counts", "was_candidate")
+    return EngineState(
+        burst_count=first.burst_count,
+        **{name: whole(name) for name in (*names, "pending", "pending_candidate")},
+        weights=weights,
+        eligibility_traces=eligibility,
+        fired_ids=fired[0],
+        fired_potentials=fired[1],
+        last_fired=np.array(first.last_fired),
+        fire_streak=np.array(first.fire_streak),
+        history_bursts=first.history_bursts,
+        clamped=any(part.clamped for _, part in parts),
+        fixed_point=first.fixed_point,
+    )
+
+
+def _columns(shard: PackedShard) -> Any:
+    """Where the shard's neurons lie in a column of the network."""
+    if shard.spaced is None:
+        return shard.ids()
+    first, step = shard.spaced.first, shard.spaced.step
+    return slice(first, first + step * shard.neurons, step) if shard.neurons else slice(0, 0)

@@ -1,0 +1,137 @@
+"""The shards of one device: a stream, and a graph for each train, in which all publish before any waits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from burstproof.device.protocol import DeviceGraph, DeviceRuntime, DeviceStream
+from burstproof.engine.cuda.exchange.devices import make_current
+from burstproof.engine.cuda.host.batch import Streams
+from burstproof.engine.cuda.host.launches import Call
+from burstproof.engine.cuda.host.shard import DeviceShard
+from burstproof.engine.cuda.kernels.control import COUNTS, LISTS
+from burstproof.engine.cuda.plan.buffers import SETS
+
+Between = Callable[[], None]
+"""What the host does in a burst between the shards' halves."""
+
+
+class DeviceGroup:
+    """The shards that share a device.
+
+    Kernels of one burst are queued shard by shard in two halves: the dynamics of all, which publish, then what waits
+    for lists. So no kernel waits for one that is queued behind it.
+    """
+
+    def __init__(self, runtime: DeviceRuntime, streams: Streams, use_graphs: bool) -> None:
+        self.runtime, self.streams = runtime, streams
+        self.shards: list[DeviceShard] = []
+        self.graphs = use_graphs and runtime.graphs
+        self._graphs: dict[tuple[int, int, bool, bool], DeviceGraph] = {}
+        make_current(runtime)
+        self._uploaded = [runtime.event() for _ in range(SETS)]
+        self._finished = [runtime.event() for _ in range(SETS)]
+
+    def warm(self) -> None:
+        """Launch every kernel once in a train of no bursts, so that nothing is loaded during a capture."""
+        make_current(self.runtime)
+        for number in range(SETS):
+            self._queue(number, 1, True, True, self.streams.burst)
+            self._queue(number, 1, False, True, self.streams.burst)
+        self.streams.burst.synchronize()
+
+    def forget(self, number: int) -> None:
+        """Void the graphs of a set whose calls have changed."""
+        self._graphs = {key: graph for key, graph in self._graphs.items() if key[0] != number}
+
+    def ready(self, number: int) -> None:
+        """Let the bursts wait for what goes up."""
+        self._uploaded[number].record(self.streams.upload)
+        self.streams.burst.wait(self._uploaded[number])
+
+    def prepare(self, number: int, length: int, stimulated: bool, keep: bool) -> None:
+        """Capture the train, if it is not yet: no device may wait for another while the host still captures."""
+        key = (number, length, stimulated, keep)
+        if key not in self._graphs:
+            make_current(self.runtime)
+            self._graphs[key] = self.runtime.capture(lambda stream: self._queue(*key, stream))
+
+    def run(self, number: int, length: int, stimulated: bool, keep: bool) -> None:
+        """Queue the train that was captured, and the reports behind it."""
+        make_current(self.runtime)
+        self._graphs[number, length, stimulated, keep].launch(self.streams.burst)
+        self.finish(number)
+
+    def burst(self, number: int, place: int, stimulated: bool, keep: bool) -> None:
+        """Queue one burst of a train without a graph."""
+        make_current(self.runtime)
+        self._burst(number, place, stimulated, keep, self.streams.burst)
+
+    def finish(self, number: int) -> None:
+        """Queue the reports of a train, behind its bursts; the device must be current."""
+        for shard in self.shards:
+            shard.download(number)
+        self._finished[number].record(self.streams.burst)
+
+    def wait(self, number: int) -> None:
+        """Block the host until a train is over."""
+        self._finished[number].synchronize()
+
+    def census(self, number: int, stimulated: bool) -> bool:
+        """Queue what comes before the dynamics; ``True`` if candidates are counted ahead."""
+        make_current(self.runtime)
+        if stimulated:
+            self._launch([shard.calls[number].stimulate for shard in self.shards], self.streams.burst)
+        counted = [call for shard in self.shards if (call := shard.calls[number].census) is not None]
+        self._launch(counted, self.streams.burst)
+        return bool(counted)
+
+    def dynamics(self, number: int, stimulated: bool) -> None:
+        """Queue the dynamics of one burst."""
+        make_current(self.runtime)
+        calls = [shard.calls[number].dynamics for shard in self.shards]
+        self._launch([call[int(stimulated)] for call in calls if call is not None], self.streams.burst)
+
+    def deliver(self, number: int) -> None:
+        """Queue what sends along the rows."""
+        make_current(self.runtime)
+        for shard in self.shards:
+            self._launch(shard.calls[number].delivery, self.streams.burst)
+
+    def repeated_delivery(self, number: int, times: int) -> DeviceGraph:
+        """A graph that sends the lists of the last burst ``times`` times: for timing, its sums mean nothing."""
+        make_current(self.runtime)
+        calls = [call for shard in self.shards for call in shard.calls[number].delivery]
+        return self.runtime.capture(lambda stream: self._launch(calls * times, stream))
+
+    def _queue(self, number: int, length: int, stimulated: bool, keep: bool, stream: DeviceStream) -> None:
+        """Queue ``length`` bursts; allocates and synchronises nothing, so it can be captured."""
+        for place in range(length):
+            self._burst(number, place, stimulated, keep, stream)
+
+    def _burst(self, number: int, place: int, stimulated: bool, keep: bool, stream: DeviceStream) -> None:
+        calls = [shard.calls[number] for shard in self.shards]
+        mode = LISTS if keep else COUNTS
+        if stimulated:
+            self._launch([call.stimulate for call in calls], stream)
+        merged = [call.merged.at(stimulated, mode, place) for call in calls if call.merged is not None]
+        if merged:
+            self._launch(merged, stream)
+            return
+        self._launch([call.census for call in calls if call.census is not None], stream)
+        self._launch([call.dynamics[int(stimulated)] for call in calls if call.dynamics is not None], stream)
+        for call in calls:
+            self._launch(call.delivery, stream)
+
+    def _launch(self, calls: Sequence[Call], stream: DeviceStream) -> None:
+        for call in calls:
+            self.runtime.launch(call.kernel, call.grid, call.block, stream, call.arguments, call.overlapped)
+
+    def release(self) -> None:
+        """Wait for the device and let go of its memory."""
+        make_current(self.runtime)
+        self.runtime.close()
+        self._graphs.clear()
+        for shard in self.shards:
+            shard.release()
+        self.shards = []

@@ -1,0 +1,193 @@
+"""Between the device's buffers and the canonical EngineState."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from burstproof.device.protocol import DeviceBuffer, DeviceRuntime, DeviceStream
+from burstproof.engine.countdowns import running_countdowns, shown_countdowns
+from burstproof.engine.cuda.host.fired_lists import FiredList
+from burstproof.engine.cuda.kernels.control import BURST, CLAMPED, CONTROL_LENGTH, HISTORY, SLOT
+from burstproof.engine.cuda.kernels.marks import CANDIDATE_MARK, FIRED_MARK
+from burstproof.engine.cuda.plan.buffers import slot_stride
+from burstproof.engine.cuda.plan.packed import Packed
+from burstproof.engine.protocol import EngineState
+
+
+class DeviceState:
+    """Reads and writes the state of one engine; the stream must be idle apart from these copies."""
+
+    def __init__(
+        self,
+        runtime: DeviceRuntime,
+        stream: DeviceStream,
+        buffers: dict[str, DeviceBuffer],
+        packed: Packed,
+    ) -> None:
+        self._runtime = runtime
+        self._stream = stream
+        self._buffers = buffers
+        self._variant = packed.variant
+        self._layout = packed.layout
+        self._ring_length = packed.sizes.ring
+        self._stride = slot_stride(packed.sizes.neurons, packed.variant)
+        self._fixed_point = packed.fixed_point
+        self._table = packed.network.neurons
+
+    def buffer(self, name: str) -> DeviceBuffer:
+        """The buffer called ``name``."""
+        return self._buffers[name]
+
+    def read(self, name: str) -> npt.NDArray[Any]:
+        """The whole buffer ``name``."""
+        buffer = self._buffers[name]
+        host = np.empty(buffer.spec.count, buffer.spec.dtype)
+        self._runtime.download(host, buffer, self._stream)
+        self._stream.synchronize()
+        return host
+
+    def write(self, name: str, values: npt.NDArray[Any]) -> None:
+        """Fill buffer ``name`` from its start."""
+        buffer = self._buffers[name]
+        host = np.ascontiguousarray(values, buffer.spec.dtype)
+        self._runtime.upload(buffer, host, self._stream)
+        self._stream.synchronize()
+
+    def clear(self, name: str) -> None:
+        """Set buffer ``name`` to zeros."""
+        self._runtime.fill(self._buffers[name], 0, self._stream)
+        self._stream.synchronize()
+
+    def write_control(self, place: int, value: int) -> None:
+        """Set one element of the control array."""
+        self._runtime.upload(self._buffers["control"], np.array([value], np.int64), self._stream, place)
+        self._stream.synchronize()
+
+    def _neurons(self, name: str, used: bool, dtype: type[np.generic]) -> npt.NDArray[Any]:
+        if not used:
+            return np.zeros(self._layout.neuron_count, dtype)
+        return self.read(name)[: self._layout.neuron_count]
+
+    def _potentials(self) -> npt.NDArray[np.float32]:
+        storage = self._variant.features.storage
+        return storage.decode(self._neurons("potentials", True, storage.precision.dtype.type))
+
+    def _slots(self, burst: int) -> npt.NDArray[np.int64]:
+        """Slot of each row of ``EngineState.pending`` after ``burst``."""
+        return (burst + 1 + np.arange(self._layout.max_delay)) % self._ring_length
+
+    def _ring(self, name: str) -> npt.NDArray[Any]:
+        ring, stride = self._ring_length, self._stride
+        return self.read(name)[: ring * stride].reshape(ring, stride)[:, : self._layout.neuron_count]
+
+    def capture(
+        self,
+        weights: npt.NDArray[np.float32],
+        eligibility: npt.NDArray[np.float32],
+        fired: FiredList,
+        clamped: bool,
+    ) -> EngineState:
+        """The state; ``weights`` and ``eligibility`` are the table's columns, of which plastic rows are replaced."""
+        variant = self._variant
+        control = self.read("control")
+        burst = int(control[BURST])
+        slots = self._slots(burst)
+        sums = self._ring("sums")
+        present = self._ring("flags") != 0 if variant.flags else sums != 0
+        table = self._table
+        countdowns = self._neurons("countdowns", variant.features.refractory, np.uint16)
+        marks = self._neurons("marks", variant.features.restarts, np.uint8)
+        weights, eligibility = self._plastic_columns(weights, eligibility)
+        last_fired, streaks = self._history(burst)
+        return EngineState(
+            burst_count=burst,
+            membrane_potentials=self._potentials(),
+            refractory_countdowns=shown_countdowns(countdowns, table.refractory_countdowns, table.valid_mask),
+            consecutive_fire_counts=self._neurons("counts", True, np.uint16),
+            weights=weights,
+            eligibility_traces=eligibility,
+            was_candidate=(marks & CANDIDATE_MARK) != 0,
+            pending=sums[slots].astype(np.int64),
+            pending_candidate=present[slots],
+            fired_ids=fired[0],
+            fired_potentials=fired[1],
+            last_fired=last_fired,
+            fire_streak=streaks,
+            history_bursts=int(control[HISTORY]),
+            clamped=clamped or bool(control[CLAMPED]),
+            fixed_point=self._fixed_point,
+        )
+
+    def _plastic_columns(
+        self, weights: npt.NDArray[np.float32], eligibility: npt.NDArray[np.float32]
+    ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+        weights, eligibility = weights.copy(), eligibility.copy()
+        plastic, computed = self._layout.plastic, self._layout.computed
+        if plastic is not None and computed is not None and len(plastic.positions):
+            rows = computed.rows[plastic.positions]
+            weights[rows] = self.read("weights")[plastic.positions]
+            eligibility[rows] = self.read("eligibility")[plastic.positions]
+        return weights, eligibility
+
+    def _history(self, burst: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint16]]:
+        """Last firings and streaks, as far as a window still reaches them."""
+        used = self._variant.plastic
+        last_fired = self._neurons("last_fired", used, np.int64)
+        streaks = self._neurons("streaks", used, np.uint16)
+        if self._layout.plastic is not None:
+            lost = last_fired <= max(0, burst - (self._layout.plastic.longest_window - 1))
+            last_fired[lost] = 0
+            streaks[lost] = 0
+        return last_fired, streaks
+
+    def restore(self, state: EngineState) -> None:
+        """Write ``state`` over everything; the kernels must be those for it (``packed_for``)."""
+        variant = self._variant
+        control = np.zeros(CONTROL_LENGTH, np.int64)
+        control[[BURST, HISTORY, CLAMPED]] = state.burst_count, state.history_bursts, state.clamped
+        control[SLOT] = state.burst_count % self._ring_length
+        self.write("control", control)
+        self.write("potentials", variant.features.storage.encode(state.membrane_potentials))
+        self.write("counts", state.consecutive_fire_counts)
+        if variant.features.refractory:
+            self.write("countdowns", running_countdowns(state.refractory_countdowns, self._table.valid_mask))
+        if variant.features.restarts:
+            self.write("marks", self._marks(state))
+        if variant.fused is not None:
+            self.clear("tallies")
+            self.clear("span_counts")
+            self.clear("piece_counts")
+        self._restore_ring(state)
+        self._restore_plastic(state)
+
+    def _marks(self, state: EngineState) -> npt.NDArray[np.uint8]:
+        marks = np.where(state.was_candidate, np.uint8(CANDIDATE_MARK), np.uint8(0))
+        restarting = state.fired_ids[~self._layout.neurons.accumulates[state.fired_ids]]
+        marks[restarting] |= np.uint8(FIRED_MARK)
+        return marks
+
+    def _restore_ring(self, state: EngineState) -> None:
+        slots = self._slots(state.burst_count)
+        arriving = state.pending_candidate & self._table.valid_mask
+        shape = (self._ring_length, self._stride)
+        neurons = slice(self._layout.neuron_count)
+        sums = np.zeros(shape, np.int64)
+        sums[slots, neurons] = np.where(arriving, state.pending, 0)
+        self.write("sums", sums.ravel())
+        if self._variant.flags:
+            flags = np.zeros(shape, np.uint8)
+            flags[slots, neurons] = arriving
+            self.write("flags", flags.ravel())
+
+    def _restore_plastic(self, state: EngineState) -> None:
+        computed = self._layout.computed
+        if computed is not None and len(computed.rows):
+            self.write("weights", state.weights[computed.rows])
+            if self._variant.plastic:
+                self.write("eligibility", state.eligibility_traces[computed.rows])
+        if self._variant.plastic:
+            self.write("last_fired", state.last_fired)
+            self.write("streaks", state.fire_streak)

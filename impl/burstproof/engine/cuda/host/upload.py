@@ -1,0 +1,106 @@
+"""A packed network as the first contents of the device's buffers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from burstproof.engine.countdowns import running_countdowns
+from burstproof.engine.cuda.host.state import DeviceState
+from burstproof.engine.cuda.kernels.control import BURST, CONTROL_LENGTH, SLOT
+from burstproof.engine.cuda.kernels.order import PARAMETERS
+from burstproof.engine.cuda.plan.packed import Packed
+from burstproof.engine.cuda.plan.variant import Variant
+from burstproof.engine.layout import ComputedRows, Layout, PlasticRules, StaticRows
+
+Contents = Iterator[tuple[str, npt.NDArray[Any]]]
+
+
+def upload_network(packed: Packed, device: DeviceState) -> None:
+    """Write everything of a packed network that does not start as zeros."""
+    upload_neurons(packed, device)
+    upload_synapses(packed, device)
+    if packed.layout.plastic is not None and packed.layout.computed is not None:
+        eligibility = packed.network.synapses.eligibility_traces[packed.layout.computed.rows]
+        device.write("eligibility", eligibility)
+
+
+def upload_neurons(packed: Packed, device: DeviceState) -> None:
+    """Write control, state and parameters of the neurons."""
+    for name, values in _neurons(packed):
+        device.write(name, values)
+
+
+def upload_synapses(packed: Packed, device: DeviceState) -> None:
+    """Write the rows, and the rules of plasticity; eligibility traces are not among them."""
+    for name, values in _synapses(packed.layout, packed.variant):
+        device.write(name, values)
+
+
+def _neurons(packed: Packed) -> Contents:
+    network, layout, features, sizes = packed.network, packed.layout, packed.features, packed.sizes
+    neurons = network.neurons
+    control = np.zeros(CONTROL_LENGTH, np.int64)
+    control[BURST] = network.burst_count
+    control[SLOT] = network.burst_count % sizes.ring
+    yield "control", control
+    yield "potentials", features.storage.encode(neurons.membrane_potentials)
+    yield "counts", neurons.consecutive_fire_counts
+    if features.refractory:
+        yield "countdowns", running_countdowns(neurons.refractory_countdowns, neurons.valid_mask)
+    if features.restarts:
+        yield "accumulates", layout.neurons.accumulates.astype(np.uint8)
+    for name in PARAMETERS:
+        column = getattr(layout.neurons, name)
+        yield name, column[:1] if name in sizes.uniform else column
+
+
+def _synapses(layout: Layout, variant: Variant) -> Contents:
+    yield from _static(layout.static, variant)
+    if layout.computed is not None:
+        yield from _computed(layout.computed)
+        if layout.plastic is not None:
+            yield from _plastic(layout.plastic)
+
+
+def _static(rows: StaticRows, variant: Variant) -> Contents:
+    yield "offsets", rows.offsets
+    yield "targets", rows.targets
+    yield "contributions", first_of_rows(rows) if variant.uniform_rows else rows.contributions
+    if rows.delays is not None:
+        yield "delays", rows.delays
+    if rows.clamped_sources is not None:
+        yield "clamped_sources", rows.clamped_sources
+
+
+def first_of_rows(rows: StaticRows) -> npt.NDArray[Any]:
+    """The first contribution of each source, 0 where it has none."""
+    firsts = np.zeros(len(rows.offsets) - 1, rows.contributions.dtype)
+    used = np.flatnonzero(np.diff(rows.offsets))
+    firsts[used] = rows.contributions[rows.offsets[used]]
+    return firsts
+
+
+def _computed(rows: ComputedRows) -> Contents:
+    yield "computed_offsets", rows.offsets
+    yield "computed_targets", rows.targets
+    yield "weights", rows.weights
+    yield "psps", rows.psps
+    yield "signs", rows.signs
+    if rows.delays is not None:
+        yield "computed_delays", rows.delays
+    yield "mp_driven", rows.mp_driven
+    yield "divisors", rows.divisors
+
+
+def _plastic(rules: PlasticRules) -> Contents:
+    yield "rule_starts", rules.starts
+    yield "rule_windows", rules.windows
+    yield "potentiations", rules.potentiations
+    yield "depressions", rules.depressions
+    yield "plastic_positions", rules.positions
+    yield "plastic_sources", rules.sources
+    yield "plastic_targets", rules.targets

@@ -1,0 +1,1 @@
+"""The kernels of the CUDA engine, and what they share with the host."""

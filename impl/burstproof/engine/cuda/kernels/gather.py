@@ -1,0 +1,292 @@
+"""Kernels around the fused burst: the start of a train, its stimulus, and fired lists in the order of a recording."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from burstproof.device.dependent_launch import make_let_next_start, make_wait_for_last
+from burstproof.device.numba_cuda import SIMULATED, cuda
+from burstproof.engine.cuda.kernels.control import (
+    ACTIVE,
+    BURST,
+    CONSUMED,
+    COUNT,
+    HALTED,
+    INDEX,
+    KEEP,
+    LAST_SLOT,
+    LIMIT,
+    ORIGIN,
+    REPORT_HEAD,
+    SLOT,
+    START,
+    STARTS,
+    STOPPED,
+)
+from burstproof.engine.cuda.kernels.steer import make_steer, make_tally_of
+from burstproof.engine.cuda.kernels.stimulus import cancelled
+from burstproof.engine.cuda.kernels.warp import WARP
+from burstproof.engine.cuda.plan.block_size import CHUNKS_PER_SPAN
+from burstproof.engine.cuda.plan.variant import Variant
+
+GATHER_THREADS = 256
+_SPAN = 8192
+"""Neurons whose firings a block orders at a time."""
+_STAGED = 1024
+"""Firings of them that it puts in order in shared memory, so that whole lines leave it: over a link, what counts."""
+
+
+def make_begin() -> Callable[..., None]:
+    """``begin(control, report, head, limit, keep)``, one thread: start a train of ``limit`` bursts, ``head[0]`` if 0.
+
+    While the train before it is halted it does none.
+    """
+
+    def begin(control: Any, report: Any, head: Any, limit: Any, keep: Any) -> None:
+        if cuda.grid(1) != 0:
+            return
+        if limit == 0:
+            limit = head[0]
+        if control[HALTED] != 0:
+            limit = 0
+        report[LIMIT] = limit
+        report[KEEP] = keep
+        report[INDEX] = -1
+        report[STOPPED] = 0
+        report[ORIGIN] = control[BURST]
+        report[LAST_SLOT] = control[SLOT]
+        report[STARTS + 1] = 0
+        control[ACTIVE] = 0
+
+    return begin
+
+
+def make_stimulate(variant: Variant) -> Callable[..., None]:
+    """``stimulate(...)``: add the stimulus of the burst at place ``index`` to its slot, and mark what is forced in it.
+
+    The ids of one burst differ, so that no atomic operation is needed. Packed cells have no room for stimulus: there
+    it goes to ``outside``, where the marker stands for an amount of 0.
+    """
+    flagged, packed = variant.flags, variant.packed_sums
+    number, cell = variant.accumulator, variant.cell
+    zero, marker = variant.accumulator(0), cancelled(variant)
+    steer = make_steer(variant.delays)
+
+    def stimulate(
+        control: Any,
+        report: Any,
+        tallies: Any,
+        offsets: Any,
+        ids: Any,
+        amounts: Any,
+        forced_offsets: Any,
+        forced_ids: Any,
+        forced: Any,
+        cells: Any,
+        outside: Any,
+        flags: Any,
+        stride: Any,
+        ring: Any,
+        neurons: Any,
+        capacity: Any,
+        mode: Any,
+        index: Any,
+    ) -> None:
+        done, _, slot = steer(control, report, tallies, index, neurons, capacity, ring, mode)
+        if not done:
+            return
+        base = np.uint64(np.uint64(slot) * np.uint64(stride))
+        entry = np.int64(offsets[index]) + np.int64(cuda.grid(1))
+        end = offsets[np.uint32(index + np.uint32(1))]
+        step = np.int64(cuda.gridsize(1))
+        while entry < end:
+            place = np.uint64(base + np.uint64(ids[entry]))
+            total = amounts[entry]
+            if not packed:
+                total = number(cells[place] + total)
+            if flagged:
+                flags[place] = np.uint8(1)
+            elif total == zero:
+                total = marker
+            if packed:
+                outside[ids[entry]] = total
+            else:
+                cells[place] = cell(total)
+            entry += step
+        entry = np.int64(forced_offsets[index]) + np.int64(cuda.grid(1))
+        end = forced_offsets[np.uint32(index + np.uint32(1))]
+        while entry < end:
+            forced[forced_ids[entry]] = np.uint8(1)
+            entry += step
+
+    return stimulate
+
+
+def make_gather(variant: Variant) -> Callable[..., None]:
+    """``gather(...)``: the fired list of the last burst, ascending, into the log; that burst's number and counts.
+
+    ``place`` is that of the burst before it in the train. Control is brought up to date, for the kernels that send
+    from the list, for the next train and for the host.
+    A block takes some chunks at a time; a neuron's rank in its chunk is the number of set bits before it. Unless they
+    are many, the block's firings leave it in order, so that neighbouring threads write neighbouring words.
+    ``window_ids`` and ``window_potentials`` take the list too if ``direct`` is 1 and it fits; ``answer`` takes the
+    report if ``final`` is 1. Where these lie in host memory, the host has them with the end of the kernel.
+    """
+    assert variant.fused is not None
+    chunk = variant.fused.chunk
+    threads = WARP if SIMULATED else GATHER_THREADS
+    group = max(1, min(_SPAN // chunk, threads))
+    words = chunk // 32
+    cells = group * words
+    share = np.uint32(threads // group)
+    block, in_group, size = np.uint32(threads), np.uint32(group), np.uint32(chunk)
+    per_span = np.uint32(CHUNKS_PER_SPAN)
+    one, zero, low_bits, lane_bits = np.uint32(1), np.uint32(0), np.uint32(31), np.int64(WARP - 1)
+    tally_of = make_tally_of()
+    wait_for_last, let_next_start = make_wait_for_last(variant.overlapped), make_let_next_start(variant.overlapped)
+
+    def sum_of(values: Any, entry: Any, end: Any, step: Any) -> Any:
+        """Sum of values ``entry``, ``entry + step``, ... below ``end``."""
+        total = np.int32(0)
+        while entry < end:
+            total = np.int32(total + np.int32(values[entry]))
+            entry = np.uint32(entry + step)
+        return total
+
+    def put(source: Any, potential: Any, rank: Any, start: Any, shown: Any, logs: Any, windows: Any) -> None:
+        """One entry of the list, into the log that begins at ``start`` and into the window."""
+        logs[0][start + rank] = source
+        logs[1][start + rank] = potential
+        if shown:
+            windows[0][rank] = source
+            windows[1][rank] = potential
+
+    sum_of, put = cuda.jit(device=True)(sum_of), cuda.jit(device=True)(put)
+
+    def gather(
+        control: Any,
+        report: Any,
+        tallies: Any,
+        chunk_counts: Any,
+        span_counts: Any,
+        chunk_ids: Any,
+        chunk_potentials: Any,
+        log_ids: Any,
+        log_potentials: Any,
+        window_ids: Any,
+        window_potentials: Any,
+        answer: Any,
+        chunks: Any,
+        window: Any,
+        direct: Any,
+        final: Any,
+        place: Any,
+    ) -> None:
+        present = cuda.shared.array(cells, np.uint32)
+        counts = cuda.shared.array(group, np.uint32)
+        starts = cuda.shared.array(group, np.int32)
+        staged_ids = cuda.shared.array(_STAGED, np.uint32)
+        staged_potentials = cuda.shared.array(_STAGED, np.float32)
+        before = cuda.shared.array(1, np.int32)
+        logs, windows = (log_ids, log_potentials), (window_ids, window_potentials)
+        thread = np.uint32(cuda.threadIdx.x)
+        let_next_start()
+        wait_for_last()
+        last = np.int64(report[INDEX])
+        now = np.uint32(last & np.int64(1))
+        burst = np.int64(report[ORIGIN] + last + np.int64(1))
+        tally = tally_of(tallies, np.uint32(burst))
+        fired = np.int64(tally >> np.uint64(32))
+        start = report[np.uint32(STARTS) + now]
+        shown = direct != 0 and fired <= window
+        if final != 0 and cuda.blockIdx.x == 0:
+            item = np.int64(thread)
+            while item < np.int64(REPORT_HEAD) + 2 * last:
+                answer[item] = report[item]
+                item += np.int64(threads)
+        if last < 0:
+            return
+        if cuda.grid(1) == 0:
+            control[BURST] = burst
+            control[SLOT] = report[CONSUMED]
+            control[START] = start
+            control[COUNT] = fired
+            control[ACTIVE] = 1 if last == np.int64(place) else 0
+            if final != 0:
+                answer[np.int64(REPORT_HEAD) + 2 * last] = fired
+                answer[np.int64(REPORT_HEAD) + 2 * last + 1] = np.int64(tally & np.uint64(0xFFFFFFFF))
+        if last < np.int64(place) and report[KEEP] != 0:
+            return
+        spans = np.uint32((chunks + per_span - one) // per_span)
+        current = np.uint32(spans if burst & np.int64(1) else zero)
+        low = np.uint32(np.uint32(cuda.blockIdx.x) * in_group)
+        while low < chunks:
+            span = np.uint32(low // per_span)
+            earlier = sum_of(span_counts, np.uint32(current + thread), np.uint32(current + span), block)
+            earlier = np.int32(earlier + sum_of(chunk_counts, np.uint32(span * per_span + thread), low, block))
+            if thread == zero:
+                before[0] = 0
+            if thread < in_group:
+                own = np.uint32(low + thread)
+                starts[thread] = np.int32(0)
+                counts[thread] = chunk_counts[own] if own < chunks else zero
+            entry = thread
+            while entry < np.uint32(cells):
+                present[entry] = zero
+                entry = np.uint32(entry + block)
+            cuda.syncthreads()
+            if earlier != 0:
+                cuda.atomic.add(before, 0, earlier)
+            mine = np.uint32(thread // share)
+            part = np.uint32(thread - mine * share)
+            count = zero
+            if mine < in_group:
+                count = counts[mine]
+                earlier = sum_of(counts, part, mine, share)
+                if earlier != 0:
+                    cuda.atomic.add(starts, mine, earlier)
+            first = np.uint32(np.uint32(low + mine) * size)
+            entry = part
+            while entry < count:
+                inside = np.uint32(chunk_ids[np.uint32(first + entry)] - first)
+                word = np.uint32(mine * np.uint32(words) + (inside >> np.uint32(5)))
+                cuda.atomic.or_(present, word, np.uint32(one << (inside & low_bits)))
+                entry = np.uint32(entry + share)
+            cuda.syncthreads()
+            base, last_one = np.int64(before[0]), np.uint32(in_group - one)
+            whole = np.uint32(np.uint32(starts[last_one]) + counts[last_one])
+            staged = whole <= np.uint32(_STAGED)
+            if count > zero:
+                rank_base = np.uint32(starts[mine])
+                entry = part
+                while entry < count:
+                    source = chunk_ids[np.uint32(first + entry)]
+                    potential = chunk_potentials[np.uint32(first + entry)]
+                    inside = np.uint32(source - first)
+                    bit = np.uint32(one << (inside & low_bits))
+                    word = np.uint32(mine * np.uint32(words))
+                    end = np.uint32(word + (inside >> np.uint32(5)))
+                    rank = np.uint32(rank_base + np.uint32(cuda.popc(np.uint32(present[end] & np.uint32(bit - one)))))
+                    while word < end:
+                        rank = np.uint32(rank + np.uint32(cuda.popc(present[word])))
+                        word = np.uint32(word + one)
+                    if staged:
+                        staged_ids[rank] = source
+                        staged_potentials[rank] = potential
+                    else:
+                        put(source, potential, base + np.int64(rank), start, shown, logs, windows)
+                    entry = np.uint32(entry + share)
+            cuda.syncthreads()
+            if staged:
+                item = np.int64(thread) - (base & lane_bits)
+                while item < np.int64(whole):
+                    if item >= 0:
+                        put(staged_ids[item], staged_potentials[item], base + item, start, shown, logs, windows)
+                    item += np.int64(threads)
+                cuda.syncthreads()
+            low = np.uint32(low + np.uint32(cuda.gridDim.x) * in_group)
+
+    return gather

@@ -1,0 +1,169 @@
+"""Packets: what fired in one chunk of a shard, its count first, each in a place of its own in every mailbox.
+
+Nothing has to be counted before a packet can leave, and whoever waits for it needs no other. It is read by warps: one
+load takes the count and the first ids together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from burstproof.device.numba_cuda import SIMULATED, cuda
+from burstproof.engine.cuda.exchange.words import FAILED
+from burstproof.engine.cuda.kernels.link import CLOCK_POLLS, make_failure, make_link
+from burstproof.engine.cuda.kernels.warp import WARP
+
+_ALL = 0xFFFFFFFF
+
+
+def make_publish(id_of: Callable[..., Any]) -> Callable[..., Any]:
+    """``publish(sinks, kept, own, at, sequence, count, thread, block, fired_ids, identity)``, all threads of a block.
+
+    Stores the packet of ``count`` firings from word ``at`` on into every sink but number ``own``; into that one, too,
+    where it is the only one.
+    """
+    link_to = make_link()
+    store, word, near = link_to.store, link_to.word, link_to.near
+    one = np.uint32(1)
+
+    def publish(
+        sinks: Any,
+        kept: Any,
+        own: Any,
+        at: Any,
+        sequence: Any,
+        count: Any,
+        thread: Any,
+        block: Any,
+        fired_ids: Any,
+        identity: Any,
+    ) -> None:
+        boxes = np.uint32(sinks.size)
+        others = np.uint32(max(boxes, np.uint32(2)) - one)
+        length = np.uint32(count + one)
+        item = np.uint32(thread)
+        while item < np.uint32(length * others):
+            sink = np.uint32(item // length)
+            entry = np.uint32(item - sink * length)
+            if boxes > one and sink >= own:
+                sink = np.uint32(sink + one)
+            value = np.uint32(count)
+            if entry > np.uint32(0):
+                value = np.uint32(id_of(fired_ids[np.uint32(entry - one)], identity))
+            store(near(sinks, kept), sink, np.uint64(at + np.uint64(entry)), word(sequence, value))
+            item = np.uint32(item + block)
+
+    return cuda.jit(device=True)(publish)  # type: ignore[no-any-return]
+
+
+@cache
+def make_take() -> Callable[..., Any]:
+    """``take(boxes, kept, box, at, sequence, lane, patience, link)``, all lanes of a warp.
+
+    Waits for the packet at word ``at`` of mailbox ``box``. Returns its count, and what of it this lane holds, for
+    ``make_source``; a count of 0, and ``link[FAILED]`` set, after ``patience`` nanoseconds.
+    """
+    link_to = make_link()
+    load, wait, now, near = link_to.load, link_to.wait, link_to.now, link_to.near
+    half, one, full, last = np.uint64(32), np.uint32(1), np.uint32(_ALL), np.uint32(WARP - 1)
+    per_look, failure = np.uint32(CLOCK_POLLS - 1), make_failure()
+
+    def by_thread(
+        boxes: Any,
+        kept: Any,
+        box: Any,
+        at: Any,
+        sequence: Any,
+        lane: Any,
+        patience: Any,
+        link: Any,
+    ) -> Any:
+        return wait(boxes, box, at, sequence, patience, link), np.int32(0)
+
+    def by_warp(
+        boxes: Any,
+        kept: Any,
+        box: Any,
+        at: Any,
+        sequence: Any,
+        lane: Any,
+        patience: Any,
+        link: Any,
+    ) -> Any:
+        place = np.uint64(at + np.uint64(lane))
+        began, polls = np.uint64(0), np.uint32(0)
+        while True:
+            found = np.uint64(load(near(boxes, kept), box, place))
+            here = np.uint32(cuda.ballot_sync(_ALL, np.uint32(found >> half) == sequence))
+            held = np.int32(np.uint32(found))
+            count = np.uint32(cuda.shfl_sync(_ALL, held, 0))
+            if here & one:
+                needed = full if count >= last else np.uint32((np.uint32(2) << count) - one)
+                if (here & needed) == needed:
+                    return count, held
+            polls = np.uint32(polls + one)
+            if (polls & per_look) == np.uint32(0):
+                time = np.uint64(now(began))
+                if began == np.uint64(0):
+                    began = time
+                if time - began > patience and link[FAILED] == 0:
+                    link[FAILED] = failure(sequence, box)
+                if cuda.ballot_sync(_ALL, link[FAILED] != 0) != 0:
+                    return np.uint32(0), held
+
+    return cuda.jit(device=True)(by_thread if SIMULATED else by_warp)  # type: ignore[no-any-return]
+
+
+@cache
+def make_source() -> Callable[..., Any]:
+    """``source(boxes, kept, box, at, sequence, entry, count, held, patience, link)``, all lanes of a warp.
+
+    The id of firing ``entry`` of a packet that ``take`` found; entries differ between lanes, 0 beyond the last.
+    """
+    link_to = make_link()
+    wait, near = link_to.wait, link_to.near
+    one, last = np.uint32(1), np.uint32(WARP - 1)
+
+    def waited(boxes: Any, kept: Any, box: Any, at: Any, sequence: Any, entry: Any, patience: Any, link: Any) -> Any:
+        return wait(near(boxes, kept), box, np.uint64(at + np.uint64(entry + one)), sequence, patience, link)
+
+    waited = cuda.jit(device=True)(waited)
+
+    def by_thread(
+        boxes: Any,
+        kept: Any,
+        box: Any,
+        at: Any,
+        sequence: Any,
+        entry: Any,
+        count: Any,
+        held: Any,
+        patience: Any,
+        link: Any,
+    ) -> Any:
+        if entry >= count:
+            return np.uint32(0)
+        return waited(boxes, kept, box, at, sequence, entry, patience, link)
+
+    def by_warp(
+        boxes: Any,
+        kept: Any,
+        box: Any,
+        at: Any,
+        sequence: Any,
+        entry: Any,
+        count: Any,
+        held: Any,
+        patience: Any,
+        link: Any,
+    ) -> Any:
+        found = np.uint32(cuda.shfl_sync(_ALL, held, np.int32(np.uint32(entry + one) & last)))
+        if entry >= last and entry < count:
+            found = np.uint32(waited(boxes, kept, box, at, sequence, entry, patience, link))
+        return found
+
+    return cuda.jit(device=True)(by_thread if SIMULATED else by_warp)  # type: ignore[no-any-return]

@@ -1,0 +1,186 @@
+"""Kernels over rows of a fixed width (``padded_rows``): sending one, and making those of a synthetic network.
+
+A row's place follows from its source, so that the threads of its share load all of it at once, header and entries,
+two words at a time: one access to memory where offsets, contribution and entries take two or three, one behind another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numba import types
+
+from burstproof.device.numba_cuda import SIMULATED, cuda
+from burstproof.engine.cuda.kernels.catalogue import KernelSpec
+from burstproof.engine.cuda.kernels.control import CLAMPED
+from burstproof.engine.cuda.kernels.propagate import make_quantise
+from burstproof.engine.cuda.kernels.rows import make_deliver
+from burstproof.engine.cuda.kernels.shard_generate import make_place, make_ranks
+from burstproof.engine.cuda.kernels.warp import WARP
+from burstproof.engine.cuda.plan.padded_rows import HEADER_AND_LINK, UNIT
+from burstproof.engine.cuda.plan.shard_variant import ShardVariant
+from burstproof.network.synthetic.build import SyntheticSpec, make_generator
+
+_ALL = 0xFFFFFFFF
+_LENGTH = 0xFFFF
+_AMOUNT_SHIFT = 16
+
+
+def make_padded_row(shard: ShardVariant) -> Callable[..., Any]:
+    """``padded_row(source, part, slot, ...)``, in place of ``row`` of ``kernels.merged``; ``targets`` is the table.
+
+    ``offsets``, ``contributions`` and ``delays`` are not read: nothing is delayed where rows are padded.
+    """
+    variant = shard.variant
+    deliver, number, clamps = make_deliver(variant), variant.accumulator, variant.clamps
+    threads = 1 if SIMULATED else shard.share
+    words, pairs = np.uint32(shard.row_words), np.uint64(shard.row_words // 2)
+    per_thread, share = shard.row_words // 2 // threads, np.uint32(threads)
+    zero, one, two, half = np.uint32(0), np.uint32(1), np.uint32(2), np.uint64(32)
+    low, amount_shift = np.uint32(_LENGTH), np.int32(_AMOUNT_SHIFT)
+    kept_of_long, unit = np.uint32(shard.row_words - HEADER_AND_LINK), np.uint64(UNIT // 2)
+
+    def send_both(both: Any, first: Any, length: Any, following: Any, amount: Any, sums: Any, flags: Any) -> None:
+        """Deliver to the two targets of ``both``, the first of which is entry ``first`` of ``length``."""
+        if first < length:
+            deliver(np.uint64(np.uint64(np.uint32(both)) + following), amount, sums, flags)
+        if np.uint32(first + one) < length:
+            deliver(np.uint64(np.uint64(both >> half) + following), amount, sums, flags)
+
+    send_both = cuda.jit(device=True)(send_both)
+
+    def padded_row(
+        source: Any,
+        part: Any,
+        slot: Any,
+        control: Any,
+        offsets: Any,
+        targets: Any,
+        contributions: Any,
+        delays: Any,
+        clamped_sources: Any,
+        sums: Any,
+        flags: Any,
+        stride: Any,
+        ring: Any,
+    ) -> None:
+        held = cuda.local.array(per_thread, np.uint64)
+        at = np.uint64(np.uint64(source) * pairs)
+        header = np.uint32(targets[at])
+        for p in range(per_thread):
+            held[p] = targets[np.uint64(at + np.uint64(np.uint32(part + np.uint32(p) * share)))]
+        after = np.uint32(slot + one)
+        if after == ring:
+            after = zero
+        following = np.uint64(np.uint64(after) * np.uint64(stride))
+        length, amount = np.uint32(header & low), number(np.int32(header) >> amount_shift)
+        inside = length
+        if length >= words:
+            inside = kept_of_long
+        for p in range(per_thread):
+            entry = np.uint32(np.uint32(part + np.uint32(p) * share) * two)
+            if entry > zero:
+                # The word before entry 0 is the header, so that word w is entry w - 1.
+                send_both(held[p], np.uint32(entry - one), inside, following, amount, sums, flags)
+            elif inside > zero:
+                deliver(np.uint64(np.uint64(held[p] >> half) + following), amount, sums, flags)
+        if length >= words:
+            link = np.uint64(np.uint32(targets[np.uint64(at + pairs - np.uint64(1))]))
+            rest = np.uint64(link * unit)
+            pair = np.uint32(part)
+            left = np.uint32(length - inside)
+            while np.uint32(pair * two) < left:
+                both = targets[np.uint64(rest + np.uint64(pair))]
+                send_both(both, np.uint32(pair * two), left, following, amount, sums, flags)
+                pair = np.uint32(pair + share)
+        if clamps and part == zero and clamped_sources[source] != 0:
+            control[CLAMPED] = 1
+
+    return cuda.jit(device=True)(padded_row)  # type: ignore[no-any-return]
+
+
+def fill_padded_kernel(spec: SyntheticSpec, words: int, contiguous: bool) -> KernelSpec:
+    """``fill`` writes a shard's padded rows, whose counts of entries the survey gave; rests in any order."""
+    ids = types.Array(types.uint32, 1, "C")
+    scalars = (types.float64, types.int64, types.float64, types.uint64, *(types.uint32,) * 4)
+    signature = types.void(ids, types.Array(types.int32, 1, "C"), ids, *scalars)
+    return KernelSpec("fill", _make_fill(spec, words, contiguous), signature)
+
+
+def _make_fill(spec: SyntheticSpec, words: int, contiguous: bool) -> Callable[..., None]:
+    generator = make_generator(spec, cuda.jit(device=True))
+    target_of, weight_of, type_of = generator.target, generator.weight, generator.type
+    place_of, ranks, quantise = make_place(contiguous), make_ranks(), make_quantise()
+    psp = np.float32(spec.postsynaptic_potential)
+    width = np.uint32(1 if SIMULATED else WARP)
+    zero, one = np.uint32(0), np.uint32(1)
+    row_words, unit, link_word = np.uint32(words), np.uint32(UNIT), np.uint64(words - 2)
+    kept_of_long = np.uint32(words - HEADER_AND_LINK)
+
+    def header_of(source: Any, length: Any, scale: Any, clamp: Any, clamp_float: Any) -> Any:
+        """Length, and the contribution of every entry of the row."""
+        units, _ = quantise(np.float32(weight_of(source, zero) * psp), scale, clamp, clamp_float)
+        if type_of(source, zero) != 0:
+            units = -units
+        return np.int32(np.uint32(np.uint32(units) << np.uint32(_AMOUNT_SHIFT)) | length)
+
+    def rest_of(length: Any, lane: Any, following: Any) -> Any:
+        """Where a rest of ``length`` entries begins, in units: the same for all threads of the warp."""
+        start = np.int32(0)
+        if lane == zero:
+            units = np.uint32(np.uint32(length + unit - one) // unit)
+            start = np.int32(cuda.atomic.add(following, 0, units))
+        return start if SIMULATED else cuda.shfl_sync(_ALL, start, 0)
+
+    header_of, rest_of = cuda.jit(device=True)(header_of), cuda.jit(device=True)(rest_of)
+
+    def fill(
+        counts: Any,
+        table: Any,
+        following: Any,
+        scale: Any,
+        clamp: Any,
+        clamp_float: Any,
+        neurons: Any,
+        fan: Any,
+        first: Any,
+        step: Any,
+        count: Any,
+    ) -> None:
+        thread = np.uint32(cuda.grid(1))
+        lane = np.uint32(thread & np.uint32(width - one))
+        source = np.uint64(thread // width)
+        sources = np.uint64(np.uint32(cuda.gridsize(1)) // width)
+        while source < neurons:
+            row = np.uint64(source * np.uint64(row_words))
+            length = np.uint32(counts[source])
+            inside, rest = length, np.uint64(0)
+            if length >= row_words:
+                inside = kept_of_long
+                link = rest_of(np.uint32(length - inside), lane, following)
+                rest = np.uint64(np.uint64(np.uint32(link)) * np.uint64(unit))
+                if lane == zero:
+                    table[np.uint64(row + link_word)] = link
+            if lane == zero:
+                table[row] = header_of(np.uint32(source), length, scale, clamp, clamp_float)
+            kept = zero
+            start = zero
+            while start < fan:
+                item = np.uint32(start + lane)
+                own, place = False, zero
+                if item < fan:
+                    own, place = place_of(target_of(np.uint32(source), item), first, step, count)
+                before, together = ranks(own, lane)
+                if own:
+                    entry = np.uint32(kept + before)
+                    at = np.uint64(row + np.uint64(one) + np.uint64(entry))
+                    if entry >= inside:
+                        at = np.uint64(rest + np.uint64(np.uint32(entry - inside)))
+                    table[at] = np.int32(place)
+                kept = np.uint32(kept + together)
+                start = np.uint32(start + width)
+            source = np.uint64(source + sources)
+
+    return fill

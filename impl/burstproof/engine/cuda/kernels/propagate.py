@@ -1,0 +1,169 @@
+"""Kernels that send what fired along its outgoing synapses into the slots of the FCL, one warp per fired neuron."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from burstproof.device.numba_cuda import cuda
+from burstproof.engine.cuda.kernels.control import ACTIVE, CLAMPED, COUNT, SLOT, START
+from burstproof.engine.cuda.kernels.warp import WARP
+from burstproof.engine.cuda.plan.variant import Variant
+
+_ROUND = 6755399441055744.0
+"""1.5 * 2^52: adding and taking away rounds half to even what is below 2^51 in magnitude."""
+_ROUND_BELOW = 2251799813685248.0
+
+
+def make_propagate(variant: Variant) -> Callable[..., None]:
+    """``propagate(...)``: static contributions of everything in the burst's fired list."""
+    flagged, delayed, clamps = variant.flags, variant.delays, variant.clamps
+    number, offset = variant.accumulator, variant.offset
+    lanes = np.uint32(WARP - 1)
+
+    def propagate(
+        control: Any,
+        log_ids: Any,
+        offsets: Any,
+        targets: Any,
+        contributions: Any,
+        delays: Any,
+        clamped_sources: Any,
+        sums: Any,
+        flags: Any,
+        neurons: Any,
+        ring: Any,
+    ) -> None:
+        if control[ACTIVE] == 0:
+            return
+        thread = np.uint32(cuda.grid(1))
+        lane = np.uint32(thread & lanes)
+        item = np.int64(thread // np.uint32(WARP))
+        items = np.int64(np.uint32(cuda.gridsize(1)) // np.uint32(WARP))
+        start, count = control[START], control[COUNT]
+        slot = np.uint32(control[SLOT])
+        while item < count:
+            source = log_ids[start + item]
+            entry = offset(offsets[source] + offset(lane))
+            end = offsets[np.uint32(source + np.uint32(1))]
+            while entry < end:
+                place = np.uint64(targets[entry])
+                if delayed:
+                    arrival = np.uint32(slot + np.uint32(delays[entry]))
+                    if arrival >= ring:
+                        arrival = np.uint32(arrival - ring)
+                    place = np.uint64(place + np.uint64(arrival) * np.uint64(neurons))
+                cuda.atomic.add(sums, place, number(contributions[entry]))
+                if flagged:
+                    flags[place] = np.uint8(1)
+                entry = offset(entry + offset(WARP))
+            if clamps and lane == np.uint32(0) and clamped_sources[source] != 0:
+                control[CLAMPED] = 1
+            item += items
+
+    return propagate
+
+
+@cache
+def make_quantise() -> Callable[..., Any]:
+    """``quantise(contribution, scale, clamp, clamp_float)`` -> (int64 units, whether it was clamped); NaN is 0."""
+    half, below = np.float64(_ROUND), np.float64(_ROUND_BELOW)
+
+    def quantise(contribution: Any, scale: Any, clamp: Any, clamp_float: Any) -> Any:
+        scaled = np.float64(contribution) * scale
+        if scaled < below and scaled > -below:
+            scaled = (scaled + half) - half
+        if scaled > clamp_float:
+            return clamp, True
+        if scaled < -clamp_float:
+            return np.int64(-clamp), True
+        if scaled != scaled:
+            return np.int64(0), False
+        return np.int64(scaled), False
+
+    return cuda.jit(device=True)(quantise)  # type: ignore[no-any-return]
+
+
+def make_propagate_computed(variant: Variant, aligned: bool = False) -> Callable[..., None]:
+    """``propagate_computed(...)``: contributions that depend on a plastic weight or on the source's potential.
+
+    ``aligned`` begins every row at a multiple of a warp's entries, as reading over a link should be.
+    """
+    delayed, rounds = variant.delays, variant.round_mp_driven
+    offset = variant.offset
+    quantise = make_quantise()
+    lanes = np.uint32(WARP - 1)
+    silent = np.float32(0)
+    half, cap = np.float64(0.5), np.float64(255)
+
+    def propagate_computed(
+        control: Any,
+        log_ids: Any,
+        log_potentials: Any,
+        offsets: Any,
+        targets: Any,
+        weights: Any,
+        psps: Any,
+        signs: Any,
+        delays: Any,
+        mp_driven: Any,
+        divisors: Any,
+        sums: Any,
+        flags: Any,
+        scale: Any,
+        clamp: Any,
+        clamp_float: Any,
+        neurons: Any,
+        ring: Any,
+    ) -> None:
+        if control[ACTIVE] == 0:
+            return
+        thread = np.uint32(cuda.grid(1))
+        lane = np.uint32(thread & lanes)
+        item = np.int64(thread // np.uint32(WARP))
+        items = np.int64(np.uint32(cuda.gridsize(1)) // np.uint32(WARP))
+        start, count = control[START], control[COUNT]
+        slot = np.uint32(control[SLOT])
+        while item < count:
+            source = log_ids[start + item]
+            driven = mp_driven[source] != 0
+            potential = silent
+            if driven:
+                potential = log_potentials[start + item]
+                if not potential > silent:
+                    potential = silent
+                if rounds:
+                    potential = np.float32(min(np.float64(int(np.float64(potential) + half)), cap))
+            divisor = divisors[source]
+            begin = offset(offsets[source])
+            entry = offset(begin + offset(lane))
+            if aligned:
+                entry = offset(entry - begin % offset(WARP))
+            end = offsets[np.uint32(source + np.uint32(1))]
+            while entry < end:
+                sign = np.int64(0)
+                if not aligned or entry >= begin:
+                    sign = np.int64(signs[entry])
+                if sign != 0:
+                    psp = psps[entry]
+                    if driven:
+                        psp = potential
+                    contribution = np.float32(np.float32(weights[entry] * psp) / divisor)
+                    units, clamped = quantise(contribution, scale, clamp, clamp_float)
+                    if clamped:
+                        control[CLAMPED] = 1
+                    place = np.uint64(targets[entry])
+                    if delayed:
+                        arrival = np.uint32(slot + np.uint32(delays[entry]))
+                        if arrival >= ring:
+                            arrival = np.uint32(arrival - ring)
+                        place = np.uint64(place + np.uint64(arrival) * np.uint64(neurons))
+                    cuda.atomic.add(sums, place, np.int64(sign * units))
+                    flags[place] = np.uint8(1)
+                entry = offset(entry + offset(WARP))
+            item += items
+
+    return propagate_computed

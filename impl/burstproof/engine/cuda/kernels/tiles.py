@@ -1,0 +1,200 @@
+"""Propagation of a network whose FCL exceeds the L2 cache: rows ascending by target, one pass for each tile of targets.
+
+In each pass all firings add only to one tile of every slot, which then stays in the cache. A *cursor* per firing holds
+where the next tile starts: the entry times 2^16, plus the entries left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from burstproof.device.numba_cuda import SIMULATED, cuda
+from burstproof.engine.cuda.kernels.control import ACTIVE, CLAMPED, COUNT, SLOT, START
+from burstproof.engine.cuda.kernels.rows import make_deliver
+from burstproof.engine.cuda.kernels.warp import WARP
+from burstproof.engine.cuda.plan.block_size import LONG_ROW
+from burstproof.engine.cuda.plan.variant import Variant
+
+SORT_THREADS = 128
+_ALL = 0xFFFFFFFF
+_LEFT = 16
+
+
+def make_sort_rows(variant: Variant) -> Callable[..., None]:
+    """``sort_rows(offsets, targets, contributions, delays, neurons)``: every row ascending by target, a block a row.
+
+    An entry's new place is the number of entries that come before it. Rows have at most ``LONG_ROW`` entries.
+    """
+    threads = WARP if SIMULATED else SORT_THREADS
+    delayed, carries = variant.delays, not variant.uniform_rows
+    number, offset = variant.contribution, variant.offset
+    room = LONG_ROW
+    step = np.int64(threads)
+
+    def sort_rows(offsets: Any, targets: Any, contributions: Any, delays: Any, neurons: Any) -> None:
+        row_targets = cuda.shared.array(room, np.uint32)
+        row_contributions = cuda.shared.array(room, number)
+        row_delays = cuda.shared.array(room, np.uint8)
+        source = np.uint64(cuda.blockIdx.x)
+        thread = np.int64(cuda.threadIdx.x)
+        while source < np.uint64(neurons):
+            start = offset(offsets[source])
+            count = np.int64(offsets[source + np.uint64(1)] - start)
+            own = thread
+            while own < count:
+                row_targets[own] = targets[start + offset(own)]
+                if carries:
+                    row_contributions[own] = contributions[start + offset(own)]
+                if delayed:
+                    row_delays[own] = delays[start + offset(own)]
+                own += step
+            cuda.syncthreads()
+            own = thread
+            while own < count:
+                target = row_targets[own]
+                rank = np.int64(0)
+                for other in range(count):
+                    if row_targets[other] < target or (row_targets[other] == target and other < own):
+                        rank += 1
+                place = offset(start + offset(rank))
+                targets[place] = target
+                if carries:
+                    contributions[place] = row_contributions[own]
+                if delayed:
+                    delays[place] = row_delays[own]
+                own += step
+            cuda.syncthreads()
+            source = np.uint64(source + np.uint64(cuda.gridDim.x))
+
+    return sort_rows
+
+
+def make_open_rows(variant: Variant) -> Callable[..., None]:
+    """``open_rows(...)``: a cursor for each firing of the burst, and its contribution where a row has but one."""
+    uniform_rows, clamps, number = variant.uniform_rows, variant.clamps, variant.accumulator
+    left_bits = np.uint64(_LEFT)
+
+    def open_rows(
+        control: Any,
+        log_ids: Any,
+        offsets: Any,
+        contributions: Any,
+        clamped_sources: Any,
+        cursors: Any,
+        amounts: Any,
+    ) -> None:
+        if control[ACTIVE] == 0:
+            return
+        start, count = control[START], control[COUNT]
+        item = np.int64(cuda.grid(1))
+        while item < count:
+            source = log_ids[start + item]
+            first = np.uint64(offsets[source])
+            left = np.uint64(np.uint64(offsets[np.uint32(source + np.uint32(1))]) - first)
+            cursors[item] = np.uint64((first << left_bits) | left)
+            if uniform_rows:
+                amounts[item] = number(contributions[source])
+            if clamps and clamped_sources[source] != 0:
+                control[CLAMPED] = 1
+            item += np.int64(cuda.gridsize(1))
+
+    return open_rows
+
+
+def make_send_tile(variant: Variant) -> Callable[..., None]:
+    """``send_tile(...)``: what every firing of the burst contributes to targets below ``tile_end``, from its cursor on.
+
+    ``share`` threads, a power of two up to 32, take one firing at a time.
+    """
+    delayed, uniform_rows, deliver = variant.delays, variant.uniform_rows, make_deliver(variant)
+    number = variant.accumulator
+    share = 1 if SIMULATED else variant.tile_share
+    threads, in_warp = np.uint32(share), np.uint32(WARP - 1)
+    low_lanes = np.uint32((1 << share) - 1)
+    left_bits, left_mask = np.uint64(_LEFT), np.uint64((1 << _LEFT) - 1)
+    everything = share == WARP
+
+    def vote_by_thread(value: Any, lane: Any) -> Any:
+        return np.uint32(1) if value else np.uint32(0)
+
+    def vote_by_warp(value: Any, lane: Any) -> Any:
+        votes = np.uint32(cuda.ballot_sync(_ALL, value))
+        if everything:
+            return np.uint32(cuda.popc(votes))
+        shift = np.uint32(lane - (lane & np.uint32(threads - np.uint32(1))))
+        return np.uint32(cuda.popc(np.uint32((votes >> shift) & low_lanes)))
+
+    def any_by_thread(value: Any) -> Any:
+        return value
+
+    def any_by_warp(value: Any) -> Any:
+        return cuda.ballot_sync(_ALL, value) != 0
+
+    vote = cuda.jit(device=True)(vote_by_thread if SIMULATED else vote_by_warp)
+    any_of = cuda.jit(device=True)(any_by_thread if SIMULATED else any_by_warp)
+
+    def send_tile(
+        control: Any,
+        cursors: Any,
+        amounts: Any,
+        targets: Any,
+        contributions: Any,
+        delays: Any,
+        sums: Any,
+        flags: Any,
+        tile_end: Any,
+        stride: Any,
+        ring: Any,
+    ) -> None:
+        if control[ACTIVE] == 0:
+            return
+        count = control[COUNT]
+        slot = np.uint32(control[SLOT])
+        after = np.uint32(slot + np.uint32(1))
+        if after == ring:
+            after = np.uint32(0)
+        following = np.uint64(np.uint64(after) * np.uint64(stride))
+        thread = np.uint32(cuda.grid(1))
+        lane = np.uint32(thread & in_warp)
+        own = np.uint64(thread & np.uint32(threads - np.uint32(1)))
+        item = np.int64(thread // threads)
+        items = np.int64(np.uint32(cuda.gridsize(1)) // threads)
+        while any_of(item < count):
+            going = item < count
+            cursor = np.uint64(0)
+            amount = number(0)
+            if going:
+                cursor = cursors[item]
+                if uniform_rows:
+                    amount = amounts[item]
+            entry = np.uint64(cursor >> left_bits)
+            left = np.uint64(cursor & left_mask)
+            before = left
+            while any_of(going):
+                inside = False
+                target = np.uint32(0)
+                if going and own < left:
+                    target = targets[np.uint64(entry + own)]
+                    inside = target < tile_end
+                if inside:
+                    place = np.uint64(np.uint64(target) + following)
+                    if delayed:
+                        arrival = np.uint32(slot + np.uint32(delays[np.uint64(entry + own)]))
+                        if arrival >= ring:
+                            arrival = np.uint32(arrival - ring)
+                        place = np.uint64(np.uint64(target) + np.uint64(arrival) * np.uint64(stride))
+                    if not uniform_rows:
+                        amount = number(contributions[np.uint64(entry + own)])
+                    deliver(place, amount, sums, flags)
+                sent = np.uint64(vote(inside, lane))
+                entry = np.uint64(entry + sent)
+                left = np.uint64(left - sent)
+                going = sent == np.uint64(threads) and left > np.uint64(0)
+            if own == np.uint64(0) and left != before:
+                cursors[item] = np.uint64((entry << left_bits) | left)
+            item += items
+
+    return send_tile

@@ -1,0 +1,111 @@
+"""What a warp does together: reserve places in the fired list and add up counts, one atomic operation per warp.
+
+The CUDA simulator has no warp operations: there each thread does its own atomic operation instead, and everything else
+in the kernels stays the same. All functions must be called by all 32 threads of a warp.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from burstproof.device.numba_cuda import SIMULATED, cuda
+from burstproof.engine.cuda.kernels.control import COUNT
+
+WARP = 32
+_ALL = 0xFFFFFFFF
+
+
+@cache
+def make_reserve() -> Callable[..., Any]:
+    """``reserve(fired, lane, control)`` -> int64 place in the burst's fired list for this thread, if it fired."""
+
+    def by_thread(fired: Any, lane: Any, control: Any) -> Any:
+        place = np.int64(0)
+        if fired:
+            place = np.int64(cuda.atomic.add(control, COUNT, np.int64(1)))
+        return place
+
+    def by_warp(fired: Any, lane: Any, control: Any) -> Any:
+        votes = np.uint32(cuda.ballot_sync(_ALL, fired))
+        first = np.int64(0)
+        if votes != np.uint32(0):
+            if lane == np.uint32(0):
+                first = np.int64(cuda.atomic.add(control, COUNT, np.int64(cuda.popc(votes))))
+            first = np.int64(cuda.shfl_sync(_ALL, first, 0))
+        before = np.uint32(votes & np.uint32(np.uint32(np.uint32(1) << lane) - np.uint32(1)))
+        return np.int64(first + np.int64(cuda.popc(before)))
+
+    return cuda.jit(device=True)(by_thread if SIMULATED else by_warp)  # type: ignore[no-any-return]
+
+
+@cache
+def make_tally() -> Callable[..., Any]:
+    """``tally(seen, lane, control, place)``: add the int32 ``seen`` of all threads to ``control[place]``."""
+
+    def by_thread(seen: Any, lane: Any, control: Any, place: Any) -> None:
+        if seen:
+            cuda.atomic.add(control, place, np.int64(seen))
+
+    def by_warp(seen: Any, lane: Any, control: Any, place: Any) -> None:
+        total = np.int32(seen)
+        step = 16
+        while step > 0:
+            total = np.int32(total + cuda.shfl_down_sync(_ALL, total, step))
+            step >>= 1
+        if lane == np.uint32(0) and total != np.int32(0):
+            cuda.atomic.add(control, place, np.int64(total))
+
+    return cuda.jit(device=True)(by_thread if SIMULATED else by_warp)  # type: ignore[no-any-return]
+
+
+@cache
+def make_append() -> Callable[..., Any]:
+    """``append(joins, lane, counts, side, neuron, potential, ids, potentials)``: into the block's list of firings.
+
+    ``counts[side]`` in shared memory counts the list ``ids``, ``potentials``.
+    """
+
+    def by_thread(
+        joins: Any, lane: Any, counts: Any, side: Any, neuron: Any, potential: Any, ids: Any, potentials: Any
+    ) -> None:
+        if joins:
+            place = cuda.atomic.add(counts, side, 1)
+            ids[place] = neuron
+            potentials[place] = potential
+
+    def by_warp(
+        joins: Any, lane: Any, counts: Any, side: Any, neuron: Any, potential: Any, ids: Any, potentials: Any
+    ) -> None:
+        votes = np.uint32(cuda.ballot_sync(_ALL, joins))
+        if votes != np.uint32(0):
+            first = np.int32(0)
+            if lane == np.uint32(0):
+                first = np.int32(cuda.atomic.add(counts, side, np.int32(cuda.popc(votes))))
+            first = np.int32(cuda.shfl_sync(_ALL, first, 0))
+            if joins:
+                before = np.uint32(votes & np.uint32(np.uint32(np.uint32(1) << lane) - np.uint32(1)))
+                place = np.int32(first + np.int32(cuda.popc(before)))
+                ids[place] = neuron
+                potentials[place] = potential
+
+    return cuda.jit(device=True)(by_thread if SIMULATED else by_warp)  # type: ignore[no-any-return]
+
+
+@cache
+def make_block_count() -> Callable[..., Any]:
+    """``block_count(value, lane, counts, place)``: count the threads where ``value`` is true in shared memory."""
+
+    def by_thread(value: Any, lane: Any, counts: Any, place: Any) -> None:
+        if value:
+            cuda.atomic.add(counts, place, 1)
+
+    def by_warp(value: Any, lane: Any, counts: Any, place: Any) -> None:
+        votes = np.uint32(cuda.ballot_sync(_ALL, value))
+        if lane == np.uint32(0) and votes != np.uint32(0):
+            cuda.atomic.add(counts, place, np.int32(cuda.popc(votes)))
+
+    return cuda.jit(device=True)(by_thread if SIMULATED else by_warp)  # type: ignore[no-any-return]

@@ -1,0 +1,167 @@
+"""A network made ready for one CUDA engine: layout, kernel variant and sizes, all known before a device is touched."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from burstproof.device.protocol import BufferSpec
+from burstproof.engine.cuda.plan.buffers import (
+    NetworkSizes,
+    TrainSizes,
+    buffer_specs,
+    default_train_length,
+    network_sizes,
+    train_sizes,
+    uniform_parameters,
+)
+from burstproof.engine.cuda.plan.streaming import split_buffers
+from burstproof.engine.cuda.plan.tiles import sized
+from burstproof.engine.cuda.plan.variant import Variant, variant_of
+from burstproof.engine.fixed_point import plan_fixed_point
+from burstproof.engine.layout import Layout, build_layout, refuse_overflow
+from burstproof.engine.protocol import EngineOptions, EngineState
+from burstproof.engine.rules import Features, features_of
+from burstproof.errors import ConfigError
+from burstproof.network.fixed_point import FixedPoint
+from burstproof.network.model import Network
+
+_LONGEST_TRAIN = 4096
+
+
+@dataclass(frozen=True, eq=False)
+class Packed:
+    """Everything that the engine needs.
+
+    ``layout`` lacks the static rows where the device generates them itself. ``weights`` (S,) are those from which the
+    static contributions were made.
+    """
+
+    network: Network
+    options: EngineOptions
+    fixed_point: FixedPoint
+    layout: Layout
+    features: Features
+    variant: Variant
+    sizes: NetworkSizes
+    train: TrainSizes
+    weights: npt.NDArray[np.float32]
+
+    @property
+    def streamed(self) -> bool:
+        """Whether the synapses lie in host memory."""
+        return self.variant.streamed
+
+    @property
+    def longest_window(self) -> int:
+        """Longest window of plasticity in bursts, 1 without plastic mappings."""
+        return self.layout.plastic.longest_window if self.layout.plastic is not None else 1
+
+    @property
+    def buffers(self) -> tuple[BufferSpec, ...]:
+        """Every buffer on the device."""
+        return self._places[0]
+
+    @property
+    def host_buffers(self) -> tuple[BufferSpec, ...]:
+        """Every buffer in host memory that the kernels read."""
+        return self._places[1]
+
+    @property
+    def _places(self) -> tuple[tuple[BufferSpec, ...], tuple[BufferSpec, ...]]:
+        specs = buffer_specs(self.sizes, self.variant, self.train)
+        return split_buffers(specs, self.variant.uniform_rows) if self.streamed else (specs, ())
+
+
+def pack_network(network: Network, options: EngineOptions) -> Packed:
+    """Pack ``network``.
+
+    Raises
+    ------
+    NetworkError
+        A network that the profile refuses, or a contribution that is not finite.
+    ConfigError
+        A train length out of range.
+    """
+    fixed_point = plan_fixed_point(network, options)
+    layout = build_layout(network, options, fixed_point)
+    features = features_of(network, options)
+    variant = variant_of(layout, features, options, fixed_point)
+    sizes = network_sizes(layout, features, variant.fused is not None)
+    return Packed(
+        network,
+        options,
+        fixed_point,
+        layout,
+        features,
+        sized(variant, sizes),
+        sizes,
+        train_sizes(layout.neuron_count, train_length(options, layout.neuron_count)),
+        network.synapses.weights,
+    )
+
+
+def streaming(packed: Packed) -> Packed:
+    """``packed`` with its synapses in host memory."""
+    return replace(packed, variant=sized(replace(packed.variant, streamed=True), packed.sizes))
+
+
+def packed_for(packed: Packed, state: EngineState) -> Packed:
+    """What can run ``state``: ``packed`` itself unless the state asks for other contributions or other kernels.
+
+    Raises
+    ------
+    NetworkError
+        Weights that the network's fixed-point scale does not admit.
+    """
+    layout = packed.layout
+    different = state.weights != packed.weights
+    if layout.computed is not None:
+        different[layout.computed.rows] = False
+    if different.any():
+        weights = np.where(different, state.weights, packed.network.synapses.weights)
+        synapses = replace(packed.network.synapses, weights=weights)
+        layout = build_layout(packed.network.replace(synapses=synapses), packed.options, packed.fixed_point)
+        refuse_overflow(layout, packed.network, packed.options, packed.fixed_point)
+        variant = variant_of(layout, packed.features, packed.options, packed.fixed_point)
+        # Other weights, other sums.
+        variant = replace(variant, sum_bits=packed.fixed_point.bits, streamed=packed.streamed)
+        packed = replace(packed, layout=layout, weights=weights, variant=sized(variant, packed.sizes))
+    features, variant = packed.features, packed.variant
+    features = replace(features, refractory=features.refractory or bool(state.refractory_countdowns.any()))
+    flags = variant.flags or bool((state.pending_candidate & (state.pending == 0)).any())
+    bits = variant.sum_bits
+    if flags or not _holds(variant, state, packed.fixed_point):
+        bits = packed.fixed_point.bits
+    if features == packed.features and flags == variant.flags and bits == variant.sum_bits:
+        return packed
+    sizes = replace(packed.sizes, uniform=uniform_parameters(layout, features))
+    variant = sized(replace(variant, features=features, flags=flags, sum_bits=bits), sizes)
+    return replace(packed, features=features, variant=variant, sizes=sizes)
+
+
+def _holds(variant: Variant, state: EngineState, point: FixedPoint) -> bool:
+    """Whether the cells hold what is pending, and in all slots but the next what may still be added to it."""
+    if not variant.packed_sums:
+        return True
+    room = (1 << variant.sum_bits) - 1
+    later = state.pending[1:].max(initial=0) + point.largest_sum if len(state.pending) > 1 else 0
+    return int(state.pending.min(initial=0)) >= 0 and max(int(state.pending.max(initial=0)), int(later)) <= room
+
+
+def train_length(options: EngineOptions, neurons: int) -> int:
+    """Bursts captured in one graph.
+
+    Raises
+    ------
+    ConfigError
+        Out of range.
+    """
+    length = options.cuda.train_length or default_train_length(neurons)
+    if not 1 <= length <= _LONGEST_TRAIN:
+        raise ConfigError(
+            "not a train length", where="cuda.train_length", got=length, allowed=f"0, or 1...{_LONGEST_TRAIN}"
+        )
+    return length

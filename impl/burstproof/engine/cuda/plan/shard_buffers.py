@@ -1,0 +1,38 @@
+"""Names and sizes of a shard's buffers, which launches and packing share."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from burstproof.engine.cuda.exchange.words import LINK_LENGTH
+from burstproof.engine.cuda.kernels.control import TALLIES
+from burstproof.engine.cuda.kernels.order import PARAMETERS
+
+BY_SOURCE = frozenset(
+    (
+        *("offsets", "contributions", "clamped_sources", "computed_offsets"),
+        *("mp_driven", "divisors", "last_fired", "streaks"),
+    )
+)
+"""Buffers that follow the number of all neurons of the network, not of the shard's."""
+
+SHARED_NAMES = frozenset(
+    (
+        *("control", "sums", "flags", "potentials", "countdowns", "counts", "marks", "accumulates", *PARAMETERS),
+        *("offsets", "targets", "contributions", "delays", "clamped_sources", "last_fired", "streaks"),
+        *("computed_offsets", "computed_targets", "weights", "psps", "signs", "computed_delays"),
+        *("mp_driven", "divisors", "rule_starts", "rule_windows", "potentiations", "depressions"),
+        *("plastic_positions", "plastic_sources", "plastic_targets", "eligibility"),
+    )
+)
+"""Buffers that the engine for one device has too."""
+
+BY_NEURON: dict[str, type[np.generic]] = {"forced": np.uint8}
+"""Buffers of the shard alone, with an element for each of its neurons."""
+
+SINGLE: dict[str, tuple[int, type[np.generic]]] = {
+    "link": (LINK_LENGTH, np.int64),
+    "done": (2, np.uint64),
+    "tallies": (TALLIES, np.uint64),
+}
+"""Small buffers of the shard alone."""

@@ -1,0 +1,254 @@
+"""A shard made ready for its device: layout, kernel variant and buffers, before a device is touched."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from burstproof.device.protocol import BufferSpec
+from burstproof.engine.cuda.plan.buffers import buffer_specs, network_sizes, train_sizes
+from burstproof.engine.cuda.plan.packed import Packed, packed_for
+from burstproof.engine.cuda.plan.padded_rows import row_lengths, table_words
+from burstproof.engine.cuda.plan.shard_buffers import BY_NEURON, BY_SOURCE, SHARED_NAMES, SINGLE
+from burstproof.engine.cuda.plan.shard_variant import ShardVariant, row_share, shard_variant
+from burstproof.engine.cuda.plan.tiles import sized
+from burstproof.engine.cuda.plan.variant import variant_of
+from burstproof.engine.layout import SynapseFacts
+from burstproof.engine.protocol import EngineOptions, EngineState
+from burstproof.engine.rules import features_of
+from burstproof.engine.sharded.partition import Partition
+from burstproof.engine.sharded.shard_layout import build_shard_layout
+from burstproof.errors import ConfigError
+from burstproof.network.fixed_point import FixedPoint
+from burstproof.network.model import Network, NeuronTable, SynapseTable
+from burstproof.network.schema import NEURON_FIELDS
+
+_LONGEST_TRAIN = 4096
+_BATCH_OF_STEPS = 200_000
+
+
+@dataclass(frozen=True)
+class SpacedIds:
+    """Ids ``first``, ``first + step``, ...: those of a contiguous shard, or of one by round robin."""
+
+    first: int
+    step: int
+
+
+@dataclass(frozen=True, eq=False)
+class PackedShard:
+    """One shard with everything that its device needs.
+
+    Attributes
+    ----------
+    number : int
+    sources : int
+        Neurons of the whole network: rows are by source.
+    members : uint32 (n,) or None
+        Ids of the neurons, ascending; ``None`` where there are only ``spaced`` ones.
+    spaced : SpacedIds or None
+        Where the ids are evenly spaced.
+    packed : Packed
+        ``network`` has the shard's neurons and no synapses.
+    shard : ShardVariant
+    lengths : int64
+        Rows of 0, 1, ... static entries (``padded_rows``).
+    """
+
+    number: int
+    sources: int
+    members: npt.NDArray[np.uint32] | None
+    spaced: SpacedIds | None
+    packed: Packed
+    shard: ShardVariant
+    lengths: npt.NDArray[np.int64]
+
+    @property
+    def neurons(self) -> int:
+        """Neurons n of the shard."""
+        return self.packed.sizes.neurons
+
+    @property
+    def mean_row(self) -> float:
+        """Static entries of a source."""
+        return self.packed.sizes.static_entries / max(self.sources, 1)
+
+    def ids(self) -> npt.NDArray[np.uint32]:
+        """Ids of the neurons, ascending."""
+        if self.members is not None:
+            return self.members
+        assert self.spaced is not None
+        return (self.spaced.first + self.spaced.step * np.arange(self.neurons, dtype=np.int64)).astype(np.uint32)
+
+    @property
+    def buffers(self) -> tuple[BufferSpec, ...]:
+        """Every buffer on the device but the mailboxes."""
+        variant, packed = self.shard.variant, self.packed
+        whole = buffer_specs(replace(packed.sizes, neurons=self.sources), variant, packed.train)
+        by_source = {spec.name: spec for spec in whole if spec.name in BY_SOURCE} | self._padded()
+        shared = [
+            by_source.get(spec.name, spec)
+            for spec in buffer_specs(packed.sizes, variant, packed.train)
+            if spec.name in SHARED_NAMES or "." in spec.name
+        ]
+        everyone = max(self.sources, 1) if self.shard.collects else 1
+        carried = self.shard.carries_potentials or not self.shard.fused
+        tiled = everyone if variant.tiles else 1
+        neurons = max(self.neurons, 1)
+        own = (
+            *(BufferSpec(name, neurons, np.dtype(kind)) for name, kind in BY_NEURON.items()),
+            *(BufferSpec(name, count, np.dtype(kind)) for name, (count, kind) in SINGLE.items()),
+            BufferSpec("outside", neurons, np.dtype(variant.accumulator)),
+            BufferSpec("members", 1 if self.spaced is not None else neurons, np.dtype(np.uint32)),
+            BufferSpec("all_ids", everyone, np.dtype(np.uint32)),
+            BufferSpec("all_potentials", everyone if carried else 1, np.dtype(np.float32)),
+            BufferSpec("cursors", tiled, np.dtype(np.uint64)),
+            BufferSpec("amounts", tiled, np.dtype(variant.accumulator)),
+        )
+        return (*shared, *own)
+
+    def _padded(self) -> dict[str, BufferSpec]:
+        """What takes the place of rows behind offsets."""
+        words = self.shard.row_words
+        if not words:
+            return {}
+        table = BufferSpec("targets", max(table_words(self.lengths, words) // 2, 1), np.dtype(np.uint64))
+        kinds = {"offsets": self.shard.variant.offset, "contributions": self.shard.variant.contribution}
+        return {"targets": table} | {name: BufferSpec(name, 1, np.dtype(kind)) for name, kind in kinds.items()}
+
+    def local(self, state: EngineState) -> EngineState:
+        """The shard's part of a state of the whole network; what a source's history needs stays whole."""
+        ids = self.ids()
+        places = np.searchsorted(ids, state.fired_ids)
+        own = places < len(ids)
+        own[own] = ids[places[own]] == state.fired_ids[own]
+        return replace(
+            state,
+            membrane_potentials=state.membrane_potentials[ids],
+            refractory_countdowns=state.refractory_countdowns[ids],
+            consecutive_fire_counts=state.consecutive_fire_counts[ids],
+            was_candidate=state.was_candidate[ids],
+            pending=state.pending[:, ids],
+            pending_candidate=state.pending_candidate[:, ids],
+            fired_ids=places[own].astype(np.uint32),
+            fired_potentials=state.fired_potentials[own],
+        )
+
+
+def spacing(members: npt.NDArray[np.uint32]) -> SpacedIds | None:
+    """The spacing of ascending ids, if it is even."""
+    if len(members) < 2:
+        return SpacedIds(int(members[0]) if len(members) else 0, 1)
+    steps = np.diff(members)
+    return SpacedIds(int(members[0]), int(steps[0])) if bool((steps == steps[0]).all()) else None
+
+
+def train_length(options: EngineOptions, neurons: int) -> int:
+    """Bursts captured in one graph: fewer where a burst takes longer.
+
+    Raises
+    ------
+    ConfigError
+        Out of range.
+    """
+    length = options.cuda.train_length or (128 if neurons <= _BATCH_OF_STEPS * 5 else 16)
+    if not 1 <= length <= _LONGEST_TRAIN:
+        raise ConfigError(
+            "not a train length", where="cuda.train_length", got=length, allowed=f"0, or 1...{_LONGEST_TRAIN}"
+        )
+    return length
+
+
+def pack_shard(
+    network: Network,
+    options: EngineOptions,
+    point: FixedPoint,
+    facts: SynapseFacts,
+    partition: Partition,
+    number: int,
+    weights: npt.NDArray[np.float32] | None = None,
+) -> PackedShard:
+    """Pack shard ``number``; ``weights`` (S,) take the place of the network's.
+
+    Raises
+    ------
+    NetworkError
+        A network that the profile refuses, or a contribution that is not finite.
+    """
+    if weights is not None:
+        network = network.replace(synapses=replace(network.synapses, weights=weights))
+    cut = build_shard_layout(network, options, point, facts, partition, number)
+    features = features_of(network, options)
+    # The rules that depend on the size of a network mean the whole network.
+    variant = variant_of(replace(cut.layout, neuron_count=network.neuron_count), features, options, point)
+    sizes = replace(network_sizes(cut.layout, features, variant.fused is not None), ring=cut.layout.max_delay)
+    members = cut.members
+    packed = Packed(
+        neurons_only(network, members),
+        options,
+        point,
+        cut.layout,
+        features,
+        variant,
+        sizes,
+        train_sizes(len(members), train_length(options, network.neuron_count)),
+        network.synapses.weights,
+    )
+    lengths = row_lengths(cut.layout.static.offsets)
+    return finished(number, network.neuron_count, members, spacing(members), packed, lengths)
+
+
+def finished(
+    number: int,
+    sources: int,
+    members: npt.NDArray[np.uint32] | None,
+    spaced: SpacedIds | None,
+    packed: Packed,
+    lengths: npt.NDArray[np.int64],
+) -> PackedShard:
+    """The shard around ``packed``, whose variant is made one that a shard's kernels know."""
+    sizes, layout = packed.sizes, packed.layout
+    entries = sizes.static_entries + sizes.computed_entries
+    variant = replace(sized(packed.variant, sizes), long_rows=False, row_length=0)
+    if variant.tiles:
+        variant = replace(variant, tile_share=row_share(2 * entries / max(sources, 1) / variant.tiles))
+    mp_driven = layout.computed is not None and bool(layout.computed.mp_driven.any())
+    own = shard_variant(
+        variant,
+        sizes.neurons,
+        entries,
+        sources,
+        spaced_ids=spaced is not None,
+        mp_driven=mp_driven,
+        block=packed.options.cuda.block_size,
+    )
+    return PackedShard(number, sources, members, spaced, replace(packed, variant=variant), own, lengths)
+
+
+def neurons_only(network: Network, members: npt.NDArray[np.uint32]) -> Network:
+    """The neurons ``members`` of ``network`` without any synapse."""
+    columns: dict[str, Any] = {name: _taken(getattr(network.neurons, name), members) for name in NEURON_FIELDS}
+    return Network(
+        NeuronTable.build(len(members), **columns),
+        SynapseTable.build([], []),
+        burst_count=network.burst_count,
+        power_amount=network.power_amount,
+    )
+
+
+def _taken(column: npt.NDArray[Any], members: npt.NDArray[np.uint32]) -> npt.NDArray[Any]:
+    if len(column) and not column.strides[0]:
+        return np.broadcast_to(column[0], (len(members), *column.shape[1:]))
+    return column[members]
+
+
+def shard_for(shard: PackedShard, local: EngineState) -> PackedShard:
+    """What can run ``local``, part of a state with the weights that were packed: other kernels if it needs them."""
+    same = replace(local, weights=shard.packed.weights)
+    packed = packed_for(shard.packed, same)
+    if packed is shard.packed:
+        return shard
+    return finished(shard.number, shard.sources, shard.members, shard.spaced, packed, shard.lengths)

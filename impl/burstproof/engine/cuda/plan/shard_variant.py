@@ -1,0 +1,102 @@
+"""Which kernels a shard needs: the engine's variant, and what only a shard has."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from burstproof.engine.cuda.plan.variant import Variant
+
+_WARP = 32
+_MIDDLE, _LARGE = 200_000, 1_500_000
+_ONE_PASS = 300_000
+
+
+@dataclass(frozen=True)
+class ShardVariant:
+    """What the kernels of a shard are specialised for.
+
+    Attributes
+    ----------
+    variant : Variant
+        As for one device; ``fused`` says that all contributions are constants: one kernel sends them, or one a tile.
+    spaced_ids : bool
+        The ids of the shard's neurons are evenly spaced, so that they need no table.
+    carries_potentials : bool
+        Potentials cross with the ids, since some contributions follow them.
+    threads, per_thread : int
+        Block of the dynamics, and neurons that a thread takes at a time.
+    share : int
+        Threads that send one row, a power of two up to 32.
+    overlapped : bool
+        Each kernel of the fused form may come up while the one before it ends.
+    merged : bool
+        One kernel does a whole burst (``kernels.merged``).
+    row_words : int
+        Words of a padded row (``padded_rows``), or 0 where rows lie behind offsets; only if ``merged``.
+    """
+
+    variant: Variant
+    spaced_ids: bool
+    carries_potentials: bool
+    threads: int
+    per_thread: int
+    share: int
+    overlapped: bool = False
+    merged: bool = False
+    row_words: int = 0
+
+    @property
+    def fused(self) -> bool:
+        """Whether all contributions are constants."""
+        return self.variant.fused is not None
+
+    @property
+    def collects(self) -> bool:
+        """Whether lists are put into one before they are sent: by several kernels, or tile by tile."""
+        return not self.fused or self.variant.tiles > 0
+
+    @property
+    def can_pad(self) -> bool:
+        """Whether a row's header could say what all of its entries contribute, and when."""
+        variant = self.variant
+        return variant.uniform_rows and variant.contribution_bits == 16 and not variant.delays
+
+    @property
+    def chunk(self) -> int:
+        """Neurons that a block takes at a time."""
+        return self.threads * self.per_thread
+
+
+def shard_variant(
+    variant: Variant, neurons: int, entries: int, sources: int, *, spaced_ids: bool, mp_driven: bool, block: int = 0
+) -> ShardVariant:
+    """The variant of a shard of ``neurons`` neurons, with ``entries`` synapses from ``sources`` sources."""
+    threads, per_thread = (256, 4) if neurons > _LARGE else (512 if neurons > _MIDDLE else 256, 1)
+    return ShardVariant(
+        variant, spaced_ids, mp_driven, block or threads, per_thread, row_share(entries / max(sources, 1))
+    )
+
+
+def merged_shape(neurons: int) -> tuple[int, int]:
+    """Threads, and neurons of each at a time, of a burst in one kernel: what four H200s were fastest with."""
+    if neurons <= _ONE_PASS:
+        return 128, 2
+    return (256, 2) if neurons <= _LARGE else (256, 4)
+
+
+def merged_share(share: int) -> int:
+    """Threads that send a row in a burst in one kernel, whose blocks do more beside: the best for rows of 25 and 50."""
+    return max(1, share // 2)
+
+
+def padded_share(words: int) -> int:
+    """Threads that send a padded row of so many words: each loads two or three pairs of words at once."""
+    return max(1, (1 << ((words // 2).bit_length() - 1)) // 2)
+
+
+def row_share(mean_row: float) -> int:
+    """Threads that send a row of ``mean_row`` entries: about two for each, the best of 4, 8 and 16 for rows of 25."""
+    share = 1
+    while share < _WARP and 2 * share < mean_row:
+        share *= 2
+    return share

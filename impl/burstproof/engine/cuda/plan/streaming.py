@@ -1,0 +1,86 @@
+"""Synapses in host memory: which buffers lie there, and the pieces in which rows cross the link (BE-10).
+
+Page-locked host memory is mapped into the device's address space. What a burst reads of it are the rows of what fired,
+and nothing else crosses the link.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from burstproof.device.protocol import BufferSpec
+from burstproof.engine.cuda.plan.variant import Variant
+
+CHUNK = 128
+"""Entries that a warp has on their way at once: four lines of 128 bytes of targets."""
+
+LINE = 128
+"""Bytes that cross the link together."""
+
+PER_SYNAPSE = frozenset(
+    {
+        "targets",
+        "contributions",
+        "delays",
+        "computed_targets",
+        "weights",
+        "psps",
+        "signs",
+        "computed_delays",
+        "plastic_positions",
+        "plastic_sources",
+        "plastic_targets",
+        "eligibility",
+    }
+)
+"""Buffers with an element per synapse; without them an engine's memory follows from its neurons."""
+
+_PIECE = 1024
+_MOST_PIECES = 16
+
+
+def split_buffers(
+    specs: Iterable[BufferSpec], uniform_rows: bool
+) -> tuple[tuple[BufferSpec, ...], tuple[BufferSpec, ...]]:
+    """Buffers that stay on the device, and those that lie in host memory, whole chunks long.
+
+    ``contributions`` stay if there is one per source.
+    """
+    device, host = [], []
+    for spec in specs:
+        if spec.name in PER_SYNAPSE and not (uniform_rows and spec.name == "contributions"):
+            host.append(BufferSpec(spec.name, -(-spec.count // CHUNK) * CHUNK, spec.dtype))
+        else:
+            device.append(spec)
+    return tuple(device), tuple(host)
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """How separate kernels share rows out: in ``most`` pieces of ``length`` entries each, the last ones often empty."""
+
+    length: int
+    most: int
+
+
+def pieces_of(longest_row: int) -> Pieces:
+    """Pieces for rows of at most ``longest_row`` entries: a long row is read by several warps."""
+    span = longest_row + CHUNK - 1
+    share = -(-span // _MOST_PIECES)
+    length = max(_PIECE, -(-share // CHUNK) * CHUNK)
+    return Pieces(length, max(1, -(-span // length)))
+
+
+def line_entries(variant: Variant) -> int:
+    """Entries of which chunks start at multiples: those in 128 bytes of the narrowest array read per entry."""
+    if variant.delays:
+        return LINE
+    if packed_contributions(variant):
+        return LINE // 2
+    return LINE // 4
+
+
+def packed_contributions(variant: Variant) -> bool:
+    """Whether static contributions are read as 32-bit words of two."""
+    return variant.contribution_bits == 16 and not variant.uniform_rows

@@ -1,0 +1,204 @@
+"""Which kernels a network needs: the key under which compiled kernels are kept."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+import numpy as np
+
+from burstproof.engine.cuda.plan.block_size import FusedShape, fused_shape, least_sum_bits
+from burstproof.engine.layout import Layout, StaticRows
+from burstproof.engine.profile import BATCH_PATH_CANDIDATES, LARGE_NETWORK_NEURONS
+from burstproof.engine.protocol import EngineOptions
+from burstproof.engine.rules import Features
+from burstproof.network.fixed_point import FixedPoint
+
+_CHUNK = 1 << 24
+
+
+class Restart(Enum):
+    """Which non-accumulating neurons restart from 0 at the start of a burst (SEMANTICS section 6)."""
+
+    NONE = "none"
+    CANDIDATES = "candidates"
+    ALL = "all"
+    FIRED = "fired"
+
+
+@dataclass(frozen=True)
+class Variant:
+    """What the kernels are specialised for.
+
+    Attributes
+    ----------
+    features : Features
+        What the rules of section 3 need.
+    accumulator_bits : int
+        Width of a sum, 32 or 64.
+    contribution_bits : int
+        Width of a stored static contribution: 16, 32 or 64.
+    offset_bits : int
+        Width of a row offset: 32, or 64 from 2^32 synapses on.
+    flags : bool
+        A candidate has a flag beside its sum, since the sum may be 0.
+    delays : bool
+        Some delay is above 1: every synapse carries one.
+    clamps : bool
+        Some static contribution was clamped.
+    computed : bool
+        Some contributions are computed when the source fires.
+    round_mp_driven : bool
+        The profile rounds and caps mp-driven psp.
+    plastic : bool
+        There are plastic mappings.
+    plastic_all_window : bool
+        The profile's rule of plasticity; weights then change before the propagation.
+    restart : Restart
+    count_ahead : bool
+        Candidates are counted before the dynamics, since the batch path is emulated and can be reached.
+    uniform_rows : bool
+        All static contributions of a source are equal and kept once per source.
+    sum_bits : int
+        Width of a neuron's cell in the FCL: that of the accumulator, or 8 or 16 where several share a 32-bit word.
+    streamed : bool
+        Synapses lie in host memory: rows are read in whole lines of the link.
+    long_rows : bool
+        Some row has more entries than a warp of the fused burst sends: it goes in pieces to ``send_long``.
+    row_length : int
+        Static entries of every source where all have as many, else 0: then offsets need not be read.
+    tiles, tile_share : int
+        Passes in which the fused burst propagates since a slot of the FCL exceeds the cache, or 0; threads per firing.
+    uniform : int
+        Bit p is set where parameter p of ``kernels.order`` is one value for all neurons.
+    overlapped : bool
+        The device brings up a kernel's blocks while the last blocks of the kernel before it run (9.0 and newer).
+    fused : FusedShape or None
+        Block of the kernel that does a burst in one piece, where one can: static contributions only, no batch path.
+    """
+
+    features: Features
+    accumulator_bits: int
+    contribution_bits: int
+    offset_bits: int
+    flags: bool
+    delays: bool
+    clamps: bool
+    computed: bool
+    round_mp_driven: bool
+    plastic: bool
+    plastic_all_window: bool
+    restart: Restart
+    count_ahead: bool
+    uniform_rows: bool
+    sum_bits: int
+    overlapped: bool
+    fused: FusedShape | None
+    streamed: bool
+    long_rows: bool
+    row_length: int
+    tiles: int
+    tile_share: int
+    uniform: int
+
+    @property
+    def accumulator(self) -> type[np.signedinteger]:
+        """Scalar type of a sum."""
+        return np.int32 if self.accumulator_bits == 32 else np.int64
+
+    @property
+    def packed_sums(self) -> bool:
+        """Whether cells are narrower than the word that contributions are added to."""
+        return self.sum_bits < self.accumulator_bits
+
+    @property
+    def cell(self) -> type[np.integer]:
+        """Scalar type of a cell: signed, unless packed."""
+        packed: dict[int, type[np.integer]] = {8: np.uint8, 16: np.uint16}
+        return packed.get(self.sum_bits, self.accumulator)
+
+    @property
+    def contribution(self) -> type[np.signedinteger]:
+        """Scalar type of a stored static contribution."""
+        types: dict[int, type[np.signedinteger]] = {16: np.int16, 32: np.int32, 64: np.int64}
+        return types[self.contribution_bits]
+
+    @property
+    def offset(self) -> type[np.unsignedinteger]:
+        """Scalar type of a row offset."""
+        return np.uint32 if self.offset_bits == 32 else np.uint64
+
+
+def variant_of(layout: Layout, features: Features, options: EngineOptions, fixed_point: FixedPoint) -> Variant:
+    """The variant for a packed network."""
+    profile = options.profile
+    count_ahead = options.emulate_batch_path and layout.neuron_count >= BATCH_PATH_CANDIDATES
+    fusible = layout.computed is None and not count_ahead
+    fused = fused_shape(options.cuda.block_size, layout.neuron_count)
+    entries = len(layout.static.targets) + (len(layout.computed.targets) if layout.computed else 0)
+    return Variant(
+        features=features,
+        accumulator_bits=fixed_point.bits,
+        contribution_bits=layout.static.contributions.dtype.itemsize * 8,
+        offset_bits=offset_bits(entries),
+        flags=layout.needs_flags,
+        delays=layout.max_delay > 1,
+        clamps=layout.static.clamped_sources is not None,
+        computed=layout.computed is not None,
+        round_mp_driven=profile.round_mp_driven,
+        plastic=layout.plastic is not None,
+        plastic_all_window=profile.plastic_all_window,
+        restart=_restart(features, layout.neuron_count),
+        count_ahead=count_ahead,
+        uniform_rows=fusible and uniform_rows(layout.static),
+        sum_bits=sum_bits(layout, options, fixed_point, packable=fusible and not layout.needs_flags),
+        overlapped=False,
+        fused=fused if fusible else None,
+        streamed=False,
+        long_rows=False,
+        row_length=0,
+        tiles=0,
+        tile_share=1,
+        uniform=0,
+    )
+
+
+def sum_bits(layout: Layout, options: EngineOptions, point: FixedPoint, *, packable: bool) -> int:
+    """Width of a cell: the narrowest of those allowed that holds every sum, if no contribution is 0 or negative.
+
+    With delays it holds twice that, for a restored state may have filled a slot that more is to arrive in.
+
+    Raises
+    ------
+    ConfigError
+        As ``least_sum_bits``.
+    """
+    least = least_sum_bits(options.cuda.sum_bits, layout.neuron_count)
+    if not packable or point.bits != 32:
+        return point.bits
+    largest = point.largest_sum * (2 if layout.max_delay > 1 else 1)
+    return next((bits for bits in (8, 16) if bits >= least and largest < 1 << bits), 32)
+
+
+def offset_bits(entries: int) -> int:
+    """Width of a row offset; 32 bits must also hold the steps beyond the last entry."""
+    return 32 if entries < 2**32 - 2**14 else 64
+
+
+def uniform_rows(rows: StaticRows) -> bool:
+    """Whether the contributions of every source are all equal."""
+    contributions, offsets = rows.contributions, rows.offsets
+    for start in range(1, len(contributions), _CHUNK):
+        part = slice(start, start + _CHUNK)
+        changes = np.flatnonzero(contributions[part] != contributions[start - 1 : -1][:_CHUNK]) + start
+        if len(changes) > len(offsets) or (offsets[np.searchsorted(offsets, changes)] != changes).any():
+            return False
+    return True
+
+
+def _restart(features: Features, neurons: int) -> Restart:
+    if not features.restarts:
+        return Restart.NONE
+    if not features.restart_all:
+        return Restart.CANDIDATES
+    return Restart.ALL if neurons < LARGE_NETWORK_NEURONS else Restart.FIRED

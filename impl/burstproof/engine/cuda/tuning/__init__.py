@@ -1,0 +1,1 @@
+"""Launch configurations measured on the device at hand, and kept."""

@@ -1,0 +1,127 @@
+"""Launch choices of the autotuner kept between runs: one JSON file per device, driver, version and network shape."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import warnings
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from burstproof.engine.protocol import CudaOptions, EngineOptions
+from burstproof.engine.rules import features_of
+from burstproof.network.files.atomic import atomic_write
+from burstproof.network.model import Network
+from burstproof.version import __version__
+
+_PREFIX, _ENDING = "launch-", ".json"
+
+
+@dataclass(frozen=True)
+class Launch:
+    """What the autotuner chooses, as in ``CudaOptions``; 0 is the engine's own choice."""
+
+    block_size: int
+    train_length: int
+    stream_count: int
+
+    @classmethod
+    def of(cls, options: CudaOptions) -> Launch:
+        """The launch configuration in ``options``."""
+        return cls(options.block_size, options.train_length, options.stream_count)
+
+    def __str__(self) -> str:
+        return f"block {self.block_size}, train {self.train_length}, streams {self.stream_count}"
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """A choice with what it was chosen by: microseconds per burst of the default, the notes' and the chosen launch.
+
+    ``notes_us`` is ``None`` if the notes' launch did not fit into memory beside the default.
+    """
+
+    launch: Launch
+    default_us: float
+    notes_us: float | None
+    tuned_us: float
+    cached: bool = False
+
+
+def tuning_key(network: Network, options: EngineOptions, device: str, driver: str) -> dict[str, Any]:
+    """What a choice belongs to: device, driver, package, the network's shape, and the options it was compared with."""
+    synapses = network.synapses
+    return {
+        "device": device,
+        "driver": driver,
+        "burstproof": __version__,
+        "neurons": network.neuron_count,
+        "synapses": network.synapse_count,
+        "longest_delay": int(synapses.delay_bursts.max(initial=1, where=synapses.valid_mask)),
+        "plastic": len(network.plastic_mappings) > 0,
+        "mp_driven": network.flags_registered and bool(network.area_flag("mp_driven_psp").any()),
+        "variant": repr((features_of(network, options), options.profile, options.emulate_batch_path)),
+        "options": repr(replace(options.cuda, autotune=False, device_id=0)),
+    }
+
+
+def _path(folder: Path, key: Mapping[str, Any]) -> Path:
+    digest = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()
+    return folder / f"{_PREFIX}{digest[:32]}{_ENDING}"
+
+
+def load(folder: Path, key: Mapping[str, Any]) -> Tuned | None:
+    """The choice kept for ``key``; ``None`` if there is none, with a warning if its file is of no use."""
+    path = _path(folder, key)
+    try:
+        return _parsed(path, key)
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        warnings.warn(f"{path.name} in {folder} is ignored and measured anew: {error!r}", stacklevel=2)
+        return None
+
+
+def _parsed(path: Path, key: Mapping[str, Any]) -> Tuned:
+    document = json.loads(path.read_text(encoding="utf-8"))
+    if document["key"] != key:
+        raise ValueError("it belongs to another network or device")
+    launch = Launch(**document["launch"])
+    times = document["default_us"], document["notes_us"], document["tuned_us"]
+    if not all(type(value) is int and value >= 0 for value in asdict(launch).values()):
+        raise ValueError(f"not a launch configuration: {launch}")
+    if not all(isinstance(value, float) and value > 0 for value in (times[0], times[1] or 1.0, times[2])):
+        raise ValueError(f"not times in microseconds: {times}")
+    return Tuned(launch, *times, cached=True)
+
+
+def save(folder: Path, key: Mapping[str, Any], tuned: Tuned) -> None:
+    """Keep ``tuned``; where the folder cannot be written, a warning says so and the next run measures again."""
+    document = {
+        "key": dict(key),
+        "launch": asdict(tuned.launch),
+        "default_us": tuned.default_us,
+        "notes_us": tuned.notes_us,
+        "tuned_us": tuned.tuned_us,
+    }
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with atomic_write(_path(folder, key)) as file:
+            file.write(json.dumps(document, indent=1).encode())
+    except OSError as error:
+        warnings.warn(f"the tuned launch configuration is not kept: {error}", stacklevel=2)
+
+
+def kept(folder: Path) -> list[dict[str, Any]]:
+    """Every readable choice in ``folder``, with its key, for people to look at."""
+    found = []
+    for path in sorted(folder.glob(f"{_PREFIX}*{_ENDING}")):
+        try:
+            document = json.loads(path.read_text(encoding="utf-8"))
+            _parsed(path, document["key"])
+        except (OSError, ValueError, KeyError, TypeError):
+            continue
+        found.append(document)
+    return found

@@ -1,0 +1,406 @@
+"""One network packed for one engine: integer contributions, computed synapses, plastic rules, parameters.
+
+Nothing here knows a device: the CPU engine and the CUDA engine pack the same arrays. Contributions that never
+change are *static* and quantised once; those of plastic synapses and of mp-driven sources are *computed* when the
+source fires and kept in rows of their own, so that a network without them pays nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from burstproof.engine.admission import check_network
+from burstproof.engine.fixed_point import division, static_contributions
+from burstproof.engine.protocol import EngineOptions
+from burstproof.errors import NetworkError
+from burstproof.network.fixed_point import FixedPoint
+from burstproof.network.model import Network
+from burstproof.network.plasticity import steps
+
+_CHUNK = 1 << 22
+
+
+@dataclass(frozen=True, eq=False)
+class NeuronArrays:
+    """Parameters of the N neurons as contiguous arrays of shape (N,).
+
+    ``keep`` is float32(1) - leak; the 16-bit columns are as in the network's table.
+    """
+
+    thresholds: npt.NDArray[np.float32]
+    threshold_limits: npt.NDArray[np.float32]
+    keep: npt.NDArray[np.float32]
+    refractory_periods: npt.NDArray[np.uint16]
+    fire_limits: npt.NDArray[np.uint16]
+    snooze_periods: npt.NDArray[np.uint16]
+    excitabilities: npt.NDArray[np.float32]
+    accumulates: npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class StaticRows:
+    """Synapses whose contribution is a constant integer, grouped by source: P of them.
+
+    Attributes
+    ----------
+    offsets : int64 (N + 1,)
+        Row of source s is ``offsets[s]:offsets[s + 1]``.
+    targets : uint32 (P,)
+    contributions : int16, int32 or int64 (P,)
+        Signed, in units of 2^-k; the narrowest type that holds them all.
+    delays : uint8 (P,) or None
+        ``None`` when every delay in the network is 1.
+    clamped_sources : bool (N,) or None
+        Sources of which a contribution was clamped (their firing sets the sticky flag), if there are any.
+    """
+
+    offsets: npt.NDArray[np.int64]
+    targets: npt.NDArray[np.uint32]
+    contributions: npt.NDArray[Any]
+    delays: npt.NDArray[np.uint8] | None
+    clamped_sources: npt.NDArray[np.bool_] | None
+
+
+@dataclass(frozen=True, eq=False)
+class ComputedRows:
+    """Synapses whose contribution is computed when the source fires, grouped by source: C of them.
+
+    contribution = sign * quantise(weight * (psp or potential at firing) / divisor), the float32 product first.
+
+    Attributes
+    ----------
+    offsets : int64 (N + 1,)
+    targets : uint32 (C,)
+    rows : int64 (C,)
+        Row of the network's synapse table.
+    weights : float32 (C,)
+        Weights at the time of packing; a plastic engine changes its own copy.
+    psps : float32 (C,)
+    signs : int8 (C,)
+        +1, -1, or 0 for a plastic synapse onto an invalid neuron: it learns, but contributes nothing.
+    delays : uint8 (C,) or None
+    mp_driven : bool (N,)
+        Whether the source's potential at firing replaces psp.
+    divisors : float32 (N,)
+    """
+
+    offsets: npt.NDArray[np.int64]
+    targets: npt.NDArray[np.uint32]
+    rows: npt.NDArray[np.int64]
+    weights: npt.NDArray[np.float32]
+    psps: npt.NDArray[np.float32]
+    signs: npt.NDArray[np.int8]
+    delays: npt.NDArray[np.uint8] | None
+    mp_driven: npt.NDArray[np.bool_]
+    divisors: npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True, eq=False)
+class PlasticRules:
+    """The plastic mappings over the computed rows: L valid plastic synapses of R mappings.
+
+    Attributes
+    ----------
+    starts : int64 (R + 1,)
+        Mapping r has the entries ``starts[r]:starts[r + 1]`` of the (L,) arrays.
+    positions : int64 (L,)
+        Place in the arrays of ``ComputedRows``.
+    sources, targets : uint32 (L,)
+    windows : int64 (R,)
+    potentiations, depressions : float32 (R,)
+        The steps of ``plasticity.steps``.
+    longest_window : int
+    """
+
+    starts: npt.NDArray[np.int64]
+    positions: npt.NDArray[np.int64]
+    sources: npt.NDArray[np.uint32]
+    targets: npt.NDArray[np.uint32]
+    windows: npt.NDArray[np.int64]
+    potentiations: npt.NDArray[np.float32]
+    depressions: npt.NDArray[np.float32]
+    longest_window: int
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """Everything constant that an engine needs of a network.
+
+    Attributes
+    ----------
+    neuron_count : int
+    max_delay : int
+        Slots D of the FCL ring: the largest delay of a valid synapse, at least 1.
+    neurons : NeuronArrays
+    static : StaticRows
+        Synapses that are not valid or end in an invalid neuron are left out.
+    computed : ComputedRows or None
+    plastic : PlasticRules or None
+    power_neuron : int
+        Id of the power neuron, or -1 when there is none or it is not valid.
+    power_amount : int
+        Quantised amount.
+    power_clamped : bool
+    needs_flags : bool
+        Whether a candidate may have the sum 0 without stimulus from outside, so that candidates need a flag beside
+        the sum; otherwise a neuron is a candidate if and only if its sum is not 0.
+    """
+
+    neuron_count: int
+    max_delay: int
+    neurons: NeuronArrays
+    static: StaticRows
+    computed: ComputedRows | None
+    plastic: PlasticRules | None
+    power_neuron: int
+    power_amount: int
+    power_clamped: bool
+    needs_flags: bool
+
+    @property
+    def source_count(self) -> int:
+        """Rows of synapses: the neurons of the whole network, of which a shard's layout holds some only."""
+        return len(self.static.offsets) - 1
+
+
+@dataclass(frozen=True, eq=False)
+class SynapseFacts:
+    """What packing a part of a network's synapses has to know of all of them.
+
+    ``divisors`` (N,) float32 per source, or ``None`` when nothing is divided; ``max_delay`` is the largest delay of a
+    valid synapse, at least 1.
+    """
+
+    divisors: npt.NDArray[np.float32] | None
+    max_delay: int
+
+
+def synapse_facts(network: Network) -> SynapseFacts:
+    """The facts of the whole of ``network``."""
+    synapses = network.synapses
+    return SynapseFacts(division(network), int(synapses.delay_bursts.max(initial=1, where=synapses.valid_mask)))
+
+
+def build_layout(
+    network: Network, options: EngineOptions, fixed_point: FixedPoint, facts: SynapseFacts | None = None
+) -> Layout:
+    """Pack ``network``; ``facts`` are those of a larger network of which it has some of the synapses.
+
+    Raises
+    ------
+    NetworkError
+        What ``check_network`` and ``static_contributions`` refuse.
+    """
+    check_network(network, options)
+    neurons = _neuron_arrays(network)
+    facts = synapse_facts(network) if facts is None else facts
+    divisors, max_delay = facts.divisors, facts.max_delay
+    mp_driven = network.flags_registered and bool(network.area_flag("mp_driven_psp").any())
+    mp_sources = network.area_flag("mp_driven_psp") if mp_driven else np.zeros(network.neuron_count, np.bool_)
+    kinds = _synapse_kinds(network, mp_sources if mp_driven else None)
+    static, unsigned_zero = _static_rows(network, fixed_point, divisors, kinds.static, max_delay)
+    computed = _computed_rows(network, divisors, mp_sources, kinds, max_delay)
+    plastic = _plastic_rules(network, computed)
+    power = network.power_neuron
+    power_neuron = -1 if power is None or not network.neurons.valid_mask[power] else power
+    power_units, power_clamped = fixed_point.quantise(np.array([network.power_amount], np.float32))
+    cancels = unsigned_zero or computed is not None or (power_neuron >= 0 and int(power_units[0]) <= 0)
+    return Layout(
+        network.neuron_count,
+        max_delay,
+        neurons,
+        static,
+        computed,
+        plastic,
+        power_neuron,
+        int(power_units[0]),
+        power_clamped,
+        cancels,
+    )
+
+
+def refuse_overflow(
+    layout: Layout,
+    network: Network,
+    options: EngineOptions,
+    fixed_point: FixedPoint,
+    ids: npt.NDArray[np.uint32] | None = None,
+) -> None:
+    """Refuse restored weights whose sums the accumulator planned for the network cannot hold.
+
+    ``ids`` are the neurons' ids where the layout holds a shard.
+
+    Raises
+    ------
+    NetworkError
+        The sum onto some neuron is too large.
+    """
+    if not len(layout.static.targets):
+        return
+    sums = np.bincount(layout.static.targets, np.abs(layout.static.contributions.astype(np.float64)))
+    largest = 2.0 ** (31 if fixed_point.bits == 32 else 62)
+    outside = (abs(network.power_amount) + options.max_stimulus) * fixed_point.scale
+    if sums.max() + outside >= largest:
+        worst = int(np.argmax(sums))
+        raise NetworkError(
+            "the restored weights are too large for the fixed-point scale of this network",
+            where=f"weights onto neuron {worst if ids is None else int(ids[worst])}",
+            got=float(sums.max() / fixed_point.scale),
+            allowed=f"a sum below {(largest - outside) / fixed_point.scale:.6g}",
+            cure="Create an engine over a network that has these weights",
+        )
+
+
+def _neuron_arrays(network: Network) -> NeuronArrays:
+    table = network.neurons
+    with np.errstate(over="ignore", invalid="ignore"):
+        keep = np.float32(1) - table.leak_coefficients
+    return NeuronArrays(
+        np.ascontiguousarray(table.thresholds),
+        np.ascontiguousarray(table.threshold_limits),
+        np.ascontiguousarray(keep),
+        np.ascontiguousarray(table.refractory_periods),
+        np.ascontiguousarray(table.consecutive_fire_limits),
+        np.ascontiguousarray(table.snooze_periods),
+        np.ascontiguousarray(table.excitabilities),
+        np.ascontiguousarray(table.mp_charge_accumulation),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Kinds:
+    """Masks over the synapse table, (S,) bool; ``static`` is ``None`` when every synapse is static."""
+
+    static: npt.NDArray[np.bool_] | None
+    computed: npt.NDArray[np.bool_] | None
+    contributes: npt.NDArray[np.bool_] | None
+
+
+def _synapse_kinds(network: Network, mp_sources: npt.NDArray[np.bool_] | None) -> _Kinds:
+    """Which synapses are static, which computed; ``contributes`` leaves out what cannot reach a candidate."""
+    synapses = network.synapses
+    everything = bool(synapses.valid_mask.all() and network.neurons.valid_mask.all())
+    if everything and mp_sources is None and not network.plastic_pairs:
+        return _Kinds(None, None, None)
+    contributes = synapses.valid_mask & network.neurons.valid_mask[synapses.target_neurons]
+    if mp_sources is None and not network.plastic_pairs:
+        return _Kinds(contributes, None, contributes)
+    computed = np.zeros(network.synapse_count, np.bool_)
+    for mapping in network.plastic_pairs:
+        computed[mapping.synapses] = True
+    if mp_sources is not None:
+        computed |= contributes & mp_sources[synapses.source_neurons]
+    return _Kinds(contributes & ~computed, computed, contributes)
+
+
+def _grouped(
+    network: Network, mask: npt.NDArray[np.bool_] | None
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64] | None]:
+    """Offsets (N + 1,) and table rows of the masked synapses by source; rows ``None``: the table as it is."""
+    order = network.row_order
+    if mask is None:
+        return order.offsets, order.order
+    rows = np.flatnonzero(mask) if order.order is None else order.order[mask[order.order]]
+    offsets = np.zeros(network.neuron_count + 1, np.int64)
+    counts = np.bincount(network.synapses.source_neurons[rows], minlength=network.neuron_count)
+    np.cumsum(counts, out=offsets[1:])
+    return offsets, rows
+
+
+def _taken(column: npt.NDArray[Any], rows: npt.NDArray[np.int64] | None) -> npt.NDArray[Any]:
+    """``column`` in packed order, contiguous."""
+    return np.ascontiguousarray(column if rows is None else column[rows])
+
+
+def _narrowest(highest: int) -> np.dtype[Any]:
+    """The narrowest signed type for contributions of magnitude ``highest``."""
+    for kind in (np.int16, np.int32):
+        if highest <= np.iinfo(kind).max:
+            return np.dtype(kind)
+    return np.dtype(np.int64)
+
+
+def _static_rows(
+    network: Network,
+    fixed_point: FixedPoint,
+    divisors: npt.NDArray[np.float32] | None,
+    mask: npt.NDArray[np.bool_] | None,
+    max_delay: int,
+) -> tuple[StaticRows, bool]:
+    """The static rows, and whether a sum of their contributions can be 0."""
+    synapses = network.synapses
+    offsets, rows = _grouped(network, mask)
+    pieces: list[npt.NDArray[Any]] = []
+    clamped = np.zeros(network.neuron_count, np.bool_)
+    smallest = 1
+    for start in range(0, network.synapse_count, _CHUNK):
+        part = slice(start, min(start + _CHUNK, network.synapse_count))
+        integers, any_clamped = fixed_point.quantise(static_contributions(network, part, divisors))
+        chosen = slice(None) if mask is None else mask[part]
+        if any_clamped:
+            outside = np.abs(integers) >= fixed_point.clamp
+            clamped[synapses.source_neurons[part][chosen][outside[chosen]]] = True
+        np.negative(integers, out=integers, where=synapses.types[part] != 0)
+        smallest = min(smallest, int(integers[chosen].min(initial=1)))
+        pieces.append(integers.astype(_narrowest(int(np.abs(integers[chosen]).max(initial=0)))))
+    contributions = np.concatenate(pieces) if pieces else np.empty(0, np.int16)
+    static = StaticRows(
+        offsets,
+        _taken(synapses.target_neurons, rows),
+        _taken(contributions, rows),
+        _taken(synapses.delay_bursts, rows) if max_delay > 1 else None,
+        clamped if clamped.any() else None,
+    )
+    return static, smallest <= 0
+
+
+def _computed_rows(
+    network: Network,
+    divisors: npt.NDArray[np.float32] | None,
+    mp_sources: npt.NDArray[np.bool_],
+    kinds: _Kinds,
+    max_delay: int,
+) -> ComputedRows | None:
+    if kinds.computed is None or kinds.contributes is None:
+        return None
+    synapses = network.synapses
+    offsets, grouped = _grouped(network, kinds.computed)
+    rows = np.empty(0, np.int64) if grouped is None else grouped
+    signs = np.where(synapses.types[rows] == 0, 1, -1) * kinds.contributes[rows]
+    return ComputedRows(
+        offsets,
+        _taken(synapses.target_neurons, rows),
+        rows,
+        _taken(synapses.weights, rows),
+        _taken(synapses.postsynaptic_potentials, rows),
+        signs.astype(np.int8),
+        _taken(synapses.delay_bursts, rows) if max_delay > 1 else None,
+        mp_sources,
+        np.ones(network.neuron_count, np.float32) if divisors is None else divisors,
+    )
+
+
+def _plastic_rules(network: Network, computed: ComputedRows | None) -> PlasticRules | None:
+    if not network.plastic_pairs or computed is None:
+        return None
+    synapses = network.synapses
+    place = np.full(network.synapse_count, -1, np.int64)
+    place[computed.rows] = np.arange(len(computed.rows))
+    rows = [mapping.synapses for mapping in network.plastic_pairs]
+    flat = np.concatenate(rows)
+    changes = np.stack([steps(m) for m in network.plastic_pairs])
+    windows = np.array([m.window for m in network.plastic_pairs], np.int64)
+    return PlasticRules(
+        np.concatenate(([0], np.cumsum([len(r) for r in rows]))).astype(np.int64),
+        place[flat],
+        synapses.source_neurons[flat],
+        synapses.target_neurons[flat],
+        windows,
+        np.ascontiguousarray(changes[:, 0]),
+        np.ascontiguousarray(changes[:, 1]),
+        int(windows.max()),
+    )

@@ -1,0 +1,47 @@
+"""A run as a loop of steps, for engines that gain nothing from doing it in one go."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from burstproof.engine.protocol import NO_STIMULUS, Burst, Engine, Progress, Record, Recording, StimulusPlan
+from burstproof.engine.stimulus import coming_bursts
+
+
+def record_steps(
+    engine: Engine, bursts: int, plan: StimulusPlan, record: Record, progress: Progress | None
+) -> Recording:
+    """Step ``engine`` ``bursts`` times with the stimulus planned for each burst number, and keep what is asked for."""
+    done: list[Burst] = []
+    for number in coming_bursts(engine.burst_count, bursts):
+        burst = engine.step(plan.get(number, NO_STIMULUS))
+        if record is not Record.NONE:
+            done.append(burst)
+        if progress is not None:
+            progress(1)
+    return recording_of(done, record)
+
+
+def recording_of(bursts: list[Burst], record: Record) -> Recording:
+    """The recording that ``bursts`` make up."""
+    fired = bursts if record is Record.FIRED else []
+    return Recording(
+        bursts=np.array([b.number for b in bursts], np.int64),
+        fired_counts=np.array([len(b.fired_ids) for b in bursts], np.int64),
+        candidate_counts=np.array([b.candidates for b in bursts], np.int64),
+        fired_ids=np.concatenate([np.empty(0, np.uint32), *(b.fired_ids for b in fired)]),
+        fired_potentials=np.concatenate([np.empty(0, np.float32), *(b.fired_potentials for b in fired)]),
+    )
+
+
+def joined(pieces: Sequence[Recording]) -> Recording:
+    """Consecutive recordings as one."""
+    return Recording(
+        bursts=np.concatenate([np.empty(0, np.int64), *(piece.bursts for piece in pieces)]),
+        fired_counts=np.concatenate([np.empty(0, np.int64), *(piece.fired_counts for piece in pieces)]),
+        candidate_counts=np.concatenate([np.empty(0, np.int64), *(piece.candidate_counts for piece in pieces)]),
+        fired_ids=np.concatenate([np.empty(0, np.uint32), *(piece.fired_ids for piece in pieces)]),
+        fired_potentials=np.concatenate([np.empty(0, np.float32), *(piece.fired_potentials for piece in pieces)]),
+    )

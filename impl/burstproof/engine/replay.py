@@ -1,0 +1,268 @@
+"""Replaying a trace on an engine: how many bursts agree, and the first disagreement as a value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from burstproof.engine.precision import Precision, precision_named
+from burstproof.engine.profile import profile_named
+from burstproof.engine.protocol import NO_STIMULUS, Burst, Engine, EngineOptions, EngineState, Progress
+from burstproof.engine.reference import ReferenceEngine
+from burstproof.engine.trace import LEARNT_FIELDS, STATE_FIELDS, Trace
+from burstproof.network.fixed_point import FixedPoint
+from burstproof.network.model import Network
+
+RECORDING_TOLERANCE = 1e-5
+"""|a - b| <= this x max(1, |b|) against a recording (SEMANTICS section 7)."""
+
+CreateEngine = Callable[[Network, EngineOptions], Engine]
+
+
+@dataclass(frozen=True)
+class Disagreement:
+    """The first place where an engine and a trace differ; ``item`` is a neuron or synapse id."""
+
+    burst: int
+    quantity: str
+    item: int
+    expected: str
+    got: str
+
+    def __str__(self) -> str:
+        kind = "synapse" if self.quantity in LEARNT_FIELDS else "neuron"
+        return (
+            f"burst {self.burst}, {kind} {self.item}, {self.quantity.replace('_', ' ')}: "
+            f"expected {self.expected}, got {self.got}"
+        )
+
+
+@dataclass(frozen=True)
+class Replay:
+    """How a replay went.
+
+    Attributes
+    ----------
+    trace, backend, profile : str
+    bursts : int
+        Bursts in the trace.
+    fired_agree, state_agree : int
+        Bursts whose fired list, and whose whole recorded state (fired list included), agree.
+    firings : int
+        Firings in the trace.
+    worst_difference : float
+        Largest |a - b| / max(1, |b|) over all compared potentials.
+    first : Disagreement or None
+    sums : str
+        Scale and width of the engine's sums.
+    clamped : bool
+        Whether a contribution was clamped.
+    """
+
+    trace: str
+    backend: str
+    profile: str
+    bursts: int
+    firings: int
+    fired_agree: int
+    state_agree: int
+    worst_difference: float
+    first: Disagreement | None
+    sums: str
+    clamped: bool
+
+    @property
+    def agrees(self) -> bool:
+        """Whether every burst agrees in everything that the trace records; a trace of no bursts does not."""
+        return self.first is None and self.bursts > 0 and self.fired_agree == self.state_agree == self.bursts
+
+
+def trace_options(trace: Trace, options: EngineOptions | None = None, *, emulate: bool = True) -> EngineOptions:
+    """Options under which ``trace`` is to be replayed.
+
+    A record of this package says itself how it was made. A recording of the real engine is replayed under the
+    profile of ``options``, with the batch path emulated if ``emulate``.
+    """
+    base = options or EngineOptions()
+    if not trace.exact:
+        return replace(base, emulate_batch_path=emulate)
+    settings = trace.settings
+    return replace(
+        base,
+        profile=profile_named(str(settings["profile"])),
+        emulate_batch_path=bool(settings["emulate_batch_path"]),
+        max_stimulus=float(settings["max_stimulus"]),
+        fractional_stimulus=bool(settings["fractional_stimulus"]),
+        precision=precision_named(str(settings.get("precision", Precision.FP32.value))),
+    )
+
+
+def replay(
+    trace: Trace,
+    create_engine: CreateEngine,
+    options: EngineOptions | None = None,
+    *,
+    emulate: bool = True,
+    progress: Progress | None = None,
+) -> Replay:
+    """Run ``trace`` on a new engine and compare every burst.
+
+    A recording that begins in the middle of a run does not hold the weights behind the contributions under way at its
+    start: of its first burst only fired list, countdowns and counts are compared, and the recorded state is fed after
+    it (golden/README.md). Where every sum is an integer (scale 2^0) potentials must be equal, not only close.
+    """
+    chosen = trace_options(trace, options, emulate=emulate)
+    engine = create_engine(trace.network, chosen)
+    try:
+        if trace.at_start is not None:
+            engine.restore(_state_at_start(trace, chosen))
+        comparison = _Comparison(trace, exact=trace.exact or engine.fixed_point.k == 0)
+        for index, number in enumerate(trace.bursts.tolist()):
+            burst = engine.step(trace.plan.get(number, NO_STIMULUS))
+            last = index == len(trace.bursts) - 1
+            state = engine.state() if trace.states or (last and trace.end) else None
+            unknown_past = index == 0 and trace.at_start is not None
+            comparison.add(index, burst, state, unknown_past=unknown_past)
+            if unknown_past and state is not None:
+                engine.restore(replace(state, **{name: values[index] for name, values in trace.states.items()}))
+            if progress is not None:
+                progress(1)
+        return comparison.result(engine.backend, chosen.profile.name, engine.fixed_point, engine.state().clamped)
+    finally:
+        engine.close()
+
+
+def _state_at_start(trace: Trace, options: EngineOptions) -> EngineState:
+    """The state after the burst before the recording, with what fired in it under way."""
+    start = trace.at_start
+    assert start is not None
+    specification = ReferenceEngine.create(trace.network, options)
+    state = specification.state()
+    was_candidate = np.zeros(trace.network.neuron_count, np.bool_)
+    was_candidate[start.candidates] = True
+    last_fired, streak = state.last_fired.copy(), state.fire_streak.copy()
+    history = min(1, max((m.window for m in trace.network.plastic_pairs), default=1) - 1)
+    if history:
+        last_fired[start.ids] = state.burst_count
+        streak[start.ids] = 1
+    order = np.argsort(start.ids)
+    return specification.inject(
+        replace(
+            state,
+            was_candidate=was_candidate & ~trace.network.neurons.mp_charge_accumulation,
+            fired_ids=start.ids[order],
+            fired_potentials=start.potentials[order],
+            last_fired=last_fired,
+            fire_streak=streak,
+            history_bursts=history,
+        )
+    )
+
+
+class _Comparison:
+    """Accumulates what agrees and keeps the first disagreement."""
+
+    def __init__(self, trace: Trace, *, exact: bool) -> None:
+        self._trace = trace
+        self._exact = exact
+        self._first: Disagreement | None = None
+        self._fired_agree = 0
+        self._state_agree = 0
+        self._worst = 0.0
+        self._offsets = np.searchsorted(
+            trace.fired_burst, np.concatenate([trace.bursts, trace.bursts[-1:] + 1]), side="left"
+        )
+
+    def add(self, index: int, burst: Burst, state: EngineState | None, *, unknown_past: bool) -> None:
+        """Compare burst ``index`` of the trace."""
+        rows = slice(self._offsets[index], self._offsets[index + 1])
+        ids, potentials = self._trace.fired_id[rows], self._trace.fired_mp[rows]
+        found = self._fired(burst, ids)
+        self._fired_agree += found is None
+        if found is None and not unknown_past:
+            found = self._values(burst.number, "potential_at_firing", ids, potentials, burst.fired_potentials)
+        if state is not None:
+            found = found or self._state(index, state, unknown_past)
+        self._state_agree += found is None
+        self._first = self._first or found
+
+    def _fired(self, burst: Burst, expected: npt.NDArray[np.uint32]) -> Disagreement | None:
+        if np.array_equal(expected, burst.fired_ids):
+            return None
+        missing = np.setdiff1d(expected, burst.fired_ids)
+        extra = np.setdiff1d(burst.fired_ids, expected)
+        if not len(missing) and not len(extra):
+            lists = (str(ids.tolist()[:20]) for ids in (expected, burst.fired_ids))
+            return Disagreement(burst.number, "fired_list", int(expected[0]), *lists)
+        neuron = int(min(np.concatenate([missing, extra])))
+        fires, quiet = "fires", "does not fire"
+        return Disagreement(
+            burst.number,
+            "fired_list",
+            neuron,
+            fires if neuron in missing else quiet,
+            quiet if neuron in missing else fires,
+        )
+
+    def _state(self, index: int, state: EngineState, unknown_past: bool) -> Disagreement | None:
+        number = int(self._trace.bursts[index])
+        last = index == len(self._trace.bursts) - 1
+        for name in (*STATE_FIELDS, *LEARNT_FIELDS):
+            if unknown_past and name not in STATE_FIELDS[1:]:
+                continue
+            for recorded in (
+                self._trace.states[name][index] if name in self._trace.states else None,
+                self._trace.end.get(name) if last else None,
+            ):
+                if recorded is not None:
+                    found = self._values(number, name, np.arange(len(recorded)), recorded, getattr(state, name))
+                    if found is not None:
+                        return found
+        return None
+
+    def _values(
+        self,
+        number: int,
+        quantity: str,
+        items: npt.NDArray[Any],
+        expected: npt.NDArray[Any],
+        got: npt.NDArray[Any],
+    ) -> Disagreement | None:
+        different = expected != got
+        if expected.dtype.kind == "f":
+            if self._trace.exact and quantity != "eligibility_traces":
+                different |= np.signbit(expected) != np.signbit(got)
+            different &= ~(np.isnan(expected) & np.isnan(got))
+            if not self._exact:
+                different &= ~self._tolerated(expected, got)
+        if not different.any():
+            return None
+        row = int(np.flatnonzero(different)[0])
+        return Disagreement(number, quantity, int(items[row]), str(expected[row]), str(got[row]))
+
+    def _tolerated(self, expected: npt.NDArray[np.float32], got: npt.NDArray[np.float32]) -> npt.NDArray[np.bool_]:
+        with np.errstate(invalid="ignore"):
+            wide, difference = expected.astype(np.float64), got.astype(np.float64)
+            difference = np.abs(difference - wide) / np.maximum(1.0, np.abs(wide))
+        self._worst = max(self._worst, float(np.max(difference, initial=0.0)))
+        return difference <= RECORDING_TOLERANCE
+
+    def result(self, backend: str, profile: str, fixed_point: FixedPoint, clamped: bool) -> Replay:
+        """What was found."""
+        return Replay(
+            trace=self._trace.name,
+            backend=backend,
+            profile=profile,
+            bursts=len(self._trace.bursts),
+            firings=len(self._trace.fired_id),
+            fired_agree=self._fired_agree,
+            state_agree=self._state_agree,
+            worst_difference=self._worst,
+            first=self._first,
+            sums=str(fixed_point),
+            clamped=clamped,
+        )

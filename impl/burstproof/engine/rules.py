@@ -1,0 +1,172 @@
+"""The dynamics of one candidate as scalar functions, compiled by numba for the CPU and for CUDA alike.
+
+The functions are made for a network's ``Features``: what a network does not use is a constant that the compiler
+removes. They are written so that no compiler may contract or reorder the float32 operations. The executable
+specification in ``reference.py`` shares nothing with this module.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from burstproof.engine.precision import Storage, storage_for
+from burstproof.engine.protocol import EngineOptions
+from burstproof.network.model import Network
+from burstproof.network.schema import NO_LIMIT, UNLIMITED_FIRES
+
+
+@dataclass(frozen=True)
+class Features:
+    """What a network and its options make an engine do; the key under which compiled kernels are kept."""
+
+    threshold_limits: bool
+    fire_limits: bool
+    snooze: bool
+    refractory: bool
+    excitability: bool
+    leak: bool
+    restarts: bool
+    accumulates: bool
+    countdown_only_candidates: bool
+    negative_sum_lowers: bool
+    restart_all: bool
+    emulate_batch_path: bool
+    batch_ignores_limit_and_zeroes: bool
+    storage: Storage
+
+    @property
+    def counts_decide(self) -> bool:
+        """Whether the count of fires is looked at before a candidate is tested.
+
+        Without finite limits and excitability it is enough to look where a neuron fires: at 65535 it is blocked.
+        """
+        return self.fire_limits or self.excitability
+
+
+def features_of(network: Network, options: EngineOptions) -> Features:
+    """The features that ``network`` uses under ``options``."""
+    neurons = network.neurons
+    finite = (neurons.consecutive_fire_limits != 0) & (neurons.consecutive_fire_limits != UNLIMITED_FIRES)
+    profile = options.profile
+    return Features(
+        threshold_limits=bool((neurons.threshold_limits != NO_LIMIT).any()),
+        fire_limits=bool(finite.any()),
+        snooze=bool((neurons.snooze_periods[finite] != 0).any()),
+        refractory=bool(
+            (neurons.refractory_periods != 0).any()
+            or (neurons.refractory_countdowns != 0).any()
+            or (neurons.snooze_periods[finite] != 0).any()
+        ),
+        excitability=bool((neurons.excitabilities < np.float32(0.999)).any()),
+        leak=bool((neurons.leak_coefficients != 0).any()),
+        restarts=bool((~neurons.mp_charge_accumulation).any()),
+        accumulates=bool(neurons.mp_charge_accumulation.any()),
+        countdown_only_candidates=profile.countdown_only_candidates,
+        negative_sum_lowers=profile.negative_sum_lowers,
+        restart_all=profile.restart_all,
+        emulate_batch_path=options.emulate_batch_path,
+        batch_ignores_limit_and_zeroes=profile.batch_ignores_limit_and_zeroes,
+        storage=storage_for(options.precision, neurons.thresholds),
+    )
+
+
+class Rules(NamedTuple):
+    """Compiled scalar functions.
+
+    ``draw(neuron, burst)`` -> float32 in [0, 1].
+    ``tick(rc, cc, fire_limit)`` -> (rc, cc) after one burst of the countdown; call where rc > 0.
+    ``candidate(x, v, cc, threshold, limit, keep, period, fire_limit, snooze, excitability, neuron, burst, accumulates,
+    batch)`` -> (fired, v_before_reset, v, rc, cc) of a candidate whose rc is 0; x is the float32 sum, ``keep`` is
+    1 - leak, rc and cc are int32, ``neuron`` and ``burst`` (mod 2^32) uint32, ``batch`` says that the batch path is
+    emulated now.
+    """
+
+    draw: Callable[..., Any]
+    tick: Callable[..., Any]
+    candidate: Callable[..., Any]
+
+
+def make_rules(features: Features, compiler: Callable[[Callable[..., Any]], Callable[..., Any]]) -> Rules:
+    """Compile the functions for ``features`` with ``compiler`` (``numba.njit`` or ``cuda.jit(device=True)``)."""
+    limits = features.threshold_limits
+    fire_limits, counts = features.fire_limits, features.counts_decide
+    snoozes = features.snooze
+    refractory = features.refractory
+    excitability_matters = features.excitability
+    floors = features.accumulates and not features.negative_sum_lowers
+    all_accumulate = not features.restarts
+    batch_path = features.emulate_batch_path
+    batch_beta = features.batch_ignores_limit_and_zeroes
+    zero = np.float32(0)
+    certain = np.float32(0.999)
+    two_to_minus_32 = np.float32(2.0**-32)
+    mul_id, mul_burst = np.uint32(2654435761), np.uint32(1597334677)
+    mul_seed, add_seed = np.uint32(747796405), np.uint32(2891336453)
+    mul_word = np.uint32(277803737)
+    top_shift, base_shift, fold_shift = np.uint32(28), np.uint32(4), np.uint32(22)
+
+    @compiler
+    def draw(neuron: Any, burst: Any) -> Any:
+        seed = np.uint32(np.uint32(neuron * mul_id) + np.uint32(burst * mul_burst))
+        state = np.uint32(np.uint32(seed * mul_seed) + add_seed)
+        shift = np.uint32(np.uint32(state >> top_shift) + base_shift)
+        word = np.uint32(np.uint32(np.uint32(state >> shift) ^ state) * mul_word)
+        mixed = np.uint32(np.uint32(word >> fold_shift) ^ word)
+        return np.float32(mixed) * two_to_minus_32
+
+    @compiler
+    def tick(rc: Any, cc: Any, fire_limit: Any) -> Any:
+        rc = np.int32(rc - 1)
+        if fire_limits and rc == 0 and fire_limit != 0 and fire_limit != UNLIMITED_FIRES and cc >= fire_limit:
+            cc = np.int32(0)
+        return rc, cc
+
+    @compiler
+    def candidate(
+        x: Any,
+        v: Any,
+        cc: Any,
+        threshold: Any,
+        limit: Any,
+        keep: Any,
+        period: Any,
+        fire_limit: Any,
+        snooze: Any,
+        excitability: Any,
+        neuron: Any,
+        burst: Any,
+        accumulates: Any,
+        batch: Any,
+    ) -> Any:
+        rc = np.int32(0)
+        if floors and x < zero and (all_accumulate or accumulates):
+            x = zero
+        v = v + x
+        finite = fire_limits and fire_limit != 0 and fire_limit != UNLIMITED_FIRES
+        window = v >= threshold
+        ceiling = limit if limits else NO_LIMIT
+        if v > ceiling and not (batch_path and batch_beta and batch):
+            window = False
+        if window and counts and cc >= (fire_limit if finite else UNLIMITED_FIRES):
+            if batch_path and batch:
+                return False, v, (zero if batch_beta else v * keep), rc, (np.int32(0) if finite else cc)
+            return False, v, v, rc, np.int32(0)
+        if window and excitability_matters and excitability < certain:
+            window = excitability > zero and draw(neuron, burst) < excitability
+        if window:
+            if cc < 65535:
+                cc = np.int32(cc + 1)
+            if refractory:
+                rc = np.int32(period)
+                if snoozes and finite and cc >= fire_limit and not (batch_path and batch):
+                    rc = np.int32(min(period + snooze, 65535))
+            return True, v, zero, rc, cc
+        if finite:
+            cc = np.int32(0)
+        return False, v, v * keep, rc, cc
+
+    return Rules(draw, tick, candidate)

@@ -1,0 +1,247 @@
+"""Checkpoints of a run: the canonical state between two bursts and what was recorded so far, in one checksummed file.
+
+The file has the head of a network file (``network/files/bpnet_format.py``) with a magic of its own: version, CRC-32 and
+length of a JSON header, which lists raw little-endian columns with their offsets and CRC-32. It takes the place of the
+last one in a single step, so a run that ends at any moment leaves a whole one. The state is that of the whole network:
+a run goes on from it on any number of shards and on any backend.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import os
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from burstproof.engine.protocol import EngineOptions, EngineState, Recording, StimulusPlan
+from burstproof.errors import CheckpointError, EnvironmentInvalidError
+from burstproof.network.files.atomic import atomic_write
+from burstproof.network.files.bpnet_format import HEAD, Column, layout
+from burstproof.network.fixed_point import FixedPoint
+from burstproof.network.model import Network
+from burstproof.network.schema import NEURON_FIELDS, SYNAPSE_FIELDS
+
+SUFFIX = ".bpstate"
+"""Ending of checkpoints, by custom."""
+
+MAGIC = b"\x89BPSTAT\n"
+VERSION = 1
+
+_SCALARS = ("burst_count", "history_bursts", "clamped")
+_NO_COLUMNS = (*_SCALARS, "fixed_point")
+_CURE = "Use an earlier checkpoint, or run from the beginning"
+
+
+@dataclass(frozen=True, eq=False)
+class Checkpoint:
+    """A run between two bursts.
+
+    Attributes
+    ----------
+    state : EngineState
+    identity : mapping of str to str or number
+        The run it belongs to, see ``run_identity`` and ``stimulus_so_far``.
+    recording : Recording or None
+        All bursts up to the state, if the run is recorded.
+    """
+
+    state: EngineState
+    identity: Mapping[str, Any]
+    recording: Recording | None = None
+
+
+def run_identity(network: Network, options: EngineOptions, fixed_point: FixedPoint) -> dict[str, Any]:
+    """What decides the result of a run apart from its stimulus: network, rules and scale; backend and shards do not.
+
+    Reads every column of the network once.
+    """
+    return {
+        "network": _network_digest(network),
+        "neurons": network.neuron_count,
+        "synapses": network.synapse_count,
+        "profile": options.profile.name,
+        "emulate_batch_path": options.emulate_batch_path,
+        "max_stimulus": options.max_stimulus,
+        "fractional_stimulus": options.fractional_stimulus,
+        "precision": options.precision.value,
+        "fixed_point": f"k = {fixed_point.k} in {fixed_point.bits} bit",
+    }
+
+
+def check_identity(checkpoint: Checkpoint, identity: Mapping[str, Any], where: str) -> None:
+    """Refuse a checkpoint of another run.
+
+    Raises
+    ------
+    CheckpointError
+        Names the first thing that differs.
+    """
+    for name, value in identity.items():
+        if checkpoint.identity.get(name) != value:
+            raise CheckpointError(
+                f"the checkpoint belongs to another run: its {name.replace('_', ' ')} is another one",
+                where=where,
+                got=checkpoint.identity.get(name),
+                allowed=str(value),
+                cure="Resume with the options and the network of the run that wrote it",
+            )
+
+
+def save_checkpoint(path: str | os.PathLike[str], checkpoint: Checkpoint) -> None:
+    """Write ``checkpoint``, as a whole or not at all; a file that is there is replaced.
+
+    Raises
+    ------
+    EnvironmentInvalidError
+        The path cannot be written.
+    """
+    arrays = {name: _plain(array) for name, array in _arrays(checkpoint).items()}
+    header, offsets = _encode(checkpoint, arrays)
+    head = HEAD.pack(MAGIC, VERSION, zlib.crc32(header), len(header))
+    try:
+        with atomic_write(path) as stream:
+            stream.write(head + header)
+            for array, offset in zip(arrays.values(), offsets, strict=True):
+                stream.write(bytes(offset - stream.tell()))
+                stream.write(array.data.cast("B") if array.size else b"")
+    except OSError as error:
+        raise EnvironmentInvalidError(
+            f"the checkpoint cannot be written: {error.strerror}", where=os.fspath(path), cure="Free space there"
+        ) from None
+
+
+def load_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
+    """Read a checkpoint and check every byte of it.
+
+    Raises
+    ------
+    CheckpointError
+        A file that cannot be read, is no checkpoint, is of another version, or is damaged.
+    """
+    name = os.fspath(path)
+    try:
+        content = Path(path).read_bytes()
+    except OSError as error:
+        raise CheckpointError(f"cannot be read: {error.strerror}", where=name, cure="Check the path") from None
+    header = _header(content, name)
+    arrays: dict[str, Any] = {column.name: _column(content, column, name) for column in header["columns"]}
+    recorded = {key.removeprefix("recording."): arrays.pop(key) for key in list(arrays) if key.startswith("recording.")}
+    try:
+        scalars = dict(header["state"])
+        point = scalars.pop("fixed_point", None)
+        kept = None if point is None else FixedPoint.from_values(point)
+        state = EngineState(**arrays, **scalars, fixed_point=kept)
+        recording = Recording(**recorded) if recorded else None
+    except ValueError as error:
+        raise CheckpointError(f"the checkpoint is damaged: {error}", where=name, cure=_CURE) from None
+    except (TypeError, KeyError):
+        raise CheckpointError("the checkpoint lacks a part of the state", where=name, cure=_CURE) from None
+    return Checkpoint(state, header["identity"], recording)
+
+
+def _arrays(checkpoint: Checkpoint) -> dict[str, npt.NDArray[Any]]:
+    """The columns of the file by name."""
+    state, recording = checkpoint.state, checkpoint.recording
+    found = {
+        item.name: getattr(state, item.name) for item in dataclasses.fields(EngineState) if item.name not in _NO_COLUMNS
+    }
+    if recording is not None:
+        for item in dataclasses.fields(Recording):
+            found[f"recording.{item.name}"] = getattr(recording, item.name)
+    return found
+
+
+def _plain(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """``array`` contiguous and little endian."""
+    return np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
+
+
+def _encode(checkpoint: Checkpoint, arrays: Mapping[str, npt.NDArray[Any]]) -> tuple[bytes, list[int]]:
+    """The header and the columns' offsets; the offsets are in the header, so its length is found by padding it."""
+    sizes = [array.nbytes for array in arrays.values()]
+    checksums = [f"{zlib.crc32(array.data.cast('B') if array.size else b''):08x}" for array in arrays.values()]
+    length = 0
+    while True:
+        offsets = layout(sizes, length)
+        columns = [
+            Column(name, array.dtype.str, array.shape, False, offset, array.nbytes, checksum)
+            for (name, array), offset, checksum in zip(arrays.items(), offsets, checksums, strict=True)
+        ]
+        header = _json(checkpoint, columns)
+        if len(header) <= length:
+            return header.ljust(length), offsets
+        length = len(header)
+
+
+def _json(checkpoint: Checkpoint, columns: list[Column]) -> bytes:
+    state = checkpoint.state
+    scalars = {name: getattr(state, name) for name in _SCALARS}
+    if state.fixed_point is not None:
+        scalars["fixed_point"] = dataclasses.asdict(state.fixed_point)
+    tree = {
+        "state": scalars,
+        "identity": dict(checkpoint.identity),
+        "columns": [dataclasses.asdict(column) for column in columns],
+    }
+    return json.dumps(tree, separators=(",", ":"), allow_nan=False).encode("ascii")
+
+
+def _header(content: bytes, name: str) -> dict[str, Any]:
+    """The decoded header, with ``columns`` as ``Column``."""
+    if len(content) < HEAD.size or content[: len(MAGIC)] != MAGIC:
+        raise CheckpointError("this is no checkpoint", where=name, cure="Name a file that --checkpoint wrote")
+    _, version, checksum, length = HEAD.unpack(content[: HEAD.size])
+    if version != VERSION:
+        raise CheckpointError("a checkpoint of another version", where=name, got=version, allowed=str(VERSION))
+    text = content[HEAD.size : HEAD.size + length]
+    if len(text) != length or zlib.crc32(text) != checksum:
+        raise CheckpointError("the checkpoint is damaged: its header", where=name, cure=_CURE)
+    tree: dict[str, Any] = json.loads(text)
+    tree["columns"] = [Column(**{**column, "shape": tuple(column["shape"])}) for column in tree["columns"]]
+    return tree
+
+
+def _column(content: bytes, column: Column, name: str) -> npt.NDArray[Any]:
+    """One column, checked, as an array of its own."""
+    raw = content[column.offset : column.offset + column.bytes]
+    if len(raw) != column.bytes or f"{zlib.crc32(raw):08x}" != column.crc32:
+        raise CheckpointError(f"the checkpoint is damaged: {column.name}", where=name, cure=_CURE)
+    stored = np.frombuffer(raw, np.dtype(column.dtype)).reshape(column.shape)
+    return stored.astype(stored.dtype.newbyteorder("="))
+
+
+def _network_digest(network: Network) -> str:
+    """Digest of all columns, areas and plastic mappings of a network."""
+    digest = hashlib.sha256()
+    for table, fields in ((network.neurons, NEURON_FIELDS), (network.synapses, SYNAPSE_FIELDS)):
+        for name in fields:
+            column = getattr(table, name)
+            repeated = len(column) > 0 and not column.strides[0]
+            digest.update(f"{name} {column.shape} {repeated}".encode())
+            digest.update(
+                np.ascontiguousarray(column[:1] if repeated else column).data.cast("B") if column.size else b""
+            )
+    for mapping in network.plastic_mappings:
+        digest.update(repr(dataclasses.replace(mapping, synapses=np.empty(0, np.int64))).encode())
+        digest.update(np.ascontiguousarray(mapping.synapses).tobytes())
+    digest.update(repr((network.areas, network.burst_count, network.power_amount)).encode())
+    return digest.hexdigest()[:32]
+
+
+def stimulus_so_far(plan: StimulusPlan, burst_count: int) -> dict[str, str]:
+    """The part of a run's identity that its stimulus is, up to burst ``burst_count``."""
+    digest = hashlib.sha256()
+    for number in sorted(number for number in plan if number <= burst_count):
+        stimulus = plan[number]
+        digest.update(f"{number} {len(stimulus.ids)} {len(stimulus.forced)}".encode())
+        for array in (stimulus.ids, stimulus.amounts, stimulus.forced):
+            digest.update(np.ascontiguousarray(array).tobytes())
+    return {"stimulus": digest.hexdigest()[:32]}

@@ -1,0 +1,274 @@
+"""The sharded engine: one network on several shards, in this process or over many, exact to the bit (MG-1, MG-4, MG-5).
+
+A shard owns neurons and all synapses that end in them; in every burst the shards tell each other what fired. Scale and
+width of the sums are those of the whole network, so no split can change a result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from burstproof.engine.admission import check_network, check_state
+from burstproof.engine.fixed_point import plan_fixed_point
+from burstproof.engine.layout import SynapseFacts, synapse_facts
+from burstproof.engine.profile import BATCH_PATH_CANDIDATES
+from burstproof.engine.protocol import (
+    NO_PLAN,
+    NO_STIMULUS,
+    Burst,
+    EngineOptions,
+    EngineState,
+    Progress,
+    Record,
+    Recording,
+    Stimulus,
+    StimulusPlan,
+)
+from burstproof.engine.recorder import recording_of
+from burstproof.engine.sharded.exchange import Exchange, OneProcess, merged
+from burstproof.engine.sharded.partition import Partition
+from burstproof.engine.sharded.shard import Fired, Shard
+from burstproof.engine.sharded.states import joined_state
+from burstproof.engine.stimulus import PackedStimulus, coming_bursts, pack_stimulus, planned
+from burstproof.errors import BurstproofError, InputError
+from burstproof.network.fixed_point import FixedPoint
+from burstproof.network.model import Network
+
+_NOTHING = Fired(np.empty(0, np.uint32), np.empty(0, np.float32), 0)
+
+
+@dataclass(frozen=True)
+class Links:
+    """How shards on devices may talk: on one host through peer access, also between ranks through NCCL, or the host."""
+
+    enable_p2p: bool = True
+    use_nccl: bool = True
+
+
+class MakeShard(Protocol):
+    """Creates the engine of one shard of a network from the facts of the whole."""
+
+    def __call__(
+        self,
+        network: Network,
+        options: EngineOptions,
+        fixed_point: FixedPoint,
+        facts: SynapseFacts,
+        partition: Partition,
+        shard: int,
+    ) -> Shard:
+        """The engine of ``shard``."""
+        ...
+
+
+class ShardedEngine:
+    """Engine over the shards of ``partition`` that fall to this process; ``exchange`` joins all processes.
+
+    Shard s belongs to rank ``s // (shards / ranks)``.
+
+    Attributes
+    ----------
+    partition : Partition
+    activity : int64 (N,)
+        Firings of each neuron in the bursts that this engine has run.
+    exchanged_firings : int
+        Their sum, which every shard sent to all others.
+    exchange_path : str
+        The way that firings take between processes, in words.
+    """
+
+    def __init__(
+        self,
+        network: Network,
+        options: EngineOptions,
+        partition: Partition,
+        make_shard: MakeShard,
+        exchange: Exchange | None = None,
+        threads: int = 1,
+        backend: str = "cpu",
+    ) -> None:
+        self.backend = backend
+        self.network, self.options, self.partition = network, options, partition
+        self.exchange: Exchange = OneProcess() if exchange is None else exchange
+        self.exchange_path = "through MPI" if self.exchange.ranks > 1 else "in one process"
+        check_network(network, options)
+        _check_partition(network, partition, self.exchange)
+        self.fixed_point: FixedPoint = plan_fixed_point(network, options)
+        self.burst_count = network.burst_count
+        self.activity = np.zeros(network.neuron_count, np.int64)
+        self._bursts = 0
+        self._facts = synapse_facts(network)
+        self._make_shard = make_shard
+        self._last = _NOTHING
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="burstproof") if threads > 1 else None
+        self._shards: list[Shard] = []
+        self._build(partition)
+
+    @property
+    def own_shards(self) -> tuple[Shard, ...]:
+        """The shards of this process."""
+        return tuple(self._shards)
+
+    @property
+    def rates(self) -> npt.NDArray[np.float64]:
+        """Firings of each neuron per burst in the bursts that this engine has run, (N,) float64."""
+        return self.activity / max(self._bursts, 1)
+
+    @property
+    def exchanged_firings(self) -> int:
+        """Firings that every shard sent to all others in the bursts that this engine has run."""
+        return int(self.activity.sum())
+
+    def _build(self, partition: Partition) -> None:
+        """Create the shards that fall to this process."""
+        self.partition = partition
+        here = partition.shards // self.exchange.ranks
+        self._own = range(self.exchange.rank * here, (self.exchange.rank + 1) * here)
+        for shard in self._own:
+            made = self._make_shard(self.network, self.options, self.fixed_point, self._facts, partition, shard)
+            self._shards.append(made)
+
+    def step(self, stimulus: Stimulus = NO_STIMULUS) -> Burst:
+        """Run one burst; see ``Engine.step``."""
+        return self._burst(None if stimulus is NO_STIMULUS else self._pack(stimulus))
+
+    def run(
+        self,
+        bursts: int,
+        plan: StimulusPlan = NO_PLAN,
+        record: Record = Record.FIRED,
+        progress: Progress | None = None,
+    ) -> Recording:
+        """Run ``bursts`` bursts; see ``Engine.run``. The whole plan is checked before the first burst."""
+        coming = coming_bursts(self.burst_count, bursts)
+        packed = {number: self._pack(plan[number]) for number in planned(plan, coming)}
+        done: list[Burst] = []
+        for number in coming:
+            burst = self._burst(packed.get(number))
+            if record is not Record.NONE:
+                done.append(burst if record is Record.FIRED else _counted(burst))
+            if progress is not None:
+                progress(1)
+        return recording_of(done, record)
+
+    def _pack(self, stimulus: Stimulus) -> PackedStimulus:
+        return pack_stimulus(stimulus, self.network, self.options, self.fixed_point)
+
+    def _burst(self, stimulus: PackedStimulus | None) -> Burst:
+        """One burst: every shard fires, all hear of it."""
+        number = self.burst_count + 1
+        parts = [self._part(stimulus, shard) for shard in self._own]
+        everything = self._fire_and_tell(number, parts)
+        self._last = everything
+        self.activity[everything.ids] += 1
+        self._bursts += 1
+        self.burst_count = number
+        return Burst(number, everything.ids.copy(), everything.potentials.copy(), everything.candidates)
+
+    def _fire_and_tell(self, number: int, parts: Sequence[PackedStimulus | None]) -> Fired:
+        """Let the shards of this process do burst ``number``, and all shards of all processes hear of what fired."""
+        batch = False
+        if self.options.emulate_batch_path:
+            counts = self._each(lambda shard, part: shard.waiting(number, part), parts)
+            batch = self.exchange.total(sum(counts)) >= BATCH_PATH_CANDIDATES
+        fired = self._each(lambda shard, part: shard.fire(number, part, batch), parts)
+        everything = self.exchange.gather(merged(fired))
+        self._each(lambda shard, _: shard.receive(number, everything.ids, everything.potentials), parts)
+        return everything
+
+    def _each(self, work: Callable[[Shard, PackedStimulus | None], Any], parts: Sequence[Any]) -> list[Any]:
+        """``work`` of every shard of this process with its part of the stimulus."""
+        if self._pool is None:
+            return [work(shard, part) for shard, part in zip(self._shards, parts, strict=True)]
+        return list(self._pool.map(work, self._shards, parts))
+
+    def _part(self, stimulus: PackedStimulus | None, shard: int) -> PackedStimulus | None:
+        """What of ``stimulus`` goes to ``shard``, with places in it instead of ids."""
+        if stimulus is None:
+            return None
+        owner, places = self.partition.owner, self.partition.local_ids()
+        own, forced = owner[stimulus.ids] == shard, owner[stimulus.forced] == shard
+        return replace(
+            stimulus,
+            ids=places[stimulus.ids[own]],
+            amounts=stimulus.amounts[own],
+            forced=places[stimulus.forced[forced]],
+        )
+
+    def state(self) -> EngineState:
+        """A copy of everything that the next burst depends on; every process calls it and gets the whole."""
+        pieces = self.exchange.pieces([shard.piece(self.burst_count) for shard in self._shards])
+        return joined_state(self.network, self.fixed_point, self.partition, pieces, self.burst_count, self._last)
+
+    def restore(self, state: EngineState) -> None:
+        """Continue from ``state``, which every process has.
+
+        Raises
+        ------
+        NetworkError
+            Weights that the network's fixed-point scale does not admit.
+        """
+        check_state(state, self.fixed_point)
+        error: BurstproofError | None = None
+        try:
+            for shard in self._shards:
+                shard.restore(state)
+        except BurstproofError as found:
+            error = found
+        self.exchange.agree(error)
+        self.burst_count = state.burst_count
+        self._last = Fired(state.fired_ids.copy(), state.fired_potentials.copy(), 0)
+
+    def reshard(self, partition: Partition) -> None:
+        """Go on with another partition from the state at hand.
+
+        Raises
+        ------
+        InputError
+            A partition of another network, or one that the processes cannot share evenly.
+        """
+        _check_partition(self.network, partition, self.exchange)
+        state = self.state()
+        self._close_shards()
+        self._build(partition)
+        self.restore(state)
+
+    def _close_shards(self) -> None:
+        for shard in self._shards:
+            shard.close()
+        self._shards = []
+
+    def close(self) -> None:
+        """Give back memory and threads; closing twice is allowed."""
+        self._close_shards()
+        if self._pool is not None:
+            self._pool.shutdown()
+            self._pool = None
+
+
+def _counted(burst: Burst) -> Burst:
+    """``burst`` without potentials, whose ids only say how many fired."""
+    return replace(burst, fired_potentials=burst.fired_potentials[:0])
+
+
+def _check_partition(network: Network, partition: Partition, exchange: Exchange) -> None:
+    if partition.neuron_count != network.neuron_count:
+        raise InputError(
+            "a partition of another network",
+            where="partition",
+            got=partition.neuron_count,
+            allowed=f"{network.neuron_count} neurons",
+        )
+    if partition.shards % exchange.ranks:
+        raise InputError(
+            "shards that the processes cannot share evenly",
+            where="shards",
+            got=partition.shards,
+            allowed=f"a multiple of {exchange.ranks}",
+        )

@@ -1,0 +1,219 @@
+"""Which shard owns which neuron: the strategies of requirement MG-1 as functions of a network (and of its activity)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from burstproof.errors import InputError
+from burstproof.network.model import Network
+
+MOST_SHARDS = 1 << 12
+"""Most shards of a partition; beyond it an owner id and the tables by shard and source would not stay small."""
+
+EXPECTED_RATE = 0.01
+"""Fraction of the neurons taken to fire in a burst while nobody has measured it."""
+
+EVENT_COST = 2.0
+"""Cost of one arriving contribution in units of one neuron's dynamics, as for the threads of the CPU engine."""
+
+_PIECES_PER_SHARE = 4
+
+
+@dataclass(frozen=True, eq=False)
+class Partition:
+    """A split of the neurons 0 ... N - 1 over shards; a shard owns its neurons and all synapses that end in them.
+
+    Attributes
+    ----------
+    owner : uint16 (N,)
+        Shard of each neuron.
+    shards : int
+    strategy : str
+        The strategy that made it.
+    """
+
+    owner: npt.NDArray[np.uint16]
+    shards: int
+    strategy: str
+
+    @property
+    def neuron_count(self) -> int:
+        """Number of neurons N."""
+        return len(self.owner)
+
+    @cached_property
+    def sizes(self) -> npt.NDArray[np.int64]:
+        """Neurons of each shard, (shards,) int64."""
+        return np.bincount(self.owner, minlength=self.shards)
+
+    @cached_property
+    def _grouped(self) -> npt.NDArray[np.uint32]:
+        """All ids by shard, ascending within a shard, (N,) uint32."""
+        return np.argsort(self.owner, kind="stable").astype(np.uint32)
+
+    @cached_property
+    def _starts(self) -> npt.NDArray[np.int64]:
+        """Place in ``_grouped`` where each shard begins, (shards + 1,) int64."""
+        return np.concatenate(([0], np.cumsum(self.sizes)))
+
+    def members(self, shard: int) -> npt.NDArray[np.uint32]:
+        """Global ids of the neurons of ``shard``, ascending, uint32."""
+        return self._grouped[self._starts[shard] : self._starts[shard + 1]]
+
+    def local_ids(self) -> npt.NDArray[np.uint32]:
+        """Place of each neuron among the members of its owner, (N,) uint32."""
+        return self._local
+
+    @cached_property
+    def _local(self) -> npt.NDArray[np.uint32]:
+        local = np.empty(self.neuron_count, np.uint32)
+        places = np.arange(self.neuron_count, dtype=np.int64) - np.repeat(self._starts[:-1], self.sizes)
+        local[self._grouped] = places
+        return local
+
+
+def partition_of(owner: npt.NDArray[Any], shards: int, strategy: str) -> Partition:
+    """A partition with the given owners, which must lie in 0 ... shards - 1."""
+    return Partition(np.ascontiguousarray(owner, np.uint16), shards, strategy)
+
+
+def make_partition(network: Network, shards: int, strategy: str, activity: npt.NDArray[Any] | None = None) -> Partition:
+    """Split ``network`` over ``shards`` shards.
+
+    Parameters
+    ----------
+    network : Network
+    shards : int
+        1 or more, no more than there are neurons.
+    strategy : str
+        ``contiguous`` (ranges of equal length), ``round_robin`` (id modulo shards), ``by_cortical_area`` (areas stay
+        whole unless one is heavier than a shard's fair share, which is then cut into ranges), ``dynamic`` (ranges
+        of equal cost: dynamics, and what arrives at the expected or measured activity) or ``metis`` (fewest synapses
+        between shards at balanced cost, by METIS).
+    activity : array (N,), optional
+        Firings of each neuron per burst, 0...1, as a run has shown them; for the strategies that balance a cost.
+
+    Raises
+    ------
+    InputError
+        An unknown strategy, a number of shards that the network does not admit, or activity of another shape or outside
+        0...1.
+    EnvironmentInvalidError
+        ``metis`` without its package.
+    """
+    if strategy not in _OWNERS:
+        raise InputError("unknown sharding strategy", where="strategy", got=strategy, allowed=", ".join(STRATEGIES))
+    most = min(max(network.neuron_count, 1), MOST_SHARDS)
+    if not 1 <= shards <= most:
+        raise InputError(
+            "a number of shards that this network does not admit",
+            where="shards",
+            got=shards,
+            allowed=f"1...{most} ({network.neuron_count} neurons)",
+        )
+    return partition_of(_OWNERS[strategy](network, shards, activity), shards, strategy)
+
+
+def neuron_cost(network: Network, activity: npt.NDArray[Any] | None = None) -> npt.NDArray[np.float64]:
+    """Cost of each neuron in a burst, (N,) float64: 1 for its dynamics, and ``EVENT_COST`` for every arrival.
+
+    Arrivals come from all valid synapses onto the neuron: at ``EXPECTED_RATE``, or, with ``activity`` (firings per
+    burst), each as often as its source fired.
+
+    Raises
+    ------
+    InputError
+        Activity that is not (N,) numbers from 0 to 1.
+    """
+    synapses, count = network.synapses, network.neuron_count
+    targets, valid = synapses.target_neurons, synapses.valid_mask
+    everything = bool(valid.all())
+    targets = targets if everything else targets[valid]
+    if activity is None:
+        return np.asarray(1.0 + EVENT_COST * EXPECTED_RATE * np.bincount(targets, minlength=count), np.float64)
+    rates = np.asarray(activity, np.float64)
+    if rates.shape != (count,) or not np.isfinite(rates).all() or bool(((rates < 0) | (rates > 1)).any()):
+        raise InputError(
+            "activity must be one number per neuron, its firings per burst",
+            where="activity",
+            got=(rates.dtype.name, rates.shape),
+            allowed=f"({count},) from 0 to 1",
+        )
+    sources = synapses.source_neurons if everything else synapses.source_neurons[valid]
+    return np.asarray(1.0 + EVENT_COST * np.bincount(targets, weights=rates[sources], minlength=count), np.float64)
+
+
+def balanced_ranges(cost: npt.NDArray[np.float64], shards: int) -> npt.NDArray[np.int64]:
+    """Owner (n,) of consecutive items of the given cost, cut into ``shards`` ranges of about equal cost.
+
+    Every range has at least one item where there are enough.
+    """
+    count = len(cost)
+    reached = np.concatenate(([0.0], np.cumsum(cost)))
+    cuts = np.searchsorted(reached, reached[-1] * np.arange(1, shards) / shards)
+    earliest = np.arange(1, shards)
+    cuts = np.maximum.accumulate(np.maximum(cuts - earliest, 0)) + earliest
+    cuts = np.minimum(cuts, count - shards + earliest) if count >= shards else np.minimum(cuts, count)
+    return np.searchsorted(cuts, np.arange(count), side="right")
+
+
+def _contiguous(network: Network, shards: int, _: npt.NDArray[Any] | None) -> npt.NDArray[Any]:
+    count = network.neuron_count
+    bounds = np.arange(1, shards, dtype=np.int64) * count // shards
+    return np.searchsorted(bounds, np.arange(count), side="right")
+
+
+def _round_robin(network: Network, shards: int, _: npt.NDArray[Any] | None) -> npt.NDArray[Any]:
+    return np.arange(network.neuron_count, dtype=np.int64) % shards
+
+
+def _by_cost(network: Network, shards: int, activity: npt.NDArray[Any] | None) -> npt.NDArray[Any]:
+    return balanced_ranges(neuron_cost(network, activity), shards)
+
+
+def _by_area(network: Network, shards: int, activity: npt.NDArray[Any] | None) -> npt.NDArray[Any]:
+    """Areas as wholes, the heaviest first, each to the lightest shard; too heavy ones are cut into ranges before."""
+    cost = neuron_cost(network, activity)
+    areas, area_of = np.unique(network.neurons.cortical_areas, return_inverse=True)
+    fair = cost.sum() / shards
+    piece_of = np.empty(network.neuron_count, np.int64)
+    weights: list[float] = []
+    for area in range(len(areas)):
+        ids = np.flatnonzero(area_of == area)
+        weight = cost[ids].sum()
+        pieces = 1 if weight <= fair else min(int(np.ceil(_PIECES_PER_SHARE * weight / fair)), len(ids))
+        ranges = balanced_ranges(cost[ids], pieces)
+        piece_of[ids] = len(weights) + ranges
+        weights += np.bincount(ranges, weights=cost[ids]).tolist()
+    load = np.zeros(shards)
+    shard_of = np.empty(len(weights), np.int64)
+    for piece in np.argsort(-np.array(weights), kind="stable"):
+        shard_of[piece] = int(np.argmin(load))
+        load[shard_of[piece]] += weights[piece]
+    return shard_of[piece_of]
+
+
+def _by_metis(network: Network, shards: int, activity: npt.NDArray[Any] | None) -> npt.NDArray[Any]:
+    from burstproof.engine.sharded.metis import metis_owner
+
+    return metis_owner(network, shards, neuron_cost(network, activity))
+
+
+_Owners = Callable[[Network, int, npt.NDArray[Any] | None], npt.NDArray[Any]]
+
+_OWNERS: dict[str, _Owners] = {
+    "contiguous": _contiguous,
+    "round_robin": _round_robin,
+    "by_cortical_area": _by_area,
+    "dynamic": _by_cost,
+    "metis": _by_metis,
+}
+
+STRATEGIES = tuple(_OWNERS)
+"""Names of the strategies."""

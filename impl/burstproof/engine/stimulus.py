@@ -1,0 +1,175 @@
+"""Checking a Stimulus against a network and its declared bounds; its integers for an engine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from burstproof.engine.protocol import EngineOptions, Stimulus, StimulusPlan
+from burstproof.errors import InputError, StimulusError
+from burstproof.network.fixed_point import FixedPoint
+from burstproof.network.model import Network
+
+FORCED_POTENTIAL = np.float32(100.0)
+"""Potential with which a forced firing joins the fired list (SEMANTICS section 4)."""
+
+
+@dataclass(frozen=True, eq=False)
+class PackedStimulus:
+    """A checked stimulus in the units of the accumulator.
+
+    Attributes
+    ----------
+    ids : uint32 (Q,)
+        Neurons, ascending, each once.
+    amounts : int32 or int64 (Q,)
+        Sum of the quantised amounts of each neuron, in units of 2^-k.
+    forced : uint32 (R,)
+        Neurons forced to fire, ascending, each once.
+    clamped : bool
+        Whether an amount was clamped.
+    may_cancel : bool
+        Whether an amount is 0 or negative, so that the sum of a candidate may be 0 because of it.
+    """
+
+    ids: npt.NDArray[np.uint32]
+    amounts: npt.NDArray[Any]
+    forced: npt.NDArray[np.uint32]
+    clamped: bool
+    may_cancel: bool
+
+
+def coming_bursts(done: int, bursts: int) -> range:
+    """Numbers of the ``bursts`` bursts that follow burst ``done``.
+
+    Raises
+    ------
+    InputError
+        Fewer than 0 bursts.
+    """
+    if bursts < 0:
+        raise InputError("a number of bursts below 0", where="run", got=bursts, allowed="0 or more")
+    return range(done + 1, done + 1 + bursts)
+
+
+def planned(plan: StimulusPlan, coming: range) -> list[int]:
+    """Which of the bursts ``coming`` the plan names; takes as long as the shorter of the two."""
+    return [b for b in plan if b in coming] if len(plan) < len(coming) else [b for b in coming if b in plan]
+
+
+def pack_stimulus(
+    stimulus: Stimulus, network: Network, options: EngineOptions, fixed_point: FixedPoint
+) -> PackedStimulus:
+    """Check ``stimulus`` and quantise it.
+
+    Each amount is quantised on its own, then the integers of one neuron are added.
+
+    Raises
+    ------
+    StimulusError
+        An id outside the network or not valid; ids and amounts of different lengths; an amount that is not
+        finite, or fractional without ``fractional_stimulus``; a neuron whose absolute amounts add up to more
+        than ``max_stimulus``.
+    """
+    ids = _checked_ids("stimulus.ids", stimulus.ids, network)
+    forced = _checked_ids("stimulus.forced", stimulus.forced, network)
+    if len(forced):
+        forced = np.unique(forced)
+    amounts = _checked_amounts(stimulus, len(ids), options)
+    if not len(ids):
+        return PackedStimulus(ids, np.empty(0, fixed_point.dtype), forced, False, False)
+    unique, places = _grouped(ids)
+    _check_totals(unique, places, amounts, options)
+    integers, clamped = fixed_point.quantise(amounts)
+    sums = np.zeros(len(unique), np.int64)
+    np.add.at(sums, places, integers)
+    return PackedStimulus(unique, sums.astype(fixed_point.dtype), forced, clamped, bool((integers <= 0).any()))
+
+
+def _grouped(ids: npt.NDArray[np.uint32]) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.intp]]:
+    """Each id once, ascending, and the place of every given one among them; ids in that order need no sorting."""
+    if (ids[1:] > ids[:-1]).all():
+        return ids, np.arange(len(ids))
+    unique, places = np.unique(ids, return_inverse=True)
+    return unique, places
+
+
+def _checked_ids(where: str, ids: npt.NDArray[Any], network: Network) -> npt.NDArray[np.uint32]:
+    """``ids`` as uint32, all of valid neurons of ``network``."""
+    given = np.asarray(ids)
+    if given.ndim != 1 or (given.size and given.dtype.kind not in "ui"):
+        raise StimulusError(
+            "neuron ids must be a one-dimensional integer array",
+            where=where,
+            got=(given.dtype.name, given.shape),
+        )
+    if not given.size:
+        return np.empty(0, np.uint32)
+    outside = (given < 0) | (given >= network.neuron_count)
+    if outside.any():
+        place = int(np.argmax(outside))
+        raise StimulusError(
+            "a neuron outside the network",
+            where=f"{where}[{place}]",
+            got=int(given[place]),
+            allowed=f"0...{network.neuron_count - 1}",
+        )
+    invalid = ~network.neurons.valid_mask[given]
+    if invalid.any():
+        place = int(np.argmax(invalid))
+        raise StimulusError(
+            "a neuron that is not valid (valid_mask is false)",
+            where=f"{where}[{place}]",
+            got=int(given[place]),
+            cure="Leave it out of the stimulus",
+        )
+    return given.astype(np.uint32)
+
+
+def _checked_amounts(stimulus: Stimulus, count: int, options: EngineOptions) -> npt.NDArray[np.float32]:
+    """The amounts as float32, finite, and integers unless fractions are declared."""
+    amounts = np.asarray(stimulus.amounts, np.float32)
+    if amounts.shape != (count,):
+        raise StimulusError(
+            "ids and amounts differ in length",
+            where="stimulus.amounts",
+            got=amounts.shape,
+            allowed=f"({count},)",
+        )
+    infinite = ~np.isfinite(amounts)
+    if infinite.any():
+        place = int(np.argmax(infinite))
+        raise StimulusError("an amount is not finite", where=f"stimulus.amounts[{place}]", got=float(amounts[place]))
+    if not options.fractional_stimulus:
+        fractional = np.rint(amounts) != amounts
+        if fractional.any():
+            place = int(np.argmax(fractional))
+            raise StimulusError(
+                "a fractional amount, but integers were declared",
+                where=f"stimulus.amounts[{place}]",
+                got=float(amounts[place]),
+                cure="Set the engine option fractional_stimulus",
+            )
+    return amounts
+
+
+def _check_totals(
+    ids: npt.NDArray[np.uint32],
+    places: npt.NDArray[np.intp],
+    amounts: npt.NDArray[np.float32],
+    options: EngineOptions,
+) -> None:
+    """Refuse a neuron that gets more than declared; ``places`` maps each amount to its row of ``ids``."""
+    totals = np.bincount(places, weights=np.abs(amounts.astype(np.float64)), minlength=len(ids))
+    if totals.max() > options.max_stimulus:
+        worst = int(np.argmax(totals))
+        raise StimulusError(
+            "the amounts of one neuron in one burst exceed the declared bound",
+            where=f"stimulus of neuron {int(ids[worst])}",
+            got=float(totals[worst]),
+            allowed=f"at most {options.max_stimulus!r}",
+            cure="Raise the engine option max_stimulus",
+        )

@@ -1,0 +1,371 @@
+"""Traces: a network's start state and what happened in every burst after it, kept as NAME.npz + NAME.json.
+
+The format is that of the recordings of the real engine (``suites/data/golden/README.md``). A run of this package writes
+the same, with ``exact`` set, the fired lists of all bursts and the state after the last one.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import zipfile
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from burstproof.engine.protocol import NO_PLAN, EngineOptions, EngineState, Recording, Stimulus, StimulusPlan
+from burstproof.errors import BurstproofError, TraceError
+from burstproof.network.fixed_point import FixedPoint
+from burstproof.network.model import Area, Network, NeuronTable, SynapseTable
+from burstproof.network.plasticity import PlasticMapping
+from burstproof.network.schema import NEURON_FIELDS, SYNAPSE_FIELDS
+
+STATE_FIELDS = ("membrane_potentials", "refractory_countdowns", "consecutive_fire_counts")
+LEARNT_FIELDS = ("weights", "eligibility_traces")
+
+
+@dataclass(frozen=True, eq=False)
+class FiredAtStart:
+    """What the recorded engine had done in the burst before the recording: these firings are under way."""
+
+    ids: npt.NDArray[np.uint32]
+    potentials: npt.NDArray[np.float32]
+    candidates: npt.NDArray[np.uint32]
+
+
+@dataclass(frozen=True, eq=False)
+class Trace:
+    """B bursts of a network of N neurons and S synapses, K firings.
+
+    Attributes
+    ----------
+    name : str
+        File name without ending.
+    network : Network
+        Start state; ``network.burst_count`` + 1 is the first burst.
+    bursts : int64 (B,)
+        Burst numbers, contiguous.
+    fired_burst, fired_id, fired_mp : int64, uint32, float32 (K,)
+        One row per firing, ordered by burst, then id; potentials before the reset.
+    states : mapping of str to array (B, N) or (B, S)
+        State after each burst, by field of ``EngineState``; may be empty.
+    end : mapping of str to array (N,) or (S,)
+        State after the last burst, by field; may be empty.
+    plan : StimulusPlan
+        Stimulus and forced firings by burst number.
+    at_start : FiredAtStart or None
+        Firings under way at the start.
+    exact : bool
+        Whether every value must be equal bit for bit (a record of this package) or within the tolerance of the
+        recordings (SEMANTICS section 7).
+    settings : mapping
+        Profile, emulation and stimulus bounds under which it was made; empty for recordings of the real engine.
+    """
+
+    name: str
+    network: Network
+    bursts: npt.NDArray[np.int64]
+    fired_burst: npt.NDArray[np.int64]
+    fired_id: npt.NDArray[np.uint32]
+    fired_mp: npt.NDArray[np.float32]
+    states: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
+    end: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
+    plan: StimulusPlan = field(default_factory=lambda: NO_PLAN)
+    at_start: FiredAtStart | None = None
+    exact: bool = False
+    settings: Mapping[str, str | float | bool] = field(default_factory=dict)
+
+
+def trace_of_run(
+    network: Network,
+    options: EngineOptions,
+    recording: Recording,
+    plan: StimulusPlan,
+    end: EngineState,
+    name: str = "run",
+) -> Trace:
+    """The trace of a run of ``network`` from its start state, recorded with ``Record.FIRED``."""
+    return Trace(
+        name=name,
+        network=network.replace(fixed_point=end.fixed_point),
+        bursts=recording.bursts,
+        fired_burst=np.repeat(recording.bursts, recording.fired_counts),
+        fired_id=recording.fired_ids,
+        fired_mp=recording.fired_potentials,
+        end={
+            item: getattr(end, item) for item in (*STATE_FIELDS, *(LEARNT_FIELDS if network.plastic_mappings else ()))
+        },
+        plan=plan,
+        exact=True,
+        settings={
+            "profile": options.profile.name,
+            "emulate_batch_path": options.emulate_batch_path,
+            "max_stimulus": options.max_stimulus,
+            "fractional_stimulus": options.fractional_stimulus,
+            "precision": options.precision.value,
+        },
+    )
+
+
+def trace_paths(path: str | os.PathLike[str]) -> tuple[Path, Path]:
+    """The .npz and .json file of a trace named with or without one of these endings."""
+    base = Path(path)
+    if base.suffix in (".npz", ".json"):
+        base = base.with_suffix("")
+    return base.with_name(base.name + ".npz"), base.with_name(base.name + ".json")
+
+
+def read_trace(path: str | os.PathLike[str]) -> Trace:
+    """Read NAME.npz and NAME.json.
+
+    Raises
+    ------
+    TraceError
+        A file that is missing, damaged, incomplete or contradicts itself.
+    """
+    npz_path, json_path = trace_paths(path)
+    info = _read_json(json_path)
+    arrays = _read_arrays(npz_path)
+    try:
+        return _assemble(npz_path, info, arrays)
+    except TraceError:
+        raise
+    except (BurstproofError, KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        raise TraceError(
+            f"the files of the trace do not fit together: {type(error).__name__}: {error}",
+            where=str(npz_path),
+            cure="Record it again, or take both files from the same recording",
+        ) from None
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        info = json.loads(path.read_text("utf-8"))
+    except OSError as error:
+        raise TraceError(f"cannot be read: {error.strerror}", where=str(path), cure="Check the path") from None
+    except (ValueError, RecursionError) as error:
+        raise TraceError(f"is not JSON: {error}", where=str(path)) from None
+    if not isinstance(info, dict):
+        raise TraceError("must hold a JSON object", where=str(path), got=type(info).__name__)
+    return info
+
+
+def _read_arrays(path: Path) -> dict[str, npt.NDArray[Any]]:
+    try:
+        size = path.stat().st_size
+        with zipfile.ZipFile(path) as archive:
+            unpacked = sum(item.file_size for item in archive.infolist())
+        if unpacked > 1032 * size + 65536:
+            raise TraceError("claims more than zip compression can hold", where=str(path), got=unpacked)
+        with np.load(path, allow_pickle=False) as archive_arrays:
+            return {name: archive_arrays[name] for name in archive_arrays.files}
+    except OSError as error:
+        raise TraceError(f"cannot be read: {error.strerror or error}", where=str(path), cure="Check the path") from None
+    except (
+        ValueError,
+        KeyError,
+        EOFError,
+        NotImplementedError,
+        RuntimeError,
+        MemoryError,
+        zipfile.BadZipFile,
+    ) as error:
+        raise TraceError(f"is damaged: {error}", where=str(path), cure="Record it again, or fetch it again") from None
+    except zipfile.zlib.error as error:  # type: ignore[attr-defined]
+        raise TraceError(f"is damaged: {error}", where=str(path), cure="Record it again, or fetch it again") from None
+
+
+def _assemble(path: Path, info: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> Trace:
+    network = _network(info, arrays)
+    bursts = arrays["bursts"].astype(np.int64)
+    expected = network.burst_count + 1 + np.arange(len(bursts))
+    if not np.array_equal(bursts, expected):
+        raise TraceError(
+            "bursts are not contiguous from the one after burst_count_at_start",
+            where=f"{path}: bursts",
+            got=bursts[:3].tolist(),
+        )
+    fired_burst, fired_id = arrays["fired_burst"].astype(np.int64), arrays["fired_id"].astype(np.uint32)
+    order = np.lexsort((fired_id, fired_burst))
+    return Trace(
+        name=path.stem,
+        network=network,
+        bursts=bursts,
+        fired_burst=fired_burst[order],
+        fired_id=fired_id[order],
+        fired_mp=arrays["fired_mp"].astype(np.float32)[order],
+        states=_states(path, arrays, "t_", network, (len(bursts),)),
+        end=_states(path, arrays, "end_", network, ()),
+        plan=_plan(info),
+        at_start=_at_start(info),
+        exact=bool(info.get("exact", False)),
+        settings=dict(info.get("settings", {})),
+    )
+
+
+def _network(info: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> Network:
+    count = len(arrays["n_thresholds"])
+    neurons = {name.removeprefix("n_"): arrays[name] for name in arrays if name.startswith("n_")}
+    if "coordinates" in neurons:
+        neurons["coordinates"] = neurons["coordinates"].reshape(count, 3)
+    synapses = {name.removeprefix("s_"): arrays[name] for name in arrays if name.startswith("s_")}
+    network = Network(
+        neurons=NeuronTable.build(count, **neurons),
+        synapses=SynapseTable.build(**synapses),
+        areas=_areas(info),
+        burst_count=int(info["burst_count_at_start"]),
+        power_amount=float(info["power_amount"]),
+        provenance={"trace": str(info.get("server", "burstproof"))},
+    )
+    kept = FixedPoint.from_values(info["fixed_point"]) if "fixed_point" in info else None
+    return network.replace(plastic_mappings=tuple(_plastic(info, arrays, network)), fixed_point=kept)
+
+
+def _areas(info: dict[str, Any]) -> tuple[Area, ...]:
+    flags = info.get("area_flags", {})
+    areas = []
+    for index, cortical_id in info["area_names"].items():
+        flag = flags.get(cortical_id, {})
+        areas.append(
+            Area(
+                index=int(index),
+                cortical_id=cortical_id,
+                name=str(flag.get("cortical_name", "")),
+                psp_uniform_distribution=flag.get("psp_uniform_distribution"),
+                mp_driven_psp=flag.get("mp_driven_psp"),
+            )
+        )
+    return tuple(sorted(areas, key=lambda area: area.index))
+
+
+def _plastic(info: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], network: Network) -> Iterable[PlasticMapping]:
+    if "stdp" in info:  # the recordings: every synapse from area cA to area cB
+        index = {area.name: area.index for area in network.areas}
+        area_of = network.neurons.cortical_areas
+        between = (area_of[network.synapses.source_neurons] == index["cA"]) & (
+            area_of[network.synapses.target_neurons] == index["cB"]
+        )
+        rule = info["stdp"]
+        yield PlasticMapping(
+            np.flatnonzero(between),
+            int(rule["window"]),
+            float(rule["constant"]),
+            float(rule["ltp"]),
+            float(rule["ltd"]),
+        )
+    for number, rule in enumerate(info.get("plastic_mappings", ())):
+        yield PlasticMapping(arrays[f"plastic_{number}"].astype(np.int64), **rule)
+
+
+def _states(
+    path: Path, arrays: dict[str, npt.NDArray[Any]], prefix: str, network: Network, leading: tuple[int, ...]
+) -> dict[str, npt.NDArray[Any]]:
+    found = {}
+    for name in (*STATE_FIELDS, *LEARNT_FIELDS):
+        if prefix + name in arrays:
+            rows = network.synapse_count if name in LEARNT_FIELDS else network.neuron_count
+            values = arrays[prefix + name]
+            if values.shape != (*leading, rows):
+                raise TraceError("has the wrong shape", where=f"{path}: {prefix}{name}", got=values.shape)
+            found[name] = values
+    return found
+
+
+def _plan(info: dict[str, Any]) -> StimulusPlan:
+    plan: dict[int, Stimulus] = {
+        int(after) + 1: Stimulus(forced=np.array(ids, np.uint32))
+        for after, ids in info.get("manual_stimulation", {}).items()
+    }
+    for burst, item in info.get("stimulus", {}).items():
+        plan[int(burst)] = Stimulus(
+            ids=np.array(item.get("ids", ()), np.uint32),
+            amounts=np.array(item.get("amounts", ()), np.float32),
+            forced=np.array(item.get("forced", ()), np.uint32),
+        )
+    return plan
+
+
+def _at_start(info: dict[str, Any]) -> FiredAtStart | None:
+    if "fired_at_start" not in info:
+        return None
+    fired = info["fired_at_start"]
+    return FiredAtStart(
+        np.array(fired["ids"], np.uint32),
+        np.array(fired["mps"], np.float32),
+        np.array(info.get("fcl_at_start", ()), np.uint32),
+    )
+
+
+def write_trace(path: str | os.PathLike[str], trace: Trace) -> tuple[Path, Path]:
+    """Write ``trace`` to NAME.npz and NAME.json, each replaced in one step; returns the two paths."""
+    npz_path, json_path = trace_paths(path)
+    network = trace.network
+    arrays: dict[str, npt.NDArray[Any]] = {f"n_{n}": np.asarray(getattr(network.neurons, n)) for n in NEURON_FIELDS}
+    arrays["n_coordinates"] = arrays["n_coordinates"].reshape(-1)
+    arrays |= {f"s_{n}": np.asarray(getattr(network.synapses, n)) for n in SYNAPSE_FIELDS}
+    arrays |= {f"plastic_{i}": m.synapses for i, m in enumerate(network.plastic_mappings)}
+    arrays |= {f"t_{n}": values for n, values in trace.states.items()}
+    arrays |= {f"end_{n}": values for n, values in trace.end.items()}
+    arrays |= {
+        "bursts": trace.bursts.astype(np.uint64),
+        "fired_burst": trace.fired_burst.astype(np.uint64),
+        "fired_id": trace.fired_id,
+        "fired_mp": trace.fired_mp,
+    }
+    _replace(npz_path, lambda handle: np.savez_compressed(handle, allow_pickle=False, **arrays))
+    text = json.dumps(_info(trace), indent=1)
+    _replace(json_path, lambda handle: handle.write(text.encode()))
+    return npz_path, json_path
+
+
+def _info(trace: Trace) -> dict[str, Any]:
+    network = trace.network
+    return {
+        "server": "burstproof",
+        "exact": trace.exact,
+        "settings": dict(trace.settings),
+        "burst_count_at_start": network.burst_count,
+        "power_amount": network.power_amount,
+        **({} if network.fixed_point is None else {"fixed_point": dataclasses.asdict(network.fixed_point)}),
+        "bursts": [int(trace.bursts[0]), int(trace.bursts[-1])] if len(trace.bursts) else [],
+        "n_bursts": len(trace.bursts),
+        "neurons": network.neuron_count,
+        "synapses": network.synapse_count,
+        "area_names": {str(area.index): area.cortical_id for area in network.areas},
+        "area_flags": {
+            area.cortical_id: {
+                "cortical_name": area.name,
+                "psp_uniform_distribution": area.psp_uniform_distribution,
+                "mp_driven_psp": area.mp_driven_psp,
+            }
+            for area in network.areas
+        },
+        "plastic_mappings": [
+            {
+                "window": m.window,
+                "constant": m.constant,
+                "ltp_multiplier": m.ltp_multiplier,
+                "ltd_multiplier": m.ltd_multiplier,
+            }
+            for m in network.plastic_mappings
+        ],
+        "stimulus": {
+            str(burst): {"ids": s.ids.tolist(), "amounts": s.amounts.tolist(), "forced": s.forced.tolist()}
+            for burst, s in trace.plan.items()
+        },
+    }
+
+
+def _replace(path: Path, write: Any) -> None:
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with open(temporary, "wb") as handle:
+            write(handle)
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)

@@ -1,0 +1,225 @@
+"""The WGPU engine: bursts as compute shaders, up to 64 of them in one submission (BE-16)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from burstproof.engine.ask_machine import ask_wgpu
+from burstproof.engine.fixed_point import plan_fixed_point
+from burstproof.engine.protocol import (
+    NO_PLAN,
+    NO_STIMULUS,
+    Burst,
+    EngineOptions,
+    EngineState,
+    Progress,
+    Record,
+    Recording,
+    Stimulus,
+    StimulusPlan,
+)
+from burstproof.engine.stimulus import PackedStimulus, coming_bursts, pack_stimulus, planned
+from burstproof.engine.wgpu.adapters import chosen_adapter
+from burstproof.engine.wgpu.device import Device, open_device
+from burstproof.engine.wgpu.memory import WgpuMemory
+from burstproof.engine.wgpu.packed import refuse_options, refuse_scale
+from burstproof.engine.wgpu.shaders import FIRST_CANDIDATES, LONGEST_TRAIN
+from burstproof.engine.wgpu.trains import Encoder, Place, entry_words, stimulus_table, uniforms
+from burstproof.errors import InputError
+from burstproof.network.fixed_point import FixedPoint
+from burstproof.network.model import Network
+
+
+@dataclass(frozen=True, eq=False)
+class _Done:
+    """What one burst did; its list is empty unless it was read."""
+
+    number: int
+    fired: int
+    candidates: int
+    ids: npt.NDArray[np.uint32]
+    potentials: npt.NDArray[np.float32]
+
+
+class WgpuEngine:
+    """Engine on one adapter of wgpu."""
+
+    backend = "wgpu"
+
+    def __init__(self, network: Network, options: EngineOptions, device: Device) -> None:
+        self.network = network
+        self.options = options
+        self.fixed_point: FixedPoint = plan_fixed_point(network, options)
+        refuse_scale(self.fixed_point)
+        self.burst_count = network.burst_count
+        self._train = options.wgpu.train_length or LONGEST_TRAIN
+        self._device = device
+        self._memory = WgpuMemory(device, network, options, self.fixed_point, self._train)
+        self._uniforms = device.uniforms(LONGEST_TRAIN)
+        self._uniform_group = device.burst_group(self._uniforms)
+
+    @classmethod
+    def create(cls, network: Network, options: EngineOptions | None = None) -> WgpuEngine:
+        """An engine over ``network`` on the adapter that ``options.wgpu`` names.
+
+        Raises
+        ------
+        BackendUnavailableError
+            No package, no adapter, an adapter whose float32 does not pass the probe, or an option that this engine
+            does not have.
+        OutOfMemoryError
+            A buffer is larger than the adapter takes.
+        NetworkError
+            A network that the profile refuses, or a contribution that is not finite.
+        """
+        options = options or EngineOptions()
+        if not 0 <= options.wgpu.train_length <= LONGEST_TRAIN:
+            raise InputError(
+                "no such length of a train",
+                where="WgpuOptions.train_length",
+                got=options.wgpu.train_length,
+                allowed=f"0...{LONGEST_TRAIN}",
+            )
+        refuse_options(options)
+        return cls(network, options, open_device(chosen_adapter(ask_wgpu(), options.wgpu.adapter)))
+
+    @property
+    def adapter(self) -> str:
+        """Name of the adapter that runs this engine."""
+        return self._device.adapter.name
+
+    def step(self, stimulus: Stimulus = NO_STIMULUS) -> Burst:
+        """Run one burst; see ``Engine.step``."""
+        done = self._submit([self._pack(stimulus)], Record.FIRED)[0]
+        return Burst(done.number, done.ids, done.potentials, done.candidates)
+
+    def run(
+        self,
+        bursts: int,
+        plan: StimulusPlan = NO_PLAN,
+        record: Record = Record.FIRED,
+        progress: Progress | None = None,
+    ) -> Recording:
+        """Run ``bursts`` bursts; see ``Engine.run``. The whole plan is checked before the first burst."""
+        coming = coming_bursts(self.burst_count, bursts)
+        packed = {number: self._pack(plan[number]) for number in planned(plan, coming)}
+        nothing = self._pack(NO_STIMULUS)
+        done: list[_Done] = []
+        last = self.burst_count + bursts
+        while self.burst_count < last:
+            end = min(last, self.burst_count + (self._train if self._memory.host is None else 1))
+            train = [packed.get(number, nothing) for number in range(self.burst_count + 1, end + 1)]
+            made = self._submit(train, record)
+            if record is not Record.NONE:
+                done += made
+            if progress is not None:
+                progress(len(made))
+        return _recording(done)
+
+    def state(self) -> EngineState:
+        """A copy of everything that the next burst depends on."""
+        return self._memory.state(self.burst_count)
+
+    def restore(self, state: EngineState) -> None:
+        """Continue from ``state``; contributions follow its weights.
+
+        Raises
+        ------
+        NetworkError
+            Weights that the network's fixed-point scale does not admit.
+        """
+        self._memory.restore(state)
+        self.burst_count = state.burst_count
+
+    def close(self) -> None:
+        """Give the buffers back; the device stays open for other engines. Closing twice is allowed."""
+        self._memory.close()
+        self._uniforms.destroy()
+
+    def _pack(self, stimulus: Stimulus) -> PackedStimulus:
+        return pack_stimulus(stimulus, self.network, self.options, self.fixed_point)
+
+    def _submit(self, stimuli: list[PackedStimulus], record: Record) -> list[_Done]:
+        """Run as many bursts of a train as the log has room for, at least one."""
+        memory = self._memory
+        if any(s.may_cancel for s in stimuli):
+            memory.use_flags()
+        table, places = stimulus_table(stimuli)
+        self._begin(table, places, self.burst_count + 1)
+        encoder = self._encoder()
+        for index, place in enumerate(places):
+            encoder.select(index)
+            encoder.put(place)
+            encoder.burst(memory.layout.neuron_count)
+        encoder.submit()
+        done = self._collect(len(stimuli), record)
+        power_clamps = memory.layout.power_clamped and self.network.power_neuron is not None
+        memory.clamped |= power_clamps or any(s.clamped for s in stimuli[: len(done)])
+        self.burst_count += len(done)
+        if memory.host is not None:
+            self._send_computed()
+        return done
+
+    def _begin(self, table: npt.NDArray[np.uint32], places: list[Place], first_burst: int) -> None:
+        memory = self._memory
+        memory.begin_train(table)
+        words = uniforms(memory.layout, self.fixed_point, memory.log_entries, first_burst, places)
+        self._device.write(self._uniforms, words)
+
+    def _encoder(self) -> Encoder:
+        return Encoder(self._device, self._memory.variant, self._memory.group, self._uniform_group)
+
+    def _collect(self, bursts: int, record: Record) -> list[_Done]:
+        """What the bursts of the train did; the last list is kept as the state's."""
+        memory = self._memory
+        words = memory.train_words().astype(np.int64)
+        ends = words[1 : bursts + 2]
+        ran = int(np.count_nonzero(memory.log_entries - ends[:-1] >= memory.layout.neuron_count))
+        candidates = words[FIRST_CANDIDATES : FIRST_CANDIDATES + ran]
+        clamping = memory.layout.static.clamped_sources
+        every = record is Record.FIRED or clamping is not None
+        first = 0 if every else int(ends[ran - 1])
+        ids, potentials = memory.logged(first, int(ends[ran]))
+        if clamping is not None:
+            memory.clamped |= bool(clamping[ids].any())
+        done = []
+        for index in range(ran):
+            part = slice(max(int(ends[index]) - first, 0), max(int(ends[index + 1]) - first, 0))
+            order = np.argsort(ids[part])
+            fired = int(ends[index + 1] - ends[index])
+            number = self.burst_count + 1 + index
+            done.append(_Done(number, fired, int(candidates[index]), ids[part][order], potentials[part][order]))
+        memory.fired = done[-1].ids.copy(), done[-1].potentials.copy()
+        return done if record is Record.FIRED else [replace(d, ids=ids[:0], potentials=potentials[:0]) for d in done]
+
+    def _send_computed(self) -> None:
+        """Put on its way what the computed synapses of the last burst contribute."""
+        memory = self._memory
+        if memory.host is None:
+            return
+        ids, potentials = memory.fired
+        arrivals = memory.host.after_burst(self.burst_count, ids.astype(np.int64), potentials)
+        memory.clamped |= arrivals.clamped
+        if not len(arrivals.cells):
+            return
+        # cells are counted from the first slot, which is that of burst 0
+        place = Place(0, len(arrivals.cells))
+        self._begin(entry_words(arrivals.cells, arrivals.sums), [place], 0)
+        encoder = self._encoder()
+        encoder.select(0)
+        encoder.put(place)
+        encoder.submit()
+
+
+def _recording(done: list[_Done]) -> Recording:
+    """The recording that ``done`` makes up."""
+    return Recording(
+        bursts=np.array([d.number for d in done], np.int64),
+        fired_counts=np.array([d.fired for d in done], np.int64),
+        candidate_counts=np.array([d.candidates for d in done], np.int64),
+        fired_ids=np.concatenate([np.empty(0, np.uint32), *(d.ids for d in done)]),
+        fired_potentials=np.concatenate([np.empty(0, np.float32), *(d.potentials for d in done)]),
+    )

@@ -1,0 +1,149 @@
+"""Synapses whose contribution is not a constant, on the host: mp-driven and plastic ones (SEMANTICS sections 2 and 5).
+
+They need float32 division, and weights that change; WGSL promises neither to the last bit. So the host computes
+between bursts what they contribute, and the device adds it to the sums under way.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from burstproof.engine.layout import ComputedRows, Layout, PlasticRules
+from burstproof.engine.profile import Profile
+from burstproof.engine.protocol import EngineState
+from burstproof.network.fixed_point import FixedPoint
+
+Ids = npt.NDArray[Any]
+_BYTE_MAX = np.float32(255)
+_ZERO = np.float32(0)
+
+
+@dataclass(frozen=True, eq=False)
+class Arrivals:
+    """Contributions under way: ``cells`` (A,) int64 of the ring, each once, their ``sums`` (A,) int64."""
+
+    cells: npt.NDArray[np.int64]
+    sums: npt.NDArray[np.int64]
+    clamped: bool
+
+
+class HostRows:
+    """The computed synapses of a network, with what they have learnt and the history that this needs."""
+
+    def __init__(self, layout: Layout, computed: ComputedRows, fixed_point: FixedPoint, profile: Profile) -> None:
+        self._computed = computed
+        self._plastic: PlasticRules | None = layout.plastic
+        self._fixed_point = fixed_point
+        self._profile = profile
+        self._neurons, self._slots = layout.neuron_count, layout.max_delay
+        self.weights = computed.weights.copy()
+        self.eligibility = np.zeros(len(self._learning), np.float32)
+        self.last_fired = np.zeros(self._neurons, np.int64)
+        self.streak = np.zeros(self._neurons, np.int64)
+        self.history = 0
+
+    @property
+    def _learning(self) -> npt.NDArray[np.int64]:
+        return np.empty(0, np.int64) if self._plastic is None else self._plastic.positions
+
+    @property
+    def table_rows(self) -> npt.NDArray[np.int64]:
+        """Rows of the network's synapse table, (C,), in the order of ``weights``."""
+        return self._computed.rows
+
+    @property
+    def learning_rows(self) -> npt.NDArray[np.int64]:
+        """Rows of the network's synapse table, (L,), in the order of ``eligibility``."""
+        return self._computed.rows[self._learning]
+
+    def after_burst(self, burst: int, ids: Ids, potentials: npt.NDArray[np.float32]) -> Arrivals:
+        """What burst ``burst`` sends on its way, and what the synapses learn from it."""
+        self._remember(burst, ids)
+        with np.errstate(over="ignore", invalid="ignore"):
+            if self._profile.plastic_all_window:
+                self._learn(burst)
+                return self._arrivals(burst, ids, potentials)
+            arrivals = self._arrivals(burst, ids, potentials)
+            self._learn(burst)
+            return arrivals
+
+    def _arrivals(self, burst: int, ids: Ids, potentials: npt.NDArray[np.float32]) -> Arrivals:
+        computed = self._computed
+        counts = computed.offsets[ids + 1] - computed.offsets[ids]
+        entries = np.repeat(computed.offsets[ids] - np.cumsum(counts) + counts, counts) + np.arange(counts.sum())
+        sources, at_firing = np.repeat(ids, counts), np.repeat(potentials, counts)
+        reaching = computed.signs[entries] != 0
+        entries, sources, at_firing = entries[reaching], sources[reaching], at_firing[reaching]
+        psps = np.where(computed.mp_driven[sources], self._driven(at_firing), computed.psps[entries])
+        values = (self.weights[entries] * psps) / computed.divisors[sources]
+        integers, clamped = self._fixed_point.quantise(values)
+        delays = 1 if computed.delays is None else computed.delays[entries].astype(np.int64)
+        cells = (burst + delays) % self._slots * self._neurons + computed.targets[entries].astype(np.int64)
+        unique, places = np.unique(cells, return_inverse=True)
+        sums = np.zeros(len(unique), np.int64)
+        np.add.at(sums, places, integers * computed.signs[entries])
+        return Arrivals(unique, sums, clamped)
+
+    def _driven(self, potentials: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+        """The potential at firing as psp: not below 0; under ``feagi-beta`` rounded half away from 0, at most 255."""
+        psps = np.maximum(potentials, _ZERO)
+        if self._profile.round_mp_driven:
+            psps = np.minimum(np.floor(psps.astype(np.float64) + 0.5), _BYTE_MAX).astype(np.float32)
+        return psps
+
+    def _remember(self, burst: int, ids: Ids) -> None:
+        if self._plastic is None:
+            return
+        unbroken = self.last_fired[ids] == burst - 1
+        self.streak[ids] = np.minimum(np.where(unbroken, self.streak[ids], 0) + 1, self._plastic.longest_window)
+        self.last_fired[ids] = burst
+
+    def _learn(self, burst: int) -> None:
+        rules = self._plastic
+        if rules is None:
+            return
+        for number, window in enumerate(rules.windows.tolist()):
+            if self.history >= window - 1:
+                part = slice(int(rules.starts[number]), int(rules.starts[number + 1]))
+                self._change(rules, part, burst, window, rules.potentiations[number], rules.depressions[number])
+        self.history = min(self.history + 1, rules.longest_window - 1)
+
+    def _change(
+        self, rules: PlasticRules, part: slice, burst: int, window: int, rise: np.float32, fall: np.float32
+    ) -> None:
+        """One mapping: both sides fired, one of them did, or none."""
+        recent = (self.last_fired > 0) & (self.last_fired > burst - window)
+        complete = recent
+        if self._profile.plastic_all_window:
+            complete = (self.last_fired == burst) & (self.streak >= window)
+        sources, targets = rules.sources[part], rules.targets[part]
+        both, one = complete[sources] & complete[targets], recent[sources] | recent[targets]
+        falls = one & ~both & (fall > 0)
+        places = rules.positions[part]
+        weights = self.weights[places]
+        weights[both] += rise
+        weights[falls] = np.maximum(weights[falls] - fall, _ZERO)
+        if self._profile.plastic_all_window:
+            weights = np.clip(weights, _ZERO, _BYTE_MAX)
+        self.weights[places] = weights
+        change = np.zeros(len(places), np.float32)
+        change[both], change[falls] = rise, -fall
+        self.eligibility[part] = change
+
+    def history_of(self, burst: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint16]]:
+        """``last_fired`` and ``fire_streak`` of the canonical state."""
+        longest = 1 if self._plastic is None else self._plastic.longest_window
+        last = np.where(self.last_fired > max(0, burst - (longest - 1)), self.last_fired, 0)
+        return last, np.where(last > 0, self.streak, 0).astype(np.uint16)
+
+    def restore(self, state: EngineState) -> None:
+        """Take over what ``state`` says of these synapses."""
+        self.weights = state.weights[self.table_rows]
+        self.eligibility = state.eligibility_traces[self.learning_rows]
+        self.last_fired = state.last_fired.copy()
+        self.streak = state.fire_streak.astype(np.int64)
+        self.history = state.history_bursts

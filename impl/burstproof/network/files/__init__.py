@@ -1,0 +1,1 @@
+"""Files that hold networks: the package's own and the engine's binary."""

@@ -1,0 +1,1 @@
+"""Genomes: read, checked, and grown into a network."""

@@ -1,0 +1,1 @@
+"""Synthetic networks from a seed, on any backend."""

@@ -1,0 +1,229 @@
+"""What a synthetic network is: sizes, seed and laws as one frozen, checked value."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from burstproof.errors import NetworkError
+from burstproof.network.schema import NO_LIMIT, UNLIMITED_FIRES
+from burstproof.network.synthetic.counter_random import LARGEST_ITEM, LARGEST_SEED
+
+CONNECTIVITIES = ("uniform", "fixed_in_degree", "distance", "block")
+LARGEST_EXACT_WEIGHT = 1 << 24
+"""Largest integer up to which every integer is a float32."""
+
+LARGEST_DISTANCE_SCALE = 9_000_000.0
+_LARGEST_NEURONS = (1 << 32) - 1
+_LEAST_RING = 16
+_LEAST_DISTANCE_SCALE = 0.25
+_LARGEST_BLOCKS = 1 << 16
+
+
+def _require(condition: bool, field: str, got: object, allowed: str) -> None:
+    if not condition:
+        raise NetworkError(
+            "a synthetic network cannot have this value",
+            where=f"SyntheticSpec.{field}",
+            got=got,
+            allowed=allowed,
+            cure="Correct the value",
+        )
+
+
+def _is_integer(value: object, lowest: int, highest: int) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool) and lowest <= int(value) <= highest
+
+
+def _is_number(value: object, lowest: float, highest: float) -> bool:
+    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
+        return False
+    return bool(lowest <= value <= highest)
+
+
+def _is_range(value: object, lowest: int, highest: int) -> bool:
+    """A pair of integers (low, high) with lowest <= low <= high <= highest."""
+    if not (isinstance(value, tuple) and len(value) == 2):
+        return False
+    return all(_is_integer(end, lowest, highest) for end in value) and value[0] <= value[1]
+
+
+@dataclass(frozen=True)
+class SyntheticSpec:
+    """A network made from a seed; equal specifications give equal networks on every backend.
+
+    Attributes
+    ----------
+    neurons : int
+        Number of neurons N.
+    synapses_per_neuron : int
+        Outgoing synapses K of each neuron (incoming ones with ``fixed_in_degree``). A pair may be joined more than
+        once, and a neuron to itself.
+    seed : int
+        0...2^32 - 1.
+    connectivity : str
+        ``uniform``: every target equally likely. ``fixed_in_degree``: each neuron has exactly K incoming synapses,
+        every source equally likely. ``distance``: neurons lie on a ring in the order of their ids; the offset from
+        source to target is bell-shaped (the sum of four uniform numbers) with standard deviation
+        ``distance_scale`` before it is rounded, and at most 2 sqrt(3) of these away. ``block``: ``blocks`` runs of
+        ceil(N / blocks) ids; a synapse stays in its source's block with probability ``inside_fraction``, otherwise
+        every neuron of the network is equally likely.
+    weights, delays : number or (low, high)
+        One value for all synapses, or integers uniform in low...high.
+    inhibitory_fraction : float
+        Probability that a neuron is inhibitory; all its outgoing synapses then are (type 1).
+    distance_scale : float
+        In neurons, for ``distance``: 0.25...N / 8, at most 9 million.
+    blocks, inside_fraction : int, float
+        For ``block``; each block is an area of its own.
+    postsynaptic_potential, threshold, threshold_limit, leak : float
+        As the columns of the network, one value for all.
+    refractory_period, consecutive_fire_limit, snooze_period : int
+        Likewise, in bursts.
+    excitability : float
+        Likewise, a probability.
+    accumulates : bool
+        ``mp_charge_accumulation`` of all neurons.
+    initial_firing : float
+        Fraction of neurons that ``initial_stimulus`` forces to fire.
+
+    Raises
+    ------
+    NetworkError
+        A value out of range; the message names the field.
+    """
+
+    neurons: int
+    synapses_per_neuron: int
+    seed: int = 0
+    connectivity: str = "uniform"
+    weights: float | tuple[int, int] = 1.0
+    delays: int | tuple[int, int] = 1
+    inhibitory_fraction: float = 0.0
+    distance_scale: float = 0.0
+    blocks: int = 1
+    inside_fraction: float = 1.0
+    postsynaptic_potential: float = 1.0
+    threshold: float = 1.0
+    threshold_limit: float = float(NO_LIMIT)
+    leak: float = 0.0
+    refractory_period: int = 0
+    consecutive_fire_limit: int = UNLIMITED_FIRES
+    snooze_period: int = 0
+    excitability: float = 1.0
+    accumulates: bool = True
+    initial_firing: float = 0.0
+
+    def __post_init__(self) -> None:
+        self._check_sizes()
+        self._check_connectivity()
+        self._check_synapses()
+        self._check_neurons()
+
+    def _check_sizes(self) -> None:
+        _require(_is_integer(self.neurons, 1, _LARGEST_NEURONS), "neurons", self.neurons, f"1...{_LARGEST_NEURONS}")
+        fan = self.synapses_per_neuron
+        _require(_is_integer(fan, 0, LARGEST_ITEM), "synapses_per_neuron", fan, f"0...{LARGEST_ITEM}")
+        _require(_is_integer(self.seed, 0, LARGEST_SEED), "seed", self.seed, f"0...{LARGEST_SEED}")
+
+    def _check_connectivity(self) -> None:
+        _require(self.connectivity in CONNECTIVITIES, "connectivity", self.connectivity, ", ".join(CONNECTIVITIES))
+        if self.connectivity == "distance":
+            largest = min(self.neurons / 8, LARGEST_DISTANCE_SCALE)
+            _require(self.neurons >= _LEAST_RING, "neurons", self.neurons, f"at least {_LEAST_RING} on a ring")
+            scale, allowed = self.distance_scale, f"{_LEAST_DISTANCE_SCALE}...{largest} neurons"
+            _require(_is_number(scale, _LEAST_DISTANCE_SCALE, largest), "distance_scale", scale, allowed)
+        largest_blocks = min(self.neurons, _LARGEST_BLOCKS)
+        _require(_is_integer(self.blocks, 1, largest_blocks), "blocks", self.blocks, f"1...{largest_blocks}")
+
+    def _check_synapses(self) -> None:
+        weights, delays = self.weights, self.delays
+        fixed = not isinstance(weights, tuple) and _is_number(weights, 0.0, float(NO_LIMIT))
+        allowed = f"a number >= 0, or integers (low, high) within 0...{LARGEST_EXACT_WEIGHT}"
+        _require(fixed or _is_range(weights, 0, LARGEST_EXACT_WEIGHT), "weights", weights, allowed)
+        allowed = "1...255 bursts, or integers (low, high) within it"
+        _require(_is_integer(delays, 1, 255) or _is_range(delays, 1, 255), "delays", delays, allowed)
+        psp = self.postsynaptic_potential
+        _require(_is_number(psp, 0.0, float(NO_LIMIT)), "postsynaptic_potential", psp, "a finite number >= 0")
+        product = float(weights[1] if isinstance(weights, tuple) else weights) * float(psp)
+        allowed = "weight x psp within float32"
+        _require(_is_number(product, 0.0, float(NO_LIMIT)), "postsynaptic_potential", psp, allowed)
+        for field in ("inhibitory_fraction", "inside_fraction", "initial_firing"):
+            _require(_is_number(getattr(self, field), 0.0, 1.0), field, getattr(self, field), "0...1")
+
+    def _check_neurons(self) -> None:
+        for field in ("threshold", "threshold_limit", "leak", "excitability"):
+            value = getattr(self, field)
+            _require(_is_number(value, -float(NO_LIMIT), float(NO_LIMIT)), field, value, "a finite float32")
+        for field in ("refractory_period", "consecutive_fire_limit", "snooze_period"):
+            _require(_is_integer(getattr(self, field), 0, 65535), field, getattr(self, field), "0...65535")
+        _require(isinstance(self.accumulates, bool), "accumulates", self.accumulates, "True or False")
+
+    @property
+    def block_size(self) -> int:
+        """Neurons per block; all of them unless the connectivity is ``block``."""
+        return -(-self.neurons // self.blocks) if self.connectivity == "block" else self.neurons
+
+    @property
+    def longest_delay(self) -> int:
+        """Largest delay in bursts that a synapse can have."""
+        return int(self.delays[1] if isinstance(self.delays, tuple) else self.delays)
+
+
+def driven_spec(
+    neurons: int,
+    synapses_per_neuron: int,
+    firing_rate: float,
+    seed: int = 0,
+    *,
+    refractory_period: int = 1,
+    leak: float = 0.1,
+) -> SyntheticSpec:
+    """A network that fires about ``firing_rate`` x ``neurons`` neurons in every burst, by itself, under the full rules.
+
+    Parameters
+    ----------
+    neurons, synapses_per_neuron, seed : int
+        N, K and seed; targets are uniform, every contribution is 1.
+    firing_rate : float
+        Fraction r of the neurons that fire in a burst, in 0...1.
+    refractory_period : int
+        Bursts R that a neuron is blocked for after it fired.
+    leak : float
+        0...1; it shapes the potentials, not the rate.
+
+    Raises
+    ------
+    NetworkError
+        The rate cannot be held: it needs an excitability of 0.999 or more, or so few neurons fire in a burst that
+        their number fluctuates by more than 15 %.
+
+    Notes
+    -----
+    The threshold is one contribution, so that every candidate that is not refractory is in its window, and the
+    excitability e alone decides. A neuron has at least one of about Poisson(K r) inputs with probability 1 - exp(-K r)
+    and is not refractory with probability 1 - R r, hence r = (1 - R r) e (1 - exp(-K r)), which is solved for e.
+
+    The state is stable: at r, the derivative of the next rate by this one is K r / (exp(K r) - 1) =: a < 1
+    (refractoriness lowers it further). The number of firings fluctuates with a relative deviation of at most
+    1 / sqrt(N r (1 - a^2)). The network rests until ``initial_stimulus`` starts it at the rate.
+    """
+    _require(_is_number(firing_rate, 1e-9, 1.0), "firing_rate", firing_rate, "above 0, at most 1")
+    _require(_is_integer(refractory_period, 0, 65535), "refractory_period", refractory_period, "0...65535")
+    _require(_is_integer(synapses_per_neuron, 1, LARGEST_ITEM), "synapses_per_neuron", synapses_per_neuron, "1 or more")
+    _require(_is_number(leak, 0.0, 1.0), "leak", leak, "0...1")
+    free = 1.0 - refractory_period * firing_rate
+    inputs = synapses_per_neuron * firing_rate
+    excitability = firing_rate / (free * -math.expm1(-inputs)) if free > 0 else math.inf
+    allowed = f"a rate that needs an excitability below 0.999, not {excitability:.4g}"
+    _require(excitability < 0.999, "firing_rate", firing_rate, allowed)
+    spec: dict[str, Any] = {"seed": seed, "excitability": excitability, "initial_firing": float(firing_rate)}
+    made = SyntheticSpec(neurons, synapses_per_neuron, refractory_period=refractory_period, leak=float(leak), **spec)
+    slope = inputs / math.expm1(inputs) if inputs < 700 else 0.0
+    deviation = 1.0 / math.sqrt(neurons * firing_rate * (1.0 - slope * slope))
+    allowed = f"enough neurons that the number of firings fluctuates by less than 15 %, not {deviation:.0%}"
+    _require(deviation < 0.15, "neurons", neurons, allowed)
+    return made

@@ -1,0 +1,1 @@
+"""Arrays on NumPy and CuPy: backends, element types, memory, transfers."""

@@ -1,0 +1,1 @@
+"""A GPT-2 model and its training."""

@@ -1,0 +1,1 @@
+"""The lattice E8 and recursions of the golden ratio, batched."""

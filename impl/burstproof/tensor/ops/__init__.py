@@ -1,0 +1,1 @@
+"""Operations on arrays, each beside the CUDA C++ it launches."""

@@ -1,0 +1,125 @@
+"""How a kernel of rows.cuh is built for a row length and element type: vector width, threads, items per thread."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from burstproof.tensor.array.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64
+
+KINDS: dict[np.dtype[Any], str] = {
+    FLOAT32: "FLOAT32",
+    FLOAT64: "FLOAT64",
+    FLOAT16: "FLOAT16",
+    BFLOAT16: "BFLOAT16",
+}
+"""Names in element.cuh of the element types that rows have."""
+
+VECTOR_BYTES = 16
+_WARP = 32
+_LARGEST_BLOCK = 1024
+_HELD_WORDS = 32
+"""Most 32-bit registers that one row may take per thread."""
+
+
+@dataclass(frozen=True)
+class RowPlan:
+    """Macros of one build of rows.cuh.
+
+    Attributes
+    ----------
+    vector : int
+        Elements per memory access.
+    items : int
+        Accesses per thread and row.
+    threads : int
+        Threads per row, a power of two from 32 on.
+    rows : int
+        Rows per block; more than one only for rows of one warp.
+    staged : bool
+        Whether rows come through shared memory, the next under way while a group of threads works on one.
+    hoist : bool
+        Whether parameters along the columns stay in registers for all rows of a group of threads.
+    """
+
+    vector: int
+    items: int
+    threads: int
+    rows: int = 1
+    staged: bool = False
+    hoist: bool = False
+
+    @property
+    def block(self) -> int:
+        """Threads per block."""
+        return self.threads * self.rows
+
+    def staged_bytes(self, sets: int) -> int:
+        """Shared memory per block in which ``sets`` rows wait."""
+        return sets * self.items * self.block * VECTOR_BYTES
+
+    @property
+    def persistent(self) -> bool:
+        """Whether a group of threads works on more than one row."""
+        return self.staged or self.hoist
+
+    def defines(self, dtype: np.dtype[Any], sets: int) -> tuple[tuple[str, str], ...]:
+        """Macros for the compiler; ``sets`` rows are staged at a time."""
+        return (
+            ("KIND", KINDS[dtype]),
+            ("VEC", str(self.vector)),
+            ("ITEMS", str(self.items)),
+            ("THREADS", str(self.threads)),
+            ("ROWS", str(self.rows)),
+            ("STAGED", str(int(self.staged))),
+            ("SETS", str(sets)),
+            ("HOIST", str(int(self.hoist))),
+        )
+
+
+def vector_width(dtype: np.dtype[Any], columns: int, address: int) -> int:
+    """Elements that one access of at most 16 bytes may take: rows and addresses stay aligned to it."""
+    width = VECTOR_BYTES // dtype.itemsize
+    while width > 1 and (columns % width or address % (width * dtype.itemsize)):
+        width //= 2
+    return width
+
+
+def plan_rows(
+    dtype: np.dtype[Any], columns: int, address: int, *, held_rows: int, preferred_items: int
+) -> RowPlan | None:
+    """The build for rows of ``columns`` elements, or ``None`` if a row does not fit into registers.
+
+    Parameters
+    ----------
+    dtype : dtype
+        Element type of the rows.
+    columns : int
+        Elements per row, at least 1.
+    address : int
+        Bitwise or of the addresses of all arrays of rows.
+    held_rows : int
+        Rows (or parameters as long as a row) that a thread holds at once.
+    preferred_items : int
+        Accesses per thread that are aimed at, before a block is full.
+    """
+    return _planned(dtype, columns, address % VECTOR_BYTES, held_rows, preferred_items)
+
+
+@lru_cache(maxsize=1024)
+def _planned(
+    dtype: np.dtype[Any], columns: int, misaligned_by: int, held_rows: int, preferred_items: int
+) -> RowPlan | None:
+    vector = vector_width(dtype, columns, misaligned_by)
+    accesses = -(-columns // vector)
+    threads = _WARP
+    while threads < _LARGEST_BLOCK and threads * preferred_items < accesses:
+        threads *= 2
+    items = -(-accesses // threads)
+    words = items * vector * (2 if dtype == FLOAT64 else 1)
+    if (words * held_rows > 2 * _HELD_WORDS and threads == _LARGEST_BLOCK) or words > _HELD_WORDS:
+        return None
+    return RowPlan(vector, items, threads, rows=4 if threads == _WARP else 1)
