@@ -317,7 +317,7 @@ def test_a_bad_network_is_no_reason_to_fall_back() -> None:
     ("build", "message"),
     [
         (lambda: EngineOptions(precision="fp16"), r"EngineOptions\.precision: not a Precision .*Precision\.FP16"),
-        (lambda: EngineOptions(profile="feagi-beta"), r"EngineOptions\.profile: not a Profile .*burst\.profile"),
+        (lambda: EngineOptions(profile="feagi-beta"), r"EngineOptions\.profile: not a Profile .*engine\.profile"),
         (lambda: CudaOptions(synapse_memory="host"), r"CudaOptions\.synapse_memory: not a SynapseMemory .*\.HOST"),
     ],
 )

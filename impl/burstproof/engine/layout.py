@@ -28,17 +28,17 @@ _CHUNK = 1 << 22
 class NeuronArrays:
     """Parameters of the N neurons as contiguous arrays of shape (N,).
 
-    ``keep`` is float32(1) - leak; the 16-bit columns are as in the network's table.
+    ``decays`` is float32(1) - leak; the 16-bit columns are as in the network's table.
     """
 
     thresholds: npt.NDArray[np.float32]
     threshold_limits: npt.NDArray[np.float32]
-    keep: npt.NDArray[np.float32]
+    decays: npt.NDArray[np.float32]
     refractory_periods: npt.NDArray[np.uint16]
-    fire_limits: npt.NDArray[np.uint16]
+    consecutive_fire_limits: npt.NDArray[np.uint16]
     snooze_periods: npt.NDArray[np.uint16]
     excitabilities: npt.NDArray[np.float32]
-    accumulates: npt.NDArray[np.bool_]
+    mp_charge_accumulation: npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)

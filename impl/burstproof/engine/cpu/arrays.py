@@ -24,12 +24,12 @@ class Parameters(NamedTuple):
 
     thresholds: Array
     threshold_limits: Array
-    keep: Array
-    periods: Array
-    fire_limits: Array
-    snoozes: Array
+    decays: Array
+    refractory_periods: Array
+    consecutive_fire_limits: Array
+    snooze_periods: Array
     excitabilities: Array
-    accumulates: Array
+    mp_charge_accumulation: Array
     ids: Array
 
 
@@ -147,12 +147,12 @@ def parameters_of(layout: Layout) -> Parameters:
     return Parameters(
         _writable(n.thresholds),
         _writable(n.threshold_limits),
-        _writable(n.keep),
+        _writable(n.decays),
         _writable(n.refractory_periods),
-        _writable(n.fire_limits),
+        _writable(n.consecutive_fire_limits),
         _writable(n.snooze_periods),
         _writable(n.excitabilities),
-        _writable(n.accumulates),
+        _writable(n.mp_charge_accumulation),
         _NO_IDS,
     )
 

@@ -88,9 +88,9 @@ def _make_block(features: Features, flagged: bool, restart_fired: bool, mapped: 
             if restarts and restart_candidates:
                 v = choose(n.was_candidate[i] & (rc == _NONE if refractory else True), _ZERO, v)
             if restarts and restart_all:
-                v = choose(p.accumulates[i], v, _ZERO)
+                v = choose(p.mp_charge_accumulation[i], v, _ZERO)
             if floors:
-                x = choose((x < _ZERO) & (p.accumulates[i] if restarts else True), _ZERO, x)
+                x = choose((x < _ZERO) & (p.mp_charge_accumulation[i] if restarts else True), _ZERO, x)
             blocked = rc > _NONE if refractory else False
             reached = touched & (not blocked)
             u = v + x
@@ -98,11 +98,11 @@ def _make_block(features: Features, flagged: bool, restart_fired: bool, mapped: 
             inside, passes = window(
                 u, p.thresholds[i], p.threshold_limits[i], p.excitabilities[i], neuron, number, batch
             )
-            limit = p.fire_limits[i]
+            limit = p.consecutive_fire_limits[i]
             finite = (limit != _NONE) & (limit != _UNLIMITED) if fire_limits else False
             spent = inside & (cc >= (choose(finite, limit, _UNLIMITED) if fire_limits else _UNLIMITED))
             fired = reached & passes & (not spent) if counts_decide else reached & passes
-            leaked = u * p.keep[i]
+            leaked = u * p.decays[i]
             held = choose(batch, _ZERO if batch_zeroes else leaked, u) if batch_path else u
             rest = choose(spent, held, leaked) if counts_decide else leaked
             left_over = rest if exact else rounded(rest)
@@ -110,9 +110,9 @@ def _make_block(features: Features, flagged: bool, restart_fired: bool, mapped: 
             counted = choose(fired & (cc < _MOST), np.uint16(cc + _ONE), cc)
             left = choose(blocked & (touched | ticks_always), np.uint16(rc - _ONE), rc)
             if refractory:
-                pause = p.periods[i]
+                pause = p.refractory_periods[i]
                 if snoozes:
-                    longer = np.uint32(pause) + np.uint32(p.snoozes[i])
+                    longer = np.uint32(pause) + np.uint32(p.snooze_periods[i])
                     held_off = np.uint16(choose(longer > _MOST, np.uint32(_MOST), np.uint32(longer)))
                     snoozing = finite & (counted >= limit)
                     if batch_path:
@@ -125,7 +125,7 @@ def _make_block(features: Features, flagged: bool, restart_fired: bool, mapped: 
                 wraps = reached & spent & (not finite) & (not batch if batch_path else True)
                 n.cc[i] = choose(ends | wraps, _NONE, counted)
             if restarts:
-                n.was_candidate[i] = touched & (not fired) & (not p.accumulates[i])
+                n.was_candidate[i] = touched & (not fired) & (not p.mp_charge_accumulation[i])
             before[j] = u
             fires[j] = fired
             touches[j] = touched
@@ -142,14 +142,14 @@ def _make_full(features: Features, compiler: Compiler) -> Compiled:
     def full(neuron: Any, potential: Any, batch: Any, p: Any, n: Any) -> None:
         """Take back the firing of a neuron whose count is 65535: it is blocked (rule 3 of section 3)."""
         if batch_path and batch:
-            potential = _ZERO if batch_zeroes else potential * p.keep[neuron]
+            potential = _ZERO if batch_zeroes else potential * p.decays[neuron]
         else:
             n.cc[neuron] = _NONE
         n.v[neuron] = potential if exact else rounded(potential)
         if refractory:
             n.rc[neuron] = _NONE
         if restarts:
-            n.was_candidate[neuron] = not p.accumulates[neuron]
+            n.was_candidate[neuron] = not p.mp_charge_accumulation[neuron]
 
     return full
 

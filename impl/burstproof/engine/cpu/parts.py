@@ -63,7 +63,7 @@ def _make_begin(key: KernelKey) -> Compiled:
                 ring.flags[base + s.power_neuron] = True
         if restart_fired:
             for neuron in last:
-                if not parameters.accumulates[neuron]:
+                if not parameters.mp_charge_accumulation[neuron]:
                     neurons.v[neuron] = 0
         for j in range(plan.forced_starts[k], plan.forced_starts[k + 1]):
             if lo <= plan.forced[j] < hi:

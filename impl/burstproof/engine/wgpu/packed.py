@@ -75,10 +75,12 @@ def joined(low: Words, high: Words) -> npt.NDArray[np.int64]:
 def parameter_words(layout: Layout) -> Words:
     """(N, 6) uint32, ``Parameters`` of the shader."""
     neurons = layout.neurons
-    floats = (neurons.thresholds, neurons.threshold_limits, neurons.keep, neurons.excitabilities)
+    floats = (neurons.thresholds, neurons.threshold_limits, neurons.decays, neurons.excitabilities)
     shift = np.uint32(16)
-    periods = neurons.refractory_periods.astype(np.uint32) | (neurons.fire_limits.astype(np.uint32) << shift)
-    rest = neurons.snooze_periods.astype(np.uint32) | (neurons.accumulates.astype(np.uint32) << shift)
+    periods = neurons.refractory_periods.astype(np.uint32) | (
+        neurons.consecutive_fire_limits.astype(np.uint32) << shift
+    )
+    rest = neurons.snooze_periods.astype(np.uint32) | (neurons.mp_charge_accumulation.astype(np.uint32) << shift)
     columns = [np.ascontiguousarray(column, np.float32).view(np.uint32) for column in floats]
     return np.stack([*columns, periods, rest], axis=1)
 

@@ -165,7 +165,7 @@ class DeviceState:
 
     def _marks(self, state: EngineState) -> npt.NDArray[np.uint8]:
         marks = np.where(state.was_candidate, np.uint8(CANDIDATE_MARK), np.uint8(0))
-        restarting = state.fired_ids[~self._layout.neurons.accumulates[state.fired_ids]]
+        restarting = state.fired_ids[~self._layout.neurons.mp_charge_accumulation[state.fired_ids]]
         marks[restarting] |= np.uint8(FIRED_MARK)
         return marks
 

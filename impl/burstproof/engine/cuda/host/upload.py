@@ -52,7 +52,7 @@ def _neurons(packed: Packed) -> Contents:
     if features.refractory:
         yield "countdowns", running_countdowns(neurons.refractory_countdowns, neurons.valid_mask)
     if features.restarts:
-        yield "accumulates", layout.neurons.accumulates.astype(np.uint8)
+        yield "accumulates", layout.neurons.mp_charge_accumulation.astype(np.uint8)
     for name in PARAMETERS:
         column = getattr(layout.neurons, name)
         yield name, column[:1] if name in sizes.uniform else column

@@ -27,10 +27,10 @@ from burstproof.engine.cuda.kernels.packet import make_publish, make_source, mak
 from burstproof.engine.cuda.kernels.padded import make_padded_row
 from burstproof.engine.cuda.kernels.rows import make_send_part
 from burstproof.engine.cuda.kernels.shard import make_id_of, make_shard_seed
+from burstproof.engine.cuda.kernels.shard_follow import make_agree, make_follow, make_log_start
 from burstproof.engine.cuda.kernels.steer import make_enter
 from burstproof.engine.cuda.kernels.warp import WARP, make_append, make_block_count
 from burstproof.engine.cuda.plan.shard_variant import ShardVariant
-from burstproof.engine.cuda.shard_follow import make_agree, make_follow, make_log_start
 
 
 def make_row(shard: ShardVariant) -> Callable[..., Any]:

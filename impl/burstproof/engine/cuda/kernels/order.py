@@ -5,9 +5,9 @@ from __future__ import annotations
 PARAMETERS = (
     "thresholds",
     "threshold_limits",
-    "keep",
+    "decays",
     "refractory_periods",
-    "fire_limits",
+    "consecutive_fire_limits",
     "snooze_periods",
     "excitabilities",
 )

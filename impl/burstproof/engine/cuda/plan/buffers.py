@@ -85,9 +85,9 @@ def uniform_parameters(layout: Layout, features: Features) -> frozenset[str]:
     used = {
         "thresholds": True,
         "threshold_limits": features.threshold_limits,
-        "keep": features.leak,
+        "decays": features.leak,
         "refractory_periods": features.refractory,
-        "fire_limits": features.fire_limits,
+        "consecutive_fire_limits": features.fire_limits,
         "snooze_periods": features.snooze,
         "excitabilities": features.excitability,
     }
@@ -132,7 +132,7 @@ def _state_specs(sizes: NetworkSizes, variant: Variant) -> tuple[BufferSpec, ...
 
 
 def _parameter_specs(sizes: NetworkSizes, variant: Variant) -> tuple[BufferSpec, ...]:
-    shorts = ("refractory_periods", "fire_limits", "snooze_periods")
+    shorts = ("refractory_periods", "consecutive_fire_limits", "snooze_periods")
     return (
         _spec("accumulates", sizes.neurons, np.uint8, variant.features.restarts),
         *(
