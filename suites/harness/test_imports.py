@@ -64,6 +64,7 @@ ROOMS = {
     "verification": {"session", "config", *_ENGINE, "engine.select"},
     "session": {
         "analysis",
+        "engine.ask_machine",
         "config",
         *_ENGINE,
         "engine.select",
