@@ -56,7 +56,7 @@ HARNESS = Stage(
     title="proving ground",
     gate=NO_GATE,
     gpu_free="everything",
-    suites=("suites/harness",),
+    suites=("suites/harness", "suites/unit"),
     proves="plan, gates, verdicts, record and report do what they say",
 )
 
