@@ -301,11 +301,11 @@ def _sharded(
             from burstproof.engine.sharded.partition import make_partition
 
             if devices is not None:
+                from burstproof.engine.cuda.engine import CudaEngine
                 from burstproof.engine.cuda.plan.sharding_choice import ShardingChoice
-                from burstproof.engine.cuda.sharded_engine import CudaShardedEngine
 
                 chosen = ShardingChoice(tuple(devices), strategy)
-                return CudaShardedEngine.create(network, options, choice=chosen)
+                return CudaEngine.create(network, options, choice=chosen)
             partition = make_partition(network, shards or 1, strategy)
             return create_sharded(network, options, partition, backend, threads=threads or 1)
 

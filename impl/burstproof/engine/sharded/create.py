@@ -49,9 +49,9 @@ def create_sharded(
         over_ranks: Engine = create_over_ranks(network, options, partition, exchange, links or Links())
         return over_ranks
     if backend == "cuda":
-        from burstproof.engine.cuda.sharded_engine import create_cuda_sharded
+        from burstproof.engine.cuda.engine import create_over_devices
 
-        engine: Engine = create_cuda_sharded(network, options, partition, links or Links())
+        engine: Engine = create_over_devices(network, options, partition, links or Links())
         return engine
     raise InputError(
         "no sharded engine on this backend",

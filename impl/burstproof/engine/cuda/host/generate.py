@@ -9,7 +9,7 @@ import numpy as np
 
 from burstproof.device.protocol import BufferSpec, DeviceRuntime
 from burstproof.engine.admission import check_network
-from burstproof.engine.cuda.host.resident import Contents
+from burstproof.engine.cuda.host.one_device import Contents
 from burstproof.engine.cuda.host.state import DeviceState
 from burstproof.engine.cuda.host.upload import upload_neurons
 from burstproof.engine.cuda.plan.block_size import LONG_ROW

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from burstproof.device.protocol import DeviceBuffer, DeviceRuntime, DeviceStream
 from burstproof.engine.countdowns import running_countdowns, shown_countdowns
-from burstproof.engine.cuda.host.fired_lists import FiredList
+from burstproof.engine.cuda.host.devices import FiredList
 from burstproof.engine.cuda.kernels.control import BURST, CLAMPED, CONTROL_LENGTH, HISTORY, SLOT
 from burstproof.engine.cuda.kernels.marks import CANDIDATE_MARK, FIRED_MARK
 from burstproof.engine.cuda.plan.buffers import slot_stride
