@@ -98,7 +98,7 @@ class DeviceState:
         sums = self._ring("sums")
         present = self._ring("flags") != 0 if variant.flags else sums != 0
         table = self._table
-        countdowns = self._neurons("countdowns", variant.features.refractory, np.uint16)
+        countdowns = self._neurons("countdowns", variant.features.refractory_periods, np.uint16)
         marks = self._neurons("marks", variant.features.restarts, np.uint8)
         weights, eligibility = self._plastic_columns(weights, eligibility)
         last_fired, streaks = self._history(burst)
@@ -152,7 +152,7 @@ class DeviceState:
         self.write("control", control)
         self.write("potentials", variant.features.storage.encode(state.membrane_potentials))
         self.write("counts", state.consecutive_fire_counts)
-        if variant.features.refractory:
+        if variant.features.refractory_periods:
             self.write("countdowns", running_countdowns(state.refractory_countdowns, self._table.valid_mask))
         if variant.features.restarts:
             self.write("marks", self._marks(state))

@@ -49,7 +49,7 @@ def _neurons(packed: Packed) -> Contents:
     yield "control", control
     yield "potentials", features.storage.encode(neurons.membrane_potentials)
     yield "counts", neurons.consecutive_fire_counts
-    if features.refractory:
+    if features.refractory_periods:
         yield "countdowns", running_countdowns(neurons.refractory_countdowns, neurons.valid_mask)
     if features.restarts:
         yield "accumulates", layout.neurons.mp_charge_accumulation.astype(np.uint8)

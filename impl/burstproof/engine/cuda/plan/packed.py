@@ -130,7 +130,9 @@ def packed_for(packed: Packed, state: EngineState) -> Packed:
         variant = replace(variant, sum_bits=packed.fixed_point.bits, streamed=packed.streamed)
         packed = replace(packed, layout=layout, weights=weights, variant=sized(variant, packed.sizes))
     features, variant = packed.features, packed.variant
-    features = replace(features, refractory=features.refractory or bool(state.refractory_countdowns.any()))
+    features = replace(
+        features, refractory_periods=features.refractory_periods or bool(state.refractory_countdowns.any())
+    )
     flags = variant.flags or bool((state.pending_candidate & (state.pending == 0)).any())
     bits = variant.sum_bits
     if flags or not _holds(variant, state, packed.fixed_point):
