@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from burstproof.engine.cuda.host.batch import TrainResult
-from burstproof.engine.protocol import Record, Recording
+from burstproof.engine.state import Record, Recording
 
 FiredList = tuple[npt.NDArray[np.uint32], npt.NDArray[np.float32]]
 

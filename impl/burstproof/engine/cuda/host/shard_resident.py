@@ -28,7 +28,8 @@ from burstproof.engine.cuda.plan.shard_pack import PackedShard, shard_for
 from burstproof.engine.cuda.plan.shard_variant import ShardVariant, merged_shape, merged_share, padded_share, row_share
 from burstproof.engine.cuda.plan.sharding_choice import ShardingChoice
 from burstproof.engine.layout import refuse_overflow
-from burstproof.engine.protocol import EngineOptions, EngineState
+from burstproof.engine.options import EngineOptions
+from burstproof.engine.state import EngineState
 from burstproof.network.model import Network
 
 Repack = Callable[[npt.NDArray[np.float32]], tuple[PackedShard, ...]]
