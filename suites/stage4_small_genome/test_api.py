@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import burstproof as bp
-from burstproof.engine.protocol import NO_PLAN, NO_STIMULUS
+from burstproof.engine.state import NO_PLAN, NO_STIMULUS
 from burstproof.errors import InputError, NetworkError, StimulusError
 
 pytestmark = pytest.mark.requirement("BE-22")

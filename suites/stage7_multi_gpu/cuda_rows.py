@@ -13,7 +13,8 @@ from burstproof.engine.cuda.engine import CudaEngine
 from burstproof.engine.cuda.exchange.devices import make_current
 from burstproof.engine.cuda.exchange.mail import Path
 from burstproof.engine.cuda.plan.sharding_choice import ShardingChoice
-from burstproof.engine.protocol import EngineOptions, Record, Recording, Stimulus
+from burstproof.engine.options import EngineOptions
+from burstproof.engine.state import Record, Recording, Stimulus
 from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.synthetic.build import initial_stimulus
 from burstproof.network.synthetic.spec import SyntheticSpec, driven_spec

@@ -17,8 +17,10 @@ from unittest import mock
 
 import numpy as np
 
-from burstproof.engine.protocol import CudaOptions, Engine, EngineOptions, Record
+from burstproof.engine.options import CudaOptions, EngineOptions
+from burstproof.engine.protocol import Engine
 from burstproof.engine.reference import ReferenceEngine
+from burstproof.engine.state import Record
 from burstproof.errors import ShardLostError
 from burstproof.network.model import Network
 from suites.stage5_parity.interrupted import TRAIN, interruption_differs

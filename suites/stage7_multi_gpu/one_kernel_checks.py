@@ -14,9 +14,11 @@ from unittest import mock
 
 import numpy as np
 
-from burstproof.engine.protocol import CudaOptions, Engine, EngineState, Record, StimulusPlan
+from burstproof.engine.options import CudaOptions
+from burstproof.engine.protocol import Engine
 from burstproof.engine.reference import ReferenceEngine
 from burstproof.engine.sharded.partition import Partition, make_partition
+from burstproof.engine.state import EngineState, Record, StimulusPlan
 from burstproof.errors import ShardLostError
 from burstproof.network.model import Network
 from suites.stage5_parity.mixed import Mix, compare_mix, mixed_network, mixed_options, mixed_plan

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from burstproof.engine.cuda.plan.padded_rows import HEADER_AND_LINK, UNIT
-from burstproof.engine.protocol import EngineOptions
+from burstproof.engine.options import EngineOptions
 from burstproof.engine.sharded.partition import make_partition
 from burstproof.network.model import Network, SynapseTable
 from burstproof.network.synthetic.build import synthesize

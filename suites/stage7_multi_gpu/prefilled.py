@@ -16,8 +16,8 @@ import numpy as np
 
 from burstproof.engine.cuda.exchange.words import FULL_BIT, HEADER_WORDS, packet_words
 from burstproof.engine.cuda.kernels.control import HALTED, LIMIT, ORIGIN
-from burstproof.engine.protocol import Recording
 from burstproof.engine.sharded.partition import Partition
+from burstproof.engine.state import Recording
 
 if TYPE_CHECKING:
     from burstproof.device.simulator import SimulatorRuntime

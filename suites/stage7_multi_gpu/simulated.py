@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 from unittest import mock
 
-from burstproof.engine.protocol import EngineOptions
+from burstproof.engine.options import EngineOptions
 from burstproof.engine.sharded.partition import Partition
 from burstproof.network.model import Network
 from suites.stage5_parity.mixed import MIXES, Mix

@@ -14,17 +14,10 @@ from burstproof.engine.cuda.exchange.devices import device_count
 from burstproof.engine.cuda.exchange.mail import Path
 from burstproof.engine.cuda.kernels.control import HALTED
 from burstproof.engine.cuda.plan.sharding_choice import ShardingChoice
-from burstproof.engine.protocol import (
-    CudaOptions,
-    EngineOptions,
-    EngineState,
-    Record,
-    Recording,
-    Stimulus,
-    StimulusPlan,
-)
+from burstproof.engine.options import CudaOptions, EngineOptions
 from burstproof.engine.replay import replay
 from burstproof.engine.sharded.partition import Partition
+from burstproof.engine.state import EngineState, Record, Recording, Stimulus, StimulusPlan
 from burstproof.engine.trace import read_trace
 from burstproof.errors import ShardLostError
 from burstproof.network.model import Network

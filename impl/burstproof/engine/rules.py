@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from burstproof.engine.options import EngineOptions
 from burstproof.engine.precision import Storage, storage_for
-from burstproof.engine.protocol import EngineOptions
 from burstproof.network.model import Network
 from burstproof.network.schema import NO_LIMIT, UNLIMITED_FIRES
 

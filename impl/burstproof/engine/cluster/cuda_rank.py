@@ -22,11 +22,12 @@ from burstproof.engine.cuda.kernels.control import HALTED
 from burstproof.engine.cuda.plan.shard_pack import PackedShard, pack_shard, shard_for
 from burstproof.engine.cuda.plan.sharding_choice import ShardingChoice
 from burstproof.engine.layout import SynapseFacts, refuse_overflow
+from burstproof.engine.options import EngineOptions
 from burstproof.engine.profile import BATCH_PATH_CANDIDATES
-from burstproof.engine.protocol import EngineOptions, EngineState
 from burstproof.engine.sharded.partition import Partition
 from burstproof.engine.sharded.shard import Fired, StatePiece
 from burstproof.engine.sharded.shard_layout import rows_of_shard
+from burstproof.engine.state import EngineState
 from burstproof.engine.stimulus import PackedStimulus
 from burstproof.errors import ShardLostError
 from burstproof.network.fixed_point import FixedPoint

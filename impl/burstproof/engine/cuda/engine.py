@@ -26,20 +26,11 @@ from burstproof.engine.cuda.plan.budget import MemoryPlan
 from burstproof.engine.cuda.plan.buffers import SETS
 from burstproof.engine.cuda.plan.packed import pack_network
 from burstproof.engine.cuda.plan.sharding_choice import ShardingChoice
+from burstproof.engine.options import EngineOptions
 from burstproof.engine.progress import tell
-from burstproof.engine.protocol import (
-    NO_PLAN,
-    NO_STIMULUS,
-    Burst,
-    EngineOptions,
-    EngineState,
-    Progress,
-    Record,
-    Recording,
-    Stimulus,
-    StimulusPlan,
-)
+from burstproof.engine.protocol import Progress
 from burstproof.engine.sharded.partition import Partition
+from burstproof.engine.state import NO_PLAN, NO_STIMULUS, Burst, EngineState, Record, Recording, Stimulus, StimulusPlan
 from burstproof.engine.stimulus import PackedStimulus, coming_bursts, pack_stimulus, planned
 from burstproof.errors import InputError, NetworkError
 from burstproof.network.fixed_point import FixedPoint

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from burstproof.engine.protocol import Engine, EngineOptions
+from burstproof.engine.options import EngineOptions
+from burstproof.engine.protocol import Engine
 from burstproof.engine.sharded.engine import Links, ShardedEngine
 from burstproof.engine.sharded.exchange import Exchange
 from burstproof.engine.sharded.partition import Partition

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from burstproof.engine.cuda.host.stimulus_table import StimulusTable
-from burstproof.engine.protocol import EngineState, Stimulus
+from burstproof.engine.state import EngineState, Stimulus
 from burstproof.engine.stimulus import PackedStimulus
 
 FiredList = tuple[npt.NDArray[np.uint32], npt.NDArray[np.float32]]

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from burstproof.engine.cuda.host.devices import NOTHING, BatchReport, FiredList
-from burstproof.engine.protocol import Record, Recording
+from burstproof.engine.state import Record, Recording
 
 
 def ascending(lists: Sequence[FiredList], counts: npt.NDArray[np.int64]) -> FiredList:

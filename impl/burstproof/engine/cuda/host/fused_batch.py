@@ -14,7 +14,7 @@ from burstproof.engine.cuda.host.stimulus_table import StimulusTable
 from burstproof.engine.cuda.kernels.control import REPORT_HEAD, report_length
 from burstproof.engine.cuda.plan.buffers import TrainSizes, stimulus_specs
 from burstproof.engine.cuda.plan.packed import Packed
-from burstproof.engine.protocol import Stimulus
+from burstproof.engine.state import Stimulus
 from burstproof.engine.stimulus import PackedStimulus
 
 _LARGEST_WINDOW = 1 << 16

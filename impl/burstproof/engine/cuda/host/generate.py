@@ -19,7 +19,7 @@ from burstproof.engine.cuda.plan.tiles import sized
 from burstproof.engine.cuda.plan.variant import offset_bits, sum_bits, variant_of
 from burstproof.engine.fixed_point import ContributionSurvey, static_fixed_point
 from burstproof.engine.layout import Layout, build_layout
-from burstproof.engine.protocol import EngineOptions
+from burstproof.engine.options import EngineOptions
 from burstproof.engine.rules import features_of
 from burstproof.errors import NetworkError
 from burstproof.network.fixed_point import FixedPoint

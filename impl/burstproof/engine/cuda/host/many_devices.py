@@ -33,8 +33,9 @@ from burstproof.engine.cuda.plan.shard_variant import ShardVariant, merged_shape
 from burstproof.engine.cuda.plan.sharding_choice import ShardingChoice
 from burstproof.engine.fixed_point import plan_fixed_point
 from burstproof.engine.layout import refuse_overflow, synapse_facts
-from burstproof.engine.protocol import EngineOptions, EngineState, Stimulus
+from burstproof.engine.options import EngineOptions
 from burstproof.engine.sharded.partition import Partition
+from burstproof.engine.state import EngineState, Stimulus
 from burstproof.engine.stimulus import PackedStimulus
 from burstproof.errors import InputError, ShardLostError
 from burstproof.network.model import Network

@@ -24,7 +24,7 @@ from burstproof.engine.cuda.plan.block_size import checked_block_size
 from burstproof.engine.cuda.plan.budget import MemoryPlan, available_bytes, place_synapses
 from burstproof.engine.cuda.plan.buffers import SETS
 from burstproof.engine.cuda.plan.packed import Packed, packed_for
-from burstproof.engine.protocol import EngineState, Stimulus
+from burstproof.engine.state import EngineState, Stimulus
 from burstproof.engine.stimulus import PackedStimulus
 
 Contents = Callable[[Packed, DeviceState], None]

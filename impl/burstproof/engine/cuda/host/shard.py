@@ -31,7 +31,7 @@ from burstproof.engine.cuda.kernels.control import (
 from burstproof.engine.cuda.plan.budget import MemoryPlan, available_bytes
 from burstproof.engine.cuda.plan.buffers import SETS, stimulus_specs
 from burstproof.engine.cuda.plan.shard_pack import PackedShard
-from burstproof.engine.protocol import EngineState
+from burstproof.engine.state import EngineState
 
 _LOW = 0xFFFFFFFF
 

@@ -27,7 +27,7 @@ from burstproof.engine.cuda.plan.sharding_choice import ShardingChoice
 from burstproof.engine.cuda.plan.variant import Variant, offset_bits, sum_bits, variant_of
 from burstproof.engine.fixed_point import static_fixed_point
 from burstproof.engine.layout import Layout
-from burstproof.engine.protocol import EngineOptions
+from burstproof.engine.options import EngineOptions
 from burstproof.engine.rules import Features, features_of
 from burstproof.errors import InputError
 from burstproof.network.fixed_point import FixedPoint

@@ -12,7 +12,7 @@ from burstproof.engine.cuda.host.state import DeviceState
 from burstproof.engine.cuda.host.upload import first_of_rows, upload_neurons, upload_synapses
 from burstproof.engine.cuda.plan.padded_rows import pad_rows
 from burstproof.engine.cuda.plan.shard_pack import PackedShard
-from burstproof.engine.protocol import EngineState
+from burstproof.engine.state import EngineState
 from burstproof.network.model import Network
 
 

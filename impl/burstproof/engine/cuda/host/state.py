@@ -14,7 +14,7 @@ from burstproof.engine.cuda.kernels.control import BURST, CLAMPED, CONTROL_LENGT
 from burstproof.engine.cuda.kernels.marks import CANDIDATE_MARK, FIRED_MARK
 from burstproof.engine.cuda.plan.buffers import slot_stride
 from burstproof.engine.cuda.plan.packed import Packed
-from burstproof.engine.protocol import EngineState
+from burstproof.engine.state import EngineState
 
 
 class DeviceState:

@@ -22,8 +22,9 @@ from burstproof.engine.cuda.plan.tiles import sized
 from burstproof.engine.cuda.plan.variant import Variant, variant_of
 from burstproof.engine.fixed_point import plan_fixed_point
 from burstproof.engine.layout import Layout, build_layout, refuse_overflow
-from burstproof.engine.protocol import EngineOptions, EngineState
+from burstproof.engine.options import EngineOptions
 from burstproof.engine.rules import Features, features_of
+from burstproof.engine.state import EngineState
 from burstproof.errors import ConfigError
 from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Network

@@ -17,10 +17,11 @@ from burstproof.engine.cuda.plan.shard_variant import ShardVariant, row_share, s
 from burstproof.engine.cuda.plan.tiles import sized
 from burstproof.engine.cuda.plan.variant import variant_of
 from burstproof.engine.layout import SynapseFacts
-from burstproof.engine.protocol import EngineOptions, EngineState
+from burstproof.engine.options import EngineOptions
 from burstproof.engine.rules import features_of
 from burstproof.engine.sharded.partition import Partition
 from burstproof.engine.sharded.shard_layout import build_shard_layout
+from burstproof.engine.state import EngineState
 from burstproof.errors import ConfigError
 from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Network, NeuronTable, SynapseTable
