@@ -16,8 +16,8 @@ from burstproof.engine.cuda.host.batch import Streams
 from burstproof.engine.cuda.host.many_devices import alike, kernels_of
 from burstproof.engine.cuda.host.shard import DeviceShard
 from burstproof.engine.cuda.host.shard_group import DeviceGroup
-from burstproof.engine.cuda.host.shard_state import fill_shard
 from burstproof.engine.cuda.host.stimulus_table import batch_table
+from burstproof.engine.cuda.host.upload import fill_shard
 from burstproof.engine.cuda.kernels.control import HALTED
 from burstproof.engine.cuda.plan.shard_pack import PackedShard, pack_shard, shard_for
 from burstproof.engine.cuda.plan.sharding_choice import ShardingChoice

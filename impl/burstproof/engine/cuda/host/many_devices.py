@@ -23,8 +23,8 @@ from burstproof.engine.cuda.host.devices import BatchReport, FiredList
 from burstproof.engine.cuda.host.fired_lists import ascending
 from burstproof.engine.cuda.host.shard import DeviceShard, Fill, ShardResult, joined, plan_of
 from burstproof.engine.cuda.host.shard_group import DeviceGroup
-from burstproof.engine.cuda.host.shard_state import fill_shard
 from burstproof.engine.cuda.host.stimulus_table import Places, StimulusTable, shard_tables
+from burstproof.engine.cuda.host.upload import fill_shard
 from burstproof.engine.cuda.kernels.control import HALTED
 from burstproof.engine.cuda.plan.budget import available_bytes
 from burstproof.engine.cuda.plan.padded_rows import FURTHEST, choose_words, table_words

@@ -16,7 +16,7 @@ from burstproof.engine.cuda.exchange.words import FAILED, LINK_LENGTH, WAITED, f
 from burstproof.engine.cuda.host.batch import Staging, Streams, report_of, table_columns
 from burstproof.engine.cuda.host.devices import NOTHING, BatchReport, FiredList
 from burstproof.engine.cuda.host.shard_launches import BurstCalls, ShardLaunches
-from burstproof.engine.cuda.host.shard_state import ShardState
+from burstproof.engine.cuda.host.state import DeviceState
 from burstproof.engine.cuda.host.stimulus_table import StimulusTable
 from burstproof.engine.cuda.kernels.control import (
     INDEX,
@@ -35,7 +35,7 @@ from burstproof.engine.state import EngineState
 
 _LOW = 0xFFFFFFFF
 
-Fill = Callable[[PackedShard, ShardState], None]
+Fill = Callable[[PackedShard, DeviceState], None]
 """Fills the buffers of a new shard with its first contents."""
 
 
@@ -62,7 +62,7 @@ class DeviceShard:
         self.plan = plan_of(shard)
         self.plan.check(available_bytes(runtime.memory_info()[0], shard.packed.options), _place(runtime, shard))
         self._buffers = runtime.allocate(self.plan.buffers)
-        self.device = ShardState(runtime, streams.burst, self._buffers, shard)
+        self.device = DeviceState(runtime, streams.burst, self._buffers, shard.packed, shard.sources)
         fill(shard, self.device)
         self._staging = [Staging(runtime) for _ in range(SETS)]
         length = shard.packed.train.length

@@ -99,7 +99,7 @@ def pack_network(network: Network, options: EngineOptions) -> Packed:
         features,
         sized(variant, sizes),
         sizes,
-        train_sizes(layout.neuron_count, train_length(options, layout.neuron_count)),
+        train_sizes(layout.neuron_count, train_length(options, default_train_length(layout.neuron_count))),
         network.synapses.weights,
     )
 
@@ -154,15 +154,15 @@ def _holds(variant: Variant, state: EngineState, point: FixedPoint) -> bool:
     return int(state.pending.min(initial=0)) >= 0 and max(int(state.pending.max(initial=0)), int(later)) <= room
 
 
-def train_length(options: EngineOptions, neurons: int) -> int:
-    """Bursts captured in one graph.
+def train_length(options: EngineOptions, default: int) -> int:
+    """Bursts captured in one graph: ``default`` unless the options name a number.
 
     Raises
     ------
     ConfigError
         Out of range.
     """
-    length = options.cuda.train_length or default_train_length(neurons)
+    length = options.cuda.train_length or default
     if not 1 <= length <= _LONGEST_TRAIN:
         raise ConfigError(
             "not a train length", where="cuda.train_length", got=length, allowed=f"0, or 1...{_LONGEST_TRAIN}"
