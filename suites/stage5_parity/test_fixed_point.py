@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from burstproof.engine.protocol import EngineOptions
+from burstproof.engine.options import EngineOptions
 from burstproof.engine.reference import ReferenceEngine
 from burstproof.errors import NetworkError
 from suites.support.parity import backends

@@ -8,7 +8,7 @@ import pytest
 
 from burstproof.engine.cuda.tuning.cache import kept
 from burstproof.engine.cuda.tuning.tuner import Launch, notes_launch
-from burstproof.engine.protocol import CudaOptions, EngineOptions
+from burstproof.engine.options import CudaOptions, EngineOptions
 from burstproof.network.synthetic.build import synthesize
 from stages.measuring import Measure
 from suites.support.bench.rows import Row

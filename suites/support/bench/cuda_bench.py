@@ -12,7 +12,9 @@ import numpy as np
 
 from burstproof.device.protocol import BufferSpec, DeviceRuntime
 from burstproof.engine.cpu.engine import CpuEngine
-from burstproof.engine.protocol import Engine, EngineOptions, EngineState, Record, Recording, Stimulus, StimulusPlan
+from burstproof.engine.options import EngineOptions
+from burstproof.engine.protocol import Engine
+from burstproof.engine.state import EngineState, Record, Recording, Stimulus, StimulusPlan
 from suites.support.bench.implicit_reference import ImplicitReference
 from suites.support.bench.rows import CUDA_ROWS, OTHER_ROWS, Row
 from suites.support.bench.steady import Rule, Timed, Watch, time_steadily

@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from burstproof.engine.protocol import Engine, Record, Stimulus, StimulusPlan
+from burstproof.engine.protocol import Engine
+from burstproof.engine.state import Record, Stimulus, StimulusPlan
 from burstproof.network.model import Network
 from suites.support.bench.cuda_bench import disagreements
 from suites.support.bench.steady import Rule, Timed, Watch, time_steadily

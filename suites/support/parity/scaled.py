@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from burstproof.engine.fixed_point import plan_fixed_point
-from burstproof.engine.protocol import EngineOptions
+from burstproof.engine.options import EngineOptions
 from burstproof.network.fixed_point import UNBOUNDED, FixedPoint
 from suites.support.parity.builder import flags, network, stimulate, synapse
 

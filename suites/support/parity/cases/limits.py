@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from burstproof.engine.protocol import EngineOptions
+from burstproof.engine.options import EngineOptions
 from suites.support.parity.builder import Case, network, stimulate, synapse
 from suites.support.parity.cases.dynamics import every, python_draw
 
