@@ -16,13 +16,15 @@ from dataclasses import MISSING, Field, fields, is_dataclass
 from enum import Enum
 from functools import cache
 from pathlib import Path
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from burstproof.errors import InputError
 from reports import packing
 from reports.measurement import Measurement, Scalar
 from reports.record import SCHEMA_VERSION, RunRecord
 from reports.verdict import exit_code, run_verdict
+
+Value = TypeVar("Value")
 
 _VALIDITY = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 
@@ -117,6 +119,17 @@ def write_atomic(path: Path, text: str) -> None:
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
+
+
+def decode(kind: type[Value], value: object, where: str) -> Value:
+    """Turn JSON values into the dataclass ``kind``.
+
+    Raises
+    ------
+    InputError
+        Naming the field that is unknown, missing or of the wrong type.
+    """
+    return cast("Value", _decode(kind, value, where))
 
 
 def _validity(value: float | None) -> str:
