@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from burstproof.errors import InputError
-from reports.traceability import load_requirements
+from reports.values.requirements import load_requirements
 
 NO_GATE = "none"
 
