@@ -5,18 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from reports import charts
-from reports.chart_data import CURVES, curve_lines, limit_rows, loss_lines
-from reports.goals import GoalRow, measured_goals
-from reports.link_matrix import LinkMatrix, link_matrices
-from reports.measurement import CaseResult, Measurement, Outcome, Verdict
-from reports.record import RunRecord
-from reports.rows import ORDER, Row, measurement_rows, scalar_text
-from reports.summary import Summary, first_line, summarise
-from reports.targets import Target, load_targets, mismatch
-from reports.timeline import SPAN, Timeline, timeline
-from reports.traceability import Status, TraceRow, trace, unknown_ids
-from reports.verdict import case_verdict, stage_verdict
+from reports.judge.goals import GoalRow, measured_goals
+from reports.judge.summary import Summary, first_line, summarise
+from reports.judge.targets import Target, load_targets, mismatch
+from reports.judge.trace import Status, TraceRow, trace, unknown_ids
+from reports.judge.verdict import WORST_FIRST, case_verdict, stage_verdict
+from reports.rows import Row, measurement_rows
+from reports.values import units
+from reports.values.measurement import SPAN, CaseResult, Measurement, Outcome, Verdict
+from reports.values.record import RunRecord
 
 _FEW = 12
 
@@ -90,10 +87,6 @@ class View:
     others: tuple[Group, ...]
     telemetry: tuple[Row, ...]
     unjudged: tuple[Unjudged, ...]
-    limit_chart: charts.LimitChart | None
-    curves: tuple[charts.LineChart, ...]
-    timeline: Timeline | None
-    links: tuple[LinkMatrix, ...]
     trace: tuple[TraceRow, ...]
     unknown_ids: tuple[str, ...]
     hardware: tuple[tuple[str, str], ...]
@@ -102,7 +95,7 @@ class View:
     @property
     def thinned(self) -> str:
         """What was put together when the record was thinned; empty of a whole one."""
-        wholes = [m.aggregate for case in self.record.cases for m in case.measurements if m.aggregate]
+        wholes = [m.aggregate for m in self.record.measurements if m.aggregate]
         if not wholes:
             return ""
         figures = "figure stands" if len(wholes) == 1 else "figures stand"
@@ -116,7 +109,7 @@ class View:
         """Cases by verdict, worst first, PASS always among them."""
         return tuple(
             (verdict.value, self.summary.cases.get(verdict, 0))
-            for verdict in ORDER
+            for verdict in WORST_FIRST
             if self.summary.cases.get(verdict) or verdict is Verdict.PASS
         )
 
@@ -152,25 +145,11 @@ def build_view(record: RunRecord) -> View:
         others=_groups(others),
         telemetry=tuple(row for row in every if row.telemetry),
         unjudged=_unjudged(record),
-        limit_chart=charts.limit_chart(limit_rows(record)),
-        curves=tuple(_curves(record)),
-        timeline=timeline(record),
-        links=link_matrices(record),
         trace=rows,
         unknown_ids=unknown_ids(record),
         hardware=tuple(_flat({key: value for key, value in record.hardware.items() if key != "gpus"})),
         gpus=_gpus(record.hardware.get("gpus")),
     )
-
-
-def _curves(record: RunRecord) -> Iterable[charts.LineChart]:
-    for curve in CURVES:
-        chart = charts.line_chart(curve_lines(record, curve), "ms", curve.title, curve.axis)
-        if chart is not None:
-            yield chart
-    losses = charts.line_chart(loss_lines(record), "nats", "Loss of a small GPT per character, by step", "steps")
-    if losses is not None:
-        yield losses
 
 
 def _groups(rows: Iterable[Row]) -> tuple[Group, ...]:
@@ -182,15 +161,15 @@ def _groups(rows: Iterable[Row]) -> tuple[Group, ...]:
 
 def _group(name: str, rows: list[Row]) -> Group:
     verdicts = [row.verdict for row in rows]
-    counts = tuple((verdict.value, verdicts.count(verdict)) for verdict in ORDER if verdict in verdicts)
-    ordered = sorted(rows, key=lambda row: ORDER.index(row.verdict))
+    counts = tuple((verdict.value, verdicts.count(verdict)) for verdict in WORST_FIRST if verdict in verdicts)
+    ordered = sorted(rows, key=lambda row: WORST_FIRST.index(row.verdict))
     return Group(name, tuple(ordered), counts, len(rows) <= _FEW or any(v is not Verdict.PASS for v in verdicts))
 
 
 def _stage_cards(record: RunRecord) -> Iterable[StageCard]:
     for stage in record.stages:
         verdicts = [case_verdict(case, record.judgements) for case in record.cases if case.stage == stage.stage]
-        counts = [(verdict.value, verdicts.count(verdict)) for verdict in ORDER]
+        counts = [(verdict.value, verdicts.count(verdict)) for verdict in WORST_FIRST]
         bars = tuple((name, count, round(100.0 * count / len(verdicts), 2)) for name, count in counts if count)
         yield StageCard(
             stage.stage,
@@ -216,7 +195,7 @@ def _findings(record: RunRecord) -> tuple[Finding, ...]:
                 source = f" [target {judged.target}]" if judged.target else ""
                 reasons.append(f"{judged.measurement}: {judged.judgement.text}{source}")
         found.append(Finding(verdict, case.title, case.case, case.stage, case.requirements, tuple(reasons)))
-    return tuple(sorted(_together(found), key=lambda finding: ORDER.index(finding.verdict)))
+    return tuple(sorted(_together(found), key=lambda finding: WORST_FIRST.index(finding.verdict)))
 
 
 def _together(findings: Iterable[Finding]) -> Iterable[Finding]:
@@ -239,8 +218,7 @@ def _skip_groups(cases: Iterable[CaseResult]) -> tuple[SkipGroup, ...]:
 
 
 def _unjudged(record: RunRecord) -> tuple[Unjudged, ...]:
-    used = {judged.target for judged in record.judgements}
-    measurements = [measurement for case in record.cases for measurement in case.measurements]
+    used, measurements = {judged.target for judged in record.judgements}, record.measurements
     return tuple(
         Unjudged(target, _why_unjudged(target, measurements)) for target in load_targets() if target.id not in used
     )
@@ -270,7 +248,7 @@ def _flat(value: object, name: str = "") -> Iterable[tuple[str, str]]:
             yield from _flat(item, f"{name}.{key}" if name else str(key))
     elif isinstance(value, list | tuple):
         if all(not isinstance(item, Mapping | list | tuple) for item in value):
-            yield name, ", ".join(map(scalar_text, value)) or "none"
+            yield name, ", ".join(map(units.scalar_text, value)) or "none"
         else:
             for index, item in enumerate(value):
                 yield from _flat(item, f"{name}[{index}]")
@@ -281,7 +259,7 @@ def _flat(value: object, name: str = "") -> Iterable[tuple[str, str]]:
 def _named_scalar(name: str, value: object) -> str:
     if name.endswith("_bytes") and isinstance(value, int) and not isinstance(value, bool):
         return f"{value / 1e9:.1f} GB"
-    return scalar_text(value)
+    return units.scalar_text(value)
 
 
 def _duration(seconds: float) -> str:

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 
 import pytest
 
-from reports.measurement import CaseResult, Measurement, Outcome
+from reports.values.measurement import CaseResult, Measurement, Outcome
 from stages.plan import HARNESS, stage_of
 from stages.results import ResultLines, measurement_from
 

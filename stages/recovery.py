@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from burstproof.errors import InputError
-from reports.record import RECORD_NAME, Environment, RunRecord, StageRun
 from reports.store import write_run
+from reports.values.record import RECORD_NAME, Environment, RunRecord, StageRun
 from stages.evidence import join_evidence
 from stages.plan import Stage
 from stages.results import CaseLines, read_lines

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
-from reports.measurement import CaseResult, Measurement, Outcome
+from reports.values.measurement import CaseResult, Measurement, Outcome
 
 
 @dataclass(frozen=True)

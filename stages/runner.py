@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Protocol
 
 from hardware.gates import Gate
-from reports.measurement import CaseResult, Outcome
-from reports.record import Environment, RunRecord, StageRun
+from reports.judge.verdict import judge_cases
 from reports.store import write_run
-from reports.verdict import judge_cases
+from reports.values.measurement import CaseResult, Outcome
+from reports.values.record import Environment, RunRecord, StageRun
 from stages.environment import take_environment
 from stages.evidence import join_evidence
 from stages.gating import Gatekeeper

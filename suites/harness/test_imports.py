@@ -247,7 +247,7 @@ def test_a_circle_is_found() -> None:
 
 def test_imports_are_found_wherever_they_stand() -> None:
     source = (
-        "from reports import record\nfrom numba import cuda, njit\ndef f():\n    import pynvml\n"
+        "from reports.values import record\nfrom numba import cuda, njit\ndef f():\n    import pynvml\n"
         "    importlib.import_module('pynvml')\nif TYPE_CHECKING:\n    from burstproof.errors import InputError\n"
     )
     found = [(one.module, one.name, one.line) for one in imports_of("x", source)]
@@ -257,5 +257,5 @@ def test_imports_are_found_wherever_they_stand() -> None:
         ("numba.cuda", "", 2),
         ("pynvml", "", 4),
         ("pynvml", "", 5),
-        ("reports.record", "", 1),
+        ("reports.values.record", "", 1),
     ]

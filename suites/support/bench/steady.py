@@ -11,7 +11,7 @@ from burstproof.errors import EnvironmentInvalidError
 from hardware.nvml_codes import THROTTLING, ClockReason, clock_reason_words
 from hardware.stopwatch import Samples, measure_until_steady
 from hardware.telemetry import Telemetry
-from reports.measurement import Scalar
+from reports.values.measurement import Scalar
 
 POWER_LIMIT = "sw power cap"
 """Where work draws all the power that the card may take, this is the state that it runs in, not a disturbance."""

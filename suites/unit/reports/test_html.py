@@ -16,15 +16,16 @@ from hypothesis import strategies as st
 
 from burstproof.errors import ExitCode
 from reports import html
-from reports.chart_data import limit_rows
 from reports.command import main
+from reports.figures.limits import limit_rows
 from reports.html import render
-from reports.measurement import CaseResult, Measurement, Outcome
-from reports.record import RunRecord
+from reports.judge.summary import first_line
+from reports.judge.trace import Status, reasons, trace, unknown_ids
+from reports.judge.verdict import judge_cases
 from reports.store import write_run
-from reports.summary import first_line
-from reports.traceability import Status, load_requirements, reasons, trace, unknown_ids
-from reports.verdict import judge_cases
+from reports.values.measurement import CaseResult, Measurement, Outcome
+from reports.values.record import RunRecord
+from reports.values.requirements import load_requirements
 from reports.view import build_view
 from stages.console import closing
 from suites.support.sample_record import NO_GPU, sample_record

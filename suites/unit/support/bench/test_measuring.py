@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from hardware.roofline import profile_for
-from reports.judgement import ReasonCode
-from reports.measurement import Measurement, Scalar, Verdict
-from reports.targets import match
-from reports.verdict import judge
+from reports.judge.targets import match
+from reports.judge.verdict import judge
+from reports.values.judgement import ReasonCode
+from reports.values.measurement import Measurement, Scalar, Verdict
 from suites.support.bench.card_limits import COPIED_BYTES, REDUCTIONS, g_per_s, gb_per_s
 from suites.support.bench.cpu_clock import cpu_ghz
 from suites.support.bench.rows import (

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
+from reports.values import units
+
 Scalar = str | int | float | bool
+
+SPAN = "timeline.span"
+"""Name of the measurements that are spans of a timeline: their length, with the conditions ``lane`` and ``start_us``;
+no figures to list or to compare."""
 
 
 class Verdict(Enum):
@@ -35,10 +42,10 @@ class Outcome(Enum):
 
 @dataclass(frozen=True)
 class Aggregate:
-    """What a kept figure of a thinned record stands for: ``count`` figures of its test function, itself among them.
+    """What a figure of an older baseline stands for: ``count`` figures of its test function, itself among them.
 
-    ``least`` and ``greatest`` of them are in the figure's unit. All were of cases that passed, and all judgements of
-    them were PASS.
+    ``least`` and ``greatest`` are in the figure's unit. All were of cases that passed, and every judgement was PASS.
+    Records of today keep every figure.
     """
 
     count: int
@@ -70,7 +77,7 @@ class Measurement:
     note : str
         One sentence for the reader: how it was checked or obtained.
     aggregate : Aggregate or None
-        What else it stands for, in a thinned record.
+        What else it stands for, in an older baseline.
     """
 
     name: str
@@ -82,6 +89,22 @@ class Measurement:
     telemetry: Mapping[str, Scalar] = field(default_factory=dict)
     note: str = ""
     aggregate: Aggregate | None = None
+
+    @property
+    def figure(self) -> float | None:
+        """The value, or ``None`` where it is missing, NaN or infinite."""
+        return self.value if self.value is not None and math.isfinite(self.value) else None
+
+    def in_unit(self, unit: str) -> float | None:
+        """The figure in ``unit``; ``None`` without one, or where the measurement has another dimension."""
+        return units.converted(self.value, self.unit, unit)
+
+    def number(self, condition: str) -> float | None:
+        """A numeric condition; ``None`` where it is absent, no number, or not finite."""
+        value = self.conditions.get(condition)
+        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+            return None
+        return float(value)
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from burstproof.errors import InputError
 
 _SCALES: dict[str, tuple[str, float]] = {
@@ -73,6 +75,13 @@ def convert(value: float, unit: str, to: str) -> float:
     return value * (_SCALES[unit][1] / _SCALES[to][1])
 
 
+def converted(value: float | None, unit: str, to: str) -> float | None:
+    """``value`` in the unit ``to``; ``None`` where there is no finite value, or the units measure different things."""
+    if value is None or not math.isfinite(value) or dimension(unit) != dimension(to):
+        return None
+    return convert(value, unit, to)
+
+
 def lower_is_better(unit: str) -> bool | None:
     """Tell which way is faster: ``True`` for times, ``False`` for rates, ``None`` where neither is."""
     kind = dimension(unit)
@@ -118,3 +127,10 @@ def _digits(value: float) -> str:
 
 def _magnitude(value: float) -> int:
     return int(f"{value:e}".partition("e")[2])
+
+
+def scalar_text(value: object) -> str:
+    """A condition or telemetry value for people."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:.6g}" if isinstance(value, float) else str(value)

@@ -10,16 +10,13 @@ from enum import Enum
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from burstproof.errors import ConfigError
-from reports import units
-from reports.measurement import Measurement, Scalar
+from reports.values import units
+from reports.values.measurement import Measurement, Scalar
+from reports.values.serialise import decode
 
-_FILE = Path(__file__).with_name("targets.toml")
-_OPTIONAL_WORDS = ("stated", "scope", "note", "not_judged")
-_NEEDED = ("id", "measurement", "metric", "comparison", "unit", "source", "status", "date")
-_KEYS = frozenset({*_NEEDED, *_OPTIONAL_WORDS, "limit", "low", "high", "marginal", "floor", "conditions", "others"})
+_FILE = Path(__file__).parents[1] / "targets.toml"
 _SOURCES = ("A", "B", "C", "D", "E", "F", "goal")
 # What a measurement means where it does not say: one GPU, and random targets.
 _DEFAULTS: Mapping[str, Scalar] = {"gpus": 1, "connectivity": "uniform"}
@@ -45,10 +42,10 @@ class Comparison(Enum):
 
 @dataclass(frozen=True)
 class Span:
-    """A numeric condition: from ``low`` to ``high``, both included."""
+    """A numeric condition: from ``min`` to ``max``, both included."""
 
-    low: float = -math.inf
-    high: float = math.inf
+    min: float = -math.inf
+    max: float = math.inf
 
 
 Condition = str | int | float | bool | Span | tuple[str, ...]
@@ -62,8 +59,8 @@ class Other:
     """
 
     name: str
-    value: float | None
     source: str
+    value: float | None = None
 
 
 @dataclass(frozen=True)
@@ -139,7 +136,7 @@ def load_targets(path: Path = _FILE) -> tuple[Target, ...]:
 
     Raises
     ------
-    ConfigError
+    InputError
         Naming the row and the key: unknown or missing key, wrong type, unknown unit, bad bounds, duplicate id.
     """
     try:
@@ -149,7 +146,7 @@ def load_targets(path: Path = _FILE) -> tuple[Target, ...]:
     return parse_targets(document, where=path.name)
 
 
-def parse_targets(document: Mapping[str, Any], where: str = "targets") -> tuple[Target, ...]:
+def parse_targets(document: Mapping[str, object], where: str = "targets") -> tuple[Target, ...]:
     """Turn a parsed file into targets; see :func:`load_targets`."""
     rows = document.get("target")
     if set(document) != {"target"} or not isinstance(rows, list) or not rows:
@@ -204,17 +201,17 @@ def describe(condition: Condition) -> str:
         return " or ".join(condition)
     if not isinstance(condition, Span):
         return str(condition)
-    if math.isinf(condition.high):
-        return f"at least {condition.low:g}"
-    if math.isinf(condition.low):
-        return f"at most {condition.high:g}"
-    return f"{condition.low:g} to {condition.high:g}"
+    if math.isinf(condition.max):
+        return f"at least {condition.min:g}"
+    if math.isinf(condition.min):
+        return f"at most {condition.max:g}"
+    return f"{condition.min:g} to {condition.max:g}"
 
 
 def _meets(found: Scalar, wanted: Condition) -> bool:
     if isinstance(wanted, Span):
         numeric = isinstance(found, int | float) and not isinstance(found, bool)
-        return numeric and wanted.low <= float(found) <= wanted.high
+        return numeric and wanted.min <= float(found) <= wanted.max
     if isinstance(wanted, str | tuple):
         patterns = (wanted,) if isinstance(wanted, str) else wanted
         return isinstance(found, str) and any(fnmatchcase(found.lower(), p.lower()) for p in patterns)
@@ -227,96 +224,46 @@ def _target(row: object, where: str) -> Target:
     if not isinstance(row, dict):
         raise ConfigError("a target is a table", where=where, got=row)
     where = f"{where} ({row.get('id', 'without id')})"
-    for key in row:
-        if key not in _KEYS:
-            raise ConfigError("unknown key", where=where, got=key, allowed=", ".join(sorted(_KEYS)))
-    for key in _NEEDED:
-        if not isinstance(row.get(key), str) or not row[key]:
-            raise ConfigError(f"{key} must be a non-empty string", where=where, got=row.get(key))
-    for key in _OPTIONAL_WORDS:
-        if not isinstance(row.get(key, ""), str):
-            raise ConfigError(f"{key} must be a string", where=where, got=row[key])
-    _check_words(row, where)
-    comparison = Comparison(row["comparison"])
-    low, high = _bounds(row, comparison, where)
-    floor = None if "floor" not in row else _number(row, "floor", where)
-    marginal = _number(row, "marginal", where) if "marginal" in row else 0.0
-    if not 0.0 <= marginal < 1.0:
-        raise ConfigError("marginal is a fraction of the limit", where=where, got=marginal, allowed="[0, 1)")
-    words = {key: row[key] for key in (*_NEEDED, *_OPTIONAL_WORDS) if key in row}
-    words |= {"comparison": comparison, "status": Status(row["status"])}
-    conditions = _conditions(row.get("conditions", {}), where)
-    others = _others(row.get("others", []), where)
-    return Target(**words, low=low, high=high, marginal=marginal, floor=floor, conditions=conditions, others=others)
+    target = decode(Target, _bounded(row, where), where)
+    _check(target, where)
+    return target
 
 
-def _others(rows: object, where: str) -> tuple[Other, ...]:
-    if not isinstance(rows, list):
-        raise ConfigError("others is a list of tables", where=where, got=rows)
-    return tuple(_other(row, where) for row in rows)
-
-
-def _other(row: object, where: str) -> Other:
-    if not isinstance(row, dict) or not {"name", "source"} <= set(row) <= {"name", "value", "source"}:
-        raise ConfigError("not a figure of another program", where=where, got=row, allowed="name, value, source")
-    if not all(isinstance(row[key], str) and row[key] for key in ("name", "source")):
-        raise ConfigError("name and source must be non-empty strings", where=where, got=row)
-    return Other(row["name"], _number(row, "value", where) if "value" in row else None, row["source"])
-
-
-def _check_words(row: Mapping[str, Any], where: str) -> None:
-    allowed = {
-        "comparison": [item.value for item in Comparison],
-        "status": [item.value for item in Status],
-        "source": list(_SOURCES),
-    }
-    for key, words in allowed.items():
-        if row[key] not in words:
-            raise ConfigError(f"unknown {key}", where=where, got=row[key], allowed=", ".join(words))
-    if not units.known(row["unit"]):
-        raise ConfigError("unknown unit", where=where, got=row["unit"], cure="Add it to reports/units.py.")
-
-
-def _bounds(row: Mapping[str, Any], comparison: Comparison, where: str) -> tuple[float, float]:
-    wanted = {"low", "high"} if comparison is Comparison.RANGE else {"limit"}
+def _bounded(row: Mapping[str, object], where: str) -> dict[str, object]:
+    """The row with the bounds ``low`` and ``high`` in place of its limit."""
+    comparison = row.get("comparison")
     given = {"limit", "low", "high"} & set(row)
+    wanted = {"low", "high"} if comparison == Comparison.RANGE.value else {"limit"}
     if given != wanted:
-        raise ConfigError(
-            f"comparison {comparison.value!r} takes {' and '.join(sorted(wanted))}", where=where, got=sorted(given)
-        )
-    if comparison is Comparison.RANGE:
-        low, high = _number(row, "low", where), _number(row, "high", where)
-        if low >= high:
-            raise ConfigError("low must lie below high", where=where, got=[low, high])
-        return low, high
-    limit = _number(row, "limit", where)
-    upper = comparison in (Comparison.BELOW, Comparison.AT_MOST)
-    return (-math.inf, limit) if upper else (limit, math.inf)
+        words = " and ".join(sorted(wanted))
+        raise ConfigError(f"comparison {comparison!r} takes {words}", where=where, got=sorted(given))
+    rest = {key: value for key, value in row.items() if key != "limit"}
+    if "limit" not in row:
+        return rest
+    limit = decode(float, row["limit"], f"{where}.limit")
+    upper = comparison in (Comparison.BELOW.value, Comparison.AT_MOST.value)
+    return {**rest, "low": -math.inf if upper else limit, "high": limit if upper else math.inf}
 
 
-def _number(row: Mapping[str, Any], key: str, where: str) -> float:
-    value = row[key]
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise ConfigError(f"{key} must be a finite number", where=where, got=value)
-    return float(value)
-
-
-def _conditions(table: object, where: str) -> dict[str, Condition]:
-    if not isinstance(table, dict):
-        raise ConfigError("conditions is a table", where=where, got=table)
-    return {name: _condition(value, f"{where}: conditions.{name}") for name, value in table.items()}
-
-
-def _condition(value: object, where: str) -> Condition:
-    if isinstance(value, list):
-        if value and all(isinstance(item, str) for item in value):
-            return tuple(value)
-    elif isinstance(value, dict):
-        if value and set(value) <= {"min", "max"}:
-            spans = {key: _number(value, key, where) for key in value}
-            return Span(spans.get("min", -math.inf), spans.get("max", math.inf))
-    elif isinstance(value, str | int | float | bool):
-        return value
-    raise ConfigError(
-        "not a condition", where=where, got=value, allowed="a value, a list of patterns, {min = .., max = ..}"
-    )
+def _check(target: Target, where: str) -> None:
+    """What types do not say."""
+    for key in ("id", "measurement", "metric", "date"):
+        if not getattr(target, key):
+            raise ConfigError(f"{key} must not be empty", where=where)
+    if target.source not in _SOURCES:
+        raise ConfigError("unknown source", where=where, got=target.source, allowed=", ".join(_SOURCES))
+    if not units.known(target.unit):
+        raise ConfigError("unknown unit", where=where, got=target.unit, cure="Add it to reports/values/units.py.")
+    bounds = [bound for bound in (target.low, target.high) if not math.isinf(bound)]
+    numbers = [*bounds, *(other.value for other in target.others), target.floor]
+    if not bounds or not all(math.isfinite(number) for number in numbers if number is not None):
+        raise ConfigError("limits, floors and figures of others are finite numbers", where=where, got=numbers)
+    if target.low >= target.high:
+        raise ConfigError("low must lie below high", where=where, got=[target.low, target.high])
+    if not 0.0 <= target.marginal < 1.0:
+        raise ConfigError("marginal is a fraction of the limit", where=where, got=target.marginal, allowed="[0, 1)")
+    if not all(other.name and other.source for other in target.others):
+        raise ConfigError("name and source of others must not be empty", where=where)
+    for name, wanted in target.conditions.items():
+        if wanted == () or (isinstance(wanted, Span) and not wanted.min <= wanted.max):
+            raise ConfigError("a condition that nothing meets", where=f"{where}: conditions.{name}", got=wanted)

@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
-from functools import cache
-from pathlib import Path
-from typing import Any
 
-from burstproof.errors import ConfigError
-from reports.measurement import CaseResult, Verdict
-from reports.record import RunRecord
+from reports.judge.verdict import case_verdict
+from reports.values.measurement import CaseResult, Verdict
+from reports.values.record import RunRecord
+from reports.values.requirements import Requirement, load_requirements
 
-_FILE = Path(__file__).with_name("requirements.toml")
-_KEYS = {"id", "text", "stages"}
 _CLOSED = re.compile(r"gate (?P<gate>\w+) is closed: (?P<cause>.+)", re.DOTALL)
 
 
@@ -32,15 +27,6 @@ class Status(Enum):
 
 
 @dataclass(frozen=True)
-class Requirement:
-    """One row of the contract: permanent id, one line of text, the stages that are to prove it."""
-
-    id: str
-    text: str
-    stages: tuple[str, ...]
-
-
-@dataclass(frozen=True)
 class TraceRow:
     """What a run shows about one requirement.
 
@@ -52,30 +38,6 @@ class TraceRow:
     reason: str
     cases: tuple[str, ...]
     measurements: tuple[str, ...]
-
-
-@cache
-def load_requirements(path: Path = _FILE) -> tuple[Requirement, ...]:
-    """Read and check the list of requirements.
-
-    Raises
-    ------
-    ConfigError
-        Naming the row: unknown or missing key, no stage, duplicate id.
-    """
-    try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"not valid TOML: {error}", where=path.name) from error
-    rows = document.get("requirement")
-    if set(document) != {"requirement"} or not isinstance(rows, list):
-        raise ConfigError("requirements are [[requirement]] tables only", where=path.name, got=sorted(document))
-    requirements = tuple(_requirement(row, f"{path.name}: requirement {n}") for n, row in enumerate(rows, 1))
-    ids = [requirement.id for requirement in requirements]
-    if len(set(ids)) < len(ids):
-        twice = sorted({name for name in ids if ids.count(name) > 1})
-        raise ConfigError("requirements carry the same id", where=path.name, got=twice)
-    return requirements
 
 
 def trace(record: RunRecord) -> tuple[TraceRow, ...]:
@@ -108,8 +70,6 @@ def _bears(name: str, case: CaseResult, requirements: tuple[str, ...]) -> bool:
 
 
 def _status(requirement: Requirement, cases: list[CaseResult], record: RunRecord) -> tuple[Status, str]:
-    from reports.verdict import case_verdict  # numpy with it, which a process that only asks for the ids need not load
-
     verdicts = [case_verdict(case, record.judgements) for case in cases]
     for bad, status in (
         ((Verdict.FAIL,), Status.FAILED),
@@ -176,14 +136,3 @@ def _reason(cause: str, gates: Iterable[str]) -> str:
 
 def _count(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
-def _requirement(row: Mapping[str, Any], where: str) -> Requirement:
-    if not isinstance(row, dict) or set(row) != _KEYS:
-        raise ConfigError("a requirement has other keys", where=where, got=row, allowed=", ".join(sorted(_KEYS)))
-    if not all(isinstance(row[key], str) and row[key] for key in ("id", "text")):
-        raise ConfigError("id and text must be non-empty strings", where=where, got=row)
-    stages = row["stages"]
-    if not isinstance(stages, list) or not stages or not all(isinstance(stage, str) for stage in stages):
-        raise ConfigError("stages must be a list of names, not an empty one", where=where, got=stages)
-    return Requirement(row["id"], row["text"], tuple(stages))

@@ -1,11 +1,11 @@
-"""What was decided about a measurement: values only; the deciding is in :mod:`reports.verdict`."""
+"""What was decided about a measurement: values only; the deciding is in :mod:`reports.judge.verdict`."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
 
-from reports.measurement import Verdict
+from reports.values.measurement import Verdict
 
 
 class ReasonCode(Enum):
@@ -52,8 +52,8 @@ class Judgement:
 class JudgedMeasurement:
     """A judgement and what it is about.
 
-    ``case`` names the :class:`~reports.measurement.CaseResult`, ``index`` the measurement within it; ``target`` is
-    the id of the target, or empty where a missing value was judged without one.
+    ``case`` names the :class:`~reports.values.measurement.CaseResult`, ``index`` the measurement within it. ``target``
+    is the id of the target, or empty where a missing value was judged without one.
     """
 
     case: str

@@ -1,18 +1,16 @@
-"""The history of runs: a folder of run folders is the store, a trend per measurement what is drawn from it (RE-5)."""
+"""The history of runs: a trend for each measurement (requirement RE-5)."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-from burstproof.errors import InputError
-from reports import charts, units
-from reports.compare import Key, figures, samples_of
-from reports.measurement import Measurement
-from reports.record import RECORD_NAME, RunRecord
-from reports.statistics import Difference, difference, median
-from reports.store import load_run
-from reports.verdict import run_verdict
+from reports.judge.compare import Key, figures, samples_of
+from reports.judge.statistics import Difference, difference, median
+from reports.judge.verdict import run_verdict
+from reports.values import units
+from reports.values.measurement import Measurement
+from reports.values.record import RunRecord
 
 
 @dataclass(frozen=True)
@@ -48,11 +46,6 @@ class Trend:
         """The newest figure for people."""
         return units.readable(self.points[-1].value, self.unit)
 
-    @property
-    def spark(self) -> str:
-        """The figures as an SVG path."""
-        return charts.sparkline([point.value for point in self.points])
-
 
 @dataclass(frozen=True)
 class History:
@@ -63,27 +56,11 @@ class History:
     unreadable: tuple[tuple[str, str], ...]
 
 
-def load_history(folder: Path) -> History:
-    """Read every run folder below ``folder``.
-
-    Raises
-    ------
-    InputError
-        If the folder does not exist or holds no readable run.
-    """
-    if not folder.is_dir():
-        raise InputError("no such folder", where=str(folder), cure="Give the folder that holds run folders.")
-    records, unreadable = [], []
-    for path in sorted(folder.rglob(RECORD_NAME)):
-        try:
-            records.append(load_run(path.parent))
-        except InputError as error:
-            unreadable.append((str(path.parent.relative_to(folder)), str(error)))
-    if not records:
-        raise InputError("no readable run here", where=str(folder), got=[name for name, _ in unreadable] or None)
-    records.sort(key=lambda record: record.started_utc)
-    runs = tuple((record.run_id, record.started_utc, run_verdict(record).value) for record in records)
-    return History(runs, _trends(records), tuple(unreadable))
+def history_of(records: Sequence[RunRecord], unreadable: Sequence[tuple[str, str]] = ()) -> History:
+    """Follow every measurement over ``records``, at least one; ``unreadable`` names what else lay there, and why."""
+    ordered = sorted(records, key=lambda record: record.started_utc)
+    runs = tuple((record.run_id, record.started_utc, run_verdict(record).value) for record in ordered)
+    return History(runs, _trends(ordered), tuple(unreadable))
 
 
 def _trends(records: list[RunRecord]) -> tuple[Trend, ...]:

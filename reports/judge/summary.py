@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from reports.measurement import CaseResult, Verdict
-from reports.record import RunRecord
-from reports.traceability import Status, TraceRow, reasons, trace
-from reports.verdict import case_verdict, run_verdict
+from reports.judge.trace import Status, TraceRow, reasons, trace
+from reports.judge.verdict import case_verdict, run_verdict
+from reports.values.measurement import CaseResult, Verdict
+from reports.values.record import RunRecord
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -11,7 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from burstproof.errors import InputError
-from reports.judgement import Interval
+from reports.values.judgement import Interval
+from reports.values.measurement import Measurement
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -56,6 +58,11 @@ def median_interval(samples: Sequence[float], confidence: float = CONFIDENCE) ->
     if len(samples) < 2:
         return None
     return _interval(tuple(samples), confidence)
+
+
+def interval_of(measurement: Measurement) -> Interval | None:
+    """The interval of a measurement's median, in its unit; ``None`` without two samples or with one not finite."""
+    return median_interval(measurement.samples) if all(map(math.isfinite, measurement.samples)) else None
 
 
 @lru_cache(maxsize=4096)

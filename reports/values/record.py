@@ -1,4 +1,4 @@
-"""The record of a run: frozen values, one folder per run (requirement RE-1)."""
+"""The record of a run: frozen values, one folder a run (requirement RE-1)."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from burstproof.errors import InputError
-from reports.judgement import JudgedMeasurement
-from reports.measurement import CaseResult
+from reports.values.judgement import JudgedMeasurement
+from reports.values.measurement import CaseResult, Measurement
 
 SCHEMA_VERSION = 1
 RECORD_NAME = "record.json"
+BASELINE_NAME = "record.json.gz"
 REPORT_NAME = "report.html"
 
 
@@ -23,7 +24,7 @@ class StageRun:
     Attributes
     ----------
     stage : str
-        Its name in the test plan; equals :attr:`~reports.measurement.CaseResult.stage`.
+        Its name in the test plan; equals :attr:`~reports.values.measurement.CaseResult.stage`.
     title : str
         One or two words: ``kernel parity``.
     gate_open : bool
@@ -93,7 +94,7 @@ class RunRecord:
         The inventory as JSON values; ``cpu``, ``gpus`` (list of mappings with ``name``), ``driver`` ... as found.
     cases : tuple of CaseResult
     judgements : tuple of JudgedMeasurement
-        From :func:`reports.verdict.judge_cases`.
+        From :func:`reports.judge.verdict.judge_cases`.
     attachments : tuple of Attachment
     schema_version : int
     """
@@ -110,6 +111,16 @@ class RunRecord:
     judgements: tuple[JudgedMeasurement, ...] = ()
     attachments: tuple[Attachment, ...] = ()
     schema_version: int = SCHEMA_VERSION
+
+    @property
+    def measurements(self) -> tuple[Measurement, ...]:
+        """Every measurement, in the order of the cases."""
+        return tuple(measurement for case in self.cases for measurement in case.measurements)
+
+    @property
+    def by_place(self) -> dict[tuple[str, int], Measurement]:
+        """Every measurement under the case and index by which judgements refer to it."""
+        return {(case.case, i): measurement for case in self.cases for i, measurement in enumerate(case.measurements)}
 
 
 def attach(folder: Path, name: str) -> Attachment:

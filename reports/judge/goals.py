@@ -6,13 +6,12 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from reports import units
-from reports.judgement import JudgedMeasurement
-from reports.measurement import Measurement, Verdict
-from reports.record import RunRecord
-from reports.rows import number
-from reports.statistics import median_interval
-from reports.targets import Target, load_targets
+from reports.judge.statistics import interval_of
+from reports.judge.targets import Target, load_targets
+from reports.values import units
+from reports.values.judgement import JudgedMeasurement
+from reports.values.measurement import Measurement, Verdict
+from reports.values.record import RunRecord
 
 NOT_MEASURED = "not measured"
 HEADS = ("row", "best other", "goal", "measured", "floor", "of floor", "verdict")
@@ -77,7 +76,7 @@ def goal_rows(record: RunRecord) -> tuple[GoalRow, ...]:
 
     Goals for GPUs come first. Goals of other figures follow, as far as the run measured them: there the worst counts.
     """
-    measurements = {(case.case, i): m for case in record.cases for i, m in enumerate(case.measurements)}
+    measurements = record.by_place
     judged: dict[str, list[_Judged]] = {}
     for one in record.judgements:
         if one.target and (one.case, one.index) in measurements:
@@ -129,10 +128,8 @@ def _worst(target: Target, judged: Sequence[_Judged]) -> _Judged:
     least_is_worst = math.isfinite(target.low)
 
     def goodness(one: _Judged) -> float:
-        value = _in_unit(one[1].value, one[1], target)
-        if value is None:
-            return -math.inf
-        return value if least_is_worst else -value
+        value = one[1].in_unit(target.unit)
+        return -math.inf if value is None else value if least_is_worst else -value
 
     return min(judged, key=goodness)
 
@@ -150,9 +147,9 @@ def _row(target: Target, judged: Sequence[_Judged]) -> GoalRow:
     if not judged:
         return row
     decided, measurement = judged[-1] if row.is_latency else _worst(target, judged)
-    value = _in_unit(measurement.value, measurement, target)
+    value = measurement.in_unit(target.unit)
     faster = best.value / value if best and best.value is not None and value else None
-    floor = _in_unit(number(measurement, "floor"), measurement, target)
+    floor = units.converted(measurement.number("floor"), measurement.unit, target.unit)
     count = sum(one.aggregate.count if one.aggregate else 1 for _, one in judged)
     return replace(
         row,
@@ -177,14 +174,8 @@ def _words(target: Target) -> str:
     return target.metric.removeprefix("burst, ").removesuffix(", H200")
 
 
-def _in_unit(value: float | None, measurement: Measurement, target: Target) -> float | None:
-    if value is None or not math.isfinite(value) or units.dimension(measurement.unit) != units.dimension(target.unit):
-        return None
-    return units.convert(value, measurement.unit, target.unit)
-
-
 def _interval(measurement: Measurement, target: Target) -> str:
-    finite = all(math.isfinite(sample) for sample in measurement.samples)
-    interval = median_interval(measurement.samples) if finite else None
-    ends = [] if interval is None else [_in_unit(end, measurement, target) for end in (interval.low, interval.high)]
-    return " to ".join(units.shown(end, target.unit) for end in ends if end is not None)
+    interval = interval_of(measurement)
+    ends = () if interval is None else (interval.low, interval.high)
+    in_unit = [units.converted(end, measurement.unit, target.unit) for end in ends]
+    return " to ".join(units.shown(end, target.unit) for end in in_unit if end is not None)

@@ -1,13 +1,37 @@
-"""Geometry of the charts: scales, ticks and marks as numbers; the templates only draw them."""
+"""What a figure of the report is, and what figures share: logarithmic axes, charts of lines, sparklines."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from reports import units
+from reports.values import units
+from reports.values.record import RunRecord
+
+Lines = Mapping[str, Sequence[tuple[float, float]]]
+"""Points (x, y) of each line by its name."""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure of the report; each module of :mod:`reports.figures` has one, named ``FIGURE``.
+
+    Attributes
+    ----------
+    place : int
+        Figures stand in the order of their places.
+    charts : callable
+        Picks from a record what is drawn and lays it out in pixels; empty where there is nothing to draw.
+    template : str
+        Jinja template that draws one of the charts, its variable ``chart``; everything is escaped. It may import the
+        macros of ``reports/templates``.
+    """
+
+    place: int
+    charts: Callable[[RunRecord], Sequence[object]]
+    template: str
 
 
 @dataclass(frozen=True)
@@ -37,73 +61,6 @@ class LogScale:
 
 
 @dataclass(frozen=True)
-class LimitMark:
-    """One judged figure as a fraction of its limit, with its interval; beyond 1 misses it."""
-
-    label: str
-    detail: str
-    verdict: str
-    y: float
-    x: float
-    x_low: float
-    x_high: float
-    text: str
-
-
-@dataclass(frozen=True)
-class LimitChart:
-    """Figures against their limits on one logarithmic axis; ``x_limit`` is where the limit lies."""
-
-    marks: tuple[LimitMark, ...]
-    ticks: tuple[tuple[float, str], ...]
-    x_limit: float
-    left: float
-    right: float
-    height: float
-
-
-@dataclass(frozen=True)
-class LimitRow:
-    """Input of :func:`limit_chart`: value and interval divided by the limit (inverted for lower limits)."""
-
-    label: str
-    detail: str
-    verdict: str
-    fraction: float
-    low: float
-    high: float
-
-
-def limit_chart(rows: Sequence[LimitRow]) -> LimitChart | None:
-    """Lay out figures against their limits; ``None`` without rows."""
-    if not rows:
-        return None
-    left, right, step = 330.0, 820.0, 26.0
-    least = min(row.low for row in rows)
-    most = max(row.high for row in rows)
-    scale = LogScale(10.0 ** math.floor(math.log10(min(least, 0.1))), max(2.0, most * 1.15), left, right)
-    marks = tuple(
-        LimitMark(
-            row.label,
-            row.detail,
-            row.verdict,
-            round(30.0 + step * index, 1),
-            scale(row.fraction),
-            scale(row.low),
-            scale(row.high),
-            _share(row.fraction),
-        )
-        for index, row in enumerate(rows)
-    )
-    ticks = tuple((scale(tick), _share(tick)) for tick in scale.ticks())
-    return LimitChart(marks, ticks, scale(1.0), left, right, 30.0 + step * len(rows))
-
-
-def _share(fraction: float) -> str:
-    return f"{100.0 * fraction:.3g} %" if fraction < 10.0 else f"{fraction:.3g}x"
-
-
-@dataclass(frozen=True)
 class Series:
     """A line of a chart: ``points`` are (x, y, label) in pixels, ``style`` its number among the lines."""
 
@@ -120,45 +77,44 @@ class Series:
 
 @dataclass(frozen=True)
 class LineChart:
-    """Lines over two logarithmic axes; ``axis`` says what lies across."""
+    """Lines over two logarithmic axes; ``key`` is unique on the page, ``axis`` says what lies across."""
 
+    key: str
     title: str
     axis: str
-    series: tuple[Series, ...]
-    x_ticks: tuple[tuple[float, str], ...]
-    y_ticks: tuple[tuple[float, str], ...]
+    series: tuple[Series, ...] = ()
+    x_ticks: tuple[tuple[float, str], ...] = ()
+    y_ticks: tuple[tuple[float, str], ...] = ()
     left: float = 70.0
     right: float = 560.0
     top: float = 16.0
     bottom: float = 300.0
 
 
-def line_chart(
-    lines: dict[str, list[tuple[float, float]]], y_unit: str, title: str, axis: str = "neurons"
-) -> LineChart | None:
-    """Lay out lines of positive (x, y); ``None`` unless some line has two points."""
+LINE_CHART = '{% import "charts.jinja" as charts %}{{ charts.line_chart(chart) }}'
+"""Template of a figure whose charts are of lines."""
+
+
+def line_charts(lines: Lines, y_unit: str, empty: LineChart) -> tuple[LineChart, ...]:
+    """Lay out lines of positive (x, y) in ``empty``: one chart, none unless some line has two points."""
     if not any(len(points) > 1 for points in lines.values()):
-        return None
+        return ()
     xs = [x for points in lines.values() for x, _ in points]
     ys = [y for points in lines.values() for _, y in points]
-    chart = LineChart(title, axis, (), (), ())
-    across = LogScale(min(xs), max(max(xs), min(xs) * 2.0), chart.left + 12, chart.right)
-    down = LogScale(min(ys) / 1.6, max(ys) * 1.6, chart.bottom, chart.top)
+    across = LogScale(min(xs), max(max(xs), min(xs) * 2.0), empty.left + 12, empty.right)
+    down = LogScale(min(ys) / 1.6, max(ys) * 1.6, empty.bottom, empty.top)
     ends = _spread([down(sorted(points)[-1][1]) for points in lines.values()], 17.0)
+
+    def label(x: float, y: float) -> str:
+        return f"{units.shown(x)} {empty.axis}: {units.readable(y, y_unit)}"
+
     series = tuple(
-        Series(
-            name,
-            style,
-            tuple(
-                (across(x), down(y), f"{units.shown(x)} {axis}: {units.readable(y, y_unit)}") for x, y in sorted(points)
-            ),
-            end,
-        )
-        for (style, (name, points)), end in zip(enumerate(lines.items()), ends, strict=True)
+        Series(name, style, tuple((across(x), down(y), label(x, y)) for x, y in sorted(points)), ends[style])
+        for style, (name, points) in enumerate(lines.items())
     )
-    x_ticks = tuple((across(x), units.shown(x)) for x in sorted(set(xs)))
+    x_ticks = _apart([(across(x), units.shown(x)) for x in sorted(set(xs))], 44.0)
     y_ticks = tuple((down(tick), units.readable(tick, y_unit)) for tick in down.ticks())
-    return LineChart(title, axis, series, _apart(x_ticks, 44.0), y_ticks)
+    return (replace(empty, series=series, x_ticks=x_ticks, y_ticks=y_ticks),)
 
 
 def _apart(ticks: Sequence[tuple[float, str]], gap: float) -> tuple[tuple[float, str], ...]:
@@ -181,9 +137,10 @@ def _spread(heights: Sequence[float], gap: float) -> list[float]:
 
 def sparkline(samples: Sequence[float], width: float = 120.0, height: float = 22.0) -> str:
     """Samples in the order taken as an SVG path; empty for fewer than two. Long series keep each bucket's extremes."""
-    if len(samples) < 2:
+    finite = [sample for sample in samples if math.isfinite(sample)]
+    if len(finite) < 2:
         return ""
-    kept = _thinned(samples, int(width))
+    kept = _thinned(finite, int(width))
     low, high = min(kept), max(kept)
     span = (high - low) or 1.0
     step = width / (len(kept) - 1)
@@ -193,9 +150,9 @@ def sparkline(samples: Sequence[float], width: float = 120.0, height: float = 22
     return "M" + " L".join(points)
 
 
-def _thinned(samples: Sequence[float], most: int) -> list[float]:
+def _thinned(samples: Sequence[float], most: int) -> Sequence[float]:
     if len(samples) <= most:
-        return list(samples)
+        return samples
     size = math.ceil(2 * len(samples) / most)
     buckets = [samples[start : start + size] for start in range(0, len(samples), size)]
     return [value for bucket in buckets for value in (min(bucket), max(bucket))]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
-from reports import units
-from reports.measurement import Measurement
-from reports.record import RunRecord
+from reports.drawing import Figure
+from reports.values import units
+from reports.values.measurement import Measurement
+from reports.values.record import RunRecord
 
 _TITLES = {
     "link.bandwidth": "Bandwidth",
@@ -52,22 +52,34 @@ def link_matrices(record: RunRecord) -> tuple[LinkMatrix, ...]:
     A pair measured in one direction only stands in both.
     """
     found: dict[tuple[str, str], dict[tuple[str, str], str]] = {}
-    for case in record.cases:
-        for measurement in case.measurements:
-            pair = str(measurement.conditions.get("pair", "")).split("-")
-            if measurement.name in _TITLES and len(pair) == 2:
-                key = measurement.name, str(measurement.conditions.get("way", ""))
-                found.setdefault(key, {})[pair[0], pair[1]] = _text(measurement)
+    for measurement in (m for m in record.measurements if m.name in _TITLES):
+        pair = str(measurement.conditions.get("pair", "")).split("-")
+        if len(pair) == 2:
+            key = measurement.name, str(measurement.conditions.get("way", ""))
+            found.setdefault(key, {})[pair[0], pair[1]] = _text(measurement)
     ordered = sorted(found, key=lambda key: list(_TITLES).index(key[0]))
     return tuple(_matrix(*key, found[key]) for key in ordered)
 
 
 def _text(measurement: Measurement) -> str:
-    value = measurement.value
-    return units.readable(value, measurement.unit) if value is not None and math.isfinite(value) else "missing"
+    value = measurement.figure
+    return "missing" if value is None else units.readable(value, measurement.unit)
 
 
 def _matrix(name: str, way: str, figures: dict[tuple[str, str], str]) -> LinkMatrix:
     gpus = tuple(sorted({gpu for pair in figures for gpu in pair}, key=lambda gpu: (len(gpu), gpu)))
     cells = tuple(tuple(figures.get((a, b)) or figures.get((b, a), "") for b in gpus) for a in gpus)
     return LinkMatrix(f"{_TITLES[name]}, {way}" if way else _TITLES[name], gpus, cells)
+
+
+_TEMPLATE = """
+{% import "parts.jinja" as parts %}
+{% call parts.table("Links between GPUs, from row to column: " ~ chart.title, chart.heads) %}
+{% for gpu, cells in chart.rows %}
+<tr><th scope="row">{{ gpu }}</th>
+{%- for cell in cells %}<td class="num nowrap">{% if cell %}{{ cell }}{% else %}&ndash;{% endif %}</td>{% endfor %}</tr>
+{% endfor %}
+{% endcall %}
+"""
+
+FIGURE = Figure(50, link_matrices, _TEMPLATE)

@@ -8,12 +8,12 @@ from dataclasses import replace
 from enum import IntEnum
 
 from burstproof.errors import ExitCode, InputError
-from reports import units
-from reports.judgement import Interval, JudgedMeasurement, Judgement, ReasonCode
-from reports.measurement import CaseResult, Measurement, Outcome, Verdict
-from reports.record import RunRecord, StageRun
-from reports.statistics import median_interval
-from reports.targets import Comparison, Target, match
+from reports.judge.statistics import median_interval
+from reports.judge.targets import Comparison, Target, match
+from reports.values import units
+from reports.values.judgement import Interval, JudgedMeasurement, Judgement, ReasonCode
+from reports.values.measurement import CaseResult, Measurement, Outcome, Verdict
+from reports.values.record import RunRecord, StageRun
 
 FLOOR_CONDITION = "floor"
 """Condition under which a measurement states, in its own unit, what the hardware cannot beat."""
@@ -21,15 +21,9 @@ FLOOR_CONDITION = "floor"
 FLOOR_NOISE = 0.01
 """What a floor may be off by: it is measured, too. A figure that is better by no more has reached it."""
 
-# FAIL outranks the rest (RE-2); what could not be judged outranks what was judged good.
-_RANK = {
-    Verdict.SKIPPED: 0,
-    Verdict.PASS: 1,
-    Verdict.MARGINAL: 2,
-    Verdict.AMBIGUOUS: 3,
-    Verdict.ERROR: 4,
-    Verdict.FAIL: 5,
-}
+WORST_FIRST = (Verdict.FAIL, Verdict.ERROR, Verdict.AMBIGUOUS, Verdict.MARGINAL, Verdict.PASS, Verdict.SKIPPED)
+"""FAIL outranks the rest (RE-2); what could not be judged outranks what was judged good."""
+
 _OUTCOMES = {
     Outcome.PASSED: Verdict.PASS,
     Outcome.FAILED: Verdict.FAIL,
@@ -97,8 +91,8 @@ def judge_cases(cases: Iterable[CaseResult], targets: Sequence[Target] | None = 
 
 
 def worst(verdicts: Iterable[Verdict]) -> Verdict:
-    """Combine verdicts: FAIL, ERROR, AMBIGUOUS, MARGINAL, PASS, SKIPPED, the first that occurs; SKIPPED for none."""
-    return max(verdicts, key=_RANK.__getitem__, default=Verdict.SKIPPED)
+    """Combine verdicts: the first of ``WORST_FIRST`` that occurs; SKIPPED for none."""
+    return min(verdicts, key=WORST_FIRST.index, default=Verdict.SKIPPED)
 
 
 def case_verdict(case: CaseResult, judgements: Iterable[JudgedMeasurement]) -> Verdict:

@@ -7,13 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from burstproof.errors import ExitCode, InputError
-from reports import units
-from reports.measurement import Measurement, Verdict
-from reports.record import RunRecord
-from reports.rows import scalar_text
-from reports.statistics import Change, Difference, difference, median
-from reports.timeline import SPAN
-from reports.verdict import case_verdict
+from reports.judge.statistics import Change, Difference, difference, median
+from reports.judge.verdict import case_verdict
+from reports.values import units
+from reports.values.measurement import SPAN, Measurement, Verdict
+from reports.values.record import RunRecord
 
 MACHINE_CONDITIONS = frozenset({"device", "cpu_ghz", "floor", "found"})
 """Conditions that name the machine and not the work: figures are paired across them."""
@@ -113,7 +111,7 @@ def compare(records: Sequence[RunRecord], *, across: Sequence[str] = (), noise: 
 
 def figure_key(measurement: Measurement, dropped: frozenset[str]) -> Key:
     """What makes two figures the same measurement."""
-    kept = ((name, scalar_text(value)) for name, value in measurement.conditions.items() if name not in dropped)
+    kept = ((name, units.scalar_text(value)) for name, value in measurement.conditions.items() if name not in dropped)
     return measurement.name, tuple(sorted(kept))
 
 
@@ -126,11 +124,10 @@ def samples_of(measurement: Measurement) -> tuple[float, ...]:
 def figures(record: RunRecord, dropped: frozenset[str]) -> dict[Key, Measurement]:
     """Every time and rate of a run; a second figure under the same key is told apart by its number."""
     found: dict[Key, Measurement] = {}
-    for measurement in (m for case in record.cases for m in case.measurements):
+    for measurement in record.measurements:
         usable = samples_of(measurement)
-        if units.lower_is_better(measurement.unit) is None or not usable or median(usable) <= 0.0:
-            continue
-        if measurement.name == SPAN:
+        comparable = units.lower_is_better(measurement.unit) is not None and measurement.name != SPAN
+        if not comparable or not usable or median(usable) <= 0.0:
             continue
         name, conditions = key = figure_key(measurement, dropped)
         number = 1
