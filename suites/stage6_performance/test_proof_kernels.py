@@ -10,9 +10,10 @@ import pytest
 
 from burstproof.compile import proof_cpu
 from stages.measuring import Measure
-from suites.stage5_parity.test_proof_kernels import assert_within_rounding, classifier, exact_probabilities, matrices
 from suites.support.bench.card_limits import Card
 from suites.support.bench.steady import Rule, Timed, time_steadily
+from suites.support.bench.timers import device_ms, host_ms
+from suites.support.proof_kernels import assert_within_rounding, classifier, exact_probabilities, matrices
 
 pytestmark = [pytest.mark.requirement("KL-6", "ST-6"), pytest.mark.gate("gpu")]
 
@@ -21,33 +22,6 @@ RULE = Rule(warmup=3, min_samples=20, max_samples=200, max_seconds=1.0)
 CPU_RULE = Rule(warmup=1, min_samples=5, max_samples=20, max_seconds=1.0)
 LAUNCHES = 200
 EMPTY = 'extern "C" __global__ void nothing(float* a, float* b, float* c, unsigned n) {}'
-
-
-def device_ms(launch: Callable[[], object], repeats: int = 1) -> Callable[[], float]:
-    """A timer: device time of one call between two events of CuPy's current stream."""
-    import cupy
-
-    def sample() -> float:
-        start, end = cupy.cuda.Event(), cupy.cuda.Event()
-        start.record()
-        for _ in range(repeats):
-            launch()
-        end.record()
-        end.synchronize()
-        return float(cupy.cuda.get_elapsed_time(start, end)) / repeats
-
-    return sample
-
-
-def host_ms(call: Callable[[], object]) -> Callable[[], float]:
-    """A timer: wall time of one call."""
-
-    def sample() -> float:
-        start = time.perf_counter()
-        call()
-        return 1e3 * (time.perf_counter() - start)
-
-    return sample
 
 
 def timed_on(card: Card, launch: Callable[[], object], repeats: int = 1) -> Timed:

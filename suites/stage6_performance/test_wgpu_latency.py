@@ -12,7 +12,7 @@ from burstproof.engine.options import EngineOptions
 from burstproof.engine.state import Record
 from burstproof.engine.wgpu.engine import WgpuEngine
 from stages.measuring import Measure
-from suites.stage6_performance.test_cpu_latency import checked
+from suites.support.bench.cpu_rows import checked
 from suites.support.bench.rows import Row
 from suites.support.bench.steady import Rule, time_steadily
 from suites.support.parity.backends import NEEDS_ADAPTER

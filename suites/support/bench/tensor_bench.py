@@ -11,9 +11,9 @@ from typing import Any
 
 from burstproof.tensor.array.dtypes import BFLOAT16
 from stages.measuring import Measure
-from suites.stage6_performance.test_proof_kernels import device_ms
 from suites.support.bench.card_limits import Card
 from suites.support.bench.steady import Rule, Timed, time_steadily
+from suites.support.bench.timers import device_ms
 
 RULE = Rule(warmup=3, min_samples=15, max_samples=100, max_seconds=0.4, relative_noise=0.01)
 CPU_RULE = Rule(warmup=1, min_samples=3, max_samples=15, max_seconds=0.6, relative_noise=0.02)
