@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from reports.judge.goals import GoalRow, measured_goals
 from reports.judge.summary import Summary, first_line, summarise
@@ -13,44 +13,40 @@ from reports.judge.verdict import WORST_FIRST, case_verdict, stage_verdict
 from reports.rows import Row, measurement_rows
 from reports.values import units
 from reports.values.measurement import SPAN, CaseResult, Measurement, Outcome, Verdict
-from reports.values.record import RunRecord
+from reports.values.record import RunRecord, StageRun
 
 _FEW = 12
+_LATENCY, _PARITY = "burst.latency", "parity."
 
 
 @dataclass(frozen=True)
 class StageCard:
     """One stage at a glance; ``bars`` are (verdict, count, percent of the stage's cases)."""
 
-    stage: str
-    title: str
+    run: StageRun
     verdict: Verdict
-    gate: str
-    gate_open: bool
-    duration: str
     bars: tuple[tuple[str, int, float], ...]
-    problem: str
+
+    @property
+    def duration(self) -> str:
+        """For people: ``12.5 s``, ``11.0 min``."""
+        seconds = self.run.duration_s
+        return f"{seconds:.1f} s" if seconds < 90.0 else f"{seconds / 60.0:.1f} min"
 
 
 @dataclass(frozen=True)
 class Finding:
-    """A case that is not PASS, and why; ``others`` are cases of its stage with the same verdict and reasons."""
+    """Cases of a stage that are not PASS, with one verdict and for the same reasons; ``others`` follow the first."""
 
     verdict: Verdict
-    title: str
-    case: str
-    stage: str
-    requirements: tuple[str, ...]
+    case: CaseResult
     reasons: tuple[str, ...]
-    others: tuple[str, ...] = ()
+    others: tuple[CaseResult, ...]
 
-
-@dataclass(frozen=True)
-class SkipGroup:
-    """Cases skipped for one reason."""
-
-    reason: str
-    cases: tuple[str, ...]
+    @property
+    def requirements(self) -> tuple[str, ...]:
+        """Those of all the cases, each once."""
+        return tuple(dict.fromkeys(name for case in (self.case, *self.others) for name in case.requirements))
 
 
 @dataclass(frozen=True)
@@ -64,29 +60,25 @@ class Group:
 
 
 @dataclass(frozen=True)
-class Unjudged:
-    """A target that nothing in this run was held against, and why."""
-
-    target: Target
-    reason: str
-
-
-@dataclass(frozen=True)
 class View:
-    """Everything the report template needs."""
+    """Everything the report template needs.
+
+    ``skips`` are reasons with the cases skipped for them, ``unjudged`` targets that nothing in this run was held
+    against, and why; ``latency``, ``parity`` and ``others`` are the measurements, each in one of them.
+    """
 
     record: RunRecord
     first_line: str
     summary: Summary
     stages: tuple[StageCard, ...]
     findings: tuple[Finding, ...]
-    skips: tuple[SkipGroup, ...]
+    skips: tuple[tuple[str, list[str]], ...]
     goals: tuple[GoalRow, ...]
     latency: tuple[Row, ...]
     parity: tuple[Group, ...]
     others: tuple[Group, ...]
     telemetry: tuple[Row, ...]
-    unjudged: tuple[Unjudged, ...]
+    unjudged: tuple[tuple[Target, str], ...]
     trace: tuple[TraceRow, ...]
     unknown_ids: tuple[str, ...]
     hardware: tuple[tuple[str, str], ...]
@@ -129,16 +121,16 @@ def build_view(record: RunRecord) -> View:
     rows = trace(record)
     summary = summarise(record, rows)
     every = measurement_rows(record)
-    latency = sorted((row for row in every if row.name == "burst.latency"), key=lambda row: row.sort_key)
-    parity = [row for row in every if row.name.startswith("parity.")]
-    others = [row for row in every if row not in latency and row not in parity and row.name != SPAN]
+    latency = sorted((row for row in every if row.name == _LATENCY), key=lambda row: row.sort_key)
+    parity = [row for row in every if row.name.startswith(_PARITY)]
+    others = [row for row in every if row.name not in (_LATENCY, SPAN) and not row.name.startswith(_PARITY)]
     return View(
         record=record,
         first_line=first_line(record, summary),
         summary=summary,
         stages=tuple(_stage_cards(record)),
         findings=_findings(record),
-        skips=_skip_groups(record.cases),
+        skips=_skips(record.cases),
         goals=measured_goals(record),
         latency=tuple(latency),
         parity=_groups(parity),
@@ -171,20 +163,11 @@ def _stage_cards(record: RunRecord) -> Iterable[StageCard]:
         verdicts = [case_verdict(case, record.judgements) for case in record.cases if case.stage == stage.stage]
         counts = [(verdict.value, verdicts.count(verdict)) for verdict in WORST_FIRST]
         bars = tuple((name, count, round(100.0 * count / len(verdicts), 2)) for name, count in counts if count)
-        yield StageCard(
-            stage.stage,
-            stage.title,
-            stage_verdict(record, stage),
-            stage.gate_reason,
-            stage.gate_open,
-            _duration(stage.duration_s),
-            bars,
-            stage.problem,
-        )
+        yield StageCard(stage, stage_verdict(record, stage), bars)
 
 
 def _findings(record: RunRecord) -> tuple[Finding, ...]:
-    found = []
+    found: dict[tuple[str, Verdict, tuple[str, ...]], list[CaseResult]] = {}
     for case in record.cases:
         verdict = case_verdict(case, record.judgements)
         if verdict in (Verdict.PASS, Verdict.SKIPPED):
@@ -194,34 +177,23 @@ def _findings(record: RunRecord) -> tuple[Finding, ...]:
             if judged.case == case.case and judged.judgement.verdict is not Verdict.PASS:
                 source = f" [target {judged.target}]" if judged.target else ""
                 reasons.append(f"{judged.measurement}: {judged.judgement.text}{source}")
-        found.append(Finding(verdict, case.title, case.case, case.stage, case.requirements, tuple(reasons)))
-    return tuple(sorted(_together(found), key=lambda finding: WORST_FIRST.index(finding.verdict)))
+        found.setdefault((case.stage, verdict, tuple(reasons)), []).append(case)
+    findings = (Finding(verdict, first, why, tuple(rest)) for (_, verdict, why), (first, *rest) in found.items())
+    return tuple(sorted(findings, key=lambda finding: WORST_FIRST.index(finding.verdict)))
 
 
-def _together(findings: Iterable[Finding]) -> Iterable[Finding]:
-    """One finding for all cases of a stage that have the same verdict for the same reasons."""
-    groups: dict[object, list[Finding]] = {}
-    for finding in findings:
-        groups.setdefault((finding.stage, finding.verdict, finding.reasons), []).append(finding)
-    for first, *rest in groups.values():
-        ids = dict.fromkeys(name for one in (first, *rest) for name in one.requirements)
-        yield replace(first, requirements=tuple(ids), others=tuple(one.case for one in rest))
-
-
-def _skip_groups(cases: Iterable[CaseResult]) -> tuple[SkipGroup, ...]:
-    groups: dict[str, list[str]] = {}
+def _skips(cases: Iterable[CaseResult]) -> tuple[tuple[str, list[str]], ...]:
+    found: dict[str, list[str]] = {}
     for case in cases:
         if case.outcome is Outcome.SKIPPED:
-            groups.setdefault(case.reason or "no reason given", []).append(case.case)
-    ordered = sorted(groups.items(), key=lambda item: -len(item[1]))
-    return tuple(SkipGroup(reason, tuple(names)) for reason, names in ordered)
+            found.setdefault(case.reason or "no reason given", []).append(case.case)
+    return tuple(sorted(found.items(), key=lambda item: -len(item[1])))
 
 
-def _unjudged(record: RunRecord) -> tuple[Unjudged, ...]:
+def _unjudged(record: RunRecord) -> tuple[tuple[Target, str], ...]:
     used, measurements = {judged.target for judged in record.judgements}, record.measurements
-    return tuple(
-        Unjudged(target, _why_unjudged(target, measurements)) for target in load_targets() if target.id not in used
-    )
+    unused = (target for target in load_targets() if target.id not in used)
+    return tuple((target, _why_unjudged(target, measurements)) for target in unused)
 
 
 def _why_unjudged(target: Target, measurements: Iterable[Measurement]) -> str:
@@ -260,7 +232,3 @@ def _named_scalar(name: str, value: object) -> str:
     if name.endswith("_bytes") and isinstance(value, int) and not isinstance(value, bool):
         return f"{value / 1e9:.1f} GB"
     return units.scalar_text(value)
-
-
-def _duration(seconds: float) -> str:
-    return f"{seconds:.1f} s" if seconds < 90.0 else f"{seconds / 60.0:.1f} min"
