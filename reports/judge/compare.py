@@ -105,7 +105,7 @@ def compare(records: Sequence[RunRecord], *, across: Sequence[str] = (), noise: 
         rows=rows,
         cases=tuple(change for record in records[1:] for change in _case_changes(records[0], record)),
         environment=_environment(records),
-        unpaired=tuple(dict.fromkeys(f"{name} ({_words(conditions)})" for name, conditions in unpaired)),
+        unpaired=tuple(dict.fromkeys(f"{name} ({words(conditions)})" for name, conditions in unpaired)),
     )
 
 
@@ -140,7 +140,7 @@ def figures(record: RunRecord, dropped: frozenset[str]) -> dict[Key, Measurement
 
 def _row(key: Key, baseline: Measurement, others: Sequence[Mapping[Key, Measurement]], noise: float) -> ComparedRow:
     pairs = tuple(_pair(baseline, other.get(key), noise) for other in others)
-    return ComparedRow(key[0], _words(key[1]), _value(baseline), pairs)
+    return ComparedRow(key[0], words(key[1]), _value(baseline), pairs)
 
 
 def _pair(baseline: Measurement, candidate: Measurement | None, noise: float) -> tuple[str, Difference] | None:
@@ -156,7 +156,8 @@ def _value(measurement: Measurement) -> str:
     return units.readable(median(samples_of(measurement)), measurement.unit)
 
 
-def _words(conditions: Sequence[tuple[str, str]]) -> str:
+def words(conditions: Sequence[tuple[str, str]]) -> str:
+    """Conditions for people."""
     return ", ".join(f"{name} {value}" for name, value in conditions)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from reports.judge.compare import Key, figures, samples_of
+from reports.judge.compare import Key, figures, samples_of, words
 from reports.judge.statistics import Difference, difference, median
 from reports.judge.verdict import run_verdict
 from reports.values import units
@@ -80,7 +80,7 @@ def _trend(key: Key, entries: list[tuple[RunRecord, Measurement]]) -> Trend:
     if len(points) > 1 and points[-2].value > 0.0:
         lower = units.lower_is_better(unit) is True
         change = difference(points[-2].samples, points[-1].samples, lower_is_better=lower)
-    return Trend(key[0], ", ".join(f"{name} {value}" for name, value in key[1]), unit, points, change)
+    return Trend(key[0], words(key[1]), unit, points, change)
 
 
 def _point(record: RunRecord, measurement: Measurement, unit: str) -> Point:
