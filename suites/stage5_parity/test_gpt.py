@@ -9,7 +9,6 @@ import pytest
 
 from burstproof.errors import ArrayError, OutOfMemoryError
 from burstproof.tensor.array.backend import backend
-from burstproof.tensor.array.memory import limited
 from burstproof.tensor.gpt.config import GPT2_124M, GptConfig
 from burstproof.tensor.gpt.model import Gpt
 from burstproof.tensor.ops.adamw import AdamW
@@ -124,8 +123,12 @@ def test_out_of_memory_gives_everything_back() -> None:
     pool = cupy.get_default_memory_pool()
     pool.free_all_blocks()
     used = pool.used_bytes()
-    with limited(place, used + (400 << 20)), pytest.raises(OutOfMemoryError):
-        model.gradients(tokens, targets)
+    pool.set_limit(size=used + (400 << 20))
+    try:
+        with pytest.raises(OutOfMemoryError):
+            model.gradients(tokens, targets)
+    finally:
+        pool.set_limit(size=0)
     gc.collect()
     assert pool.used_bytes() <= used
     assert float(model.gradients(tokens, targets)) == expected

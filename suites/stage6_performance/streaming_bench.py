@@ -12,11 +12,11 @@ import numpy.typing as npt
 
 from burstproof.device.open import open_device
 from burstproof.device.protocol import BufferSpec, DeviceRuntime
-from burstproof.device.timing import DeviceTimer
 from burstproof.engine.cpu.engine import CpuEngine
 from burstproof.engine.protocol import CudaOptions, EngineOptions, Record, Stimulus, StimulusPlan, SynapseMemory
 from burstproof.network.synthetic.build import driven_spec, initial_stimulus, synthesize
 from burstproof.network.synthetic.spec import SyntheticSpec
+from suites.device_timer import DeviceTimer
 from suites.stage5_parity.large import slim
 from suites.stage5_parity.simulator_check import recordings_differ
 from suites.stage6_performance.implicit_reference import ImplicitReference
@@ -123,7 +123,7 @@ def link_gb_per_s(runtime: DeviceRuntime, watch: Callable[[], Watch] | None = No
     target, stream = runtime.allocate([spec])[spec.name], runtime.stream()
     source = runtime.pinned(COPIED_BYTES, np.uint8)
     source[-1] = 7
-    timer = DeviceTimer.open(runtime, stream, lambda queue: runtime.upload(target, source, queue))
+    timer = DeviceTimer(runtime, stream, lambda queue: runtime.upload(target, source, queue))
     timed = time_steadily(lambda: COPIED_BYTES / timer() / 1e6, _COPY_RULE, watch)
     last = np.zeros(1, np.uint8)
     runtime.download(last, target, stream, COPIED_BYTES - 1)

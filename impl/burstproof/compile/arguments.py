@@ -93,7 +93,6 @@ class ArgumentChecker:
         """Values of any argument that is accepted."""
         if not parameter.array:
             return self._numbers(parameter, argument, position)
-        argument = getattr(argument, "array", argument)
         address = self._address(parameter, argument, position)
         if parameter.numba_dimensions is None:
             return (address,)
@@ -145,7 +144,7 @@ class ArgumentChecker:
                 parameter,
                 position,
                 type(argument).__name__,
-                cure="Upload it first (burstproof.device.buffers, cupy.asarray)",
+                cure="Upload it first (burstproof.device.memory.upload, cupy.asarray)",
             )
         dtype = getattr(argument, "dtype", None)
         dtype = dtype if isinstance(dtype, np.dtype) else np.dtype(described["typestr"])

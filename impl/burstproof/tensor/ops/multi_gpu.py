@@ -14,9 +14,9 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from burstproof.device.cupy_door import device_count
 from burstproof.errors import ArrayError, BackendUnavailableError
 from burstproof.tensor.array.backend import backend, backend_of
-from burstproof.tensor.array.backend_cupy import device_count
 from burstproof.tensor.array.checks import (
     check_contiguous,
     check_dimensions,
