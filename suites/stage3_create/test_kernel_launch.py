@@ -138,8 +138,8 @@ def test_a_source_with_an_error_is_refused_at_the_first_use() -> None:
 @pytest.mark.requirement("KL-4")
 def test_occupancy_is_what_the_driver_says(cupy: Any) -> None:
     from burstproof.compile.launch import device_capability
-    from burstproof.compile.occupancy import MULTIPROCESSORS, occupancy
     from burstproof.compile.proof import CATALOGUE
+    from burstproof.compile.resources import MULTIPROCESSORS, occupancy
 
     capability = device_capability(0)
     if capability not in MULTIPROCESSORS:

@@ -12,7 +12,7 @@ from math import e, log2
 from typing import Any, Literal
 
 from burstproof.compile.entry import Entry
-from burstproof.compile.source import CudaOptions, CudaSource
+from burstproof.compile.source import CudaSource, SourceOptions
 from burstproof.tensor.array.dtypes import BFLOAT16, FLOAT16, FLOAT32
 from burstproof.tensor.array.protocol import Array
 
@@ -102,7 +102,7 @@ def flash_entry(which: Pass | Literal["delta"], head: int, causal: bool, bfloat:
         "CAUSAL": int(causal),
         "BFLOAT": int(bfloat),
     }
-    options = CudaOptions(defines=tuple((name, str(value)) for name, value in values.items()))
+    options = SourceOptions(defines=tuple((name, str(value)) for name, value in values.items()))
     source = CudaSource.beside(__file__, "flash_instructions.cuh", "flash_tiles.cuh", file, options=options)
     shared = 0 if which == "delta" else shared_bytes(which, head, tile)
     function = f"flash_{_FUNCTIONS[which]}"
@@ -114,7 +114,7 @@ def plain_entry(which: Pass | Literal["delta"], head: int, causal: bool, kind: i
     """A kernel in float32 arithmetic; ``kind`` as in element.cuh."""
     rows = plain_rows(head)
     values = {"KIND": kind, "HEAD": head, "TILE": rows, "CAUSAL": int(causal), "HINTS": 0}
-    options = CudaOptions(defines=tuple((name, str(value)) for name, value in values.items()))
+    options = SourceOptions(defines=tuple((name, str(value)) for name, value in values.items()))
     source = CudaSource.beside(__file__, "../ops/element.cuh", "attention_plain.cu", options=options)
     return Entry(source, f"plain_{_FUNCTIONS[which]}", _PARAMETERS[which], rows * 8)
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from burstproof.compile.entry import Entry
-from burstproof.compile.source import CudaOptions, CudaSource
+from burstproof.compile.source import CudaSource, SourceOptions
 from burstproof.errors import ArrayError
 from burstproof.tensor.array.backend import backend_of
 from burstproof.tensor.array.checks import check_contiguous, check_dtype, check_same_dtype, check_shape
@@ -22,7 +22,7 @@ GOLDEN_BITS = 0x9E3779B97F4A7C15
 """Fractional part of the golden ratio times 2^64, rounded to the nearest integer."""
 
 _BLOCK = 256
-_SOURCE = CudaSource.beside(__file__, "golden.cu", options=CudaOptions(contract=False))
+_SOURCE = CudaSource.beside(__file__, "golden.cu", options=SourceOptions(contract=False))
 RECURRENCES = {
     FLOAT64: Entry(_SOURCE, "golden_recurrence_float64", "float64[] float64[] float64[] int32 int64", _BLOCK),
     INT64: Entry(_SOURCE, "golden_recurrence_int64", "int64[] int64[] int64[] int32 int64", _BLOCK),

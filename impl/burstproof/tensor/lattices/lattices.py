@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from burstproof.compile.entry import Entry
-from burstproof.compile.source import CudaOptions, CudaSource
+from burstproof.compile.source import CudaSource, SourceOptions
 from burstproof.tensor.array.backend import backend_of
 from burstproof.tensor.array.checks import check_contiguous, check_dtype, check_shape
 from burstproof.tensor.array.dtypes import FLOAT64
@@ -26,7 +26,7 @@ COXETER_NUMBER = 30
 
 _BLOCK = 256
 NEAREST = Entry(
-    CudaSource.beside(__file__, "lattices.cu", options=CudaOptions(contract=False)),
+    CudaSource.beside(__file__, "lattices.cu", options=SourceOptions(contract=False)),
     "e8_nearest",
     "float64[] float64[] int64",
     _BLOCK,

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from burstproof.compile.entry import Entry
-from burstproof.compile.source import CudaOptions, CudaSource
+from burstproof.compile.source import CudaSource, SourceOptions
 from burstproof.tensor.array.dtypes import BFLOAT16, COMPLEX128, FLOAT64
 from burstproof.tensor.array.protocol import Array
 from burstproof.tensor.ops.expression import parse
@@ -69,7 +69,9 @@ def entry(
     )
     shared = CudaSource.beside(__file__, "element.cuh", "elementwise.cu")
     source = CudaSource(
-        "elementwise.cu", f"{shared.text}\n{_generated(code, len(arrays), len(scalars))}", CudaOptions(defines=defines)
+        "elementwise.cu",
+        f"{shared.text}\n{_generated(code, len(arrays), len(scalars))}",
+        SourceOptions(defines=defines),
     )
     return Entry(source, "evaluate", _declared(dtype, result_dtype(text, dtype), len(arrays), len(scalars)), 256)
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from burstproof.compile.entry import Entry
-from burstproof.compile.source import CudaOptions, CudaSource
+from burstproof.compile.source import CudaSource, SourceOptions
 from burstproof.tensor.array.dtypes import BFLOAT16, FLOAT32, FLOAT64
 from burstproof.tensor.array.protocol import Array
 from burstproof.tensor.ops.row_plan import KINDS, VECTOR_BYTES, RowPlan, plan_rows, vector_width
@@ -33,7 +33,7 @@ _REDUCE_THREADS = 1024
 @lru_cache(maxsize=256)
 def row_entry(file: str, function: str, dtype: np.dtype[Any], plan: RowPlan) -> Entry:
     """A kernel of softmax.cu or layer_norm.cu, built for ``plan``."""
-    options = CudaOptions(defines=plan.defines(dtype, _SETS.get(function, 1)))
+    options = SourceOptions(defines=plan.defines(dtype, _SETS.get(function, 1)))
     source = CudaSource.beside(__file__, "element.cuh", "rows.cuh", file, options=options)
     return Entry(source, function, _declared(function, dtype), plan.block)
 
@@ -49,7 +49,7 @@ def column_entry(function: str, dtype: np.dtype[Any], vector: int, tanh: bool) -
         ("TANH", str(int(tanh))),
         ("HINTS", "1"),
     )
-    source = CudaSource.beside(__file__, "element.cuh", "columns.cu", options=CudaOptions(defines=defines))
+    source = CudaSource.beside(__file__, "element.cuh", "columns.cu", options=SourceOptions(defines=defines))
     block = _REDUCE_THREADS if function == "reduce_columns" else _COLUMN_THREADS
     return Entry(source, function, _declared(function, dtype), block)
 

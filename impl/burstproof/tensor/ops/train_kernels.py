@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from burstproof.compile.entry import Entry
-from burstproof.compile.source import CudaOptions, CudaSource
+from burstproof.compile.source import CudaSource, SourceOptions
 from burstproof.tensor.array.dtypes import BFLOAT16, FLOAT32
 from burstproof.tensor.array.protocol import Array
 from burstproof.tensor.ops.nn_kernels import computing_dtype, multiprocessors, reduce_columns
@@ -45,7 +45,7 @@ def train_entry(function: str, dtype: np.dtype[Any], vector: int = 1) -> Entry:
     """The kernel ``function`` for rows of ``dtype``, accessed ``vector`` elements at a time."""
     threads = _CROSS_ENTROPY_THREADS if function == "cross_entropy" else _THREADS
     defines = (("KIND", KINDS[dtype]), ("VEC", str(vector)), ("THREADS", str(threads)), ("HINTS", "0"))
-    source = CudaSource.beside(__file__, "element.cuh", _FILES[function], options=CudaOptions(defines=defines))
+    source = CudaSource.beside(__file__, "element.cuh", _FILES[function], options=SourceOptions(defines=defines))
     stored = "bfloat16" if dtype == BFLOAT16 else str(dtype)
     return Entry(source, function, _PARAMETERS[function].format(s=stored, n=computing_dtype(dtype)), threads)
 
