@@ -11,7 +11,8 @@ from burstproof.device.protocol import ALIGNMENT, BufferSpec, arena_offsets
 from burstproof.engine.cuda.plan.block_size import checked_block_size, default_block_size
 from burstproof.engine.cuda.plan.budget import MemoryPlan, available_bytes, plan_memory
 from burstproof.engine.cuda.plan.packed import pack_network
-from burstproof.engine.protocol import CudaOptions, EngineOptions, Stimulus, SynapseMemory
+from burstproof.engine.options import CudaOptions, EngineOptions, SynapseMemory
+from burstproof.engine.state import Stimulus
 from burstproof.errors import BackendUnavailableError, ConfigError, InputError, OutOfMemoryError
 from burstproof.network.model import Network, NeuronTable, SynapseTable
 
@@ -213,7 +214,7 @@ def test_two_engines_share_a_device() -> None:
 def test_the_timer_sees_the_device() -> None:
     """A sample is a positive time, and the work is done once per sample."""
     from burstproof.device.cupy_runtime import CupyRuntime
-    from suites.device_timer import DeviceTimer
+    from suites.support.bench.device_timer import DeviceTimer
 
     runtime = CupyRuntime.open(0)
     stream = runtime.stream()

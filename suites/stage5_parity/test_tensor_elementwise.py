@@ -12,7 +12,7 @@ from burstproof.tensor.array.protocol import Backend
 from burstproof.tensor.ops import elementwise
 from burstproof.tensor.ops.elementwise import evaluate, result_dtype
 from burstproof.tensor.ops.expression import parse
-from suites.stage5_parity.tensor_operations import values
+from suites.support.tensor_operations import values
 
 pytestmark = pytest.mark.requirement("TO-2")
 
