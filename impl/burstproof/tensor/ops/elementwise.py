@@ -161,7 +161,7 @@ def _sorted_operands(parsed: Expression, operands: Mapping[str, Operand]) -> tup
     return arrays, scalars
 
 
-def _scalar(value: Any) -> Scalar:
+def _scalar(value: Operand) -> Scalar:
     return complex(value) if isinstance(value, complex | np.complexfloating) else float(value)
 
 

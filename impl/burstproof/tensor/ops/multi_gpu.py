@@ -37,12 +37,9 @@ class Split:
         return (sum(part.shape[0] for part in self.parts), *self.parts[0].shape[1:])
 
 
-def all_devices(limit: int | None = None) -> tuple[Backend, ...]:
-    """Backends of all CUDA devices (the first ``limit``); of the CPU alone where there is none."""
-    count = device_count()
-    if not count:
-        return (backend("numpy"),)
-    return tuple(backend("cupy", device) for device in range(count if limit is None else min(limit, count)))
+def all_devices() -> tuple[Backend, ...]:
+    """Backends of all CUDA devices; of the CPU alone where there is none."""
+    return tuple(backend("cupy", device) for device in range(device_count())) or (backend("numpy"),)
 
 
 def split(values: npt.NDArray[Any], places: Sequence[Backend]) -> Split:
