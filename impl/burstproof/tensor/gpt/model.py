@@ -57,17 +57,6 @@ class BlockActivations:
     active: Array
 
 
-@dataclass(frozen=True)
-class StepResult:
-    """A training step: the mean loss, as an array of one value that is still on the device."""
-
-    loss: Array
-
-    def value(self) -> float:
-        """The loss on the host; waits for it."""
-        return float(self.loss)
-
-
 class Gpt:
     """A model with its parameters.
 
@@ -93,8 +82,8 @@ class Gpt:
         self._place = place
         self._steps = 0
 
-    def step(self, tokens: npt.ArrayLike, targets: npt.ArrayLike, optimiser: AdamW) -> StepResult:
-        """One training step: gradients of the mean loss, then AdamW.
+    def step(self, tokens: npt.ArrayLike, targets: npt.ArrayLike, optimiser: AdamW) -> Array:
+        """One training step: gradients of the mean loss, then AdamW; the loss, an array of one value.
 
         Parameters
         ----------
@@ -113,7 +102,7 @@ class Gpt:
         self._steps += 1
         held = self.parameters
         optimiser.step(self._steps, held.weights, held.gradients, held.moments, decayed=held.decayed, copy=held.copy)
-        return StepResult(loss)
+        return loss
 
     def gradients(self, tokens: npt.ArrayLike, targets: npt.ArrayLike) -> Array:
         """Mean loss, an array of one value; its gradients go to ``parameters.gradients``. Arguments as ``step``."""
