@@ -35,7 +35,7 @@ def test_vector_add(card: Card, measure: Measure) -> None:
     from burstproof.compile.proof import VECTOR_ADD, vector_add
 
     a, b = cupy.arange(ELEMENTS, dtype=cupy.float32), cupy.full(ELEMENTS, 0.5, cupy.float32)
-    total = vector_add(a, b).array
+    total = vector_add(a, b)
     assert bool((total == a + b).all())
     source = cupy.zeros(3 * ELEMENTS // 2, cupy.float32)
     target = cupy.empty_like(source)
@@ -64,7 +64,7 @@ def test_matrix_product(size: int, card: Card, measure: Measure) -> None:
     left, right = cupy.asarray(a), cupy.asarray(b)
     product = matrix_product(left, right)
     rows = slice(0, size, max(1, size // 64))
-    assert_within_rounding(product.download()[rows], a[rows], b)
+    assert_within_rounding(product[rows].get(), a[rows], b)
     edge = 128 if size >= 2048 else 64
     kernel, tiles = DENSE[edge].on(0), size // edge
 
@@ -72,7 +72,7 @@ def test_matrix_product(size: int, card: Card, measure: Measure) -> None:
         kernel((tiles, tiles), 256, left, right, None, product, size, size, size, False)
 
     ours = timed_on(card, launch)
-    theirs = timed_on(card, lambda: cupy.matmul(left, right, out=product.array))
+    theirs = timed_on(card, lambda: cupy.matmul(left, right, out=product))
     cpu = time_steadily(host_ms(lambda: proof_cpu.matrix_product(a, b)), CPU_RULE)
     flops = 2.0 * size**3
     for backend, timed in (("custom", ours), ("cublas", theirs), ("cpu blas", cpu)):
@@ -90,11 +90,11 @@ def test_matrix_product(size: int, card: Card, measure: Measure) -> None:
 def test_neural_forward(card: Card, measure: Measure) -> None:
     """65 536 samples x 784 -> 1024 -> 10, data on the device."""
     from burstproof.compile.proof import neural_forward
-    from burstproof.device.buffers import upload
+    from burstproof.device.memory import upload
 
     network = classifier(65_536, 784, 1024, 10)
     arrays = [upload(part) for part in network]
-    found = neural_forward(*arrays).download()
+    found = neural_forward(*arrays).get()
     some = slice(0, None, 512)
     np.testing.assert_allclose(found[some], exact_probabilities(network[0][some], *network[1:]), atol=2e-6)
     ours = timed_on(card, lambda: neural_forward(*arrays))

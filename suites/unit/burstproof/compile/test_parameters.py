@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from burstproof.compile.arguments import ArgumentChecker
-from burstproof.compile.geometry import Geometry, LaunchLimits
-from burstproof.compile.parameters import MISFITS, ArgumentBlock, parse_parameters
+from burstproof.compile.launch import LaunchLimits, check_launch
+from burstproof.compile.parameters import MISFITS, ArgumentBlock, ArgumentChecker, parse_parameters
 from burstproof.errors import InputError
 
 pytestmark = pytest.mark.requirement("KL-2", "ST-3")
@@ -157,9 +156,9 @@ def test_an_unknown_type_is_refused(declared: str) -> None:
 )
 def test_a_launch_that_does_not_fit_is_refused(grid: Any, block: Any, shared: int, problem: str) -> None:
     with pytest.raises(InputError, match=problem):
-        Geometry.checked("k", LIMITS, grid, block, shared)
+        check_launch("k", LIMITS, grid, block, shared)
 
 
 def test_a_launch_that_fits_is_filled_up_to_three_axes() -> None:
-    found = Geometry.checked("k", LIMITS, (7, 2), 1024, 225 << 10)
-    assert (found.grid, found.block, found.shared_bytes) == ((7, 2, 1), (1024, 1, 1), 225 << 10)
+    found = check_launch("k", LIMITS, (7, 2), 1024, 225 << 10)
+    assert found == ((7, 2, 1), (1024, 1, 1))

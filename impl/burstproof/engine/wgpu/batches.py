@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,9 @@ from burstproof.engine.wgpu.device import UNIFORM_STRIDE, Device
 from burstproof.engine.wgpu.packed import lower_and_upper
 from burstproof.engine.wgpu.shaders import WORKGROUP, Variant
 from burstproof.network.fixed_point import FixedPoint
+
+if TYPE_CHECKING:
+    from wgpu import GPUBindGroup, GPUComputePipeline
 
 Words = npt.NDArray[np.uint32]
 
@@ -45,7 +48,7 @@ def entry_words(cells: npt.NDArray[Any], sums: npt.NDArray[Any]) -> Words:
 
 
 def stimulus_table(stimuli: Sequence[PackedStimulus]) -> tuple[Words, list[Place]]:
-    """The stimulus of a train as one table, and where each burst finds its own."""
+    """The stimulus of a batch as one table, and where each burst finds its own."""
     pieces: list[Words] = [np.empty(0, np.uint32)]
     places: list[Place] = []
     end = 0
@@ -96,7 +99,7 @@ def _groups(invocations: int) -> tuple[int, int]:
 class Encoder:
     """Records the commands of bursts and submits them."""
 
-    def __init__(self, device: Device, variant: Variant, data_group: Any, burst_group: Any) -> None:
+    def __init__(self, device: Device, variant: Variant, data_group: GPUBindGroup, burst_group: GPUBindGroup) -> None:
         self._device, self._variant = device, variant
         self._pipelines = device.pipelines(variant)
         self._burst_group = burst_group
@@ -104,12 +107,12 @@ class Encoder:
         self._work = self._commands.begin_compute_pass()
         self._work.set_bind_group(0, data_group)
 
-    def _dispatch(self, pipeline: Any, groups: tuple[int, int]) -> None:
+    def _dispatch(self, pipeline: GPUComputePipeline, groups: tuple[int, int]) -> None:
         self._work.set_pipeline(pipeline)
         self._work.dispatch_workgroups(*groups)
 
     def select(self, index: int) -> None:
-        """What follows is for burst ``index`` of the train."""
+        """What follows is for burst ``index`` of the batch."""
         self._work.set_bind_group(1, self._burst_group, [index * UNIFORM_STRIDE])
 
     def put(self, place: Place) -> None:
