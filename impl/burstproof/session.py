@@ -10,14 +10,16 @@ import numpy as np
 import numpy.typing as npt
 
 from burstproof.analysis.recording import RunRecording
-from burstproof.config import SHARDING_STRATEGIES, Configuration, Cuda
+from burstproof.config import Configuration, Cuda
 from burstproof.engine.ask_machine import this_machine
 from burstproof.engine.options import CpuOptions, CudaOptions, EngineOptions
 from burstproof.engine.precision import precision_named
 from burstproof.engine.profile import profile_named
-from burstproof.engine.protocol import Engine, Progress
+from burstproof.engine.protocol import CreateEngine, Engine, Progress
 from burstproof.engine.recorder import joined, recording_of
-from burstproof.engine.select import Choice, CreateEngine, choose_backend, engine_factory, start_engine
+from burstproof.engine.registry import BACKENDS, create_sharded, engine_factory
+from burstproof.engine.select import Choice, choose_backend, start_engine
+from burstproof.engine.sharded.partition import STRATEGIES, make_partition
 from burstproof.engine.state import NO_PLAN, NO_STIMULUS, Burst, EngineState, Record, Recording, Stimulus, StimulusPlan
 from burstproof.engine.stimulation import Part, checked_amount, chosen_neurons, stimulus_bounds, stimulus_of
 from burstproof.errors import InputError
@@ -67,8 +69,8 @@ class Session:
         record : str
             ``fired`` (counts and fired lists), ``counts`` or ``none``.
         watch : (W,) integers or str, optional
-            Neurons, or the name or cortical id of an area, whose potentials are sampled after every burst. That copies
-            the engine's whole state: on a CPU, a burst of 1000 neurons and 100 000 synapses takes six times as long.
+            Neurons, or the name or cortical id of an area, whose potentials are sampled after every burst. The bursts
+            then run one by one; engines but ``cpu`` and ``reference`` copy their whole state for it.
         progress : callable, optional
             Called with the number of bursts just done.
 
@@ -90,7 +92,7 @@ class Session:
         pieces, sampled = [], []
         for _ in range(bursts):
             pieces.append(self.engine.run(1, stimulus, kind, progress))
-            sampled.append(self.engine.state().membrane_potentials[watched])
+            sampled.append(self.engine.potentials(watched))
         pieces = pieces or [self.engine.run(bursts, stimulus, kind)]
         return self._recording(joined(pieces), watched, np.array(sampled, np.float32).reshape(-1, len(watched)))
 
@@ -247,8 +249,8 @@ def open_engine(
         raise InputError("this backend has no devices", where="backend", got=backend, allowed="auto, cuda")
     if shards is not None and shards < 1:
         raise InputError("not a number of shards", where="shards", got=shards, allowed="1 or more")
-    if strategy not in SHARDING_STRATEGIES:
-        raise InputError("unknown strategy", where="strategy", got=strategy, allowed=", ".join(SHARDING_STRATEGIES))
+    if strategy not in STRATEGIES:
+        raise InputError("unknown strategy", where="strategy", got=strategy, allowed=", ".join(STRATEGIES))
     largest, fractional = stimulus_bounds(stimulus, EngineOptions())
     options = EngineOptions(
         profile=profile_named(profile),
@@ -271,7 +273,7 @@ def open_engine(
 
 def resolved(backend: str, neurons: int, firing_rate: float | None = None, device: int = 0) -> Choice:
     """The backend; nobody looks for GPUs where one without is asked for."""
-    if backend in ("cpu", "reference"):
+    if backend in BACKENDS and not BACKENDS[backend].gpu:
         return Choice(backend, backend, "asked for", ())
     config = Configuration(cuda=Cuda(device_id=device))
     machine = this_machine()
@@ -285,9 +287,6 @@ def _sharded(
 
     def of_backend(backend: str) -> CreateEngine:
         def create(network: Network, options: EngineOptions) -> Engine:
-            from burstproof.engine.sharded.create import create_sharded
-            from burstproof.engine.sharded.partition import make_partition
-
             if devices is not None:
                 from burstproof.engine.cuda.plan.sharding_choice import ShardingChoice
                 from burstproof.engine.cuda.sharded_engine import CudaShardedEngine

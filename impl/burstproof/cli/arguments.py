@@ -9,9 +9,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
-from burstproof.config import BACKENDS, SHARDING_STRATEGIES
 from burstproof.engine.precision import Precision
 from burstproof.engine.profile import FEAGI_2_6, PROFILES
+from burstproof.engine.registry import backend_names
+from burstproof.engine.sharded.partition import STRATEGIES
 from burstproof.errors import InputError
 from burstproof.version import __version__
 
@@ -87,7 +88,7 @@ def _add_common(parser: Parser) -> None:
 
 def _add_config(parser: Parser, backend: str = "what runs the bursts (configuration: compute.backend)") -> None:
     parser.add_argument("--config", type=Path, metavar="FILE", help="configuration file (TOML)")
-    parser.add_argument("--backend", choices=BACKENDS, help=backend)
+    parser.add_argument("--backend", choices=backend_names(), help=backend)
     parser.add_argument("--device", type=whole_number(0, 1023), metavar="N", help="CUDA device (cuda.device_id)")
     parser.add_argument("--no-graphs", action="store_true", help="launch kernels one by one, without CUDA graphs")
     parser.add_argument("--threads", type=whole_number(0, 4096), default=0, metavar="N", help="CPU threads, 0: by size")
@@ -167,7 +168,7 @@ def _add_shards(parser: Parser) -> None:
         metavar="N",
         help="shards, of the CPU or of --backend cuda; default: the ranks",
     )
-    group.add_argument("--strategy", choices=SHARDING_STRATEGIES, help="how neurons are split over shards")
+    group.add_argument("--strategy", choices=STRATEGIES, help="how neurons are split over shards")
     group.add_argument("--reshard-every", type=whole_number(1, 10**9), metavar="N", help="follow the activity")
     group.add_argument(
         "--mpi", choices=("auto", "on", "off"), default="auto", help="be a rank (default: if started so)"

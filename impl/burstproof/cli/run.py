@@ -37,7 +37,8 @@ from burstproof.engine.precision import precision_named
 from burstproof.engine.profile import profile_named
 from burstproof.engine.protocol import Engine
 from burstproof.engine.recorder import joined
-from burstproof.engine.select import Choice, choose_backend, engine_factory, start_engine
+from burstproof.engine.registry import engine_factory
+from burstproof.engine.select import Choice, choose_backend, start_engine
 from burstproof.engine.sharded.exchange import Exchange
 from burstproof.engine.state import EngineState, Record, Recording, StimulusPlan
 from burstproof.engine.stimulation import plan_of, stimulus_bounds

@@ -12,9 +12,9 @@ import numpy.typing as npt
 from burstproof.config import Configuration
 from burstproof.engine.machine import Machine
 from burstproof.engine.options import EngineOptions
-from burstproof.engine.protocol import Engine
-from burstproof.engine.select import Choice, CreateEngine
-from burstproof.engine.sharded.create import create_sharded
+from burstproof.engine.protocol import CreateEngine, Engine
+from burstproof.engine.registry import create_sharded
+from burstproof.engine.select import Choice
 from burstproof.engine.sharded.engine import Links
 from burstproof.engine.sharded.exchange import Exchange
 from burstproof.engine.sharded.partition import Partition, make_partition

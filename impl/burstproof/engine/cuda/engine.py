@@ -22,9 +22,10 @@ from burstproof.engine.cuda.kernels.control import HALTED
 from burstproof.engine.cuda.plan.budget import MemoryPlan
 from burstproof.engine.cuda.plan.buffers import SETS
 from burstproof.engine.cuda.plan.packed import Packed, pack_network, packed_for
+from burstproof.engine.cuda.tuning.cache import Launch
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.progress import tell
-from burstproof.engine.protocol import Progress
+from burstproof.engine.protocol import Engine, Progress
 from burstproof.engine.state import NO_PLAN, NO_STIMULUS, Burst, EngineState, Record, Recording, Stimulus, StimulusPlan
 from burstproof.engine.stimulus import PackedStimulus, coming_bursts, pack_stimulus, planned
 from burstproof.errors import InputError, NetworkError
@@ -40,7 +41,7 @@ class _Train:
     table: StimulusTable
 
 
-class CudaEngine:
+class CudaEngine(Engine):
     """Engine on one CUDA device (BE-6, BE-7): all state stays there; the host sees what it asks for.
 
     Make it with ``create``. Bursts are queued in trains; a train is replayed from one CUDA graph unless
@@ -69,6 +70,11 @@ class CudaEngine:
     def memory_plan(self) -> MemoryPlan:
         """The buffers on the device with their bytes."""
         return self._resident.plan
+
+    @property
+    def launch(self) -> str:
+        """The launch configuration; 0 in it is the engine's own choice."""
+        return str(Launch.of(self.options.cuda))
 
     @classmethod
     def create(

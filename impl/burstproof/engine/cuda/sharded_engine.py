@@ -25,11 +25,12 @@ from burstproof.engine.cuda.kernels.control import HALTED
 from burstproof.engine.cuda.plan.buffers import SETS
 from burstproof.engine.cuda.plan.shard_pack import PackedShard, pack_shard
 from burstproof.engine.cuda.plan.sharding_choice import ShardingChoice
+from burstproof.engine.cuda.tuning.cache import Launch
 from burstproof.engine.fixed_point import plan_fixed_point
 from burstproof.engine.layout import synapse_facts
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.progress import tell
-from burstproof.engine.protocol import Progress
+from burstproof.engine.protocol import Engine, Progress
 from burstproof.engine.sharded.partition import Partition
 from burstproof.engine.state import NO_PLAN, NO_STIMULUS, Burst, EngineState, Record, Recording, Stimulus, StimulusPlan
 from burstproof.engine.stimulus import PackedStimulus, coming_bursts, pack_stimulus, planned
@@ -56,7 +57,7 @@ class _Train:
         return self.tables[0].bursts
 
 
-class CudaShardedEngine:
+class CudaShardedEngine(Engine):
     """Engine over one shard per device, or several on one; every device runs its trains by itself.
 
     Attributes
@@ -131,6 +132,11 @@ class CudaShardedEngine:
         if self._set is None:
             raise InputError("the engine is closed", where="run", cure="Create another engine")
         return self._set
+
+    @property
+    def launch(self) -> str:
+        """The launch configuration; 0 in it is the engine's own choice."""
+        return str(Launch.of(self.options.cuda))
 
     @classmethod
     def create(
