@@ -50,7 +50,7 @@ ROOMS = {
     "network.files": {"network", "network.grow", "errors"},
     "device": {"errors"},
     "compile": {"device", "errors", "user_cache"},
-    "engine": {"network", "errors"},
+    "engine": {"network", "network.files", "errors"},
     "engine.cpu": _ENGINE,
     "engine.wgpu": {*_ENGINE, "engine.ask_machine"},
     "engine.sharded": {*_ENGINE, "engine.cpu", "network.files"},
@@ -64,6 +64,7 @@ ROOMS = {
     "analysis": {*_ENGINE, "network.files"},
     "sources": {*_ENGINE, *_NETWORK, "network.grow"},
     "verification": {"session", *_ENGINE, "engine.registry"},
+    "split": {"config", *_ENGINE, "engine.registry", "engine.select", "engine.sharded", "engine.cuda"},
     "session": {
         "analysis",
         "engine.ask_machine",
@@ -72,7 +73,7 @@ ROOMS = {
         "engine.registry",
         "engine.select",
         "engine.sharded",
-        "engine.cuda",
+        "split",
     },
     "__main__": {"cli"},
 }

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from burstproof.cli.outputs import check_output
 from burstproof.cli.progress import Bar, task
 from burstproof.cli.settings import configuration_of, engine_options
 from burstproof.cli.verify import DEFAULT_BACKEND
@@ -27,6 +26,7 @@ from burstproof.errors import EnvironmentInvalidError, ExitCode, InputError
 from burstproof.fuzz.compare import Difference, compare
 from burstproof.fuzz.draw import draw_case
 from burstproof.fuzz.shrink import shrink
+from burstproof.network.files.paths import check_output
 from burstproof.network.model import Network
 
 MOST_FINDINGS = 10
