@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 import pytest
 
 from reports.measurement import CaseResult, Measurement, Outcome
-from stages.plan import stage_of
+from stages.plan import HARNESS, stage_of
 from stages.results import ResultLines, measurement_from
 
 _REASON_LIMIT = 2000
@@ -76,7 +76,7 @@ class CaseCollector:
         reason = skip_reason(report) if report.skipped else failure_reason(report)
         if not reason:
             outcome, reason = Outcome.ERROR, "skipped without a reason"
-        stage = stage_of(report.nodeid) or "harness"
+        stage = stage_of(report.nodeid) or HARNESS.name
         self._lines.finished(CaseResult(report.nodeid, stage, (), outcome, reason, 0.0, "collection"))
 
     def pytest_unconfigure(self) -> None:
@@ -91,7 +91,7 @@ def case_result(phases: Sequence[pytest.TestReport]) -> CaseResult:
     outcome, reason = _outcome(phases)
     return CaseResult(
         case=last.nodeid,
-        stage=stage_of(last.nodeid) or "harness",
+        stage=stage_of(last.nodeid) or HARNESS.name,
         requirements=found.requirements,
         outcome=outcome,
         reason=reason,

@@ -52,10 +52,10 @@ class Split:
 
         def create(network: Network, options: EngineOptions) -> Engine:
             if self.devices is not None:
+                from burstproof.engine.cuda.engine import CudaEngine
                 from burstproof.engine.cuda.plan.sharding_choice import ShardingChoice
-                from burstproof.engine.cuda.sharded_engine import CudaShardedEngine
 
-                return CudaShardedEngine.create(network, options, choice=ShardingChoice(self.devices, self.strategy))
+                return CudaEngine.create(network, options, choice=ShardingChoice(self.devices, self.strategy))
             partition = make_partition(network, self.shards, self.strategy)
             return create_sharded(network, options, partition, backend, ranks, self.threads, self.links)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from suites.stage1_compile.tools import needs_tools
+from suites.support.compile.tools import needs_tools
 
 pytestmark = [pytest.mark.requirement("TO-5", "KL-4"), needs_tools]
 

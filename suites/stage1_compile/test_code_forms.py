@@ -16,7 +16,7 @@ from burstproof.compile.numba_cubin import Image, obstacle
 from burstproof.compile.resources import Instructions, instructions_of
 from burstproof.compile.source import CudaOptions, CudaSource
 from burstproof.errors import CompileError, EnvironmentInvalidError, InputError
-from suites.stage1_compile.tools import needs_tools
+from suites.support.compile.tools import needs_tools
 
 pytestmark = [pytest.mark.requirement("KL-1", "KL-3", "ST-1"), needs_tools]
 

@@ -11,7 +11,7 @@ from burstproof.compile.entry import Entry
 from burstproof.compile.resources import count_instructions
 from burstproof.compile.source import CudaOptions, CudaSource
 from burstproof.errors import CompileError, InputError
-from suites.stage1_compile.tools import needs_tools
+from suites.support.compile.tools import needs_tools
 
 PTX = "//\n// generated\n.version 9.4\n.target sm_90\n"
 

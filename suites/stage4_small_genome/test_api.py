@@ -338,7 +338,7 @@ def test_strings_choose_precision_and_shards_change_nothing() -> None:
 def test_devices_are_those_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two GPUs that the driver shows; the engine is only asked for."""
     from burstproof import session
-    from burstproof.engine.cuda import sharded_engine as cuda_engine
+    from burstproof.engine.cuda import engine as cuda_engine
     from burstproof.engine.machine import CudaDevice, CudaFacts, Machine
     from burstproof.engine.reference import ReferenceEngine
 
@@ -350,7 +350,7 @@ def test_devices_are_those_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
     two = CudaFacts(None, tuple(CudaDevice(number, "H200", (9, 0)) for number in range(2)), (13, 0), (13, 0))
     monkeypatch.setattr(session, "this_machine", lambda: Machine(4, two))
-    monkeypatch.setattr(cuda_engine.CudaShardedEngine, "create", create)
+    monkeypatch.setattr(cuda_engine.CudaEngine, "create", create)
     with bp.open_engine(chain(), devices=[1, 0], strategy="dynamic") as engine:
         assert engine.reason == "2 shards, dynamic"
     assert asked == [(1, (1, 0), "dynamic")]

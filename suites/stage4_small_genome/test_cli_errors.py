@@ -17,8 +17,7 @@ from burstproof.cli import run as run_module
 from burstproof.engine.machine import CudaDevice, CudaFacts, Machine, Obstacle
 from burstproof.errors import EnvironmentInvalidError
 from burstproof.network.files.atomic import write_atomically
-
-from .cli_door import BUSY, GENOMES, SMALL, Door, assert_one_error, door
+from suites.support.cli_door import BUSY, GENOMES, SMALL, Door, assert_one_error, door
 
 __all__ = ["door"]
 

@@ -13,8 +13,7 @@ from burstproof.engine.machine import CudaFacts, Machine, Obstacle
 from burstproof.engine.reference import ReferenceEngine
 from burstproof.engine.trace import read_trace
 from burstproof.network.files.connectome import read_connectome
-
-from .cli_door import BUSY, GENOMES, SMALL, Door, door
+from suites.support.cli_door import BUSY, GENOMES, SMALL, Door, door
 
 __all__ = ["door"]
 

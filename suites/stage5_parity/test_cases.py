@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from suites.stage5_parity import backends
-from suites.stage5_parity.builder import Case, run_case
-from suites.stage5_parity.cases_dynamics import dynamics_cases
-from suites.stage5_parity.cases_forced import forced_cases
-from suites.stage5_parity.cases_learning import learning_cases
-from suites.stage5_parity.cases_limits import limit_cases
-from suites.stage5_parity.cases_subnormal import subnormal_cases
-from suites.stage5_parity.cases_sums import sum_cases
-from suites.stage5_parity.cases_synapses import synapse_cases
+from suites.support.parity import backends
+from suites.support.parity.builder import Case, run_case
+from suites.support.parity.cases.dynamics import dynamics_cases
+from suites.support.parity.cases.forced import forced_cases
+from suites.support.parity.cases.learning import learning_cases
+from suites.support.parity.cases.limits import limit_cases
+from suites.support.parity.cases.subnormal import subnormal_cases
+from suites.support.parity.cases.sums import sum_cases
+from suites.support.parity.cases.synapses import synapse_cases
 
 CASES = [
     *dynamics_cases(),

@@ -137,7 +137,7 @@ def test_losses_and_gradients_are_pytorchs(measure) -> None:
     """Same weights, same batches, float32 and bfloat16 autocast: losses of five steps, and the first gradients."""
     import torch
 
-    from suites.stage6_performance import torch_gpt
+    from suites.support.bench import torch_gpt
 
     config = GptConfig(layers=3, heads=4, width=256, context=128, vocabulary=512)
     tokens, targets = batch(config, 4, 128)

@@ -13,7 +13,7 @@ from burstproof.tensor.ops import elementwise
 from burstproof.tensor.ops.elementwise import evaluate
 from burstproof.tensor.ops.elementwise_kernels import result_dtype
 from burstproof.tensor.ops.expression import parse
-from suites.stage5_parity.tensor_operations import values
+from suites.support.tensor_operations import values
 
 pytestmark = pytest.mark.requirement("TO-2")
 

@@ -11,7 +11,7 @@ from burstproof.tensor.array.backend import backend
 from burstproof.tensor.array.dtypes import COMPLEX128, DTYPES, FLOAT32, FLOAT64, dtype_name
 from burstproof.tensor.array.protocol import Backend
 from burstproof.tensor.ops import elementwise
-from suites.stage5_parity.tensor_operations import values
+from suites.support.tensor_operations import values
 
 pytestmark = pytest.mark.requirement("TO-7")
 

@@ -9,7 +9,7 @@ import pytest
 
 from burstproof.engine.replay import replay
 from burstproof.engine.trace import Trace, read_trace
-from suites.stage5_parity import backends
+from suites.support.parity import backends
 
 GOLDEN = Path(__file__).parents[1] / "data" / "golden"
 NAMES = tuple(f"traces/{path.stem}" for path in sorted((GOLDEN / "traces").glob("*.npz")))

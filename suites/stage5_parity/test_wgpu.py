@@ -28,10 +28,10 @@ from burstproof.engine.wgpu.probe_cases import Words
 from burstproof.engine.wgpu.shaders import LONGEST_TRAIN, variant_of
 from burstproof.errors import BackendUnavailableError, InputError, OutOfMemoryError
 from burstproof.network.model import Network, NeuronTable, SynapseTable
-from suites.stage5_parity.backends import NEEDS_ADAPTER, WGPU
-from suites.stage5_parity.large import slim
-from suites.stage5_parity.mixed import MIXES, mixed_network, mixed_options, mixed_plan
-from suites.stage5_parity.simulator_check import recordings_differ
+from suites.support.parity.backends import NEEDS_ADAPTER, WGPU
+from suites.support.parity.large import slim
+from suites.support.parity.mixed import MIXES, mixed_network, mixed_options, mixed_plan
+from suites.support.parity.simulator_check import recordings_differ
 
 pytestmark = pytest.mark.requirement("BE-16", "ST-5")
 

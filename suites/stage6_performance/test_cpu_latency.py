@@ -18,11 +18,11 @@ from burstproof.network.model import Network
 from burstproof.network.synthetic.build import synthesize
 from hardware.host import take_host
 from stages.measuring import Measure
-from suites.stage5_parity.large import slim
-from suites.stage5_parity.simulator_check import recordings_differ
-from suites.stage6_performance.cpu_clock import cpu_ghz
-from suites.stage6_performance.rows import BLOCKS, POWER_LAW, SYNAPSES_PER_NEURON, Row
-from suites.stage6_performance.steady import Rule, Timed, time_steadily
+from suites.support.bench.cpu_clock import cpu_ghz
+from suites.support.bench.rows import BLOCKS, POWER_LAW, SYNAPSES_PER_NEURON, Row
+from suites.support.bench.steady import Rule, Timed, time_steadily
+from suites.support.parity.large import slim
+from suites.support.parity.simulator_check import recordings_differ
 
 pytestmark = pytest.mark.requirement("ST-6", "BE-5")
 

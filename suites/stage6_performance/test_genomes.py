@@ -13,9 +13,9 @@ from burstproof.engine.options import CpuOptions
 from burstproof.engine.reference import ReferenceEngine
 from hardware.host import take_host
 from stages.measuring import Measure
-from suites.stage6_performance.card_limits import Card
-from suites.stage6_performance.genome_bench import GENOMES, OPTIONS, GenomeRow, time_genome
-from suites.stage6_performance.steady import Timed
+from suites.support.bench.card_limits import Card
+from suites.support.bench.genome_bench import GENOMES, OPTIONS, GenomeRow, time_genome
+from suites.support.bench.steady import Timed
 
 pytestmark = pytest.mark.requirement("ST-6", "BE-2")
 

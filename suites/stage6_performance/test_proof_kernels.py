@@ -11,8 +11,8 @@ import pytest
 from burstproof.compile import proof_cpu
 from stages.measuring import Measure
 from suites.stage5_parity.test_proof_kernels import assert_within_rounding, classifier, exact_probabilities, matrices
-from suites.stage6_performance.card_limits import Card
-from suites.stage6_performance.steady import Rule, Timed, time_steadily
+from suites.support.bench.card_limits import Card
+from suites.support.bench.steady import Rule, Timed, time_steadily
 
 pytestmark = [pytest.mark.requirement("KL-6", "ST-6"), pytest.mark.gate("gpu")]
 

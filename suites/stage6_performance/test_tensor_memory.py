@@ -15,10 +15,10 @@ from burstproof.tensor.array.dtypes import COMPLEX128, FLOAT32
 from burstproof.tensor.array.protocol import Array, Backend
 from burstproof.tensor.ops import elementwise
 from stages.measuring import Measure
-from suites.stage6_performance.card_limits import Card
-from suites.stage6_performance.steady import Rule, time_steadily
-from suites.stage6_performance.tensor_bench import RULE
 from suites.stage6_performance.test_proof_kernels import device_ms, host_ms
+from suites.support.bench.card_limits import Card
+from suites.support.bench.steady import Rule, time_steadily
+from suites.support.bench.tensor_bench import RULE
 
 pytestmark = [pytest.mark.requirement("ST-6"), pytest.mark.gate("gpu")]
 

@@ -23,9 +23,9 @@ from burstproof.engine.sharded.checkpoints import chunks
 from burstproof.engine.state import EngineState, Recording
 from burstproof.errors import CheckpointError, EnvironmentInvalidError
 from burstproof.network.plasticity import PlasticMapping
-from suites.stage4_small_genome.cli_door import Door, assert_one_error, door
-from suites.stage5_parity.mixed import mixed_network, mixed_options, mixed_plan
-from suites.stage7_multi_gpu.cpu_shards import EVERYTHING_LEARNS, mix_named
+from suites.support.cli_door import Door, assert_one_error, door
+from suites.support.parity.mixed import mixed_network, mixed_options, mixed_plan
+from suites.support.shards.cpu_shards import EVERYTHING_LEARNS, mix_named
 
 __all__ = ["door"]
 

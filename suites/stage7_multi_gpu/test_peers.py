@@ -15,7 +15,7 @@ from hardware.gates import peer_group
 from hardware.inventory import Inventory, take_inventory
 from hardware.topology import Path, topology_of
 from stages.measuring import Measure
-from suites.stage6_performance.steady import Rule, telemetry_of, time_steadily
+from suites.support.bench.steady import Rule, telemetry_of, time_steadily
 
 pytestmark = [pytest.mark.requirement("ST-7"), pytest.mark.gate("multi_gpu")]
 

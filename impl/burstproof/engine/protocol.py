@@ -31,6 +31,11 @@ class Engine(Protocol):
     fixed_point: FixedPoint
 
     @property
+    def host_bytes(self) -> int:
+        """Bytes of synapses that a device reads from host memory, over its link."""
+        return 0
+
+    @property
     def launch(self) -> str:
         """How the engine uses its device, in words; empty if there is nothing to say."""
         return ""

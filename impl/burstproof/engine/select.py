@@ -210,7 +210,8 @@ def start_engine(
 
 def _with_placement(choice: Choice, engine: Engine) -> Choice:
     """``choice`` that says so if the engine keeps its synapses in host memory: bursts then wait for the link."""
-    in_host = getattr(getattr(engine, "memory_plan", None), "host_bytes", 0)
-    if not in_host:
+    if not engine.host_bytes:
         return choice
-    return replace(choice, reason=f"{choice.reason}; its synapses, {in_host} bytes, are read from host memory")
+    return replace(
+        choice, reason=f"{choice.reason}; its synapses, {engine.host_bytes} bytes, are read from host memory"
+    )

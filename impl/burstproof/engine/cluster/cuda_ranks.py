@@ -12,10 +12,10 @@ from burstproof.device.open import open_device
 from burstproof.engine.cluster.cuda_rank import ONLY, CudaRankShard, device_of_rank
 from burstproof.engine.cluster.rank_lists import RankLists
 from burstproof.engine.cluster.rank_nccl import Gathering, open_ranks
+from burstproof.engine.cuda.engine import create_over_devices
 from burstproof.engine.cuda.exchange.mail import Mail, Path, rank_mail
 from burstproof.engine.cuda.exchange.words import LINK_LENGTH, side_words
 from burstproof.engine.cuda.plan.shard_pack import PackedShard
-from burstproof.engine.cuda.sharded_engine import create_cuda_sharded
 from burstproof.engine.layout import SynapseFacts
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.protocol import Engine
@@ -148,7 +148,7 @@ def cuda_shards(
         As for the engine for one device.
     """
     if exchange is None:
-        return create_cuda_sharded(network, options, partition, links)
+        return create_over_devices(network, options, partition, links)
     here = partition.shards // exchange.ranks
     ranks = open_ranks(exchange, lambda: open_device(device_of_rank(exchange.rank * here)), here, links.use_nccl)
     if not isinstance(ranks, str):

@@ -204,8 +204,8 @@ class CpuMemory:
         self.counters[HISTORY] = state.history_bursts
         self.counters[CLAMPED] = state.clamped
         self.fired = state.fired_ids.copy(), state.fired_potentials.copy()
-        if not self._key.features.refractory and state.refractory_countdowns.any():
-            self._compile(features=dataclasses.replace(self._key.features, refractory=True))
+        if not self._key.features.refractory_periods and state.refractory_countdowns.any():
+            self._compile(features=dataclasses.replace(self._key.features, refractory_periods=True))
         self._restore_pending(state)
 
     def _restore_pending(self, state: EngineState) -> None:

@@ -285,8 +285,8 @@ class CpuShard:
         self._counters[CLAMPED] = state.clamped
         fired = state.fired_ids[self._partition.owner[state.fired_ids] == self._shard]
         self._last = self._partition.local_ids()[fired] if self._key.restart_fired else _NO_PLACES
-        if not self._key.features.refractory and state.refractory_countdowns.any():
-            self._compile(features=dataclasses.replace(self._key.features, refractory=True))
+        if not self._key.features.refractory_periods and state.refractory_countdowns.any():
+            self._compile(features=dataclasses.replace(self._key.features, refractory_periods=True))
         self._restore_pending(state)
 
     def _restore_pending(self, state: EngineState) -> None:
