@@ -1,4 +1,4 @@
-"""Files that a command writes: checked before the work begins, replaced in one step when it is done."""
+"""Files that are checked before the work begins: readable inputs, outputs that can be written."""
 
 from __future__ import annotations
 
@@ -7,6 +7,22 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from burstproof.errors import InputError
+
+
+def check_input(path: Path, where: str) -> None:
+    """Refuse an input that is no readable file.
+
+    Raises
+    ------
+    InputError
+        The file does not exist, is a folder or cannot be opened.
+    """
+    try:
+        path.open("rb").close()
+    except OSError as error:
+        raise InputError(
+            f"cannot be read: {error.strerror}", where=where, got=str(path), cure="Check the path"
+        ) from None
 
 
 def check_output(path: Path, option: str, inputs: Sequence[Path] = ()) -> None:
