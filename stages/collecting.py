@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from reports.measurement import CaseResult, Measurement, Outcome
-from reports.serialise import decode, encode
+from reports.values.measurement import CaseResult, Measurement, Outcome
+from reports.values.serialise import decode, encode
 from stages.plan import HARNESS, stage_of
 from stages.results import ResultLines
 

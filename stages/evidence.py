@@ -6,7 +6,7 @@ import json
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
-from reports.record import StageRun
+from reports.values.record import StageRun
 from stages.run_folder import RunFolder, write_json
 
 JUNIT_NAME = "junit.xml"

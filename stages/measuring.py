@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import SupportsFloat
 
-from reports.measurement import Measurement, Scalar
+from reports.values.measurement import Measurement, Scalar
 
 
 class Measure:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from hardware.gates import GATE_NAMES
-from reports.traceability import load_requirements
+from reports.values.requirements import load_requirements
 from stages.collecting import CaseCollector, Findings, skip_reason
 from stages.gating import Gatekeeper
 from stages.measuring import Measure

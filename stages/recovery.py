@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 
 from burstproof.errors import InputError
 from hardware.gates import Gate
-from reports.record import RECORD_NAME, Environment, RunRecord, StageRun
-from reports.serialise import decode
 from reports.store import write_run
+from reports.values.record import RECORD_NAME, Environment, RunRecord, StageRun
+from reports.values.serialise import decode
 from stages.evidence import join_evidence
 from stages.plan import Stage
 from stages.results import CaseLines, read_lines

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
-from reports.measurement import CaseResult
-from reports.serialise import decode, encode
+from reports.values.measurement import CaseResult
+from reports.values.serialise import decode, encode
 
 
 @dataclass(frozen=True)

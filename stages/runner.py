@@ -9,11 +9,11 @@ from pathlib import Path
 
 from hardware.gates import Gate
 from hardware.inventory import take_inventory
-from reports.measurement import CaseResult, Outcome
-from reports.record import Environment, RunRecord, StageRun
-from reports.serialise import decode, encode
+from reports.judge.verdict import judge_cases
 from reports.store import write_run
-from reports.verdict import judge_cases
+from reports.values.measurement import CaseResult, Outcome
+from reports.values.record import Environment, RunRecord, StageRun
+from reports.values.serialise import decode, encode
 from stages.console import Console
 from stages.environment import take_environment
 from stages.evidence import join_evidence

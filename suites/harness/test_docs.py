@@ -12,7 +12,7 @@ import pytest
 
 from burstproof.cli.arguments import build_parser
 from burstproof.config import Configuration, load_configuration
-from reports.traceability import load_requirements
+from reports.values.requirements import load_requirements
 from stages.bootstrap import session_commands
 from stages.plan import STAGES
 

@@ -39,12 +39,12 @@ def test_vector_add_equals_its_twin(shape: tuple[int, ...]) -> None:
     import cupy
 
     from burstproof.compile.proof import vector_add
-    from burstproof.device.buffers import upload
+    from burstproof.device.memory import upload
 
     a, b = np.random.default_rng(5).standard_normal((2, *shape), np.float32)
-    np.testing.assert_array_equal(vector_add(cupy.asarray(a), upload(b)).download(), proof_cpu.vector_add(a, b))
+    np.testing.assert_array_equal(vector_add(cupy.asarray(a), upload(b)).get(), proof_cpu.vector_add(a, b))
     if len(a) > 2:  # an array whose address admits no vectors
-        found = vector_add(cupy.asarray(a)[1:], cupy.asarray(b)[1:]).download()
+        found = vector_add(cupy.asarray(a)[1:], cupy.asarray(b)[1:]).get()
         np.testing.assert_array_equal(found, proof_cpu.vector_add(a, b)[1:])
 
 
@@ -53,10 +53,10 @@ def test_vector_add_equals_its_twin(shape: tuple[int, ...]) -> None:
 @pytest.mark.parametrize(("rows", "columns", "depth"), SHAPES)
 def test_matrix_product_is_within_its_roundings(rows: int, columns: int, depth: int, edge: int) -> None:
     from burstproof.compile.proof import matrix_product
-    from burstproof.device.buffers import upload
+    from burstproof.device.memory import upload
 
     a, b = matrices(rows, columns, depth)
-    assert_within_rounding(matrix_product(upload(a), upload(b), edge=edge).download(), a, b)
+    assert_within_rounding(matrix_product(upload(a), upload(b), edge=edge).get(), a, b)
 
 
 @pytest.mark.gate("gpu")
@@ -65,10 +65,10 @@ def test_matrix_product_is_within_its_roundings(rows: int, columns: int, depth: 
 )
 def test_neural_forward_equals_its_twin(samples: int, features: int, hidden: int, classes: int) -> None:
     from burstproof.compile.proof import neural_forward
-    from burstproof.device.buffers import upload
+    from burstproof.device.memory import upload
 
     network = classifier(samples, features, hidden, classes)
-    found = neural_forward(*map(upload, network)).download()
+    found = neural_forward(*map(upload, network)).get()
     np.testing.assert_allclose(found, exact_probabilities(*network), atol=2e-6)
     np.testing.assert_allclose(found, proof_cpu.neural_forward(*network), atol=4e-6)
 
@@ -76,7 +76,7 @@ def test_neural_forward_equals_its_twin(samples: int, features: int, hidden: int
 @pytest.mark.gate("gpu")
 def test_shapes_that_do_not_fit_are_refused() -> None:
     from burstproof.compile.proof import matrix_product, neural_forward, vector_add
-    from burstproof.device.buffers import upload
+    from burstproof.device.memory import upload
 
     a, b = (upload(m) for m in matrices(3, 4, 5))
     with pytest.raises(InputError, match="not two matrices that fit"):

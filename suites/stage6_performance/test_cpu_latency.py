@@ -51,15 +51,8 @@ def _conditions(row: Row, threads: int) -> dict[str, object]:
 
 
 def _put(measure: Measure, timed: Timed, row: Row, threads: int, rate: float) -> None:
-    measure(
-        "burst.latency",
-        timed.samples.estimate,
-        "ms",
-        samples=timed.samples.values,
-        conditions=_conditions(row, threads) | {"scope": "launch to download"},
-        note=f"wall clock of engine.step; {timed.how}; {row.checked_bursts} bursts before equal the reference's; "
-        f"fired at {rate:.3%}",
-    )
+    note = f"wall clock of engine.step; {row.checked_bursts} bursts before equal the reference's; fired at {rate:.3%}"
+    timed.put(measure, "burst.latency", "ms", _conditions(row, threads) | {"scope": "launch to download"}, note)
 
 
 PAIRS = [*((row, n) for row in ROWS for n in THREADS), *((row, 1) for row in OTHER_ROWS)]
@@ -109,11 +102,5 @@ def test_network_build(measure: Measure) -> None:
         "connectivity": row.spec.connectivity,
         "device": take_host().cpu,
     }
-    measure(
-        "network.build_time",
-        timed.samples.estimate,
-        "s",
-        samples=timed.samples.values,
-        conditions=conditions,
-        note=f"wall clock of synthesize and the CSR, one core, compiled before; {timed.how}",
-    )
+    note = "wall clock of synthesize and the CSR, one core, compiled before"
+    timed.put(measure, "network.build_time", "s", conditions, note)

@@ -66,15 +66,7 @@ def _error(product: Any, a: Any, b: Any) -> float:
 def _put(measure: Measure, timed: Timed, size: int, name: str, conditions: dict[str, object], note: str = "") -> None:
     operations = _operations(size, _dtype(name))
     where = {"size": size, "dtype": "float32" if name == "tf32" else name, "tf32": name == "tf32", **conditions}
-    measure(
-        "matmul.throughput",
-        operations / timed.samples.estimate / 1e6,
-        "GFLOP/s",
-        samples=[operations / value / 1e6 for value in timed.samples.values],
-        conditions=where,
-        telemetry=timed.telemetry,
-        note=f"{timed.how}{note}",
-    )
+    timed.put(measure, "matmul.throughput", "GFLOP/s", where, note, lambda ms: operations / ms / 1e6)
     measure("matmul.latency", timed.samples.estimate, "ms", conditions=where)
 
 
@@ -96,7 +88,7 @@ def test_cublas(card: Card, size: int, name: str, measure: Measure) -> None:
     repeats = 3 if size == LARGEST else 20
     timed = time_steadily(device_ms(lambda: matmul(a, b, tf32=tf32, out=out), repeats), RULE)
     where: dict[str, object] = {"backend": "cublas", "device": card.runtime.name}
-    _put(measure, timed, size, name, where, f"; error {error:.1e}")
+    _put(measure, timed, size, name, where, f"error {error:.1e}")
     if torch_is_here():
         theirs = _torch_product(a, b, tf32)
         contest = alternate(lambda: matmul(a, b, tf32=tf32, out=out), theirs, repeats)

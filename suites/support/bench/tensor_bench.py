@@ -96,18 +96,9 @@ def put_rate(
     measure: Measure, name: str, moved: int, timed: Timed, copy_gb_per_s: float, where: dict[str, object]
 ) -> None:
     """Attach bytes that had to move over the time, and their share of what a copy reaches."""
-    rates = [moved / value / 1e6 for value in timed.samples.values]
-    rate = moved / timed.samples.estimate / 1e6
-    measure(f"{name}.rate", rate, "GB/s", samples=rates, conditions=where, telemetry=timed.telemetry, note=timed.how)
-    measure(
-        f"{name}.copy_fraction",
-        rate / copy_gb_per_s,
-        "1",
-        samples=[value / copy_gb_per_s for value in rates],
-        conditions=where,
-        telemetry=timed.telemetry,
-        note=f"a copy as large reaches {copy_gb_per_s:.0f} GB/s in the same run",
-    )
+    note = f"a copy as large reaches {copy_gb_per_s:.0f} GB/s in the same run"
+    timed.put(measure, f"{name}.rate", "GB/s", where, convert=lambda ms: moved / ms / 1e6)
+    timed.put(measure, f"{name}.copy_fraction", "1", where, note, lambda ms: moved / ms / 1e6 / copy_gb_per_s)
 
 
 def copy_rate(card: Card, size: int) -> float:

@@ -17,10 +17,9 @@ from burstproof.analysis.raster_svg import raster_svg
 from burstproof.analysis.statistics import ActivityCounter, activity_table
 from burstproof.analysis.text import printable, table
 from burstproof.cli import progress
-from burstproof.cli.stimulation import parse_stimulations
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.state import Recording
-from burstproof.engine.stimulation import plan_of, stimulus_bounds
+from burstproof.engine.stimulation import parse_stimulations, plan_of, stimulus_bounds
 from burstproof.network.model import Area, Network, NeuronTable, SynapseTable
 
 pytestmark = pytest.mark.requirement("BE-18")
