@@ -24,7 +24,7 @@ class StageRun:
     Attributes
     ----------
     stage : str
-        ``stage1`` ... ``stage7`` or ``harness``; equals :attr:`~reports.values.measurement.CaseResult.stage`.
+        Its name in the test plan; equals :attr:`~reports.values.measurement.CaseResult.stage`.
     title : str
         One or two words: ``kernel parity``.
     gate_open : bool

@@ -9,14 +9,15 @@ import pytest
 
 from burstproof.engine.cpu.engine import CpuEngine
 from burstproof.engine.cpu.memory import SPECIALISED_NEURONS
+from burstproof.engine.options import CpuOptions, EngineOptions
 from burstproof.engine.profile import FEAGI_2_6, FEAGI_BETA, Profile
-from burstproof.engine.protocol import CpuOptions, EngineOptions, Record, Stimulus
 from burstproof.engine.reference import ReferenceEngine
+from burstproof.engine.state import Record, Stimulus
 from burstproof.errors import NetworkError, StimulusError
 from burstproof.network.model import Area, Network, NeuronTable, SynapseTable
 from burstproof.network.plasticity import PlasticMapping
 from burstproof.network.schema import NO_LIMIT
-from suites.stage5_parity.mixed import MIXES, compare_mix
+from suites.support.parity.mixed import MIXES, compare_mix
 
 pytestmark = pytest.mark.requirement("BE-4", "BE-5", "BE-17")
 

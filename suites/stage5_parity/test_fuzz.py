@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from burstproof.cli.main import main
-from burstproof.engine.protocol import CudaOptions
+from burstproof.engine.options import CudaOptions
 from burstproof.engine.reference import ReferenceEngine
 from burstproof.engine.replay import replay
 from burstproof.engine.trace import read_trace, write_trace
@@ -22,7 +22,7 @@ from burstproof.fuzz.compare import compare, reference_run
 from burstproof.fuzz.draw import draw_case
 from burstproof.fuzz.shrink import shrink
 from burstproof.fuzz.switches import Switches, draw_switches
-from suites.stage5_parity import backends, faults
+from suites.support.parity import backends, faults
 
 pytestmark = pytest.mark.requirement("BE-4", "BE-17", "ST-5")
 

@@ -4,52 +4,29 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import cache
 
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from burstproof.engine.cpu.engine import CpuEngine
-from burstproof.engine.protocol import CpuOptions, EngineOptions, EngineState, Recording
-from burstproof.engine.reference import ReferenceEngine
-from burstproof.network.model import Network
+from burstproof.engine.options import CpuOptions, EngineOptions
 from burstproof.network.synthetic.build import synthesize
 from hardware.host import take_host
 from stages.measuring import Measure
-from suites.stage5_parity.large import slim
-from suites.stage5_parity.simulator_check import recordings_differ
-from suites.stage6_performance.cpu_clock import cpu_ghz
-from suites.stage6_performance.rows import BLOCKS, POWER_LAW, SYNAPSES_PER_NEURON, Row
-from suites.stage6_performance.steady import Rule, Timed, time_steadily
+from suites.support.bench.cpu_clock import cpu_ghz
+from suites.support.bench.cpu_rows import ALL_CORES, ROWS, Checked, checked
+from suites.support.bench.rows import BLOCKS, POWER_LAW, SYNAPSES_PER_NEURON, Row
+from suites.support.bench.steady import Rule, Timed, time_steadily
+from suites.support.parity.large import slim
+from suites.support.parity.simulator_check import recordings_differ
 
 pytestmark = pytest.mark.requirement("ST-6", "BE-5")
 
-ROWS = (Row(10_000, 0.01, checked_bursts=20), Row(100_000, 0.01, checked_bursts=10))
 OTHER_ROWS = tuple(Row(20_000, 0.01, checked_bursts=10, connectivity=kind) for kind in (POWER_LAW, BLOCKS))
-ALL_CORES = take_host().usable_cores
 THREADS = sorted({1, ALL_CORES})
 RULE = Rule(warmup=10, min_samples=50, max_samples=2000, max_seconds=4.0, relative_noise=0.01)
 BUILD_RULE = Rule(warmup=1, min_samples=6, max_samples=10, max_seconds=6.0, relative_noise=0.01)
 ROUNDS = 100
-
-
-@dataclass(frozen=True, eq=False)
-class Checked:
-    """A row's network and what the reference makes of its first bursts."""
-
-    row: Row
-    network: Network
-    recording: Recording
-    state: EngineState
-
-
-@cache
-def checked(row: Row) -> Checked:
-    network = row.network()
-    reference = ReferenceEngine.create(network, EngineOptions())
-    recording = reference.run(row.checked_bursts, row.start)
-    return Checked(row, network, recording, slim(reference.state()))
 
 
 @pytest.fixture

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from stages.measuring import Measure
-from suites.stage6_performance.card_limits import Card, Limits, g_per_s, gb_per_s
 from suites.stage6_performance.conftest import Bench
-from suites.stage6_performance.cuda_bench import DOWNLOAD, RowResult
-from suites.stage6_performance.putting import put_latency
-from suites.stage6_performance.rows import CUDA_ROWS, OTHER_ROWS, CardLimits, Row
-from suites.stage6_performance.steady import Timed, to_us
+from suites.support.bench.card_limits import Card, Limits, g_per_s, gb_per_s
+from suites.support.bench.cuda_bench import DOWNLOAD, RowResult
+from suites.support.bench.putting import put_latency
+from suites.support.bench.rows import CUDA_ROWS, OTHER_ROWS, CardLimits, Row
+from suites.support.bench.steady import Timed, to_us
 
 pytestmark = [pytest.mark.requirement("ST-6", "BE-6", "BE-7"), pytest.mark.gate("gpu")]
 

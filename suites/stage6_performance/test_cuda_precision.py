@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from burstproof.engine.options import EngineOptions
 from burstproof.engine.precision import Precision, Storage, storage_for
-from burstproof.engine.protocol import NO_STIMULUS, Burst, EngineOptions, EngineState, Record, Stimulus
+from burstproof.engine.state import NO_STIMULUS, Burst, EngineState, Record, Stimulus
 from burstproof.network.fixed_point import FixedPoint
 from stages.measuring import Measure
-from suites.stage6_performance.card_limits import Card
-from suites.stage6_performance.cuda_bench import TRAIN_RULE, disagreements
-from suites.stage6_performance.implicit_reference import ImplicitReference
-from suites.stage6_performance.rows import Row
-from suites.stage6_performance.steady import Timed, time_steadily
+from suites.support.bench.card_limits import Card
+from suites.support.bench.cuda_bench import TRAIN_RULE, disagreements
+from suites.support.bench.implicit_reference import ImplicitReference
+from suites.support.bench.rows import Row
+from suites.support.bench.steady import Timed, time_steadily
 
 if TYPE_CHECKING:
     from burstproof.engine.cuda.engine import CudaEngine

@@ -9,13 +9,13 @@ from dataclasses import replace
 import pytest
 
 from burstproof.engine.cpu.engine import CpuEngine
-from burstproof.engine.protocol import CpuOptions
+from burstproof.engine.options import CpuOptions
 from burstproof.engine.reference import ReferenceEngine
 from hardware.host import take_host
 from stages.measuring import Measure
-from suites.stage6_performance.card_limits import Card
-from suites.stage6_performance.genome_bench import GENOMES, OPTIONS, GenomeRow, time_genome
-from suites.stage6_performance.steady import Timed, to_us
+from suites.support.bench.card_limits import Card
+from suites.support.bench.genome_bench import GENOMES, OPTIONS, GenomeRow, time_genome
+from suites.support.bench.steady import Timed, to_us
 
 pytestmark = pytest.mark.requirement("ST-6", "BE-2")
 

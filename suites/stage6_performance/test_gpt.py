@@ -14,9 +14,9 @@ from burstproof.tensor.gpt.model import Gpt
 from burstproof.tensor.gpt.training import held_out_loss, sample_corpus, train
 from burstproof.tensor.ops.adamw import AdamW
 from stages.measuring import Measure
-from suites.stage6_performance.card_limits import Card
-from suites.stage6_performance.steady import Timed
-from suites.stage6_performance.training_bench import HAS_TORCH, NO_TORCH, free_memory, memory_left, step_time
+from suites.support.bench.card_limits import Card
+from suites.support.bench.steady import Timed
+from suites.support.bench.training_bench import HAS_TORCH, NO_TORCH, free_memory, memory_left, step_time
 
 pytestmark = [pytest.mark.requirement("TO-9", "ST-6"), pytest.mark.gate("gpu")]
 
@@ -55,7 +55,7 @@ def ours(card: Card, batch: tuple[Any, Any]) -> Ours:
     before = free_memory()
     model = Gpt(SIZES, backend("cupy", 0), "bfloat16", seed=0)
     weights = model.parameters.on_host()
-    losses = [model.step(*batch, CONSTANTS).value() for _ in range(COMPARED_STEPS)]
+    losses = [float(model.step(*batch, CONSTANTS)) for _ in range(COMPARED_STEPS)]
     step = step_time(card, lambda: model.step(*batch, CONSTANTS))
     memory = before - memory_left()
     gradients = step_time(card, lambda: model.gradients(*batch))
@@ -90,7 +90,7 @@ def test_step_beside_pytorch(
     """PyTorch eager, bfloat16 autocast, its own attention and fused AdamW: same losses, then time and memory."""
     import torch
 
-    from suites.stage6_performance import torch_gpt
+    from suites.support.bench import torch_gpt
 
     free_memory()
     torch.cuda.reset_peak_memory_stats()

@@ -13,18 +13,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from burstproof.engine.options import EngineOptions
 from burstproof.engine.precision import Precision, storage_for
-from burstproof.engine.protocol import EngineOptions, Recording, Stimulus, StimulusPlan
 from burstproof.engine.reference import ReferenceEngine
 from burstproof.engine.replay import trace_options
+from burstproof.engine.state import Recording, Stimulus, StimulusPlan
 from burstproof.engine.trace import read_trace
 from burstproof.network.model import Network
 from burstproof.network.synthetic.build import synthesize
 from burstproof.network.synthetic.spec import SyntheticSpec
 from stages.measuring import Measure
-from suites.stage4_small_genome.small_networks import OPTIONS as GENOME_OPTIONS
-from suites.stage4_small_genome.small_networks import seeded_plan, small_network
-from suites.stage5_parity.reduced import REDUCED, Divergence, divergence
+from suites.support.networks.small_networks import OPTIONS as GENOME_OPTIONS
+from suites.support.networks.small_networks import seeded_plan, small_network
+from suites.support.parity.reduced import REDUCED, Divergence, divergence
 
 pytestmark = pytest.mark.requirement("BE-11")
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from stages.measuring import Measure
-from suites.stage6_performance.steady import Timed, Watch, telemetry_of
-from suites.stage6_performance.streaming_bench import (
+from suites.support.bench.steady import Timed, Watch, telemetry_of
+from suites.support.bench.streaming_bench import (
     COPIED_BYTES,
     STREAMED_ROWS,
     StreamedResult,

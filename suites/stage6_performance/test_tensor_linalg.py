@@ -14,10 +14,10 @@ from burstproof.tensor.array.dtypes import BFLOAT16, COMPLEX128, FLOAT32, INT8, 
 from burstproof.tensor.ops.linalg import RESULTS, matmul
 from burstproof.tensor.ops.nn_reference import widened
 from stages.measuring import Measure
-from suites.stage6_performance.card_limits import Card
-from suites.stage6_performance.steady import Rule, Timed, time_steadily
-from suites.stage6_performance.tensor_bench import alternate, as_torch, normal, put_contest, torch_is_here
-from suites.stage6_performance.test_proof_kernels import device_ms, host_ms
+from suites.support.bench.card_limits import Card
+from suites.support.bench.steady import Rule, Timed, time_steadily
+from suites.support.bench.tensor_bench import alternate, as_torch, normal, put_contest, torch_is_here
+from suites.support.bench.timers import device_ms, host_ms
 
 pytestmark = [pytest.mark.requirement("TO-4", "ST-6")]
 

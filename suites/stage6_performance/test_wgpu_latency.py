@@ -8,15 +8,16 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from burstproof.engine.ask_machine import ask_wgpu
-from burstproof.engine.protocol import EngineOptions, Record
+from burstproof.engine.options import EngineOptions
+from burstproof.engine.state import Record
 from burstproof.engine.wgpu.engine import WgpuEngine
 from stages.measuring import Measure
-from suites.stage5_parity.backends import NEEDS_ADAPTER
-from suites.stage5_parity.large import slim
-from suites.stage5_parity.simulator_check import recordings_differ
-from suites.stage6_performance.rows import Row
-from suites.stage6_performance.steady import Rule, time_steadily
-from suites.stage6_performance.test_cpu_latency import checked
+from suites.support.bench.cpu_rows import checked
+from suites.support.bench.rows import Row
+from suites.support.bench.steady import Rule, time_steadily
+from suites.support.parity.backends import NEEDS_ADAPTER
+from suites.support.parity.large import slim
+from suites.support.parity.simulator_check import recordings_differ
 
 pytestmark = [pytest.mark.requirement("ST-6", "BE-16"), NEEDS_ADAPTER]
 

@@ -9,9 +9,9 @@ import pytest
 from burstproof.device.open import open_device
 from burstproof.engine.cuda.exchange.devices import device_count
 from stages.measuring import Measure
-from suites.stage6_performance.card_limits import Card, measure_limits
-from suites.stage6_performance.rows import CardLimits, burst_floor_us
-from suites.stage7_multi_gpu.cuda_rows import Network, Timing, one_device, sharded
+from suites.support.bench.card_limits import Card, measure_limits
+from suites.support.bench.rows import CardLimits, burst_floor_us
+from suites.support.shards.cuda_rows import Network, Timing, one_device, sharded
 
 pytestmark = [pytest.mark.requirement("MG-7", "BE-3", "ST-7"), pytest.mark.gate("multi_gpu")]
 

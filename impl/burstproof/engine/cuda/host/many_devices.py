@@ -1,0 +1,399 @@
+"""A network in shards on many devices: their buffers, kernels, mailboxes, and what goes to all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from burstproof.device.open import open_device
+from burstproof.device.protocol import DeviceRuntime
+from burstproof.engine.admission import check_network
+from burstproof.engine.cuda.exchange.devices import make_current
+from burstproof.engine.cuda.exchange.mail import Path, choose_path, mail_bytes, open_mail
+from burstproof.engine.cuda.exchange.nccl import NcclExchange
+from burstproof.engine.cuda.exchange.words import packets_side_words, side_words
+from burstproof.engine.cuda.host.batch import Streams
+from burstproof.engine.cuda.host.devices import BatchReport, FiredList
+from burstproof.engine.cuda.host.fired_lists import ascending
+from burstproof.engine.cuda.host.shard import DeviceShard, Fill, ShardResult, joined, plan_of
+from burstproof.engine.cuda.host.shard_group import DeviceGroup
+from burstproof.engine.cuda.host.stimulus_table import Places, StimulusTable, shard_tables
+from burstproof.engine.cuda.host.upload import fill_shard
+from burstproof.engine.cuda.kernels.control import HALTED
+from burstproof.engine.cuda.plan.budget import available_bytes
+from burstproof.engine.cuda.plan.padded_rows import FURTHEST, choose_words, table_words
+from burstproof.engine.cuda.plan.shard_pack import PackedShard, pack_shard, shard_for
+from burstproof.engine.cuda.plan.shard_variant import ShardVariant, merged_shape, merged_share, padded_share, row_share
+from burstproof.engine.cuda.plan.sharding_choice import ShardingChoice
+from burstproof.engine.fixed_point import plan_fixed_point
+from burstproof.engine.layout import refuse_overflow, synapse_facts
+from burstproof.engine.options import EngineOptions
+from burstproof.engine.sharded.partition import Partition
+from burstproof.engine.state import EngineState, Stimulus
+from burstproof.engine.stimulus import PackedStimulus
+from burstproof.errors import InputError, ShardLostError
+from burstproof.network.model import Network
+
+Repack = Callable[[npt.NDArray[np.float32]], tuple[PackedShard, ...]]
+"""The shards packed with other weights (S,)."""
+
+_PACKERS = 4
+
+_LOG_PER_NEURON = 3
+"""Least room in the log of a burst in one kernel, which must hold two bursts more: see ``kernels.shard_follow``."""
+
+_COMPILED: dict[tuple[ShardVariant, str], dict[str, Any]] = {}
+"""Kernels by variant and model of device; on every device of a model they are loaded when first launched there."""
+
+
+def pack_shards(network: Network, options: EngineOptions, partition: Partition, choice: ShardingChoice) -> ManyDevices:
+    """The shards of ``partition`` on the devices of ``choice``, which are given to them in turn.
+
+    Raises
+    ------
+    InputError
+        A partition of another network.
+    NetworkError, BackendUnavailableError, OutOfMemoryError
+        As for ``CudaEngine.create``.
+    """
+    if partition.neuron_count != network.neuron_count:
+        raise InputError("a partition of another network", where="partition", got=partition.neuron_count)
+    check_network(network, options)
+    point, facts = plan_fixed_point(network, options), synapse_facts(network)
+
+    def repack(weights: npt.NDArray[np.float32]) -> tuple[PackedShard, ...]:
+        def packed(number: int) -> PackedShard:
+            return pack_shard(network, options, point, facts, partition, number, weights)
+
+        with ThreadPoolExecutor(min(partition.shards, _PACKERS)) as pool:
+            return tuple(pool.map(packed, range(partition.shards)))
+
+    shards = repack(network.synapses.weights)
+    fill = partial(fill_shard, network=network)
+    return ManyDevices(shards, options, choice.for_shards(partition.shards), fill, repack)
+
+
+def kernels_of(runtime: DeviceRuntime, shard: ShardVariant) -> dict[str, Any]:
+    """The kernels of ``shard`` by name, each compiled once."""
+    from burstproof.engine.cuda.kernels.shard_catalogue import shard_catalogue
+
+    key = shard, runtime.name
+    if key not in _COMPILED:
+        make_current(runtime)
+        _COMPILED[key] = {k.name: runtime.kernel(k.function, k.signature) for k in shard_catalogue(shard)}
+    return _COMPILED[key]
+
+
+class ManyDevices:
+    """A shard on each of many devices, or several on one; see ``Devices``.
+
+    Attributes
+    ----------
+    packed : tuple of PackedShard
+    shards : list of DeviceShard
+    mail : Mail
+    """
+
+    def __init__(
+        self,
+        packed: Sequence[PackedShard],
+        options: EngineOptions,
+        choice: ShardingChoice,
+        fill: Fill,
+        repack: Repack | None,
+    ) -> None:
+        self.choice, self._options, self._fill, self._repack = choice, options, fill, repack
+        self._lost: ShardLostError | None = None
+        runtimes: dict[int, DeviceRuntime] = {}
+        for ordinal in choice.devices:
+            if ordinal not in runtimes:
+                runtimes[ordinal] = open_device(ordinal)
+        self._runtimes = tuple(runtimes[ordinal] for ordinal in choice.devices)
+        self._build(packed)
+
+    def _build(self, packed: Sequence[PackedShard]) -> None:
+        """Put ``packed`` onto the devices."""
+        options, choice = self._options, self.choice
+        path = choice.path or choose_path(self._runtimes, peers=choice.peers, nccl=choice.nccl)
+        merged = choice.merged and path is Path.PEER and have_devices_of_their_own(choice.devices)
+        self.packed = alike(packed, self._runtimes, merged)
+        carries = self.packed[0].shard.carries_potentials
+        self.room = max(1, *(shard.neurons for shard in self.packed), 1)
+        self._merged, packets = self.packed[0].shard.merged, 0
+        words = side_words(self.room, carries)
+        if self._merged:
+            chunk = self.packed[0].shard.chunk
+            packets = -(-self.room // chunk)
+            words = packets_side_words(packets, chunk)
+        groups: dict[DeviceRuntime, DeviceGroup] = {}
+        self.shards: list[DeviceShard] = []
+        for runtime, shard in zip(self._runtimes, self.packed, strict=True):
+            if runtime not in groups:
+                make_current(runtime)
+                streams = Streams.open(runtime, options.cuda.stream_count)
+                groups[runtime] = DeviceGroup(runtime, streams, options.cuda.graphs and path is not Path.NCCL)
+            made = DeviceShard(runtime, shard, groups[runtime].streams, self._fill)
+            groups[runtime].shards.append(made)
+            self.shards.append(made)
+        self.mail = replace(open_mail(path, self._runtimes, words), packets=packets)
+        self._connect()
+        self.groups = tuple(groups.values())
+        self._nccl: NcclExchange | None = None
+        if path is Path.NCCL:
+            self._nccl = NcclExchange(self._runtimes, self.mail, self.room if carries else 0)
+        self._length = 1 if self._nccl is not None else self.packed[0].packed.train.length
+        self._places = tuple(Places.of(shard) for shard in self.packed)
+        self._exchanges = 0
+        for group in self.groups:
+            group.warm()
+
+    def _connect(self) -> None:
+        """Fix the calls of all shards."""
+        for shard in self.shards:
+            kernels = kernels_of(shard.runtime, shard.shard.shard)
+            shard.connect(kernels, self.mail, self.room, self.choice.patience_ns)
+
+    @property
+    def memory_bytes(self) -> int:
+        """Bytes on all devices."""
+        plans = sum(shard.plan.total_bytes for shard in self.shards)
+        return plans + len(self.shards) * mail_bytes(self.mail.path, len(self.shards), self.mail.words)
+
+    @property
+    def max_delay(self) -> int:
+        """Longest delay in bursts."""
+        return self.packed[0].packed.layout.max_delay
+
+    @property
+    def power_clamped(self) -> bool:
+        """Whether the amount of the power neuron is clamped in every burst."""
+        layouts = [shard.packed.layout for shard in self.packed]
+        return any(layout.power_clamped and layout.power_neuron >= 0 for layout in layouts)
+
+    def tables(
+        self, stimuli: Mapping[int, PackedStimulus], first: int, bursts: int, number: int
+    ) -> tuple[StimulusTable, ...]:
+        """See ``Devices.tables``."""
+        dtype = self.packed[0].packed.fixed_point.dtype
+        return shard_tables(stimuli, first, min(bursts, self._length), self._length, self._places, dtype)
+
+    def takes(self, stimulus: Stimulus) -> bool:
+        """See ``Devices.takes``: a step is a batch of one burst here."""
+        return False
+
+    def step(self, number: int, stimulus: PackedStimulus | None) -> tuple[FiredList, int]:
+        """See ``Devices.step``."""
+        raise NotImplementedError
+
+    def submit(self, number: int, tables: tuple[StimulusTable, ...], keep: bool, burst: int) -> None:
+        """See ``Devices.submit``.
+
+        Raises
+        ------
+        ShardLostError
+            A shard was waited for in vain before: nothing can go on.
+        """
+        if self._lost is not None:
+            raise self._lost
+        bursts = tables[0].bursts
+        length = 1 if bursts == 1 else self._length
+        stimulated = not all(table.empty for table in tables)
+        keep = keep or bursts == 1
+        for group in self.groups:
+            given = [(shard, tables[shard.shard.number]) for shard in group.shards]
+            changed = [shard.upload(number, table, keep, burst, self._exchanges) for shard, table in given]
+            if any(changed):
+                group.forget(number)
+            group.ready(number)
+        if self._nccl is not None:
+            self._submit_by_host(number, stimulated)
+            return
+        self._exchanges += bursts
+        self._queue(number, length, bursts, stimulated, keep and self._merged)
+
+    def _queue(self, number: int, length: int, bursts: int, stimulated: bool, keep: bool) -> None:
+        """Queue a train on all devices: by its graphs of ``length``, or burst by burst.
+
+        A device takes only so many kernels ahead, then the host has to wait for it: without graphs it would wait for
+        one that itself waits for another device, which has been given nothing yet.
+        """
+        if all(group.graphs for group in self.groups):
+            for group in self.groups:
+                group.prepare(number, length, stimulated, keep)
+            for group in self.groups:
+                group.run(number, length, stimulated, keep)
+            return
+        for place in range(bursts):
+            for group in self.groups:
+                group.burst(number, place, stimulated, keep)
+        for group in self.groups:
+            make_current(group.runtime)
+            group.finish(number)
+
+    def _submit_by_host(self, number: int, stimulated: bool) -> None:
+        """One burst in which the host calls NCCL between the halves."""
+        assert self._nccl is not None
+        streams = [group.streams.burst for group in self.groups]
+        self._exchanges += 1
+        counted = [group.census(number, stimulated) for group in self.groups]
+        if any(counted):
+            self._nccl.headers(self._exchanges, streams)
+        for group in self.groups:
+            group.dynamics(number, stimulated)
+        self._nccl.exchange(self._exchanges, streams)
+        for group in self.groups:
+            group.deliver(number)
+            group.finish(number)
+
+    def collect(self, number: int) -> BatchReport:
+        """See ``Devices.collect``.
+
+        Raises
+        ------
+        ShardLostError
+            A shard was waited for in vain: it is named.
+        """
+        for group in self.groups:
+            group.wait(number)
+        results = [shard.result(number) for shard in self.shards]
+        self._check_lost(results)
+        fired = np.concatenate([result.report.fired for result in results])
+        return BatchReport(fired, np.sum([result.report.candidates for result in results], axis=0))
+
+    def _check_lost(self, results: Sequence[ShardResult]) -> None:
+        """Raise if a shard was waited for in vain.
+
+        Who waited first names it: one that was only held up waits later for those that have ended meanwhile.
+        """
+        waiting = [shard for shard, result in enumerate(results) if result.missed >= 0]
+        if not waiting:
+            return
+        first = min((results[shard] for shard in waiting), key=lambda result: result.missed_in)
+        self._lost = ShardLostError(
+            f"shard {first.missed} published nothing in burst {first.before + 1} or soon after it",
+            where=f"shard {first.missed} on device {self.choice.devices[first.missed]}",
+            got=f"shards {waiting} waited {self.choice.timeout_s:g} s",
+            cure="Restore the last checkpoint into a new engine; see whether that device is held up by other work",
+        )
+        raise self._lost
+
+    def fired(self, number: int, counts: npt.NDArray[np.int64]) -> FiredList:
+        """See ``Devices.fired``."""
+        numbers = zip(self.shards, counts, strict=True)
+        return ascending([shard.fired(number, int(own.sum())) for shard, own in numbers], counts)
+
+    def resume(self) -> None:
+        """See ``Devices.resume``."""
+        for shard in self.shards:
+            shard.device.write_control(HALTED, 0)
+
+    def capture(
+        self, weights: npt.NDArray[np.float32], eligibility: npt.NDArray[np.float32], fired: FiredList, clamped: bool
+    ) -> EngineState:
+        """See ``Devices.capture``."""
+        count = self.packed[0].sources
+        state = joined(count, weights, eligibility, self.shards, fired)
+        return replace(state, clamped=state.clamped or clamped)
+
+    def restore(self, state: EngineState) -> None:
+        """See ``Devices.restore``."""
+        packed = self.packed
+        different = state.weights != packed[0].packed.weights
+        for shard in packed:
+            if shard.packed.layout.computed is not None:
+                different[shard.packed.layout.computed.rows] = False
+        if different.any() and self._repack is not None:
+            packed = self._repack(np.where(different, state.weights, packed[0].packed.weights))
+            for shard in packed:
+                own = shard.packed
+                refuse_overflow(own.layout, own.network, self._options, own.fixed_point, shard.ids())
+        local = [shard.local(state) for shard in packed]
+        needed = tuple(shard_for(shard, part) for shard, part in zip(packed, local, strict=True))
+        if any(mine is not theirs for mine, theirs in zip(needed, self.packed, strict=True)):
+            self._clear()
+            self._build(needed)
+        for on_device, part in zip(self.shards, local, strict=True):
+            make_current(on_device.runtime)
+            on_device.device.restore(part)
+
+    def _clear(self) -> None:
+        if self._nccl is not None:
+            self._nccl.close()
+            self._nccl = None
+        for group in self.groups:
+            group.release()
+        self.shards = []
+
+    def release(self) -> None:
+        """Let go of the devices' memory."""
+        self._clear()
+        self.groups = ()
+        del self.mail
+
+
+def have_devices_of_their_own(devices: Sequence[int]) -> bool:
+    """Whether no two shards share a device."""
+    return len(set(devices)) == len(devices)
+
+
+def alike(
+    packed: Sequence[PackedShard], runtimes: Sequence[DeviceRuntime], merged: bool = False, padded: bool = True
+) -> tuple[PackedShard, ...]:
+    """The shards with what need not differ made equal, so that they share kernels; ``padded``: rows may be, if room."""
+    most = max(packed, key=lambda shard: shard.neurons)
+    merged = merged and not any(shard.shard.collects or shard.shard.variant.count_ahead for shard in packed)
+    shape = merged_shape(most.neurons) if merged else (most.shard.threads, most.shard.per_thread)
+    words = _row_words(packed) if merged and padded else 0
+    share = max(shard.shard.share for shard in packed)
+    if merged:
+        share = padded_share(words) if words else merged_share(row_share(max(shard.mean_row for shard in packed)))
+    common: dict[str, Any] = {
+        "carries_potentials": any(shard.shard.carries_potentials for shard in packed),
+        "spaced_ids": all(shard.shard.spaced_ids for shard in packed),
+        "threads": shape[0],
+        "per_thread": shape[1],
+        "share": share,
+        "merged": merged,
+        "row_words": words,
+    }
+    ring = packed[0].packed.layout.max_delay + int(merged)
+    log = _LOG_PER_NEURON * most.neurons if merged else 0
+    made = tuple(
+        replace(
+            shard,
+            spaced=shard.spaced if common["spaced_ids"] else None,
+            packed=replace(
+                shard.packed,
+                sizes=replace(shard.packed.sizes, ring=ring),
+                train=replace(shard.packed.train, log=max(shard.packed.train.log, log)),
+            ),
+            shard=replace(shard.shard, overlapped=runtime.overlaps and shard.shard.fused, **common),
+        )
+        for shard, runtime in zip(packed, runtimes, strict=True)
+    )
+    if words and not all(_fits(shard, runtime) for shard, runtime in zip(made, runtimes, strict=True)):
+        return alike(packed, runtimes, merged, padded=False)
+    return made
+
+
+def _fits(shard: PackedShard, runtime: DeviceRuntime) -> bool:
+    """Whether a shard with padded rows fits its device, and its table is no longer than their links reach."""
+    make_current(runtime)
+    room = available_bytes(runtime.memory_info()[0], shard.packed.options)
+    return table_words(shard.lengths, shard.shard.row_words) < FURTHEST and plan_of(shard).total_bytes <= room
+
+
+def _row_words(packed: Sequence[PackedShard]) -> int:
+    """Words of a padded row of every shard, or 0."""
+    if not all(shard.shard.can_pad for shard in packed):
+        return 0
+    lengths = np.zeros(max(len(shard.lengths) for shard in packed), np.int64)
+    for shard in packed:
+        lengths[: len(shard.lengths)] += shard.lengths
+    return choose_words(lengths)

@@ -1,0 +1,156 @@
+"""How the CPU engine shares a network among threads, and how the threads come and go (BE-5)."""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from burstproof.engine.cpu.arrays import Static
+from burstproof.engine.cpu.engine import CpuEngine
+from burstproof.engine.cpu.ranges import HEADER_BYTES, balanced_bounds, order_by_range
+from burstproof.engine.cpu.threads import MOST_THREADS, thread_count, usable_cores
+from burstproof.engine.options import CpuOptions, EngineOptions
+from burstproof.engine.reference import ReferenceEngine
+from burstproof.engine.state import Stimulus
+from burstproof.network.model import Network
+from burstproof.network.synthetic.build import driven_spec, synthesize
+
+pytestmark = pytest.mark.requirement("BE-5")
+
+LONGER_THAN_HELPERS_WAIT = 0.2
+
+
+def options(threads: int) -> EngineOptions:
+    return EngineOptions(cpu=CpuOptions(threads=threads))
+
+
+@pytest.fixture(scope="module")
+def network() -> Network:
+    """2000 neurons x 20 synapses; forcing some starts it."""
+    return synthesize(driven_spec(2000, 20, 0.05, 11))
+
+
+@pytest.mark.parametrize(
+    ("neurons", "synapses", "cores", "wanted"),
+    [
+        (10_000, 1_000_000, 64, 1),
+        (1_000_000, 0, 1, 1),
+        (100_000, 10_000_000, 2, 2),
+        (100_000, 10_000_000, 64, 8),
+        (500_000, 50_000_000, 64, 42),
+        (10_000_000, 1_000_000_000, 256, MOST_THREADS),
+    ],
+)
+def test_threads_are_chosen_by_the_work_and_the_cores(neurons: int, synapses: int, cores: int, wanted: int) -> None:
+    assert thread_count(options(0), neurons, synapses, cores) == wanted
+
+
+def test_the_number_of_threads_that_is_asked_for_is_taken() -> None:
+    assert thread_count(options(7), 1000, 0, 2) == 7
+    assert thread_count(options(7), 3, 0, 2) == 3
+
+
+def test_a_container_s_share_of_time_bounds_the_cores(tmp_path: Path) -> None:
+    quota = tmp_path / "cpu.max"
+    everything = usable_cores(quota)
+    assert everything >= 1
+    for text, wanted in (("100000 100000", 1), ("50000 100000", 1), ("max 100000", everything), ("", everything)):
+        quota.write_text(text, encoding="ascii")
+        assert usable_cores(quota) == wanted
+
+
+def test_ranges_follow_where_the_synapses_end() -> None:
+    """A hundred synapses onto each of the first 640 neurons, none onto the rest: as much work in each half."""
+    targets = np.repeat(np.arange(640, dtype=np.uint32), 100)
+    assert balanced_bounds(targets, 2560, 2).tolist() == [0, 640, 2560]
+    assert balanced_bounds(np.empty(0, np.uint32), 2560, 2).tolist() == [0, 1280, 2560]
+    assert balanced_bounds(np.empty(0, np.uint32), 10, 3).tolist() == [0, 0, 0, 10]
+
+
+@pytest.mark.parametrize(
+    ("longest", "narrow", "kind"),
+    [(20, True, np.uint8), (300, True, np.uint16), (70_000, True, np.uint32), (20, False, np.uint32)],
+)
+def test_every_row_has_its_synapses_in_the_order_of_ranges(longest: int, narrow: bool, kind: type[np.generic]) -> None:
+    rng = np.random.default_rng(4)
+    sources = np.sort(np.concatenate([np.arange(500).repeat(8), np.full(longest, 77)]))
+    count = len(sources)
+    offsets = np.searchsorted(sources, np.arange(501)).astype(np.int64)
+    targets = rng.integers(0, 500, count).astype(np.uint32)
+    delays = rng.integers(1, 9, count).astype(np.uint8)
+    static = Static(offsets, targets, np.arange(count), delays, np.zeros(0, np.bool_))
+    for column in (static.targets, static.contributions, static.delays):
+        column.flags.writeable = False
+    with ThreadPoolExecutor(3) as pool:
+        ranges, moved = order_by_range(static, 500, 3, pool, narrow)
+    assert ranges.ends.dtype == kind
+    owners = np.searchsorted(ranges.bounds[1:], targets, side="right")
+    assert set(owners.tolist()) == {0, 1, 2}
+    order = np.lexsort((owners, sources))
+    np.testing.assert_array_equal(moved.synapses["contribution"], order)
+    np.testing.assert_array_equal(moved.synapses["target"], targets[order])
+    np.testing.assert_array_equal(moved.synapses["delay"], delays[order])
+    np.testing.assert_array_equal(ranges.rows[:, 0], offsets[:-1])
+    sizes = np.bincount(3 * sources + owners, minlength=1500).reshape(500, 3)
+    first = HEADER_BYTES // ranges.ends.itemsize
+    np.testing.assert_array_equal(ranges.ends[:, first : first + 3], np.cumsum(sizes, axis=1))
+
+
+def test_helpers_that_have_left_come_back(network: Network) -> None:
+    start = {1: Stimulus(forced=np.arange(0, 2000, 7, dtype=np.uint32))}
+    team, reference = CpuEngine.create(network, options(3)), ReferenceEngine.create(network)
+    for plan in (start, {}, {}):
+        got, expected = team.run(10, plan), reference.run(10, plan)
+        np.testing.assert_array_equal(got.fired_ids, expected.fired_ids)
+        assert len(got.fired_ids) > 0
+        time.sleep(LONGER_THAN_HELPERS_WAIT)
+    assert team.state().differences(reference.state()) == ()
+    team.close()
+
+
+def test_a_plan_larger_than_any_before_is_taken(network: Network) -> None:
+    """Stimuli of 1 to 2000 neurons, whose room on the threads' side has to grow in between."""
+    ids = np.arange(2000, dtype=np.uint32)
+    team, reference = CpuEngine.create(network, options(2)), ReferenceEngine.create(network)
+    for count in (1, 100, 3, 2000):
+        number = team.burst_count + 2
+        plan = {number: Stimulus(ids[:count], np.ones(count, np.float32), ids[-count:])}
+        np.testing.assert_array_equal(team.run(4, plan).fired_ids, reference.run(4, plan).fired_ids)
+        assert team.state().differences(reference.state()) == ()
+    team.close()
+
+
+@pytest.mark.parametrize("threads", [2, 9])
+def test_more_firings_than_are_joined_at_once(threads: int) -> None:
+    """All of 6000 neurons in one burst, so that the lists of ranges are cut; output of trains that outgrow the last."""
+    network = synthesize(driven_spec(6000, 5, 0.05, 3))
+    plan = {2: Stimulus(forced=np.arange(6000, dtype=np.uint32))}
+    team, reference = CpuEngine.create(network, options(threads)), ReferenceEngine.create(network)
+    most = 0
+    for bursts in (1, 3, 20):
+        got, expected = team.run(bursts, plan), reference.run(bursts, plan)
+        np.testing.assert_array_equal(got.fired_ids, expected.fired_ids)
+        np.testing.assert_array_equal(got.fired_potentials, expected.fired_potentials)
+        np.testing.assert_array_equal(got.fired_counts, expected.fired_counts)
+        most = max(most, int(got.fired_counts.max()))
+        np.testing.assert_array_equal(got.candidate_counts, expected.candidate_counts)
+        assert team.state().differences(reference.state()) == ()
+    assert most == 6000
+    team.close()
+
+
+def test_engines_of_several_threads_run_side_by_side(network: Network) -> None:
+    """More threads than cores, from several callers at once: nobody waits for ever, all agree."""
+    plan = {1: Stimulus(forced=np.arange(0, 2000, 7, dtype=np.uint32))}
+    engines = [CpuEngine.create(network, options(threads)) for threads in (2, 3, 4)]
+    with ThreadPoolExecutor(len(engines)) as callers:
+        done = list(callers.map(lambda engine: engine.run(30, plan), engines))
+    expected = ReferenceEngine.create(network).run(30, plan)
+    for recording in done:
+        np.testing.assert_array_equal(recording.fired_ids, expected.fired_ids)
+    for engine in engines:
+        engine.close()
