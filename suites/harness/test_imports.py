@@ -228,6 +228,21 @@ def test_rooms_of_the_package_import_one_way() -> None:
     assert {room_of(name) for name in modules()} - {""} <= {"cli", *ROOMS}
 
 
+def test_rooms_of_the_reports_import_one_way() -> None:
+    """Values know nothing of judgement, judgement nothing of drawing, a figure nothing of other figures or the page."""
+    allowed = {
+        "reports.values": ("reports.values",),
+        "reports.judge": ("reports.values", "reports.judge"),
+        "reports.figures": ("reports.values", "reports.judge", "reports.drawing", "reports.rows"),
+    }
+    wrong = []
+    for one in imports():
+        room = next((room for room in allowed if lies_in(one.importer, room)), None)
+        if room is not None and one.importer != room and lies_in(one.module, "reports"):
+            wrong += [str(one)] if not any(lies_in(one.module, other) for other in allowed[room]) else []
+    assert wrong == []
+
+
 def test_modules_take_nothing_from_the_package_itself() -> None:
     """The package offers the public names to users; a module that took them from there would import itself."""
     assert [str(one) for one in imports() if one.module == "burstproof" and room_of(one.importer)] == []
