@@ -253,7 +253,7 @@ def test_a_circle_is_found() -> None:
 
 def test_imports_are_found_wherever_they_stand() -> None:
     source = (
-        "from reports import record\nfrom numba import cuda, njit\ndef f():\n    import pynvml\n"
+        "from reports.values import record\nfrom numba import cuda, njit\ndef f():\n    import pynvml\n"
         "    importlib.import_module('pynvml')\nif TYPE_CHECKING:\n    from burstproof.errors import InputError\n"
         "HOME = 'reports.judge:Verdict'\n"
     )
@@ -265,5 +265,5 @@ def test_imports_are_found_wherever_they_stand() -> None:
         ("pynvml", "", 4),
         ("pynvml", "", 5),
         ("reports.judge", "Verdict", 8),
-        ("reports.record", "", 1),
+        ("reports.values.record", "", 1),
     ]

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from burstproof.compile.numba_cubin import CAPABILITIES, Capability, obstacle
-from burstproof.compile.occupancy import occupancy
-from burstproof.compile.report import KernelReport, report_of
+from burstproof.compile.resources import KernelReport, occupancy, report_of
 from suites.support.compile.cuda_sources import CATALOGUES, catalogued, title
 from suites.support.compile.tools import needs_tools
 

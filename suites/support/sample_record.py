@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from reports.measurement import CaseResult, Measurement, Outcome, Scalar
-from reports.record import Environment, RunRecord, StageRun
-from reports.verdict import judge_cases
+from reports.judge.verdict import judge_cases
+from reports.values.measurement import CaseResult, Measurement, Outcome, Scalar
+from reports.values.record import Environment, RunRecord, StageRun
 
 NO_GPU = "no NVIDIA driver was found (libnvidia-ml.so.1 is not there)"
 ONE_GPU = "multi-GPU needs 2 GPUs with peer access; this machine has 1"

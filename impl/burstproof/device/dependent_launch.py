@@ -11,9 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from burstproof.device.numba_cuda import compiled_kernel, cuda
+from burstproof.device.protocol import Kernel
+
+if TYPE_CHECKING:
+    from cuda.core import Stream
 
 OVERLAP_CAPABILITY = (9, 0)
 """Least compute capability that knows the instruction."""
@@ -57,14 +61,14 @@ def _instruction(text: str) -> Callable[..., Any]:
     return cuda.extending.intrinsic(typed)  # type: ignore[no-any-return]
 
 
-def core_stream(handle: int) -> Any:
+def core_stream(handle: int) -> Stream:
     """The stream at ``handle`` as cuda.core sees it; it does not own it."""
     from cuda.core import Stream
 
     return Stream.from_handle(handle)
 
 
-def launch_overlapped(kernel: Any, grid: int, block: int, stream: Any, values: Sequence[Any]) -> None:
+def launch_overlapped(kernel: Kernel, grid: int, block: int, stream: Stream, values: Sequence[Any]) -> None:
     """Queue a compiled numba ``kernel`` on a ``core_stream`` so that it may come up before the last one has ended.
 
     ``values`` are arrays as numba sees them and numpy scalars of the kernel's signature. numba's own launch knows no

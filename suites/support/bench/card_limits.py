@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from burstproof.device.protocol import BufferSpec, DeviceBuffer, DeviceRuntime, DeviceStream
-from burstproof.device.timing import DeviceTimer
+from suites.support.bench.device_timer import DeviceTimer
 from suites.support.bench.rows import CardLimits
 from suites.support.bench.steady import Rule, Timed, Watch, time_steadily
 
@@ -102,7 +102,7 @@ def _copy(card: Card) -> Timed:
         pointers = target.array.data.ptr, source.array.data.ptr
         cupy.cuda.runtime.memcpyAsync(*pointers, COPIED_BYTES, _DEVICE_TO_DEVICE, stream.cupy_stream.ptr)
 
-    timed = card.timed(DeviceTimer.open(card.runtime, card.stream, launch))
+    timed = card.timed(DeviceTimer(card.runtime, card.stream, launch))
     last = card.runtime.pinned(1, np.uint8)
     card.runtime.download(last, target, card.stream, COPIED_BYTES - 1)
     card.stream.synchronize()
@@ -131,7 +131,7 @@ def _reductions(card: Card, entries: int) -> Timed:
     stream.synchronize()
     if not np.array_equal(got, np.bincount(chosen, minlength=entries)):
         raise AssertionError("the reductions were not all done, so their time means nothing")
-    return card.timed(DeviceTimer.open(runtime, stream, launch))
+    return card.timed(DeviceTimer(runtime, stream, launch))
 
 
 def _empty_kernels(card: Card, count: int) -> Callable[[DeviceStream], None]:
@@ -152,7 +152,7 @@ def _empty_kernels(card: Card, count: int) -> Callable[[DeviceStream], None]:
 
 def _graph_node(card: Card) -> Timed:
     graph = card.runtime.capture(_empty_kernels(card, NODES))
-    whole = DeviceTimer.open(card.runtime, card.stream, graph.launch)
+    whole = DeviceTimer(card.runtime, card.stream, graph.launch)
     return card.timed(lambda: whole() / NODES)
 
 

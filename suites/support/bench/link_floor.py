@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from burstproof.device.protocol import BufferSpec, DeviceBuffer, DeviceRuntime, DeviceStream
-from burstproof.device.timing import DeviceTimer
+from suites.support.bench.device_timer import DeviceTimer
 from suites.support.bench.steady import Rule, Timed, Watch, time_steadily
 
 _THREADS = 256
@@ -55,7 +55,7 @@ def reading_ms(
         for ids in rows:
             runtime.launch(read, grid, _THREADS, queue, (ids, *words, shape, sums))
 
-    timer = DeviceTimer.open(runtime, stream, launch)
+    timer = DeviceTimer(runtime, stream, launch)
     timed = time_steadily(lambda: timer() / len(rows), _RULE, watch)
     got = runtime.pinned(sums.spec.count, np.uint32)
     runtime.download(got, sums, stream)

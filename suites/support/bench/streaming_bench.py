@@ -12,12 +12,12 @@ import numpy.typing as npt
 
 from burstproof.device.open import open_device
 from burstproof.device.protocol import BufferSpec, DeviceRuntime
-from burstproof.device.timing import DeviceTimer
 from burstproof.engine.cpu.engine import CpuEngine
 from burstproof.engine.options import CudaOptions, EngineOptions, SynapseMemory
 from burstproof.engine.state import Record, Stimulus, StimulusPlan
 from burstproof.network.synthetic.build import driven_spec, initial_stimulus, synthesize
 from burstproof.network.synthetic.spec import SyntheticSpec
+from suites.support.bench.device_timer import DeviceTimer
 from suites.support.bench.implicit_reference import ImplicitReference
 from suites.support.bench.link_floor import reading_ms
 from suites.support.bench.steady import Rule, Timed, Watch, time_steadily
@@ -124,7 +124,7 @@ def link_gb_per_s(runtime: DeviceRuntime, watch: Callable[[], Watch] | None = No
     target, stream = runtime.allocate([spec])[spec.name], runtime.stream()
     source = runtime.pinned(COPIED_BYTES, np.uint8)
     source[-1] = 7
-    timer = DeviceTimer.open(runtime, stream, lambda queue: runtime.upload(target, source, queue))
+    timer = DeviceTimer(runtime, stream, lambda queue: runtime.upload(target, source, queue))
     timed = time_steadily(lambda: COPIED_BYTES / timer() / 1e6, _COPY_RULE, watch)
     last = np.zeros(1, np.uint8)
     runtime.download(last, target, stream, COPIED_BYTES - 1)

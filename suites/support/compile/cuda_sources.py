@@ -11,7 +11,6 @@ CATALOGUES: tuple[str, ...] = (
     "burstproof.compile.proof",
     "burstproof.tensor.attention.flash",
     "burstproof.tensor.catalogue",
-    "burstproof.tensor.ops.train_kernels",
 )
 """Modules with a ``CATALOGUE``, a tuple of ``Entry``; one line each."""
 

@@ -12,12 +12,11 @@ import pytest
 from burstproof.errors import ExitCode, InputError
 from hardware.inventory import take_inventory
 from reports.command import describe_comparison, main
-from reports.compare import compare
-from reports.history import load_history
-from reports.measurement import CaseResult, Measurement, Outcome, Verdict
-from reports.record import RunRecord
-from reports.statistics import Change
-from reports.store import write_run
+from reports.judge.compare import compare
+from reports.judge.statistics import Change
+from reports.store import load_history, write_run
+from reports.values.measurement import CaseResult, Measurement, Outcome, Verdict
+from reports.values.record import RunRecord
 from suites.support.sample_record import latency, sample_record
 
 _BARE = """

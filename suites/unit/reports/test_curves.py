@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from reports.chart_data import CURVES, Curve, curve_lines
-from reports.charts import line_chart
-from reports.compare import figures
+from reports.drawing import LineChart, line_charts
+from reports.figures.curves import CURVES, Curve, curve_lines
+from reports.figures.timeline import timelines
 from reports.html import render
-from reports.measurement import CaseResult, Measurement, Outcome
-from reports.record import RunRecord
-from reports.timeline import SPAN, timeline
+from reports.judge.compare import figures
+from reports.values.measurement import SPAN, CaseResult, Measurement, Outcome
+from reports.values.record import RunRecord
 from suites.support.sample_record import sample_record
 from suites.unit.reports.test_html import Page
 
@@ -58,8 +58,7 @@ def test_each_curve_and_its_fit(curve: Curve, places: tuple[float, float]) -> No
     assert sorted(place for place, _ in lines["cuda device-resident"]) == list(places)
     measured, fitted = (dict(lines[name]) for name in ("cuda device-resident", "fit of device-resident"))
     assert measured == pytest.approx(fitted)
-    chart = line_chart(lines, "ms", curve.title, curve.axis)
-    assert chart is not None
+    (chart,) = line_charts(lines, "ms", LineChart("key", curve.title, curve.axis))
     assert curve.axis in chart.series[0].points[0][2]
 
 
@@ -77,14 +76,13 @@ TIMED = record_of(
 
 def test_timeline_by_hand() -> None:
     """From 10 to 110 us over 830 pixels: bars lie where their times are."""
-    chart = timeline(TIMED)
-    assert chart is not None
+    (chart,) = timelines(TIMED)
     bars = {lane.name: (lane.bars[0].x, lane.bars[0].width) for lane in chart.lanes}
     assert bars == {"up": (150.0, 41.5), "bursts": (191.5, 705.5), "down": (565.0, 415.0)}
     assert chart.ticks[0] == (150.0, "0 us")
     assert chart.ticks[-1][0] == 980.0
-    assert timeline(WHOLE) is None
-    assert timeline(record_of(Measurement(SPAN, None, "us", conditions={"start_us": 1.0}))) is None
+    assert timelines(WHOLE) == ()
+    assert timelines(record_of(Measurement(SPAN, None, "us", conditions={"start_us": 1.0}))) == ()
 
 
 def test_they_stand_in_the_report() -> None:
@@ -92,6 +90,6 @@ def test_they_stand_in_the_report() -> None:
     page = Page(render(replace(WHOLE, cases=(*WHOLE.cases, *TIMED.cases))))
     ids = [attributes["id"] for _, attributes in page.elements if attributes.get("id")]
     assert len(ids) == len(set(ids))
-    assert {"line-title-1", "line-title-2", "line-title-3", "timeline-title"} <= set(ids)
+    assert {*(f"line-title-{curve.condition}" for curve in CURVES), "timeline-title"} <= set(ids)
     assert SPAN not in "".join(page.text)
     assert figures(TIMED, frozenset()) == {}

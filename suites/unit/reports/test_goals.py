@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from burstproof.errors import ConfigError
+from burstproof.errors import InputError
 from reports.command import main
-from reports.goals import HEADS, GoalRow, goal_lines, goal_rows, measured_goals, unmeasured_goals
 from reports.html import render
-from reports.measurement import CaseResult, Measurement, Outcome
-from reports.record import RunRecord
+from reports.judge.goals import HEADS, GoalRow, goal_lines, goal_rows, measured_goals, unmeasured_goals
+from reports.judge.targets import Other, load_targets, parse_targets
+from reports.judge.verdict import judge_cases
 from reports.store import load_run, write_run
-from reports.targets import Other, load_targets, parse_targets
-from reports.verdict import judge_cases
+from reports.values.measurement import CaseResult, Measurement, Outcome
+from reports.values.record import RunRecord
 from stages.console import closing
 from suites.support.sample_record import latency, sample_record
 
@@ -152,7 +152,7 @@ def test_it_stands_on_top_of_the_performance_section() -> None:
 
 def test_figures_of_others_are_checked_on_the_way_in() -> None:
     (target,) = (target for target in load_targets() if target.id == "goal-h200-burst-100m")
-    assert target.others == (Other("none of them holds it", None, "issue 3, measured on the same card"),)
+    assert target.others == (Other("none of them holds it", "issue 3, measured on the same card"),)
     base = {
         "id": "x",
         "measurement": "burst.latency",
@@ -165,7 +165,7 @@ def test_figures_of_others_are_checked_on_the_way_in() -> None:
         "date": "2026-11-21",
     }
     for bad in ({"name": "a"}, {"name": "a", "source": ""}, {"name": "a", "source": "b", "value": "c"}, "a"):
-        with pytest.raises(ConfigError):
+        with pytest.raises(InputError):
             parse_targets({"target": [{**base, "others": [bad]}]})
-    with pytest.raises(ConfigError, match="list"):
+    with pytest.raises(InputError, match="list"):
         parse_targets({"target": [{**base, "others": "a"}]})

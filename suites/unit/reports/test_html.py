@@ -16,15 +16,16 @@ from hypothesis import strategies as st
 
 from burstproof.errors import ExitCode
 from reports import html
-from reports.chart_data import limit_rows
 from reports.command import main
+from reports.figures.limits import limit_rows
 from reports.html import render
-from reports.measurement import CaseResult, Measurement, Outcome
-from reports.record import RunRecord
+from reports.judge.summary import first_line
+from reports.judge.trace import Status, reasons, trace, unknown_ids
+from reports.judge.verdict import judge_cases
 from reports.store import write_run
-from reports.summary import first_line
-from reports.traceability import Status, load_requirements, reasons, trace, unknown_ids
-from reports.verdict import judge_cases
+from reports.values.measurement import CaseResult, Measurement, Outcome
+from reports.values.record import RunRecord
+from reports.values.requirements import load_requirements
 from reports.view import build_view
 from stages.console import closing
 from suites.support.sample_record import NO_GPU, sample_record
@@ -128,9 +129,9 @@ def test_cases_that_fail_for_one_reason_are_one_finding() -> None:
     )
     record = replace(sample_record(), cases=cases, judgements=())
     same, other = build_view(record).findings
-    assert (same.case, same.others) == ("suites/a.py::1", ("suites/a.py::2", "suites/a.py::3"))
+    assert [case.case for case in (same.case, *same.others)] == ["suites/a.py::1", "suites/a.py::2", "suites/a.py::3"]
     assert same.requirements == ("BE-1", "BE-2", "BE-3")
-    assert (other.case, other.others) == ("suites/a.py::4", ())
+    assert (other.case.case, other.others) == ("suites/a.py::4", ())
     assert "and 2 more cases for the same reason" in "".join(Page(render(record)).text)
     lines = closing(record, Path("runs/x"))
     assert "  FAIL suites/a.py::1 and 2 more: no package" in lines

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from reports.chart_data import loss_lines
+from reports.figures.links import link_matrices
+from reports.figures.losses import loss_lines
 from reports.html import render
-from reports.link_matrix import link_matrices
-from reports.measurement import CaseResult, Measurement, Outcome
-from reports.record import RunRecord
 from reports.store import load_run
+from reports.values.measurement import CaseResult, Measurement, Outcome
+from reports.values.record import RunRecord
 from suites.support.sample_record import sample_record
 
 pytestmark = pytest.mark.requirement("RE-3")

@@ -14,14 +14,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from burstproof.errors import InputError
-from reports import serialise
-from reports.measurement import CaseResult, Measurement, Outcome
-from reports.record import RunRecord
+from reports import store
 from reports.store import load_run, write_run
+from reports.values.measurement import CaseResult, Measurement, Outcome
+from reports.values.record import RunRecord
 from suites.support.sample_record import sample_record
 
 pytestmark = pytest.mark.requirement("RE-1")
-SCHEMA = json.loads((Path(serialise.__file__).parent / "record.schema.json").read_text())
+SCHEMA = json.loads((Path(store.__file__).parent / "record.schema.json").read_text())
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
 SAMPLES = [sample_record(gpu=gpu, faults=faults) for gpu in (True, False) for faults in (True, False)]
 
@@ -33,10 +33,10 @@ def with_figure(measurement: Measurement) -> RunRecord:
 
 @pytest.mark.parametrize("record", SAMPLES)
 def test_round_trip_and_schema(record: RunRecord) -> None:
-    text = serialise.dumps(record)
+    text = store.dumps(record)
     VALIDATOR.validate(json.loads(text))
-    again = serialise.loads(text)
-    assert serialise.dumps(again) == text
+    again = store.loads(text)
+    assert store.dumps(again) == text
     assert again.judgements == record.judgements
     assert again.stages == record.stages
 
@@ -49,9 +49,9 @@ def test_round_trip_and_schema(record: RunRecord) -> None:
 )
 def test_any_figure_survives(value: float | None, samples: list[float], condition: str | float | bool) -> None:
     record = with_figure(Measurement("m", value, "ms", tuple(samples), {"condition": condition}))
-    text = serialise.dumps(record)
+    text = store.dumps(record)
     VALIDATOR.validate(json.loads(text))
-    (case,) = serialise.loads(text).cases
+    (case,) = store.loads(text).cases
     (found,) = case.measurements
     assert repr(found.value) == repr(value)
     assert len(found.samples) == len(samples)
@@ -60,7 +60,7 @@ def test_any_figure_survives(value: float | None, samples: list[float], conditio
 
 
 def test_schema_refuses_an_unmarked_gap() -> None:
-    document = json.loads(serialise.dumps(with_figure(Measurement("m", math.nan, "ms"))))
+    document = json.loads(store.dumps(with_figure(Measurement("m", math.nan, "ms"))))
     document["cases"][0]["measurements"][0]["validity"] = "ok"
     with pytest.raises(jsonschema.ValidationError):
         VALIDATOR.validate(document)
@@ -107,25 +107,31 @@ def test_attachment_must_be_there(tmp_path: Path, name: str) -> None:
     ],
 )
 def test_a_damaged_record_is_named(damage, named: str | None) -> None:
-    document = json.loads(serialise.dumps(SAMPLES[0]))
+    document = json.loads(store.dumps(SAMPLES[0]))
     damage(document)
     if named is None:
-        assert serialise.loads(json.dumps(document)).cases == ()
+        assert store.loads(json.dumps(document)).cases == ()
         return
     with pytest.raises(InputError, match=named):
-        serialise.loads(json.dumps(document))
+        store.loads(json.dumps(document))
+
+
+def test_json_of_another_encoding_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "record.json").write_bytes(b"\xff\xfe{}")
+    with pytest.raises(InputError, match="not a record"):
+        load_run(tmp_path)
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{", "null", '{"schema_version": 1}', "[" * 100_000])
 def test_no_record_at_all(text: str) -> None:
     with pytest.raises(InputError):
-        serialise.loads(text)
+        store.loads(text)
 
 
 def test_write_leaves_the_old_file_on_failure(tmp_path: Path) -> None:
     path = tmp_path / "record.json"
-    serialise.write_atomic(path, "old")
+    store.write_text(path, "old")
     with pytest.raises(UnicodeEncodeError):
-        serialise.write_atomic(path, "new \ud800")
+        store.write_text(path, "new \ud800")
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]

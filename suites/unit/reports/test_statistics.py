@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from burstproof.errors import InputError
-from reports import units
-from reports.statistics import Change, bootstrap_medians, difference, median, median_interval
+from reports.judge.statistics import Change, bootstrap_medians, difference, median, median_interval
+from reports.values import units
 
 pytestmark = pytest.mark.requirement("RE-2", "RE-4")
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from burstproof.errors import ConfigError
-from reports.measurement import Measurement, Scalar
-from reports.targets import load_targets, match, mismatch, parse_targets
+from burstproof.errors import InputError
+from reports.judge.targets import load_targets, match, mismatch, parse_targets
+from reports.values.measurement import Measurement, Scalar
 from suites.support.sample_record import latency
 
 pytestmark = pytest.mark.requirement("RE-2")
@@ -92,21 +92,24 @@ def test_a_number_may_lie_in_a_span() -> None:
         ({"marginal": 1.0}, "marginal"),
         ({"id": ""}, "id"),
         ({"conditions": {"neurons": {"least": 1}}}, "conditions.neurons"),
+        ({"conditions": {"device": []}}, "conditions.device"),
+        ({"conditions": {"neurons": {"min": 2, "max": 1}}}, "conditions.neurons"),
+        ({"floor": float("inf")}, "finite"),
         ({"note": 3}, "note"),
     ],
 )
 def test_a_faulty_row_is_named(change: dict[str, object], named: str) -> None:
-    with pytest.raises(ConfigError, match=named) as caught:
+    with pytest.raises(InputError, match=named) as caught:
         parse_targets({"target": [ROW | change]})
     assert "target 1" in str(caught.value)
 
 
 def test_faults_between_rows_are_named() -> None:
-    with pytest.raises(ConfigError, match="same id"):
+    with pytest.raises(InputError, match="same id"):
         parse_targets({"target": [ROW, ROW]})
-    with pytest.raises(ConfigError, match="limited in ms by x and in GB/s"):
+    with pytest.raises(InputError, match="limited in ms by x and in GB/s"):
         parse_targets({"target": [ROW, ROW | {"id": "y", "unit": "GB/s"}]})
     crossed = {key: value for key, value in ROW.items() if key != "limit"}
     crossed |= {"comparison": "range", "low": 2.0, "high": 1.0}
-    with pytest.raises(ConfigError, match="low must lie below high"):
+    with pytest.raises(InputError, match="low must lie below high"):
         parse_targets({"target": [crossed]})

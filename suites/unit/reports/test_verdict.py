@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from burstproof.errors import ExitCode
-from reports.judgement import ReasonCode
-from reports.measurement import CaseResult, Measurement, Outcome, Verdict
-from reports.record import RunRecord, StageRun
-from reports.targets import Comparison, Status, Target
-from reports.verdict import case_verdict, exit_code, judge, judge_cases, run_verdict, stage_verdict, worst
+from reports.judge.targets import Comparison, Status, Target
+from reports.judge.verdict import case_verdict, exit_code, judge, judge_cases, run_verdict, stage_verdict, worst
+from reports.values.judgement import ReasonCode
+from reports.values.measurement import CaseResult, Measurement, Outcome, Verdict
+from reports.values.record import RunRecord, StageRun
 from suites.support.sample_record import sample_record
 
 pytestmark = pytest.mark.requirement("RE-2")
