@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from burstproof.analysis.raster import MOST_COLUMNS, RasterGrid
 from burstproof.analysis.raster_svg import raster_svg
-from burstproof.analysis.statistics import ActivityCounter, activity_table
+from burstproof.analysis.statistics import ActivityCounter, AreaActivity, activity_table
 from burstproof.analysis.text import printable, table
 from burstproof.cli import progress
 from burstproof.engine.options import EngineOptions
@@ -68,6 +68,19 @@ def test_statistics_count_neurons_firings_and_peaks() -> None:
     assert four.rate == pytest.approx(4 / (3 * 4))
     assert counter.bursts == 4
     assert activity_table(counter.areas()).count("\n") == 3
+
+
+def test_the_table_of_areas_fits_a_terminal_and_lists_those_that_fired() -> None:
+    huge = AreaActivity(7, "a" * 12, "name " * 20, 10**8, 10**8, 10**11, 1.0, 10**8)
+    quiet = AreaActivity(8, "b" * 12, "quiet", 10**8, 0, 0, 0.0, 0)
+    lines = activity_table((huge, quiet, quiet)).splitlines()
+    assert max(map(len, lines)) <= 80
+    assert [line.split()[0] for line in lines[2:]] == ["name", "2"]
+    assert lines[-1] == "2 more areas did not fire"
+    everything = activity_table((huge, quiet), every_area=True).splitlines()
+    assert max(map(len, everything)) <= 80
+    assert everything[-1].startswith("quiet ")
+    assert activity_table((quiet,)).splitlines()[-1] == "1 more area did not fire"
 
 
 @settings(max_examples=40, deadline=None)
@@ -137,7 +150,10 @@ def test_a_bar_appears_for_slow_tasks_on_a_terminal_only(monkeypatch: pytest.Mon
             bar.advance(1)
             bar.reach(2, 3)
             time.sleep(0.3)
+            bar.rename("grown")
+            time.sleep(0.3)
         assert ("growing [brain]" in stream.getvalue()) is expected
+        assert ("grown" in stream.getvalue()) is expected
 
 
 def test_a_quick_task_draws_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
