@@ -60,7 +60,7 @@ ROOMS = {
     "engine.registry": {*_ENGINE, "engine.cpu", "engine.wgpu", "engine.cuda", "engine.sharded", "engine.cluster"},
     "engine.select": {*_ENGINE, "engine.registry", "config"},
     "tensor": {"compile", "device", "errors"},
-    "fuzz": _ENGINE,
+    "fuzz": {*_ENGINE, "engine.registry", "engine.sharded"},
     "analysis": {*_ENGINE, "network.files"},
     "sources": {*_ENGINE, *_NETWORK, "network.grow"},
     "verification": {"session", *_ENGINE, "engine.registry"},

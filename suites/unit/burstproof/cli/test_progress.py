@@ -28,7 +28,10 @@ def test_a_bar_appears_for_slow_tasks_on_a_terminal_only(monkeypatch: pytest.Mon
             bar.advance(1)
             bar.reach(2, 3)
             time.sleep(0.3)
+            bar.rename("grown")
+            time.sleep(0.3)
         assert ("growing [brain]" in stream.getvalue()) is expected
+        assert ("grown" in stream.getvalue()) is expected
 
 
 def test_a_quick_task_draws_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
