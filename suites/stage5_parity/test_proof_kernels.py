@@ -6,8 +6,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from burstproof.compile import proof_cpu
 from burstproof.errors import InputError
+from suites.support import proof_cpu
 
 pytestmark = pytest.mark.requirement("KL-6", "ST-5")
 

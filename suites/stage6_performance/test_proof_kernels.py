@@ -8,9 +8,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from burstproof.compile import proof_cpu
 from stages.measuring import Measure
 from suites.stage5_parity.test_proof_kernels import assert_within_rounding, classifier, exact_probabilities, matrices
+from suites.support import proof_cpu
 from suites.support.bench.card_limits import Card
 from suites.support.bench.steady import Rule, Timed, time_steadily
 

@@ -1,4 +1,4 @@
-"""Proof kernels on a device: sum of vectors, tiled matrix product, a classifier; their twins are in ``proof_cpu``."""
+"""Proof kernels on a device: sum of vectors, tiled matrix product, a classifier."""
 
 from __future__ import annotations
 
