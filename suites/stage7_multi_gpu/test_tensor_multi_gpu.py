@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from burstproof.errors import ArrayError
-from burstproof.tensor.array.accuracy import bound_of
 from burstproof.tensor.array.backend import backend
 from burstproof.tensor.array.protocol import Backend
 from burstproof.tensor.ops import multi_gpu, nn, reduction_nccl
 from burstproof.tensor.ops.linalg import matmul
 from hardware.stopwatch import measure_until_steady
 from stages.measuring import Measure
+from suites.support.accuracy import bound_of
 
 pytestmark = pytest.mark.requirement("TO-8")
 
