@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from burstproof.analysis.recording import RunRecording as RunRecording
     from burstproof.analysis.statistics import Statistics as Statistics
     from burstproof.analysis.statistics import statistics as statistics
-    from burstproof.engine.protocol import Burst as Burst
-    from burstproof.engine.protocol import EngineState as EngineState
-    from burstproof.engine.protocol import Stimulus as Stimulus
     from burstproof.engine.replay import Replay as Replay
+    from burstproof.engine.state import Burst as Burst
+    from burstproof.engine.state import EngineState as EngineState
+    from burstproof.engine.state import Stimulus as Stimulus
     from burstproof.engine.stimulation import Stimulation as Stimulation
     from burstproof.errors import BurstproofError as BurstproofError
     from burstproof.errors import EnvironmentInvalidError as EnvironmentInvalidError
@@ -36,7 +36,7 @@ _MODULES = {
     "analysis.picture": ("raster",),
     "analysis.recording": ("RunRecording",),
     "analysis.statistics": ("Statistics", "statistics"),
-    "engine.protocol": ("Burst", "EngineState", "Stimulus"),
+    "engine.state": ("Burst", "EngineState", "Stimulus"),
     "engine.replay": ("Replay",),
     "engine.stimulation": ("Stimulation",),
     "errors": ("BurstproofError", "EnvironmentInvalidError"),

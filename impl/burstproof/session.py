@@ -12,25 +12,13 @@ import numpy.typing as npt
 from burstproof.analysis.recording import RunRecording
 from burstproof.config import SHARDING_STRATEGIES, Configuration, Cuda
 from burstproof.engine.ask_machine import this_machine
+from burstproof.engine.options import CpuOptions, CudaOptions, EngineOptions
 from burstproof.engine.precision import precision_named
 from burstproof.engine.profile import profile_named
-from burstproof.engine.protocol import (
-    NO_PLAN,
-    NO_STIMULUS,
-    Burst,
-    CpuOptions,
-    CudaOptions,
-    Engine,
-    EngineOptions,
-    EngineState,
-    Progress,
-    Record,
-    Recording,
-    Stimulus,
-    StimulusPlan,
-)
+from burstproof.engine.protocol import Engine, Progress
 from burstproof.engine.recorder import joined, recording_of
 from burstproof.engine.select import Choice, CreateEngine, choose_backend, engine_factory, start_engine
+from burstproof.engine.state import NO_PLAN, NO_STIMULUS, Burst, EngineState, Record, Recording, Stimulus, StimulusPlan
 from burstproof.engine.stimulation import Part, checked_amount, chosen_neurons, stimulus_bounds, stimulus_of
 from burstproof.errors import InputError
 from burstproof.network.model import Network
@@ -301,11 +289,11 @@ def _sharded(
             from burstproof.engine.sharded.partition import make_partition
 
             if devices is not None:
+                from burstproof.engine.cuda.engine import CudaEngine
                 from burstproof.engine.cuda.plan.sharding_choice import ShardingChoice
-                from burstproof.engine.cuda.sharded_engine import CudaShardedEngine
 
                 chosen = ShardingChoice(tuple(devices), strategy)
-                return CudaShardedEngine.create(network, options, choice=chosen)
+                return CudaEngine.create(network, options, choice=chosen)
             partition = make_partition(network, shards or 1, strategy)
             return create_sharded(network, options, partition, backend, threads=threads or 1)
 

@@ -101,7 +101,7 @@ def write_network(path: Path, kind: Kind, network: Network) -> None:
         write_connectome(path, network)
     elif kind is Kind.NETWORK:
         from burstproof.engine.fixed_point import plan_fixed_point
-        from burstproof.engine.protocol import EngineOptions
+        from burstproof.engine.options import EngineOptions
         from burstproof.network.files.bpnet import save_network
 
         save_network(path, network.replace(fixed_point=plan_fixed_point(network, EngineOptions())))

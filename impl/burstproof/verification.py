@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 
+from burstproof.engine.options import EngineOptions
 from burstproof.engine.profile import profile_named
-from burstproof.engine.protocol import EngineOptions
 from burstproof.engine.replay import Replay, replay
 from burstproof.engine.select import engine_factory
 from burstproof.engine.trace import read_trace

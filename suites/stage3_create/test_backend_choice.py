@@ -14,7 +14,8 @@ from burstproof.config import load_configuration
 from burstproof.engine import ask_machine
 from burstproof.engine.ask_machine import ask_cuda
 from burstproof.engine.machine import CudaDevice, CudaFacts, Machine, Obstacle, WgpuAdapter, WgpuFacts
-from burstproof.engine.protocol import CudaOptions, Engine, EngineOptions
+from burstproof.engine.options import CudaOptions, EngineOptions
+from burstproof.engine.protocol import Engine
 from burstproof.engine.select import choose_backend, consider, engine_factory, start_engine
 from burstproof.errors import BackendUnavailableError, ExitCode, InputError, NetworkError, OutOfMemoryError
 from burstproof.network.model import Network, NeuronTable, SynapseTable

@@ -12,7 +12,8 @@ from burstproof.device.protocol import ALIGNMENT, BufferSpec, arena_offsets
 from burstproof.engine.cuda.plan.block_size import checked_block_size, default_block_size
 from burstproof.engine.cuda.plan.budget import MemoryPlan, available_bytes, plan_memory
 from burstproof.engine.cuda.plan.packed import pack_network
-from burstproof.engine.protocol import CudaOptions, EngineOptions, Stimulus, SynapseMemory
+from burstproof.engine.options import CudaOptions, EngineOptions, SynapseMemory
+from burstproof.engine.state import Stimulus
 from burstproof.errors import BackendUnavailableError, ConfigError, InputError, OutOfMemoryError
 from burstproof.network.model import Network, NeuronTable, SynapseTable
 

@@ -15,8 +15,8 @@ from burstproof.device.host_memory import available_host_bytes
 from burstproof.engine.cuda.plan.budget import HOST_SHARE, MemoryPlan, place_synapses, plan_memory
 from burstproof.engine.cuda.plan.packed import pack_network, packed_for
 from burstproof.engine.cuda.plan.streaming import CHUNK, PER_SYNAPSE, line_entries, pieces_of
+from burstproof.engine.options import CudaOptions, EngineOptions, SynapseMemory
 from burstproof.engine.profile import FEAGI_2_6
-from burstproof.engine.protocol import CudaOptions, EngineOptions, SynapseMemory
 from burstproof.engine.reference import ReferenceEngine
 from burstproof.engine.select import Choice, start_engine
 from burstproof.errors import OutOfMemoryError

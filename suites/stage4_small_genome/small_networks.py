@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from burstproof.engine.protocol import EngineOptions, Stimulus, StimulusPlan
+from burstproof.engine.options import EngineOptions
+from burstproof.engine.state import Stimulus, StimulusPlan
 from burstproof.network.grow.genome import read_genome
 from burstproof.network.grow.growth import grow
 from burstproof.network.model import Network

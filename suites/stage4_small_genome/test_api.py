@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import burstproof as bp
-from burstproof.engine.protocol import NO_PLAN, NO_STIMULUS
+from burstproof.engine.state import NO_PLAN, NO_STIMULUS
 from burstproof.errors import InputError, NetworkError, StimulusError
 
 pytestmark = pytest.mark.requirement("BE-22")
@@ -350,7 +350,7 @@ def test_devices_are_those_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
     two = CudaFacts(None, tuple(CudaDevice(number, "H200", (9, 0)) for number in range(2)), (13, 0), (13, 0))
     monkeypatch.setattr(session, "this_machine", lambda: Machine(4, two))
-    monkeypatch.setattr(cuda_engine.CudaShardedEngine, "create", create)
+    monkeypatch.setattr(cuda_engine.CudaEngine, "create", create)
     with bp.open_engine(chain(), devices=[1, 0], strategy="dynamic") as engine:
         assert engine.reason == "2 shards, dynamic"
     assert asked == [(1, (1, 0), "dynamic")]

@@ -18,7 +18,8 @@ from burstproof.analysis.statistics import ActivityCounter, activity_table
 from burstproof.analysis.text import printable, table
 from burstproof.cli import progress
 from burstproof.cli.stimulation import parse_stimulations
-from burstproof.engine.protocol import EngineOptions, Recording
+from burstproof.engine.options import EngineOptions
+from burstproof.engine.state import Recording
 from burstproof.engine.stimulation import plan_of, stimulus_bounds
 from burstproof.network.model import Area, Network, NeuronTable, SynapseTable
 

@@ -8,8 +8,9 @@ from functools import lru_cache
 import numpy as np
 import pytest
 
-from burstproof.engine.protocol import Engine, EngineState, Recording, StimulusPlan
+from burstproof.engine.protocol import Engine
 from burstproof.engine.reference import ReferenceEngine
+from burstproof.engine.state import EngineState, Recording, StimulusPlan
 from burstproof.network.model import Network
 from stages.measuring import Measure
 from suites.stage4_small_genome.small_networks import NAMES, OPTIONS, SYNTHETIC, seeded_plan, small_network

@@ -10,8 +10,9 @@ import numba
 import numpy as np
 import pytest
 
-from burstproof.engine.protocol import EngineOptions, Stimulus
+from burstproof.engine.options import EngineOptions
 from burstproof.engine.reference import ReferenceEngine
+from burstproof.engine.state import Stimulus
 from burstproof.errors import NetworkError
 from burstproof.network.schema import NEURON_FIELDS, SYNAPSE_FIELDS
 from burstproof.network.synthetic.build import (

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from burstproof.engine.ask_machine import ask_wgpu
-from burstproof.engine.protocol import CpuOptions, CudaOptions, Engine, EngineOptions, WgpuOptions
+from burstproof.engine.options import CpuOptions, CudaOptions, EngineOptions, WgpuOptions
+from burstproof.engine.protocol import Engine
 from burstproof.network.model import Network
 
 

@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from burstproof.engine.protocol import Engine, EngineOptions, Stimulus
+from burstproof.engine.options import EngineOptions
+from burstproof.engine.protocol import Engine
+from burstproof.engine.state import Stimulus
 from burstproof.network.model import Area, Network, NeuronTable, SynapseTable
 
 CreateEngine = Callable[[Network, EngineOptions], Engine]

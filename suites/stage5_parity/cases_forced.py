@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from burstproof.engine.options import EngineOptions
 from burstproof.engine.profile import FEAGI_BETA
-from burstproof.engine.protocol import EngineOptions
 from suites.stage5_parity.builder import Case, flags, network, stimulate, synapse
 
 

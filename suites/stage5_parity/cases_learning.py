@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from burstproof.engine.options import EngineOptions
 from burstproof.engine.profile import FEAGI_BETA
-from burstproof.engine.protocol import EngineOptions
 from burstproof.network.plasticity import PlasticMapping
 from suites.stage5_parity.builder import Case, network, stimulate, synapse
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from burstproof.engine.protocol import EngineOptions
+from burstproof.engine.options import EngineOptions
 from suites.stage5_parity.builder import Case, network, stimulate, synapse
 from suites.stage5_parity.cases_dynamics import every, python_draw
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from burstproof.engine.protocol import EngineOptions
+from burstproof.engine.options import EngineOptions
 from suites.stage5_parity.builder import Case, flags, network, stimulate, synapse
 
 MP_DRIVEN = flags(9, uniform=True, mp_driven=True)

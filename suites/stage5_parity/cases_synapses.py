@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from burstproof.engine.options import EngineOptions
 from burstproof.engine.profile import FEAGI_BETA
-from burstproof.engine.protocol import EngineOptions
 from suites.stage5_parity.builder import Case, flags, network, stimulate, synapse
 
 BETA = EngineOptions(profile=FEAGI_BETA)

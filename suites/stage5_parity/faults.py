@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from burstproof.engine.protocol import EngineState
 from burstproof.engine.reference import ReferenceEngine, draw
+from burstproof.engine.state import EngineState
 from burstproof.network.schema import NO_LIMIT
 
 TINY = 2.0**-149

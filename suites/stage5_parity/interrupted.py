@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from burstproof.engine.protocol import Record
 from burstproof.engine.reference import ReferenceEngine
+from burstproof.engine.state import Record
 from suites.stage5_parity.builder import CreateEngine
 from suites.stage5_parity.mixed import Mix, mixed_network, mixed_options, mixed_plan
 

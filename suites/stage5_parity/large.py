@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from burstproof.engine.protocol import EngineOptions, EngineState, Stimulus, StimulusPlan
+from burstproof.engine.options import EngineOptions
+from burstproof.engine.state import EngineState, Stimulus, StimulusPlan
 from burstproof.network.model import Area, Network
 from burstproof.network.schema import NO_LIMIT, UNLIMITED_FIRES
 from burstproof.network.synthetic.build import driven_spec, initial_stimulus, synthesize

@@ -8,10 +8,11 @@ from functools import cache
 
 import numpy as np
 
+from burstproof.engine.options import EngineOptions
 from burstproof.engine.precision import Precision
 from burstproof.engine.profile import FEAGI_2_6, FEAGI_BETA, Profile
-from burstproof.engine.protocol import Burst, EngineOptions, EngineState, Stimulus, StimulusPlan
 from burstproof.engine.reference import ReferenceEngine
+from burstproof.engine.state import Burst, EngineState, Stimulus, StimulusPlan
 from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Area, Network, NeuronTable, SynapseTable
 from burstproof.network.plasticity import PlasticMapping

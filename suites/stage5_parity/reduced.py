@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from burstproof.engine.precision import Precision
-from burstproof.engine.protocol import Recording
+from burstproof.engine.state import Recording
 from suites.stage5_parity.mixed import MIXES, Mix
 
 REDUCED = (Precision.FP16, Precision.BF16, Precision.INT8)

@@ -18,9 +18,11 @@ from unittest import mock
 
 import numpy as np
 
+from burstproof.engine.options import CudaOptions, EngineOptions, SynapseMemory
 from burstproof.engine.profile import FEAGI_BETA
-from burstproof.engine.protocol import CudaOptions, Engine, EngineOptions, Stimulus, SynapseMemory
+from burstproof.engine.protocol import Engine
 from burstproof.engine.reference import ReferenceEngine
+from burstproof.engine.state import Stimulus
 from burstproof.network.model import Area, Network, NeuronTable, SynapseTable
 from burstproof.network.plasticity import PlasticMapping
 from burstproof.network.synthetic.build import SyntheticSpec, synthesize

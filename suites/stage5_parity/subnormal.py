@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from burstproof.engine.protocol import EngineOptions, EngineState, Recording, Stimulus, StimulusPlan
+from burstproof.engine.options import EngineOptions
 from burstproof.engine.reference import ReferenceEngine
+from burstproof.engine.state import EngineState, Recording, Stimulus, StimulusPlan
 from burstproof.network.model import Network, NeuronTable, SynapseTable
 from burstproof.network.schema import NO_LIMIT
 from suites.stage5_parity.builder import CreateEngine

@@ -9,9 +9,10 @@ import pytest
 
 from burstproof.engine.cpu.engine import CpuEngine
 from burstproof.engine.cpu.memory import SPECIALISED_NEURONS
+from burstproof.engine.options import CpuOptions, EngineOptions
 from burstproof.engine.profile import FEAGI_2_6, FEAGI_BETA, Profile
-from burstproof.engine.protocol import CpuOptions, EngineOptions, Record, Stimulus
 from burstproof.engine.reference import ReferenceEngine
+from burstproof.engine.state import Record, Stimulus
 from burstproof.errors import NetworkError, StimulusError
 from burstproof.network.model import Area, Network, NeuronTable, SynapseTable
 from burstproof.network.plasticity import PlasticMapping

@@ -13,8 +13,9 @@ from burstproof.engine.cpu.arrays import Static
 from burstproof.engine.cpu.engine import CpuEngine
 from burstproof.engine.cpu.ranges import HEADER_BYTES, balanced_bounds, order_by_range
 from burstproof.engine.cpu.threads import MOST_THREADS, thread_count, usable_cores
-from burstproof.engine.protocol import CpuOptions, EngineOptions, Stimulus
+from burstproof.engine.options import CpuOptions, EngineOptions
 from burstproof.engine.reference import ReferenceEngine
+from burstproof.engine.state import Stimulus
 from burstproof.network.model import Network
 from burstproof.network.synthetic.build import driven_spec, synthesize
 

@@ -8,15 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from burstproof.engine.protocol import (
-    CudaOptions,
-    EngineOptions,
-    EngineState,
-    Record,
-    Recording,
-    Stimulus,
-    StimulusPlan,
-)
+from burstproof.engine.options import CudaOptions, EngineOptions
+from burstproof.engine.state import EngineState, Record, Recording, Stimulus, StimulusPlan
 from burstproof.network.model import Network
 from burstproof.network.synthetic.build import driven_spec, initial_stimulus, synthesize
 from suites.stage5_parity import backends

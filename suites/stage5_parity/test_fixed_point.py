@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 from burstproof.engine.fixed_point import plan_fixed_point
-from burstproof.engine.protocol import EngineOptions, Record
+from burstproof.engine.options import EngineOptions
 from burstproof.engine.reference import ReferenceEngine
 from burstproof.engine.replay import replay
 from burstproof.engine.sharded.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
+from burstproof.engine.state import Record
 from burstproof.engine.trace import read_trace, trace_of_run, write_trace
 from burstproof.errors import NetworkError
 from burstproof.network.files.bpnet import load_network, save_network

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from burstproof.cli.main import main
-from burstproof.engine.protocol import CudaOptions
+from burstproof.engine.options import CudaOptions
 from burstproof.engine.reference import ReferenceEngine
 from burstproof.engine.replay import replay
 from burstproof.engine.trace import read_trace, write_trace

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from burstproof.engine.protocol import CudaOptions, Engine, EngineOptions, WgpuOptions
+from burstproof.engine.options import CudaOptions, EngineOptions, WgpuOptions
+from burstproof.engine.protocol import Engine
 from burstproof.errors import InputError
 from burstproof.network.model import Network
 from suites.stage5_parity import backends

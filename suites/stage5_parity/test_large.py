@@ -11,7 +11,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from burstproof.engine.protocol import CpuOptions, Engine, EngineOptions, EngineState, Recording, StimulusPlan
+from burstproof.engine.options import CpuOptions, EngineOptions
+from burstproof.engine.protocol import Engine
+from burstproof.engine.state import EngineState, Recording, StimulusPlan
 from burstproof.network.model import Network
 from stages.measuring import Measure
 from suites.stage4_small_genome.growth_golden import SHIPPED

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from burstproof.engine.cuda.plan.budget import plan_memory
+from burstproof.engine.options import CpuOptions, EngineOptions
 from burstproof.engine.precision import Precision, Storage, precision_named, storage_for
-from burstproof.engine.protocol import CpuOptions, EngineOptions, Stimulus
 from burstproof.engine.reference import ReferenceEngine
+from burstproof.engine.state import Stimulus
 from burstproof.errors import InputError
 from burstproof.network.model import Network, NeuronTable, SynapseTable
 from suites.stage5_parity import backends

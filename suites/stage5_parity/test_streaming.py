@@ -9,8 +9,9 @@ import pytest
 
 from burstproof.engine.cuda.plan.budget import plan_memory
 from burstproof.engine.cuda.plan.packed import pack_network
-from burstproof.engine.protocol import CudaOptions, EngineOptions, Stimulus, SynapseMemory
+from burstproof.engine.options import CudaOptions, EngineOptions, SynapseMemory
 from burstproof.engine.reference import ReferenceEngine
+from burstproof.engine.state import Stimulus
 from burstproof.network.model import Area, Network, NeuronTable, SynapseTable
 from burstproof.network.synthetic.build import driven_spec, initial_stimulus, synthesize
 from stages.measuring import Measure

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from burstproof.engine.ask_machine import ask_wgpu
-from burstproof.engine.protocol import EngineOptions
+from burstproof.engine.options import EngineOptions
 from burstproof.engine.reference import ReferenceEngine
 from burstproof.engine.wgpu import device as device_module
 from burstproof.engine.wgpu.adapters import chosen_adapter

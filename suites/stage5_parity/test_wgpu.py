@@ -15,10 +15,11 @@ import pytest
 
 from burstproof.engine.ask_machine import ask_wgpu
 from burstproof.engine.machine import WgpuAdapter, WgpuFacts
+from burstproof.engine.options import EngineOptions, WgpuOptions
 from burstproof.engine.precision import Precision
 from burstproof.engine.profile import FEAGI_BETA
-from burstproof.engine.protocol import EngineOptions, Record, Recording, Stimulus, WgpuOptions
 from burstproof.engine.reference import ReferenceEngine
+from burstproof.engine.state import Record, Recording, Stimulus
 from burstproof.engine.wgpu.adapters import chosen_adapter
 from burstproof.engine.wgpu.engine import WgpuEngine
 from burstproof.engine.wgpu.packed import joined, lower_and_upper, sizes_of

@@ -10,8 +10,10 @@ from unittest import mock
 
 import numpy as np
 
-from burstproof.engine.protocol import CudaOptions, Engine, EngineOptions, Record, Recording, Stimulus
+from burstproof.engine.options import CudaOptions, EngineOptions
+from burstproof.engine.protocol import Engine
 from burstproof.engine.reference import ReferenceEngine
+from burstproof.engine.state import Record, Recording, Stimulus
 from burstproof.network.model import Network, NeuronTable, SynapseTable
 from suites.stage5_parity.interrupted import TRAIN, interruption_differs
 from suites.stage5_parity.mixed import MIXES, mixed_network, mixed_options, mixed_plan

@@ -12,7 +12,9 @@ import numpy as np
 
 from burstproof.device.protocol import BufferSpec, DeviceRuntime
 from burstproof.engine.cpu.engine import CpuEngine
-from burstproof.engine.protocol import Engine, EngineOptions, EngineState, Record, Recording, Stimulus, StimulusPlan
+from burstproof.engine.options import EngineOptions
+from burstproof.engine.protocol import Engine
+from burstproof.engine.state import EngineState, Record, Recording, Stimulus, StimulusPlan
 from suites.stage5_parity.large import slim
 from suites.stage5_parity.simulator_check import recordings_differ
 from suites.stage6_performance.implicit_reference import ImplicitReference

@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from burstproof.engine.protocol import Engine, Record, Stimulus, StimulusPlan
+from burstproof.engine.protocol import Engine
+from burstproof.engine.state import Record, Stimulus, StimulusPlan
 from burstproof.network.model import Network
 from suites.stage4_small_genome.small_networks import OPTIONS, seeded_plan, small_network
 from suites.stage6_performance.cuda_bench import disagreements

@@ -10,17 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from burstproof.engine.protocol import (
-    NO_PLAN,
-    NO_STIMULUS,
-    Burst,
-    EngineState,
-    Record,
-    Recording,
-    Stimulus,
-    StimulusPlan,
-)
 from burstproof.engine.recorder import record_steps
+from burstproof.engine.state import NO_PLAN, NO_STIMULUS, Burst, EngineState, Record, Recording, Stimulus, StimulusPlan
 from burstproof.engine.stimulus import FORCED_POTENTIAL
 from burstproof.errors import InputError
 from burstproof.network.fixed_point import FixedPoint

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from burstproof.engine.protocol import Stimulus, StimulusPlan
+from burstproof.engine.state import Stimulus, StimulusPlan
 from burstproof.network.model import Network
 from burstproof.network.synthetic.build import driven_spec, initial_stimulus, synthesize
 from burstproof.network.synthetic.power_law import power_law_network, share_of_short_rows

@@ -14,7 +14,8 @@ from burstproof.device.open import open_device
 from burstproof.device.protocol import BufferSpec, DeviceRuntime
 from burstproof.device.timing import DeviceTimer
 from burstproof.engine.cpu.engine import CpuEngine
-from burstproof.engine.protocol import CudaOptions, EngineOptions, Record, Stimulus, StimulusPlan, SynapseMemory
+from burstproof.engine.options import CudaOptions, EngineOptions, SynapseMemory
+from burstproof.engine.state import Record, Stimulus, StimulusPlan
 from burstproof.network.synthetic.build import driven_spec, initial_stimulus, synthesize
 from burstproof.network.synthetic.spec import SyntheticSpec
 from suites.stage5_parity.large import slim

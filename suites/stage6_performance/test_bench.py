@@ -12,7 +12,7 @@ import pytest
 
 from burstproof.device.protocol import BufferSpec, DeviceBuffer
 from burstproof.engine.cpu.engine import CpuEngine
-from burstproof.engine.protocol import CpuOptions, EngineOptions
+from burstproof.engine.options import CpuOptions, EngineOptions
 from burstproof.network.synthetic.build import synthesize
 from suites.stage6_performance import cuda_bench
 from suites.stage6_performance.cuda_bench import COLD_DOWNLOAD, EVERY_SCOPE, RESIDENT, measure_row

@@ -11,8 +11,9 @@ import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from burstproof.engine.cpu.engine import CpuEngine
-from burstproof.engine.protocol import CpuOptions, EngineOptions, EngineState, Recording
+from burstproof.engine.options import CpuOptions, EngineOptions
 from burstproof.engine.reference import ReferenceEngine
+from burstproof.engine.state import EngineState, Recording
 from burstproof.network.model import Network
 from burstproof.network.synthetic.build import synthesize
 from hardware.host import take_host

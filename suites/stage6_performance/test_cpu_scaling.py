@@ -10,7 +10,8 @@ from statistics import median
 import pytest
 
 from burstproof.engine.cpu.engine import CpuEngine
-from burstproof.engine.protocol import CpuOptions, EngineOptions, Record
+from burstproof.engine.options import CpuOptions, EngineOptions
+from burstproof.engine.state import Record
 from hardware.host import take_host
 from stages.measuring import Measure
 from suites.stage5_parity.large import slim

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from burstproof.engine.protocol import Record
+from burstproof.engine.state import Record
 from stages.measuring import Measure
 from suites.stage6_performance.card_limits import Card
 from suites.stage6_performance.comparing import SLOWDOWN, compare_often

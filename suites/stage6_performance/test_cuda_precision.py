@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from burstproof.engine.options import EngineOptions
 from burstproof.engine.precision import Precision, Storage, storage_for
-from burstproof.engine.protocol import NO_STIMULUS, Burst, EngineOptions, EngineState, Record, Stimulus
+from burstproof.engine.state import NO_STIMULUS, Burst, EngineState, Record, Stimulus
 from burstproof.network.fixed_point import FixedPoint
 from stages.measuring import Measure
 from suites.stage6_performance.card_limits import Card

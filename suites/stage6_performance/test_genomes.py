@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from burstproof.engine.cpu.engine import CpuEngine
-from burstproof.engine.protocol import CpuOptions
+from burstproof.engine.options import CpuOptions
 from burstproof.engine.reference import ReferenceEngine
 from hardware.host import take_host
 from stages.measuring import Measure

@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from burstproof.engine.protocol import Stimulus
 from burstproof.engine.reference import ReferenceEngine
+from burstproof.engine.state import Stimulus
 from burstproof.errors import InputError
 from burstproof.network.synthetic.build import driven_spec, initial_stimulus, synthesize
 from burstproof.network.synthetic.spec import SyntheticSpec

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from burstproof.engine.cpu.engine import CpuEngine
-from burstproof.engine.protocol import Stimulus
 from burstproof.engine.reference import ReferenceEngine
+from burstproof.engine.state import Stimulus
 from burstproof.errors import NetworkError
 from burstproof.network.synthetic.build import driven_spec, initial_stimulus
 from burstproof.network.synthetic.power_law import power_law_network, share_of_short_rows

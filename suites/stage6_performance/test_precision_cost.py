@@ -13,10 +13,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from burstproof.engine.options import EngineOptions
 from burstproof.engine.precision import Precision, storage_for
-from burstproof.engine.protocol import EngineOptions, Recording, Stimulus, StimulusPlan
 from burstproof.engine.reference import ReferenceEngine
 from burstproof.engine.replay import trace_options
+from burstproof.engine.state import Recording, Stimulus, StimulusPlan
 from burstproof.engine.trace import read_trace
 from burstproof.network.model import Network
 from burstproof.network.synthetic.build import synthesize

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from burstproof.engine.protocol import CudaOptions, EngineOptions, Stimulus
+from burstproof.engine.options import CudaOptions, EngineOptions
+from burstproof.engine.state import Stimulus
 from burstproof.network.synthetic.build import initial_stimulus
 from stages.measuring import Measure
 from suites.stage6_performance.card_limits import Card

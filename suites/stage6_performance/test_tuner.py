@@ -21,8 +21,9 @@ from burstproof.engine.cuda.tuning.tuner import (
     tuned_launch,
     with_launch,
 )
-from burstproof.engine.protocol import CudaOptions, EngineOptions, EngineState
+from burstproof.engine.options import CudaOptions, EngineOptions
 from burstproof.engine.reference import ReferenceEngine
+from burstproof.engine.state import EngineState
 from burstproof.errors import EnvironmentInvalidError, OutOfMemoryError
 from burstproof.network.model import Network
 from burstproof.network.synthetic.build import synthesize

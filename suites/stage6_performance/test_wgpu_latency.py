@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from burstproof.engine.ask_machine import ask_wgpu
-from burstproof.engine.protocol import EngineOptions, Record
+from burstproof.engine.options import EngineOptions
+from burstproof.engine.state import Record
 from burstproof.engine.wgpu.engine import WgpuEngine
 from stages.measuring import Measure
 from suites.stage5_parity.backends import NEEDS_ADAPTER

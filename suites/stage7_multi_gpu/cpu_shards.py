@@ -5,11 +5,13 @@ from __future__ import annotations
 import dataclasses
 from pathlib import Path
 
-from burstproof.engine.protocol import Engine, EngineOptions, Recording
+from burstproof.engine.options import EngineOptions
+from burstproof.engine.protocol import Engine
 from burstproof.engine.reference import ReferenceEngine
 from burstproof.engine.sharded.create import create_sharded
 from burstproof.engine.sharded.exchange import Exchange
 from burstproof.engine.sharded.partition import make_partition
+from burstproof.engine.state import Recording
 from burstproof.network.model import Network
 from suites.stage5_parity.builder import CreateEngine
 from suites.stage5_parity.mixed import MIXES, Mix, mixed_network, mixed_options, mixed_plan

@@ -13,8 +13,8 @@ from burstproof.engine.cuda.engine import CudaEngine
 from burstproof.engine.cuda.exchange.devices import make_current
 from burstproof.engine.cuda.exchange.mail import Path
 from burstproof.engine.cuda.plan.sharding_choice import ShardingChoice
-from burstproof.engine.cuda.sharded_engine import CudaShardedEngine
-from burstproof.engine.protocol import EngineOptions, Record, Recording, Stimulus
+from burstproof.engine.options import EngineOptions
+from burstproof.engine.state import Record, Recording, Stimulus
 from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.synthetic.build import initial_stimulus
 from burstproof.network.synthetic.spec import SyntheticSpec, driven_spec
@@ -129,7 +129,7 @@ def sharded(
     """``network`` with a shard on each of the first ``devices`` devices; ``merged``: one kernel a burst, if it can."""
     began = time.perf_counter()
     choice = ShardingChoice(tuple(range(devices)), path=path, merged=merged)
-    engine = CudaShardedEngine.from_spec(network.spec, EngineOptions(), choice)
+    engine = CudaEngine.from_spec(network.spec, EngineOptions(), choice)
     built = time.perf_counter() - began
     try:
         return _timed(network, devices, engine, built, engine.memory_bytes, watch)
@@ -140,7 +140,7 @@ def sharded(
 def _timed(
     network: Network,
     devices: int,
-    engine: CudaEngine | CudaShardedEngine,
+    engine: CudaEngine | CudaEngine,
     built: float,
     memory: int,
     watch: Callable[[], Watch] | None,
@@ -154,24 +154,24 @@ def _timed(
     for _ in range(_ESTIMATES):  # of few bursts, most is the host's beginning and end
         bursts = int(np.clip(_SAMPLE_SECONDS / _per_burst_s(engine, bursts), 32, 8192))
     timed = time_steadily(lambda: 1e3 * _per_burst_s(engine, bursts), RULE, watch)
-    split = _split(engine, bursts, 1e3 * timed.samples.estimate) if isinstance(engine, CudaShardedEngine) else {}
+    split = _split(engine, bursts, 1e3 * timed.samples.estimate) if isinstance(engine, CudaEngine) else {}
     return Timing(network, devices, (), timed, split, built, memory)
 
 
-def _per_burst_s(engine: CudaEngine | CudaShardedEngine, bursts: int) -> float:
+def _per_burst_s(engine: CudaEngine | CudaEngine, bursts: int) -> float:
     began = time.perf_counter()
     engine.run(bursts, record=Record.NONE)
     return (time.perf_counter() - began) / bursts
 
 
-def _split(engine: CudaShardedEngine, bursts: int, burst_us: float) -> dict[str, float]:
+def _split(engine: CudaEngine, bursts: int, burst_us: float) -> dict[str, float]:
     """Where a burst's time goes.
 
     ``wait``: from when a shard could begin to send until the last list is there, measured inside the kernel: exchange
     and imbalance together. ``propagate``: the sending alone, repeated over lists that are there. ``dynamics``, which
     publishes: the rest. The sums mean nothing afterwards.
     """
-    shards = [shard for group in engine.groups for shard in group.shards]
+    shards = [shard for group in engine.devices.groups for shard in group.shards]
     if shards[0].shard.shard.merged:
         return {}
     before = [shard.waited_ns() for shard in shards]
@@ -179,7 +179,7 @@ def _split(engine: CudaShardedEngine, bursts: int, burst_us: float) -> dict[str,
     waits = [(shard.waited_ns() - ns) / bursts / 1e3 for shard, ns in zip(shards, before, strict=True)]
     engine.run(1, record=Record.NONE)  # a longer train may end with bursts that it does not do
     sends = []
-    for group in engine.groups:
+    for group in engine.devices.groups:
         make_current(group.runtime)
         graph, stream = group.repeated_delivery(0, _SENDS), group.streams.burst
         marks = group.runtime.event(timing=True), group.runtime.event(timing=True)

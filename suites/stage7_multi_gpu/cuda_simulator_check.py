@@ -17,8 +17,10 @@ from unittest import mock
 
 import numpy as np
 
-from burstproof.engine.protocol import CudaOptions, Engine, EngineOptions, Record
+from burstproof.engine.options import CudaOptions, EngineOptions
+from burstproof.engine.protocol import Engine
 from burstproof.engine.reference import ReferenceEngine
+from burstproof.engine.state import Record
 from burstproof.errors import ShardLostError
 from burstproof.network.model import Network
 from suites.stage5_parity.interrupted import TRAIN, interruption_differs
@@ -65,7 +67,7 @@ def check_batch_path() -> list[str]:
 
 def check_trains_from_another_state() -> list[str]:
     """Trains of 3 bursts from the reference's state, then from another partition's: history and delays go along."""
-    from burstproof.engine.cuda.sharded_engine import CudaShardedEngine
+    from burstproof.engine.cuda.engine import CudaEngine
     from burstproof.engine.sharded.partition import make_partition
 
     mix = cut_mix(_EVERYTHING, bursts=12)
@@ -77,7 +79,7 @@ def check_trains_from_another_state() -> list[str]:
     expected = reference.run(4, plan)
     problems = recordings_differ(expected, engine.run(4, plan))
     fired = expected.fired_ids
-    assert isinstance(engine, CudaShardedEngine)
+    assert isinstance(engine, CudaEngine)
     if engine.rates is None or not (engine.rates * 4 == np.bincount(fired, minlength=network.neuron_count)).all():
         problems.append("the rates are not those of the bursts so far")
     engine.reshard(make_partition(network, 3, "dynamic", engine.rates))
@@ -125,14 +127,14 @@ def check_shards_of_ranks() -> list[str]:
 
 def check_silent_shard() -> list[str]:
     """A shard that publishes nothing ends the run with an error that names it, and the engine does not go on."""
+    from burstproof.engine.cuda.engine import CudaEngine
     from burstproof.engine.cuda.kernels.control import HALTED
-    from burstproof.engine.cuda.sharded_engine import CudaShardedEngine
 
     mix = cut_mix("integers")
     engine = sharded(mixed_network(mix), mixed_options(mix), 2, "contiguous", timeout_s=3.0)
     engine.run(1)
-    assert isinstance(engine, CudaShardedEngine)
-    engine.shard_on_device(1).device.write_control(HALTED, 1)
+    assert isinstance(engine, CudaEngine)
+    engine.devices.shards[1].device.write_control(HALTED, 1)
     problems = []
     for attempt in ("first", "second"):
         try:

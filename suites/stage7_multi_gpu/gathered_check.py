@@ -19,7 +19,8 @@ from unittest import mock
 
 import numpy as np
 
-from burstproof.engine.protocol import Engine, EngineOptions
+from burstproof.engine.options import EngineOptions
+from burstproof.engine.protocol import Engine
 from burstproof.engine.reference import ReferenceEngine
 from burstproof.engine.sharded.exchange import Exchange
 from burstproof.engine.sharded.partition import make_partition

@@ -18,13 +18,15 @@ import numpy as np
 
 from burstproof.engine.cluster.mpi import MpiExchange
 from burstproof.engine.cpu.engine import CpuEngine
-from burstproof.engine.protocol import Engine, EngineOptions, EngineState, Recording, Stimulus
+from burstproof.engine.options import EngineOptions
+from burstproof.engine.protocol import Engine
 from burstproof.engine.replay import replay
 from burstproof.engine.sharded.create import create_sharded
 from burstproof.engine.sharded.engine import Links, ShardedEngine
 from burstproof.engine.sharded.exchange import Exchange
 from burstproof.engine.sharded.partition import make_partition
 from burstproof.engine.sharded.shard import Fired
+from burstproof.engine.state import EngineState, Recording, Stimulus
 from burstproof.engine.trace import read_trace
 from burstproof.network.model import Network
 from burstproof.network.synthetic.build import initial_stimulus, synthesize

@@ -14,9 +14,11 @@ from unittest import mock
 
 import numpy as np
 
-from burstproof.engine.protocol import CudaOptions, Engine, EngineState, Record, StimulusPlan
+from burstproof.engine.options import CudaOptions
+from burstproof.engine.protocol import Engine
 from burstproof.engine.reference import ReferenceEngine
 from burstproof.engine.sharded.partition import Partition, make_partition
+from burstproof.engine.state import EngineState, Record, StimulusPlan
 from burstproof.errors import ShardLostError
 from burstproof.network.model import Network
 from suites.stage5_parity.mixed import Mix, compare_mix, mixed_network, mixed_options, mixed_plan
@@ -25,10 +27,10 @@ from suites.stage7_multi_gpu.prefilled import CHUNK, Prefilled
 from suites.stage7_multi_gpu.simulated import cut_mix, sharded, small_logs
 
 if TYPE_CHECKING:
-    from burstproof.engine.cuda.sharded_engine import CudaShardedEngine
+    from burstproof.engine.cuda.engine import CudaEngine
 
 _TRAIN = 3
-_LEAST_LOG = "burstproof.engine.cuda.host.shard_resident._LOG_PER_NEURON"
+_LEAST_LOG = "burstproof.engine.cuda.host.many_devices._LOG_PER_NEURON"
 
 
 class Course:
@@ -71,9 +73,7 @@ class Course:
 
 
 @contextmanager
-def engine_of(
-    course: Course, partition: Partition, filled: Prefilled, timeout_s: float = 20.0
-) -> Iterator[CudaShardedEngine]:
+def engine_of(course: Course, partition: Partition, filled: Prefilled, timeout_s: float = 20.0) -> Iterator[CudaEngine]:
     """An engine of one kernel a burst, whose shards find what the others would have sent."""
     with filled.patched(resident=3):
         shards = partition.shards
@@ -152,7 +152,7 @@ def check_unequal_shards() -> list[str]:
         problems = course.through(engine)
         lags = {
             int(call.merged.arguments[list(signature(call.merged.kernel.fn).parameters).index("lag")])
-            for shard in engine.groups[0].shards
+            for shard in engine.devices.groups[0].shards
             for call in shard.calls
             if call.merged
         }
@@ -166,7 +166,7 @@ def check_full_logs_of_unequal_shards() -> list[str]:
     partition = Partition(owner, 2, "by hand")
     filled = Prefilled(course.expected, partition)
     with small_logs(), mock.patch(_LEAST_LOG, 2), engine_of(course, partition, filled) as engine:
-        filled.logs = [shard.shard.packed.train.log for shard in engine.groups[0].shards]
+        filled.logs = [shard.shard.packed.train.log for shard in engine.devices.groups[0].shards]
         trains: list[int] = []
         problems = recordings_differ(course.expected, engine.run(6, course.plan, progress=trains.append))
         problems += course.reference(6).state().differences(engine.state())
@@ -190,7 +190,7 @@ def check_lost_shard_in_one_kernel() -> list[str]:
             except ShardLostError as error:
                 if "shard 2 published nothing" not in str(error):
                     problems.append(str(error))
-            done = [len(shard.result(0).fired) for shard in engine.groups[0].shards]
+            done = [len(shard.result(0).report.candidates) for shard in engine.devices.groups[0].shards]
             if done != [3, 2, 3]:
                 problems.append(f"bursts done: {done}")
     return problems

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from burstproof.engine.cuda.plan.padded_rows import HEADER_AND_LINK, UNIT
-from burstproof.engine.protocol import EngineOptions
+from burstproof.engine.options import EngineOptions
 from burstproof.engine.sharded.partition import make_partition
 from burstproof.network.model import Network, SynapseTable
 from burstproof.network.synthetic.build import synthesize
@@ -26,9 +26,9 @@ from suites.stage7_multi_gpu.prefilled import Prefilled
 from suites.stage7_multi_gpu.simulated import cut_mix, sharded
 
 if TYPE_CHECKING:
-    from burstproof.engine.cuda.sharded_engine import CudaShardedEngine
+    from burstproof.engine.cuda.engine import CudaEngine
 
-_OWN_DEVICES = "burstproof.engine.cuda.host.shard_resident.have_devices_of_their_own"
+_OWN_DEVICES = "burstproof.engine.cuda.host.many_devices.have_devices_of_their_own"
 
 
 def with_equal_rows(network: Network, seed: int = 1) -> Network:
@@ -54,9 +54,9 @@ def _course(neurons: int, synapses: int, *, sum_bits: int = 0, mix: str = "integ
     return Course(cut, sum_bits, with_equal_rows(mixed_network(cut)))
 
 
-def _unlike(engine: CudaShardedEngine) -> list[str]:
+def _unlike(engine: CudaEngine) -> list[str]:
     """Rows have to be padded, and some be too long."""
-    shards = [shard.shard for group in engine.groups for shard in group.shards]
+    shards = [shard.shard for group in engine.devices.groups for shard in group.shards]
     widths = {shard.shard.row_words for shard in shards}
     longest = max(len(shard.lengths) - 1 for shard in shards)
     if len(widths) != 1 or 0 in widths or longest < max(widths):
@@ -77,11 +77,11 @@ def check_padded_rows_where_there_is_room() -> list[str]:
     """A byte less than padded rows take, and rows lie behind offsets, which need less."""
     course, problems = _course(40, 480, bursts=4), list[str]()
     first = sharded(course.network, course.options, 1, "contiguous")
-    needed = first.groups[0].shards[0].plan.total_bytes
+    needed = first.devices.groups[0].shards[0].plan.total_bytes
     for room, padded in ((needed, True), (needed - 1, False)):
         options = replace(course.options, cuda=replace(course.options.cuda, memory_limit_bytes=room))
         engine = sharded(course.network, options, 1, "contiguous")
-        if (engine.groups[0].shards[0].shard.shard.row_words > 0) is not padded:
+        if (engine.devices.groups[0].shards[0].shard.shard.row_words > 0) is not padded:
             problems.append(f"{room} bytes of {needed}: padded rows must be {padded}")
         problems += recordings_differ(course.expected, engine.run(4, course.plan))
     return problems
@@ -98,19 +98,19 @@ def check_padded_rows_of_packets() -> list[str]:
 
 def check_padded_rows_made_on_the_device() -> list[str]:
     """Each shard's rows are those of the network that the host builds, rests and all."""
+    from burstproof.engine.cuda.engine import CudaEngine
     from burstproof.engine.cuda.exchange.mail import Path
     from burstproof.engine.cuda.plan.sharding_choice import ShardingChoice
-    from burstproof.engine.cuda.sharded_engine import CudaShardedEngine
 
     spec = SyntheticSpec(24, 24, inhibitory_fraction=0.3, weights=2, seed=5)
     network, problems = synthesize(spec), list[str]()
     few = mock.patch.multiple("burstproof.engine.cuda.host.shard_generate", _WAVES=1, _BLOCK=4)
     with mock.patch(_OWN_DEVICES, return_value=True), few:
         choice = ShardingChoice((0, 0), "round_robin", path=Path.PEER)
-        engine = CudaShardedEngine.from_spec(spec, EngineOptions(), choice)
+        engine = CudaEngine.from_spec(spec, EngineOptions(), choice)
     problems += _unlike(engine)
     owner = make_partition(network, 2, "round_robin")
-    for shard in engine.groups[0].shards:
+    for shard in engine.devices.groups[0].shards:
         places = owner.local_ids()
         words = shard.shard.shard.row_words
         rows, amounts = unpadded(shard.device.read("targets"), spec.neurons, words)

@@ -16,8 +16,8 @@ import numpy as np
 
 from burstproof.engine.cuda.exchange.words import FULL_BIT, HEADER_WORDS, packet_words
 from burstproof.engine.cuda.kernels.control import HALTED, LIMIT, ORIGIN
-from burstproof.engine.protocol import Recording
 from burstproof.engine.sharded.partition import Partition
+from burstproof.engine.state import Recording
 
 if TYPE_CHECKING:
     from burstproof.device.simulator import SimulatorRuntime
@@ -67,8 +67,8 @@ class Prefilled:
                 self._put(dict(zip(names, values, strict=True)))
             launch(runtime, kernel, grid, block, stream, values, *rest)
 
-        shape = "burstproof.engine.cuda.host.shard_resident.merged_shape"
-        apart = "burstproof.engine.cuda.host.shard_resident.have_devices_of_their_own"
+        shape = "burstproof.engine.cuda.host.many_devices.merged_shape"
+        apart = "burstproof.engine.cuda.host.many_devices.have_devices_of_their_own"
         blocks = "burstproof.engine.cuda.host.shard_launches.ShardLaunches._resident"
         with ExitStack() as patches:
             patches.enter_context(mock.patch(shape, return_value=(CHUNK, 1)))

@@ -6,13 +6,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 from unittest import mock
 
-from burstproof.engine.protocol import EngineOptions
+from burstproof.engine.options import EngineOptions
 from burstproof.engine.sharded.partition import Partition
 from burstproof.network.model import Network
 from suites.stage5_parity.mixed import MIXES, Mix
 
 if TYPE_CHECKING:
-    from burstproof.engine.cuda.sharded_engine import CudaShardedEngine
+    from burstproof.engine.cuda.engine import CudaEngine
 
 
 def cut_mix(name: str, **changes: object) -> Mix:
@@ -29,14 +29,14 @@ def sharded(
     path: str = "peer",
     timeout_s: float = 20.0,
     partition: Partition | None = None,
-) -> CudaShardedEngine:
+) -> CudaEngine:
     """An engine whose shards, those of ``partition`` where it is given, are all on the simulated device."""
+    from burstproof.engine.cuda.engine import CudaEngine
     from burstproof.engine.cuda.exchange.mail import Path
     from burstproof.engine.cuda.plan.sharding_choice import ShardingChoice
-    from burstproof.engine.cuda.sharded_engine import CudaShardedEngine
 
     choice = ShardingChoice((0,) * shards, strategy, path=Path(path), timeout_s=timeout_s)
-    return CudaShardedEngine.create(network, options, partition, choice)
+    return CudaEngine.create(network, options, partition, choice)
 
 
 def small_logs() -> mock._patch[object]:

@@ -10,7 +10,7 @@ import pytest
 
 from burstproof.cli.checkpoints import chunks
 from burstproof.engine.fixed_point import plan_fixed_point
-from burstproof.engine.protocol import EngineOptions, EngineState, Recording
+from burstproof.engine.options import EngineOptions
 from burstproof.engine.reference import ReferenceEngine
 from burstproof.engine.sharded.checkpoint import (
     Checkpoint,
@@ -20,6 +20,7 @@ from burstproof.engine.sharded.checkpoint import (
     save_checkpoint,
     stimulus_so_far,
 )
+from burstproof.engine.state import EngineState, Recording
 from burstproof.errors import CheckpointError, EnvironmentInvalidError
 from burstproof.network.plasticity import PlasticMapping
 from suites.stage4_small_genome.cli_door import Door, assert_one_error, door

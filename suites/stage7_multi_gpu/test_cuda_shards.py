@@ -9,22 +9,15 @@ import numpy as np
 import pytest
 
 from burstproof.engine.cpu.engine import CpuEngine
+from burstproof.engine.cuda.engine import CudaEngine
 from burstproof.engine.cuda.exchange.devices import device_count
 from burstproof.engine.cuda.exchange.mail import Path
 from burstproof.engine.cuda.kernels.control import HALTED
 from burstproof.engine.cuda.plan.sharding_choice import ShardingChoice
-from burstproof.engine.cuda.sharded_engine import CudaShardedEngine
-from burstproof.engine.protocol import (
-    CudaOptions,
-    EngineOptions,
-    EngineState,
-    Record,
-    Recording,
-    Stimulus,
-    StimulusPlan,
-)
+from burstproof.engine.options import CudaOptions, EngineOptions
 from burstproof.engine.replay import replay
 from burstproof.engine.sharded.partition import Partition
+from burstproof.engine.state import EngineState, Record, Recording, Stimulus, StimulusPlan
 from burstproof.engine.trace import read_trace
 from burstproof.errors import ShardLostError
 from burstproof.network.model import Network
@@ -65,9 +58,9 @@ class Way:
             _needs_nccl(self.devices)
         return ShardingChoice(tuple(range(self.devices)), self.strategy, path=self.path)
 
-    def create(self, network: Network, options: EngineOptions) -> CudaShardedEngine:
+    def create(self, network: Network, options: EngineOptions) -> CudaEngine:
         """An engine over ``network``."""
-        return CudaShardedEngine.create(network, options, None, self.choice)
+        return CudaEngine.create(network, options, None, self.choice)
 
 
 def _needs_nccl(devices: int) -> None:
@@ -162,7 +155,7 @@ def million() -> Million:
 def test_million_agrees(way: Way, million: Million, measure: Measure) -> None:
     """1 M neurons x 100 over 1000 bursts: every firing with its potential, and the state at the end."""
     if way.generated:
-        engine = CudaShardedEngine.from_spec(million.spec, EngineOptions(), way.choice)
+        engine = CudaEngine.from_spec(million.spec, EngineOptions(), way.choice)
     else:
         engine = way.create(million.network, EngineOptions())
     try:
@@ -198,7 +191,7 @@ def _agrees(
 ) -> None:
     """Hold an engine of ``choice`` against the CPU's: twice so many bursts, with and without lists."""
     network, plan = synthesize(spec), {1: Stimulus(forced=initial_stimulus(spec))}
-    engine = CudaShardedEngine.create(network, EngineOptions(cuda=cuda), partition, choice)
+    engine = CudaEngine.create(network, EngineOptions(cuda=cuda), partition, choice)
     judge = CpuEngine.create(network, EngineOptions())
     try:
         for record in (Record.FIRED, Record.NONE):
@@ -216,12 +209,12 @@ def test_silent_device_is_named() -> None:
     spec = driven_spec(50_000, 100, 0.02)
     plan = {1: Stimulus(forced=initial_stimulus(spec))}
     choice = ShardingChoice((0, 1), timeout_s=0.5)
-    engine = CudaShardedEngine.from_spec(spec, None, choice)
+    engine = CudaEngine.from_spec(spec, None, choice)
     expected = engine.run(10, plan)
-    engine.shard_on_device(1).device.write_control(HALTED, 1)
+    engine.devices.shards[1].device.write_control(HALTED, 1)
     with pytest.raises(ShardLostError, match="shard 1 published nothing"):
         engine.run(10)
     engine.close()
-    again = CudaShardedEngine.from_spec(spec, None, choice)
+    again = CudaEngine.from_spec(spec, None, choice)
     assert recordings_differ(expected, again.run(10, plan)) == []
     again.close()

@@ -16,7 +16,7 @@ from burstproof.compile.resources import resources_of
 from burstproof.device.dependent_launch import OVERLAP_CAPABILITY
 from burstproof.engine.fixed_point import plan_fixed_point
 from burstproof.engine.layout import synapse_facts
-from burstproof.engine.protocol import EngineOptions
+from burstproof.engine.options import EngineOptions
 from burstproof.engine.sharded.partition import make_partition
 from burstproof.network.synthetic.build import driven_network
 from hardware.gates import evaluate_gates

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from burstproof.analysis.text import printable
-from burstproof.engine.protocol import Recording
+from burstproof.engine.state import Recording
 from burstproof.network.model import Network
 
 MOST_COLUMNS = 600

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from burstproof.engine.protocol import Recording
+from burstproof.engine.state import Recording
 from burstproof.network.model import Network
 
 

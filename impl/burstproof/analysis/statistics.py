@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from burstproof.analysis.recording import RunRecording
 from burstproof.analysis.text import printable, table
-from burstproof.engine.protocol import Recording
+from burstproof.engine.state import Recording
 from burstproof.network.model import Network
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from burstproof.engine.protocol import Engine, Recording, StimulusPlan
+from burstproof.engine.protocol import Engine
 from burstproof.engine.recorder import joined
 from burstproof.engine.sharded.checkpoint import (
     Checkpoint,
@@ -18,6 +18,7 @@ from burstproof.engine.sharded.checkpoint import (
     stimulus_so_far,
 )
 from burstproof.engine.sharded.exchange import Exchange
+from burstproof.engine.state import Recording, StimulusPlan
 from burstproof.errors import InputError
 
 DEFAULT_EVERY = 1000

@@ -16,8 +16,9 @@ from burstproof.cli.settings import configuration_of, engine_options
 from burstproof.cli.verify import DEFAULT_BACKEND
 from burstproof.config import Configuration
 from burstproof.engine.ask_machine import this_machine
+from burstproof.engine.options import EngineOptions
 from burstproof.engine.profile import FEAGI_2_6
-from burstproof.engine.protocol import Engine, EngineOptions
+from burstproof.engine.protocol import Engine
 from burstproof.engine.replay import CreateEngine
 from burstproof.engine.select import choose_backend, engine_factory
 from burstproof.engine.trace import write_trace

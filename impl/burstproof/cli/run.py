@@ -32,12 +32,14 @@ from burstproof.cli.stimulation import parse_stimulations
 from burstproof.config import Configuration
 from burstproof.engine.ask_machine import this_machine
 from burstproof.engine.machine import Machine
+from burstproof.engine.options import EngineOptions
 from burstproof.engine.precision import precision_named
 from burstproof.engine.profile import profile_named
-from burstproof.engine.protocol import Engine, EngineOptions, EngineState, Record, Recording, StimulusPlan
+from burstproof.engine.protocol import Engine
 from burstproof.engine.recorder import joined
 from burstproof.engine.select import Choice, choose_backend, engine_factory, start_engine
 from burstproof.engine.sharded.exchange import Exchange
+from burstproof.engine.state import EngineState, Record, Recording, StimulusPlan
 from burstproof.engine.stimulation import plan_of, stimulus_bounds
 from burstproof.engine.trace import trace_of_run, trace_paths, write_trace
 from burstproof.errors import BurstproofError, EnvironmentInvalidError, ExitCode, InputError

@@ -14,9 +14,11 @@ from burstproof.cli.notes import note_lines, notes_in
 from burstproof.cli.sharding import ShardingReport
 from burstproof.config import Configuration, Setting
 from burstproof.engine.cuda.tuning.cache import Launch
+from burstproof.engine.options import EngineOptions
 from burstproof.engine.precision import Storage, storage_for
-from burstproof.engine.protocol import Engine, EngineOptions, EngineState, StimulusPlan
+from burstproof.engine.protocol import Engine
 from burstproof.engine.select import Choice
+from burstproof.engine.state import EngineState, StimulusPlan
 from burstproof.engine.trace import Trace
 from burstproof.network.fixed_point import FixedPoint
 

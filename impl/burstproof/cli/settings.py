@@ -7,9 +7,9 @@ import os
 from pathlib import Path
 
 from burstproof.config import Configuration, Value, load_configuration
+from burstproof.engine.options import CpuOptions, CudaOptions, EngineOptions, SynapseMemory
 from burstproof.engine.precision import Precision
 from burstproof.engine.profile import Profile
-from burstproof.engine.protocol import CpuOptions, CudaOptions, EngineOptions, SynapseMemory
 
 
 def configuration_of(options: argparse.Namespace) -> Configuration:

@@ -11,7 +11,8 @@ import numpy.typing as npt
 
 from burstproof.config import Configuration
 from burstproof.engine.machine import Machine
-from burstproof.engine.protocol import Engine, EngineOptions
+from burstproof.engine.options import EngineOptions
+from burstproof.engine.protocol import Engine
 from burstproof.engine.select import Choice, CreateEngine
 from burstproof.engine.sharded.create import create_sharded
 from burstproof.engine.sharded.engine import Links

@@ -7,7 +7,8 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from burstproof.engine.protocol import EngineOptions, EngineState
+from burstproof.engine.options import EngineOptions
+from burstproof.engine.state import EngineState
 from burstproof.errors import NetworkError
 from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Network, NeuronTable

@@ -12,7 +12,7 @@ from burstproof.errors import NetworkError
 from burstproof.network.fixed_point import UNBOUNDED, FixedPoint
 
 if TYPE_CHECKING:
-    from burstproof.engine.protocol import EngineOptions
+    from burstproof.engine.options import EngineOptions
     from burstproof.network.model import Network
 
 _CHUNK = 1 << 22

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from burstproof.engine.admission import check_network
 from burstproof.engine.fixed_point import division, static_contributions
-from burstproof.engine.protocol import EngineOptions
+from burstproof.engine.options import EngineOptions
 from burstproof.errors import NetworkError
 from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Network

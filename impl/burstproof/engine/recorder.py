@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from burstproof.engine.protocol import NO_STIMULUS, Burst, Engine, Progress, Record, Recording, StimulusPlan
+from burstproof.engine.protocol import Engine, Progress
+from burstproof.engine.state import NO_STIMULUS, Burst, Record, Recording, StimulusPlan
 from burstproof.engine.stimulus import coming_bursts
 
 

@@ -14,21 +14,12 @@ import numpy.typing as npt
 
 from burstproof.engine.admission import check_network, check_state
 from burstproof.engine.fixed_point import plan_fixed_point
+from burstproof.engine.options import EngineOptions
 from burstproof.engine.precision import storage_for
 from burstproof.engine.profile import BATCH_PATH_CANDIDATES, LARGE_NETWORK_NEURONS
-from burstproof.engine.protocol import (
-    NO_PLAN,
-    NO_STIMULUS,
-    Burst,
-    EngineOptions,
-    EngineState,
-    Progress,
-    Record,
-    Recording,
-    Stimulus,
-    StimulusPlan,
-)
+from burstproof.engine.protocol import Progress
 from burstproof.engine.recorder import record_steps
+from burstproof.engine.state import NO_PLAN, NO_STIMULUS, Burst, EngineState, Record, Recording, Stimulus, StimulusPlan
 from burstproof.engine.stimulus import FORCED_POTENTIAL, PackedStimulus, pack_stimulus
 from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Network

@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from burstproof.engine.options import EngineOptions
 from burstproof.engine.precision import Precision, precision_named
 from burstproof.engine.profile import profile_named
-from burstproof.engine.protocol import NO_STIMULUS, Burst, Engine, EngineOptions, EngineState, Progress
+from burstproof.engine.protocol import Engine, Progress
 from burstproof.engine.reference import ReferenceEngine
+from burstproof.engine.state import NO_STIMULUS, Burst, EngineState
 from burstproof.engine.trace import LEARNT_FIELDS, STATE_FIELDS, Trace
 from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Network

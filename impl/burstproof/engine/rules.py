@@ -13,24 +13,28 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from burstproof.engine.options import EngineOptions
 from burstproof.engine.precision import Storage, storage_for
-from burstproof.engine.protocol import EngineOptions
 from burstproof.network.model import Network
 from burstproof.network.schema import NO_LIMIT, UNLIMITED_FIRES
 
 
 @dataclass(frozen=True)
 class Features:
-    """What a network and its options make an engine do; the key under which compiled kernels are kept."""
+    """What a network and its options make an engine do; the key under which compiled kernels are kept.
+
+    The first fields have the names of the parameters in ``layout.NeuronArrays`` and say whether any neuron uses them:
+    ``refractory_periods`` also where only a countdown runs, ``snooze_periods`` only beside a finite fire limit.
+    ``restarts``: some neuron does not accumulate.
+    """
 
     threshold_limits: bool
-    fire_limits: bool
-    snooze: bool
-    refractory: bool
-    excitability: bool
-    leak: bool
+    decays: bool
+    refractory_periods: bool
+    consecutive_fire_limits: bool
+    snooze_periods: bool
+    excitabilities: bool
     restarts: bool
-    accumulates: bool
     countdown_only_candidates: bool
     negative_sum_lowers: bool
     restart_all: bool
@@ -44,7 +48,7 @@ class Features:
 
         Without finite limits and excitability it is enough to look where a neuron fires: at 65535 it is blocked.
         """
-        return self.fire_limits or self.excitability
+        return self.consecutive_fire_limits or self.excitabilities
 
 
 def features_of(network: Network, options: EngineOptions) -> Features:
@@ -52,19 +56,17 @@ def features_of(network: Network, options: EngineOptions) -> Features:
     neurons = network.neurons
     finite = (neurons.consecutive_fire_limits != 0) & (neurons.consecutive_fire_limits != UNLIMITED_FIRES)
     profile = options.profile
+    snoozes = bool((neurons.snooze_periods[finite] != 0).any())
     return Features(
         threshold_limits=bool((neurons.threshold_limits != NO_LIMIT).any()),
-        fire_limits=bool(finite.any()),
-        snooze=bool((neurons.snooze_periods[finite] != 0).any()),
-        refractory=bool(
-            (neurons.refractory_periods != 0).any()
-            or (neurons.refractory_countdowns != 0).any()
-            or (neurons.snooze_periods[finite] != 0).any()
+        decays=bool((neurons.leak_coefficients != 0).any()),
+        refractory_periods=bool(
+            snoozes or (neurons.refractory_periods != 0).any() or (neurons.refractory_countdowns != 0).any()
         ),
-        excitability=bool((neurons.excitabilities < np.float32(0.999)).any()),
-        leak=bool((neurons.leak_coefficients != 0).any()),
+        consecutive_fire_limits=bool(finite.any()),
+        snooze_periods=snoozes,
+        excitabilities=bool((neurons.excitabilities < np.float32(0.999)).any()),
         restarts=bool((~neurons.mp_charge_accumulation).any()),
-        accumulates=bool(neurons.mp_charge_accumulation.any()),
         countdown_only_candidates=profile.countdown_only_candidates,
         negative_sum_lowers=profile.negative_sum_lowers,
         restart_all=profile.restart_all,
@@ -93,11 +95,11 @@ class Rules(NamedTuple):
 def make_rules(features: Features, compiler: Callable[[Callable[..., Any]], Callable[..., Any]]) -> Rules:
     """Compile the functions for ``features`` with ``compiler`` (``numba.njit`` or ``cuda.jit(device=True)``)."""
     limits = features.threshold_limits
-    fire_limits, counts = features.fire_limits, features.counts_decide
-    snoozes = features.snooze
-    refractory = features.refractory
-    excitability_matters = features.excitability
-    floors = features.accumulates and not features.negative_sum_lowers
+    fire_limits, counts = features.consecutive_fire_limits, features.counts_decide
+    snoozes = features.snooze_periods
+    refractory = features.refractory_periods
+    excitability_matters = features.excitabilities
+    floors = not features.negative_sum_lowers
     all_accumulate = not features.restarts
     batch_path = features.emulate_batch_path
     batch_beta = features.batch_ignores_limit_and_zeroes

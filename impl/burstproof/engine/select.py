@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 
 from burstproof.config import BACKENDS, Configuration
 from burstproof.engine.machine import Machine, Obstacle
-from burstproof.engine.protocol import Engine, EngineOptions
+from burstproof.engine.options import EngineOptions
+from burstproof.engine.protocol import Engine
 from burstproof.errors import BackendUnavailableError, EnvironmentInvalidError, InputError
 from burstproof.network.model import Network
 

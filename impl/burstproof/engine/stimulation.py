@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from burstproof.engine.protocol import NO_PLAN, EngineOptions, Stimulus, StimulusPlan
+from burstproof.engine.options import EngineOptions
+from burstproof.engine.state import NO_PLAN, Stimulus, StimulusPlan
 from burstproof.errors import StimulusError
 from burstproof.network.model import Network
 

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from burstproof.engine.protocol import EngineOptions, Stimulus, StimulusPlan
+from burstproof.engine.options import EngineOptions
+from burstproof.engine.state import Stimulus, StimulusPlan
 from burstproof.errors import InputError, StimulusError
 from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Network

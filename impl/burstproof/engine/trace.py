@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from burstproof.engine.protocol import NO_PLAN, EngineOptions, EngineState, Recording, Stimulus, StimulusPlan
+from burstproof.engine.options import EngineOptions
+from burstproof.engine.state import NO_PLAN, EngineState, Recording, Stimulus, StimulusPlan
 from burstproof.errors import BurstproofError, TraceError
 from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Area, Network, NeuronTable, SynapseTable

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from burstproof.engine.protocol import EngineOptions, StimulusPlan
+from burstproof.engine.options import EngineOptions
+from burstproof.engine.state import StimulusPlan
 from burstproof.network.model import Network
 
 

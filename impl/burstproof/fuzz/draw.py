@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from burstproof.engine.options import EngineOptions
 from burstproof.engine.profile import profile_named
-from burstproof.engine.protocol import EngineOptions, Stimulus, StimulusPlan
+from burstproof.engine.state import Stimulus, StimulusPlan
 from burstproof.fuzz.case import FuzzCase
 from burstproof.fuzz.draw_network import draw_network
 from burstproof.fuzz.switches import Switches, draw_switches

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from burstproof.engine.protocol import EngineOptions, Stimulus, StimulusPlan
+from burstproof.engine.options import EngineOptions
+from burstproof.engine.state import Stimulus, StimulusPlan
 from burstproof.engine.trace import LEARNT_FIELDS, STATE_FIELDS
 from burstproof.fuzz.case import FuzzCase
 from burstproof.fuzz.compare import reference_run

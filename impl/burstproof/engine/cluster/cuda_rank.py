@@ -13,20 +13,21 @@ from burstproof.engine.cuda.exchange.devices import device_count, make_current
 from burstproof.engine.cuda.exchange.mail import Mail, Path, rank_mail
 from burstproof.engine.cuda.exchange.words import CENSUS_WORD, COUNT_WORD, HEADER_WORDS, side_words
 from burstproof.engine.cuda.host.batch import Streams
+from burstproof.engine.cuda.host.many_devices import alike, kernels_of
 from burstproof.engine.cuda.host.shard import DeviceShard
 from burstproof.engine.cuda.host.shard_group import DeviceGroup
-from burstproof.engine.cuda.host.shard_resident import alike, kernels_of
-from burstproof.engine.cuda.host.shard_state import fill_shard
-from burstproof.engine.cuda.host.stimulus_table import train_table
+from burstproof.engine.cuda.host.stimulus_table import batch_table
+from burstproof.engine.cuda.host.upload import fill_shard
 from burstproof.engine.cuda.kernels.control import HALTED
 from burstproof.engine.cuda.plan.shard_pack import PackedShard, pack_shard, shard_for
 from burstproof.engine.cuda.plan.sharding_choice import ShardingChoice
 from burstproof.engine.layout import SynapseFacts, refuse_overflow
+from burstproof.engine.options import EngineOptions
 from burstproof.engine.profile import BATCH_PATH_CANDIDATES
-from burstproof.engine.protocol import EngineOptions, EngineState
 from burstproof.engine.sharded.partition import Partition
 from burstproof.engine.sharded.shard import Fired, StatePiece
 from burstproof.engine.sharded.shard_layout import rows_of_shard
+from burstproof.engine.state import EngineState
 from burstproof.engine.stimulus import PackedStimulus
 from burstproof.errors import ShardLostError
 from burstproof.network.fixed_point import FixedPoint
@@ -121,16 +122,16 @@ class CudaRankShard:
         group.finish(ONLY)
         group.wait(ONLY)
         result = self._shard.result(ONLY)
-        if len(result.fired) != 1:
+        if len(result.report.candidates) != 1:
             raise ShardLostError("the device did no burst", where=f"shard {self._number}", got=result.missed)
         return self.published()
 
     def published(self) -> Fired:
         """What fired in this shard in the last burst, from the device."""
-        result = self._shard.result(ONLY)
-        ids, potentials = self._shard.fired(ONLY, int(result.fired[0]))
+        report = self._shard.result(ONLY).report
+        ids, potentials = self._shard.fired(ONLY, int(report.fired[0, 0]))
         order = np.argsort(ids)
-        return Fired(ids[order], potentials[order], int(result.candidates[0]))
+        return Fired(ids[order], potentials[order], int(report.candidates[0]))
 
     def receive(self, number: int, ids: npt.NDArray[np.uint32], potentials: npt.NDArray[np.float32]) -> None:
         """See ``Shard.receive``."""
@@ -149,7 +150,7 @@ class CudaRankShard:
         """Send the head and the stimulus of burst ``number``."""
         given = {} if stimulus is None else {number: stimulus}
         train, point = self._packed.packed.train, self._packed.packed.fixed_point
-        table = train_table(given, number, 1, train.length, train.stimulus, point.dtype)
+        table = batch_table(given, number, 1, train.length, train.stimulus, point.dtype)
         self._clamped |= bool(table.clamped)
         make_current(self._runtime)
         self._shard.upload(ONLY, table, True)

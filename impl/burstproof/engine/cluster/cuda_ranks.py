@@ -16,11 +16,12 @@ from burstproof.engine.cuda.exchange.mail import Mail, Path, rank_mail
 from burstproof.engine.cuda.exchange.words import LINK_LENGTH, side_words
 from burstproof.engine.cuda.plan.shard_pack import PackedShard
 from burstproof.engine.layout import SynapseFacts
-from burstproof.engine.protocol import EngineOptions, EngineState
+from burstproof.engine.options import EngineOptions
 from burstproof.engine.sharded.engine import Links, ShardedEngine
 from burstproof.engine.sharded.exchange import Exchange
 from burstproof.engine.sharded.partition import Partition
 from burstproof.engine.sharded.shard import Fired
+from burstproof.engine.state import EngineState
 from burstproof.engine.stimulus import PackedStimulus
 from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Network

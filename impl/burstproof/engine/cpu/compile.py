@@ -62,13 +62,12 @@ class KernelKey:
         features = dataclasses.replace(
             self.features,
             threshold_limits=True,
-            fire_limits=True,
-            snooze=True,
-            refractory=True,
-            excitability=True,
-            leak=True,
+            decays=True,
+            refractory_periods=True,
+            consecutive_fire_limits=True,
+            snooze_periods=True,
+            excitabilities=True,
             restarts=True,
-            accumulates=True,
             emulate_batch_path=True,
         )
         return dataclasses.replace(

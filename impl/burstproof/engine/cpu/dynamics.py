@@ -29,7 +29,7 @@ _UNLIMITED = np.uint16(UNLIMITED_FIRES)
 
 
 def _make_window(features: Features, compiler: Compiler) -> Compiled:
-    limits, excitability_matters = features.threshold_limits, features.excitability
+    limits, excitability_matters = features.threshold_limits, features.excitabilities
     ignores_limit = features.emulate_batch_path and features.batch_ignores_limit_and_zeroes
     draw = make_rules(features, compiler).draw
 
@@ -49,12 +49,12 @@ def _make_window(features: Features, compiler: Compiler) -> Compiled:
 
 
 def _make_block(features: Features, flagged: bool, restart_fired: bool, mapped: bool, compiler: Compiler) -> Compiled:
-    restarts, refractory, fire_limits = features.restarts, features.refractory, features.fire_limits
+    restarts, refractory, fire_limits = features.restarts, features.refractory_periods, features.consecutive_fire_limits
     counts_decide = features.counts_decide
     restart_all = features.restart_all and not restart_fired
     restart_candidates, ticks_always = not features.restart_all, not features.countdown_only_candidates
-    floors = features.accumulates and not features.negative_sum_lowers
-    snoozes, batch_path = features.snooze, features.emulate_batch_path
+    floors = not features.negative_sum_lowers
+    snoozes, batch_path = features.snooze_periods, features.emulate_batch_path
     batch_zeroes = features.batch_ignores_limit_and_zeroes
     window = _make_window(features, compiler)
     exact, rounded = features.storage.exact, make_rounded(features.storage, compiler)
@@ -134,7 +134,7 @@ def _make_block(features: Features, flagged: bool, restart_fired: bool, mapped: 
 
 
 def _make_full(features: Features, compiler: Compiler) -> Compiled:
-    refractory, restarts, batch_path = features.refractory, features.restarts, features.emulate_batch_path
+    refractory, restarts, batch_path = features.refractory_periods, features.restarts, features.emulate_batch_path
     batch_zeroes = features.batch_ignores_limit_and_zeroes
     exact, rounded = features.storage.exact, make_rounded(features.storage, compiler)
 

@@ -10,18 +10,9 @@ from burstproof.engine.cpu.kernels import Kernels
 from burstproof.engine.cpu.memory import CpuMemory
 from burstproof.engine.cpu.threads import Team, thread_count, usable_cores
 from burstproof.engine.fixed_point import plan_fixed_point
-from burstproof.engine.protocol import (
-    NO_PLAN,
-    NO_STIMULUS,
-    Burst,
-    EngineOptions,
-    EngineState,
-    Progress,
-    Record,
-    Recording,
-    Stimulus,
-    StimulusPlan,
-)
+from burstproof.engine.options import EngineOptions
+from burstproof.engine.protocol import Progress
+from burstproof.engine.state import NO_PLAN, NO_STIMULUS, Burst, EngineState, Record, Recording, Stimulus, StimulusPlan
 from burstproof.engine.stimulus import PackedStimulus, coming_bursts, pack_stimulus, planned
 from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Network

@@ -23,10 +23,11 @@ from burstproof.engine.cpu.arrays import (
 from burstproof.engine.cpu.compile import CLAMPED, HISTORY, KernelKey
 from burstproof.engine.cpu.kernels import Kernels, kernels_for
 from burstproof.engine.layout import Layout, build_layout, refuse_overflow
+from burstproof.engine.options import EngineOptions
 from burstproof.engine.precision import Storage, storage_for
 from burstproof.engine.profile import LARGE_NETWORK_NEURONS
-from burstproof.engine.protocol import EngineOptions, EngineState
 from burstproof.engine.rules import features_of
+from burstproof.engine.state import EngineState
 from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Network
 
@@ -203,8 +204,8 @@ class CpuMemory:
         self.counters[HISTORY] = state.history_bursts
         self.counters[CLAMPED] = state.clamped
         self.fired = state.fired_ids.copy(), state.fired_potentials.copy()
-        if not self._key.features.refractory and state.refractory_countdowns.any():
-            self._compile(features=dataclasses.replace(self._key.features, refractory=True))
+        if not self._key.features.refractory_periods and state.refractory_countdowns.any():
+            self._compile(features=dataclasses.replace(self._key.features, refractory_periods=True))
         self._restore_pending(state)
 
     def _restore_pending(self, state: EngineState) -> None:

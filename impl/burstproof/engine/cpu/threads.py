@@ -20,7 +20,7 @@ from burstproof.engine.cpu.compile import CLAMPED, HISTORY
 from burstproof.engine.cpu.memory import CpuMemory
 from burstproof.engine.cpu.ranges import order_by_range
 from burstproof.engine.cpu.share import FIRED, HELPERS, IDLE, LEAVE, LEFT, LINE, NOT_STARTED, Model, Output, Shared
-from burstproof.engine.protocol import EngineOptions
+from burstproof.engine.options import EngineOptions
 
 MOST_THREADS = 56
 """Most threads that ``threads = 0`` takes: so a line of the table of ranges fits into a cache line (``ranges.py``),

@@ -1,105 +1,167 @@
-"""CudaEngine: a network resident on one CUDA device, stepped in trains of bursts without the host in between."""
+"""CudaEngine: a network on one CUDA device or more, stepped in batches of bursts without the host in between."""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
 from burstproof.device.open import open_device
 from burstproof.device.protocol import DeviceRuntime
 from burstproof.engine.admission import check_state
 from burstproof.engine.ask_machine import this_machine
-from burstproof.engine.cuda.host.batch import TrainSet
-from burstproof.engine.cuda.host.fired_lists import Collector, FiredList, ordered
-from burstproof.engine.cuda.host.fused_batch import FusedTrainSet
-from burstproof.engine.cuda.host.resident import Contents, Resident
-from burstproof.engine.cuda.host.stimulus_table import StimulusTable, train_table
+from burstproof.engine.cuda.exchange.devices import device_count
+from burstproof.engine.cuda.exchange.mail import WORDS
+from burstproof.engine.cuda.host.devices import NOTHING, Devices, FiredList
+from burstproof.engine.cuda.host.fired_lists import Collector
+from burstproof.engine.cuda.host.many_devices import ManyDevices, pack_shards
+from burstproof.engine.cuda.host.one_device import OneDevice
+from burstproof.engine.cuda.host.stimulus_table import StimulusTable
 from burstproof.engine.cuda.host.upload import upload_network
-from burstproof.engine.cuda.kernels.control import HALTED
 from burstproof.engine.cuda.plan.budget import MemoryPlan
 from burstproof.engine.cuda.plan.buffers import SETS
-from burstproof.engine.cuda.plan.packed import Packed, pack_network, packed_for
+from burstproof.engine.cuda.plan.packed import pack_network
+from burstproof.engine.cuda.plan.sharding_choice import ShardingChoice
+from burstproof.engine.options import EngineOptions
 from burstproof.engine.progress import tell
-from burstproof.engine.protocol import (
-    NO_PLAN,
-    NO_STIMULUS,
-    Burst,
-    EngineOptions,
-    EngineState,
-    Progress,
-    Record,
-    Recording,
-    Stimulus,
-    StimulusPlan,
-)
+from burstproof.engine.protocol import Progress
+from burstproof.engine.sharded.partition import Partition
+from burstproof.engine.state import NO_PLAN, NO_STIMULUS, Burst, EngineState, Record, Recording, Stimulus, StimulusPlan
 from burstproof.engine.stimulus import PackedStimulus, coming_bursts, pack_stimulus, planned
 from burstproof.errors import InputError, NetworkError
+from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Network
 from burstproof.network.synthetic.spec import SyntheticSpec
 
+if TYPE_CHECKING:
+    from burstproof.engine.sharded.engine import Links
+
 
 @dataclass(frozen=True, eq=False)
-class _Train:
-    """A train under way: the set it runs on and what it was asked to do."""
+class _Batch:
+    """A batch under way: the set it runs on, and the stimulus of each shard."""
 
-    on: TrainSet | FusedTrainSet
-    table: StimulusTable
+    number: int
+    tables: tuple[StimulusTable, ...]
+
+    @property
+    def bursts(self) -> int:
+        return self.tables[0].bursts
 
 
 class CudaEngine:
-    """Engine on one CUDA device (BE-6, BE-7): all state stays there; the host sees what it asks for.
+    """Engine on CUDA devices (BE-6, BE-7, MG-1 to MG-4): all state stays there; the host sees what it asks for.
 
-    Make it with ``create``. Bursts are queued in trains; a train is replayed from one CUDA graph unless
-    ``options.cuda.graphs`` is off. Two trains are under way at a time, so that the stimulus of one goes up and the
-    fired lists of the other come down while a train runs (BE-8).
+    Make it with ``create``. Bursts are queued in batches; a batch is replayed from one CUDA graph per device unless
+    ``options.cuda.graphs`` is off. Two batches are under way at a time, so that the stimulus of one goes up and the
+    fired lists of the other come down while a batch runs (BE-8).
+
+    Attributes
+    ----------
+    partition : Partition or None
+        How the neurons are split over shards; ``None`` on one device, and where shards generated their own synapses.
+    activity : int64 (N,) or None
+        Firings of each neuron in the bursts whose fired lists were recorded; ``None`` without a partition.
     """
 
     backend = "cuda"
 
-    def __init__(self, packed: Packed, runtime: DeviceRuntime, contents: Contents) -> None:
-        self.network = packed.network
-        self.options = packed.options
-        self.fixed_point = packed.fixed_point
-        self.burst_count = packed.network.burst_count
-        self._runtime = runtime
-        self._contents = contents
-        self._resident = Resident(runtime, packed, contents)
+    def __init__(self, network: Network, options: EngineOptions, fixed_point: FixedPoint, devices: Devices) -> None:
+        self.network, self.options, self.fixed_point = network, options, fixed_point
+        self.burst_count = network.burst_count
+        self._open: Devices | None = devices
         self._turn = 0
-        self._weights = packed.network.synapses.weights
-        self._eligibility = packed.network.synapses.eligibility_traces
+        self._weights = network.synapses.weights
+        self._eligibility = network.synapses.eligibility_traces
         self._clamped = False
-        self._fired: FiredList = (np.empty(0, np.uint32), np.empty(0, np.float32))
-        self._list_on_device: tuple[TrainSet | FusedTrainSet, int] | None = None
+        self._fired: FiredList = NOTHING
+        self._list_on_device: tuple[int, npt.NDArray[np.int64]] | None = None
+        self.partition: Partition | None = None
+        self.activity: npt.NDArray[np.int64] | None = None
+        self._recorded = 0
 
     @property
-    def memory_plan(self) -> MemoryPlan:
-        """The buffers on the device with their bytes."""
-        return self._resident.plan
-
-    @classmethod
-    def create(
-        cls, network: Network, options: EngineOptions | None = None, runtime: DeviceRuntime | None = None
-    ) -> CudaEngine:
-        """An engine over ``network`` on the device of ``options``, or on ``runtime``.
+    def devices(self) -> Devices:
+        """The network on its devices.
 
         Raises
         ------
+        InputError
+            The engine is closed.
+        """
+        if self._open is None:
+            raise InputError("the engine is closed", where="run", cure="Create another engine")
+        return self._open
+
+    @property
+    def memory_bytes(self) -> int:
+        """Bytes that all devices together give to the engine."""
+        return self.devices.memory_bytes
+
+    @property
+    def memory_plan(self) -> MemoryPlan:
+        """The buffers of an engine on one device, with their bytes."""
+        devices = self.devices
+        if not isinstance(devices, OneDevice):
+            raise InputError("each shard has a plan of its own", where="memory_plan", cure="Read memory_bytes")
+        return devices.plan
+
+    @property
+    def exchange_path(self) -> str:
+        """The way that firings take between devices, in words."""
+        devices = self.devices
+        return WORDS[devices.mail.path] if isinstance(devices, ManyDevices) else "on one device"
+
+    @property
+    def rates(self) -> npt.NDArray[np.float64] | None:
+        """Firings of each neuron per burst, (N,) float64, in the bursts whose fired lists were recorded."""
+        return None if self.activity is None else self.activity / max(self._recorded, 1)
+
+    @classmethod
+    def create(
+        cls,
+        network: Network,
+        options: EngineOptions | None = None,
+        partition: Partition | None = None,
+        choice: ShardingChoice | None = None,
+    ) -> CudaEngine:
+        """An engine over ``network`` on the device of ``options``; with ``partition`` or ``choice``, over shards.
+
+        Raises
+        ------
+        InputError
+            A partition of another network.
         NetworkError
             A network that the profile refuses, or a contribution that is not finite.
         BackendUnavailableError
-            No driver, no such device, or a package that is missing.
+            No driver, no such device, a package that is missing, or a way between devices that they do not have.
         OutOfMemoryError
             The network does not fit; the message says what would.
         """
         options = options or EngineOptions()
-        opened = runtime or open_device(options.cuda.device_id)
+        if partition is not None or choice is not None:
+            return cls._over_shards(network, options, partition, choice or ShardingChoice())
+        runtime = open_device(options.cuda.device_id)
         if options.cuda.autotune:
-            options = cls._tuned(network, options, opened.name)
+            options = cls._tuned(network, options, runtime.name)
         packed = pack_network(network, options)
-        return cls(packed, opened, upload_network)
+        return cls(network, options, packed.fixed_point, OneDevice(runtime, packed, upload_network))
+
+    @classmethod
+    def _over_shards(
+        cls, network: Network, options: EngineOptions, partition: Partition | None, choice: ShardingChoice
+    ) -> CudaEngine:
+        from burstproof.engine.sharded.partition import make_partition
+
+        cut = partition or make_partition(network, len(choice.devices), choice.strategy)
+        devices = pack_shards(network, options, cut, choice)
+        engine = cls(network, options, devices.packed[0].packed.fixed_point, devices)
+        engine.partition, engine.activity = cut, np.zeros(network.neuron_count, np.int64)
+        return engine
 
     @classmethod
     def _tuned(cls, network: Network, options: EngineOptions, device: str) -> EngineOptions:
@@ -111,11 +173,17 @@ class CudaEngine:
 
     @classmethod
     def from_spec(
-        cls, spec: SyntheticSpec, options: EngineOptions | None = None, runtime: DeviceRuntime | None = None
+        cls,
+        spec: SyntheticSpec,
+        options: EngineOptions | None = None,
+        choice: ShardingChoice | None = None,
+        runtime: DeviceRuntime | None = None,
     ) -> CudaEngine:
-        """An engine over the network of ``spec``, whose synapses the device makes itself (BE-3).
+        """An engine over the network of ``spec``, whose synapses the devices make themselves (BE-3).
 
         It runs like one over ``synthesize(spec)``; ``network`` and the state hold no synapses, hence no weights.
+        With ``choice`` every device draws all synapses and keeps those of its shard. ``runtime`` is a device that
+        is open already.
 
         Raises
         ------
@@ -124,12 +192,17 @@ class CudaEngine:
         BackendUnavailableError, OutOfMemoryError
             As for ``create``.
         """
+        options = options or EngineOptions()
+        if choice is not None:
+            from burstproof.engine.cuda.host.shard_generate import pack_spec_shards
+
+            network, shards, fill = pack_spec_shards(spec, options, choice)
+            return cls(network, options, shards[0].packed.fixed_point, ManyDevices(shards, options, choice, fill, None))
         from burstproof.engine.cuda.host.generate import pack_spec
 
-        options = options or EngineOptions()
         opened = runtime or open_device(options.cuda.device_id)
         packed, contents = pack_spec(spec, options, opened)
-        return cls(packed, opened, contents)
+        return cls(packed.network, options, packed.fixed_point, OneDevice(opened, packed, contents))
 
     def step(self, stimulus: Stimulus = NO_STIMULUS) -> Burst:
         """Run one burst and return what it did.
@@ -139,26 +212,18 @@ class CudaEngine:
         StimulusError
             An id outside the network or not valid, an amount that is not finite, fractional or larger than declared.
         """
-        number = self.burst_count + 1
-        on = self._resident.sets[self._turn] if self._resident.sets else None
-        if isinstance(on, FusedTrainSet) and on.holds(stimulus):
-            return self._quick_step(on, number, stimulus)
-        done = self.run(1, {number: stimulus}, Record.FIRED)
-        return Burst(number, done.fired_ids, done.fired_potentials, int(done.candidate_counts[0]))
-
-    def _quick_step(self, on: FusedTrainSet, number: int, stimulus: Stimulus) -> Burst:
-        """One burst: one launch, one wait, nothing to sort."""
-        packed = None
-        if len(stimulus.ids) or len(stimulus.forced) or len(stimulus.amounts):
-            packed = self._pack(stimulus)
-            self._clamped |= packed.clamped
-        on.submit_single(packed)
-        count, candidates, ids, potentials = on.collect_single()
+        number, devices = self.burst_count + 1, self.devices
+        if not devices.takes(stimulus):
+            done = self.run(1, {number: stimulus}, Record.FIRED)
+            return Burst(number, done.fired_ids, done.fired_potentials, int(done.candidate_counts[0]))
+        given = len(stimulus.ids) or len(stimulus.forced) or len(stimulus.amounts)
+        packed = self._pack(stimulus) if given else None
+        fired, candidates = devices.step(self._turn, packed)
+        self._list_on_device = self._turn, np.array([[len(fired[0])]])
         self._turn = (self._turn + 1) % SETS
         self.burst_count = number
-        self._clamped |= self._power_clamped
-        self._list_on_device = (on, count)
-        return Burst(number, ids, potentials, candidates)
+        self._clamped |= devices.power_clamped or (packed is not None and packed.clamped)
+        return Burst(number, *fired, candidates)
 
     def run(
         self,
@@ -173,118 +238,125 @@ class CudaEngine:
         ------
         StimulusError
             A burst's stimulus is refused.
+        ShardLostError
+            A shard was waited for in vain: it is named, and this engine cannot go on.
         """
-        if not self._resident.sets:
-            raise InputError("the engine is closed", where="run", cure="Create another engine")
-        stimuli = self._pack_plan(bursts, plan)
+        devices = self.devices
+        coming = coming_bursts(self.burst_count, bursts)
+        stimuli = {burst: self._pack(plan[burst]) for burst in planned(plan, coming)}
         collector = Collector(self.burst_count + 1, record)
         last = self.burst_count + bursts
-        under_way: deque[_Train] = deque()
+        under_way: deque[_Batch] = deque()
 
         def settle() -> None:
-            """Take in what is under way, so that the engine stands after the last burst done, and let trains run."""
+            """Take in what is under way, so that the engine stands after the last burst done, and let batches run."""
             while under_way:
                 self._finish(under_way.popleft(), collector)
-            self._resident.device.write_control(HALTED, 0)
+            devices.resume()
 
         while self.burst_count < last:
-            self._fill(under_way, stimuli, last, collector.wants_fired)
-            train = under_way.popleft()
-            done = self._finish(train, collector)
-            if done < train.table.bursts:
+            self._queue(under_way, stimuli, last, collector.wants_fired)
+            batch = under_way.popleft()
+            done = self._finish(batch, collector)
+            if done < batch.bursts:
                 settle()
             tell(progress, done, settle)
         return collector.recording()
 
-    def _fill(self, under_way: deque[_Train], stimuli: Mapping[int, PackedStimulus], last: int, keep: bool) -> None:
-        """Queue trains until two are under way or the run is covered."""
-        ahead = self.burst_count + sum(train.table.bursts for train in under_way)
+    def _queue(self, under_way: deque[_Batch], stimuli: Mapping[int, PackedStimulus], last: int, keep: bool) -> None:
+        """Queue batches until two are under way or the run is covered."""
+        ahead = self.burst_count + sum(batch.bursts for batch in under_way)
         while ahead < last and len(under_way) < SETS:
-            on = self._resident.sets[self._turn]
-            length, capacity = on.sizes.length, on.sizes.stimulus
-            bursts = min(last - ahead, length)
-            table = train_table(stimuli, ahead + 1, bursts, length, capacity, self.fixed_point.dtype)
-            on.submit(table, keep)
-            under_way.append(_Train(on, table))
+            tables = self.devices.tables(stimuli, ahead + 1, last - ahead, self._turn)
+            self.devices.submit(self._turn, tables, keep, ahead)
+            under_way.append(_Batch(self._turn, tables))
             self._turn = (self._turn + 1) % SETS
-            ahead += table.bursts
-
-    def _pack_plan(self, bursts: int, plan: StimulusPlan) -> dict[int, PackedStimulus]:
-        """Checked stimulus of the coming ``bursts`` bursts by number."""
-        coming = coming_bursts(self.burst_count, bursts)
-        return {number: self._pack(plan[number]) for number in planned(plan, coming)}
+            ahead += tables[0].bursts
 
     def _pack(self, stimulus: Stimulus) -> PackedStimulus:
         return pack_stimulus(stimulus, self.network, self.options, self.fixed_point)
 
-    def _finish(self, train: _Train, collector: Collector) -> int:
-        """Wait for a train, take in what it did and return the bursts done."""
-        result = train.on.collect()
-        if result.bursts == 0:
+    def _finish(self, batch: _Batch, collector: Collector) -> int:
+        """Wait for a batch, take in what it did and return the bursts done."""
+        report = self.devices.collect(batch.number)
+        if report.bursts == 0:
             return 0
-        self.burst_count += result.bursts
-        self._note_clamps(train.table, result.bursts)
-        total, last = int(result.fired.sum()), int(result.fired[-1])
-        if collector.wants_fired:
-            ids, potentials = ordered(train.on.fired(0, total), result.fired, train.on.ordered)
-            collector.add(result, (ids, potentials))
-            self._fired = ids[total - last :], potentials[total - last :]
-            self._list_on_device = None
-        else:
-            collector.add(result, None)
-            self._list_on_device = (train.on, last)
-        return result.bursts
-
-    def _note_clamps(self, table: StimulusTable, bursts: int) -> None:
-        """Set the sticky flag if power or the stimulus of a burst that was done is clamped."""
-        self._clamped |= self._power_clamped or any(place < bursts for place in table.clamped)
-
-    @property
-    def _power_clamped(self) -> bool:
-        return self._resident.packed.layout.power_clamped and self.network.power_neuron is not None
+        self.burst_count += report.bursts
+        clamped = any(place < report.bursts for table in batch.tables for place in table.clamped)
+        self._clamped |= self.devices.power_clamped or clamped
+        if not collector.wants_fired:
+            collector.add(report, None)
+            self._list_on_device = batch.number, report.fired[:, -1:]
+            return report.bursts
+        ids, potentials = self.devices.fired(batch.number, report.fired)
+        collector.add(report, (ids, potentials))
+        if self.activity is not None:
+            np.add.at(self.activity, ids, 1)
+        self._recorded += report.bursts
+        first = len(ids) - int(report.fired[:, -1].sum())
+        self._fired, self._list_on_device = (ids[first:], potentials[first:]), None
+        return report.bursts
 
     def state(self) -> EngineState:
         """A copy of everything that the next burst depends on."""
         if self._list_on_device is not None:
-            on, count = self._list_on_device
-            self._fired = ordered(on.fired(0, count), np.array([count]), on.ordered)
+            self._fired = self.devices.fired(*self._list_on_device)
             self._list_on_device = None
-        fired = (self._fired[0].copy(), self._fired[1].copy())
-        return self._resident.device.capture(self._weights, self._eligibility, fired, self._clamped)
+        fired = self._fired[0].copy(), self._fired[1].copy()
+        return self.devices.capture(self._weights, self._eligibility, fired, self._clamped)
 
     def restore(self, state: EngineState) -> None:
         """Continue from ``state``, taken from any backend over the same network and options.
 
         Contributions follow the state's weights; a state that needs other kernels or contributions than those on the
-        device has the network packed again.
+        devices has the network packed again.
 
         Raises
         ------
         NetworkError
             A state of another network, or weights that its fixed-point scale does not admit.
         """
-        layout = self._resident.packed.layout
-        shape = (layout.max_delay, layout.neuron_count)
+        shape = (self.devices.max_delay, self.network.neuron_count)
         if state.pending.shape != shape or state.weights.shape != self._weights.shape:
             raise NetworkError(
                 "a state of another network", where="state.pending", got=state.pending.shape, allowed=str(shape)
             )
         check_state(state, self.fixed_point)
-        packed = packed_for(self._resident.packed, state)
-        if packed is not self._resident.packed:
-            self._resident.release()
-            self._resident = Resident(self._runtime, packed, self._contents)
-        self._resident.device.restore(state)
+        self.devices.restore(state)
         self.burst_count = state.burst_count
-        self._weights = state.weights.copy()
-        self._eligibility = state.eligibility_traces.copy()
+        self._weights, self._eligibility = state.weights.copy(), state.eligibility_traces.copy()
         self._clamped = state.clamped
-        self._fired = (state.fired_ids.copy(), state.fired_potentials.copy())
-        self._list_on_device = None
-        self._turn = 0
+        self._fired = state.fired_ids.copy(), state.fired_potentials.copy()
+        self._list_on_device, self._turn = None, 0
+
+    def reshard(self, partition: Partition) -> None:
+        """Go on with another partition from the state at hand; devices are given to its shards in turn."""
+        state, devices = self.state(), self.devices
+        assert isinstance(devices, ManyDevices)
+        self.close()
+        self._open = pack_shards(self.network, self.options, partition, devices.choice)
+        self.partition = partition
+        self.restore(state)
 
     def close(self) -> None:
-        """Give back the device's memory; the engine cannot be used afterwards. Closing twice is allowed."""
+        """Give back the devices' memory; the engine cannot be used afterwards. Closing twice is allowed."""
         self._list_on_device = None
-        self._resident.release()
-        self._runtime.close()
+        if self._open is not None:
+            self._open.release()
+            self._open = None
+
+
+def create_over_devices(network: Network, options: EngineOptions, partition: Partition, links: Links) -> CudaEngine:
+    """An engine with the shards of ``partition`` on the devices that are here, in turn, from ``device_id`` on.
+
+    Raises
+    ------
+    BackendUnavailableError
+        No driver, no device, or a package that is missing.
+    NetworkError, OutOfMemoryError
+        As for ``CudaEngine.create``.
+    """
+    here, first = device_count(), options.cuda.device_id
+    devices = tuple((first + shard) % here for shard in range(partition.shards))
+    choice = ShardingChoice(devices, partition.strategy, links.enable_p2p, links.use_nccl)
+    return CudaEngine.create(network, options, partition, choice)

@@ -21,7 +21,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from burstproof.engine.protocol import EngineOptions, EngineState, Recording, StimulusPlan
+from burstproof.engine.options import EngineOptions
+from burstproof.engine.state import EngineState, Recording, StimulusPlan
 from burstproof.errors import CheckpointError, EnvironmentInvalidError
 from burstproof.network.files.atomic import atomic_write
 from burstproof.network.files.bpnet_format import HEAD, Column, layout

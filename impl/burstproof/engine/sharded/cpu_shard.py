@@ -24,13 +24,14 @@ from burstproof.engine.cpu.compile import CLAMPED, HISTORY, KernelKey
 from burstproof.engine.cpu.memory import specialises
 from burstproof.engine.cpu.shard_kernels import ShardKernels, shard_kernels_for
 from burstproof.engine.layout import SynapseFacts, refuse_overflow
+from burstproof.engine.options import EngineOptions
 from burstproof.engine.precision import storage_for
 from burstproof.engine.profile import LARGE_NETWORK_NEURONS
-from burstproof.engine.protocol import EngineOptions, EngineState
 from burstproof.engine.rules import features_of
 from burstproof.engine.sharded.partition import Partition
 from burstproof.engine.sharded.shard import Fired, StatePiece
 from burstproof.engine.sharded.shard_layout import ShardLayout, build_shard_layout
+from burstproof.engine.state import EngineState
 from burstproof.engine.stimulus import PackedStimulus
 from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Network
@@ -269,8 +270,8 @@ class CpuShard:
         self._counters[CLAMPED] = state.clamped
         fired = state.fired_ids[self._partition.owner[state.fired_ids] == self._shard]
         self._last = self._partition.local_ids()[fired] if self._key.restart_fired else _NO_PLACES
-        if not self._key.features.refractory and state.refractory_countdowns.any():
-            self._compile(features=dataclasses.replace(self._key.features, refractory=True))
+        if not self._key.features.refractory_periods and state.refractory_countdowns.any():
+            self._compile(features=dataclasses.replace(self._key.features, refractory_periods=True))
         self._restore_pending(state)
 
     def _restore_pending(self, state: EngineState) -> None:

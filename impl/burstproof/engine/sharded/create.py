@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from burstproof.engine.protocol import Engine, EngineOptions
+from burstproof.engine.options import EngineOptions
+from burstproof.engine.protocol import Engine
 from burstproof.engine.sharded.engine import Links, ShardedEngine
 from burstproof.engine.sharded.exchange import Exchange
 from burstproof.engine.sharded.partition import Partition
@@ -49,9 +50,9 @@ def create_sharded(
         over_ranks: Engine = create_over_ranks(network, options, partition, exchange, links or Links())
         return over_ranks
     if backend == "cuda":
-        from burstproof.engine.cuda.sharded_engine import create_cuda_sharded
+        from burstproof.engine.cuda.engine import create_over_devices
 
-        engine: Engine = create_cuda_sharded(network, options, partition, links or Links())
+        engine: Engine = create_over_devices(network, options, partition, links or Links())
         return engine
     raise InputError(
         "no sharded engine on this backend",

@@ -17,24 +17,15 @@ import numpy.typing as npt
 from burstproof.engine.admission import check_network, check_state
 from burstproof.engine.fixed_point import plan_fixed_point
 from burstproof.engine.layout import SynapseFacts, synapse_facts
+from burstproof.engine.options import EngineOptions
 from burstproof.engine.profile import BATCH_PATH_CANDIDATES
-from burstproof.engine.protocol import (
-    NO_PLAN,
-    NO_STIMULUS,
-    Burst,
-    EngineOptions,
-    EngineState,
-    Progress,
-    Record,
-    Recording,
-    Stimulus,
-    StimulusPlan,
-)
+from burstproof.engine.protocol import Progress
 from burstproof.engine.recorder import recording_of
 from burstproof.engine.sharded.exchange import Exchange, OneProcess, merged
 from burstproof.engine.sharded.partition import Partition
 from burstproof.engine.sharded.shard import Fired, Shard
 from burstproof.engine.sharded.states import joined_state
+from burstproof.engine.state import NO_PLAN, NO_STIMULUS, Burst, EngineState, Record, Recording, Stimulus, StimulusPlan
 from burstproof.engine.stimulus import PackedStimulus, coming_bursts, pack_stimulus, planned
 from burstproof.errors import BurstproofError, InputError
 from burstproof.network.fixed_point import FixedPoint

@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from burstproof.engine.protocol import EngineState
+from burstproof.engine.state import EngineState
 from burstproof.engine.stimulus import PackedStimulus
 
 

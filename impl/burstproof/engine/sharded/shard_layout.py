@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from burstproof.engine.layout import Layout, NeuronArrays, SynapseFacts, build_layout
-from burstproof.engine.protocol import EngineOptions
+from burstproof.engine.options import EngineOptions
 from burstproof.engine.sharded.partition import Partition
 from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Network, SynapseTable

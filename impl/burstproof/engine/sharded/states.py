@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from burstproof.engine.protocol import EngineState
 from burstproof.engine.sharded.partition import Partition
 from burstproof.engine.sharded.shard import Fired, StatePiece
+from burstproof.engine.state import EngineState
 from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Network
 

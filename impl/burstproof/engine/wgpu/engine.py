@@ -9,18 +9,9 @@ import numpy.typing as npt
 
 from burstproof.engine.ask_machine import ask_wgpu
 from burstproof.engine.fixed_point import plan_fixed_point
-from burstproof.engine.protocol import (
-    NO_PLAN,
-    NO_STIMULUS,
-    Burst,
-    EngineOptions,
-    EngineState,
-    Progress,
-    Record,
-    Recording,
-    Stimulus,
-    StimulusPlan,
-)
+from burstproof.engine.options import EngineOptions
+from burstproof.engine.protocol import Progress
+from burstproof.engine.state import NO_PLAN, NO_STIMULUS, Burst, EngineState, Record, Recording, Stimulus, StimulusPlan
 from burstproof.engine.stimulus import PackedStimulus, coming_bursts, pack_stimulus, planned
 from burstproof.engine.wgpu.adapters import chosen_adapter
 from burstproof.engine.wgpu.device import Device, open_device

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from burstproof.engine.layout import ComputedRows, Layout, PlasticRules
 from burstproof.engine.profile import Profile
-from burstproof.engine.protocol import EngineState
+from burstproof.engine.state import EngineState
 from burstproof.network.fixed_point import FixedPoint
 
 Ids = npt.NDArray[Any]

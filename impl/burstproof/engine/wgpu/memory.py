@@ -11,7 +11,8 @@ import numpy.typing as npt
 from burstproof.engine.admission import check_state
 from burstproof.engine.countdowns import running_countdowns, shown_countdowns
 from burstproof.engine.layout import Layout, build_layout, refuse_overflow
-from burstproof.engine.protocol import EngineOptions, EngineState
+from burstproof.engine.options import EngineOptions
+from burstproof.engine.state import EngineState
 from burstproof.engine.wgpu.device import Device
 from burstproof.engine.wgpu.host_rows import HostRows
 from burstproof.engine.wgpu.packed import STATE_WORDS, joined, lower_and_upper, parameter_words, sizes_of, synapse_words

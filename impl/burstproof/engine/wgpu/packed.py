@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from burstproof.engine.layout import Layout, StaticRows
 from burstproof.engine.machine import WgpuAdapter
+from burstproof.engine.options import EngineOptions
 from burstproof.engine.precision import Precision
-from burstproof.engine.protocol import EngineOptions
 from burstproof.engine.wgpu.shaders import Variant
 from burstproof.errors import BackendUnavailableError, OutOfMemoryError
 from burstproof.network.fixed_point import FixedPoint

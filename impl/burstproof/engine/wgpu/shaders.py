@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 
+from burstproof.engine.options import EngineOptions
 from burstproof.engine.profile import BATCH_PATH_CANDIDATES, LARGE_NETWORK_NEURONS
-from burstproof.engine.protocol import EngineOptions
 
 WORKGROUP = 256
 """Invocations of a workgroup that goes through neurons; every adapter of the WebGPU baseline has 256."""

@@ -1,7 +1,8 @@
-"""A train of bursts: queued as one piece, run without the host, its report and fired lists fetched afterwards."""
+"""A batch of bursts: queued as one piece, run without the host, its report and fired lists fetched afterwards."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from burstproof.device.protocol import DeviceBuffer, DeviceGraph, DeviceRuntime, DeviceStream
+from burstproof.engine.cuda.host.devices import BatchReport, FiredList
 from burstproof.engine.cuda.host.launches import BurstLaunches
 from burstproof.engine.cuda.host.stimulus_table import StimulusTable
 from burstproof.engine.cuda.kernels.control import INDEX, KEEP, LIMIT, REPORT_HEAD, report_length
@@ -29,19 +31,6 @@ class Streams:
         """``count`` different streams, at most the three that can overlap."""
         streams = [runtime.stream() for _ in range(max(1, min(3, count)))]
         return cls(streams[1 % len(streams)], streams[0], streams[2 % len(streams)])
-
-
-@dataclass(frozen=True, eq=False)
-class TrainResult:
-    """What a train did: ``fired`` and ``candidates`` (bursts done,) int64."""
-
-    fired: npt.NDArray[np.int64]
-    candidates: npt.NDArray[np.int64]
-
-    @property
-    def bursts(self) -> int:
-        """Bursts done."""
-        return len(self.fired)
 
 
 class Staging:
@@ -65,6 +54,24 @@ class Staging:
         room[:] = values
         return room
 
+    def fired(
+        self, count: int, own: Callable[[str], DeviceBuffer], runtime: DeviceRuntime, stream: DeviceStream
+    ) -> FiredList:
+        """The first ``count`` entries of a log whose buffers ``own`` finds: ids and potentials."""
+        ids = self.room("fired_ids", count, np.dtype(np.uint32))
+        potentials = self.room("fired_potentials", count, np.dtype(np.float32))
+        runtime.download(ids, own("log_ids"), stream)
+        runtime.download(potentials, own("log_potentials"), stream)
+        stream.synchronize()
+        return ids.copy(), potentials.copy()
+
+
+def report_of(report: npt.NDArray[np.int64]) -> BatchReport:
+    """What a report says that has come back from its device."""
+    done = int(report[INDEX]) + 1
+    counts = report[REPORT_HEAD : REPORT_HEAD + 2 * done].reshape(done, 2)
+    return BatchReport(counts[None, :, 0].copy(), counts[:, 1].copy())
+
 
 def table_columns(table: StimulusTable) -> dict[str, npt.NDArray[Any]]:
     """The buffers that hold ``table``, with their contents."""
@@ -77,13 +84,8 @@ def table_columns(table: StimulusTable) -> dict[str, npt.NDArray[Any]]:
     }
 
 
-class TrainSet:
-    """One of the two sets of train buffers, with its graphs; used for one train at a time.
-
-    ``ordered`` says whether fired lists come ascending from the device.
-    """
-
-    ordered = False
+class Batch:
+    """One of the two sets of batch buffers, with its graphs; used for one batch at a time."""
 
     def __init__(
         self,
@@ -114,7 +116,7 @@ class TrainSet:
         return self._buffers[f"{name}.{self._number}"]
 
     def warm(self) -> None:
-        """Launch every kernel once in a train of no bursts, so that nothing is loaded during a capture."""
+        """Launch every kernel once in a batch of no bursts, so that nothing is loaded during a capture."""
         self._upload_head(0, keep=False)
         self._calls.queue(1, True, self._streams.burst)
         self._calls.queue(1, False, self._streams.burst)
@@ -133,7 +135,7 @@ class TrainSet:
         self._offsets_clear = True
 
     def submit(self, table: StimulusTable, keep: bool) -> None:
-        """Queue a train over ``table``; ``keep`` all its fired lists or only the last. Returns at once."""
+        """Queue a batch over ``table``; ``keep`` all its fired lists or only the last. Returns at once."""
         self.prepare_capacity(table)
         self._upload_head(table.bursts, keep)
         self._upload_table(table)
@@ -171,18 +173,11 @@ class TrainSet:
             self._graphs[key] = self._runtime.capture(lambda stream: calls.queue(length, stimulated, stream))
         self._graphs[key].launch(self._streams.burst)
 
-    def collect(self) -> TrainResult:
-        """Wait for the train and read its report."""
+    def collect(self) -> BatchReport:
+        """Wait for the batch and read its report."""
         self._finished.synchronize()
-        done = int(self._report[INDEX]) + 1
-        counts = self._report[REPORT_HEAD : REPORT_HEAD + 2 * done].reshape(done, 2)
-        return TrainResult(counts[:, 0].copy(), counts[:, 1].copy())
+        return report_of(self._report)
 
-    def fired(self, start: int, count: int) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.float32]]:
-        """``count`` entries of the log from ``start`` on: ids and potentials in the order of the log."""
-        ids = self._staging.room("fired_ids", count, np.dtype(np.uint32))
-        potentials = self._staging.room("fired_potentials", count, np.dtype(np.float32))
-        self._runtime.download(ids, self._own("log_ids"), self._streams.download, start)
-        self._runtime.download(potentials, self._own("log_potentials"), self._streams.download, start)
-        self._streams.download.synchronize()
-        return ids.copy(), potentials.copy()
+    def fired(self, count: int) -> FiredList:
+        """The first ``count`` entries of the log: ids and potentials in the order of the log."""
+        return self._staging.fired(count, self._own, self._runtime, self._streams.download)

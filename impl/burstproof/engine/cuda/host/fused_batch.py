@@ -1,32 +1,27 @@
-"""A train of fused bursts: begun and answered through host memory that the device reaches: nothing is copied."""
+"""A batch of fused bursts: begun and answered through host memory that the device reaches, so nothing is copied."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from burstproof.device.protocol import BufferSpec, DeviceBuffer, DeviceGraph, DeviceRuntime
-from burstproof.engine.cuda.host.batch import Staging, Streams, TrainResult, table_columns
+from burstproof.engine.cuda.host.batch import Staging, Streams, report_of, table_columns
+from burstproof.engine.cuda.host.devices import BatchReport, FiredList
 from burstproof.engine.cuda.host.fused_launches import TABLE, FusedLaunches, HostBuffers, TrainKind
 from burstproof.engine.cuda.host.stimulus_table import StimulusTable
-from burstproof.engine.cuda.kernels.control import INDEX, REPORT_HEAD, report_length
+from burstproof.engine.cuda.kernels.control import REPORT_HEAD, report_length
 from burstproof.engine.cuda.plan.buffers import TrainSizes, stimulus_specs
 from burstproof.engine.cuda.plan.packed import Packed
-from burstproof.engine.protocol import Stimulus
+from burstproof.engine.state import Stimulus
 from burstproof.engine.stimulus import PackedStimulus
 
 _LARGEST_WINDOW = 1 << 16
 
 
-class FusedTrainSet:
-    """One of the two sets of train buffers, with its graphs; used for one train at a time.
-
-    ``ordered`` says that fired lists come ascending from the device.
-    """
-
-    ordered = True
+class FusedBatch:
+    """One of the two sets of batch buffers, with its graphs; used for one batch at a time."""
 
     def __init__(
         self,
@@ -72,13 +67,13 @@ class FusedTrainSet:
         return self._buffers[f"{name}.{self._number}"]
 
     def warm(self) -> None:
-        """Launch every kernel once in a train of no bursts, so that nothing is loaded during a capture."""
+        """Launch every kernel once in a batch of no bursts, so that nothing is loaded during a capture."""
         self._host.head.array[0] = 0
         self._launches.queue(self._calls, TrainKind(2, True, True), self._streams.burst)
         self._streams.burst.synchronize()
 
     def submit(self, table: StimulusTable, keep: bool) -> None:
-        """Queue a train over ``table``; ``keep`` all its fired lists or only the last. Returns at once."""
+        """Queue a batch over ``table``; ``keep`` all its fired lists or only the last. Returns at once."""
         self._prepare_capacity(table)
         if not table.empty:
             for name, values in table_columns(table).items():
@@ -90,18 +85,8 @@ class FusedTrainSet:
         self._finished.record(self._streams.burst)
 
     def holds(self, stimulus: Stimulus) -> bool:
-        """Whether ``submit_single`` can take it: no more ids than its host memory has room for."""
+        """Whether ``step`` can take it: no more ids than its host memory has room for."""
         return max(len(stimulus.ids), len(stimulus.forced)) <= self._host.ids.spec.count
-
-    def submit_single(self, stimulus: PackedStimulus | None) -> None:
-        """Queue one burst, while no other train is under way; the device reads its stimulus from the host."""
-        if stimulus is not None:
-            offsets, ids, amounts, forced_offsets, forced = (self._host.table[name].array for name in TABLE)
-            offsets[1], forced_offsets[1] = len(stimulus.ids), len(stimulus.forced)
-            ids[: len(stimulus.ids)] = stimulus.ids
-            amounts[: len(stimulus.ids)] = stimulus.amounts
-            forced[: len(stimulus.forced)] = stimulus.forced
-        self._run(TrainKind(1, stimulus is not None, True, fresh=True))
 
     def _prepare_capacity(self, table: StimulusTable) -> None:
         """Grow the stimulus buffers to hold ``table``; only a single burst can be larger than they are."""
@@ -124,30 +109,29 @@ class FusedTrainSet:
             self._graphs[kind] = self._runtime.capture(lambda stream: self._launches.queue(calls, kind, stream))
         self._graphs[kind].launch(self._streams.burst)
 
-    def collect(self) -> TrainResult:
-        """Wait for the train and read its report."""
-        self._finished.synchronize()
-        answer = self._host.answer.array
-        done = int(answer[INDEX]) + 1
-        counts = answer[REPORT_HEAD : REPORT_HEAD + 2 * done].reshape(done, 2)
-        return TrainResult(counts[:, 0].copy(), counts[:, 1].copy())
+    def step(self, stimulus: PackedStimulus | None) -> tuple[FiredList, int]:
+        """Run one burst, while no other batch is under way: its list and its candidates.
 
-    def collect_single(self) -> tuple[int, int, npt.NDArray[np.uint32], npt.NDArray[np.float32]]:
-        """Wait for the burst of ``submit_single``: firings, candidates, ids and potentials."""
+        The device reads the stimulus from the host.
+        """
+        if stimulus is not None:
+            offsets, ids, amounts, forced_offsets, forced = (self._host.table[name].array for name in TABLE)
+            offsets[1], forced_offsets[1] = len(stimulus.ids), len(stimulus.forced)
+            ids[: len(stimulus.ids)] = stimulus.ids
+            amounts[: len(stimulus.ids)] = stimulus.amounts
+            forced[: len(stimulus.forced)] = stimulus.forced
+        self._run(TrainKind(1, stimulus is not None, True, fresh=True))
         self._streams.burst.synchronize()
         count, candidates = self._host.answer.array[REPORT_HEAD : REPORT_HEAD + 2].tolist()
-        ids, potentials = self.fired(0, count)
-        return count, candidates, ids, potentials
+        return self.fired(count), candidates
 
-    def fired(self, start: int, count: int) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.float32]]:
-        """``count`` entries of the log from ``start`` on: ids and potentials, ascending within each burst."""
-        if self._kind.length == 1 and start == 0 and count <= self._host.ids.spec.count:
+    def collect(self) -> BatchReport:
+        """Wait for the batch and read its report."""
+        self._finished.synchronize()
+        return report_of(self._host.answer.array)
+
+    def fired(self, count: int) -> FiredList:
+        """The first ``count`` entries of the log: ids and potentials, ascending within each burst."""
+        if self._kind.length == 1 and count <= self._host.ids.spec.count:
             return self._host.ids.array[:count].copy(), self._host.potentials.array[:count].copy()
-        ids, potentials = np.empty(0, np.uint32), np.empty(0, np.float32)
-        staged: list[npt.NDArray[Any]] = []
-        for name, like in (("log_ids", ids), ("log_potentials", potentials)):
-            room = self._staging.room(name, count, like.dtype)
-            self._runtime.download(room, self._own(name), self._streams.download, start)
-            staged.append(room)
-        self._streams.download.synchronize()
-        return staged[0].copy(), staged[1].copy()
+        return self._staging.fired(count, self._own, self._runtime, self._streams.download)

@@ -9,17 +9,17 @@ import numpy as np
 
 from burstproof.device.protocol import BufferSpec, DeviceRuntime
 from burstproof.engine.admission import check_network
-from burstproof.engine.cuda.host.resident import Contents
+from burstproof.engine.cuda.host.one_device import Contents
 from burstproof.engine.cuda.host.state import DeviceState
 from burstproof.engine.cuda.host.upload import upload_neurons
 from burstproof.engine.cuda.plan.block_size import LONG_ROW
-from burstproof.engine.cuda.plan.buffers import network_sizes, train_sizes
+from burstproof.engine.cuda.plan.buffers import default_train_length, network_sizes, train_sizes
 from burstproof.engine.cuda.plan.packed import Packed, train_length
 from burstproof.engine.cuda.plan.tiles import sized
 from burstproof.engine.cuda.plan.variant import offset_bits, sum_bits, variant_of
 from burstproof.engine.fixed_point import ContributionSurvey, static_fixed_point
 from burstproof.engine.layout import Layout, build_layout
-from burstproof.engine.protocol import EngineOptions
+from burstproof.engine.options import EngineOptions
 from burstproof.engine.rules import features_of
 from burstproof.errors import NetworkError
 from burstproof.network.fixed_point import FixedPoint
@@ -72,7 +72,7 @@ def pack_spec(spec: SyntheticSpec, options: EngineOptions, runtime: DeviceRuntim
         features,
         sized(variant, sizes),
         sizes,
-        train_sizes(spec.neurons, train_length(options, spec.neurons)),
+        train_sizes(spec.neurons, train_length(options, default_train_length(spec.neurons))),
         network.synapses.weights,
     )
     return packed, partial(_fill, spec, runtime)

@@ -13,10 +13,10 @@ from burstproof.device.protocol import DeviceRuntime
 from burstproof.engine.cuda.exchange.devices import make_current
 from burstproof.engine.cuda.exchange.mail import Mail
 from burstproof.engine.cuda.exchange.words import FAILED, LINK_LENGTH, WAITED, failure_of
-from burstproof.engine.cuda.host.batch import Staging, Streams, table_columns
-from burstproof.engine.cuda.host.fired_lists import FiredList
+from burstproof.engine.cuda.host.batch import Staging, Streams, report_of, table_columns
+from burstproof.engine.cuda.host.devices import NOTHING, BatchReport, FiredList
 from burstproof.engine.cuda.host.shard_launches import BurstCalls, ShardLaunches
-from burstproof.engine.cuda.host.shard_state import ShardState
+from burstproof.engine.cuda.host.state import DeviceState
 from burstproof.engine.cuda.host.stimulus_table import StimulusTable
 from burstproof.engine.cuda.kernels.control import (
     INDEX,
@@ -31,24 +31,23 @@ from burstproof.engine.cuda.kernels.control import (
 from burstproof.engine.cuda.plan.budget import MemoryPlan, available_bytes
 from burstproof.engine.cuda.plan.buffers import SETS, stimulus_specs
 from burstproof.engine.cuda.plan.shard_pack import PackedShard
-from burstproof.engine.protocol import EngineState
+from burstproof.engine.state import EngineState
 
 _LOW = 0xFFFFFFFF
-_NOTHING: FiredList = (np.empty(0, np.uint32), np.empty(0, np.float32))
 
-Fill = Callable[[PackedShard, ShardState], None]
+Fill = Callable[[PackedShard, DeviceState], None]
 """Fills the buffers of a new shard with its first contents."""
 
 
 @dataclass(frozen=True, eq=False)
 class ShardResult:
-    """What a shard did in a train: ``fired`` and ``candidates`` (bursts done,) int64.
+    """What a shard did in a batch that began after burst ``before``.
 
     ``missed`` is the shard that it waited for in vain, or -1, and ``missed_in`` the exchange in which it did.
     """
 
-    fired: npt.NDArray[np.int64]
-    candidates: npt.NDArray[np.int64]
+    report: BatchReport
+    before: int
     missed: int
     missed_in: int
 
@@ -63,7 +62,7 @@ class DeviceShard:
         self.plan = plan_of(shard)
         self.plan.check(available_bytes(runtime.memory_info()[0], shard.packed.options), _place(runtime, shard))
         self._buffers = runtime.allocate(self.plan.buffers)
-        self.device = ShardState(runtime, streams.burst, self._buffers, shard)
+        self.device = DeviceState(runtime, streams.burst, self._buffers, shard.packed, shard.sources)
         fill(shard, self.device)
         self._staging = [Staging(runtime) for _ in range(SETS)]
         length = shard.packed.train.length
@@ -125,29 +124,23 @@ class DeviceShard:
 
     def result(self, number: int) -> ShardResult:
         """The report, once the train is over."""
-        report = self._reports[number]
-        done = int(report[INDEX]) + 1
-        counts = report[REPORT_HEAD : REPORT_HEAD + 2 * done].reshape(done, 2)
-        if self.shard.shard.merged and done:
-            last = int(self._tallies[number][(self._before[number] + done) % TALLIES])
-            counts[-1] = last >> 32, last & _LOW
-        return ShardResult(counts[:, 0].copy(), counts[:, 1].copy(), *failure_of(int(self._links[number][FAILED])))
+        report = report_of(self._reports[number])
+        if self.shard.shard.merged and report.bursts:
+            last = int(self._tallies[number][(self._before[number] + report.bursts) % TALLIES])
+            report.fired[0, -1], report.candidates[-1] = last >> 32, last & _LOW
+        return ShardResult(report, self._before[number], *failure_of(int(self._links[number][FAILED])))
 
     def waited_ns(self) -> int:
         """Nanoseconds that the shard has waited for what others publish, since it was created."""
         make_current(self.runtime)
         return int(self.device.read("link")[WAITED])
 
-    def fired(self, number: int, count: int) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.float32]]:
-        """The first ``count`` entries of a train's log: ids in the network and potentials, in the order of the log."""
+    def fired(self, number: int, count: int) -> FiredList:
+        """The first ``count`` entries of a batch's log: ids in the network and potentials, in the order of the log."""
         make_current(self.runtime)
-        staging, stream = self._staging[number], self._streams.download
-        ids = staging.room("fired_ids", count, np.dtype(np.uint32))
-        potentials = staging.room("fired_potentials", count, np.dtype(np.float32))
-        self.runtime.download(ids, self._buffers[f"log_ids.{number}"], stream)
-        self.runtime.download(potentials, self._buffers[f"log_potentials.{number}"], stream)
-        stream.synchronize()
-        return ids.copy(), potentials.copy()
+        return self._staging[number].fired(
+            count, lambda name: self._buffers[f"{name}.{number}"], self.runtime, self._streams.download
+        )
 
     def release(self) -> None:
         """Let go of the device's memory."""
@@ -180,7 +173,7 @@ def joined(
     parts: list[tuple[Any, EngineState]] = []
     for shard in shards:
         make_current(shard.runtime)
-        part = shard.device.capture(weights, eligibility, _NOTHING, False)
+        part = shard.device.capture(weights, eligibility, NOTHING, False)
         weights, eligibility = part.weights, part.eligibility_traces
         parts.append((_columns(shard.shard), part))
     first = parts[0][1]

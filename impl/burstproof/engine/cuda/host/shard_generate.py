@@ -17,17 +17,17 @@ from burstproof.engine.cuda.exchange.devices import make_current
 from burstproof.engine.cuda.host.generate import Survey, check_laws, contribution_of, refuse_inexact, spec_layout
 from burstproof.engine.cuda.host.generate import without_synapses as neurons_of
 from burstproof.engine.cuda.host.shard import Fill
-from burstproof.engine.cuda.host.shard_state import ShardState
+from burstproof.engine.cuda.host.state import DeviceState
 from burstproof.engine.cuda.host.upload import upload_neurons
 from burstproof.engine.cuda.plan.buffers import NetworkSizes, network_sizes, train_sizes
 from burstproof.engine.cuda.plan.packed import Packed
 from burstproof.engine.cuda.plan.padded_rows import UNIT
-from burstproof.engine.cuda.plan.shard_pack import PackedShard, SpacedIds, finished, neurons_only, train_length
+from burstproof.engine.cuda.plan.shard_pack import PackedShard, SpacedIds, finished, neurons_only, shard_train_length
 from burstproof.engine.cuda.plan.sharding_choice import ShardingChoice
 from burstproof.engine.cuda.plan.variant import Variant, offset_bits, sum_bits, variant_of
 from burstproof.engine.fixed_point import static_fixed_point
 from burstproof.engine.layout import Layout
-from burstproof.engine.protocol import EngineOptions
+from burstproof.engine.options import EngineOptions
 from burstproof.engine.rules import Features, features_of
 from burstproof.errors import InputError
 from burstproof.network.fixed_point import FixedPoint
@@ -232,13 +232,13 @@ def _packed(spec: SyntheticSpec, point: FixedPoint, neurons: _Neurons, part: _Pa
         ring=layout.max_delay,
     )
     variant = replace(neurons.variant, offset_bits=offset_bits(part.entries))
-    train = train_sizes(part.count, train_length(options, spec.neurons))
+    train = train_sizes(part.count, shard_train_length(options, spec.neurons))
     weights = neurons.network.synapses.weights
     packed = Packed(neurons.network, options, point, layout, neurons.features, variant, sizes, train, weights)
     return finished(number, spec.neurons, None, part.ids, packed, _lengths(part, spec.synapses_per_neuron))
 
 
-def _fill(spec: SyntheticSpec, parts: Sequence[_Part], shard: PackedShard, device: ShardState) -> None:
+def _fill(spec: SyntheticSpec, parts: Sequence[_Part], shard: PackedShard, device: DeviceState) -> None:
     """Write the neurons, then have the device write its rows."""
     from burstproof.engine.cuda.kernels.shard_generate import fill_kernel
 
@@ -257,7 +257,7 @@ def _fill(spec: SyntheticSpec, parts: Sequence[_Part], shard: PackedShard, devic
     stream.synchronize()
 
 
-def _fill_padded(spec: SyntheticSpec, part: _Part, shard: PackedShard, device: ShardState) -> None:
+def _fill_padded(spec: SyntheticSpec, part: _Part, shard: PackedShard, device: DeviceState) -> None:
     """Have the device write its rows, padded."""
     from burstproof.engine.cuda.kernels.padded import fill_padded_kernel
 

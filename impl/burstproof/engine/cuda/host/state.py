@@ -9,16 +9,22 @@ import numpy.typing as npt
 
 from burstproof.device.protocol import DeviceBuffer, DeviceRuntime, DeviceStream
 from burstproof.engine.countdowns import running_countdowns, shown_countdowns
-from burstproof.engine.cuda.host.fired_lists import FiredList
+from burstproof.engine.cuda.host.devices import FiredList
 from burstproof.engine.cuda.kernels.control import BURST, CLAMPED, CONTROL_LENGTH, HISTORY, SLOT
 from burstproof.engine.cuda.kernels.marks import CANDIDATE_MARK, FIRED_MARK
 from burstproof.engine.cuda.plan.buffers import slot_stride
 from burstproof.engine.cuda.plan.packed import Packed
-from burstproof.engine.protocol import EngineState
+from burstproof.engine.state import EngineState
+
+_COUNTERS = {"tallies", "span_counts", "piece_counts"}
+"""Buffers that count within a burst; they start at 0."""
 
 
 class DeviceState:
-    """Reads and writes the state of one engine; the stream must be idle apart from these copies."""
+    """Reads and writes the state of a network or a shard; the stream must be idle apart from these copies.
+
+    The history that plasticity needs is that of all ``sources`` neurons of the network.
+    """
 
     def __init__(
         self,
@@ -26,12 +32,14 @@ class DeviceState:
         stream: DeviceStream,
         buffers: dict[str, DeviceBuffer],
         packed: Packed,
+        sources: int | None = None,
     ) -> None:
         self._runtime = runtime
         self._stream = stream
         self._buffers = buffers
         self._variant = packed.variant
         self._layout = packed.layout
+        self._sources = packed.sizes.neurons if sources is None else sources
         self._ring_length = packed.sizes.ring
         self._stride = slot_stride(packed.sizes.neurons, packed.variant)
         self._fixed_point = packed.fixed_point
@@ -98,7 +106,7 @@ class DeviceState:
         sums = self._ring("sums")
         present = self._ring("flags") != 0 if variant.flags else sums != 0
         table = self._table
-        countdowns = self._neurons("countdowns", variant.features.refractory, np.uint16)
+        countdowns = self._neurons("countdowns", variant.features.refractory_periods, np.uint16)
         marks = self._neurons("marks", variant.features.restarts, np.uint8)
         weights, eligibility = self._plastic_columns(weights, eligibility)
         last_fired, streaks = self._history(burst)
@@ -134,13 +142,12 @@ class DeviceState:
 
     def _history(self, burst: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint16]]:
         """Last firings and streaks, as far as a window still reaches them."""
-        used = self._variant.plastic
-        last_fired = self._neurons("last_fired", used, np.int64)
-        streaks = self._neurons("streaks", used, np.uint16)
-        if self._layout.plastic is not None:
-            lost = last_fired <= max(0, burst - (self._layout.plastic.longest_window - 1))
-            last_fired[lost] = 0
-            streaks[lost] = 0
+        if self._layout.plastic is None:
+            return np.zeros(self._sources, np.int64), np.zeros(self._sources, np.uint16)
+        last_fired, streaks = (self.read(name)[: self._sources] for name in ("last_fired", "streaks"))
+        lost = last_fired <= max(0, burst - (self._layout.plastic.longest_window - 1))
+        last_fired[lost] = 0
+        streaks[lost] = 0
         return last_fired, streaks
 
     def restore(self, state: EngineState) -> None:
@@ -152,14 +159,12 @@ class DeviceState:
         self.write("control", control)
         self.write("potentials", variant.features.storage.encode(state.membrane_potentials))
         self.write("counts", state.consecutive_fire_counts)
-        if variant.features.refractory:
+        if variant.features.refractory_periods:
             self.write("countdowns", running_countdowns(state.refractory_countdowns, self._table.valid_mask))
         if variant.features.restarts:
             self.write("marks", self._marks(state))
-        if variant.fused is not None:
-            self.clear("tallies")
-            self.clear("span_counts")
-            self.clear("piece_counts")
+        for name in _COUNTERS & self._buffers.keys():
+            self.clear(name)
         self._restore_ring(state)
         self._restore_plastic(state)
 

@@ -13,8 +13,11 @@ from burstproof.engine.cuda.host.state import DeviceState
 from burstproof.engine.cuda.kernels.control import BURST, CONTROL_LENGTH, SLOT
 from burstproof.engine.cuda.kernels.order import PARAMETERS
 from burstproof.engine.cuda.plan.packed import Packed
+from burstproof.engine.cuda.plan.padded_rows import pad_rows
+from burstproof.engine.cuda.plan.shard_pack import PackedShard
 from burstproof.engine.cuda.plan.variant import Variant
 from burstproof.engine.layout import ComputedRows, Layout, PlasticRules, StaticRows
+from burstproof.network.model import Network
 
 Contents = Iterator[tuple[str, npt.NDArray[Any]]]
 
@@ -26,6 +29,33 @@ def upload_network(packed: Packed, device: DeviceState) -> None:
     if packed.layout.plastic is not None and packed.layout.computed is not None:
         eligibility = packed.network.synapses.eligibility_traces[packed.layout.computed.rows]
         device.write("eligibility", eligibility)
+
+
+def fill_shard(shard: PackedShard, device: DeviceState, network: Network) -> None:
+    """Write everything that does not start as zeros; ``network`` is the whole one."""
+    upload_members(shard, device)
+    upload_neurons(shard.packed, device)
+    if shard.shard.row_words:
+        upload_padded(shard, device)
+    else:
+        upload_synapses(shard.packed, device)
+    computed = shard.packed.layout.computed
+    if shard.packed.layout.plastic is not None and computed is not None:
+        device.write("eligibility", network.synapses.eligibility_traces[computed.rows])
+
+
+def upload_padded(shard: PackedShard, device: DeviceState) -> None:
+    """Write the rows of a network of static synapses, padded."""
+    rows = shard.packed.layout.static
+    device.write("targets", pad_rows(rows, first_of_rows(rows), shard.shard.row_words))
+    if rows.clamped_sources is not None:
+        device.write("clamped_sources", rows.clamped_sources)
+
+
+def upload_members(shard: PackedShard, device: DeviceState) -> None:
+    """Write the table of ids, where there is one."""
+    if shard.spaced is None:
+        device.write("members", shard.ids())
 
 
 def upload_neurons(packed: Packed, device: DeviceState) -> None:
@@ -49,7 +79,7 @@ def _neurons(packed: Packed) -> Contents:
     yield "control", control
     yield "potentials", features.storage.encode(neurons.membrane_potentials)
     yield "counts", neurons.consecutive_fire_counts
-    if features.refractory:
+    if features.refractory_periods:
         yield "countdowns", running_countdowns(neurons.refractory_countdowns, neurons.valid_mask)
     if features.restarts:
         yield "accumulates", layout.neurons.mp_charge_accumulation.astype(np.uint8)

@@ -19,7 +19,7 @@ def make_fetch(variant: Variant) -> Callable[..., Any]:
 
     ``base`` is the first cell of the slot that the burst consumes.
     """
-    refractory, widen = variant.features.refractory, make_widen(variant.features.storage)
+    refractory, widen = variant.features.refractory_periods, make_widen(variant.features.storage)
     number, zero, silent = variant.accumulator, variant.accumulator(0), np.float32(0)
 
     def fetch(neuron: Any, neurons: Any, base: Any, cells: Any, potentials: Any, countdowns: Any) -> Any:
@@ -41,7 +41,7 @@ def make_consume(variant: Variant, apart: bool, make_seed: Callable[[], Callable
     excitability is drawn with.
     """
     neuron_burst, seed_of = make_neuron(variant), make_seed()
-    flagged, draws, cell = variant.flags, variant.features.excitability, variant.cell
+    flagged, draws, cell = variant.flags, variant.features.excitabilities, variant.cell
     number, zero, marker = variant.accumulator, variant.accumulator(0), cancelled(variant)
 
     def consume(

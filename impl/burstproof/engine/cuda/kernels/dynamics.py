@@ -51,7 +51,7 @@ def make_dynamics(variant: Variant) -> Callable[..., None]:
     reserve, tally = make_reserve(), make_tally()
     note_firing, place_of_forced = make_note_firing(), make_place_of_forced()
     flagged, plastic, count_ahead = variant.flags, variant.plastic, variant.count_ahead
-    refractory = variant.features.refractory
+    refractory = variant.features.refractory_periods
     number, zero, marker = variant.accumulator, variant.accumulator(0), cancelled(variant)
     silent = np.float32(0)
     lanes = np.uint32(WARP - 1)

@@ -25,10 +25,17 @@ def make_neuron(variant: Variant, joins_here: bool = True) -> Callable[..., Any]
     features = variant.features
     rules = make_rules(features, cuda.jit(device=True))
     candidate, tick, narrow = rules.candidate, rules.tick, make_narrow(features.storage)
-    refractory, ticks = features.refractory, features.refractory and not features.countdown_only_candidates
-    limits, fire_limits, counts_decide = features.threshold_limits, features.fire_limits, features.counts_decide
+    refractory, ticks = (
+        features.refractory_periods,
+        features.refractory_periods and not features.countdown_only_candidates,
+    )
+    limits, fire_limits, counts_decide = (
+        features.threshold_limits,
+        features.consecutive_fire_limits,
+        features.counts_decide,
+    )
     batch_path, batch_zeroes = features.emulate_batch_path, features.batch_ignores_limit_and_zeroes
-    snoozes, excitability_matters, leaks = features.snooze, features.excitability, features.leak
+    snoozes, excitability_matters, leaks = features.snooze_periods, features.excitabilities, features.decays
     mixed = features.restarts
     restart_candidates = variant.restart is Restart.CANDIDATES
     restart_all = variant.restart is Restart.ALL

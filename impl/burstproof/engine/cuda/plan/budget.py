@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from burstproof.device.protocol import BufferSpec
 from burstproof.engine.cuda.plan.packed import Packed, pack_network, streaming
-from burstproof.engine.protocol import EngineOptions, SynapseMemory
+from burstproof.engine.options import EngineOptions, SynapseMemory
 from burstproof.errors import OutOfMemoryError
 from burstproof.network.model import Network
 

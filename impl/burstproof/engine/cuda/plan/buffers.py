@@ -82,16 +82,8 @@ def network_sizes(layout: Layout, features: Features, fused: bool) -> NetworkSiz
 
 def uniform_parameters(layout: Layout, features: Features) -> frozenset[str]:
     """Parameters that are unused, or one value for all neurons: they take one element on the device."""
-    used = {
-        "thresholds": True,
-        "threshold_limits": features.threshold_limits,
-        "decays": features.leak,
-        "refractory_periods": features.refractory,
-        "consecutive_fire_limits": features.fire_limits,
-        "snooze_periods": features.snooze,
-        "excitabilities": features.excitability,
-    }
-    return frozenset(name for name in PARAMETERS if not used[name] or _constant(getattr(layout.neurons, name)))
+    used = {name for name in PARAMETERS if name == "thresholds" or getattr(features, name)}
+    return frozenset(name for name in PARAMETERS if name not in used or _constant(getattr(layout.neurons, name)))
 
 
 def _constant(column: npt.NDArray[Any]) -> bool:
@@ -123,7 +115,7 @@ def _state_specs(sizes: NetworkSizes, variant: Variant) -> tuple[BufferSpec, ...
         _spec("sums", slots, variant.cell),
         _spec("flags", slots, np.uint8, variant.flags),
         _spec("potentials", neurons, variant.features.storage.precision.dtype.type),
-        _spec("countdowns", neurons, np.uint16, variant.features.refractory),
+        _spec("countdowns", neurons, np.uint16, variant.features.refractory_periods),
         _spec("counts", neurons, np.uint16),
         _spec("marks", neurons, np.uint8, variant.features.restarts),
         _spec("last_fired", neurons, np.int64, variant.plastic),

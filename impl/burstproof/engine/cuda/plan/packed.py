@@ -22,8 +22,9 @@ from burstproof.engine.cuda.plan.tiles import sized
 from burstproof.engine.cuda.plan.variant import Variant, variant_of
 from burstproof.engine.fixed_point import plan_fixed_point
 from burstproof.engine.layout import Layout, build_layout, refuse_overflow
-from burstproof.engine.protocol import EngineOptions, EngineState
+from burstproof.engine.options import EngineOptions
 from burstproof.engine.rules import Features, features_of
+from burstproof.engine.state import EngineState
 from burstproof.errors import ConfigError
 from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Network
@@ -98,7 +99,7 @@ def pack_network(network: Network, options: EngineOptions) -> Packed:
         features,
         sized(variant, sizes),
         sizes,
-        train_sizes(layout.neuron_count, train_length(options, layout.neuron_count)),
+        train_sizes(layout.neuron_count, train_length(options, default_train_length(layout.neuron_count))),
         network.synapses.weights,
     )
 
@@ -130,7 +131,9 @@ def packed_for(packed: Packed, state: EngineState) -> Packed:
         variant = replace(variant, sum_bits=packed.fixed_point.bits, streamed=packed.streamed)
         packed = replace(packed, layout=layout, weights=weights, variant=sized(variant, packed.sizes))
     features, variant = packed.features, packed.variant
-    features = replace(features, refractory=features.refractory or bool(state.refractory_countdowns.any()))
+    features = replace(
+        features, refractory_periods=features.refractory_periods or bool(state.refractory_countdowns.any())
+    )
     flags = variant.flags or bool((state.pending_candidate & (state.pending == 0)).any())
     bits = variant.sum_bits
     if flags or not _holds(variant, state, packed.fixed_point):
@@ -151,15 +154,15 @@ def _holds(variant: Variant, state: EngineState, point: FixedPoint) -> bool:
     return int(state.pending.min(initial=0)) >= 0 and max(int(state.pending.max(initial=0)), int(later)) <= room
 
 
-def train_length(options: EngineOptions, neurons: int) -> int:
-    """Bursts captured in one graph.
+def train_length(options: EngineOptions, default: int) -> int:
+    """Bursts captured in one graph: ``default`` unless the options name a number.
 
     Raises
     ------
     ConfigError
         Out of range.
     """
-    length = options.cuda.train_length or default_train_length(neurons)
+    length = options.cuda.train_length or default
     if not 1 <= length <= _LONGEST_TRAIN:
         raise ConfigError(
             "not a train length", where="cuda.train_length", got=length, allowed=f"0, or 1...{_LONGEST_TRAIN}"

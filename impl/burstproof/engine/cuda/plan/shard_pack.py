@@ -10,24 +10,23 @@ import numpy.typing as npt
 
 from burstproof.device.protocol import BufferSpec
 from burstproof.engine.cuda.plan.buffers import buffer_specs, network_sizes, train_sizes
-from burstproof.engine.cuda.plan.packed import Packed, packed_for
+from burstproof.engine.cuda.plan.packed import Packed, packed_for, train_length
 from burstproof.engine.cuda.plan.padded_rows import row_lengths, table_words
 from burstproof.engine.cuda.plan.shard_buffers import BY_NEURON, BY_SOURCE, SHARED_NAMES, SINGLE
 from burstproof.engine.cuda.plan.shard_variant import ShardVariant, row_share, shard_variant
 from burstproof.engine.cuda.plan.tiles import sized
 from burstproof.engine.cuda.plan.variant import variant_of
 from burstproof.engine.layout import SynapseFacts
-from burstproof.engine.protocol import EngineOptions, EngineState
+from burstproof.engine.options import EngineOptions
 from burstproof.engine.rules import features_of
 from burstproof.engine.sharded.partition import Partition
 from burstproof.engine.sharded.shard_layout import build_shard_layout
-from burstproof.errors import ConfigError
+from burstproof.engine.state import EngineState
 from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Network, NeuronTable, SynapseTable
 from burstproof.network.schema import NEURON_FIELDS
 
-_LONGEST_TRAIN = 4096
-_BATCH_OF_STEPS = 200_000
+_LARGE = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -146,20 +145,15 @@ def spacing(members: npt.NDArray[np.uint32]) -> SpacedIds | None:
     return SpacedIds(int(members[0]), int(steps[0])) if bool((steps == steps[0]).all()) else None
 
 
-def train_length(options: EngineOptions, neurons: int) -> int:
-    """Bursts captured in one graph: fewer where a burst takes longer.
+def shard_train_length(options: EngineOptions, neurons: int) -> int:
+    """Bursts captured in one graph for a shard of a network of ``neurons`` neurons: fewer where a burst takes longer.
 
     Raises
     ------
     ConfigError
         Out of range.
     """
-    length = options.cuda.train_length or (128 if neurons <= _BATCH_OF_STEPS * 5 else 16)
-    if not 1 <= length <= _LONGEST_TRAIN:
-        raise ConfigError(
-            "not a train length", where="cuda.train_length", got=length, allowed=f"0, or 1...{_LONGEST_TRAIN}"
-        )
-    return length
+    return train_length(options, 128 if neurons <= _LARGE else 16)
 
 
 def pack_shard(
@@ -194,7 +188,7 @@ def pack_shard(
         features,
         variant,
         sizes,
-        train_sizes(len(members), train_length(options, network.neuron_count)),
+        train_sizes(len(members), shard_train_length(options, network.neuron_count)),
         network.synapses.weights,
     )
     lengths = row_lengths(cut.layout.static.offsets)

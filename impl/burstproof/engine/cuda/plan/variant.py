@@ -9,8 +9,8 @@ import numpy as np
 
 from burstproof.engine.cuda.plan.block_size import FusedShape, fused_shape, least_sum_bits
 from burstproof.engine.layout import Layout, StaticRows
+from burstproof.engine.options import EngineOptions
 from burstproof.engine.profile import BATCH_PATH_CANDIDATES, LARGE_NETWORK_NEURONS
-from burstproof.engine.protocol import EngineOptions
 from burstproof.engine.rules import Features
 from burstproof.network.fixed_point import FixedPoint
 

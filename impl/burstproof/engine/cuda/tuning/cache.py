@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from burstproof.engine.protocol import CudaOptions, EngineOptions
+from burstproof.engine.options import CudaOptions, EngineOptions
 from burstproof.engine.rules import features_of
 from burstproof.network.files.atomic import atomic_write
 from burstproof.network.model import Network

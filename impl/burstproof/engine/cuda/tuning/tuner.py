@@ -21,7 +21,9 @@ from burstproof.device.host_memory import available_host_bytes
 from burstproof.engine.cuda.plan.block_size import default_block_size
 from burstproof.engine.cuda.plan.buffers import default_train_length
 from burstproof.engine.cuda.tuning.cache import Launch, Tuned, load, save, tuning_key
-from burstproof.engine.protocol import Engine, EngineOptions, EngineState, Record, Stimulus
+from burstproof.engine.options import EngineOptions
+from burstproof.engine.protocol import Engine
+from burstproof.engine.state import EngineState, Record, Stimulus
 from burstproof.errors import EnvironmentInvalidError, OutOfMemoryError
 from burstproof.network.model import Network
 from burstproof.user_cache import cache_folder

@@ -1,9 +1,11 @@
-"""All shards of an engine on their devices, with their mailboxes and kernels."""
+"""A network in shards on many devices: their buffers, kernels, mailboxes, and what goes to all of them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,28 +13,37 @@ import numpy.typing as npt
 
 from burstproof.device.open import open_device
 from burstproof.device.protocol import DeviceRuntime
+from burstproof.engine.admission import check_network
 from burstproof.engine.cuda.exchange.devices import make_current
 from burstproof.engine.cuda.exchange.mail import Path, choose_path, mail_bytes, open_mail
 from burstproof.engine.cuda.exchange.nccl import NcclExchange
 from burstproof.engine.cuda.exchange.words import packets_side_words, side_words
 from burstproof.engine.cuda.host.batch import Streams
-from burstproof.engine.cuda.host.fired_lists import FiredList
+from burstproof.engine.cuda.host.devices import BatchReport, FiredList
+from burstproof.engine.cuda.host.fired_lists import ascending
 from burstproof.engine.cuda.host.shard import DeviceShard, Fill, ShardResult, joined, plan_of
 from burstproof.engine.cuda.host.shard_group import DeviceGroup
-from burstproof.engine.cuda.host.shard_state import fill_shard
-from burstproof.engine.cuda.host.shard_stimulus import Places
-from burstproof.engine.cuda.host.stimulus_table import StimulusTable
+from burstproof.engine.cuda.host.stimulus_table import Places, StimulusTable, shard_tables
+from burstproof.engine.cuda.host.upload import fill_shard
+from burstproof.engine.cuda.kernels.control import HALTED
 from burstproof.engine.cuda.plan.budget import available_bytes
 from burstproof.engine.cuda.plan.padded_rows import FURTHEST, choose_words, table_words
-from burstproof.engine.cuda.plan.shard_pack import PackedShard, shard_for
+from burstproof.engine.cuda.plan.shard_pack import PackedShard, pack_shard, shard_for
 from burstproof.engine.cuda.plan.shard_variant import ShardVariant, merged_shape, merged_share, padded_share, row_share
 from burstproof.engine.cuda.plan.sharding_choice import ShardingChoice
-from burstproof.engine.layout import refuse_overflow
-from burstproof.engine.protocol import EngineOptions, EngineState
+from burstproof.engine.fixed_point import plan_fixed_point
+from burstproof.engine.layout import refuse_overflow, synapse_facts
+from burstproof.engine.options import EngineOptions
+from burstproof.engine.sharded.partition import Partition
+from burstproof.engine.state import EngineState, Stimulus
+from burstproof.engine.stimulus import PackedStimulus
+from burstproof.errors import InputError, ShardLostError
 from burstproof.network.model import Network
 
 Repack = Callable[[npt.NDArray[np.float32]], tuple[PackedShard, ...]]
 """The shards packed with other weights (S,)."""
+
+_PACKERS = 4
 
 _LOG_PER_NEURON = 3
 """Least room in the log of a burst in one kernel, which must hold two bursts more: see ``kernels.shard_follow``."""
@@ -41,9 +52,31 @@ _COMPILED: dict[tuple[ShardVariant, str], dict[str, Any]] = {}
 """Kernels by variant and model of device; on every device of a model they are loaded when first launched there."""
 
 
-def fill_all(network: Network) -> Fill:
-    """Fills a shard of ``network``."""
-    return lambda shard, device: fill_shard(shard, device, network)
+def pack_shards(network: Network, options: EngineOptions, partition: Partition, choice: ShardingChoice) -> ManyDevices:
+    """The shards of ``partition`` on the devices of ``choice``, which are given to them in turn.
+
+    Raises
+    ------
+    InputError
+        A partition of another network.
+    NetworkError, BackendUnavailableError, OutOfMemoryError
+        As for ``CudaEngine.create``.
+    """
+    if partition.neuron_count != network.neuron_count:
+        raise InputError("a partition of another network", where="partition", got=partition.neuron_count)
+    check_network(network, options)
+    point, facts = plan_fixed_point(network, options), synapse_facts(network)
+
+    def repack(weights: npt.NDArray[np.float32]) -> tuple[PackedShard, ...]:
+        def packed(number: int) -> PackedShard:
+            return pack_shard(network, options, point, facts, partition, number, weights)
+
+        with ThreadPoolExecutor(min(partition.shards, _PACKERS)) as pool:
+            return tuple(pool.map(packed, range(partition.shards)))
+
+    shards = repack(network.synapses.weights)
+    fill = partial(fill_shard, network=network)
+    return ManyDevices(shards, options, choice.for_shards(partition.shards), fill, repack)
 
 
 def kernels_of(runtime: DeviceRuntime, shard: ShardVariant) -> dict[str, Any]:
@@ -57,8 +90,8 @@ def kernels_of(runtime: DeviceRuntime, shard: ShardVariant) -> dict[str, Any]:
     return _COMPILED[key]
 
 
-class ShardSet:
-    """Every shard with everything that it has.
+class ManyDevices:
+    """A shard on each of many devices, or several on one; see ``Devices``.
 
     Attributes
     ----------
@@ -68,19 +101,25 @@ class ShardSet:
     """
 
     def __init__(
-        self, packed: Sequence[PackedShard], options: EngineOptions, choice: ShardingChoice, fill: Fill
+        self,
+        packed: Sequence[PackedShard],
+        options: EngineOptions,
+        choice: ShardingChoice,
+        fill: Fill,
+        repack: Repack | None,
     ) -> None:
-        self._options, self._choice = options, choice
+        self.choice, self._options, self._fill, self._repack = choice, options, fill, repack
+        self._lost: ShardLostError | None = None
         runtimes: dict[int, DeviceRuntime] = {}
         for ordinal in choice.devices:
             if ordinal not in runtimes:
                 runtimes[ordinal] = open_device(ordinal)
         self._runtimes = tuple(runtimes[ordinal] for ordinal in choice.devices)
-        self._build(packed, fill)
+        self._build(packed)
 
-    def _build(self, packed: Sequence[PackedShard], fill: Fill) -> None:
+    def _build(self, packed: Sequence[PackedShard]) -> None:
         """Put ``packed`` onto the devices."""
-        options, choice = self._options, self._choice
+        options, choice = self._options, self.choice
         path = choice.path or choose_path(self._runtimes, peers=choice.peers, nccl=choice.nccl)
         merged = choice.merged and path is Path.PEER and have_devices_of_their_own(choice.devices)
         self.packed = alike(packed, self._runtimes, merged)
@@ -99,7 +138,7 @@ class ShardSet:
                 make_current(runtime)
                 streams = Streams.open(runtime, options.cuda.stream_count)
                 groups[runtime] = DeviceGroup(runtime, streams, options.cuda.graphs and path is not Path.NCCL)
-            made = DeviceShard(runtime, shard, groups[runtime].streams, fill)
+            made = DeviceShard(runtime, shard, groups[runtime].streams, self._fill)
             groups[runtime].shards.append(made)
             self.shards.append(made)
         self.mail = replace(open_mail(path, self._runtimes, words), packets=packets)
@@ -108,8 +147,8 @@ class ShardSet:
         self._nccl: NcclExchange | None = None
         if path is Path.NCCL:
             self._nccl = NcclExchange(self._runtimes, self.mail, self.room if carries else 0)
-        self.length = 1 if self._nccl is not None else self.packed[0].packed.train.length
-        self.places = tuple(Places.of(shard) for shard in self.packed)
+        self._length = 1 if self._nccl is not None else self.packed[0].packed.train.length
+        self._places = tuple(Places.of(shard) for shard in self.packed)
         self._exchanges = 0
         for group in self.groups:
             group.warm()
@@ -118,7 +157,7 @@ class ShardSet:
         """Fix the calls of all shards."""
         for shard in self.shards:
             kernels = kernels_of(shard.runtime, shard.shard.shard)
-            shard.connect(kernels, self.mail, self.room, self._choice.patience_ns)
+            shard.connect(kernels, self.mail, self.room, self.choice.patience_ns)
 
     @property
     def memory_bytes(self) -> int:
@@ -126,10 +165,44 @@ class ShardSet:
         plans = sum(shard.plan.total_bytes for shard in self.shards)
         return plans + len(self.shards) * mail_bytes(self.mail.path, len(self.shards), self.mail.words)
 
-    def submit(self, number: int, tables: Sequence[StimulusTable], keep: bool, burst: int) -> None:
-        """Queue a train of set ``number`` on all devices, which goes on after ``burst``."""
+    @property
+    def max_delay(self) -> int:
+        """Longest delay in bursts."""
+        return self.packed[0].packed.layout.max_delay
+
+    @property
+    def power_clamped(self) -> bool:
+        """Whether the amount of the power neuron is clamped in every burst."""
+        layouts = [shard.packed.layout for shard in self.packed]
+        return any(layout.power_clamped and layout.power_neuron >= 0 for layout in layouts)
+
+    def tables(
+        self, stimuli: Mapping[int, PackedStimulus], first: int, bursts: int, number: int
+    ) -> tuple[StimulusTable, ...]:
+        """See ``Devices.tables``."""
+        dtype = self.packed[0].packed.fixed_point.dtype
+        return shard_tables(stimuli, first, min(bursts, self._length), self._length, self._places, dtype)
+
+    def takes(self, stimulus: Stimulus) -> bool:
+        """See ``Devices.takes``: a step is a batch of one burst here."""
+        return False
+
+    def step(self, number: int, stimulus: PackedStimulus | None) -> tuple[FiredList, int]:
+        """See ``Devices.step``."""
+        raise NotImplementedError
+
+    def submit(self, number: int, tables: tuple[StimulusTable, ...], keep: bool, burst: int) -> None:
+        """See ``Devices.submit``.
+
+        Raises
+        ------
+        ShardLostError
+            A shard was waited for in vain before: nothing can go on.
+        """
+        if self._lost is not None:
+            raise self._lost
         bursts = tables[0].bursts
-        length = 1 if bursts == 1 else self.length
+        length = 1 if bursts == 1 else self._length
         stimulated = not all(table.empty for table in tables)
         keep = keep or bursts == 1
         for group in self.groups:
@@ -178,31 +251,65 @@ class ShardSet:
             group.deliver(number)
             group.finish(number)
 
-    def collect(self, number: int) -> list[ShardResult]:
-        """Wait for a train of all shards and read their reports."""
+    def collect(self, number: int) -> BatchReport:
+        """See ``Devices.collect``.
+
+        Raises
+        ------
+        ShardLostError
+            A shard was waited for in vain: it is named.
+        """
         for group in self.groups:
             group.wait(number)
-        return [shard.result(number) for shard in self.shards]
+        results = [shard.result(number) for shard in self.shards]
+        self._check_lost(results)
+        fired = np.concatenate([result.report.fired for result in results])
+        return BatchReport(fired, np.sum([result.report.candidates for result in results], axis=0))
 
-    def state(
-        self,
-        network: Network,
-        weights: npt.NDArray[np.float32],
-        eligibility: npt.NDArray[np.float32],
-        fired: FiredList,
+    def _check_lost(self, results: Sequence[ShardResult]) -> None:
+        """Raise if a shard was waited for in vain.
+
+        Who waited first names it: one that was only held up waits later for those that have ended meanwhile.
+        """
+        waiting = [shard for shard, result in enumerate(results) if result.missed >= 0]
+        if not waiting:
+            return
+        first = min((results[shard] for shard in waiting), key=lambda result: result.missed_in)
+        self._lost = ShardLostError(
+            f"shard {first.missed} published nothing in burst {first.before + 1} or soon after it",
+            where=f"shard {first.missed} on device {self.choice.devices[first.missed]}",
+            got=f"shards {waiting} waited {self.choice.timeout_s:g} s",
+            cure="Restore the last checkpoint into a new engine; see whether that device is held up by other work",
+        )
+        raise self._lost
+
+    def fired(self, number: int, counts: npt.NDArray[np.int64]) -> FiredList:
+        """See ``Devices.fired``."""
+        numbers = zip(self.shards, counts, strict=True)
+        return ascending([shard.fired(number, int(own.sum())) for shard, own in numbers], counts)
+
+    def resume(self) -> None:
+        """See ``Devices.resume``."""
+        for shard in self.shards:
+            shard.device.write_control(HALTED, 0)
+
+    def capture(
+        self, weights: npt.NDArray[np.float32], eligibility: npt.NDArray[np.float32], fired: FiredList, clamped: bool
     ) -> EngineState:
-        """The state of the whole network; ``weights`` and ``eligibility`` are the table's columns as restored."""
-        return joined(network.neuron_count, weights, eligibility, self.shards, fired)
+        """See ``Devices.capture``."""
+        count = self.packed[0].sources
+        state = joined(count, weights, eligibility, self.shards, fired)
+        return replace(state, clamped=state.clamped or clamped)
 
-    def restore(self, state: EngineState, repack: Repack | None, fill: Fill) -> None:
-        """Write ``state`` to all shards; packs them again where it needs other kernels or contributions."""
+    def restore(self, state: EngineState) -> None:
+        """See ``Devices.restore``."""
         packed = self.packed
         different = state.weights != packed[0].packed.weights
         for shard in packed:
             if shard.packed.layout.computed is not None:
                 different[shard.packed.layout.computed.rows] = False
-        if different.any() and repack is not None:
-            packed = repack(np.where(different, state.weights, packed[0].packed.weights))
+        if different.any() and self._repack is not None:
+            packed = self._repack(np.where(different, state.weights, packed[0].packed.weights))
             for shard in packed:
                 own = shard.packed
                 refuse_overflow(own.layout, own.network, self._options, own.fixed_point, shard.ids())
@@ -210,7 +317,7 @@ class ShardSet:
         needed = tuple(shard_for(shard, part) for shard, part in zip(packed, local, strict=True))
         if any(mine is not theirs for mine, theirs in zip(needed, self.packed, strict=True)):
             self._clear()
-            self._build(needed, fill)
+            self._build(needed)
         for on_device, part in zip(self.shards, local, strict=True):
             make_current(on_device.runtime)
             on_device.device.restore(part)

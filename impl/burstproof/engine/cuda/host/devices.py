@@ -1,0 +1,101 @@
+"""What the engine asks of the devices that hold its network: batches go in, reports and fired lists come out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from burstproof.engine.cuda.host.stimulus_table import StimulusTable
+from burstproof.engine.state import EngineState, Stimulus
+from burstproof.engine.stimulus import PackedStimulus
+
+FiredList = tuple[npt.NDArray[np.uint32], npt.NDArray[np.float32]]
+"""Ids and potentials of firings."""
+
+NOTHING: FiredList = (np.empty(0, np.uint32), np.empty(0, np.float32))
+
+
+@dataclass(frozen=True, eq=False)
+class BatchReport:
+    """What a batch did: ``fired`` (shards, bursts done) and ``candidates`` (bursts done,), int64."""
+
+    fired: npt.NDArray[np.int64]
+    candidates: npt.NDArray[np.int64]
+
+    @property
+    def bursts(self) -> int:
+        """Bursts done."""
+        return len(self.candidates)
+
+
+class Devices(Protocol):
+    """A network on one device or more.
+
+    Two batches are under way at a time, on the buffers of set 0 and of set 1 in turn.
+
+    Attributes
+    ----------
+    memory_bytes : int
+        Device memory that the network takes on all devices together.
+    max_delay : int
+        Rows of ``EngineState.pending``.
+    power_clamped : bool
+        Whether the amount of the power neuron is clamped in every burst.
+    """
+
+    @property
+    def memory_bytes(self) -> int: ...  # noqa: D102
+
+    @property
+    def max_delay(self) -> int: ...  # noqa: D102
+
+    @property
+    def power_clamped(self) -> bool: ...  # noqa: D102
+
+    def tables(
+        self, stimuli: Mapping[int, PackedStimulus], first: int, bursts: int, number: int
+    ) -> tuple[StimulusTable, ...]:
+        """The stimulus of the next batch, a table for each shard: at most ``bursts`` bursts from ``first`` on."""
+        ...
+
+    def submit(self, number: int, tables: tuple[StimulusTable, ...], keep: bool, burst: int) -> None:
+        """Queue a batch on set ``number``, after burst ``burst``; ``keep`` all its fired lists or only the last."""
+        ...
+
+    def collect(self, number: int) -> BatchReport:
+        """Wait for the batch of set ``number`` and read its report."""
+        ...
+
+    def fired(self, number: int, counts: npt.NDArray[np.int64]) -> FiredList:
+        """The log of a batch, ids ascending within each burst; ``counts`` (shards, bursts) are the firings in it."""
+        ...
+
+    def takes(self, stimulus: Stimulus) -> bool:
+        """Whether ``step`` can run a burst with ``stimulus``; otherwise it is run as a batch of one burst."""
+        ...
+
+    def step(self, number: int, stimulus: PackedStimulus | None) -> tuple[FiredList, int]:
+        """Run one burst on set ``number``: its list and its candidates. No batch may be under way."""
+        ...
+
+    def resume(self) -> None:
+        """Let batches run again after one that ended early for lack of room in its log."""
+        ...
+
+    def capture(
+        self, weights: npt.NDArray[np.float32], eligibility: npt.NDArray[np.float32], fired: FiredList, clamped: bool
+    ) -> EngineState:
+        """The state; plastic rows of the table's columns ``weights`` and ``eligibility`` (S,) are replaced."""
+        ...
+
+    def restore(self, state: EngineState) -> None:
+        """Write ``state``; packs again where it asks for other kernels or contributions."""
+        ...
+
+    def release(self) -> None:
+        """Give the memory back."""
+        ...

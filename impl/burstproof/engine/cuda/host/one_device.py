@@ -1,0 +1,151 @@
+"""A whole network on one device: buffers, kernels and the two sets of batch buffers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from burstproof.device.host_memory import available_host_bytes
+from burstproof.device.protocol import DeviceBuffer, DeviceRuntime
+from burstproof.engine.cuda.host.batch import Batch, Streams
+from burstproof.engine.cuda.host.devices import BatchReport, FiredList
+from burstproof.engine.cuda.host.fired_lists import ascending
+from burstproof.engine.cuda.host.fused_batch import FusedBatch
+from burstproof.engine.cuda.host.fused_launches import FusedLaunches
+from burstproof.engine.cuda.host.launches import BurstLaunches
+from burstproof.engine.cuda.host.state import DeviceState
+from burstproof.engine.cuda.host.stimulus_table import StimulusTable, batch_table
+from burstproof.engine.cuda.host.streaming_launches import StreamingLaunches
+from burstproof.engine.cuda.kernels.control import HALTED
+from burstproof.engine.cuda.plan.block_size import checked_block_size
+from burstproof.engine.cuda.plan.budget import MemoryPlan, available_bytes, place_synapses
+from burstproof.engine.cuda.plan.buffers import SETS
+from burstproof.engine.cuda.plan.packed import Packed, packed_for
+from burstproof.engine.state import EngineState, Stimulus
+from burstproof.engine.stimulus import PackedStimulus
+
+Contents = Callable[[Packed, DeviceState], None]
+"""Fills the buffers of a new engine with a network's first contents."""
+
+
+class OneDevice:
+    """One packed network on one device; see ``Devices``.
+
+    Attributes
+    ----------
+    packed : Packed
+        As it runs: with the synapses in host memory where they are to lie there.
+    plan : MemoryPlan
+    device : DeviceState
+    sets : tuple of Batch or of FusedBatch
+    """
+
+    def __init__(self, runtime: DeviceRuntime, packed: Packed, contents: Contents) -> None:
+        self._runtime, self._contents = runtime, contents
+        self._build(packed)
+
+    def _build(self, packed: Packed) -> None:
+        """Put ``packed`` onto the device."""
+        runtime = self._runtime
+        block = checked_block_size(packed.options.cuda.block_size, packed.sizes.neurons)
+        available = available_bytes(runtime.memory_info()[0], packed.options)
+        packed = place_synapses(packed, available)
+        overlapped = runtime.overlaps and packed.variant.fused is not None
+        packed = replace(packed, variant=replace(packed.variant, overlapped=overlapped))
+        self.packed = packed
+        self.plan = MemoryPlan.of(packed)
+        self.plan.check(available, f"device {runtime.name}")
+        self.plan.check_host(available_host_bytes())
+        self._buffers = runtime.allocate(self.plan.buffers) | runtime.allocate_host(self.plan.host_buffers)
+        streams = Streams.open(runtime, packed.options.cuda.stream_count)
+        self.device = DeviceState(runtime, streams.burst, self._buffers, packed)
+        self._contents(packed, self.device)
+        self.sets = _batches(runtime, packed, block, self._buffers, streams)
+        self.sets[0].warm()
+
+    @property
+    def memory_bytes(self) -> int:
+        """Bytes on the device."""
+        return self.plan.total_bytes
+
+    @property
+    def max_delay(self) -> int:
+        """Longest delay in bursts."""
+        return self.packed.layout.max_delay
+
+    @property
+    def power_clamped(self) -> bool:
+        """Whether the amount of the power neuron is clamped in every burst."""
+        return self.packed.layout.power_clamped and self.packed.network.power_neuron is not None
+
+    def tables(
+        self, stimuli: Mapping[int, PackedStimulus], first: int, bursts: int, number: int
+    ) -> tuple[StimulusTable, ...]:
+        """See ``Devices.tables``."""
+        sizes, dtype = self.sets[number].sizes, self.packed.fixed_point.dtype
+        return (batch_table(stimuli, first, min(bursts, sizes.length), sizes.length, sizes.stimulus, dtype),)
+
+    def submit(self, number: int, tables: tuple[StimulusTable, ...], keep: bool, burst: int) -> None:
+        """See ``Devices.submit``."""
+        self.sets[number].submit(tables[0], keep)
+
+    def collect(self, number: int) -> BatchReport:
+        """See ``Devices.collect``."""
+        return self.sets[number].collect()
+
+    def fired(self, number: int, counts: npt.NDArray[np.int64]) -> FiredList:
+        """See ``Devices.fired``."""
+        fired = self.sets[number].fired(int(counts.sum()))
+        return fired if self.packed.variant.fused is not None else ascending([fired], counts)
+
+    def takes(self, stimulus: Stimulus) -> bool:
+        """See ``Devices.takes``."""
+        first = self.sets[0]
+        return isinstance(first, FusedBatch) and first.holds(stimulus)
+
+    def step(self, number: int, stimulus: PackedStimulus | None) -> tuple[FiredList, int]:
+        """See ``Devices.step``: one launch, one wait, nothing to sort."""
+        batch = self.sets[number]
+        assert isinstance(batch, FusedBatch)
+        return batch.step(stimulus)
+
+    def resume(self) -> None:
+        """See ``Devices.resume``."""
+        self.device.write_control(HALTED, 0)
+
+    def capture(
+        self, weights: npt.NDArray[np.float32], eligibility: npt.NDArray[np.float32], fired: FiredList, clamped: bool
+    ) -> EngineState:
+        """See ``Devices.capture``."""
+        return self.device.capture(weights, eligibility, fired, clamped)
+
+    def restore(self, state: EngineState) -> None:
+        """See ``Devices.restore``."""
+        packed = packed_for(self.packed, state)
+        if packed is not self.packed:
+            self._clear()
+            self._build(packed)
+        self.device.restore(state)
+
+    def _clear(self) -> None:
+        self.sets = ()
+        self._buffers.clear()
+
+    def release(self) -> None:
+        """Give the memory back."""
+        self._clear()
+        self._runtime.close()
+
+
+def _batches(
+    runtime: DeviceRuntime, packed: Packed, block: int, buffers: dict[str, DeviceBuffer], streams: Streams
+) -> tuple[Batch | FusedBatch, ...]:
+    if packed.variant.fused is not None:
+        fused = FusedLaunches(runtime, packed)
+        fused.sort_rows(buffers, streams.burst)
+        return tuple(FusedBatch(runtime, fused, packed, buffers, number, streams) for number in range(SETS))
+    launches = (StreamingLaunches if packed.streamed else BurstLaunches)(runtime, packed, block)
+    return tuple(Batch(runtime, launches, packed, buffers, number, streams) for number in range(SETS))

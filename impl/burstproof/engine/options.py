@@ -1,0 +1,126 @@
+"""Options of the engines: what every backend is given besides the network."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from enum import Enum
+
+from burstproof.engine.precision import Precision
+from burstproof.engine.profile import FEAGI_2_6, Profile
+from burstproof.errors import InputError
+
+
+def _check_kind(where: str, value: object, kind: type) -> None:
+    """Refuse what is no ``kind``: a name in its place would be taken for something else without a word."""
+    if isinstance(value, kind):
+        return
+    names = ", ".join(str(one) for one in kind) if issubclass(kind, Enum) else f"a value of {kind.__module__}"
+    raise InputError(f"not a {kind.__name__}", where=where, got=value, allowed=names)
+
+
+@dataclass(frozen=True)
+class CpuOptions:
+    """Options of the numba CPU engine.
+
+    Attributes
+    ----------
+    threads : int
+        0 chooses one or all cores by size.
+    specialise : bool or None
+        Whether kernels are compiled for what the network uses, which takes seconds and makes bursts faster, or the
+        general ones serve, compiled once for all networks of a profile. ``None`` chooses by size. Results are equal.
+    """
+
+    threads: int = 0
+    specialise: bool | None = None
+
+
+class SynapseMemory(Enum):
+    """Where the CUDA engine keeps synapses: on the device, in page-locked host memory, or there only if they must."""
+
+    AUTO = "auto"
+    DEVICE = "device"
+    HOST = "host"
+
+
+@dataclass(frozen=True)
+class CudaOptions:
+    """Options of the CUDA engine.
+
+    ``block_size`` 0 takes the default for the network's size class; ``train_length`` is the number of bursts
+    captured in one graph (0 chooses); ``memory_limit_bytes`` 0 means what the device has free. ``synapse_memory``
+    changes the speed and no result. ``sum_bits`` is the least width of a neuron's sum on the device: 8, 16 or 32, and
+    0 chooses by size; sums that need more get it. ``autotune`` measures other launch configurations than these and
+    takes the fastest (``cuda/tuner.py``).
+    """
+
+    device_id: int = 0
+    graphs: bool = True
+    block_size: int = 0
+    train_length: int = 0
+    stream_count: int = 4
+    memory_limit_bytes: int = 0
+    synapse_memory: SynapseMemory = SynapseMemory.AUTO
+    sum_bits: int = 0
+    autotune: bool = False
+
+    def __post_init__(self) -> None:
+        _check_kind("CudaOptions.synapse_memory", self.synapse_memory, SynapseMemory)
+
+
+@dataclass(frozen=True)
+class WgpuOptions:
+    """Options of the WGPU engine.
+
+    ``adapter`` is a number of ``burstproof info``; ``None`` takes a discrete GPU before an integrated one, and a
+    software adapter last. ``train_length`` is the number of bursts in one submission, at most 64 (0 means 64).
+    """
+
+    adapter: int | None = None
+    train_length: int = 0
+
+
+@dataclass(frozen=True)
+class EngineOptions:
+    """What every backend is told besides the network.
+
+    Attributes
+    ----------
+    profile : Profile
+        Rules that apply.
+    emulate_batch_path : bool
+        Reproduce the defect of the real engine at 10 000 or more candidates (SEMANTICS section 3b).
+    max_stimulus : float
+        Declared bound of the summed absolute stimulus of one neuron in one burst; part of the fixed-point scale.
+    fractional_stimulus : bool
+        Whether stimulus amounts may be fractional; part of the fixed-point scale.
+    precision : Precision
+        In which format potentials are kept between bursts; anything but fp32 changes results (BE-11).
+
+    Raises
+    ------
+    InputError
+        A profile or a precision that is only a name, or a bound of the stimulus that is no finite number from 0 on.
+    """
+
+    profile: Profile = FEAGI_2_6
+    emulate_batch_path: bool = False
+    max_stimulus: float = 255.0
+    fractional_stimulus: bool = False
+    precision: Precision = Precision.FP32
+    cpu: CpuOptions = field(default_factory=CpuOptions)
+    cuda: CudaOptions = field(default_factory=CudaOptions)
+    wgpu: WgpuOptions = field(default_factory=WgpuOptions)
+
+    def __post_init__(self) -> None:
+        _check_kind("EngineOptions.profile", self.profile, Profile)
+        _check_kind("EngineOptions.precision", self.precision, Precision)
+        bound = self.max_stimulus
+        if isinstance(bound, bool) or not isinstance(bound, int | float) or not 0 <= bound < math.inf:
+            raise InputError(
+                "not a bound of the stimulus",
+                where="EngineOptions.max_stimulus",
+                got=bound,
+                allowed="a finite number from 0 on",
+            )

@@ -1,0 +1,169 @@
+"""The frozen values that go into an engine and come out of it: stimulus, bursts, state, recordings."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from types import MappingProxyType
+
+import numpy as np
+import numpy.typing as npt
+
+from burstproof.errors import InputError
+from burstproof.network.fixed_point import FixedPoint
+
+_NO_IDS = np.empty(0, np.uint32)
+_NO_AMOUNTS = np.empty(0, np.float32)
+
+
+@dataclass(frozen=True, eq=False)
+class Stimulus:
+    """What is put into one burst from outside.
+
+    ``ids`` (Q,) uint32 and ``amounts`` (Q,) float32 are added to the FCL, several to one neuron add up; ``forced``
+    (R,) uint32 join the fired list with potential 100 (SEMANTICS section 4); an id named twice counts once.
+    """
+
+    ids: npt.NDArray[np.uint32] = field(default_factory=lambda: _NO_IDS)
+    amounts: npt.NDArray[np.float32] = field(default_factory=lambda: _NO_AMOUNTS)
+    forced: npt.NDArray[np.uint32] = field(default_factory=lambda: _NO_IDS)
+
+
+StimulusPlan = Mapping[int, Stimulus]
+"""Stimulus by absolute burst number; bursts not named get none."""
+
+NO_STIMULUS = Stimulus()
+NO_PLAN: StimulusPlan = MappingProxyType({})
+
+
+@dataclass(frozen=True, eq=False)
+class Burst:
+    """What one burst did: ``fired_ids`` (F,) uint32 ascending, ``fired_potentials`` (F,) float32 before the reset.
+
+    ``candidates`` counts the neurons in the FCL, blocked ones included.
+    """
+
+    number: int
+    fired_ids: npt.NDArray[np.uint32]
+    fired_potentials: npt.NDArray[np.float32]
+    candidates: int
+
+
+@dataclass(frozen=True, eq=False)
+class EngineState:
+    """Everything that the next burst depends on (SEMANTICS section 1b), canonical: equal on every backend.
+
+    N neurons, S synapses in the order of the network's table, D = largest delay of a valid synapse (at least 1).
+
+    Attributes
+    ----------
+    burst_count : int
+        Number of the burst just done.
+    membrane_potentials : float32 (N,)
+    refractory_countdowns, consecutive_fire_counts : uint16 (N,)
+    weights, eligibility_traces : float32 (S,)
+    was_candidate : bool (N,)
+        Non-accumulating neurons that were candidates in the burst just done and did not fire in it, forced or not: they
+        restart from 0 unless they are refractory then. False for all others.
+    pending : int64 (D, N)
+        Contributions under way in units of 2^-k; row j arrives in burst ``burst_count + 1 + j``.
+    pending_candidate : bool (D, N)
+        Whether any contribution (also one of 0) is under way to that neuron.
+    fired_ids, fired_potentials : uint32, float32 (F,)
+        The fired list of the burst just done, ascending; its contributions are in ``pending`` already.
+    last_fired : int64 (N,)
+        Number of the last burst in which the neuron fired, if it lies within the longest plasticity window that
+        still matters (the last W - 1 bursts), else 0. All 0 without plastic mappings.
+    fire_streak : uint16 (N,)
+        Length of the unbroken run of firings that ends at ``last_fired``, at most W; 0 where ``last_fired`` is 0.
+    history_bursts : int
+        Number of past bursts that ``last_fired`` covers, at most W - 1 (0 without plastic mappings).
+    clamped : bool
+        Whether a contribution was ever clamped (SEMANTICS section 7).
+    fixed_point : FixedPoint or None
+        Scale, width and clamp of the sums, which a restored run keeps; ``None`` in files of before 2026-11-22.
+    """
+
+    burst_count: int
+    membrane_potentials: npt.NDArray[np.float32]
+    refractory_countdowns: npt.NDArray[np.uint16]
+    consecutive_fire_counts: npt.NDArray[np.uint16]
+    weights: npt.NDArray[np.float32]
+    eligibility_traces: npt.NDArray[np.float32]
+    was_candidate: npt.NDArray[np.bool_]
+    pending: npt.NDArray[np.int64]
+    pending_candidate: npt.NDArray[np.bool_]
+    fired_ids: npt.NDArray[np.uint32]
+    fired_potentials: npt.NDArray[np.float32]
+    last_fired: npt.NDArray[np.int64]
+    fire_streak: npt.NDArray[np.uint16]
+    history_bursts: int
+    clamped: bool
+    fixed_point: FixedPoint | None = None
+
+    def differences(self, other: EngineState) -> tuple[str, ...]:
+        """Names of the fields that are not equal bit for bit (NaN equals NaN; traces may be +0 or -0)."""
+        found = []
+        for item in dataclasses.fields(self):
+            mine, theirs = getattr(self, item.name), getattr(other, item.name)
+            if isinstance(mine, np.ndarray):
+                if item.name == "eligibility_traces":
+                    same = bool(np.array_equal(mine, theirs, equal_nan=True))
+                elif mine.dtype.kind == "f":
+                    nan = np.isnan(mine)
+                    same = mine.shape == theirs.shape and bool(
+                        np.array_equal(nan, np.isnan(theirs))
+                        and np.array_equal(mine.view(np.uint32)[~nan], theirs.view(np.uint32)[~nan])
+                    )
+                else:
+                    same = bool(np.array_equal(mine, theirs))
+            else:
+                same = bool(mine == theirs)
+            if not same:
+                found.append(item.name)
+        return tuple(found)
+
+
+class Record(Enum):
+    """What a run brings back: nothing, counts per burst, or the fired lists too."""
+
+    NONE = "none"
+    COUNTS = "counts"
+    FIRED = "fired"
+
+
+@dataclass(frozen=True, eq=False)
+class Recording:
+    """The result of a run of B bursts with K firings.
+
+    ``bursts`` (B,) int64 numbers; ``fired_counts``, ``candidate_counts`` (B,) int64; ``fired_ids`` (K,) uint32 and
+    ``fired_potentials`` (K,) float32 in burst order, ascending ids within a burst (empty unless recorded).
+    """
+
+    bursts: npt.NDArray[np.int64]
+    fired_counts: npt.NDArray[np.int64]
+    candidate_counts: npt.NDArray[np.int64]
+    fired_ids: npt.NDArray[np.uint32]
+    fired_potentials: npt.NDArray[np.float32]
+
+    def spikes(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint32]]:
+        """One row per firing: burst numbers (K,) int64 and neuron ids (K,) uint32, by burst, then id.
+
+        Raises
+        ------
+        InputError
+            The run did not record fired lists.
+        """
+        if len(self.fired_ids) != int(self.fired_counts.sum()):
+            raise InputError(
+                "the recording holds no fired lists", got="record=counts", cure="Run with record='fired', the default"
+            )
+        return np.repeat(self.bursts, self.fired_counts), self.fired_ids
+
+    def __repr__(self) -> str:
+        if not len(self.bursts):
+            return f"{type(self).__name__}(no bursts)"
+        firings = int(self.fired_counts.sum())
+        return f"{type(self).__name__}(bursts {self.bursts[0]} to {self.bursts[-1]}, {firings} firings)"
