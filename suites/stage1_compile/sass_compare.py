@@ -163,7 +163,7 @@ def _generating() -> Iterator[tuple[str, KernelSpec]]:
 
     variants = chosen_variants()
     same = SyntheticSpec(1000, 20, seed=3)
-    varied = SyntheticSpec(1000, 20, seed=3, weights=(0.5, 1.5), delays=(1, 7), inhibitory_fraction=0.2)
+    varied = SyntheticSpec(1000, 20, seed=3, weights=(1, 3), delays=(1, 7), inhibitory_fraction=0.2)
     for name, spec, variant in (("same", same, variants["lean"]), ("varied", varied, variants["delays"])):
         for kernel in (*generate.survey_kernels(spec), generate.fill_kernel(spec, variant)):
             yield f"generated, {name}", kernel

@@ -10,7 +10,7 @@ from burstproof.engine.cuda.plan.shard_variant import ShardVariant
 from burstproof.engine.cuda.plan.variant import Variant, variant_of
 from burstproof.engine.fixed_point import plan_fixed_point
 from burstproof.engine.layout import build_layout, synapse_facts
-from burstproof.engine.protocol import EngineOptions
+from burstproof.engine.options import EngineOptions
 from burstproof.engine.rules import features_of
 from burstproof.engine.sharded.partition import make_partition
 from burstproof.network.model import Network

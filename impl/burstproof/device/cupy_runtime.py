@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from burstproof.device.dependent_launch import OVERLAP_CAPABILITY, core_stream, launch_overlapped
+from burstproof.device.dependent_launch import OVERLAP_CAPABILITY, core_stream, flattened, launch_compiled
 from burstproof.device.numba_cuda import cuda, leave_modules_loaded
 from burstproof.device.protocol import (
     BufferSpec,
@@ -42,7 +42,6 @@ def _cupy() -> Any:
 class _Stream:
     def __init__(self, cupy: Any) -> None:
         self.cupy_stream = cupy.cuda.Stream(non_blocking=True)
-        self.numba_stream = cuda.external_stream(self.cupy_stream.ptr)
         self.core_stream = core_stream(self.cupy_stream.ptr)
 
     def wait(self, event: Any) -> None:
@@ -260,15 +259,16 @@ class CupyRuntime:
         self._use()
         return cuda.jit(signature)(function)
 
+    def pack(self, arguments: Sequence[Any]) -> list[Any]:
+        """``arguments`` as the values that the driver takes."""
+        return flattened([a.view if isinstance(a, DeviceBuffer) else a for a in arguments])
+
     def launch(
         self, kernel: Any, grid: int, block: int, stream: Any, arguments: Sequence[Any], overlapped: bool = False
     ) -> None:
         """Queue ``kernel`` on ``stream``."""
-        values = [a.view if isinstance(a, DeviceBuffer) else a for a in arguments]
-        if overlapped:
-            launch_overlapped(kernel, grid, block, stream.core_stream, values)
-        else:
-            kernel[grid, block, stream.numba_stream](*values)
+        values = arguments if isinstance(arguments, list) else self.pack(arguments)
+        launch_compiled(kernel, grid, block, stream.core_stream, values, overlapped)
 
     def capture(self, launch: Launch) -> DeviceGraph:
         """The kernels that ``launch`` queues, as a graph that replays with one launch."""
