@@ -23,14 +23,13 @@ if __name__ == "__main__":
 import nox  # noqa: E402
 
 from stages.driver import find_package_set  # noqa: E402
+from stages.plan import STAGES, Stage  # noqa: E402
 from stages.run_folder import new_run_path  # noqa: E402
 
 nox.options.sessions = [DEFAULT_SESSION]
 nox.options.reuse_venv = "yes"
 nox.options.error_on_missing_interpreters = True
 
-COMPILE_PART = "stages_compile"
-GPU_FREE_COMPILE_PART = "gpu_free_compile"
 # The runner's codes for pass, fail and could-not-judge: the second part of a run tells the verdict of the whole.
 JUDGED = (0, 1, 2)
 
@@ -54,6 +53,13 @@ def install_main(session: nox.Session) -> None:
     install(session, "test", *filter(None, [chosen.extra]))
 
 
+def install_for(session: nox.Session, stage: Stage) -> None:
+    if stage.extras:
+        install(session, *stage.extras, "test")
+    else:
+        install_main(session)
+
+
 def run_module(session: nox.Session, *arguments: str, success_codes: tuple[int, ...] = (0,)) -> None:
     python = sys.executable if session.venv_backend == "none" else "python"
     session.run(
@@ -66,67 +72,59 @@ def run_session(session: nox.Session, name: str) -> None:
         run_module(session, *command)
 
 
-def run_compile_part(session: nox.Session, name: str) -> None:
-    """Stage 1 in its own environment; the session ``name`` continues the same run."""
-    if "--explain" in session.posargs:
-        return
-    install(session, "compile", "test")
-    begun = [] if "--resume" in session.posargs else ["--run", str(run_path())]
-    (command,) = session_commands(name, session.posargs)
-    run_module(session, *command, *begun, "--only", "stage1", success_codes=JUDGED)
-
-
-def run_other_part(session: nox.Session, name: str) -> None:
-    install_main(session)
-    if {"--resume", "--explain"} & set(session.posargs):
-        run_session(session, name)
-    else:
-        run_module(session, "stages", "run", "--resume", str(run_path()))
-
-
-@nox.session(name=COMPILE_PART, default=False)
-def stages_compile(session: nox.Session) -> None:
-    """First part of 'stages': stage 1 with the compile tools."""
-    run_compile_part(session, "stages")
-
-
-@nox.session(name="stages", requires=[COMPILE_PART])
-def all_stages(session: nox.Session) -> None:
-    """Every stage that the hardware allows, in one run with one report."""
-    run_other_part(session, "stages")
-
-
-@nox.session(name=GPU_FREE_COMPILE_PART, default=False)
-def gpu_free_compile(session: nox.Session) -> None:
-    """First part of 'gpu_free': stage 1 with the compile tools."""
-    run_compile_part(session, "gpu_free")
-
-
-@nox.session(requires=[GPU_FREE_COMPILE_PART], default=False)
-def gpu_free(session: nox.Session) -> None:
-    """What needs no GPU of every stage."""
-    run_other_part(session, "gpu_free")
-
-
-@nox.session(default=False)
-def stage1(session: nox.Session) -> None:
-    """Stage 1, compile, with the CUDA 12 tools."""
-    install(session, "compile", "test")
-    run_session(session, "stage1")
-
-
-def add_stage(number: int) -> None:
+def add_stage(stage: Stage) -> None:
     """Give the stage its session."""
 
-    @nox.session(name=f"stage{number}", default=False)
-    def stage(session: nox.Session) -> None:
-        """One stage of the plan; see 'python -m stages list'."""
+    def one_stage(session: nox.Session) -> None:
+        install_for(session, stage)
+        run_session(session, stage.name)
+
+    one_stage.__doc__ = f"{stage.title}: {stage.proves}."
+    nox.session(one_stage, name=stage.name, default=False)
+
+
+def add_part(door: str, stage: Stage, before: list[str]) -> str:
+    """Give a stage with an environment of its own a session; the session ``door`` continues the same run."""
+
+    def part(session: nox.Session) -> None:
+        if "--explain" in session.posargs:
+            return
+        install_for(session, stage)
+        if "--resume" in session.posargs:
+            command = session_commands(door, session.posargs)[0]
+        elif before:
+            command = ["stages", "run", "--resume", str(run_path())]
+        else:
+            command = [*session_commands(door, session.posargs)[0], "--run", str(run_path())]
+        run_module(session, *command, "--only", stage.name, success_codes=JUDGED)
+
+    part.__doc__ = f"Part of '{door}': {stage.name}, in its own environment."
+    nox.session(part, name=f"{door}_{stage.name}", requires=before, default=False)
+    return f"{door}_{stage.name}"
+
+
+def add_door(door: str, doc: str) -> None:
+    """A session for all stages: a part for each with an environment of its own, then the rest, in one run."""
+    parts: list[str] = []
+    for stage in STAGES:
+        if stage.extras:
+            parts.append(add_part(door, stage, parts[-1:]))
+
+    def rest(session: nox.Session) -> None:
         install_main(session)
-        run_session(session, f"stage{number}")
+        if parts and not {"--resume", "--explain"} & set(session.posargs):
+            run_module(session, "stages", "run", "--resume", str(run_path()))
+        else:
+            run_session(session, door)
+
+    rest.__doc__ = doc
+    nox.session(rest, name=door, requires=parts[-1:], default=door == DEFAULT_SESSION)
 
 
-for stage_number in range(2, 8):
-    add_stage(stage_number)
+add_door("stages", "Every stage that the hardware allows, in one run with one report.")
+add_door("gpu_free", "What needs no GPU of every stage.")
+for one in STAGES:
+    add_stage(one)
 
 
 @nox.session(default=False)

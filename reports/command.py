@@ -8,14 +8,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from burstproof.errors import BurstproofError, ExitCode
-from reports import html, serialise
-from reports.baseline import write_baseline
-from reports.compare import Comparison, compare
-from reports.goals import goal_lines, goal_rows, measured_goals, unmeasured_goals
-from reports.history import History, load_history
-from reports.record import REPORT_NAME
-from reports.store import load_run
-from reports.summary import first_line
+from reports import html
+from reports.judge.compare import Comparison, compare
+from reports.judge.goals import goal_lines, goal_rows, measured_goals, unmeasured_goals
+from reports.judge.history import History
+from reports.judge.summary import first_line
+from reports.store import load_history, load_run, write_baseline, write_text
+from reports.values.record import REPORT_NAME
 
 _SHOWN = 12
 
@@ -109,7 +108,7 @@ def describe_history(history: History) -> str:
 
 def _write(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    serialise.write_atomic(path, text)
+    write_text(path, text)
     print(f"wrote {path}")
 
 

@@ -1,1 +1,1 @@
-"""The test plan: seven stages as data, the pytest plugin, and the runner."""
+"""The test plan: stages as data, the pytest plugin, and the runner."""

@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
+from stages.plan import STAGES
+
 NOX = "nox>=2025.5.1"
 FOLDER = ".nox-bootstrap"
 DEFAULT_SESSION = "stages"
@@ -82,15 +84,14 @@ def session_commands(session: str, positional: Sequence[str]) -> list[list[str]]
     KeyError
         If there is no such session.
     """
-    table: dict[str, list[list[str]]] = {
+    table = {
         "stages": [["stages", "run", *positional]],
         "gpu_free": [["stages", "run", "--gpu-free", *positional]],
         "tests": [["pytest", *SPREAD, *positional]],
         "lint": [["ruff", "check", "."], ["ruff", "format", "--check", "."], ["mypy"], ["pytest", "-q", IMPORTS]],
     }
-    for number in range(1, 8):
-        table[f"stage{number}"] = [["stages", "run", f"stage{number}", *positional]]
-    return table[session]
+    one_stage = {stage.name: [["stages", "run", stage.name, *positional]] for stage in STAGES}
+    return (table | one_stage)[session]
 
 
 def _nox(python: str, root: Path, arguments: Sequence[str]) -> int:

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import NoReturn
 
 from burstproof.errors import BurstproofError, ExitCode, InputError
-from reports.verdict import exit_code
+from reports.judge.verdict import exit_code
 from stages.console import Console, closing, closing_part, explanation, listing, opening
 from stages.gating import Gatekeeper
-from stages.plan import PLAN, Stage, select
+from stages.plan import PLAN, Stage
 from stages.recovery import recover
 from stages.run_folder import RunFolder, RunPlan, new_run_path, utc_now
 from stages.runner import Runner
@@ -41,7 +41,7 @@ def main(arguments: Sequence[str], root: Path, plan: Sequence[Stage] = PLAN) -> 
         The stages there are.
     """
     try:
-        options = _parser().parse_args(arguments)
+        options = _parser(plan).parse_args(arguments)
         if options.command == "list":
             Console().say(*listing(plan))
             return ExitCode.PASS
@@ -56,14 +56,30 @@ def main(arguments: Sequence[str], root: Path, plan: Sequence[Stage] = PLAN) -> 
         return ExitCode.UNDECIDED
 
 
-def _parser() -> argparse.ArgumentParser:
+def select(names: Sequence[str], plan: Sequence[Stage] = PLAN) -> tuple[Stage, ...]:
+    """Return the named stages in the order of the plan, or the whole plan where none is named.
+
+    Raises
+    ------
+    InputError
+        If a name is not in the plan.
+    """
+    known = {stage.name for stage in plan}
+    for name in names:
+        if name not in known:
+            raise InputError("no such stage", where="run", got=name, allowed=", ".join(sorted(known)))
+    return tuple(stage for stage in plan if not names or stage.name in names)
+
+
+def _parser(plan: Sequence[Stage]) -> argparse.ArgumentParser:
+    spread = ", ".join(stage.name for stage in plan if stage.side_by_side)
     parser = _Parser(prog=PROGRAM, description="The staged test plan.")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     commands.add_parser("list", help="list the stages")
     record = commands.add_parser("record", help="write the record of a run whose runner is gone; nothing runs")
     record.add_argument("run", type=Path, metavar="RUN", help="the run's folder")
     run = commands.add_parser("run", help="run stages; without a name: all of them")
-    run.add_argument("names", nargs="*", metavar="NAME", help="harness, stage1 ... stage7")
+    run.add_argument("names", nargs="*", metavar="NAME", help=", ".join(stage.name for stage in plan))
     run.add_argument("--resume", type=Path, metavar="RUN", help="continue this run (a folder, or its name in --runs)")
     run.add_argument("--explain", action="store_true", help="say what would run here and why not the rest")
     run.add_argument("--runs", type=Path, default=Path("runs"), metavar="DIR", help="where runs lie (default: runs)")
@@ -74,7 +90,7 @@ def _parser() -> argparse.ArgumentParser:
         type=int,
         default=MOST_WORKERS,
         metavar="N",
-        help=f"processes that cases of stages 1, 4 and 5 run in (default: a core each, at most {MOST_WORKERS})",
+        help=f"processes for the cases of {spread} (default: a core each, at most {MOST_WORKERS})",
     )
     run.add_argument("--gpu-free", action="store_true", help="treat every hardware gate as closed")
     return parser

@@ -1,39 +1,41 @@
-"""The test plan as data: the seven stages, and the harness that tests the proving ground itself."""
+"""The test plan as data, the only list of stages: a stage is a row here and a folder under ``suites/``.
+
+Importing this module needs nothing but the standard library, so that the noxfile can make a session for each stage.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-
-from burstproof.errors import InputError
-from reports.traceability import load_requirements
 
 NO_GATE = "none"
 
 
 @dataclass(frozen=True)
 class Stage:
-    """One step of the test plan (requirements ST-1 ... ST-7).
+    """One step of the test plan.
 
     Attributes
     ----------
     name : str
-        What is typed and recorded: ``stage1`` ... ``stage7`` or ``harness``.
+        What is typed and recorded.
     title : str
         One or two words: ``kernel parity``.
     gate : str
-        What the whole stage needs of the hardware, a gate of :mod:`hardware.gates`, or ``none``.
+        What the whole stage needs of the hardware: a gate of :mod:`hardware.gates`.
     gpu_free : str
         What still runs where the gate is closed.
     suites : tuple of str
-        Folders with its cases, relative to the checkout, with forward slashes.
+        Folders with its cases, relative to the checkout, with forward slashes; those below them belong to it, too.
     proves : str
         What a pass means.
     time_limit_s : float
         After this many seconds the stage is ended and recorded as an error.
     side_by_side : bool
         Whether its cases may run in several processes at once; not where anything is timed.
+    extras : tuple of str
+        Extras of an environment of its own. Empty: it runs in the environment whose packages follow the driver.
     """
 
     name: str
@@ -44,10 +46,13 @@ class Stage:
     proves: str
     time_limit_s: float = 3600.0
     side_by_side: bool = False
+    extras: tuple[str, ...] = ()
 
     @property
     def requirements(self) -> tuple[str, ...]:
         """Ids that the stage is there to prove, as ``reports/requirements.toml`` assigns them."""
+        from reports.values.requirements import load_requirements
+
         return tuple(row.id for row in load_requirements() if self.name in row.stages)
 
 
@@ -56,8 +61,8 @@ HARNESS = Stage(
     title="proving ground",
     gate=NO_GATE,
     gpu_free="everything",
-    suites=("suites/harness",),
-    proves="plan, gates, verdicts, record and report do what they say",
+    suites=("suites/harness", "suites/unit"),
+    proves="the proving ground, and each module that decides something, do what they say",
 )
 
 STAGES: tuple[Stage, ...] = (
@@ -69,6 +74,7 @@ STAGES: tuple[Stage, ...] = (
         suites=("suites/stage1_compile",),
         proves="every kernel builds for every capability within its resource limits",
         side_by_side=True,
+        extras=("compile",),
     ),
     Stage(
         name="stage2",
@@ -82,7 +88,7 @@ STAGES: tuple[Stage, ...] = (
         name="stage3",
         title="create",
         gate="gpu",
-        gpu_free="memory budgets, configuration, choice of backend, the CPU engine",
+        gpu_free="memory budgets, choice of backend, the CPU engine",
         suites=("suites/stage3_create",),
         proves="contexts, streams and buffers can be made; what fits is known, the rest is refused",
     ),
@@ -116,28 +122,13 @@ STAGES: tuple[Stage, ...] = (
         name="stage7",
         title="multi-GPU",
         gate="multi_gpu",
-        gpu_free="partitions, shards on the CPU in one process and over 1 to 4 MPI ranks, checkpoints",
+        gpu_free="shards on the CPU in one process and over 1 to 4 MPI ranks, checkpoints",
         suites=("suites/stage7_multi_gpu",),
         proves="the same result on any number of GPUs, and how it scales",
     ),
 )
 
 PLAN: tuple[Stage, ...] = (HARNESS, *STAGES)
-
-
-def select(names: Sequence[str], plan: Sequence[Stage] = PLAN) -> tuple[Stage, ...]:
-    """Return the named stages in the order of the plan, or the whole plan where none is named.
-
-    Raises
-    ------
-    InputError
-        If a name is not in the plan.
-    """
-    known = {stage.name for stage in plan}
-    for name in names:
-        if name not in known:
-            raise InputError("no such stage", where="run", got=name, allowed=", ".join(sorted(known)))
-    return tuple(stage for stage in plan if not names or stage.name in names)
 
 
 def stage_of(path: str, plan: Iterable[Stage] = PLAN) -> str | None:

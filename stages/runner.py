@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Protocol
 
 from hardware.gates import Gate
-from reports.measurement import CaseResult, Outcome
-from reports.record import Environment, RunRecord, StageRun
+from reports.judge.verdict import judge_cases
 from reports.store import write_run
-from reports.verdict import judge_cases
+from reports.values.measurement import CaseResult, Outcome
+from reports.values.record import Environment, RunRecord, StageRun
+from reports.values.serialise import decode, encode
 from stages.environment import take_environment
 from stages.evidence import join_evidence
 from stages.gating import Gatekeeper
@@ -20,6 +21,14 @@ from stages.plan import PLAN, Stage
 from stages.results import CaseLines, read_lines
 from stages.run_folder import NOT_RUN, RunFolder, RunPlan, StageFiles, utc_now, write_json
 from stages.suite_process import MOST_WORKERS, SuiteEnd, run_suites
+
+
+@dataclass(frozen=True)
+class FoundMachine:
+    """What a run finds at its start, and keeps for a record that is written without it."""
+
+    hardware: Mapping[str, object]
+    gates: Mapping[str, Gate] = field(default_factory=dict)
 
 
 class Watcher(Protocol):
@@ -68,8 +77,7 @@ class Runner:
         """
         asked = self.folder.read_plan()
         gatekeeper = Gatekeeper(gpu_free=asked.gpu_free)
-        gates = {name: asdict(gate) for name, gate in gatekeeper.gates.items()}
-        write_json(self.folder.machine, {"hardware": self.inventory(), "gates": gates})
+        write_json(self.folder.machine, encode(FoundMachine(self.inventory(), gatekeeper.gates)))
         try:
             for stage in self._planned(asked):
                 if not self.folder.files(stage.name).done.is_file() and (not only or stage.name in only):
@@ -121,8 +129,7 @@ def finished_stage(folder: RunFolder, stage: Stage) -> StageRun | None:
     done = folder.files(stage.name).done
     if not done.is_file():
         return None
-    value = json.loads(done.read_text(encoding="utf-8"))
-    return StageRun(**{**value, "requirements": tuple(value["requirements"])})
+    return decode(StageRun, json.loads(done.read_text(encoding="utf-8")), str(done))
 
 
 def assemble(

@@ -5,7 +5,7 @@ import numpy as np
 import burstproof as bp
 from burstproof.compile.entry import Entry
 from burstproof.compile.source import CudaSource
-from burstproof.device.buffers import upload
+from burstproof.device.memory import download, upload
 
 SOURCE = CudaSource(
     "decay.cu",
@@ -23,6 +23,6 @@ try:
     print(len(SOURCE.image((9, 0)).cubin), "bytes for compute capability 9.0")
     potentials = upload(np.arange(1000, dtype=np.float32))
     DECAY.on(0)(4, 256, potentials, 0.5, 1000)  # device 0; 4 blocks of 256 threads; the arguments
-    print(potentials.download()[:4])  # [0. 0.5 1. 1.5]
+    print(download(potentials)[:4])  # [0. 0.5 1. 1.5]
 except bp.EnvironmentInvalidError as error:
     print(f"not here: {error}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from reports.store import load_run
 from stages import bootstrap
 from stages.driver import Driver, ask_driver, choose, find_package_set
 from stages.plan import STAGES
@@ -59,10 +61,12 @@ print(json.dumps({"cwd": os.getcwd(), "sessions": sorted(nox.sessions), "calls":
 """
 
 
-def load_noxfile(tmp_path: Path, session: str, backend: str = "virtualenv", *posargs: str) -> dict[str, Any]:
+def load_noxfile(
+    tmp_path: Path, session: str, backend: str = "virtualenv", *posargs: str, root: Path = ROOT
+) -> dict[str, Any]:
     """Carry out a session of the noxfile against a nox that only writes down; started in another folder."""
     (tmp_path / "nox.py").write_text(FAKE_NOX, encoding="utf-8")
-    command = [sys.executable, "-c", LOAD_NOXFILE, str(tmp_path), str(ROOT / "noxfile.py"), session, backend, *posargs]
+    command = [sys.executable, "-c", LOAD_NOXFILE, str(tmp_path), str(root / "noxfile.py"), session, backend, *posargs]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     loaded: dict[str, Any] = json.loads(done.stdout)
@@ -108,6 +112,63 @@ def test_one_stage_passes_its_arguments_on(tmp_path: Path) -> None:
     stage1 = load_noxfile(tmp_path, "stage1")
     assert stage1["installs"] == [["-e", ".[compile,test]"]]
     assert stage1["runs"] == [["-m", "stages", "run", "stage1"]]
+
+
+NEW_STAGE = """    Stage(
+        name="stage99",
+        title="one more",
+        gate=NO_GATE,
+        gpu_free="everything",
+        suites=("suites/stage99_more",),
+        proves="a row and a folder are enough",
+        extras=("metis",),
+    ),
+"""
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """A checkout with one more stage: a row in the plan, and its folder with a case."""
+    root = tmp_path / "checkout"
+    shutil.copytree(ROOT / "stages", root / "stages", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "noxfile.py", root)
+    for name in ("conftest.py", "pyproject.toml", "impl", "hardware", "reports"):
+        (root / name).symlink_to(ROOT / name)
+    plan = root / "stages" / "plan.py"
+    before, end, after = plan.read_text(encoding="utf-8").partition(")\n\nPLAN")
+    plan.write_text(before + NEW_STAGE + end + after, encoding="utf-8")
+    folder = root / "suites" / "stage99_more"
+    folder.mkdir(parents=True)
+    case = "import pytest\n@pytest.mark.requirement('RE-6')\ndef test_more(): pass\n"
+    (folder / "test_more.py").write_text(case, encoding="utf-8")
+    return root
+
+
+def test_a_new_stage_has_its_session_and_its_part_in_a_run_of_all(tmp_path: Path, checkout: Path) -> None:
+    loaded = load_noxfile(tmp_path, "stage99", root=checkout)
+    assert {"stage99", *SESSIONS} <= set(loaded["sessions"])
+    assert loaded["installs"] == [["-e", ".[metis,test]"]]
+    assert loaded["runs"] == [["-m", "stages", "run", "stage99"]]
+    first, second, rest = load_noxfile(tmp_path, "stages", root=checkout)["runs"]
+    run = first[first.index("--run") + 1]
+    assert second == ["-m", "stages", "run", "--resume", run, "--only", "stage99"]
+    assert rest == ["-m", "stages", "run", "--resume", run]
+
+
+def test_a_new_stage_runs_from_every_door(checkout: Path) -> None:
+    """Without nox, by the runner, and in the record."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(checkout / "impl"), str(checkout)])}
+    command = [sys.executable, "-S", "-c", "from stages.bootstrap import *; print(session_commands('stage99', ['-x']))"]
+    done = subprocess.run(command, cwd=checkout, env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout == "[['stages', 'run', 'stage99', '-x']]\n"
+    command = [sys.executable, "-m", "stages", "run", "stage99", "--gpu-free", "--run", "out"]
+    done = subprocess.run(command, cwd=checkout, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    record = load_run(checkout / "out")
+    assert [(stage.stage, stage.title) for stage in record.stages] == [("stage99", "one more")]
+    assert [(case.case, case.stage) for case in record.cases] == [
+        ("suites/stage99_more/test_more.py::test_more", "stage99")
+    ]
 
 
 @pytest.mark.parametrize("session", sorted(SESSIONS))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from suites.stage1_compile.tools import needs_tools
+from suites.support.compile.tools import needs_tools
 
 pytestmark = [pytest.mark.requirement("TO-5", "KL-4"), needs_tools]
 
@@ -15,7 +15,7 @@ def test_flash_kernels_run_on_tensor_cores(which) -> None:
     from burstproof.compile.resources import instructions_of
     from burstproof.tensor.attention.flash import TILES, flash_entry
 
-    entry = flash_entry(which, 64, True, True, TILES[which, 64])
+    entry = flash_entry(which, 64, True, True)
     found = instructions_of(entry.code.image((9, 0)), entry.function)
     assert found is not None
     products = {"forward": 2 * 2, "keys": 4, "queries": 3}[which]  # forward: code with the mask and without it

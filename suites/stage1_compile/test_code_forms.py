@@ -14,28 +14,14 @@ from burstproof.compile.code import CubinCode, LtoirCode, NumbaCode, PtxCode
 from burstproof.compile.image_cache import cached_image, load_image
 from burstproof.compile.numba_cubin import Image, obstacle
 from burstproof.compile.resources import Instructions, instructions_of
-from burstproof.compile.source import CudaOptions, CudaSource
+from burstproof.compile.source import CudaSource, SourceOptions
 from burstproof.errors import CompileError, EnvironmentInvalidError, InputError
-from suites.stage1_compile.tools import needs_tools
+from suites.support.compile.code_forms import PTX, SCALE
+from suites.support.compile.tools import needs_tools
 
 pytestmark = [pytest.mark.requirement("KL-1", "KL-3", "ST-1"), needs_tools]
 
 HOPPER = (9, 0)
-SCALE = 'extern "C" __global__ void scale(float* v, float f) { v[threadIdx.x] *= f; }'
-PTX = """.version 9.4
-.target sm_75
-.address_size 64
-.visible .entry put(.param .u64 to, .param .u32 value)
-{
-    .reg .b64 %a<3>;
-    .reg .b32 %v<2>;
-    ld.param.u64 %a1, [to];
-    ld.param.u32 %v1, [value];
-    cvta.to.global.u64 %a2, %a1;
-    st.global.u32 [%a2], %v1;
-    ret;
-}
-"""
 
 
 @pytest.fixture(autouse=True)
@@ -90,8 +76,8 @@ def test_an_image_is_kept_and_told_apart_by_all_that_it_depends_on(own_cache: Pa
     plain = CudaSource("s.cu", SCALE)
     others = [
         CudaSource("s.cu", SCALE + " "),
-        CudaSource("s.cu", SCALE, CudaOptions(fast_math=True)),
-        CudaSource("s.cu", SCALE, CudaOptions(defines=(("A", "1"),))),
+        CudaSource("s.cu", SCALE, SourceOptions(fast_math=True)),
+        CudaSource("s.cu", SCALE, SourceOptions(defines=(("A", "1"),))),
     ]
     first = plain.image(HOPPER)
     assert _kept(own_cache) == 1
@@ -145,7 +131,7 @@ def test_a_cache_that_cannot_be_written_does_not_matter(tmp_path: Path) -> None:
 
 
 def test_a_ptx_newer_than_the_tools_is_refused_or_rebuilt() -> None:
-    from burstproof.compile.compatibility import newest_isa
+    from burstproof.compile.code import newest_isa
     from burstproof.compile.numba_cubin import toolkit_version
 
     newer = PTX.replace("9.4", "99.0")
@@ -170,7 +156,7 @@ def test_a_rebuilt_ptx_with_an_instruction_of_its_own_time_is_refused() -> None:
 
 def test_source_becomes_ptx_and_ltoir_and_both_become_machine_code() -> None:
     """No driver takes part; each way ends in the same kind of instructions as the direct one."""
-    from burstproof.compile.compatibility import ptx_isa
+    from burstproof.compile.code import ptx_isa
 
     source = CudaSource("scale.cu", SCALE)
     ptx = source.ptx((8, 0))

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from burstproof.compile.numba_cubin import CAPABILITIES, Capability, compile_kernel, obstacle, toolkit_version
-from suites.stage1_compile.tools import needs_tools
+from suites.support.compile.tools import needs_tools
 
 pytestmark = [pytest.mark.requirement("KL-1", "KL-4", "ST-1"), needs_tools]
 
@@ -21,14 +21,14 @@ def _name(capability: Capability) -> str:
 
 @pytest.fixture(scope="module")
 def variants():
-    from suites.stage1_compile.variants import chosen_variants
+    from suites.support.compile.variants import chosen_variants
 
     return chosen_variants()
 
 
 @pytest.fixture(scope="module")
 def recorded():
-    from suites.stage1_compile.survey import BASELINE
+    from suites.support.compile.survey import BASELINE
 
     document = json.loads(BASELINE.read_text())
     return document["registers"] if tuple(document["toolkit"]) == toolkit_version() else None
@@ -39,7 +39,7 @@ def recorded():
 def test_every_kernel_builds(variants, recorded, variant: str, capability: Capability, measure) -> None:
     """All kernels of a variant compile to machine code; registers, spills and the recorded registers are compared."""
     from burstproof.engine.cuda.kernels.catalogue import catalogue
-    from suites.stage1_compile.survey import compile_variant, key
+    from suites.support.compile.survey import compile_variant, key
 
     reason = obstacle(capability)
     if reason:
@@ -63,7 +63,7 @@ def test_reduced_precision_builds(variants, recorded, precision: str, measure) -
     from burstproof.compile.resources import resources_of
     from burstproof.engine.cuda.kernels.catalogue import catalogue
     from burstproof.engine.precision import Storage, precision_named
-    from suites.stage1_compile.survey import key
+    from suites.support.compile.survey import key
 
     oldest = next(capability for capability in CAPABILITIES if obstacle(capability) is None)
     features = replace(variants["lean"].features, storage=Storage(precision_named(precision), 0.25))

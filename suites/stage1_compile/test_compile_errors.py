@@ -1,4 +1,4 @@
-"""What the compiler refuses comes back as one error; what a driver cannot load is known before it is loaded."""
+"""What the compiler refuses comes back as one error; what the tools cannot assemble is known before."""
 
 from __future__ import annotations
 
@@ -6,37 +6,37 @@ from collections.abc import Callable
 
 import pytest
 
-from burstproof.compile.compatibility import NEWEST_ISA, check_ptx, newest_isa, ptx_isa
+from burstproof.compile.code import NEWEST_ISA, check_ptx, newest_isa, ptx_isa
 from burstproof.compile.entry import Entry
 from burstproof.compile.resources import count_instructions
-from burstproof.compile.source import CudaOptions, CudaSource
+from burstproof.compile.source import CudaSource, SourceOptions
 from burstproof.errors import CompileError, InputError
-from suites.stage1_compile.tools import needs_tools
+from suites.support.compile.tools import needs_tools
 
 PTX = "//\n// generated\n.version 9.4\n.target sm_90\n"
 
 pytestmark = pytest.mark.requirement("KL-1", "KL-3", "ST-1")
 
 
-def test_a_ptx_newer_than_the_driver_is_refused_with_the_cure() -> None:
-    with pytest.raises(CompileError, match=r"PTX ISA 9\.4.*at most 9\.0.*Load the cubin") as caught:
+def test_a_ptx_newer_than_the_tools_is_refused_with_the_cure() -> None:
+    with pytest.raises(CompileError, match=r"PTX ISA 9\.4.*at most 9\.0.*Set rebuild") as caught:
         check_ptx(PTX, (13, 0))
     assert caught.value.exit_code == 3
 
 
-def test_a_ptx_that_the_driver_knows_is_accepted() -> None:
+def test_a_ptx_that_the_tools_know_is_accepted() -> None:
     check_ptx(PTX.replace("9.4", "8.8"), (12, 9))
     assert ptx_isa(PTX) == (9, 4)
 
 
-def test_isa_never_falls_with_a_newer_driver() -> None:
+def test_isa_never_falls_with_newer_tools() -> None:
     newest = [newest_isa(version) for version in sorted(NEWEST_ISA)]
     assert newest == sorted(newest)
     assert newest_isa((14, 2)) == max(newest)
 
 
-def test_a_driver_too_old_is_named() -> None:
-    with pytest.raises(CompileError, match=r"got '11\.4'.*520\.61\.05"):
+def test_tools_too_old_are_named() -> None:
+    with pytest.raises(CompileError, match=r"got '11\.4'.*Install nvJitLink"):
         newest_isa((11, 4))
 
 
@@ -66,12 +66,12 @@ def test_instructions_are_told_apart() -> None:
 @pytest.mark.parametrize(
     ("build", "message"),
     [
-        (lambda: CudaOptions(defines=("TILE", "64")), r"CudaOptions\.defines: no macros.*\(\('TILE', '64'\),\)"),
-        (lambda: CudaOptions(defines=(("TILE", 64),)), r"CudaOptions\.defines: no macros.*pairs of strings"),
-        (lambda: CudaOptions(defines={"TILE": "64"}), r"CudaOptions\.defines: no macros.*a tuple of pairs"),
-        (lambda: CudaOptions(max_registers=-3), r"max_registers: no bound \(got -3; allowed: 16 to 255, or None\)"),
-        (lambda: CudaOptions().arch("9.0"), r"no compute capability \(got '9\.0'; allowed: such as \(9, 0\)\)"),
-        (lambda: CudaOptions().arch(90), r"no compute capability \(got 90"),
+        (lambda: SourceOptions(defines=("TILE", "64")), r"SourceOptions\.defines: no macros.*\(\('TILE', '64'\),\)"),
+        (lambda: SourceOptions(defines=(("TILE", 64),)), r"SourceOptions\.defines: no macros.*pairs of strings"),
+        (lambda: SourceOptions(defines={"TILE": "64"}), r"SourceOptions\.defines: no macros.*a tuple of pairs"),
+        (lambda: SourceOptions(max_registers=-3), r"max_registers: no bound \(got -3; allowed: 16 to 255, or None\)"),
+        (lambda: SourceOptions().arch("9.0"), r"no compute capability \(got '9\.0'; allowed: such as \(9, 0\)\)"),
+        (lambda: SourceOptions().arch(90), r"no compute capability \(got 90"),
         (lambda: CudaSource("t.cu", "", templates="fill<int>"), r"t\.cu, templates: one string.*\('fill<int>',\)"),
         (lambda: Entry(CudaSource("t.cu", ""), "k", "float32[],uint32"), r"not a type of a kernel's parameter"),
     ],

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from burstproof.compile.numba_cubin import Capability, compile_kernel, obstacle
-from suites.stage1_compile.tools import needs_tools
+from suites.support.compile.tools import needs_tools
 
 pytestmark = [pytest.mark.requirement("BE-10", "KL-1", "ST-1"), needs_tools]
 
@@ -24,7 +24,7 @@ def test_streaming_kernels(variant: str, capability: Capability) -> None:
     from burstproof.compile.resources import instructions_of, resources_of
     from burstproof.engine.cuda.kernels.catalogue import catalogue
     from burstproof.engine.cuda.kernels.streaming import streaming_catalogue
-    from suites.stage1_compile.variants import chosen_variants
+    from suites.support.compile.variants import chosen_variants
 
     reason = obstacle(capability)
     if reason:

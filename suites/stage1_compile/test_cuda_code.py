@@ -7,8 +7,8 @@ from unittest import mock
 
 import pytest
 
-from suites.stage1_compile.tools import needs_tools
-from suites.stage1_compile.variants import chosen_variants
+from suites.support.compile.tools import needs_tools
+from suites.support.compile.variants import chosen_variants
 
 pytestmark = [pytest.mark.requirement("BE-4", "KL-1", "ST-1"), pytest.mark.xdist_group("PTX"), needs_tools]
 

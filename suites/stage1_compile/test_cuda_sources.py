@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 
 from burstproof.compile.numba_cubin import CAPABILITIES, Capability, obstacle
-from burstproof.compile.occupancy import occupancy
-from burstproof.compile.report import KernelReport, report_of
-from suites.stage1_compile.cuda_sources import CATALOGUES, catalogued, title
-from suites.stage1_compile.tools import needs_tools
+from burstproof.compile.resources import KernelReport, occupancy, report_of
+from suites.support.compile.cuda_sources import CATALOGUES, catalogued, title
+from suites.support.compile.tools import needs_tools
 
 pytestmark = [pytest.mark.requirement("KL-1", "KL-4", "ST-1"), needs_tools]
 
@@ -33,7 +32,7 @@ def first_reports(module: str) -> tuple[KernelReport, ...]:
 @pytest.fixture(scope="module")
 def recorded():
     from burstproof.compile.source import compiler_version
-    from suites.stage1_compile.survey import BASELINE
+    from suites.support.compile.survey import BASELINE
 
     document = json.loads(BASELINE.read_text())["sources"]
     return document if tuple(document["compiler"]) == compiler_version() else None
@@ -43,7 +42,7 @@ def recorded():
 @pytest.mark.parametrize("module", CATALOGUES)
 def test_every_catalogued_kernel_builds(recorded, module: str, capability: Capability, measure) -> None:
     """Registers and spills against the recorded figures, and how many blocks fit at once."""
-    from suites.stage1_compile.survey import compile_entries, entry_key
+    from suites.support.compile.survey import compile_entries, entry_key
 
     reason = obstacle(capability)
     if reason:

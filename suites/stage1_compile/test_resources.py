@@ -9,9 +9,9 @@ import pytest
 
 from burstproof.cli.main import main
 from burstproof.compile.numba_cubin import refusal, toolkit_version
-from burstproof.compile.occupancy import occupancy
+from burstproof.compile.resources import occupancy
 from burstproof.errors import InputError
-from suites.stage1_compile.tools import needs_tools
+from suites.support.compile.tools import needs_tools
 
 pytestmark = pytest.mark.requirement("KL-4", "ST-1")
 

@@ -15,7 +15,7 @@ from burstproof.errors import ExitCode
 from hardware.__main__ import main
 from hardware.nvml_codes import NvmlCode
 from hardware.show import to_text
-from suites.harness.fake_nvml import FakeMachine, dgx_h100, failing_half_way, mig_box, no_nvml, pascal_box
+from suites.support.fake_nvml import FakeMachine, dgx_h100, failing_half_way, mig_box, no_nvml, pascal_box
 
 pytestmark = pytest.mark.requirement("ST-2")
 

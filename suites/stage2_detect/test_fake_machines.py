@@ -16,7 +16,7 @@ from hardware.host import CudaStack
 from hardware.inventory import take_inventory
 from hardware.nvml_codes import NvmlCode, P2pStatus
 from hardware.prerequisites import judge_prerequisites, version_key
-from suites.harness.fake_nvml import (
+from suites.support.fake_nvml import (
     CUDA_12_STACK,
     GTX_1080,
     H100,

@@ -9,7 +9,7 @@ import pytest
 from hardware.nvml_codes import NvLinkRemote, NvmlCode, P2pStatus, TopologyLevel
 from hardware.roofline import profile_for
 from hardware.topology import NVLINK_GB_PER_S, Path, pcie_gb_per_s, topology_of
-from suites.harness.fake_nvml import H100, H200, FakeMachine, dgx_h100, h200_box, mig_box, no_nvml, v100_pair
+from suites.support.fake_nvml import H100, H200, FakeMachine, dgx_h100, h200_box, mig_box, no_nvml, v100_pair
 
 pytestmark = pytest.mark.requirement("MG-6")
 

@@ -16,7 +16,8 @@ from burstproof.engine.ask_machine import ask_cuda
 from burstproof.engine.machine import CudaDevice, CudaFacts, Machine, Obstacle, WgpuAdapter, WgpuFacts
 from burstproof.engine.options import CudaOptions, EngineOptions
 from burstproof.engine.protocol import Engine
-from burstproof.engine.select import choose_backend, consider, engine_factory, start_engine
+from burstproof.engine.registry import engine_factory
+from burstproof.engine.select import choose_backend, consider, start_engine
 from burstproof.errors import BackendUnavailableError, ExitCode, InputError, NetworkError, OutOfMemoryError
 from burstproof.network.model import Network, NeuronTable, SynapseTable
 

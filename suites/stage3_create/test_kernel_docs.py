@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from burstproof.cli.main import main
-from suites.stage1_compile.tools import needs_tools
+from suites.support.compile.tools import needs_tools
 
 pytestmark = [pytest.mark.requirement("KL-1", "KL-2", "KL-4"), needs_tools]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -137,8 +138,8 @@ def test_a_source_with_an_error_is_refused_at_the_first_use() -> None:
 @pytest.mark.requirement("KL-4")
 def test_occupancy_is_what_the_driver_says(cupy: Any) -> None:
     from burstproof.compile.launch import device_capability
-    from burstproof.compile.occupancy import MULTIPROCESSORS, occupancy
     from burstproof.compile.proof import CATALOGUE
+    from burstproof.compile.resources import MULTIPROCESSORS, occupancy
 
     capability = device_capability(0)
     if capability not in MULTIPROCESSORS:
@@ -160,7 +161,7 @@ def test_every_form_of_code_launches(cupy: Any) -> None:
     from burstproof.compile.code import CubinCode, LtoirCode, PtxCode
     from burstproof.compile.launch import device_capability
     from burstproof.device.numba_cuda import cuda
-    from suites.stage1_compile.test_code_forms import PTX, SCALE
+    from suites.support.compile.code_forms import PTX, SCALE
 
     def add(a, b, factor):
         i = cuda.grid(1)
@@ -189,51 +190,51 @@ def test_every_form_of_code_launches(cupy: Any) -> None:
 
 @pytest.mark.requirement("KL-5")
 @pytest.mark.parametrize("dtype", ["bool", "int8", "uint16", "int32", "uint64", "float16", "float64", "complex128"])
-def test_buffers_go_up_and_come_back(dtype: str) -> None:
-    from burstproof.device.buffers import upload
+def test_arrays_go_up_and_come_back(dtype: str) -> None:
+    from burstproof.device.memory import copy, download, upload
 
     host = np.random.default_rng(1).integers(0, 2, (3, 0 if dtype == "bool" else 5)).astype(dtype)
-    buffer = upload(host)
-    assert (buffer.shape, buffer.dtype, buffer.device_id, buffer.nbytes) == (host.shape, host.dtype, 0, host.nbytes)
-    np.testing.assert_array_equal(buffer.download(), host)
+    array = upload(host)
+    assert (array.shape, array.dtype, array.device.id, array.nbytes) == (host.shape, host.dtype, 0, host.nbytes)
+    np.testing.assert_array_equal(download(array), host)
     filled = np.empty_like(host)
-    assert buffer.download(filled) is filled
+    copy(filled, array)
+    array.device.synchronize()
     np.testing.assert_array_equal(filled, host)
 
 
 @pytest.mark.requirement("KL-5")
-def test_buffers_are_exchanged_without_a_copy(cupy: Any) -> None:
+def test_arrays_are_exchanged_without_a_copy(cupy: Any) -> None:
     """Each way out and back in keeps the address."""
-    from burstproof.device.buffers import adopt, upload
+    from burstproof.device.memory import adopt, download, upload
 
-    buffer = upload(np.arange(6, dtype=np.float32).reshape(2, 3))
-    address = buffer.array.data.ptr
-    for other in (cupy.asarray(buffer), cupy.from_dlpack(buffer)):
-        assert other.data.ptr == address
-        assert adopt(other).array.data.ptr == address
-    assert adopt(buffer) is buffer
-    assert buffer.__cuda_array_interface__["data"][0] == address
-    assert buffer.__dlpack_device__() == (2, 0)
-    ENTRY.on(0)(1, 32, buffer, 6, 2.0, 1.0, shared_bytes=24)
-    np.testing.assert_array_equal(buffer.download().ravel(), reversed_twice_plus_one(6))
+    array = upload(np.arange(6, dtype=np.float32).reshape(2, 3))
+    address = array.data.ptr
+    by_dlpack = SimpleNamespace(__dlpack__=array.__dlpack__, __dlpack_device__=array.__dlpack_device__)
+    for other in (array, by_dlpack):
+        assert adopt(other).data.ptr == address
+    assert array.__cuda_array_interface__["data"][0] == address
+    assert array.__dlpack_device__() == (2, 0)
+    ENTRY.on(0)(1, 32, array, 6, 2.0, 1.0, shared_bytes=24)
+    np.testing.assert_array_equal(download(array).ravel(), reversed_twice_plus_one(6))
 
 
 @pytest.mark.requirement("KL-5")
 def test_arrays_of_torch_are_taken_as_they_are() -> None:
     torch = pytest.importorskip("torch", reason="PyTorch is not installed: nothing to exchange with")
-    from burstproof.device.buffers import adopt, upload
+    from burstproof.device.memory import adopt, upload
 
     tensor = torch.arange(4, dtype=torch.float32, device="cuda")
     torch.cuda.synchronize()
-    assert adopt(tensor).array.data.ptr == tensor.data_ptr()
+    assert adopt(tensor).data.ptr == tensor.data_ptr()
     ENTRY.on(0)(1, 32, tensor, 4, 2.0, 1.0, shared_bytes=16)
     np.testing.assert_array_equal(tensor.cpu().numpy(), reversed_twice_plus_one(4))
     assert torch.from_dlpack(upload(np.ones(3, np.float32))).sum().item() == 3.0
 
 
 @pytest.mark.requirement("KL-5")
-def test_what_is_no_buffer_is_refused(cupy: Any) -> None:
-    from burstproof.device.buffers import adopt, allocate, upload
+def test_what_is_no_array_on_a_device_is_refused(cupy: Any) -> None:
+    from burstproof.device.memory import adopt, allocate, copy, download, upload
 
     with pytest.raises(InputError, match="not an array on a device"):
         adopt(np.zeros(3))
@@ -242,9 +243,11 @@ def test_what_is_no_buffer_is_refused(cupy: Any) -> None:
     with pytest.raises(InputError, match="a size below zero"):
         allocate((3, -1), np.float32)
     with pytest.raises(InputError, match="a dtype that no kernel takes"):
-        allocate(3, "U5")
-    with pytest.raises(InputError, match=r"not like the buffer .*float64 \(3,\)'; allowed: float32 \(3,\)"):
-        allocate(3, np.float32).upload(np.zeros(3))
-    with pytest.raises(OutOfMemoryError, match=r"8000000000000 bytes does not fit"):
-        allocate(10**12, np.float64)
-    assert upload(np.ones(3)).download().tolist() == [1.0, 1.0, 1.0]
+        allocate((3,), "U5")
+    with pytest.raises(InputError, match=r"differ in shape or element type .*float64 \(3,\) to float32 \(3,\)"):
+        copy(allocate((3,), np.float32), np.zeros(3))
+    with pytest.raises(InputError, match="both arrays are on devices"):
+        copy(cupy.zeros(3), cupy.zeros(3))
+    with pytest.raises(OutOfMemoryError, match=r"cannot give memory for an array of shape \(1000000000000,\)"):
+        allocate((10**12,), np.float64)
+    assert download(upload(np.ones(3))).tolist() == [1.0, 1.0, 1.0]

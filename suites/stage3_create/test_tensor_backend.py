@@ -59,13 +59,6 @@ def test_host_values_are_converted_and_made_contiguous(place: Backend) -> None:
     assert np.array_equal(from_bfloat16(place.to_host(halves)), [1.0, -2.5])
 
 
-def test_synchronize_and_memory(place: Backend) -> None:
-    place.zeros(1000)
-    place.synchronize()
-    memory = place.memory()
-    assert 0 < memory.free <= memory.total
-
-
 @pytest.mark.parametrize("shape", [-1, (2, -3), (1.5,), (True, 2), ("2",)], ids=str)
 def test_bad_shapes(place: Backend, shape) -> None:
     with pytest.raises(ArrayError, match="extents must be integers"):

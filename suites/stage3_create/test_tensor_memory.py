@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from burstproof.errors import ArrayError, OutOfMemoryError
-from burstproof.tensor.array import memory
+from burstproof.device import memory
+from burstproof.errors import OutOfMemoryError
 from burstproof.tensor.array.backend import backend
 from burstproof.tensor.array.protocol import Backend
 from burstproof.tensor.ops import elementwise, nn
@@ -24,9 +24,11 @@ MEBI = 1 << 20
 def device() -> Iterator[Backend]:
     """A device whose pool holds nothing unused."""
     place = backend("cupy")
-    memory.release(place)
+    pool = place.xp.get_default_memory_pool()
+    pool.free_all_blocks()
     yield place
-    memory.release(place)
+    pool.set_limit(size=0)
+    pool.free_all_blocks()
 
 
 def _step(place: Backend) -> None:
@@ -40,10 +42,9 @@ def _step(place: Backend) -> None:
 @pytest.mark.gate("gpu")
 def test_the_steady_state_asks_nothing_of_the_driver(device: Backend, measure: Measure) -> None:
     _step(device)
-    with memory.observe(device) as observer:
+    with memory.observe(device.device) as found:
         for _ in range(50):
             _step(device)
-    found = observer.statistics
     measure("pool.driver_allocations", found.driver_allocations, "1", conditions={"requests": found.requests})
     assert found.requests >= 50 * 6
     assert found.requested_bytes > 0
@@ -53,16 +54,18 @@ def test_the_steady_state_asks_nothing_of_the_driver(device: Backend, measure: M
 
 @pytest.mark.gate("gpu")
 def test_what_is_held_is_counted_and_given_back(device: Backend) -> None:
-    before = memory.usage(device)
-    with memory.observe(device) as observer:
+    pool = device.xp.get_default_memory_pool()
+    used, held = pool.used_bytes(), pool.total_bytes()
+    with memory.observe(device.device) as found:
         array = device.zeros(MEBI, np.float64)
-    assert observer.statistics.driver_allocations == 1
-    assert observer.statistics.driver_bytes >= array.nbytes
-    assert memory.usage(device).used_bytes == before.used_bytes + array.nbytes
+    assert found.driver_allocations == 1
+    assert found.driver_bytes >= array.nbytes
+    assert pool.used_bytes() == used + array.nbytes
     del array
-    assert memory.usage(device).used_bytes == before.used_bytes
-    assert memory.release(device) >= 8 * MEBI
-    assert memory.usage(device).held_bytes <= before.held_bytes
+    assert pool.used_bytes() == used
+    assert pool.total_bytes() >= held + 8 * MEBI
+    pool.free_all_blocks()
+    assert pool.total_bytes() <= held
 
 
 @pytest.mark.gate("gpu")
@@ -70,36 +73,22 @@ def test_out_of_memory_returns_what_is_unused_and_the_next_call_works(device: Ba
     kept = device.ones(1000)
     unused = device.zeros(4 * MEBI)
     del unused
-    held = memory.usage(device).held_bytes
-    with memory.limited(device, held + MEBI):
-        with pytest.raises(OutOfMemoryError, match="cannot give memory for an array of shape"):
-            device.empty(64 * MEBI)
-        rows = device.empty((3 * MEBI // 4096, 4096))
-        with pytest.raises(OutOfMemoryError, match="cannot give memory"):
-            nn.softmax(rows)
-        del rows
-        memory.release(device)
-        assert memory.usage(device).held_bytes < held
-        assert device.to_host(elementwise.add(kept, kept)).sum() == 2000
+    pool = device.xp.get_default_memory_pool()
+    held = pool.total_bytes()
+    pool.set_limit(size=held + MEBI)
+    with pytest.raises(OutOfMemoryError, match="cannot give memory for an array of shape"):
+        device.empty(64 * MEBI)
+    rows = device.empty((3 * MEBI // 4096, 4096))
+    with pytest.raises(OutOfMemoryError, match="cannot give memory"):
+        nn.softmax(rows)
+    del rows
+    pool.free_all_blocks()
+    assert pool.total_bytes() < held
+    assert device.to_host(elementwise.add(kept, kept)).sum() == 2000
+    pool.set_limit(size=0)
     assert device.to_host(device.ones(4 * MEBI)).sum() == 4 * MEBI
 
 
-def test_the_cpu_has_no_pool() -> None:
-    place = backend("numpy")
-    assert memory.usage(place) == memory.PoolUsage(0, 0)
-    assert memory.release(place) == 0
-    with memory.observe(place) as observer:
-        place.ones(100)
-    assert observer.statistics == memory.PoolStatistics()
-    assert observer.statistics.served_from_pool == 1
-    with pytest.raises(ArrayError, match="has a limit"), memory.limited(place, 100):
-        pass
-
-
-def test_statistics_add_up() -> None:
-    observer = memory.PoolObserver()
-    for size in (512, 1024, 512):
-        observer.requested(size)
-    observer.allocated(1024)
-    assert observer.statistics == memory.PoolStatistics(3, 2048, 1, 1024)
-    assert observer.statistics.served_from_pool == pytest.approx(2 / 3)
+def test_the_share_that_the_pool_served() -> None:
+    assert memory.PoolStatistics().served_from_pool == 1
+    assert memory.PoolStatistics(3, 2048, 1, 1024).served_from_pool == pytest.approx(2 / 3)

@@ -255,7 +255,7 @@ def test_a_run_gives_spikes_potentials_statistics_and_a_picture(tmp_path: Path) 
         found["nowhere"]
     picture = bp.raster(recording, tmp_path / "x.svg", title="chain")
     assert ElementTree.parse(picture).getroot().findtext("{http://www.w3.org/2000/svg}title") == "chain"
-    with pytest.raises(InputError, match="ending"):
+    with pytest.raises(InputError, match="extension"):
         bp.raster(recording, tmp_path / "x.gif")
 
 
@@ -338,7 +338,7 @@ def test_strings_choose_precision_and_shards_change_nothing() -> None:
 def test_devices_are_those_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two GPUs that the driver shows; the engine is only asked for."""
     from burstproof import session
-    from burstproof.engine.cuda import sharded_engine as cuda_engine
+    from burstproof.engine.cuda import engine as cuda_engine
     from burstproof.engine.machine import CudaDevice, CudaFacts, Machine
     from burstproof.engine.reference import ReferenceEngine
 
@@ -385,7 +385,7 @@ def test_networks_come_from_files_and_go_to_files(tmp_path: Path) -> None:
     for name in ("x.bpnet", "x.connectome"):
         bp.save(grown, tmp_path / name)
         assert bp.load(tmp_path / name).neuron_count == grown.neuron_count
-    with pytest.raises(InputError, match="ending"):
+    with pytest.raises(InputError, match="extension"):
         bp.load("brain.txt")
     with pytest.raises(InputError, match="not grown"):
         bp.grow(tmp_path / "x.bpnet")

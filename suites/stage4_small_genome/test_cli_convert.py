@@ -13,8 +13,7 @@ from burstproof.network.grow.genome import read_genome
 from burstproof.network.grow.growth import grow
 from burstproof.network.model import Network
 from burstproof.network.schema import NEURON_FIELDS, SYNAPSE_FIELDS
-
-from .cli_door import BUSY, GENOMES, TRACES, Door, assert_one_error, door
+from suites.support.cli_door import BUSY, GENOMES, TRACES, Door, assert_one_error, door
 
 __all__ = ["door"]
 

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from burstproof.network.files.bpnet import load_network
-
-from .cli_door import GENOMES, GOLDEN, SMALL, Door, assert_one_error, door
+from suites.support.cli_door import GENOMES, GOLDEN, SMALL, Door, assert_one_error, door
 
 __all__ = ["door"]
 

@@ -9,8 +9,7 @@ import pytest
 from burstproof.cli import info as info_module
 from burstproof.engine.ask_machine import this_machine
 from burstproof.engine.machine import CudaDevice, CudaFacts, Machine, Obstacle, WgpuAdapter, WgpuFacts
-
-from .cli_door import Door, assert_one_error, door
+from suites.support.cli_door import Door, assert_one_error, door
 
 __all__ = ["door"]
 

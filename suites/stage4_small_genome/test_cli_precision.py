@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from .cli_door import BUSY, GENOMES, Door, assert_one_error, door
+from suites.support.cli_door import BUSY, GENOMES, Door, assert_one_error, door
 
 __all__ = ["door"]
 

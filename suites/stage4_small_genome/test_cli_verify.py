@@ -11,8 +11,7 @@ import pytest
 
 from burstproof.engine.machine import CudaFacts, Machine, Obstacle
 from burstproof.engine.trace import Trace, read_trace, write_trace
-
-from .cli_door import SMALL, TRACES, Door, assert_one_error, door
+from suites.support.cli_door import SMALL, TRACES, Door, assert_one_error, door
 
 __all__ = ["door"]
 

@@ -15,7 +15,7 @@ from burstproof.network.files.connectome_format import fnv1a64, unpack_container
 from burstproof.network.model import Area, Network, NeuronTable, SynapseTable
 from burstproof.network.plasticity import PlasticMapping
 from burstproof.network.schema import NEURON_FIELDS, SYNAPSE_FIELDS
-from suites.stage4_small_genome.connectome_golden import FILES, GOLDEN, SMALL, TRACES, payload_of
+from suites.support.networks.connectome_golden import FILES, GOLDEN, SMALL, TRACES, payload_of
 
 pytestmark = pytest.mark.requirement("BE-2")
 

@@ -13,7 +13,7 @@ from burstproof.errors import GenomeError
 from burstproof.network.grow.fields import Field
 from burstproof.network.grow.flat import flat_id
 from burstproof.network.grow.genome import GenomePolicy, parse_genome, read_genome
-from suites.stage4_small_genome.growth_golden import GENOMES, SHIPPED, case_genome, genome_tree
+from suites.support.networks.growth_golden import GENOMES, SHIPPED, case_genome, genome_tree
 
 pytestmark = pytest.mark.requirement("BE-1")
 

@@ -11,7 +11,7 @@ from burstproof.errors import ExitCode, GenomeError
 from burstproof.network.files.connectome import read_connectome
 from burstproof.network.grow.genome import GenomePolicy, parse_genome, read_genome
 from burstproof.network.grow.growth import grow
-from suites.stage4_small_genome.growth_golden import GENOMES, GOLDEN, LENIENT, SHIPPED, genome_tree
+from suites.support.networks.growth_golden import GENOMES, GOLDEN, LENIENT, SHIPPED, genome_tree
 
 pytestmark = pytest.mark.requirement("BE-19")
 

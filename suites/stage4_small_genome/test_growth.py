@@ -12,7 +12,7 @@ from burstproof.network.files.connectome import read_connectome
 from burstproof.network.grow.genome import GenomePolicy, parse_genome, read_genome
 from burstproof.network.grow.growth import grow
 from burstproof.network.schema import NEURON_FIELDS
-from suites.stage4_small_genome.growth_golden import (
+from suites.support.networks.growth_golden import (
     GENOMES,
     GOLDEN,
     LENIENT,

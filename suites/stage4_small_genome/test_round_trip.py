@@ -13,8 +13,8 @@ from burstproof.engine.reference import ReferenceEngine
 from burstproof.engine.state import EngineState, Recording, StimulusPlan
 from burstproof.network.model import Network
 from stages.measuring import Measure
-from suites.stage4_small_genome.small_networks import NAMES, OPTIONS, SYNTHETIC, seeded_plan, small_network
-from suites.stage5_parity import backends
+from suites.support.networks.small_networks import NAMES, OPTIONS, SYNTHETIC, seeded_plan, small_network
+from suites.support.parity import backends
 
 pytestmark = pytest.mark.requirement("ST-4", "BE-1")
 

@@ -23,7 +23,7 @@ from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Area, Network, NeuronTable, SynapseTable
 from burstproof.network.plasticity import PlasticMapping
 from burstproof.network.schema import NEURON_FIELDS, SYNAPSE_FIELDS
-from suites.stage4_small_genome.connectome_golden import FILES
+from suites.support.networks.connectome_golden import FILES
 
 pytestmark = pytest.mark.requirement("BE-2")
 

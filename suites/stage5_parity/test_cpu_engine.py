@@ -17,7 +17,7 @@ from burstproof.errors import NetworkError, StimulusError
 from burstproof.network.model import Area, Network, NeuronTable, SynapseTable
 from burstproof.network.plasticity import PlasticMapping
 from burstproof.network.schema import NO_LIMIT
-from suites.stage5_parity.mixed import MIXES, compare_mix
+from suites.support.parity.mixed import MIXES, compare_mix
 
 pytestmark = pytest.mark.requirement("BE-4", "BE-5", "BE-17")
 

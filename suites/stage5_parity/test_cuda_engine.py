@@ -12,9 +12,9 @@ from burstproof.engine.options import CudaOptions, EngineOptions
 from burstproof.engine.state import EngineState, Record, Recording, Stimulus, StimulusPlan
 from burstproof.network.model import Network
 from burstproof.network.synthetic.build import driven_spec, initial_stimulus, synthesize
-from suites.stage5_parity import backends
-from suites.stage5_parity.mixed import Mix, mixed_network, mixed_options, mixed_plan
-from suites.stage5_parity.simulator_check import checks, recordings_differ
+from suites.support.parity import backends
+from suites.support.parity.mixed import Mix, mixed_network, mixed_options, mixed_plan
+from suites.support.parity.simulator_check import checks, recordings_differ
 
 pytestmark = [pytest.mark.requirement("BE-4", "BE-6", "BE-7", "ST-5"), pytest.mark.gate("gpu")]
 

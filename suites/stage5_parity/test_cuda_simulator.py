@@ -12,7 +12,7 @@ import pytest
 
 from hardware.gates import evaluate_gates
 from hardware.inventory import take_inventory
-from suites.stage5_parity.simulator_check import simulated_checks
+from suites.support.parity.simulator_check import simulated_checks
 
 pytestmark = [pytest.mark.requirement("BE-4", "BE-6", "BE-17", "ST-5"), pytest.mark.xdist_group("simulator")]
 
@@ -29,7 +29,7 @@ def problems() -> dict[str, list[str]]:
         )
     paths = os.pathsep.join([str(ROOT / "impl"), str(ROOT)])
     done = subprocess.run(
-        [sys.executable, "-m", "suites.stage5_parity.simulator_check"],
+        [sys.executable, "-m", "suites.support.parity.simulator_check"],
         cwd=ROOT,
         env={**os.environ, "NUMBA_ENABLE_CUDASIM": "1", "PYTHONPATH": paths},
         capture_output=True,

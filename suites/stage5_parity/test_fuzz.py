@@ -22,7 +22,7 @@ from burstproof.fuzz.compare import compare, reference_run
 from burstproof.fuzz.draw import draw_case
 from burstproof.fuzz.shrink import shrink
 from burstproof.fuzz.switches import Switches, draw_switches
-from suites.stage5_parity import backends, faults
+from suites.support.parity import backends, faults
 
 pytestmark = pytest.mark.requirement("BE-4", "BE-17", "ST-5")
 

@@ -10,9 +10,9 @@ from burstproof.engine.options import CudaOptions, EngineOptions, WgpuOptions
 from burstproof.engine.protocol import Engine
 from burstproof.errors import InputError
 from burstproof.network.model import Network
-from suites.stage5_parity import backends
-from suites.stage5_parity.interrupted import TRAIN, interruption_differs
-from suites.stage5_parity.mixed import MIXES, mixed_network, mixed_options
+from suites.support.parity import backends
+from suites.support.parity.interrupted import TRAIN, interruption_differs
+from suites.support.parity.mixed import MIXES, mixed_network, mixed_options
 
 pytestmark = pytest.mark.requirement("BE-4", "BE-17", "ST-5")
 

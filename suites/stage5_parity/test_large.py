@@ -16,12 +16,12 @@ from burstproof.engine.protocol import Engine
 from burstproof.engine.state import EngineState, Recording, StimulusPlan
 from burstproof.network.model import Network
 from stages.measuring import Measure
-from suites.stage4_small_genome.growth_golden import SHIPPED
-from suites.stage4_small_genome.small_networks import OPTIONS as GENOME_OPTIONS
-from suites.stage4_small_genome.small_networks import seeded_plan, small_network
-from suites.stage5_parity import backends
-from suites.stage5_parity.large import OPTIONS, SYNAPSES_PER_NEURON, Large, large_network, large_plan, slim
-from suites.stage5_parity.simulator_check import recordings_differ
+from suites.support.networks.growth_golden import SHIPPED
+from suites.support.networks.small_networks import OPTIONS as GENOME_OPTIONS
+from suites.support.networks.small_networks import seeded_plan, small_network
+from suites.support.parity import backends
+from suites.support.parity.large import OPTIONS, SYNAPSES_PER_NEURON, Large, large_network, large_plan, slim
+from suites.support.parity.simulator_check import recordings_differ
 
 pytestmark = pytest.mark.requirement("BE-4", "ST-5")
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from burstproof.engine.reference import ReferenceEngine
-from suites.stage5_parity import backends
-from suites.stage5_parity.mixed import MIXES, Mix, compare_mix, mixed_network, mixed_options, mixed_plan
+from suites.support.parity import backends
+from suites.support.parity.mixed import MIXES, Mix, compare_mix, mixed_network, mixed_options, mixed_plan
 
 # the first of these files to run compiles the kernels that the other needs: side by side both would
 pytestmark = [pytest.mark.requirement("BE-4", "BE-17", "ST-5"), pytest.mark.file_group("general kernels")]

@@ -14,11 +14,11 @@ from burstproof.engine.reference import ReferenceEngine
 from burstproof.engine.state import Stimulus
 from burstproof.errors import InputError
 from burstproof.network.model import Network, NeuronTable, SynapseTable
-from suites.stage5_parity import backends
-from suites.stage5_parity.large import OPTIONS, Large, large_network, large_plan
-from suites.stage5_parity.mixed import Mix, compare_mix, mixed_network, mixed_options, mixed_plan
-from suites.stage5_parity.reduced import REDUCED, REDUCED_MIXES
-from suites.stage5_parity.simulator_check import recordings_differ
+from suites.support.parity import backends
+from suites.support.parity.large import OPTIONS, Large, large_network, large_plan
+from suites.support.parity.mixed import Mix, compare_mix, mixed_network, mixed_options, mixed_plan
+from suites.support.parity.reduced import REDUCED, REDUCED_MIXES
+from suites.support.parity.simulator_check import recordings_differ
 
 pytestmark = pytest.mark.requirement("BE-11")
 

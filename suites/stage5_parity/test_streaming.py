@@ -15,11 +15,11 @@ from burstproof.engine.state import Stimulus
 from burstproof.network.model import Area, Network, NeuronTable, SynapseTable
 from burstproof.network.synthetic.build import driven_spec, initial_stimulus, synthesize
 from stages.measuring import Measure
-from suites.stage5_parity import backends
-from suites.stage5_parity.builder import Case, run_case
-from suites.stage5_parity.cases_synapses import synapse_cases
-from suites.stage5_parity.mixed import MIXES, Mix, compare_mix, mixed_network, mixed_options, mixed_plan
-from suites.stage5_parity.simulator_check import recordings_differ
+from suites.support.parity import backends
+from suites.support.parity.builder import Case, run_case
+from suites.support.parity.cases.synapses import synapse_cases
+from suites.support.parity.mixed import MIXES, Mix, compare_mix, mixed_network, mixed_options, mixed_plan
+from suites.support.parity.simulator_check import recordings_differ
 
 pytestmark = [pytest.mark.requirement("BE-10", "BE-4", "ST-5"), pytest.mark.gate("gpu")]
 

@@ -20,13 +20,13 @@ from burstproof.engine.wgpu.probe_cases import small_cases
 from burstproof.engine.wgpu.shaders import probe_shader
 from burstproof.errors import BackendUnavailableError
 from burstproof.network.model import Network
-from suites.stage5_parity import backends
-from suites.stage5_parity.builder import Case, network, run_case, stimulate, synapse
-from suites.stage5_parity.cases_dynamics import dynamics_cases
-from suites.stage5_parity.cases_subnormal import subnormal_cases
-from suites.stage5_parity.cases_sums import sum_cases
-from suites.stage5_parity.flushing import FLUSHINGS, Flushing
-from suites.stage5_parity.subnormal import run_subnormal, subnormal_problems
+from suites.support.parity import backends
+from suites.support.parity.builder import Case, network, run_case, stimulate, synapse
+from suites.support.parity.cases.dynamics import dynamics_cases
+from suites.support.parity.cases.subnormal import subnormal_cases
+from suites.support.parity.cases.sums import sum_cases
+from suites.support.parity.flushing import FLUSHINGS, Flushing
+from suites.support.parity.subnormal import run_subnormal, subnormal_problems
 
 pytestmark = pytest.mark.requirement("BE-4", "ST-5")
 

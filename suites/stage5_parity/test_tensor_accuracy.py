@@ -15,7 +15,7 @@ from burstproof.tensor.array.dtypes import BFLOAT16, FLOAT32, INT8
 from burstproof.tensor.array.protocol import Backend
 from burstproof.tensor.ops.linalg import matmul
 from stages.measuring import Measure
-from suites.stage5_parity.tensor_operations import exactly, inputs_of, operation_named, relative_error, run_on, values
+from suites.support.tensor_operations import exactly, inputs_of, operation_named, relative_error, run_on, values
 
 pytestmark = pytest.mark.requirement("TO-11")
 

@@ -10,10 +10,9 @@ from burstproof.tensor.array.backend import backend
 from burstproof.tensor.array.dtypes import BFLOAT16, COMPLEX128, FLOAT32, FLOAT64, from_bfloat16
 from burstproof.tensor.array.protocol import Backend
 from burstproof.tensor.ops import elementwise
-from burstproof.tensor.ops.elementwise import evaluate
-from burstproof.tensor.ops.elementwise_kernels import result_dtype
+from burstproof.tensor.ops.elementwise import evaluate, result_dtype
 from burstproof.tensor.ops.expression import parse
-from suites.stage5_parity.tensor_operations import values
+from suites.support.tensor_operations import values
 
 pytestmark = pytest.mark.requirement("TO-2")
 

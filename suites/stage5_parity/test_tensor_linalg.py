@@ -12,7 +12,7 @@ from burstproof.tensor.array.backend import backend
 from burstproof.tensor.array.dtypes import BFLOAT16, COMPLEX128, FLOAT16, FLOAT32, FLOAT64, INT8, INT32, dtype_name
 from burstproof.tensor.array.protocol import Backend
 from burstproof.tensor.ops.linalg import RESULTS, matmul
-from suites.stage5_parity.tensor_operations import exactly, values
+from suites.support.tensor_operations import exactly, values
 
 pytestmark = pytest.mark.requirement("TO-4")
 

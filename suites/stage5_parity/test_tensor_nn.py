@@ -13,7 +13,7 @@ from burstproof.tensor.array.backend import backend
 from burstproof.tensor.array.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64
 from burstproof.tensor.array.protocol import Backend
 from burstproof.tensor.ops import nn, nn_reference
-from suites.stage5_parity.tensor_operations import exactly, values
+from suites.support.tensor_operations import exactly, values
 
 pytestmark = pytest.mark.requirement("TO-3")
 

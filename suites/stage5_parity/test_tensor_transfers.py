@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from burstproof.device.memory import copy
 from burstproof.errors import ArrayError, OutOfMemoryError
 from burstproof.tensor.array import transfers
 from burstproof.tensor.array.backend import backend
 from burstproof.tensor.array.dtypes import COMPLEX128, DTYPES, FLOAT32, FLOAT64, dtype_name
 from burstproof.tensor.array.protocol import Backend
 from burstproof.tensor.ops import elementwise
-from suites.stage5_parity.tensor_operations import values
+from suites.support.tensor_operations import values
 
 pytestmark = pytest.mark.requirement("TO-7")
 
@@ -27,8 +28,8 @@ def test_there_and_back(place: Backend, dtype, shape) -> None:
     source, back = (transfers.pinned(place, shape, dtype) for _ in range(2))
     source.reshape(-1).view(np.uint8)[...] = np.random.default_rng(1).integers(0, 2, source.nbytes, np.uint8)
     there = place.empty(shape, dtype)
-    transfers.copy_to_device(there, source)
-    transfers.copy_to_host(back, there)
+    copy(there, source)
+    copy(back, there)
     place.synchronize()
     assert back.dtype == dtype
     assert back.tobytes() == source.tobytes()
@@ -69,9 +70,9 @@ def test_between_backends(place: Backend) -> None:
 def test_refusals(place: Backend) -> None:
     a, host = place.ones((2, 3)), np.ones((2, 3), np.float32)
     wrong = [
-        (lambda: transfers.copy_to_device(a, host.astype(np.float64)), "different element types"),
-        (lambda: transfers.copy_to_device(a, np.ones((3, 2), np.float32)), "wrong shape"),
-        (lambda: transfers.copy_to_host(np.ones((3, 2), np.float32).T, a), "not contiguous"),
+        (lambda: copy(a, host.astype(np.float64)), "differ in shape or element type"),
+        (lambda: copy(a, np.ones((3, 2), np.float32)), "differ in shape or element type"),
+        (lambda: copy(np.ones((3, 2), np.float32).T, a), "not contiguous"),
         (lambda: transfers.pinned(place, -1), "extents must be integers"),
         (lambda: transfers.pinned(place, 1, np.uint8), "no operation knows"),
         (lambda: transfers.stream_through(host, host[:1], elementwise.negative, place), "first extents differ"),

@@ -1,4 +1,4 @@
-"""What the WGPU engine has beside the rules: trains that halt, its probe, its refusals, its limits (BE-16).
+"""What the WGPU engine has beside the rules: batches that halt, its probe, its refusals, its limits (BE-16).
 
 That it keeps the rules is shown by the suites of all backends, of which it is one.
 """
@@ -25,13 +25,13 @@ from burstproof.engine.wgpu.engine import WgpuEngine
 from burstproof.engine.wgpu.packed import joined, lower_and_upper, sizes_of
 from burstproof.engine.wgpu.probe import ANSWERS, check_adapter, make_probe
 from burstproof.engine.wgpu.probe_cases import Words
-from burstproof.engine.wgpu.shaders import LONGEST_TRAIN, variant_of
+from burstproof.engine.wgpu.shaders import LONGEST_BATCH, variant_of
 from burstproof.errors import BackendUnavailableError, InputError, OutOfMemoryError
 from burstproof.network.model import Network, NeuronTable, SynapseTable
-from suites.stage5_parity.backends import NEEDS_ADAPTER, WGPU
-from suites.stage5_parity.large import slim
-from suites.stage5_parity.mixed import MIXES, mixed_network, mixed_options, mixed_plan
-from suites.stage5_parity.simulator_check import recordings_differ
+from suites.support.parity.backends import NEEDS_ADAPTER, WGPU
+from suites.support.parity.large import slim
+from suites.support.parity.mixed import MIXES, mixed_network, mixed_options, mixed_plan
+from suites.support.parity.simulator_check import recordings_differ
 
 pytestmark = pytest.mark.requirement("BE-16", "ST-5")
 
@@ -68,7 +68,7 @@ START = {1: Stimulus(forced=np.arange(200, dtype=np.uint32))}
 @NEEDS_ADAPTER
 @pytest.mark.requirement("BE-4")
 @pytest.mark.parametrize(("length", "submissions"), [(0, 22), (1, 150), (7, 150)])
-def test_trains_of_any_length_agree_where_the_log_fills_up(length: int, submissions: int) -> None:
+def test_batches_of_any_length_agree_where_the_log_fills_up(length: int, submissions: int) -> None:
     """200 firings in each of 150 bursts: a submission halts when its log is full, and the next goes on.
 
     The log of 64 bursts has room for 200 + 63 x 20 firings, so 7 bursts; that of 7 bursts for 200 + 6 x 20, so 1.
@@ -226,8 +226,8 @@ def test_reduced_precision_is_refused_with_the_cure(precision: Precision) -> Non
     assert "--precision fp32" in str(caught.value)
 
 
-@pytest.mark.parametrize("length", [-1, LONGEST_TRAIN + 1])
-def test_a_train_that_is_none_is_refused(length: int) -> None:
+@pytest.mark.parametrize("length", [-1, LONGEST_BATCH + 1])
+def test_a_batch_length_that_is_none_is_refused(length: int) -> None:
     with pytest.raises(InputError, match="no such length"):
         WgpuEngine.create(ring_network(), EngineOptions(wgpu=WgpuOptions(train_length=length)))
 
@@ -263,10 +263,10 @@ def test_a_network_beyond_the_adapters_buffers_is_refused(limit: int, buffer: st
     variant = variant_of(neurons, options, flagged=False, delayed=False, wide=False)
     adapter = replace(ADAPTER, largest_binding_bytes=limit)
     if buffer is None:
-        assert sizes_of(layout, variant, LONGEST_TRAIN, adapter).synapses == 8 * 4000
+        assert sizes_of(layout, variant, LONGEST_BATCH, adapter).synapses == 8 * 4000
         return
     with pytest.raises(OutOfMemoryError, match=f"the buffer of the {buffer} is larger") as caught:
-        sizes_of(layout, variant, LONGEST_TRAIN, adapter)
+        sizes_of(layout, variant, LONGEST_BATCH, adapter)
     assert f"allowed: {limit} bytes" in str(caught.value).replace("'", "")
     assert "--backend cpu" in str(caught.value)
 

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from burstproof.errors import OutOfMemoryError
-from suites.stage6_performance.card_limits import Card, Limits, measure_limits
-from suites.stage6_performance.cuda_bench import RowResult, measure_row, scopes_of
-from suites.stage6_performance.rows import CUDA_ROWS, CardLimits, Row
-from suites.stage6_performance.steady import telemetry_of
+from suites.support.bench.card_limits import Card, Limits, measure_limits
+from suites.support.bench.cuda_bench import RowResult, measure_row, scopes_of
+from suites.support.bench.rows import CUDA_ROWS, CardLimits, Row
+from suites.support.bench.steady import telemetry_of
 
 Bench = Callable[[Row], RowResult]
 

@@ -11,10 +11,10 @@ from burstproof.tensor.array.dtypes import BFLOAT16, FLOAT32
 from burstproof.tensor.attention.operation import attention, attention_backward
 from burstproof.tensor.ops.nn_reference import narrowed, widened
 from stages.measuring import Measure
-from suites.stage6_performance.attention_standards import standards
-from suites.stage6_performance.card_limits import Card
-from suites.stage6_performance.steady import Timed
-from suites.stage6_performance.training_bench import HAS_TORCH, NO_TORCH, as_torch, device_time
+from suites.support.bench.attention_standards import standards
+from suites.support.bench.card_limits import Card
+from suites.support.bench.steady import Timed
+from suites.support.bench.training_bench import HAS_TORCH, NO_TORCH, as_torch, device_time
 
 pytestmark = [pytest.mark.requirement("TO-5", "ST-6"), pytest.mark.gate("gpu")]
 
@@ -57,10 +57,7 @@ def definition(q: Any, k: Any, v: Any, head: int) -> Any:
 
 def put(measure: Measure, name: str, timed: Timed, flop: float, what: str = "", **conditions: object) -> None:
     where = {"backend": "cuda", "gpus": 1, **SHAPE, **conditions}
-    samples = list(timed.samples.values)
-    note = f"{what}; {timed.how}" if what else timed.how
-    measure(name, timed.samples.estimate, "ms", samples=samples, conditions=where, telemetry=timed.telemetry, note=note)
-    rate = flop / timed.samples.estimate / 1e9
+    rate = flop / timed.put(measure, name, "ms", where, what) / 1e9
     measure(f"{name}_rate", rate, "TFLOP/s", conditions=where, note="arithmetic that the causal mask leaves")
 
 

@@ -11,12 +11,12 @@ import pytest
 
 from burstproof.engine.state import Record
 from stages.measuring import Measure
-from suites.stage6_performance.card_limits import Card
-from suites.stage6_performance.comparing import SLOWDOWN, compare_often
-from suites.stage6_performance.cuda_bench import disagreements
-from suites.stage6_performance.implicit_reference import ImplicitReference
-from suites.stage6_performance.rows import Row
-from suites.stage6_performance.steady import Rule, time_steadily
+from suites.support.bench.card_limits import Card
+from suites.support.bench.comparing import SLOWDOWN, compare_often
+from suites.support.bench.cuda_bench import disagreements
+from suites.support.bench.implicit_reference import ImplicitReference
+from suites.support.bench.rows import Row
+from suites.support.bench.steady import Rule, time_steadily
 
 if TYPE_CHECKING:
     from burstproof.engine.cuda.engine import CudaEngine

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from stages.measuring import Measure
-from suites.stage6_performance.card_limits import Card
 from suites.stage6_performance.conftest import Bench
-from suites.stage6_performance.cuda_bench import RESIDENT, RowResult
-from suites.stage6_performance.putting import put_latency
-from suites.stage6_performance.rows import CURVE_ROWS, FITTED_ROWS, CardLimits, Row
-from suites.stage6_performance.scaling import fit_costs
+from suites.support.bench.card_limits import Card
+from suites.support.bench.cuda_bench import RESIDENT, RowResult
+from suites.support.bench.putting import put_latency
+from suites.support.bench.rows import CURVE_ROWS, FITTED_ROWS, CardLimits, Row
+from suites.support.bench.scaling import fit_costs
 
 pytestmark = [pytest.mark.requirement("ST-6", "BE-6"), pytest.mark.gate("gpu")]
 

@@ -14,11 +14,11 @@ from burstproof.engine.precision import Precision, Storage, storage_for
 from burstproof.engine.state import NO_STIMULUS, Burst, EngineState, Record, Stimulus
 from burstproof.network.fixed_point import FixedPoint
 from stages.measuring import Measure
-from suites.stage6_performance.card_limits import Card
-from suites.stage6_performance.cuda_bench import TRAIN_RULE, disagreements
-from suites.stage6_performance.implicit_reference import ImplicitReference
-from suites.stage6_performance.rows import Row
-from suites.stage6_performance.steady import Timed, time_steadily
+from suites.support.bench.card_limits import Card
+from suites.support.bench.cuda_bench import TRAIN_RULE, disagreements
+from suites.support.bench.implicit_reference import ImplicitReference
+from suites.support.bench.rows import Row
+from suites.support.bench.steady import Timed, time_steadily
 
 if TYPE_CHECKING:
     from burstproof.engine.cuda.engine import CudaEngine
@@ -83,11 +83,9 @@ def test_latency_of_each_format(card: Card, row: Row, measure: Measure) -> None:
             timed = time_trains(engine, card)
             stored = next(spec.bytes for spec in engine.memory_plan.buffers if spec.name == "potentials")
         again = precision in latencies
-        latency = timed.samples.estimate
         conditions = {**row.conditions, "precision": precision.value, "scope": "device-resident", "again": again}
-        how = f"{timed.how}; {row.checked_bursts} bursts equal the reference in {precision.value}"
-        values = list(timed.samples.values)
-        measure("precision.latency", latency, "us", samples=values, conditions=conditions, note=how)
+        note = f"{row.checked_bursts} bursts equal the reference in {precision.value}"
+        latency = timed.put(measure, "precision.latency", "us", conditions, note)
         if not again:
             latencies[precision] = latency
             measure("precision.potential_bytes", stored, "B", conditions=conditions)

@@ -15,7 +15,7 @@ from burstproof.errors import NetworkError
 from burstproof.network.synthetic.build import driven_spec, initial_stimulus
 from burstproof.network.synthetic.power_law import power_law_network, share_of_short_rows
 from burstproof.network.synthetic.spec import SyntheticSpec
-from suites.stage5_parity.simulator_check import recordings_differ
+from suites.support.parity.simulator_check import recordings_differ
 
 pytestmark = pytest.mark.requirement("BE-3", "ST-6")
 

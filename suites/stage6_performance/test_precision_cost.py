@@ -23,9 +23,9 @@ from burstproof.network.model import Network
 from burstproof.network.synthetic.build import synthesize
 from burstproof.network.synthetic.spec import SyntheticSpec
 from stages.measuring import Measure
-from suites.stage4_small_genome.small_networks import OPTIONS as GENOME_OPTIONS
-from suites.stage4_small_genome.small_networks import seeded_plan, small_network
-from suites.stage5_parity.reduced import REDUCED, Divergence, divergence
+from suites.support.networks.small_networks import OPTIONS as GENOME_OPTIONS
+from suites.support.networks.small_networks import seeded_plan, small_network
+from suites.support.parity.reduced import REDUCED, Divergence, divergence
 
 pytestmark = pytest.mark.requirement("BE-11")
 

@@ -9,16 +9,17 @@ from functools import partial
 import numpy as np
 import pytest
 
-from burstproof.tensor.array import memory, transfers
+from burstproof.device.memory import copy, observe
+from burstproof.tensor.array import transfers
 from burstproof.tensor.array.backend import backend
 from burstproof.tensor.array.dtypes import COMPLEX128, FLOAT32
 from burstproof.tensor.array.protocol import Array, Backend
 from burstproof.tensor.ops import elementwise
 from stages.measuring import Measure
-from suites.stage6_performance.card_limits import Card
-from suites.stage6_performance.steady import Rule, time_steadily
-from suites.stage6_performance.tensor_bench import RULE
-from suites.stage6_performance.test_proof_kernels import device_ms, host_ms
+from suites.support.bench.card_limits import Card
+from suites.support.bench.steady import Rule, time_steadily
+from suites.support.bench.tensor_bench import RULE
+from suites.support.bench.timers import device_ms, host_ms
 
 pytestmark = [pytest.mark.requirement("ST-6"), pytest.mark.gate("gpu")]
 
@@ -51,23 +52,16 @@ def test_pool_against_allocation_per_call(card: Card, place: Backend, measure: M
             runtime.free(runtime.malloc(size))
 
     pooled()
-    with memory.observe(place) as observer:
+    with observe(place.device) as found:
         pooled()
-    found = observer.statistics
     assert found.requests == len(BLOCK_SIZES)
     where = {"backend": "cuda", "device": card.runtime.name, "requests": found.requests}
     measure("pool.driver_allocations", found.driver_allocations, "1", conditions=where)
     times = {name: time_steadily(host_ms(call), RULE) for name, call in (("pool", pooled), ("driver", per_call))}
     for name, timed in times.items():
-        microseconds = 1e3 / len(BLOCK_SIZES)
-        measure(
-            "pool.request_time",
-            microseconds * timed.samples.estimate,
-            "us",
-            samples=[microseconds * value for value in timed.samples.values],
-            conditions={**where, "way": name},
-            note="the whole call that makes an array" if name == "pool" else "cudaMalloc and cudaFree alone",
-        )
+        note = "the whole call that makes an array" if name == "pool" else "cudaMalloc and cudaFree alone"
+        way = {**where, "way": name}
+        timed.put(measure, "pool.request_time", "us", way, note, lambda ms: 1e3 * ms / len(BLOCK_SIZES))
     speedup = times["driver"].samples.estimate / times["pool"].samples.estimate
     measure("pool.speedup", speedup, "x", conditions={**where, "against": "allocation per call"})
     inner = partial(_take_and_return, place.xp.get_default_memory_pool().malloc)
@@ -92,29 +86,28 @@ def test_link(card: Card, place: Backend, measure: Measure) -> None:
     host.real[...] = np.arange(LINK_ELEMENTS)
     host.imag[...] = -1.5
     there = place.empty(LINK_ELEMENTS, COMPLEX128)
-    transfers.copy_to_device(there, host)
-    transfers.copy_to_host(back, there)
+    copy(there, host)
+    copy(back, there)
     place.synchronize()
     assert np.array_equal(back, host)
     plain = place.xp.cuda.alloc_pinned_memory(host.nbytes)
-    copy, stream = place.xp.cuda.runtime.memcpyAsync, place.xp.cuda.get_current_stream()
+    driver_copy, stream = place.xp.cuda.runtime.memcpyAsync, place.xp.cuda.get_current_stream()
     ways: dict[str, tuple[Callable[[], object], Callable[[], object]]] = {
         "to device": (
-            lambda: transfers.copy_to_device(there, host),
-            lambda: copy(there.data.ptr, plain.ptr, host.nbytes, 1, stream.ptr),
+            lambda: copy(there, host),
+            lambda: driver_copy(there.data.ptr, plain.ptr, host.nbytes, 1, stream.ptr),
         ),
         "to host": (
-            lambda: transfers.copy_to_host(back, there),
-            lambda: copy(plain.ptr, there.data.ptr, host.nbytes, 2, stream.ptr),
+            lambda: copy(back, there),
+            lambda: driver_copy(plain.ptr, there.data.ptr, host.nbytes, 2, stream.ptr),
         ),
     }
     for direction, (ours, driver) in ways.items():
         timed = time_steadily(device_ms(ours), WALL_RULE, card.watch)
         link = time_steadily(device_ms(driver), WALL_RULE, card.watch)
         where = {"backend": "cuda", "direction": direction, "dtype": "complex128", "device": card.runtime.name}
-        rate, whole = (host.nbytes / t.samples.estimate / 1e6 for t in (timed, link))
-        rates = [host.nbytes / value / 1e6 for value in timed.samples.values]
-        measure("transfer.rate", rate, "GB/s", samples=rates, conditions=where, note=timed.how)
+        whole = host.nbytes / link.samples.estimate / 1e6
+        rate = timed.put(measure, "transfer.rate", "GB/s", where, convert=lambda ms: host.nbytes / ms / 1e6)
         measure(
             "transfer.link_fraction", rate / whole, "1", conditions=where, note=f"the driver's copy: {whole:.1f} GB/s"
         )
@@ -131,7 +124,7 @@ def test_against_lists(card: Card, place: Backend, source: str, measure: Measure
     there = place.empty(LISTED_ELEMENTS, COMPLEX128)
 
     def directly() -> None:
-        transfers.copy_to_device(there, host)
+        copy(there, host)
         place.synchronize()
 
     def through_a_list() -> Array:
@@ -165,9 +158,9 @@ def test_overlap(card: Card, place: Backend, measure: Measure) -> None:
 
     def one_after_the_other() -> float:
         start = time.perf_counter()
-        transfers.copy_to_device(there, source)
+        copy(there, source)
         work(there, worked)
-        transfers.copy_to_host(target, worked)
+        copy(target, worked)
         place.synchronize()
         return 1e3 * (time.perf_counter() - start)
 
@@ -183,9 +176,9 @@ def test_overlap(card: Card, place: Backend, measure: Measure) -> None:
     assert np.array_equal(target, expected)
     serial, piecewise = (time_steadily(call, WALL_RULE) for call in (one_after_the_other, overlapped))
     steps = {
-        "copy in": lambda: transfers.copy_to_device(there, source),
+        "copy in": lambda: copy(there, source),
         "work": lambda: work(there, worked),
-        "copy out": lambda: transfers.copy_to_host(target, worked),
+        "copy out": lambda: copy(target, worked),
     }
     alone = {name: time_steadily(device_ms(step), WALL_RULE).samples.estimate for name, step in steps.items()}
     where = {"backend": "cuda", "device": card.runtime.name, "piece_bytes": 4 * PIECE}

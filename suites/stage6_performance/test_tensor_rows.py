@@ -14,8 +14,8 @@ from burstproof.tensor.array.dtypes import BFLOAT16, FLOAT32, dtype_name
 from burstproof.tensor.ops import nn, nn_reference
 from burstproof.tensor.ops.nn_reference import widened
 from stages.measuring import Measure
-from suites.stage6_performance.card_limits import Card
-from suites.stage6_performance.tensor_bench import (
+from suites.support.bench.card_limits import Card
+from suites.support.bench.tensor_bench import (
     Work,
     alternate,
     as_torch,

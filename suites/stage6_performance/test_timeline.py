@@ -12,11 +12,11 @@ from burstproof.engine.options import CudaOptions, EngineOptions
 from burstproof.engine.state import Stimulus
 from burstproof.network.synthetic.build import initial_stimulus
 from stages.measuring import Measure
-from suites.stage6_performance.card_limits import Card
-from suites.stage6_performance.cuda_bench import disagreements
-from suites.stage6_performance.implicit_reference import ImplicitReference
-from suites.stage6_performance.rows import Row
-from suites.stage6_performance.timeline import BURSTS, DOWNLOAD, UPLOAD, Span, TimelineRuntime, joined, overlap
+from suites.support.bench.card_limits import Card
+from suites.support.bench.cuda_bench import disagreements
+from suites.support.bench.implicit_reference import ImplicitReference
+from suites.support.bench.rows import Row
+from suites.support.bench.timeline import BURSTS, DOWNLOAD, UPLOAD, Span, TimelineRuntime, joined, overlap
 
 pytestmark = pytest.mark.requirement("BE-8", "ST-6")
 

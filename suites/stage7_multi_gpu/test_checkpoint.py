@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from burstproof.cli.checkpoints import chunks
 from burstproof.engine.fixed_point import plan_fixed_point
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.reference import ReferenceEngine
@@ -20,12 +19,13 @@ from burstproof.engine.sharded.checkpoint import (
     save_checkpoint,
     stimulus_so_far,
 )
+from burstproof.engine.sharded.checkpoints import chunks
 from burstproof.engine.state import EngineState, Recording
 from burstproof.errors import CheckpointError, EnvironmentInvalidError
 from burstproof.network.plasticity import PlasticMapping
-from suites.stage4_small_genome.cli_door import Door, assert_one_error, door
-from suites.stage5_parity.mixed import mixed_network, mixed_options, mixed_plan
-from suites.stage7_multi_gpu.cpu_shards import EVERYTHING_LEARNS, mix_named
+from suites.support.cli_door import Door, assert_one_error, door
+from suites.support.parity.mixed import mixed_network, mixed_options, mixed_plan
+from suites.support.shards.cpu_shards import EVERYTHING_LEARNS, mix_named
 
 __all__ = ["door"]
 

@@ -12,9 +12,9 @@ from burstproof.engine.options import CpuOptions, EngineOptions
 from burstproof.engine.precision import Precision
 from burstproof.engine.protocol import Engine
 from burstproof.engine.reference import ReferenceEngine
+from burstproof.engine.registry import create_sharded
 from burstproof.engine.replay import replay
 from burstproof.engine.sharded import metis
-from burstproof.engine.sharded.create import create_sharded
 from burstproof.engine.sharded.engine import ShardedEngine
 from burstproof.engine.sharded.partition import STRATEGIES, make_partition, partition_of
 from burstproof.engine.state import Record, Stimulus
@@ -22,9 +22,9 @@ from burstproof.engine.trace import read_trace
 from burstproof.errors import InputError, NetworkError
 from burstproof.network.model import Area, Network, NeuronTable, SynapseTable
 from stages.measuring import Measure
-from suites.stage5_parity.builder import CreateEngine
-from suites.stage5_parity.mixed import MIXES, Mix, compare_mix, mixed_network, mixed_options, mixed_plan
-from suites.stage7_multi_gpu.cpu_shards import EVERYTHING_LEARNS, TRACE_NAMES, TRACES, compare_run, mix_named, sharded
+from suites.support.parity.builder import CreateEngine
+from suites.support.parity.mixed import MIXES, Mix, compare_mix, mixed_network, mixed_options, mixed_plan
+from suites.support.shards.cpu_shards import EVERYTHING_LEARNS, TRACE_NAMES, TRACES, compare_run, mix_named, sharded
 
 pytestmark = [pytest.mark.requirement("MG-1", "MG-4", "BE-4", "ST-7"), pytest.mark.xdist_group("shards")]
 

@@ -9,9 +9,9 @@ import pytest
 from burstproof.device.open import open_device
 from burstproof.engine.cuda.exchange.devices import device_count
 from stages.measuring import Measure
-from suites.stage6_performance.card_limits import Card, measure_limits
-from suites.stage6_performance.rows import CardLimits, burst_floor_us
-from suites.stage7_multi_gpu.cuda_rows import Network, Timing, one_device, sharded
+from suites.support.bench.card_limits import Card, measure_limits
+from suites.support.bench.rows import CardLimits, burst_floor_us
+from suites.support.shards.cuda_rows import Network, Timing, one_device, sharded
 
 pytestmark = [pytest.mark.requirement("MG-7", "BE-3", "ST-7"), pytest.mark.gate("multi_gpu")]
 
@@ -52,10 +52,8 @@ def _put(timing: Timing, measure: Measure, limits: CardLimits, name: str = "shar
     assert timing.problems == (), f"differs from the reference in {timing.problems}"
     assert timing.burst is not None
     conditions = {"devices": timing.devices, **timing.network.conditions}
-    samples = [float(value) for value in timing.burst.samples.values]
-    note = f"{timing.network.checked} bursts equal the implicit reference's; {timing.burst.how}"
-    floor = {"floor": _floor_ms(timing, limits)}
-    measure(name, timing.ms, "ms", samples=samples, conditions=conditions | floor, note=note)
+    note = f"{timing.network.checked} bursts equal the implicit reference's"
+    timing.burst.put(measure, name, "ms", {**conditions, "floor": _floor_ms(timing, limits)}, note)
     for part, value in timing.split_us.items():
         measure("shard.part", value, "us", conditions={"part": part, **conditions}, note="mean over the bursts")
     measure("shard.memory", timing.memory_bytes / 1e9, "GB", conditions=conditions)

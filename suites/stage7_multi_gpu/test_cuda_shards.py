@@ -24,9 +24,9 @@ from burstproof.network.model import Network
 from burstproof.network.synthetic.build import initial_stimulus, synthesize
 from burstproof.network.synthetic.spec import SyntheticSpec, driven_spec
 from stages.measuring import Measure
-from suites.stage5_parity.large import slim
-from suites.stage5_parity.mixed import MIXES, compare_mix
-from suites.stage5_parity.simulator_check import recordings_differ
+from suites.support.parity.large import slim
+from suites.support.parity.mixed import MIXES, compare_mix
+from suites.support.parity.simulator_check import recordings_differ
 
 pytestmark = [pytest.mark.requirement("MG-1", "MG-2", "MG-4", "BE-4", "ST-7"), pytest.mark.gate("multi_gpu")]
 

@@ -22,8 +22,8 @@ from burstproof.network.synthetic.build import driven_network
 from hardware.gates import evaluate_gates
 from hardware.inventory import take_inventory
 from stages.measuring import Measure
-from suites.stage1_compile.tools import needs_tools
-from suites.stage7_multi_gpu.cuda_simulator_check import checks
+from suites.support.compile.tools import needs_tools
+from suites.support.shards.cuda_simulator_check import checks
 
 pytestmark = pytest.mark.requirement("MG-1", "MG-2", "MG-4", "BE-3", "ST-7")
 
@@ -37,7 +37,7 @@ def problems() -> dict[str, list[str]]:
         pytest.skip("GPUs that reach each other are here: the same kernels run on them, no simulator is needed")
     paths = os.pathsep.join([str(ROOT / "impl"), str(ROOT)])
     done = subprocess.run(
-        [sys.executable, "-m", "suites.stage7_multi_gpu.cuda_simulator_check"],
+        [sys.executable, "-m", "suites.support.shards.cuda_simulator_check"],
         cwd=ROOT,
         env={**os.environ, "NUMBA_ENABLE_CUDASIM": "1", "PYTHONPATH": paths},
         capture_output=True,

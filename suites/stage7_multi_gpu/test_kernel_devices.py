@@ -41,7 +41,7 @@ def test_a_kernel_runs_on_each_device_whichever_is_current() -> None:
 def test_data_and_streams_of_another_device_are_refused() -> None:
     import cupy
 
-    from burstproof.device.buffers import upload
+    from burstproof.device.memory import upload
 
     with pytest.raises(InputError, match=r"an array on another device .*device 1.*Copy it to device 0"):
         ENTRY.on(0)(1, 32, on_device(1), 3.0)

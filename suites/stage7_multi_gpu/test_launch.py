@@ -13,7 +13,7 @@ import pytest
 from burstproof.engine.cluster.launch import Place, place_of
 from burstproof.engine.cluster.mpi import load_mpi
 from burstproof.errors import EnvironmentInvalidError, InputError
-from suites.stage7_multi_gpu import mpi_door
+from suites.support.shards import mpi_door
 
 pytestmark = pytest.mark.requirement("MG-5", "ST-7")
 

@@ -11,7 +11,7 @@ from hardware.gates import peer_group
 from hardware.inventory import take_inventory
 from hardware.topology import topology_of
 from stages.measuring import Measure
-from suites.stage7_multi_gpu.peer_links import LinkFigures, measure_link
+from suites.support.shards.peer_links import LinkFigures, measure_link
 
 pytestmark = [pytest.mark.requirement("MG-6", "ST-7"), pytest.mark.gate("multi_gpu")]
 

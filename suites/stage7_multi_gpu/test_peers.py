@@ -15,7 +15,7 @@ from hardware.gates import peer_group
 from hardware.inventory import Inventory, take_inventory
 from hardware.topology import Path, topology_of
 from stages.measuring import Measure
-from suites.stage6_performance.steady import Rule, telemetry_of, time_steadily
+from suites.support.bench.steady import Rule, telemetry_of, time_steadily
 
 pytestmark = [pytest.mark.requirement("ST-7"), pytest.mark.gate("multi_gpu")]
 
@@ -75,7 +75,7 @@ def test_data_crosses_intact(measure: Measure) -> None:
 
     from burstproof.device.open import open_device
     from burstproof.device.protocol import BufferSpec
-    from burstproof.device.timing import DeviceTimer
+    from suites.support.bench.device_timer import DeviceTimer
 
     count = COPIED_BYTES // 4
     spec = BufferSpec("words", count, np.dtype(np.uint32))
@@ -98,16 +98,9 @@ def test_data_crosses_intact(measure: Measure) -> None:
         received = target.array.get()
     assert np.array_equal(received, sent)
     watch = telemetry_of(cupy.cuda.Device(0).pci_bus_id)
-    timed = time_steadily(DeviceTimer.open(near, stream, launch), RULE, watch)
-    rates = [COPIED_BYTES / value / 1e6 for value in timed.samples.values]
-    measure(
-        "topology.peer_copy",
-        COPIED_BYTES / timed.samples.estimate / 1e6,
-        "GB/s",
-        samples=rates,
-        conditions={"pair": "0-1", "device": near.name},
-        telemetry=timed.telemetry,
-        note=f"one direction, 256 MiB through the copy engine, contents compared first; {timed.how}",
-    )
+    timed = time_steadily(DeviceTimer(near, stream, launch), RULE, watch)
+    where = {"pair": "0-1", "device": near.name}
+    note = "one direction, 256 MiB through the copy engine, contents compared first"
+    timed.put(measure, "topology.peer_copy", "GB/s", where, note, lambda ms: COPIED_BYTES / ms / 1e6)
     near.close()
     far.close()

@@ -19,7 +19,7 @@ from burstproof.engine.cluster.rank_nccl import RankDevice, agreed_obstacle, ope
 from burstproof.engine.sharded.exchange import OneProcess
 from burstproof.errors import BackendUnavailableError, ShardLostError
 from stages.measuring import Measure
-from suites.stage7_multi_gpu import mpi_door
+from suites.support.shards import mpi_door
 
 pytestmark = [pytest.mark.xdist_group("shards"), pytest.mark.requirement("MG-3", "MG-5", "ST-7")]
 
@@ -75,7 +75,7 @@ def test_simulated_devices_of_ranks_agree(tmp_path: Path, monkeypatch: pytest.Mo
     """Mailboxes, gathered columns and kernels on two ranks in the CUDA simulator, MPI in the place of NCCL."""
     monkeypatch.setenv("NUMBA_ENABLE_CUDASIM", "1")
     output = tmp_path / "found.json"
-    ranks = mpi_door.start(2, ["suites.stage7_multi_gpu.gathered_check", output], mpi_door.ROOT)
+    ranks = mpi_door.start(2, ["suites.support.shards.gathered_check", output], mpi_door.ROOT)
     _, errors = ranks.communicate(timeout=PATIENCE_S)
     assert ranks.returncode == 0, errors[-4000:]
     found = json.loads(output.read_text("utf-8"))
@@ -86,7 +86,7 @@ def test_simulated_devices_of_ranks_agree(tmp_path: Path, monkeypatch: pytest.Mo
 @needs_ranks
 def test_a_wait_for_nccl_ends() -> None:
     """A rank that polls for what never ends is ended by its watch, which names the rank that does not come."""
-    ranks = mpi_door.start(2, ["suites.stage7_multi_gpu.lost_rank_check", 1], mpi_door.ROOT)
+    ranks = mpi_door.start(2, ["suites.support.shards.lost_rank_check", 1], mpi_door.ROOT)
     _, errors = ranks.communicate(timeout=PATIENCE_S)
     assert ranks.returncode != 0
     assert "rank 0 of 2: waited 1 s for the exchange of what fired; still at work: rank 1" in errors
@@ -105,7 +105,7 @@ def test_what_nccl_reports_ends_a_wait() -> None:
 @pytest.fixture(scope="module")
 def expected_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What the CPU makes of the million, for the ranks to read."""
-    from suites.stage7_multi_gpu.nccl_rank_check import expected_run
+    from suites.support.shards.nccl_rank_check import expected_run
 
     file = tmp_path_factory.mktemp("ranks") / "expected.pickle"
     file.write_bytes(pickle.dumps(expected_run()))
@@ -125,11 +125,11 @@ def _ranks() -> int:
 @pytest.mark.gate("multi_gpu")
 def test_nccl_and_hosts_give_what_the_cpu_gives(expected_file: Path, tmp_path: Path, measure: Measure) -> None:
     """Recordings, everything mixed and a million neurons, a GPU for each rank; then times of bursts and exchanges."""
-    from suites.stage7_multi_gpu.nccl_rank_check import CONDITIONS, PARTS
+    from suites.support.shards.nccl_rank_check import CONDITIONS, PARTS
 
     ranks = _ranks()
     output = tmp_path / "found.json"
-    program = ["suites.stage7_multi_gpu.nccl_rank_check", expected_file, output]
+    program = ["suites.support.shards.nccl_rank_check", expected_file, output]
     started = mpi_door.start(ranks, program, mpi_door.ROOT)
     _, errors = started.communicate(timeout=PATIENCE_S)
     assert started.returncode == 0, errors[-4000:]

@@ -17,8 +17,8 @@ import pytest
 from burstproof.cli.main import main
 from burstproof.engine.sharded.checkpoint import load_checkpoint
 from stages.measuring import Measure
-from suites.stage7_multi_gpu import mpi_door
-from suites.stage7_multi_gpu.cpu_shards import compare_run, mix_named, sharded
+from suites.support.shards import mpi_door
+from suites.support.shards.cpu_shards import compare_run, mix_named, sharded
 
 pytestmark = [
     pytest.mark.xdist_group("shards"),
@@ -40,7 +40,7 @@ def run_arguments(bursts: int, *more: object) -> list[object]:
 def test_one_to_four_ranks_agree(tmp_path: Path, measure: Measure) -> None:
     """Recorded traces and mixed networks on 1, 2, 3 and 4 ranks, strategies in turn; mixes on two shards a rank."""
     output = tmp_path / "verdicts.json"
-    ranks = mpi_door.start(4, ["suites.stage7_multi_gpu.rank_check", output], mpi_door.ROOT)
+    ranks = mpi_door.start(4, ["suites.support.shards.rank_check", output], mpi_door.ROOT)
     _, errors = ranks.communicate(timeout=PATIENCE_S)
     assert ranks.returncode == 0, errors
     found = json.loads(output.read_text("utf-8"))

@@ -6,12 +6,14 @@ import argparse
 import difflib
 import re
 from collections.abc import Mapping
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, NoReturn
 
-from burstproof.config import BACKENDS, SHARDING_STRATEGIES
 from burstproof.engine.precision import Precision
 from burstproof.engine.profile import FEAGI_2_6, PROFILES
+from burstproof.engine.registry import backend_names
+from burstproof.engine.sharded.partition import STRATEGIES
 from burstproof.errors import InputError
 from burstproof.version import __version__
 
@@ -65,6 +67,15 @@ class _Bounded:
         return value
 
 
+def _size(text: str) -> int:
+    """A number of neurons or synapses: ``2000``, ``20K``, ``1.5M``."""
+    found = re.fullmatch(r"(\d{1,9}(?:\.\d{1,6})?)([KM]?)", text.strip(), re.IGNORECASE)
+    size = Decimal(found[1]) * {"": 1, "K": 10**3, "M": 10**6}[found[2].upper()] if found else Decimal(0)
+    if size < 1 or size != int(size):
+        raise argparse.ArgumentTypeError(f"{text!r} is no size; write 2000, 20K or 1.5M")
+    return int(size)
+
+
 def build_parser() -> Parser:
     """The parser of the whole command."""
     parser = Parser(prog="burstproof", description="The FEAGI burst engine on CPU, CUDA and WGPU, exact to the bit.")
@@ -87,7 +98,7 @@ def _add_common(parser: Parser) -> None:
 
 def _add_config(parser: Parser, backend: str = "what runs the bursts (configuration: compute.backend)") -> None:
     parser.add_argument("--config", type=Path, metavar="FILE", help="configuration file (TOML)")
-    parser.add_argument("--backend", choices=BACKENDS, help=backend)
+    parser.add_argument("--backend", choices=backend_names(), help=backend)
     parser.add_argument("--device", type=whole_number(0, 1023), metavar="N", help="CUDA device (cuda.device_id)")
     parser.add_argument("--no-graphs", action="store_true", help="launch kernels one by one, without CUDA graphs")
     parser.add_argument("--threads", type=whole_number(0, 4096), default=0, metavar="N", help="CPU threads, 0: by size")
@@ -95,7 +106,11 @@ def _add_config(parser: Parser, backend: str = "what runs the bursts (configurat
 
 def _add_reading(parser: Parser) -> None:
     parser.add_argument(
-        "--seed", type=whole_number(0, 2**64 - 1), default=0, metavar="N", help="seed of a genome's growth"
+        "--seed",
+        type=whole_number(0, 2**64 - 1),
+        default=0,
+        metavar="N",
+        help="of a network's growth",
     )
     parser.add_argument("--max-neurons", type=whole_number(1, 2**31), metavar="N", help="cap of a genome's growth")
     parser.add_argument("--max-synapses", type=whole_number(1, 2**40), metavar="N", help="cap of a genome's growth")
@@ -114,12 +129,19 @@ def _add_reading(parser: Parser) -> None:
     )
 
 
+def _add_synthetic(group: argparse._ArgumentGroup) -> None:
+    group.add_argument("--synthetic", type=_size, metavar="N", help="so many neurons, from --seed: 2000, 20K, 1.5M")
+    group.add_argument("--synapses", type=_size, metavar="K", help="of each of them (default: 100)")
+
+
 def _add_run(parser: Parser) -> None:
     source = parser.add_argument_group("what to run (one of)")
-    source.add_argument("input", nargs="?", type=Path, metavar="FILE", help="any of the three, told by its ending")
+    source.add_argument("input", nargs="?", type=Path, metavar="FILE", help="any of these three, by its extension")
     source.add_argument("--genome", type=Path, metavar="FILE", help=".json or .json.gz")
     source.add_argument("--connectome", type=Path, metavar="FILE", help=".connectome")
     source.add_argument("--network", type=Path, metavar="FILE", help=".bpnet")
+    _add_synthetic(source)
+    source.add_argument("--rate", type=_Bounded(float, 0.0, 1.0), metavar="R", help="share that fires (default: 0.01)")
     _add_reading(parser)
     parser.add_argument("--autotune", action="store_true", help="CUDA: measure launch configurations first")
     parser.add_argument("--bursts", type=whole_number(1, 10**9), default=100, metavar="N", help="default: 100")
@@ -153,7 +175,8 @@ def _add_run(parser: Parser) -> None:
     parser.add_argument("--allow-fallback", action="store_true", help="go on with the next backend if one cannot start")
     _add_shards(parser)
     parser.add_argument("--record", type=Path, metavar="NAME", help="write NAME.npz and NAME.json for verify")
-    parser.add_argument("--raster", type=Path, metavar="FILE", help="write a raster picture, .svg or .png")
+    parser.add_argument("--raster", type=Path, metavar="FILE", help="write a raster picture, .svg")
+    parser.add_argument("--all", action="store_true", help="list every area, not only those that fired")
     _add_common(parser)
 
 
@@ -167,7 +190,7 @@ def _add_shards(parser: Parser) -> None:
         metavar="N",
         help="shards, of the CPU or of --backend cuda; default: the ranks",
     )
-    group.add_argument("--strategy", choices=SHARDING_STRATEGIES, help="how neurons are split over shards")
+    group.add_argument("--strategy", choices=STRATEGIES, help="how neurons are split over shards")
     group.add_argument("--reshard-every", type=whole_number(1, 10**9), metavar="N", help="follow the activity")
     group.add_argument(
         "--mpi", choices=("auto", "on", "off"), default="auto", help="be a rank (default: if started so)"
@@ -191,7 +214,7 @@ def _add_shards(parser: Parser) -> None:
 
 
 def _add_verify(parser: Parser) -> None:
-    parser.add_argument("traces", nargs="+", type=Path, metavar="TRACE", help="path without ending (.npz and .json)")
+    parser.add_argument("traces", nargs="+", type=Path, metavar="TRACE", help="path without extension (.npz and .json)")
     _add_config(parser, "what replays the bursts (default: cpu, whatever the configuration names)")
     parser.add_argument(
         "--profile",
@@ -234,6 +257,10 @@ def _add_convert(parser: Parser) -> None:
 
 
 def _add_info(parser: Parser) -> None:
+    group = parser.add_argument_group("what a network needs; no device is touched")
+    group.add_argument("--plan", type=Path, metavar="FILE", help="memory per buffer (default: on the backend cuda)")
+    _add_synthetic(group)
+    _add_reading(parser)
     _add_config(parser)
     _add_common(parser)
 

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from burstproof.cli.outputs import check_output
 from burstproof.cli.progress import Bar, task
 from burstproof.cli.settings import configuration_of, engine_options
 from burstproof.cli.verify import DEFAULT_BACKEND
@@ -18,14 +17,16 @@ from burstproof.config import Configuration
 from burstproof.engine.ask_machine import this_machine
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.profile import FEAGI_2_6
-from burstproof.engine.protocol import Engine
-from burstproof.engine.replay import CreateEngine
-from burstproof.engine.select import choose_backend, engine_factory
+from burstproof.engine.protocol import CreateEngine, Engine
+from burstproof.engine.registry import create_sharded, engine_factory
+from burstproof.engine.select import choose_backend
+from burstproof.engine.sharded.partition import make_partition
 from burstproof.engine.trace import write_trace
 from burstproof.errors import EnvironmentInvalidError, ExitCode, InputError
 from burstproof.fuzz.compare import Difference, compare
 from burstproof.fuzz.draw import draw_case
 from burstproof.fuzz.shrink import shrink
+from burstproof.network.files.paths import check_output
 from burstproof.network.model import Network
 
 MOST_FINDINGS = 10
@@ -124,9 +125,6 @@ def _subject(options: argparse.Namespace, config: Configuration) -> tuple[str, C
 
 def _sharded(network: Network, options: EngineOptions, backend: str, shards: int) -> Engine:
     """As many shards as there are neurons for, by turns, so that neighbours are always apart."""
-    from burstproof.engine.sharded.create import create_sharded
-    from burstproof.engine.sharded.partition import make_partition
-
     partition = make_partition(network, max(1, min(shards, network.neuron_count)), "round_robin")
     return create_sharded(network, options, partition, backend, threads=max(1, options.cpu.threads))
 

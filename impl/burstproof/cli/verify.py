@@ -14,8 +14,9 @@ from burstproof.cli.settings import configuration_of, engine_options
 from burstproof.config import Configuration
 from burstproof.engine.ask_machine import this_machine
 from burstproof.engine.profile import FEAGI_2_6, profile_named
+from burstproof.engine.registry import engine_factory
 from burstproof.engine.replay import Replay, replay
-from burstproof.engine.select import choose_backend, engine_factory
+from burstproof.engine.select import choose_backend
 from burstproof.engine.trace import Trace, read_trace
 from burstproof.errors import BurstproofError, ExitCode, InputError
 

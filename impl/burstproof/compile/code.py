@@ -12,13 +12,94 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from burstproof.compile.compatibility import check_ptx, newest_isa, ptx_isa, with_isa
 from burstproof.compile.image_cache import cached_image
 from burstproof.compile.numba_cubin import Capability, Image, compile_kernel, toolkit_version
 from burstproof.compile.parameters import VALUE_TYPES, Parameter
+from burstproof.device.protocol import Signature
 from burstproof.errors import CompileError, InputError
 
 _CODE_SECTION = re.compile(rb"\.text\.([\w$]+)\x00")
+
+
+NEWEST_ISA: dict[tuple[int, int], tuple[int, int]] = {
+    (11, 8): (7, 8),
+    (12, 0): (8, 0),
+    (12, 1): (8, 1),
+    (12, 2): (8, 2),
+    (12, 3): (8, 3),
+    (12, 4): (8, 4),
+    (12, 5): (8, 5),
+    (12, 6): (8, 5),
+    (12, 7): (8, 6),
+    (12, 8): (8, 7),
+    (12, 9): (8, 8),
+    (13, 0): (9, 0),
+    (13, 1): (9, 1),
+    (13, 2): (9, 2),
+    (13, 3): (9, 3),
+    (13, 4): (9, 4),
+}
+"""Newest PTX ISA by CUDA version of the linker. Source: release notes in NVIDIA's PTX ISA manual."""
+
+_VERSION = re.compile(r"^\s*\.version\s+(\d+)\.(\d+)", re.MULTILINE)
+
+
+def ptx_isa(ptx: str) -> tuple[int, int]:
+    """ISA version that ``ptx`` declares.
+
+    Raises
+    ------
+    CompileError
+        No ``.version`` directive.
+    """
+    found = _VERSION.search(ptx)
+    if found is None:
+        raise CompileError(
+            "the text has no .version directive", got=ptx[:60], cure="Pass the PTX that a compiler wrote"
+        )
+    return int(found[1]), int(found[2])
+
+
+def newest_isa(tools: tuple[int, int]) -> tuple[int, int]:
+    """Newest PTX ISA that the linker of CUDA ``tools`` accepts; one newer than the table counts as its last.
+
+    Raises
+    ------
+    CompileError
+        Tools older than CUDA 11.8.
+    """
+    known = [version for version in NEWEST_ISA if version <= tools]
+    if not known:
+        raise CompileError(
+            "the tools are older than any supported CUDA version",
+            got=f"{tools[0]}.{tools[1]}",
+            allowed="CUDA 11.8 or newer",
+            cure="Install nvJitLink 12 or newer",
+        )
+    return NEWEST_ISA[max(known)]
+
+
+def with_isa(ptx: str, isa: tuple[int, int]) -> str:
+    """``ptx`` declared as ISA ``isa``; the assembler then refuses what that ISA does not have."""
+    return _VERSION.sub(f".version {isa[0]}.{isa[1]}", ptx, count=1)
+
+
+def check_ptx(ptx: str, tools: tuple[int, int]) -> None:
+    """Refuse a PTX that the tools of CUDA version ``tools`` cannot assemble, before they are called.
+
+    Raises
+    ------
+    CompileError
+        The ISA is newer than they accept; names both and the cure.
+    """
+    isa, newest = ptx_isa(ptx), newest_isa(tools)
+    if isa > newest:
+        raise CompileError(
+            "the PTX is newer than nvJitLink accepts",
+            got=f"PTX ISA {isa[0]}.{isa[1]}",
+            allowed=f"at most {newest[0]}.{newest[1]} with that of CUDA {tools[0]}.{tools[1]}",
+            cure="Set rebuild, compile the source anew, or update nvJitLink",
+        )
 
 
 @dataclass(frozen=True)
@@ -49,7 +130,7 @@ class PtxCode:
         text, tools = self.text, toolkit_version()
         if ptx_isa(text) > newest_isa(tools) and self.rebuild:
             text = with_isa(text, newest_isa(tools))
-        check_ptx(text, tools, reader="nvJitLink", cure="Set rebuild, compile the source anew, or update nvJitLink")
+        check_ptx(text, tools)
         key = {"ptx": text, "linker": tools, "capability": capability}
         return cached_image(self.name, capability, key, lambda: _linked(self.name, text, "ptx", capability))
 
@@ -114,7 +195,7 @@ class NumbaCode:
     """
 
     function: Callable[..., None]
-    signature: Any
+    signature: Signature
 
     @property
     def name(self) -> str:

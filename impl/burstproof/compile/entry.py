@@ -6,10 +6,11 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from burstproof.compile.numba_cubin import Capability, Image
 from burstproof.compile.parameters import Parameter, parse_parameters
+from burstproof.device.protocol import Signature
 
 if TYPE_CHECKING:
     from burstproof.compile.launch import DeviceKernel
@@ -72,7 +73,7 @@ class Entry:
             parse_parameters(self.parameters)
 
     @classmethod
-    def of_numba(cls, function: Callable[..., None], signature: Any, block: int = 256) -> Entry:
+    def of_numba(cls, function: Callable[..., None], signature: Signature, block: int = 256) -> Entry:
         """A Python function for numba as an entry.
 
         Parameters

@@ -8,10 +8,13 @@ import time
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from burstproof.compile.numba_cubin import Capability, Image
 from burstproof.user_cache import cache_folder
+
+if TYPE_CHECKING:
+    from cuda.core.utils import FileStreamProgramCache
 
 Compiled = tuple[bytes, Mapping[str, str]]
 """A cubin, and the name in it of each template instance."""
@@ -22,7 +25,7 @@ _ELF = b"\x7fELF"
 
 
 @lru_cache(maxsize=4)
-def _store(folder: Path) -> Any:
+def _store(folder: Path) -> FileStreamProgramCache:
     """cuda.core's file cache: entries appear whole or not at all, the least recently read go first."""
     from cuda.core.utils import FileStreamProgramCache
 

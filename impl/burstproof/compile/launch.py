@@ -7,18 +7,100 @@ one prepared block, which costs the host least.
 from __future__ import annotations
 
 import threading
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from burstproof.compile.arguments import ArgumentChecker
-from burstproof.compile.geometry import Extent, Geometry, LaunchLimits
 from burstproof.compile.numba_cubin import Image
-from burstproof.compile.parameters import MISFITS, ArgumentBlock, Parameter, size_of
+from burstproof.compile.parameters import MISFITS, ArgumentBlock, ArgumentChecker, Parameter, size_of
 from burstproof.device.cupy_door import cupy_or_error, device_refused
 from burstproof.errors import BackendUnavailableError, BurstproofError, CompileError, InputError
 
+if TYPE_CHECKING:
+    from cuda.core import Kernel
+
+Extent = int | tuple[int, ...]
+"""Blocks or threads: a number, or up to three of them for x, y, z."""
+
+_AXES = "xyz"
 _KEPT_GEOMETRIES = 256
 _WITHOUT_OPT_IN = 48 << 10
+
+
+@dataclass(frozen=True)
+class LaunchLimits:
+    """What device and kernel allow.
+
+    Attributes
+    ----------
+    grid : (int, int, int)
+        Most blocks along x, y, z.
+    block : (int, int, int)
+        Most threads of a block along x, y, z.
+    threads : int
+        Most threads per block; the kernel's registers may lower it.
+    static_shared_bytes : int
+        Shared memory that the kernel declares with a fixed size.
+    shared_bytes : int
+        Most shared memory per block, static and dynamic, with opt-in.
+    """
+
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    threads: int
+    static_shared_bytes: int
+    shared_bytes: int
+
+
+def check_launch(
+    kernel: str, limits: LaunchLimits, grid: Extent, block: Extent, shared_bytes: int
+) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
+    """Blocks and threads along x, y, z, if device and kernel allow them.
+
+    Raises
+    ------
+    InputError
+        A grid or block with a zero, too many threads or blocks, too much shared memory.
+    """
+    blocks = _extent(kernel, "grid", grid, limits.grid)
+    threads = _extent(kernel, "block", block, limits.block)
+    count = threads[0] * threads[1] * threads[2]
+    if count > limits.threads:
+        raise InputError(
+            "too many threads per block",
+            where=f"kernel {kernel}, block",
+            got=block,
+            allowed=f"at most {limits.threads} threads for this kernel's registers",
+            cure="Launch smaller blocks, or compile with max_registers",
+        )
+    room = limits.shared_bytes - limits.static_shared_bytes
+    if not 0 <= shared_bytes <= room:
+        raise InputError(
+            "too much dynamic shared memory" if shared_bytes > 0 else "not a number of bytes",
+            where=f"kernel {kernel}, shared_bytes",
+            got=shared_bytes,
+            allowed=f"0...{room} beside {limits.static_shared_bytes} bytes that the kernel declares",
+            cure="Use smaller tiles",
+        )
+    return blocks, threads
+
+
+def _extent(kernel: str, name: str, given: Extent, largest: tuple[int, int, int]) -> tuple[int, int, int]:
+    sizes = given if isinstance(given, tuple) else (given,)
+    if not 1 <= len(sizes) <= 3:
+        raise InputError("not one to three sizes", where=f"kernel {kernel}, {name}", got=given)
+    full = (*sizes, 1, 1)[:3]
+    for axis, size, limit in zip(_AXES, full, largest, strict=True):
+        if not 1 <= size <= limit:
+            cure = "Skip the launch when there is nothing to do" if size == 0 else "Let each block or thread do more"
+            raise InputError(
+                f"{name} size along {axis} out of range",
+                where=f"kernel {kernel}, {name}",
+                got=given,
+                allowed=f"1...{limit}",
+                cure=cure,
+            )
+    return int(full[0]), int(full[1]), int(full[2])
 
 
 class DeviceKernel:
@@ -35,7 +117,7 @@ class DeviceKernel:
         The driver's handle, for launches by other means.
     """
 
-    def __init__(self, name: str, parameters: tuple[Parameter, ...], kernel: Any, device_id: int) -> None:
+    def __init__(self, name: str, parameters: tuple[Parameter, ...], kernel: Kernel, device_id: int) -> None:
         from cuda.bindings import driver
 
         self.name = name
@@ -59,7 +141,9 @@ class DeviceKernel:
         self._current_device = self._cupy.cuda.runtime.getDevice
         self.function = _taken(driver.cuKernelGetFunction(kernel.handle), f"kernel {name}")
 
-    def __call__(self, grid: Extent, block: Extent, *arguments: Any, shared_bytes: int = 0, stream: Any = None) -> None:
+    def __call__(
+        self, grid: Extent, block: Extent, *arguments: object, shared_bytes: int = 0, stream: object = None
+    ) -> None:
         """Queue one launch.
 
         Parameters
@@ -104,8 +188,8 @@ class DeviceKernel:
 
     def _admit(self, grid: Extent, block: Extent, shared_bytes: int) -> tuple[int, ...]:
         """Check a geometry, opt in to its shared memory, and remember it."""
-        geometry = Geometry.checked(self.name, self.limits, grid, block, shared_bytes)
-        extents = (*geometry.grid, *geometry.block)
+        blocks, threads = check_launch(self.name, self.limits, grid, block, shared_bytes)
+        extents = (*blocks, *threads)
         with self._lock:
             if shared_bytes > self._opted_in:
                 attribute = self._driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
@@ -116,7 +200,7 @@ class DeviceKernel:
             self._extents[grid, block, shared_bytes] = extents
         return extents
 
-    def _stream(self, stream: Any) -> int:
+    def _stream(self, stream: object) -> int:
         own = getattr(stream, "cupy_stream", stream)
         if isinstance(own, self._cupy.cuda.Stream | self._cupy.cuda.ExternalStream):
             if getattr(own, "device_id", -1) not in (-1, None, self.device_id):

@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 from unittest import mock
 
+from burstproof.device.protocol import Signature
 from burstproof.errors import CompileError, EnvironmentInvalidError
 
 Capability = tuple[int, int]
@@ -93,7 +93,7 @@ class Image:
         return f"sm_{self.capability[0]}{self.capability[1]}"
 
 
-def compile_kernel(name: str, function: Callable[..., None], signature: Any, capability: Capability) -> Image:
+def compile_kernel(name: str, function: Callable[..., None], signature: Signature, capability: Capability) -> Image:
     """Compile ``function`` for ``capability``.
 
     Parameters

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from burstproof.compile.entry import Entry
 from burstproof.compile.source import CudaSource
-from burstproof.device.buffers import Buffer, adopt
-from burstproof.device.cupy_door import cupy_or_error
+from burstproof.device.cupy_door import multiprocessors
+from burstproof.device.memory import adopt, allocate
 from burstproof.errors import InputError
+
+if TYPE_CHECKING:
+    from cupy import ndarray
+    from cupy.cuda import Stream
 
 EDGES = (64, 128)
 """Edges of the tiles that a block of the matrix product makes."""
@@ -28,7 +32,7 @@ DENSE = {edge: Entry(_SOURCE, name, _DENSE_PARAMETERS) for edge, name in _DENSE_
 CATALOGUE: tuple[Entry, ...] = (VECTOR_ADD, SOFTMAX_ROWS, *DENSE.values())
 
 
-def vector_add(a: Any, b: Any, stream: Any = None) -> Buffer:
+def vector_add(a: object, b: object, stream: Stream | None = None) -> ndarray:
     """``a + b``, float32, any equal shape; rounded once, so equal to NumPy's bit for bit.
 
     Raises
@@ -39,15 +43,15 @@ def vector_add(a: Any, b: Any, stream: Any = None) -> Buffer:
     left, right = adopt(a), adopt(b)
     if left.shape != right.shape:
         raise InputError("the shapes differ", where="vector_add", got=(left.shape, right.shape))
-    total = _like(left, left.shape)
-    count = total.array.size
+    total = allocate(left.shape, np.float32, left.device.id)
+    count = total.size
     if count:
         blocks = min(max(1, count // (4 * _THREADS)), _MOST_BLOCKS)  # a thread adds four elements at once
-        VECTOR_ADD.on(left.device_id)(blocks, _THREADS, left, right, total, count, stream=stream)
+        VECTOR_ADD.on(left.device.id)(blocks, _THREADS, left, right, total, count, stream=stream)
     return total
 
 
-def matrix_product(a: Any, b: Any, stream: Any = None, *, edge: int | None = None) -> Buffer:
+def matrix_product(a: object, b: object, stream: Stream | None = None, *, edge: int | None = None) -> ndarray:
     """``a @ b`` in float32 through tiles in shared memory.
 
     Parameters
@@ -60,7 +64,7 @@ def matrix_product(a: Any, b: Any, stream: Any = None, *, edge: int | None = Non
 
     Returns
     -------
-    Buffer
+    ndarray
         (m, n) float32; each element within ``k`` roundings of the sum of ``|a| |b|``, in order of ``k``.
 
     Raises
@@ -72,8 +76,13 @@ def matrix_product(a: Any, b: Any, stream: Any = None, *, edge: int | None = Non
 
 
 def neural_forward(
-    inputs: Any, hidden_weights: Any, hidden_bias: Any, weights: Any, bias: Any, stream: Any = None
-) -> Buffer:
+    inputs: object,
+    hidden_weights: object,
+    hidden_bias: object,
+    weights: object,
+    bias: object,
+    stream: Stream | None = None,
+) -> ndarray:
     """Class probabilities of a two-layer classifier: softmax(relu(x W1 + b1) W2 + b2), three kernels.
 
     Parameters
@@ -87,7 +96,7 @@ def neural_forward(
 
     Returns
     -------
-    Buffer
+    ndarray
         (samples, classes) float32, rows that sum to one.
 
     Raises
@@ -99,38 +108,29 @@ def neural_forward(
     scores = _product(hidden, adopt(weights), adopt(bias), False, stream)
     rows, columns = scores.shape
     if rows and columns:
-        SOFTMAX_ROWS.on(scores.device_id)(-(-rows // (_THREADS // 32)), _THREADS, scores, rows, columns, stream=stream)
+        SOFTMAX_ROWS.on(scores.device.id)(-(-rows // (_THREADS // 32)), _THREADS, scores, rows, columns, stream=stream)
     return scores
 
 
-def _product(a: Buffer, b: Buffer, bias: Buffer | None, rectify: bool, stream: Any, edge: int | None = None) -> Buffer:
+def _product(
+    a: ndarray, b: ndarray, bias: ndarray | None, rectify: bool, stream: Stream | None, edge: int | None = None
+) -> ndarray:
     if len(a.shape) != 2 or len(b.shape) != 2 or a.shape[1] != b.shape[0]:
         raise InputError("not two matrices that fit", where="matrix product", got=(a.shape, b.shape))
     (rows, depth), columns = a.shape, b.shape[1]
     if bias is not None and bias.shape != (columns,):
         raise InputError("not a bias per column", where="matrix product", got=bias.shape, allowed=f"({columns},)")
-    product = _like(a, (rows, columns))
+    product = allocate((rows, columns), np.float32, a.device.id)
     if rows and columns:
-        side = edge or _edge(rows, columns, a.device_id)
+        side = edge or _edge(rows, columns, a.device.id)
         if side not in EDGES:
             raise InputError("no such tile", where="matrix product", got=side, allowed=str(EDGES))
         grid = (-(-columns // side), -(-rows // side))
-        DENSE[side].on(a.device_id)(grid, _THREADS, a, b, bias, product, rows, columns, depth, rectify, stream=stream)
+        DENSE[side].on(a.device.id)(grid, _THREADS, a, b, bias, product, rows, columns, depth, rectify, stream=stream)
     return product
 
 
 def _edge(rows: int, columns: int, device_id: int) -> int:
     large = EDGES[-1]
     tiles = -(-rows // large) * -(-columns // large)
-    return large if tiles >= _multiprocessors(device_id) else EDGES[0]
-
-
-def _like(other: Buffer, shape: tuple[int, ...]) -> Buffer:
-    """An uninitialised float32 buffer on the device of ``other``."""
-    cupy = cupy_or_error()
-    with cupy.cuda.Device(other.device_id):
-        return Buffer(cupy.empty(shape, np.float32))
-
-
-def _multiprocessors(device_id: int) -> int:
-    return int(cupy_or_error().cuda.Device(device_id).attributes["MultiProcessorCount"])
+    return large if tiles >= multiprocessors(device_id) else EDGES[0]

@@ -1,4 +1,4 @@
-"""What a cubin costs and contains: registers, spills, shared memory and the instructions that matter."""
+"""What a cubin costs and contains: registers, spills, shared memory, occupancy, and the instructions that matter."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from burstproof.compile.numba_cubin import Image
+from burstproof.compile.numba_cubin import Capability, Image
 from burstproof.errors import EnvironmentInvalidError, InputError, SourceError
 
 Found = TypeVar("Found")
@@ -134,8 +134,7 @@ def resources_of(image: Image, function: str | None = None) -> Resources:
     found = resources_by_kernel(image)
     if function is not None:
         return _of(function, image, found)
-    rows = [astuple(row) for row in found.values()]
-    return Resources(*(max(column) for column in zip(*rows, strict=True)))
+    return Resources(*map(max, zip(*map(astuple, found.values()), strict=True)))
 
 
 def parameter_bytes_of(image: Image, function: str) -> tuple[int, ...]:
@@ -191,8 +190,7 @@ def instructions_of(image: Image, function: str | None = None) -> Instructions |
         return None
     if function is not None:
         return _of(function, image, found)
-    rows = [astuple(row) for row in found.values()]
-    return Instructions(*(sum(column) for column in zip(*rows, strict=True)))
+    return Instructions(*map(sum, zip(*map(astuple, found.values()), strict=True)))
 
 
 def _sections(title: re.Pattern[str], text: str) -> dict[str, str]:
@@ -235,3 +233,171 @@ def count_instructions(opcodes: list[str]) -> Instructions:
         tensor=count(r"([HIDQ]|OM)G?MMA\b|UTC[A-Z]*MMA"),
         async_copies=count(r"LDGSTS\b|UBLKCP\b|UTMALDG\b"),
     )
+
+
+_WARP = 32
+_REGISTER_UNIT = 256
+_WARP_UNIT = 4
+_SHARED_UNIT = 128
+_MOST_REGISTERS = 65536
+
+
+@dataclass(frozen=True)
+class Multiprocessor:
+    """Threads and blocks that it holds at once, KiB of shared memory, and KiB of it that each block costs besides."""
+
+    threads: int
+    blocks: int
+    shared_kib: int
+    reserved_kib: int
+
+
+MULTIPROCESSORS: dict[Capability, Multiprocessor] = {
+    (7, 0): Multiprocessor(2048, 32, 96, 0),
+    (7, 5): Multiprocessor(1024, 16, 64, 0),
+    (8, 0): Multiprocessor(2048, 32, 164, 1),
+    (8, 6): Multiprocessor(1536, 16, 100, 1),
+    (8, 9): Multiprocessor(1536, 24, 100, 1),
+    (9, 0): Multiprocessor(2048, 32, 228, 1),
+    (10, 0): Multiprocessor(2048, 32, 228, 1),
+    (12, 0): Multiprocessor(1536, 24, 100, 1),
+}
+"""By capability. Source: technical specifications per compute capability, CUDA C++ Programming Guide."""
+
+
+@dataclass(frozen=True)
+class Occupancy:
+    """Blocks that fit at once, the share of a multiprocessor's threads that they fill, and what bounds them."""
+
+    blocks: int
+    share: float
+    bound_by: str
+
+
+def occupancy(capability: Capability, registers: int, shared_bytes: int, block: int) -> Occupancy:
+    """Occupancy of a kernel.
+
+    Parameters
+    ----------
+    capability : (int, int)
+    registers : int
+        Per thread.
+    shared_bytes : int
+        Static and dynamic, per block.
+    block : int
+        Threads per block.
+
+    Raises
+    ------
+    InputError
+        A capability whose multiprocessor is not in the table, or a block size out of range.
+    """
+    if capability not in MULTIPROCESSORS or not 1 <= block <= 1024:
+        raise InputError(
+            "no occupancy for this capability or block",
+            where="occupancy",
+            got=(capability, block),
+            allowed=f"{sorted(MULTIPROCESSORS)}, 1...1024 threads",
+        )
+    has = MULTIPROCESSORS[capability]
+    warps = -(-block // _WARP)
+    per_warp = -(-registers * _WARP // _REGISTER_UNIT) * _REGISTER_UNIT
+    register_warps = _MOST_REGISTERS // max(per_warp, 1) // _WARP_UNIT * _WARP_UNIT
+    per_block = -(-(shared_bytes + 1024 * has.reserved_kib) // _SHARED_UNIT) * _SHARED_UNIT
+    fits = {
+        "threads": has.threads // (warps * _WARP),
+        "blocks": has.blocks,
+        "registers": register_warps // warps,
+        "shared memory": has.shared_kib * 1024 // per_block if per_block else has.blocks,
+    }
+    bound_by = min(fits, key=lambda name: fits[name])
+    blocks = fits[bound_by]
+    return Occupancy(blocks, blocks * warps * _WARP / has.threads, bound_by)
+
+
+@dataclass(frozen=True)
+class KernelReport:
+    """One kernel of an image; ``instructions`` is ``None`` for capabilities that are not disassembled."""
+
+    kernel: str
+    resources: Resources
+    occupancy: Occupancy
+    instructions: Instructions | None
+
+    @property
+    def spilled_bytes(self) -> int:
+        """Bytes per thread that do not stay in registers."""
+        return self.resources.stack_bytes + self.resources.local_bytes
+
+
+def report_of(image: Image, block: int = 256, shared_bytes: int = 0) -> tuple[KernelReport, ...]:
+    """Every kernel of ``image``, by name.
+
+    Parameters
+    ----------
+    image : Image
+    block : int
+        Threads per block at which occupancy is worked out.
+    shared_bytes : int
+        Dynamic shared memory per block, likewise.
+
+    Raises
+    ------
+    EnvironmentInvalidError
+        The tools that read machine code are missing.
+    InputError
+        A block size out of range.
+    """
+    shown = {symbol: name for name, symbol in image.symbols.items()}
+    resources, instructions = resources_by_kernel(image), instructions_by_kernel(image)
+    return tuple(
+        KernelReport(
+            shown.get(name, name),
+            found,
+            occupancy(image.capability, found.registers, found.shared_bytes + shared_bytes, block),
+            instructions.get(name),
+        )
+        for name, found in sorted(resources.items())
+    )
+
+
+_COLUMNS = ("kernel", "registers", "spilled B", "shared B", "occupancy", "bound by", "instructions", "loads 64/128 bit")
+
+
+def table_of(reports: tuple[KernelReport, ...]) -> str:
+    """The reports as a text table, with the instructions that matter below a kernel that has some."""
+    rows = [_COLUMNS, *(_row(report) for report in reports)]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(_COLUMNS))]
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    for index, report in reversed(list(enumerate(reports, 1))):
+        if report.instructions is not None and (notes := _notes(report.instructions)):
+            lines.insert(index + 1, f"  {notes}")
+    if any(report.instructions is None for report in reports):
+        lines.append("  unknown: nvdisasm reads machine code from capability {}.{} on".format(*DISASSEMBLES_FROM))
+    return "\n".join(lines)
+
+
+def _row(report: KernelReport) -> tuple[str, ...]:
+    counts, fits = report.instructions, report.occupancy
+    return (
+        report.kernel,
+        str(report.resources.registers),
+        str(report.spilled_bytes),
+        str(report.resources.shared_bytes),
+        f"{fits.share:.0%} ({fits.blocks} blocks)",
+        fits.bound_by,
+        str(counts.total) if counts else "unknown",
+        f"{counts.wide_loads} of {counts.global_loads}" if counts else "unknown",
+    )
+
+
+def _notes(counts: Instructions) -> str:
+    named = {
+        "matrix products on tensor cores": counts.tensor,
+        "asynchronous copies": counts.async_copies,
+        "reductions": counts.reductions,
+        "atomics that read back": counts.atomics,
+        "operations in float64": counts.double_precision,
+        "loads and stores of spilled registers": counts.spills,
+    }
+    return ", ".join(f"{count} {name}" for name, count in named.items() if count)

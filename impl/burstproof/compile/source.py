@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from burstproof.compile.image_cache import Compiled, cached_image
 from burstproof.compile.numba_cubin import Capability, Image, tools_missing
 from burstproof.errors import CompileError, InputError, SourceError
+
+if TYPE_CHECKING:
+    from cuda.core import ProgramOptions
 
 _FIRST_ERROR = re.compile(
     r"^(?P<file>.+?)\((?P<line>\d+)\): (?:catastrophic |fatal )?error:? *(?P<text>.*)$", re.MULTILINE
@@ -19,7 +22,7 @@ _FIRST_ERROR = re.compile(
 
 
 @dataclass(frozen=True)
-class CudaOptions:
+class SourceOptions:
     """What the compiler is told besides the source; the defaults keep IEEE arithmetic.
 
     Attributes
@@ -32,27 +35,24 @@ class CudaOptions:
         Let ``a * b + c`` become one fused operation.
     max_registers : int or None
         Bound on registers per thread.
-    architecture_specific : bool
-        Build for ``sm_90a`` and the like from 9.0 on, whose images run on that capability only.
     """
 
     defines: tuple[tuple[str, str], ...] = ()
     fast_math: bool = False
     contract: bool = True
     max_registers: int | None = None
-    architecture_specific: bool = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.defines, tuple) or not all(_is_macro(one) for one in self.defines):
             raise InputError(
                 "no macros",
-                where="CudaOptions.defines",
+                where="SourceOptions.defines",
                 got=self.defines,
                 allowed="a tuple of pairs of strings, such as (('TILE', '64'),)",
             )
         bound = self.max_registers
         if bound is not None and not 16 <= bound <= 255:
-            raise InputError("no bound", where="CudaOptions.max_registers", got=bound, allowed="16 to 255, or None")
+            raise InputError("no bound", where="SourceOptions.max_registers", got=bound, allowed="16 to 255, or None")
 
     def arch(self, capability: Capability) -> str:
         """Architecture as NVRTC names it.
@@ -64,8 +64,7 @@ class CudaOptions:
         """
         if not isinstance(capability, tuple) or len(capability) != 2:
             raise InputError("no compute capability", where="capability", got=capability, allowed="such as (9, 0)")
-        specific = self.architecture_specific and capability >= (9, 0)
-        return f"sm_{capability[0]}{capability[1]}{'a' if specific else ''}"
+        return f"sm_{capability[0]}{capability[1]}"
 
 
 @dataclass(frozen=True)
@@ -78,14 +77,14 @@ class CudaSource:
         File name in errors and reports.
     text : str
         The source, headers that it needs of its own included.
-    options : CudaOptions
+    options : SourceOptions
     templates : tuple of str
         Instances that the image holds, such as ``softmax<float, 4>``; functions that are ``extern "C"`` need no entry.
     """
 
     name: str
     text: str
-    options: CudaOptions = CudaOptions()
+    options: SourceOptions = SourceOptions()
     templates: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -99,7 +98,7 @@ class CudaSource:
 
     @classmethod
     def beside(
-        cls, module_file: str, *names: str, options: CudaOptions | None = None, templates: tuple[str, ...] = ()
+        cls, module_file: str, *names: str, options: SourceOptions | None = None, templates: tuple[str, ...] = ()
     ) -> CudaSource:
         """Source from files in the folder of ``module_file`` (``__file__``), joined in order; the last names it.
 
@@ -112,7 +111,7 @@ class CudaSource:
         if not names:
             raise InputError("no source file is named", where="CudaSource.beside")
         parts = [f'#line 1 "{Path(name).name}"\n{_text_of(folder / name)}' for name in names]
-        return cls(names[-1], "\n".join(parts), options or CudaOptions(), templates)
+        return cls(names[-1], "\n".join(parts), options or SourceOptions(), templates)
 
     def image(self, capability: Capability) -> Image:
         """Machine code for ``capability``, from the disk cache where it holds it.
@@ -148,13 +147,11 @@ class CudaSource:
         CompileError, EnvironmentInvalidError
             As ``image``.
         """
-        from burstproof.compile.nvrtc_ptx import NvrtcError, ptx_of
-
         compiler_version()
         arch = self.options.arch(capability).replace("sm_", "compute_")
         try:
-            return ptx_of(self.text, self.name, self._told(arch).as_bytes("nvrtc"), self.templates)
-        except NvrtcError as error:
+            return _ptx_of(self.text, self.name, self._told(arch).as_bytes("nvrtc"), self.templates)
+        except _NvrtcError as error:
             raise self._refused(str(error), arch) from error
 
     def ltoir(self, capability: Capability) -> bytes:
@@ -180,7 +177,7 @@ class CudaSource:
             raise self._refused(str(error), arch) from error
         return bytes(code.code), {str(k): _text(v) for k, v in code.symbol_mapping.items()}
 
-    def _told(self, arch: str, **more: bool) -> Any:
+    def _told(self, arch: str, **more: bool) -> ProgramOptions:
         """Options as cuda.core takes them."""
         from cuda.core import ProgramOptions
 
@@ -283,3 +280,35 @@ def include_folders() -> tuple[str, ...]:
         if found is not None:
             folders[str(found)] = None
     return tuple(folders)
+
+
+class _NvrtcError(Exception):
+    """NVRTC's log, or the name of its error where it wrote none."""
+
+
+def _ptx_of(text: str, name: str, options: Sequence[bytes], templates: Sequence[str]) -> str:
+    """PTX from NVRTC itself, which needs no driver; cuda.core would ask the driver about it."""
+    from cuda.bindings import nvrtc
+
+    program = _taken(nvrtc.nvrtcCreateProgram(text.encode(), name.encode(), 0, [], []))
+    try:
+        for template in templates:
+            _taken(nvrtc.nvrtcAddNameExpression(program, template.encode()))
+        (result,) = nvrtc.nvrtcCompileProgram(program, len(options), list(options))
+        if result != nvrtc.nvrtcResult.NVRTC_SUCCESS:
+            log = bytearray(_taken(nvrtc.nvrtcGetProgramLogSize(program)))
+            _taken(nvrtc.nvrtcGetProgramLog(program, log))
+            raise _NvrtcError(log.decode(errors="replace"))
+        ptx = bytearray(_taken(nvrtc.nvrtcGetPTXSize(program)))
+        _taken(nvrtc.nvrtcGetPTX(program, ptx))
+        return ptx.rstrip(b"\0").decode()
+    finally:
+        nvrtc.nvrtcDestroyProgram(program)
+
+
+def _taken(answer: tuple[Any, ...]) -> Any:
+    from cuda.bindings import nvrtc
+
+    if answer[0] != nvrtc.nvrtcResult.NVRTC_SUCCESS:
+        raise _NvrtcError(str(answer[0]))
+    return answer[1] if len(answer) > 1 else None

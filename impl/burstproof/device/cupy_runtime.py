@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
+from burstproof.device.cupy_door import cupy_or_error
 from burstproof.device.dependent_launch import OVERLAP_CAPABILITY, core_stream, flattened, launch_compiled
+from burstproof.device.memory import pinned
 from burstproof.device.numba_cuda import cuda, leave_modules_loaded
 from burstproof.device.protocol import (
     BufferSpec,
@@ -16,10 +19,16 @@ from burstproof.device.protocol import (
     DeviceEvent,
     DeviceGraph,
     DeviceStream,
+    Kernel,
     Launch,
+    Memory,
+    Signature,
     arena_offsets,
 )
 from burstproof.errors import BackendUnavailableError, OutOfMemoryError
+
+if TYPE_CHECKING:
+    from cupy.cuda import Graph
 
 _PORTABLE, _MAPPED = 1, 2
 """Flags of cudaHostAlloc."""
@@ -27,24 +36,12 @@ _INFERRED = 4
 """cudaMemcpyDefault: the addresses say which side is the host."""
 
 
-def _cupy() -> Any:
-    try:
-        import cupy
-    except ImportError as error:
-        raise BackendUnavailableError(
-            "the package CuPy is not installed",
-            where="backend cuda",
-            cure="In the folder of the clone: pip install '.[cuda12]' or '.[cuda13]', whichever the driver supports",
-        ) from error
-    return cupy
-
-
 class _Stream:
-    def __init__(self, cupy: Any) -> None:
+    def __init__(self, cupy: ModuleType) -> None:
         self.cupy_stream = cupy.cuda.Stream(non_blocking=True)
         self.core_stream = core_stream(self.cupy_stream.ptr)
 
-    def wait(self, event: Any) -> None:
+    def wait(self, event: DeviceEvent) -> None:
         self.cupy_stream.wait_event(event.cupy_event)
 
     def synchronize(self) -> None:
@@ -52,25 +49,25 @@ class _Stream:
 
 
 class _Event:
-    def __init__(self, cupy: Any, timing: bool) -> None:
+    def __init__(self, cupy: ModuleType, timing: bool) -> None:
         self._cupy = cupy
         self.cupy_event = cupy.cuda.Event(disable_timing=not timing)
 
-    def record(self, stream: Any) -> None:
+    def record(self, stream: DeviceStream) -> None:
         self.cupy_event.record(stream.cupy_stream)
 
     def synchronize(self) -> None:
         self.cupy_event.synchronize()
 
-    def elapsed_ms(self, since: Any) -> float:
+    def elapsed_ms(self, since: DeviceEvent) -> float:
         return float(self._cupy.cuda.get_elapsed_time(since.cupy_event, self.cupy_event))
 
 
 class _Graph:
-    def __init__(self, graph: Any) -> None:
+    def __init__(self, graph: Graph) -> None:
         self._graph = graph
 
-    def launch(self, stream: Any) -> None:
+    def launch(self, stream: DeviceStream) -> None:
         self._graph.launch(stream.cupy_stream)
 
 
@@ -80,7 +77,7 @@ class CupyRuntime:
     simulated = False
     graphs = True
 
-    def __init__(self, cupy: Any, device_id: int) -> None:
+    def __init__(self, cupy: ModuleType, device_id: int) -> None:
         self._cupy = cupy
         self._device = cupy.cuda.Device(device_id)
         self.device_id = device_id
@@ -100,7 +97,7 @@ class CupyRuntime:
         BackendUnavailableError
             CuPy is missing, the driver does not answer, or there is no such device.
         """
-        cupy = _cupy()
+        cupy = cupy_or_error()
         try:
             count = int(cupy.cuda.runtime.getDeviceCount())
         except cupy.cuda.runtime.CUDARuntimeError as error:
@@ -161,13 +158,13 @@ class CupyRuntime:
         self._device.synchronize()
         return buffers
 
-    def _view(self, array: Any, spec: BufferSpec) -> Any:
+    def _view(self, array: Memory, spec: BufferSpec) -> Memory:
         """The array as numba sees it; numba refuses a null pointer, so an empty array borrows one element."""
         if spec.count:
             return cuda.as_cuda_array(array, sync=False)
         return cuda.as_cuda_array(self._cupy.ndarray((1,), spec.dtype, memptr=array.data), sync=False)
 
-    def upload(self, buffer: DeviceBuffer, host: npt.NDArray[Any], stream: Any, offset: int = 0) -> None:
+    def upload(self, buffer: DeviceBuffer, host: npt.NDArray[Any], stream: DeviceStream, offset: int = 0) -> None:
         """Queue a copy to the device; asynchronous if ``host`` is pinned."""
         if not len(host):
             return
@@ -176,7 +173,7 @@ class CupyRuntime:
         if source is not host:
             stream.synchronize()
 
-    def download(self, host: npt.NDArray[Any], buffer: DeviceBuffer, stream: Any, offset: int = 0) -> None:
+    def download(self, host: npt.NDArray[Any], buffer: DeviceBuffer, stream: DeviceStream, offset: int = 0) -> None:
         """Queue a copy to the host, which must be contiguous and of the buffer's dtype."""
         if len(host):
             self._copy(host.ctypes.data, self._address(buffer, offset), host.nbytes, stream)
@@ -185,15 +182,13 @@ class CupyRuntime:
     def _address(buffer: DeviceBuffer, offset: int) -> int:
         return int(buffer.array.data.ptr) + offset * buffer.spec.dtype.itemsize
 
-    def _copy(self, target: int, source: int, size: int, stream: Any) -> None:
+    def _copy(self, target: int, source: int, size: int, stream: DeviceStream) -> None:
         self._cupy.cuda.runtime.memcpyAsync(target, source, size, _INFERRED, stream.cupy_stream.ptr)
 
     def pinned(self, count: int, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-        """A zeroed page-locked host array; CuPy's pool takes the memory back with the last reference."""
-        kind = np.dtype(dtype)
-        memory = self._cupy.cuda.alloc_pinned_memory(max(1, count * kind.itemsize))
-        array: npt.NDArray[Any] = np.frombuffer(memory, kind, count)
-        array[:] = np.zeros((), kind)
+        """A zeroed page-locked host array."""
+        array = pinned((count,), dtype)
+        array[:] = np.zeros((), array.dtype)
         return array
 
     def allocate_host(self, specs: Sequence[BufferSpec]) -> dict[str, DeviceBuffer]:
@@ -228,7 +223,7 @@ class CupyRuntime:
         host[:] = 0
         return host
 
-    def _at_address(self, host: npt.NDArray[Any], spec: BufferSpec) -> Any:
+    def _at_address(self, host: npt.NDArray[Any], spec: BufferSpec) -> Memory:
         """Page-locked ``host`` as CuPy sees it: unified addressing gives it one address on host and device."""
         memory = self._cupy.cuda.memory
         unowned = memory.UnownedMemory(host.ctypes.data, max(1, host.nbytes), host, self.device_id)
@@ -254,7 +249,7 @@ class CupyRuntime:
         """A new event."""
         return _Event(self._cupy, timing)
 
-    def kernel(self, function: Callable[..., None], signature: Any) -> Any:
+    def kernel(self, function: Callable[..., None], signature: Signature) -> Kernel:
         """``function`` compiled for ``signature`` now, so that nothing is compiled inside a run."""
         self._use()
         return cuda.jit(signature)(function)
@@ -264,11 +259,17 @@ class CupyRuntime:
         return flattened([a.view if isinstance(a, DeviceBuffer) else a for a in arguments])
 
     def launch(
-        self, kernel: Any, grid: int, block: int, stream: Any, arguments: Sequence[Any], overlapped: bool = False
+        self,
+        kernel: Kernel,
+        grid: int,
+        block: int,
+        stream: DeviceStream,
+        arguments: Sequence[Any],
+        overlapped: bool = False,
     ) -> None:
         """Queue ``kernel`` on ``stream``."""
         values = arguments if isinstance(arguments, list) else self.pack(arguments)
-        launch_compiled(kernel, grid, block, stream.core_stream, values, overlapped)
+        launch_compiled(kernel, grid, block, cast(_Stream, stream).core_stream, values, overlapped)
 
     def capture(self, launch: Launch) -> DeviceGraph:
         """The kernels that ``launch`` queues, as a graph that replays with one launch."""
@@ -280,7 +281,7 @@ class CupyRuntime:
             graph = stream.cupy_stream.end_capture()
         return _Graph(graph)
 
-    def fill(self, buffer: DeviceBuffer, value: int, stream: Any) -> None:
+    def fill(self, buffer: DeviceBuffer, value: int, stream: DeviceStream) -> None:
         """Queue a fill of every byte of ``buffer``."""
         self._cupy.cuda.runtime.memsetAsync(buffer.array.data.ptr, value, buffer.spec.bytes, stream.cupy_stream.ptr)
 

@@ -11,9 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from burstproof.device.numba_cuda import compiled_kernel, cuda
+from burstproof.device.protocol import Kernel
+
+if TYPE_CHECKING:
+    from cuda.core import Stream
 
 OVERLAP_CAPABILITY = (9, 0)
 """Least compute capability that knows the instruction."""
@@ -57,7 +61,7 @@ def _instruction(text: str) -> Callable[..., Any]:
     return cuda.extending.intrinsic(typed)  # type: ignore[no-any-return]
 
 
-def core_stream(handle: int) -> Any:
+def core_stream(handle: int) -> Stream:
     """The stream at ``handle`` as cuda.core sees it; it does not own it."""
     from cuda.core import Stream
 
@@ -82,7 +86,9 @@ def flattened(values: Sequence[Any]) -> list[Any]:
     return flat
 
 
-def launch_compiled(kernel: Any, grid: int, block: int, stream: Any, values: Sequence[Any], overlapped: bool) -> None:
+def launch_compiled(
+    kernel: Kernel, grid: int, block: int, stream: Stream, values: Sequence[Any], overlapped: bool
+) -> None:
     """Queue a compiled numba ``kernel`` on a ``core_stream``; ``values`` are ``flattened``.
 
     ``overlapped``: it may come up before the last one has ended; numba's own launch, which also goes through cuda.core,

@@ -8,10 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from cupy.cuda import Event, Stream
+
+Kernel = Any
+"""A compiled kernel; neither numba nor its simulator has a type for it."""
+
+Signature = Any
+"""What ``numba.types.void(...)`` returns."""
+
+Memory = Any
+"""An array of CuPy, of numba's simulator or of NumPy, which have no common type."""
 
 ALIGNMENT = 256
 """Bytes to which every buffer starts aligned."""
@@ -45,12 +57,14 @@ class DeviceBuffer:
     """A one-dimensional buffer on the device; ``view`` is what a numba kernel takes, ``array`` the runtime's own."""
 
     spec: BufferSpec
-    array: Any
-    view: Any
+    array: Memory
+    view: Memory
 
 
 class DeviceStream(Protocol):
-    """An ordered queue of device work."""
+    """An ordered queue of device work; ``cupy_stream`` is what CuPy and NCCL take, absent in the simulator."""
+
+    cupy_stream: Stream
 
     def wait(self, event: DeviceEvent) -> None:
         """Let work queued from now on wait for ``event``."""
@@ -62,7 +76,9 @@ class DeviceStream(Protocol):
 
 
 class DeviceEvent(Protocol):
-    """A mark in a stream."""
+    """A mark in a stream; ``cupy_event`` is absent in the simulator."""
+
+    cupy_event: Event
 
     def record(self, stream: DeviceStream) -> None:
         """Mark the present end of ``stream``."""
@@ -155,7 +171,7 @@ class DeviceRuntime(Protocol):
         """A new event."""
         ...
 
-    def kernel(self, function: Callable[..., None], signature: Any) -> Any:
+    def kernel(self, function: Callable[..., None], signature: Signature) -> Kernel:
         """``function`` compiled for this device and ``signature``."""
         ...
 
@@ -165,7 +181,7 @@ class DeviceRuntime(Protocol):
 
     def launch(
         self,
-        kernel: Any,
+        kernel: Kernel,
         grid: int,
         block: int,
         stream: DeviceStream,

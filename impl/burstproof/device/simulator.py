@@ -9,7 +9,16 @@ import numpy as np
 import numpy.typing as npt
 
 from burstproof.device.numba_cuda import cuda
-from burstproof.device.protocol import BufferSpec, DeviceBuffer, DeviceEvent, DeviceGraph, DeviceStream, Launch
+from burstproof.device.protocol import (
+    BufferSpec,
+    DeviceBuffer,
+    DeviceEvent,
+    DeviceGraph,
+    DeviceStream,
+    Kernel,
+    Launch,
+    Signature,
+)
 from burstproof.errors import BackendUnavailableError
 
 _SIMULATED_BYTES = 8 << 30
@@ -17,6 +26,8 @@ _LARGEST_BLOCK = 32
 
 
 class _Stream:
+    cupy_stream = None
+
     def wait(self, event: DeviceEvent) -> None:
         """Nothing to wait for: all work is done when it is queued."""
 
@@ -25,6 +36,8 @@ class _Stream:
 
 
 class _Event:
+    cupy_event = None
+
     def record(self, stream: DeviceStream) -> None:
         """All work before this call is done."""
 
@@ -96,7 +109,7 @@ class SimulatorRuntime:
         """An event that is always reached."""
         return _Event()
 
-    def kernel(self, function: Callable[..., None], signature: Any) -> Any:
+    def kernel(self, function: Callable[..., None], signature: Signature) -> Kernel:
         """``function`` as a simulated kernel; the signature is not needed."""
         return cuda.jit(function)
 
@@ -106,7 +119,7 @@ class SimulatorRuntime:
 
     def launch(
         self,
-        kernel: Any,
+        kernel: Kernel,
         grid: int,
         block: int,
         stream: DeviceStream,

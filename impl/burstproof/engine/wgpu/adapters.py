@@ -7,10 +7,13 @@ import os
 import tempfile
 from collections.abc import Iterator
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING
 
 from burstproof.engine.machine import INSTALL_WGPU, Obstacle, WgpuAdapter, WgpuFacts
 from burstproof.errors import BackendUnavailableError
+
+if TYPE_CHECKING:
+    from wgpu import GPUAdapter, GPUDevice
 
 _APIS = ("Vulkan", "Metal", "D3D12")
 _KINDS = {"DiscreteGPU", "IntegratedGPU", "CPU"}
@@ -19,7 +22,7 @@ _SOCKETS = "XDG_RUNTIME_DIR"
 
 
 @cache
-def _adapters() -> tuple[Any, ...]:
+def _adapters() -> tuple[GPUAdapter, ...]:
     """wgpu's own adapter objects, of the interfaces that this engine runs on."""
     with _no_word_of_displays():
         return _ask()
@@ -38,7 +41,7 @@ def _no_word_of_displays() -> Iterator[None]:
         del os.environ[_SOCKETS]
 
 
-def _ask() -> tuple[Any, ...]:
+def _ask() -> tuple[GPUAdapter, ...]:
     import wgpu
     from wgpu.backends.wgpu_native.extras import set_instance_extras
 
@@ -48,7 +51,7 @@ def _ask() -> tuple[Any, ...]:
     return tuple(a for a in wgpu.gpu.enumerate_adapters_sync() if a.info["backend_type"] in _APIS)
 
 
-def _describe(number: int, adapter: Any) -> WgpuAdapter:
+def _describe(number: int, adapter: GPUAdapter) -> WgpuAdapter:
     info, limits = adapter.info, adapter.limits
     kind = str(info["adapter_type"])
     return WgpuAdapter(
@@ -98,7 +101,7 @@ def chosen_adapter(facts: WgpuFacts, number: int | None) -> WgpuAdapter:
     return facts.adapters[number]
 
 
-def request_device(adapter: WgpuAdapter) -> Any:
+def request_device(adapter: WgpuAdapter) -> GPUDevice:
     """A wgpu device of ``adapter`` with the largest buffers that it offers.
 
     Raises

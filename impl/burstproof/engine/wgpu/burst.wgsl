@@ -54,7 +54,7 @@ const FORCED_POTENTIAL = 0x42c80000u; // 100
 @group(0) @binding(4) var<storage, read> synapses: array<u32>;
 @group(0) @binding(5) var<storage, read_write> log: array<vec2<u32>>;
 // used entries of the log; then, burst by burst, where its list begins (and one end more); then its candidates.
-@group(0) @binding(6) var<storage, read_write> train: array<atomic<u32>>;
+@group(0) @binding(6) var<storage, read_write> batch_words: array<atomic<u32>>;
 @group(0) @binding(7) var<storage, read> stimuli: array<u32>;
 @group(1) @binding(0) var<uniform> burst: Burst;
 
@@ -63,10 +63,10 @@ fn neuron_of(group: vec3<u32>, groups: vec3<u32>, lane: u32) -> u32 {
 }
 
 fn list_begin() -> u32 {
-    return atomicLoad(&train[1u + burst.index]);
+    return atomicLoad(&batch_words[1u + burst.index]);
 }
 
-// Whether the log has no room for a burst in which everything fires; no later burst of the train runs then either.
+// Whether the log has no room for a burst in which everything fires; no later burst of the batch runs then either.
 fn halted() -> bool {
     return burst.capacity - list_begin() < burst.neurons;
 }
@@ -197,7 +197,7 @@ fn restarts(accumulates: bool, status: u32, rc: u32) -> bool {
 }
 
 fn append(neuron: u32, potential: u32) {
-    let place = atomicAdd(&train[0], 1u);
+    let place = atomicAdd(&batch_words[0], 1u);
     log[place] = vec2<u32>(neuron, potential);
 }
 
@@ -234,7 +234,7 @@ fn advance(i: u32) -> bool {
     } else if (candidate) {
         var batch = false;
         if (BATCH_PATH) {
-            batch = atomicLoad(&train[FIRST_CANDIDATES + burst.index]) >= BATCH_PATH_CANDIDATES;
+            batch = atomicLoad(&batch_words[FIRST_CANDIDATES + burst.index]) >= BATCH_PATH_CANDIDATES;
         }
         let outcome = dynamics_of(i, p, v, sum, cc, batch);
         v = outcome.v;
@@ -256,7 +256,7 @@ fn advance(i: u32) -> bool {
 
 var<workgroup> candidates_here: atomic<u32>;
 
-// One number for the workgroup goes to the train, as all those atomic additions to one word would queue. The word is
+// One number for the workgroup goes to the batch, as all those atomic additions to one word would queue. The word is
 // set to 0 here, since a driver was seen (llvmpipe of Mesa 22.3) that leaves what the last workgroup counted in it.
 fn tally(candidate: bool, lane: u32) {
     if (lane == 0u) {
@@ -269,7 +269,7 @@ fn tally(candidate: bool, lane: u32) {
     workgroupBarrier();
     let found = atomicLoad(&candidates_here);
     if (lane == 0u && found != 0u) {
-        atomicAdd(&train[FIRST_CANDIDATES + burst.index], found);
+        atomicAdd(&batch_words[FIRST_CANDIDATES + burst.index], found);
     }
 }
 
@@ -311,9 +311,9 @@ fn propagate(
     @builtin(local_invocation_index) lane: u32
 ) {
     let first = list_begin();
-    let end = atomicLoad(&train[0]);
+    let end = atomicLoad(&batch_words[0]);
     if (group.x == 0u && lane == 0u) {
-        atomicStore(&train[2u + burst.index], end);
+        atomicStore(&batch_words[2u + burst.index], end);
     }
     for (var k = first + group.x; k < end; k += groups.x) {
         let source = log[k].x;

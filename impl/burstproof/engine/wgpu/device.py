@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,9 @@ from burstproof.engine.wgpu.probe import ANSWERS, check_adapter
 from burstproof.engine.wgpu.probe_cases import Words
 from burstproof.engine.wgpu.shaders import Variant, burst_shader, operations_shader, probe_shader
 from burstproof.errors import OutOfMemoryError
+
+if TYPE_CHECKING:
+    from wgpu import GPUBindGroup, GPUBuffer, GPUCommandEncoder, GPUComputePipeline, GPUQueue
 
 READ_ONLY = (0, 3, 4, 7)
 """Bindings of ``burst.wgsl`` that shaders only read."""
@@ -29,10 +32,10 @@ _SMALLEST_BUFFER = 16
 class Pipelines(NamedTuple):
     """The compiled shaders of a variant."""
 
-    stimulus: Any
-    count: Any
-    dynamics: Any
-    propagate: Any
+    stimulus: GPUComputePipeline
+    count: GPUComputePipeline
+    dynamics: GPUComputePipeline
+    propagate: GPUComputePipeline
 
 
 class Device:
@@ -60,7 +63,7 @@ class Device:
         self._pipelines: dict[Variant, Pipelines] = {}
 
     @property
-    def queue(self) -> Any:
+    def queue(self) -> GPUQueue:
         """Where work is submitted."""
         return self._device.queue
 
@@ -78,7 +81,7 @@ class Device:
             )
         return self._pipelines[variant]
 
-    def storage(self, size: int) -> Any:
+    def storage(self, size: int) -> GPUBuffer:
         """A buffer of ``size`` bytes that shaders are given and the host writes and reads.
 
         Raises
@@ -89,11 +92,11 @@ class Device:
         usage = self._usage.STORAGE | self._usage.COPY_DST | self._usage.COPY_SRC
         return self._create(max(size, _SMALLEST_BUFFER), usage)
 
-    def uniforms(self, bursts: int) -> Any:
+    def uniforms(self, bursts: int) -> GPUBuffer:
         """A buffer for the uniforms of that many bursts."""
         return self._create(bursts * UNIFORM_STRIDE, self._usage.UNIFORM | self._usage.COPY_DST)
 
-    def _create(self, size: int, usage: Any) -> Any:
+    def _create(self, size: int, usage: int) -> GPUBuffer:
         import wgpu
 
         try:
@@ -106,26 +109,26 @@ class Device:
                 cure="Take a smaller network, or --backend cpu",
             ) from error
 
-    def data_group(self, buffers: tuple[Any, ...]) -> Any:
+    def data_group(self, buffers: tuple[GPUBuffer, ...]) -> GPUBindGroup:
         """The bind group of the eight storage buffers, in the order of ``burst.wgsl``."""
         entries = [{"binding": n, "resource": {"buffer": buffer}} for n, buffer in enumerate(buffers)]
         return self._device.create_bind_group(layout=self._data_layout, entries=entries)
 
-    def burst_group(self, uniforms: Any) -> Any:
+    def burst_group(self, uniforms: GPUBuffer) -> GPUBindGroup:
         """The bind group of one burst's uniforms, at an offset that the dispatch names."""
         resource = {"buffer": uniforms, "offset": 0, "size": UNIFORM_BYTES}
         return self._device.create_bind_group(layout=self._burst_layout, entries=[{"binding": 0, "resource": resource}])
 
-    def encoder(self) -> Any:
+    def encoder(self) -> GPUCommandEncoder:
         """A recorder of commands for ``queue``."""
         return self._device.create_command_encoder()
 
-    def write(self, buffer: Any, values: npt.NDArray[Any], offset: int = 0) -> None:
+    def write(self, buffer: GPUBuffer, values: npt.NDArray[Any], offset: int = 0) -> None:
         """Put ``values`` into ``buffer`` from byte ``offset`` on."""
         if values.size:
             self.queue.write_buffer(buffer, offset, np.ascontiguousarray(values))
 
-    def read(self, buffer: Any, dtype: npt.DTypeLike, count: int, first: int = 0) -> npt.NDArray[Any]:
+    def read(self, buffer: GPUBuffer, dtype: npt.DTypeLike, count: int, first: int = 0) -> npt.NDArray[Any]:
         """A copy of ``count`` elements of ``buffer``, once all that was submitted is done."""
         kind = np.dtype(dtype)
         if not count:

@@ -15,13 +15,13 @@ WORKGROUP = 256
 ROW_LANES = 64
 """Invocations that share out the row of a fired neuron."""
 
-LONGEST_TRAIN = 64
+LONGEST_BATCH = 64
 """Bursts in one submission."""
 
-FIRST_CANDIDATES = LONGEST_TRAIN + 2
-"""Place of the candidate counts in the words of a train: behind the used entries and the ends of the lists."""
+FIRST_CANDIDATES = LONGEST_BATCH + 2
+"""Place of the candidate counts in the words of a batch: behind the used entries and the ends of the lists."""
 
-TRAIN_WORDS = FIRST_CANDIDATES + LONGEST_TRAIN
+BATCH_WORDS = FIRST_CANDIDATES + LONGEST_BATCH
 
 WAS_CANDIDATE, FIRED = 1, 4
 """Bits of a neuron's status between bursts."""

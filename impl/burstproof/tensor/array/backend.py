@@ -10,8 +10,9 @@ from functools import lru_cache
 
 import numpy as np
 
+from burstproof.device.cupy_door import cupy_or_error, device_count
 from burstproof.errors import ArrayError, BackendUnavailableError
-from burstproof.tensor.array.backend_cupy import CupyBackend, device_count
+from burstproof.tensor.array.backend_cupy import CupyBackend
 from burstproof.tensor.array.backend_numpy import NumpyBackend
 from burstproof.tensor.array.protocol import Array, Backend
 
@@ -85,7 +86,11 @@ def default_device() -> int:
             where="tensor backend cupy",
             cure='Install the extra cuda12 or cuda13 and a driver, or take backend("numpy")',
         )
-    return max(range(count), key=lambda device: (_cupy_backend(device).memory().free, -device))
+    return max(range(count), key=lambda device: (_free_bytes(device), -device))
+
+
+def _free_bytes(device: int) -> int:
+    return int(cupy_or_error().cuda.Device(device).mem_info[0])
 
 
 def _place(array: Array) -> int | None:

@@ -1,10 +1,9 @@
-"""The array protocol on the CPU."""
+"""Arrays on the CPU."""
 
 from __future__ import annotations
 
 import math
 from contextlib import AbstractContextManager, nullcontext
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,18 +12,15 @@ import numpy.typing as npt
 from burstproof.errors import OutOfMemoryError
 from burstproof.tensor.array.checks import checked_shape
 from burstproof.tensor.array.dtypes import BFLOAT16, checked_dtype, to_bfloat16
-from burstproof.tensor.array.protocol import Array, MemoryInfo, Shape
-
-BFLOAT16_ONE = 0x3F80
-"""Bit pattern of 1.0."""
+from burstproof.tensor.array.protocol import Array, Backend, Shape
 
 
-class NumpyBackend:
+class NumpyBackend(Backend):
     """NumPy arrays; all work is done when a call returns."""
 
     name = "numpy"
-    device: int | None = None
-    xp: Any = np
+    device = None
+    xp = np
 
     def empty(self, shape: Shape, dtype: npt.DTypeLike = np.float32) -> Array:
         """An array of unspecified contents."""
@@ -39,18 +35,6 @@ class NumpyBackend:
                 cure="Take smaller arrays",
             ) from error
 
-    def zeros(self, shape: Shape, dtype: npt.DTypeLike = np.float32) -> Array:
-        """An array of zeros."""
-        array = self.empty(shape, dtype)
-        array.fill(0)
-        return array
-
-    def ones(self, shape: Shape, dtype: npt.DTypeLike = np.float32) -> Array:
-        """An array of ones."""
-        array = self.empty(shape, dtype)
-        array.fill(BFLOAT16_ONE if array.dtype == BFLOAT16 else 1)
-        return array
-
     def from_host(self, values: npt.ArrayLike, dtype: npt.DTypeLike | None = None) -> Array:
         """A contiguous copy of ``values``."""
         return host_array(values, dtype).copy(order="C")
@@ -63,21 +47,12 @@ class NumpyBackend:
         """Whether ``array`` is a NumPy array."""
         return isinstance(array, np.ndarray)
 
-    def use(self) -> AbstractContextManager[Any]:
+    def use(self) -> AbstractContextManager[None]:
         """Nothing to make current."""
         return nullcontext()
 
     def synchronize(self) -> None:
         """Nothing is ever queued."""
-
-    def memory(self) -> MemoryInfo:
-        """The host's available and total memory; zeros where /proc/meminfo does not exist."""
-        source = Path("/proc/meminfo")
-        if not source.exists():
-            return MemoryInfo(0, 0)
-        lines = dict(line.split(":", 1) for line in source.read_text().splitlines())
-        kib = {name: int(text.split()[0]) for name, text in lines.items()}
-        return MemoryInfo(kib["MemAvailable"] * 1024, kib["MemTotal"] * 1024)
 
 
 def host_array(values: npt.ArrayLike, dtype: npt.DTypeLike | None) -> npt.NDArray[Any]:

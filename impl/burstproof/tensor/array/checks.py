@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -32,15 +32,43 @@ def checked_shape(shape: Shape, where: str) -> tuple[int, ...]:
     return tuple(int(extent) for extent in extents)
 
 
-def check_dtype(array: Array, allowed: Iterable[np.dtype[Any]], where: str) -> None:
+def check(
+    array: Array,
+    where: str,
+    *,
+    dtypes: Collection[np.dtype[Any]] | None = None,
+    axes: int = 0,
+    shape: tuple[int, ...] | None = None,
+) -> None:
+    """Refuse an array of another dtype or shape, with fewer than ``axes`` axes, or not C-contiguous.
+
+    A hidden conversion or copy would cost more than the operation.
+    """
+    if dtypes is not None:
+        check_dtype(array, dtypes, where)
+    if array.ndim < axes:
+        raise ArrayError(
+            "the array has too few dimensions", where=where, got=tuple(array.shape), allowed=f"{axes} or more"
+        )
+    if shape is not None:
+        check_shape(array, shape, where)
+    check_contiguous(array, where)
+
+
+def check_alike(array: Array, model: Array, where: str) -> None:
+    """Refuse an array without the dtype and shape of ``model``, or not C-contiguous."""
+    check_same_dtype(model, array, where)
+    check(array, where, shape=tuple(model.shape))
+
+
+def check_dtype(array: Array, allowed: Collection[np.dtype[Any]], where: str) -> None:
     """Refuse an array whose dtype is not among ``allowed``."""
-    kinds = tuple(allowed)
-    if array.dtype not in kinds:
+    if array.dtype not in allowed:
         raise ArrayError(
             "the operation does not take this element type",
             where=where,
             got=dtype_name(array.dtype),
-            allowed=names_of(kinds),
+            allowed=names_of(allowed),
             cure="Convert the array first",
         )
 
@@ -62,16 +90,8 @@ def check_shape(array: Array, expected: tuple[int, ...], where: str) -> None:
         raise ArrayError("the array has the wrong shape", where=where, got=tuple(array.shape), allowed=str(expected))
 
 
-def check_dimensions(array: Array, least: int, where: str) -> None:
-    """Refuse an array with fewer than ``least`` dimensions."""
-    if array.ndim < least:
-        raise ArrayError(
-            "the array has too few dimensions", where=where, got=tuple(array.shape), allowed=f"{least} or more"
-        )
-
-
 def check_contiguous(array: Array, where: str) -> None:
-    """Refuse an array that is not C-contiguous: a hidden copy would cost more than the operation."""
+    """Refuse an array that is not C-contiguous."""
     if not array.flags.c_contiguous:
         raise ArrayError(
             "the array is not contiguous in row-major order",

@@ -1,24 +1,24 @@
-"""Arrays between host and devices: page-locked host memory, copies on streams, work overlapped with both copies.
+"""Arrays between backends, and host arrays passed through a device piece by piece, copies beside the work.
 
-Arrays move as bytes, whatever their element type: nothing is converted element by element.
+Arrays move as bytes, whatever their element type: nothing is converted element by element. ``device.memory.copy`` is
+the copy between arrays that are there already.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from burstproof.errors import ArrayError, OutOfMemoryError
+from burstproof.device import memory
+from burstproof.errors import ArrayError
 from burstproof.tensor.array.backend import backend_of
-from burstproof.tensor.array.checks import check_contiguous, check_same_dtype, check_shape, checked_shape
+from burstproof.tensor.array.checks import check_contiguous, checked_shape
 from burstproof.tensor.array.dtypes import checked_dtype
 from burstproof.tensor.array.protocol import Array, Backend, Shape
 
-_TO_DEVICE, _TO_HOST = 1, 2
 _SLOTS = 3
 
 Work = Callable[[Array, Array], None]
@@ -35,56 +35,11 @@ def pinned(place: Backend, shape: Shape, dtype: npt.DTypeLike = np.float32) -> n
     OutOfMemoryError
         The host cannot lock that much memory.
     """
-    if place.name == "numpy":
+    if place.device is None:
         array: npt.NDArray[Any] = place.empty(shape, dtype)
         return array
-    extents, kind = checked_shape(shape, "pinned"), checked_dtype(dtype, "pinned")
-    count = math.prod(extents)
     with place.use():
-        try:
-            memory = place.xp.cuda.alloc_pinned_memory(max(1, count * kind.itemsize))
-        except (place.xp.cuda.runtime.CUDARuntimeError, OverflowError, MemoryError) as error:
-            raise OutOfMemoryError(
-                f"the host cannot lock {count * kind.itemsize} bytes",
-                where="pinned",
-                got=str(error),
-                cure="Move the data in pieces (transfers.stream_through)",
-            ) from error
-    return np.frombuffer(memory, kind, count).reshape(extents)
-
-
-def copy_to_device(target: Array, source: npt.NDArray[Any], stream: Any = None) -> None:
-    """Queue a copy of a host array into a device array of the same shape and dtype.
-
-    Parameters
-    ----------
-    target : array
-        On a device (on the CPU: a plain copy).
-    source : ndarray
-        Contiguous. In pinned memory the copy runs beside the host, which must leave the array alone until the stream
-        has passed; otherwise the call may return late.
-    stream : cupy.cuda.Stream, optional
-        By default the current stream of the device.
-
-    Raises
-    ------
-    ArrayError
-        Shapes or dtypes that differ, or an array that is not contiguous.
-    """
-    _check_pair(target, source, "copy_to_device")
-    _copy(target, source, stream, _TO_DEVICE)
-
-
-def copy_to_host(target: npt.NDArray[Any], source: Array, stream: Any = None) -> None:
-    """Queue a copy of a device array into a host array; see ``copy_to_device``. Synchronise before reading it.
-
-    Raises
-    ------
-    ArrayError
-        Shapes or dtypes that differ, or an array that is not contiguous.
-    """
-    _check_pair(target, source, "copy_to_host")
-    _copy(target, source, stream, _TO_HOST)
+        return memory.pinned(checked_shape(shape, "pinned"), checked_dtype(dtype, "pinned"))
 
 
 def to_device(array: Array, place: Backend) -> Array:
@@ -97,7 +52,7 @@ def to_device(array: Array, place: Backend) -> Array:
     """
     if isinstance(array, np.ndarray):
         return place.from_host(array)
-    if place.name == "numpy":
+    if place.device is None:
         return backend_of(array).to_host(array)
     result = place.empty(array.shape, array.dtype)
     backend_of(array).synchronize()
@@ -140,49 +95,24 @@ def stream_through(
         )
     check_contiguous(source, "stream_through, source")
     check_contiguous(target, "stream_through, target")
-    if place.name == "numpy":
-        for start in range(0, len(source), piece):
-            work(source[start : start + piece], target[start : start + piece])
+    parts = [slice(start, start + piece) for start in range(0, len(source), piece)]
+    if place.device is None:
+        for part in parts:
+            work(source[part], target[part])
         return
-    _stream_pieces(source, target, work, place, piece)
-
-
-def _stream_pieces(source: npt.NDArray[Any], target: npt.NDArray[Any], work: Work, place: Backend, piece: int) -> None:
     with place.use():
         slots = []
-        for _ in range(min(_SLOTS, -(-len(source) // piece))):
-            stream = place.xp.cuda.Stream(non_blocking=True)
+        for _ in parts[:_SLOTS]:
             inlet = place.empty((piece, *source.shape[1:]), source.dtype)
             outlet = place.empty((piece, *target.shape[1:]), target.dtype)
-            slots.append((stream, inlet, outlet))
+            slots.append((place.xp.cuda.Stream(non_blocking=True), inlet, outlet))
         place.synchronize()
-        for number, start in enumerate(range(0, len(source), piece)):
-            stream, inlet, outlet = slots[number % len(slots)]
-            count = min(piece, len(source) - start)
+        for number, part in enumerate(parts):
+            stream, inlet, outlet = slots[number % _SLOTS]
+            count = len(source[part])
             with stream:
-                _copy(inlet[:count], source[start : start + count], stream, _TO_DEVICE)
+                memory.copy(inlet[:count], source[part], stream)
                 work(inlet[:count], outlet[:count])
-                _copy(target[start : start + count], outlet[:count], stream, _TO_HOST)
+                memory.copy(target[part], outlet[:count], stream)
         for stream, _, _ in slots:
             stream.synchronize()
-
-
-def _check_pair(target: Array, source: Array, where: str) -> None:
-    check_same_dtype(target, source, where)
-    check_shape(source, tuple(target.shape), where)
-    check_contiguous(target, where)
-    check_contiguous(source, where)
-
-
-def _copy(target: Array, source: Array, stream: Any, direction: int) -> None:
-    there, host = (target, source) if direction == _TO_DEVICE else (source, target)
-    if isinstance(there, np.ndarray):
-        target[...] = source
-        return
-    if not there.nbytes:
-        return
-    place = backend_of(there)
-    with place.use():
-        queue = place.xp.cuda.get_current_stream() if stream is None else stream
-        pointers = (there.data.ptr, host.ctypes.data) if direction == _TO_DEVICE else (host.ctypes.data, there.data.ptr)
-        place.xp.cuda.runtime.memcpyAsync(*pointers, there.nbytes, direction, queue.ptr)

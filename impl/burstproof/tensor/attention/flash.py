@@ -6,13 +6,15 @@ so that queries, keys and values may lie interleaved in one array, as a transfor
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cache
 from math import e, log2
 from typing import Any, Literal
 
+import numpy as np
+
 from burstproof.compile.entry import Entry
-from burstproof.compile.source import CudaOptions, CudaSource
+from burstproof.compile.source import CudaSource, SourceOptions
 from burstproof.tensor.array.dtypes import BFLOAT16, FLOAT16, FLOAT32
 from burstproof.tensor.array.protocol import Array
 
@@ -89,20 +91,17 @@ def shared_bytes(which: Pass, head: int, tile: Tile) -> int:
 
 
 @cache
-def flash_entry(which: Pass | Literal["delta"], head: int, causal: bool, bfloat: bool, tile: Tile) -> Entry:
+def flash_entry(which: Pass | Literal["delta"], head: int, causal: bool, bfloat: bool) -> Entry:
     """A tensor-core kernel; ``which`` is a pass, or ``delta`` for the row sums before the backward passes."""
+    tile = TILES["keys" if which == "delta" else which, head]
     file = "flash_forward.cu" if which == "forward" else "flash_backward.cu"
     values = {
         "HEAD": head,
-        "WARPS": tile.warps,
-        "STRIPS": tile.strips,
-        "BLOCK": tile.block,
-        "RESIDENT": tile.resident,
-        "HOLD": int(tile.hold),
+        **{name.upper(): int(value) for name, value in asdict(tile).items()},
         "CAUSAL": int(causal),
         "BFLOAT": int(bfloat),
     }
-    options = CudaOptions(defines=tuple((name, str(value)) for name, value in values.items()))
+    options = SourceOptions(defines=tuple((name, str(value)) for name, value in values.items()))
     source = CudaSource.beside(__file__, "flash_instructions.cuh", "flash_tiles.cuh", file, options=options)
     shared = 0 if which == "delta" else shared_bytes(which, head, tile)
     function = f"flash_{_FUNCTIONS[which]}"
@@ -114,7 +113,7 @@ def plain_entry(which: Pass | Literal["delta"], head: int, causal: bool, kind: i
     """A kernel in float32 arithmetic; ``kind`` as in element.cuh."""
     rows = plain_rows(head)
     values = {"KIND": kind, "HEAD": head, "TILE": rows, "CAUSAL": int(causal), "HINTS": 0}
-    options = CudaOptions(defines=tuple((name, str(value)) for name, value in values.items()))
+    options = SourceOptions(defines=tuple((name, str(value)) for name, value in values.items()))
     source = CudaSource.beside(__file__, "../ops/element.cuh", "attention_plain.cu", options=options)
     return Entry(source, f"plain_{_FUNCTIONS[which]}", _PARAMETERS[which], rows * 8)
 
@@ -125,10 +124,7 @@ def plain_rows(head: int) -> int:
 
 
 CATALOGUE: tuple[Entry, ...] = (
-    flash_entry("forward", 64, True, True, TILES["forward", 64]),
-    flash_entry("delta", 64, True, True, TILES["keys", 64]),
-    flash_entry("keys", 64, True, True, TILES["keys", 64]),
-    flash_entry("queries", 64, True, True, TILES["queries", 64]),
+    *(flash_entry(which, 64, True, True) for which in ("forward", "delta", "keys", "queries")),
     *(plain_entry(which, 64, True, 0) for which in ("forward", "delta", "keys", "queries")),
 )
 """What stage 1 compiles for every capability: the causal kernels of GPT-2's head size."""
@@ -147,16 +143,13 @@ class FlashKernels:
         float16, bfloat16 (uint16) or float32.
     tensor_cores : bool
         Whether the tensor-core kernels are taken.
-    tiles : mapping, optional
-        Tiles by pass in place of ``TILES``.
     """
 
     device: int
     head: int
     causal: bool
-    dtype: Any
+    dtype: np.dtype[Any]
     tensor_cores: bool
-    tiles: tuple[tuple[Pass, Tile], ...] = ()
 
     def forward(self, q: Array, k: Array, v: Array, out: Array, lse: Array, scale: float) -> None:
         """Queue the forward pass into ``out`` and ``lse``."""
@@ -186,14 +179,14 @@ class FlashKernels:
     def _delta(self, out: Array, dout: Array, delta: Array) -> None:
         batch, heads, queries, _ = out.shape
         entry = self._entry("delta")
-        rows = self._tile("keys").warps if self.tensor_cores else entry.block
+        rows = TILES["keys", self.head].warps if self.tensor_cores else entry.block
         grid = (-(-queries // rows), heads, batch)
         entry.on(self.device)(grid, entry.block, _address(out), _address(dout), delta, *_strides(out), queries)
 
     def _launch(self, which: Pass, arrays: tuple[Any, ...], q: Array, k: Array, out: Array, scale: float) -> None:
         batch, heads, queries, _ = q.shape
         keys = k.shape[2]
-        own = self._tile(which).own if self.tensor_cores else plain_rows(self.head)
+        own = TILES[which, self.head].own if self.tensor_cores else plain_rows(self.head)
         entry = self._entry(which)
         tiles = -(-(keys if which == "keys" else queries) // own)
         grid = (heads, tiles, batch) if self.tensor_cores else (tiles, heads, batch)
@@ -203,11 +196,7 @@ class FlashKernels:
     def _entry(self, which: Pass | Literal["delta"]) -> Entry:
         if not self.tensor_cores:
             return plain_entry(which, self.head, self.causal, _PLAIN_KIND[self.dtype])
-        tile = self._tile("keys" if which == "delta" else which)
-        return flash_entry(which, self.head, self.causal, self.dtype == BFLOAT16, tile)
-
-    def _tile(self, which: Pass) -> Tile:
-        return dict(self.tiles).get(which) or TILES[which, self.head]
+        return flash_entry(which, self.head, self.causal, self.dtype == BFLOAT16)
 
 
 def _address(array: Array) -> int:

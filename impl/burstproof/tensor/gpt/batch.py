@@ -1,4 +1,4 @@
-"""A batch of tokens for a GPT, checked on the host and packed for one upload."""
+"""A batch of tokens for a GPT, checked on the host and uploaded at once."""
 
 from __future__ import annotations
 
@@ -8,52 +8,39 @@ import numpy as np
 import numpy.typing as npt
 
 from burstproof.errors import ArrayError
-from burstproof.tensor.array.protocol import Array
+from burstproof.tensor.array.protocol import Array, Backend
 from burstproof.tensor.gpt.config import GptConfig
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Tokens and targets on the host.
+    """Tokens and targets where the model lives.
 
     Attributes
     ----------
-    packed : ndarray, (4, tokens), int32
-        Tokens; targets; rows sorted by token, equal tokens in ascending order; the tokens in that order.
-    shape : (int, int)
-        Sequences and their length.
+    tokens : array, (sequences, length), int32
+    targets : array, (tokens,), int32
+    order : two arrays, (tokens,), int32
+        Rows sorted by token, equal tokens in ascending order; the tokens in that order.
     counted : int
         Targets that are not negative.
     """
-
-    packed: npt.NDArray[np.int32]
-    shape: tuple[int, int]
-    counted: int
-
-
-@dataclass(frozen=True)
-class PlacedBatch:
-    """The same where the model lives."""
 
     tokens: Array
     targets: Array
     order: tuple[Array, Array]
     counted: int
 
-    @classmethod
-    def of(cls, packed: Array, batch: Batch) -> PlacedBatch:
-        """Views of ``packed``, the uploaded array of ``batch``."""
-        return cls(packed[0].reshape(batch.shape), packed[1], (packed[2], packed[3]), batch.counted)
 
-
-def checked_batch(config: GptConfig, tokens: npt.ArrayLike, targets: npt.ArrayLike) -> Batch:
-    """Tokens and targets that ``config`` takes.
+def placed_batch(config: GptConfig, tokens: npt.ArrayLike, targets: npt.ArrayLike, place: Backend) -> Batch:
+    """Tokens and targets that ``config`` takes, uploaded to ``place`` in one array.
 
     Parameters
     ----------
     config : GptConfig
     tokens, targets : array_like of int, (batch, length)
         Negative targets do not count.
+    place : Backend
 
     Raises
     ------
@@ -75,5 +62,5 @@ def checked_batch(config: GptConfig, tokens: npt.ArrayLike, targets: npt.ArrayLi
     flat = given.ravel().astype(np.int32)
     keys = flat.astype(np.uint16) if most < 1 << 16 else flat  # 16 bits are sorted by their digits, which is faster
     order = np.argsort(keys, kind="stable")
-    packed = np.stack([flat, wanted.ravel().astype(np.int32), order.astype(np.int32), flat[order]])
-    return Batch(packed, (given.shape[0], given.shape[1]), counted)
+    packed = place.from_host(np.stack([flat, wanted.ravel().astype(np.int32), order.astype(np.int32), flat[order]]))
+    return Batch(packed[0].reshape(given.shape), packed[1], (packed[2], packed[3]), counted)

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from burstproof.tensor.array.protocol import Array, Backend
 from burstproof.tensor.attention.operation import Attended, attention, attention_backward
-from burstproof.tensor.gpt.batch import PlacedBatch, checked_batch
+from burstproof.tensor.gpt.batch import Batch, placed_batch
 from burstproof.tensor.gpt.config import GptConfig
 from burstproof.tensor.gpt.parameters import GptParameters
 from burstproof.tensor.ops.adamw import AdamW
@@ -57,17 +57,6 @@ class BlockActivations:
     active: Array
 
 
-@dataclass(frozen=True)
-class StepResult:
-    """A training step: the mean loss, as an array of one value that is still on the device."""
-
-    loss: Array
-
-    def value(self) -> float:
-        """The loss on the host; waits for it."""
-        return float(self.loss)
-
-
 class Gpt:
     """A model with its parameters.
 
@@ -93,8 +82,8 @@ class Gpt:
         self._place = place
         self._steps = 0
 
-    def step(self, tokens: npt.ArrayLike, targets: npt.ArrayLike, optimiser: AdamW) -> StepResult:
-        """One training step: gradients of the mean loss, then AdamW.
+    def step(self, tokens: npt.ArrayLike, targets: npt.ArrayLike, optimiser: AdamW) -> Array:
+        """One training step: gradients of the mean loss, then AdamW; the loss, an array of one value.
 
         Parameters
         ----------
@@ -113,11 +102,11 @@ class Gpt:
         self._steps += 1
         held = self.parameters
         optimiser.step(self._steps, held.weights, held.gradients, held.moments, decayed=held.decayed, copy=held.copy)
-        return StepResult(loss)
+        return loss
 
     def gradients(self, tokens: npt.ArrayLike, targets: npt.ArrayLike) -> Array:
         """Mean loss, an array of one value; its gradients go to ``parameters.gradients``. Arguments as ``step``."""
-        batch = self._placed(tokens, targets)
+        batch = placed_batch(self.config, tokens, targets, self._place)
         x, shape = self._embedded(batch)
         kept = []
         for block in range(self.config.layers):
@@ -132,19 +121,14 @@ class Gpt:
 
     def loss(self, tokens: npt.ArrayLike, targets: npt.ArrayLike) -> Array:
         """Mean loss without gradients, an array of one value; keeps no activations. Arguments as ``step``."""
-        batch = self._placed(tokens, targets)
+        batch = placed_batch(self.config, tokens, targets, self._place)
         x, shape = self._embedded(batch)
         for block in range(self.config.layers):
             x = self._forward(block, x, shape)[1]
         losses = self._losses(self._logits(self._norm("norm", x)), batch)
         return losses.sum() / losses.dtype.type(batch.counted)
 
-    def _placed(self, tokens: npt.ArrayLike, targets: npt.ArrayLike) -> PlacedBatch:
-        """Checked, and where the model lives."""
-        batch = checked_batch(self.config, tokens, targets)
-        return PlacedBatch.of(self._place.from_host(batch.packed), batch)
-
-    def _embedded(self, batch: PlacedBatch) -> tuple[Array, tuple[int, ...]]:
+    def _embedded(self, batch: Batch) -> tuple[Array, tuple[int, ...]]:
         """What enters the first block, and (batch, length, heads, head)."""
         matrix = self.parameters.matrix
         x = embed(batch.tokens, matrix("tokens"), matrix("places")).reshape(-1, self.config.width)
@@ -153,11 +137,11 @@ class Gpt:
     def _logits(self, normed: LayerNorm) -> Array:
         return matmul(normed.values, self.parameters.matrix("tokens"), transpose_b=True)
 
-    def _losses(self, logits: Array, batch: PlacedBatch) -> Array:
+    def _losses(self, logits: Array, batch: Batch) -> Array:
         """Losses of the tokens; the logits become the gradient of their mean."""
         return cross_entropy_in_place(logits, batch.targets, self.config.vocabulary, 1.0 / batch.counted)
 
-    def _head(self, x: Array, batch: PlacedBatch, kept: list[BlockActivations]) -> tuple[Array, Array]:
+    def _head(self, x: Array, batch: Batch, kept: list[BlockActivations]) -> tuple[Array, Array]:
         """Final norm, logits, mean loss; gradient of ``x``."""
         normed = self._norm("norm", x)
         logits = self._logits(normed)

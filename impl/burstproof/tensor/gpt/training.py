@@ -137,7 +137,7 @@ def train(
     corpus.check(length)
     random = np.random.default_rng(seed)
     for number in range(steps):
-        yield model.step(*corpus.batch(random, rows, length), _scheduled(optimiser, number, steps)).value()
+        yield float(model.step(*corpus.batch(random, rows, length), _scheduled(optimiser, number, steps)))
 
 
 def held_out_loss(model: Gpt, corpus: Corpus, length: int) -> float:

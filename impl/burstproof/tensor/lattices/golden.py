@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from burstproof.compile.entry import Entry
-from burstproof.compile.source import CudaOptions, CudaSource
+from burstproof.compile.source import CudaSource, SourceOptions
 from burstproof.errors import ArrayError
 from burstproof.tensor.array.backend import backend_of
-from burstproof.tensor.array.checks import check_contiguous, check_dtype, check_same_dtype, check_shape
+from burstproof.tensor.array.checks import check, check_alike
 from burstproof.tensor.array.dtypes import FLOAT64, INT64
 from burstproof.tensor.array.protocol import Array
 
@@ -22,7 +22,7 @@ GOLDEN_BITS = 0x9E3779B97F4A7C15
 """Fractional part of the golden ratio times 2^64, rounded to the nearest integer."""
 
 _BLOCK = 256
-_SOURCE = CudaSource.beside(__file__, "golden.cu", options=CudaOptions(contract=False))
+_SOURCE = CudaSource.beside(__file__, "golden.cu", options=SourceOptions(contract=False))
 RECURRENCES = {
     FLOAT64: Entry(_SOURCE, "golden_recurrence_float64", "float64[] float64[] float64[] int32 int64", _BLOCK),
     INT64: Entry(_SOURCE, "golden_recurrence_int64", "int64[] int64[] int64[] int32 int64", _BLOCK),
@@ -52,15 +52,12 @@ def recurrence(first: Array, second: Array, steps: int) -> Array:
         Arrays that do not match, negative steps, or integers that might leave int64.
     """
     place = backend_of(first, second)
-    check_dtype(first, (FLOAT64, INT64), "recurrence")
-    check_same_dtype(first, second, "recurrence")
-    check_shape(second, tuple(first.shape), "recurrence")
-    check_contiguous(first, "recurrence")
-    check_contiguous(second, "recurrence")
+    check(first, "recurrence", dtypes=(FLOAT64, INT64))
+    check_alike(second, first, "recurrence")
     _check_steps(steps, "recurrence")
     if first.dtype == INT64 and first.size:
         _check_range(first, second, steps)
-    if place.name == "numpy":
+    if place.device is None:
         before, now = first.copy(), second.copy()
         for _ in range(steps):
             before, now = now, before + now
@@ -83,10 +80,9 @@ def continued_fraction(start: Array, steps: int) -> Array:
         Another dtype, or negative steps.
     """
     place = backend_of(start)
-    check_dtype(start, (FLOAT64,), "continued_fraction")
-    check_contiguous(start, "continued_fraction")
+    check(start, "continued_fraction", dtypes=(FLOAT64,))
     _check_steps(steps, "continued_fraction")
-    if place.name == "numpy":
+    if place.device is None:
         x = start.copy()
         with np.errstate(divide="ignore"):
             for _ in range(steps):
@@ -110,9 +106,8 @@ def rotation(index: Array) -> Array:
         Another dtype.
     """
     place = backend_of(index)
-    check_dtype(index, (INT64,), "rotation")
-    check_contiguous(index, "rotation")
-    if place.name == "numpy":
+    check(index, "rotation", dtypes=(INT64,))
+    if place.device is None:
         turned = index.view(np.uint64) * np.uint64(GOLDEN_BITS)
         return (turned >> np.uint64(11)).astype(np.float64) * 2.0**-53
     return _launch(ROTATION, FLOAT64, index, (index, GOLDEN_BITS))

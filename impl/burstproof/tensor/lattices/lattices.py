@@ -13,20 +13,19 @@ import numpy as np
 import numpy.typing as npt
 
 from burstproof.compile.entry import Entry
-from burstproof.compile.source import CudaOptions, CudaSource
+from burstproof.compile.source import CudaSource, SourceOptions
 from burstproof.tensor.array.backend import backend_of
-from burstproof.tensor.array.checks import check_contiguous, check_dtype, check_shape
+from burstproof.tensor.array.checks import check, check_shape
 from burstproof.tensor.array.dtypes import FLOAT64
 from burstproof.tensor.array.protocol import Array
 from burstproof.tensor.ops.linalg import matmul
 
 DIMENSIONS = 8
-GOLDEN_RATIO = (1 + 5**0.5) / 2
 COXETER_NUMBER = 30
 
 _BLOCK = 256
 NEAREST = Entry(
-    CudaSource.beside(__file__, "lattices.cu", options=CudaOptions(contract=False)),
+    CudaSource.beside(__file__, "lattices.cu", options=SourceOptions(contract=False)),
     "e8_nearest",
     "float64[] float64[] int64",
     _BLOCK,
@@ -101,7 +100,7 @@ def nearest(points: Array) -> Array:
     """
     place = backend_of(points)
     _check_points(points, "nearest")
-    if place.name == "numpy":
+    if place.device is None:
         return _nearest_on_host(points)
     result = place.empty(points.shape, FLOAT64)
     count = points.size // DIMENSIONS
@@ -159,13 +158,7 @@ def coxeter_plane() -> npt.NDArray[np.float64]:
     The eigenspace of the product of the eight simple reflections for the angle 2 pi / 30 (Humphreys, "Reflection
     Groups and Coxeter Groups", section 3.17). The 240 roots project to 8 rings of 30.
     """
-    element = np.eye(DIMENSIONS)
-    for root in simple_roots():
-        element = element @ (np.eye(DIMENSIONS) - np.outer(root, root))
-    values, vectors = np.linalg.eig(element)
-    chosen = int(np.argmin(abs(values - np.exp(2j * np.pi / COXETER_NUMBER))))
-    plane, _ = np.linalg.qr(np.stack([vectors[:, chosen].real, vectors[:, chosen].imag], axis=1))
-    return np.ascontiguousarray(plane)
+    return _coxeter_space(1)
 
 
 @lru_cache(maxsize=1)
@@ -175,12 +168,17 @@ def golden_projection() -> npt.NDArray[np.float64]:
     120 roots come out longer than the other 120 by the golden ratio (Moody and Patera, "Quasicrystals and icosians",
     1993). The space is spanned by the planes of a Coxeter element for the exponents 1, 11, 19 and 29.
     """
+    return _coxeter_space(1, 11)
+
+
+def _coxeter_space(*exponents: int) -> npt.NDArray[np.float64]:
+    """Orthonormal basis of the planes on which a Coxeter element turns by an exponent's share of the circle."""
     element = np.eye(DIMENSIONS)
     for root in simple_roots():
         element = element @ (np.eye(DIMENSIONS) - np.outer(root, root))
     values, vectors = np.linalg.eig(element)
     columns = []
-    for exponent in (1, 11):
+    for exponent in exponents:
         chosen = int(np.argmin(abs(values - np.exp(2j * np.pi * exponent / COXETER_NUMBER))))
         columns += [vectors[:, chosen].real, vectors[:, chosen].imag]
     basis, _ = np.linalg.qr(np.stack(columns, axis=1))
@@ -220,7 +218,6 @@ def _sum_in_order(terms: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
 
 
 def _check_points(points: Array, where: str, axes: int | None = None) -> None:
-    check_dtype(points, (FLOAT64,), where)
+    check(points, where, dtypes=(FLOAT64,))
     if points.ndim == 0 or points.shape[-1] != DIMENSIONS or (axes is not None and points.ndim != axes):
         check_shape(points, (-1,) * ((axes or 2) - 1) + (DIMENSIONS,), where)
-    check_contiguous(points, where)

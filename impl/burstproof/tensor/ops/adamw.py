@@ -3,17 +3,29 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from math import sqrt
+from typing import Any
 
 import numpy as np
 
+from burstproof.compile.entry import Entry
 from burstproof.errors import ArrayError
 from burstproof.tensor.array.backend import backend_of
-from burstproof.tensor.array.checks import check_contiguous, check_dtype, check_same_dtype, check_shape
+from burstproof.tensor.array.checks import check, check_alike, check_dtype
 from burstproof.tensor.array.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64
 from burstproof.tensor.array.protocol import Array
-from burstproof.tensor.ops import train_kernels
+from burstproof.tensor.ops.kernels import build
 from burstproof.tensor.ops.nn_reference import narrowed
+
+_THREADS = 256
+
+
+@lru_cache(maxsize=8)
+def entry(dtype: np.dtype[Any]) -> Entry:
+    """The kernel of adamw.cu with a copy of ``dtype``."""
+    declared = "float32[] float32[] float32[] float32[] {s}[]? int64 int64 int64" + " float32" * 6
+    return build(("adamw.cu",), "adamw", declared, dtype, _THREADS, THREADS=_THREADS, HINTS=0)
 
 
 @dataclass(frozen=True)
@@ -86,8 +98,11 @@ class AdamW:
                 cure="Pad the flat array",
             )
         rates = (correction, self.beta1, self.beta2, self.epsilon, self.rate * self.decay, second)
+        copied = 0 if copy is None else copy.size
         with place.use():
-            train_kernels.adamw(weights, gradients, moments, copy, shrinking, rates)
+            kernel = entry(FLOAT32 if copy is None else copy.dtype).on(place.device)
+            blocks = -(-weights.size // (4 * _THREADS))
+            kernel(blocks, _THREADS, weights, gradients, *moments, copy, weights.size, shrinking, copied, *rates)
 
     def _check(
         self,
@@ -101,14 +116,11 @@ class AdamW:
     ) -> None:
         if number < 1:
             raise ArrayError("steps count from 1", where=where, got=number)
-        check_dtype(weights, (FLOAT32, FLOAT64), f"{where}, weights")
+        check(weights, f"{where}, weights", dtypes=(FLOAT32, FLOAT64))
         if weights.ndim != 1 or not weights.size:
             raise ArrayError("the weights must be one flat array", where=where, got=tuple(weights.shape))
         for name, array in (("gradients", gradients), ("moments", moments[0]), ("moments", moments[1])):
-            check_same_dtype(weights, array, f"{where}, {name}")
-            check_shape(array, tuple(weights.shape), f"{where}, {name}")
-        for array in (weights, gradients, *moments):
-            check_contiguous(array, where)
+            check_alike(array, weights, f"{where}, {name}")
         if not 0 <= decayed <= weights.size:
             raise ArrayError("decayed out of range", where=where, got=decayed, allowed=f"0 to {weights.size}")
         if copy is not None:

@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+from typing import Any
+
 import numpy as np
 
+from burstproof.compile.entry import Entry
 from burstproof.errors import ArrayError
 from burstproof.tensor.array.backend import backend_of
-from burstproof.tensor.array.checks import check_contiguous, check_dtype, check_shape
+from burstproof.tensor.array.checks import check
 from burstproof.tensor.array.dtypes import INT32
 from burstproof.tensor.array.protocol import Array
-from burstproof.tensor.ops import train_kernels
-from burstproof.tensor.ops.nn_kernels import computing_dtype
+from burstproof.tensor.ops.kernels import KINDS, build, computing_dtype, joined_address, vector_width
 from burstproof.tensor.ops.nn_reference import narrowed, widened
-from burstproof.tensor.ops.row_plan import KINDS
+
+_THREADS = 512
+
+
+@lru_cache(maxsize=32)
+def entry(dtype: np.dtype[Any], vector: int) -> Entry:
+    """The kernel of cross_entropy.cu for accesses of ``vector`` elements."""
+    declared = "{s}[] int32[] {n}[] int32 int32 {n}"
+    macros = {"VEC": vector, "THREADS": _THREADS, "HINTS": 0}
+    return build(("cross_entropy.cu",), "cross_entropy", declared, dtype, _THREADS, **macros)
 
 
 def cross_entropy_in_place(logits: Array, targets: Array, classes: int | None = None, factor: float = 1.0) -> Array:
@@ -45,20 +57,20 @@ def cross_entropy_in_place(logits: Array, targets: Array, classes: int | None = 
     where = "cross_entropy_in_place"
     place = backend_of(logits, targets)
     count = _checked_classes(where, logits, classes)
-    check_dtype(targets, (INT32,), f"{where}, targets")
-    check_shape(targets, (logits.shape[0],), f"{where}, targets")
-    check_contiguous(targets, f"{where}, targets")
+    check(targets, f"{where}, targets", dtypes=(INT32,), shape=logits.shape[:1])
     if place.device is None:
         return _on_cpu(where, logits, targets, count, factor)
     with place.use():
         losses = place.empty(logits.shape[:1], computing_dtype(logits.dtype))
-        train_kernels.cross_entropy(losses, logits, targets, count, factor)
+        rows, columns = logits.shape
+        vector = vector_width(logits.dtype, columns, joined_address(logits))
+        kernel = entry(logits.dtype, vector).on(place.device)
+        kernel(rows, _THREADS, logits, targets, losses, count, columns, factor)
     return losses
 
 
 def _checked_classes(where: str, logits: Array, classes: int | None) -> int:
-    check_dtype(logits, KINDS, f"{where}, logits")
-    check_contiguous(logits, f"{where}, logits")
+    check(logits, f"{where}, logits", dtypes=KINDS)
     if logits.ndim != 2 or 0 in logits.shape:
         raise ArrayError(
             "the logits are empty" if 0 in logits.shape else "the logits must have two axes",

@@ -10,18 +10,21 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
+from burstproof.compile.entry import Entry
+from burstproof.compile.source import CudaSource, SourceOptions
 from burstproof.errors import ArrayError
 from burstproof.tensor.array.backend import backend_of
-from burstproof.tensor.array.checks import check_contiguous, check_dtype, check_same_dtype, check_shape
+from burstproof.tensor.array.checks import check, check_alike
 from burstproof.tensor.array.dtypes import BFLOAT16, COMPLEX128, FLOAT16, FLOAT32, FLOAT64
-from burstproof.tensor.array.protocol import Array, Backend
-from burstproof.tensor.ops import elementwise_kernels, nn_reference
+from burstproof.tensor.array.protocol import Array
+from burstproof.tensor.ops import nn_reference
 from burstproof.tensor.ops.expression import Expression, parse
-from burstproof.tensor.ops.nn_kernels import computing_dtype
+from burstproof.tensor.ops.kernels import KINDS, computing_dtype, joined_address, vector_width
 
 DTYPES = (FLOAT32, FLOAT64, COMPLEX128, FLOAT16, BFLOAT16)
 """Element types that the operations take; relu, sigmoid and gelu take no complex128."""
@@ -32,6 +35,9 @@ Operand = Any
 """An array, or a ``Scalar``."""
 
 _CHUNK = 1 << 16
+_THREADS = 256
+_ITEMS = 2
+"""Accesses per thread and array."""
 
 
 def evaluate(expression: str, operands: Mapping[str, Operand], out: Array | None = None) -> Array:
@@ -63,13 +69,18 @@ def evaluate(expression: str, operands: Mapping[str, Operand], out: Array | None
     arrays, scalars = _sorted_operands(parsed, operands)
     first = next(iter(arrays.values()))
     place = backend_of(*arrays.values(), *([] if out is None else [out]))
-    dtype = elementwise_kernels.result_dtype(expression, first.dtype)
-    result = _result(place, out, tuple(first.shape), dtype)
-    if place.name == "numpy":
+    dtype = result_dtype(expression, first.dtype)
+    if out is not None:
+        check(out, "out", dtypes=(dtype,), shape=tuple(first.shape))
+    result = place.empty(first.shape, dtype) if out is None else out
+    if place.device is None:
         _apply_in_chunks(parsed, result, arrays, scalars)
     elif result.size:
         with place.use():
-            elementwise_kernels.launch(expression, result, arrays, scalars)
+            vector = vector_width(first.dtype, 0, joined_address(result, *arrays.values()))
+            kernel = entry(expression, tuple(arrays), tuple(scalars), first.dtype, vector).on(place.device)
+            blocks = -(-result.size // (vector * _ITEMS * _THREADS))
+            kernel(blocks, _THREADS, result, *arrays.values(), *scalars.values(), result.size)
     return result
 
 
@@ -140,29 +151,18 @@ def _sorted_operands(parsed: Expression, operands: Mapping[str, Operand]) -> tup
         raise ArrayError("the expression has no array among its operands", where=where, got=dict(scalars))
     backend_of(*arrays.values())
     first = next(iter(arrays.values()))
-    check_dtype(first, DTYPES, where)
+    check(first, where, dtypes=DTYPES)
     for name, array in arrays.items():
         if array.dtype != first.dtype or array.shape != first.shape or not array.flags.c_contiguous:
-            check_same_dtype(array, first, f"{where}, {name}")
-            check_shape(array, tuple(first.shape), f"{where}, {name}")
-            check_contiguous(array, f"{where}, {name}")
+            check_alike(array, first, f"{where}, {name}")
     for name, scalar in scalars.items():
         if isinstance(scalar, complex) and first.dtype != COMPLEX128:
             raise ArrayError("a complex number among real arrays", where=f"{where}, {name}", got=scalar)
     return arrays, scalars
 
 
-def _scalar(value: Any) -> Scalar:
+def _scalar(value: Operand) -> Scalar:
     return complex(value) if isinstance(value, complex | np.complexfloating) else float(value)
-
-
-def _result(place: Backend, out: Array | None, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-    if out is None:
-        return place.empty(shape, dtype)
-    check_shape(out, shape, "out")
-    check_dtype(out, (dtype,), "out")
-    check_contiguous(out, "out")
-    return out
 
 
 def _apply_in_chunks(
@@ -178,3 +178,68 @@ def _apply_in_chunks(
             part = slice(start, start + _CHUNK)
             pieces = {name: nn_reference.widened(array[part]) for name, array in flat.items()}
             target[part] = nn_reference.narrowed(parsed.apply(pieces | numbers_of_kind), result.dtype)
+
+
+@lru_cache(maxsize=1024)
+def result_dtype(text: str, dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Element type of the result: that of the arrays, or float64 for a real function of complex arrays.
+
+    Raises
+    ------
+    ArrayError
+        A function that complex numbers do not have.
+    """
+    expression = parse(text)
+    _, is_complex = expression.cpp({name: name for name in expression.names}, dtype == COMPLEX128)
+    return FLOAT64 if dtype == COMPLEX128 and not is_complex else dtype
+
+
+@lru_cache(maxsize=512)
+def entry(text: str, arrays: tuple[str, ...], scalars: tuple[str, ...], dtype: np.dtype[Any], vector: int) -> Entry:
+    """The kernel of an expression, named ``evaluate``: generated text behind elementwise.cu."""
+    complex_elements = dtype == COMPLEX128
+    names = {name: f"inputs[{i}]" for i, name in enumerate(arrays)}
+    names |= {name: f"scalars[{i}]" for i, name in enumerate(scalars)}
+    code, is_complex = parse(text).cpp(names, complex_elements)
+    defines = (
+        ("KIND", "FLOAT64" if complex_elements else KINDS[dtype]),
+        ("COMPLEX", str(int(complex_elements))),
+        ("REAL_RESULT", str(int(not is_complex))),
+        ("VEC", str(vector)),
+        ("ITEMS", str(_ITEMS)),
+        ("THREADS", str(_THREADS)),
+        ("ARRAYS", str(len(arrays))),
+        ("HINTS", "0"),
+    )
+    shared = CudaSource.beside(__file__, "element.cuh", "elementwise.cu")
+    source = CudaSource(
+        "elementwise.cu",
+        f"{shared.text}\n{_generated(code, len(arrays), len(scalars))}",
+        SourceOptions(defines=defines),
+    )
+    return Entry(source, "evaluate", _declared(dtype, result_dtype(text, dtype), len(arrays), len(scalars)), 256)
+
+
+def _generated(code: str, arrays: int, scalars: int) -> str:
+    parameters = [f"const stored* array{i}" for i in range(arrays)] + [f"number scalar{i}" for i in range(scalars)]
+    pointers = ", ".join(f"array{i}" for i in range(arrays))
+    numbers = ", ".join(f"scalar{i}" for i in range(scalars)) or "number{}"
+    return f"""#line 1 "generated"
+__device__ __forceinline__ result_number value_of(const number* inputs, const number* scalars) {{
+    return {code};
+}}
+extern "C" __global__ void __launch_bounds__(THREADS)
+evaluate(result_t* result, {", ".join(parameters)}, index_t count) {{
+    const stored* const arrays[] = {{{pointers}}};
+    const number scalars[] = {{{numbers}}};
+    run(result, arrays, scalars, count);
+}}
+"""
+
+
+def _declared(dtype: np.dtype[Any], result: np.dtype[Any], arrays: int, scalars: int) -> str:
+    def spelled(kind: np.dtype[Any]) -> str:
+        return "bfloat16" if kind == BFLOAT16 else str(kind)
+
+    scalar = "complex128" if dtype == COMPLEX128 else str(computing_dtype(dtype))
+    return " ".join((f"{spelled(result)}[]", *[f"{spelled(dtype)}[]"] * arrays, *[scalar] * scalars, "int64"))

@@ -2,19 +2,33 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
+from burstproof.compile.entry import Entry
 from burstproof.errors import ArrayError
 from burstproof.tensor.array.backend import backend_of
-from burstproof.tensor.array.checks import check_contiguous, check_dtype, check_same_dtype, check_shape
+from burstproof.tensor.array.checks import check, check_same_dtype
 from burstproof.tensor.array.dtypes import INT32
 from burstproof.tensor.array.protocol import Array
-from burstproof.tensor.ops import train_kernels
-from burstproof.tensor.ops.nn_kernels import computing_dtype
+from burstproof.tensor.ops.kernels import KINDS, build, computing_dtype, joined_address, vector_width
 from burstproof.tensor.ops.nn_reference import narrowed, widened
-from burstproof.tensor.ops.row_plan import KINDS
+
+_THREADS = 128
+_PARAMETERS = {
+    "embed": "{s}[] int32[] {s}[] {s}[] int32 int32",
+    "embed_backward_tokens": "{n}[] {s}[] int32[] int32[] int32 int32",
+    "embed_backward_places": "{n}[] {s}[] int32 int32 int32",
+}
+
+
+@lru_cache(maxsize=64)
+def entry(function: str, dtype: np.dtype[Any], vector: int) -> Entry:
+    """A kernel of embedding.cu for accesses of ``vector`` elements."""
+    macros = {"VEC": vector, "THREADS": 256, "HINTS": 0}
+    return build(("embedding.cu",), function, _PARAMETERS[function], dtype, 256, **macros)
 
 
 def embed(tokens: Array, table: Array, places: Array) -> Array:
@@ -43,8 +57,11 @@ def embed(tokens: Array, table: Array, places: Array) -> Array:
         _check_range("embed", tokens, table.shape[0])
         return narrowed(widened(table)[tokens] + widened(places)[: tokens.shape[1]], table.dtype)
     with place.use():
-        rows = place.empty((*tokens.shape, table.shape[1]), table.dtype)
-        train_kernels.embed(rows, tokens, table, places)
+        length, width = tokens.shape[1], table.shape[1]
+        rows = place.empty((*tokens.shape, width), table.dtype)
+        vector = vector_width(table.dtype, width, joined_address(rows, table, places))
+        kernel = entry("embed", table.dtype, vector).on(place.device)
+        kernel(tokens.size, _THREADS, rows, tokens, table, places, length, width)
     return rows
 
 
@@ -78,26 +95,25 @@ def embed_backward(
     where = "embed_backward"
     place = backend_of(gradient, tokens, table_gradient, place_gradient)
     _check(where, tokens, table_gradient, place_gradient)
-    check_dtype(gradient, KINDS, f"{where}, gradient")
-    check_dtype(table_gradient, (computing_dtype(gradient.dtype),), f"{where}, table_gradient")
-    check_shape(gradient, (*tokens.shape, table_gradient.shape[1]), f"{where}, gradient")
-    check_contiguous(gradient, where)
-    place_gradient[tokens.shape[1] :] = 0
+    (batch, length), width = tokens.shape, table_gradient.shape[1]
+    check(gradient, f"{where}, gradient", dtypes=KINDS, shape=(batch, length, width))
+    check(table_gradient, f"{where}, table_gradient", dtypes=(computing_dtype(gradient.dtype),))
+    place_gradient[length:] = 0
     if place.device is None:
         _check_range(where, tokens, table_gradient.shape[0])
         wide = widened(gradient)
         np.add.at(table_gradient, tokens, wide)
-        place_gradient[: tokens.shape[1]] = wide.sum(axis=0)
+        place_gradient[:length] = wide.sum(axis=0)
         return
-    if order is not None:
-        for array in order:
-            check_dtype(array, (INT32,), f"{where}, order")
-            check_shape(array, (tokens.size,), f"{where}, order")
-            check_contiguous(array, f"{where}, order")
+    for array in order or ():
+        check(array, f"{where}, order", dtypes=(INT32,), shape=(tokens.size,))
     with place.use():
-        train_kernels.embed_backward(
-            table_gradient, place_gradient, gradient, tuple(tokens.shape), *(order or _sorted(tokens))
-        )
+        rows = order or _sorted(tokens)
+        vector = vector_width(gradient.dtype, width, joined_address(gradient))
+        by_token = entry("embed_backward_tokens", gradient.dtype, vector).on(place.device)
+        by_token(tokens.size, _THREADS, table_gradient, gradient, *rows, tokens.size, width)
+        by_place = entry("embed_backward_places", gradient.dtype, vector).on(place.device)
+        by_place(length, _THREADS, place_gradient, gradient, batch, length, width)
 
 
 def _sorted(tokens: Array) -> tuple[Array, Array]:
@@ -107,12 +123,10 @@ def _sorted(tokens: Array) -> tuple[Array, Array]:
     return order, flat[order]
 
 
-def _check(where: str, tokens: Any, table: Any, places: Any) -> None:
-    check_dtype(tokens, (INT32,), f"{where}, tokens")
-    check_dtype(table, KINDS, f"{where}, table")
+def _check(where: str, tokens: Array, table: Array, places: Array) -> None:
     check_same_dtype(table, places, f"{where}, places")
-    for name, array in (("tokens", tokens), ("table", table), ("places", places)):
-        check_contiguous(array, f"{where}, {name}")
+    for name, array, dtypes in (("tokens", tokens, (INT32,)), ("table", table, KINDS), ("places", places, KINDS)):
+        check(array, f"{where}, {name}", dtypes=dtypes)
         if array.ndim != 2 or 0 in array.shape:
             raise ArrayError("must have two axes and not be empty", where=f"{where}, {name}", got=tuple(array.shape))
     if places.shape[0] < tokens.shape[1] or places.shape[1] != table.shape[1]:
@@ -124,7 +138,7 @@ def _check(where: str, tokens: Any, table: Any, places: Any) -> None:
         )
 
 
-def _check_range(where: str, tokens: Any, entries: int) -> None:
+def _check_range(where: str, tokens: Array, entries: int) -> None:
     if int(tokens.min()) < 0 or int(tokens.max()) >= entries:
         raise ArrayError(
             "a token is not in the table",

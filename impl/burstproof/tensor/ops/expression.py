@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from burstproof.errors import ArrayError
+from burstproof.tensor.array.protocol import Array
 from burstproof.tensor.ops import nn_reference
 
 _OPERATORS: dict[type[ast.operator], tuple[str, Callable[[Any, Any], Any]]] = {
@@ -25,11 +26,11 @@ _OPERATORS: dict[type[ast.operator], tuple[str, Callable[[Any, Any], Any]]] = {
 }
 
 
-def _relu(x: Any) -> Any:
+def _relu(x: Array) -> Array:
     return np.where(x < 0, np.zeros((), x.dtype), x)
 
 
-def _sigmoid(x: Any) -> Any:
+def _sigmoid(x: Array) -> Array:
     return 1 / (1 + np.exp(-x))
 
 
@@ -38,7 +39,7 @@ class Function:
     """A function of the language: its name in C++, its NumPy form, whether it takes complex numbers."""
 
     spelled: str
-    apply: Callable[[Any], Any]
+    apply: Callable[[Array], Array]
     takes_complex: bool
     real_result: bool = False
 

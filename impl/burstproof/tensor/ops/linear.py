@@ -2,19 +2,33 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from burstproof.compile.entry import Entry
+from burstproof.device.cupy_door import multiprocessors
 from burstproof.tensor.array.backend import backend_of
-from burstproof.tensor.array.checks import (
-    check_contiguous,
-    check_dimensions,
-    check_dtype,
-    check_same_dtype,
-    check_shape,
-)
+from burstproof.tensor.array.checks import check, check_alike
 from burstproof.tensor.array.protocol import Array
-from burstproof.tensor.ops import train_kernels
-from burstproof.tensor.ops.nn_kernels import computing_dtype
+from burstproof.tensor.ops.kernels import KINDS, build, computing_dtype, joined_address, reduce_columns, vector_width
 from burstproof.tensor.ops.nn_reference import narrowed, widened
-from burstproof.tensor.ops.row_plan import KINDS
+
+_THREADS = 256
+_SUM_LANES = 32
+_WAVES = 8
+_PARAMETERS = {
+    "add_columns": "{s}[] {s}[]? {s}[] {n}[]? int64 int32",
+    "sum_rows": "{n}[] {s}[] int32 int32",
+}
+
+
+@lru_cache(maxsize=64)
+def entry(function: str, dtype: np.dtype[Any], vector: int) -> Entry:
+    """A kernel of train_columns.cu for accesses of ``vector`` elements."""
+    macros = {"VEC": vector, "THREADS": _THREADS, "HINTS": 0}
+    return build(("train_columns.cu",), function, _PARAMETERS[function], dtype, _THREADS, **macros)
 
 
 def add_bias(x: Array, bias: Array) -> Array:
@@ -79,8 +93,16 @@ def bias_gradient(gradient: Array, out: Array) -> None:
     if place.device is None or not gradient.size:
         out[...] = widened(gradient).reshape(-1, gradient.shape[-1]).sum(axis=0)
         return
+    columns = gradient.shape[-1]
+    rows = gradient.size // columns
     with place.use():
-        train_kernels.sum_rows(out, gradient)
+        vector = vector_width(gradient.dtype, columns, joined_address(gradient))
+        across = -(-columns // (_SUM_LANES * vector))
+        pieces = max(1, min(rows // 8, multiprocessors(place.device) * 2 // across))
+        partial = place.xp.empty((pieces, columns), out.dtype)
+        kernel = entry("sum_rows", gradient.dtype, vector).on(place.device)
+        kernel((across, pieces), _THREADS, partial, gradient, rows, columns)
+        reduce_columns(out, partial)
 
 
 def _add(where: str, out: Array | None, residual: Array | None, x: Array, bias: Array | None) -> Array:
@@ -88,9 +110,7 @@ def _add(where: str, out: Array | None, residual: Array | None, x: Array, bias: 
     place = backend_of(x, *others)
     _check(where, x, bias)
     if residual is not None:
-        check_same_dtype(x, residual, where)
-        check_shape(residual, tuple(x.shape), where)
-        check_contiguous(residual, where)
+        check_alike(residual, x, where)
     if place.device is None or not x.size:
         total = widened(x) if bias is None else widened(x) + bias
         total = total if residual is None else total + widened(residual)
@@ -100,15 +120,16 @@ def _add(where: str, out: Array | None, residual: Array | None, x: Array, bias: 
         return out
     with place.use():
         result = place.empty(x.shape, x.dtype) if out is None else out
-        train_kernels.add_columns(result, residual, x, bias)
+        address = joined_address(result, x, *(() if residual is None else (residual,)))
+        vector = vector_width(x.dtype, x.shape[-1], address)
+        packs = x.size // vector
+        blocks = min(-(-packs // _THREADS), multiprocessors(place.device) * _WAVES)
+        kernel = entry("add_columns", x.dtype, vector).on(place.device)
+        kernel(blocks, _THREADS, result, residual, x, bias, packs, x.shape[-1])
     return result
 
 
 def _check(where: str, x: Array, bias: Array | None) -> None:
-    check_dtype(x, KINDS, where)
-    check_dimensions(x, 1, where)
-    check_contiguous(x, where)
+    check(x, where, dtypes=KINDS, axes=1)
     if bias is not None:
-        check_dtype(bias, (computing_dtype(x.dtype),), f"{where}, columns")
-        check_shape(bias, (x.shape[-1],), f"{where}, columns")
-        check_contiguous(bias, f"{where}, columns")
+        check(bias, f"{where}, columns", dtypes=(computing_dtype(x.dtype),), shape=(x.shape[-1],))

@@ -14,16 +14,10 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from burstproof.device.cupy_door import device_count
 from burstproof.errors import ArrayError, BackendUnavailableError
 from burstproof.tensor.array.backend import backend, backend_of
-from burstproof.tensor.array.backend_cupy import device_count
-from burstproof.tensor.array.checks import (
-    check_contiguous,
-    check_dimensions,
-    check_dtype,
-    check_same_dtype,
-    check_shape,
-)
+from burstproof.tensor.array.checks import check, check_alike
 from burstproof.tensor.array.dtypes import FLOAT32, FLOAT64
 from burstproof.tensor.array.protocol import Array, Backend
 from burstproof.tensor.ops import reduction_nccl, reduction_peer
@@ -43,12 +37,9 @@ class Split:
         return (sum(part.shape[0] for part in self.parts), *self.parts[0].shape[1:])
 
 
-def all_devices(limit: int | None = None) -> tuple[Backend, ...]:
-    """Backends of all CUDA devices (the first ``limit``); of the CPU alone where there is none."""
-    count = device_count()
-    if not count:
-        return (backend("numpy"),)
-    return tuple(backend("cupy", device) for device in range(count if limit is None else min(limit, count)))
+def all_devices() -> tuple[Backend, ...]:
+    """Backends of all CUDA devices; of the CPU alone where there is none."""
+    return tuple(backend("cupy", device) for device in range(device_count())) or (backend("numpy"),)
 
 
 def split(values: npt.NDArray[Any], places: Sequence[Backend]) -> Split:
@@ -63,7 +54,7 @@ def split(values: npt.NDArray[Any], places: Sequence[Backend]) -> Split:
     """
     if not places:
         raise ArrayError("there is no device to split over", where="split")
-    check_dimensions(values, 1, "split")
+    check(values, "split", axes=1)
     pieces = np.array_split(values, len(places))
     return Split(tuple(place.from_host(piece) for place, piece in zip(places, pieces, strict=True)))
 
@@ -144,10 +135,8 @@ def _check_parts(parts: Sequence[Array]) -> None:
     if not parts:
         raise ArrayError("there is nothing to reduce", where="all_reduce")
     for part in parts:
-        check_dtype(part, (FLOAT32, FLOAT64), "all_reduce")
-        check_same_dtype(part, parts[0], "all_reduce")
-        check_shape(part, tuple(parts[0].shape), "all_reduce")
-        check_contiguous(part, "all_reduce")
+        check(part, "all_reduce", dtypes=(FLOAT32, FLOAT64))
+        check_alike(part, parts[0], "all_reduce")
     devices = [backend_of(part).device for part in parts]
     on_cpu = all(device is None for device in devices)
     if not on_cpu and (None in devices or len(set(devices)) < len(devices)):

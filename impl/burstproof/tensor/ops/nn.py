@@ -8,22 +8,45 @@ float64 for float64 rows, else float32.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any, Literal
 
+import numpy as np
+
+from burstproof.compile.entry import Entry
+from burstproof.device.cupy_door import multiprocessors
 from burstproof.errors import ArrayError
 from burstproof.tensor.array.backend import backend_of
-from burstproof.tensor.array.checks import (
-    check_contiguous,
-    check_dimensions,
-    check_dtype,
-    check_same_dtype,
-    check_shape,
+from burstproof.tensor.array.checks import check, check_alike
+from burstproof.tensor.array.protocol import Array, Backend
+from burstproof.tensor.ops import nn_reference
+from burstproof.tensor.ops.kernels import (
+    COLUMN_THREADS,
+    COLUMN_UNROLL,
+    KINDS,
+    VECTOR_BYTES,
+    build,
+    column_entry,
+    computing_dtype,
+    joined_address,
+    reduce_columns,
+    vector_width,
 )
-from burstproof.tensor.array.protocol import Array
-from burstproof.tensor.ops import nn_kernels, nn_reference
-from burstproof.tensor.ops.nn_kernels import computing_dtype
-from burstproof.tensor.ops.row_plan import KINDS
+from burstproof.tensor.ops.row_plan import RowPlan, plan_rows
+
+_COLUMN_WAVES = 8
+_LARGEST_GRID_Y = 65535
+_STAGED_BYTES = 40 << 10
+"""Most shared memory that rows may wait in: with what reductions need, a kernel stays below 48 KiB."""
+
+_HOISTING_BLOCK = 512
+_PARAMETERS = {
+    "softmax_forward": "{s}[] {s}[] int64 int32",
+    "softmax_backward": "{s}[] {s}[] {s}[] int64 int32",
+    "layer_norm_forward": "{s}[] {n}[] {n}[] {s}[] {n}[] {n}[] {n} int64 int32",
+    "layer_norm_backward": "{s}[] {n}[] {n}[] {s}[] {s}[] {n}[] {n}[] {n}[] int64 int32",
+}
 
 GeluForm = Literal["erf", "tanh"]
 
@@ -81,15 +104,13 @@ def softmax(x: Array) -> Array:
         Another dtype, no axis, not contiguous.
     """
     place = backend_of(x)
-    _check_rows(x, "softmax")
-    if place.name == "numpy" or not x.size:
-        return nn_reference.softmax(x)
+    check(x, "softmax", dtypes=KINDS, axes=1)
     with place.use():
-        result = place.xp.empty_like(x)
-        plan = nn_kernels.plan_softmax(result, x)
-        if plan is None:
+        planned = _planned(place, x, held_rows=1, preferred_items=4)
+        if planned is None:
             return nn_reference.softmax(x)
-        nn_kernels.softmax_forward(result, x, plan)
+        result, plan = planned
+        _launch_rows("softmax_forward", plan, plan.persistent, result, x)
     return result
 
 
@@ -107,16 +128,14 @@ def softmax_backward(gradient: Array, output: Array) -> Array:
         As ``softmax``, or shapes or dtypes that differ.
     """
     place = backend_of(gradient, output)
-    _check_rows(output, "softmax_backward")
-    _check_like(gradient, output, "softmax_backward")
-    if place.name == "numpy" or not output.size:
-        return nn_reference.softmax_backward(gradient, output)
+    check(output, "softmax_backward", dtypes=KINDS, axes=1)
+    check_alike(gradient, output, "softmax_backward")
     with place.use():
-        result = place.xp.empty_like(output)
-        plan = nn_kernels.plan_softmax(result, gradient, output)
-        if plan is None:
+        planned = _planned(place, output, gradient, held_rows=2, preferred_items=4)
+        if planned is None:
             return nn_reference.softmax_backward(gradient, output)
-        nn_kernels.softmax_backward(result, gradient, output, plan)
+        result, plan = planned
+        _launch_rows("softmax_backward", plan, plan.persistent, result, gradient, output)
     return result
 
 
@@ -139,19 +158,18 @@ def layer_norm(x: Array, scale: Array, shift: Array, epsilon: float = 1e-5) -> L
     """
     place = backend_of(x, scale, shift)
     _check_normed(x, scale, "layer_norm")
-    check_shape(shift, tuple(scale.shape), "layer_norm, shift")
-    check_dtype(shift, (scale.dtype,), "layer_norm, shift")
+    check(shift, "layer_norm, shift", dtypes=(scale.dtype,), shape=tuple(scale.shape))
     if not epsilon > 0:
         raise ArrayError("epsilon must be positive", where="layer_norm", got=epsilon)
-    if place.name == "numpy" or not x.size:
-        return LayerNorm(*nn_reference.layer_norm(x, scale, shift, epsilon))
     with place.use():
-        result = place.xp.empty_like(x)
-        plan = nn_kernels.plan_layer_norm(result, x, backward=False)
-        if plan is None:
+        planned = _planned(place, x, held_rows=1, preferred_items=2)
+        if planned is None:
             return LayerNorm(*nn_reference.layer_norm(x, scale, shift, epsilon))
+        result, plan = planned
+        plan = _persistent(plan, x.dtype, backward=False)
         mean, inverse = (place.xp.empty(x.shape[:-1], scale.dtype) for _ in range(2))
-        nn_kernels.layer_norm_forward(result, mean, inverse, x, scale, shift, epsilon, plan)
+        arguments = (result, mean, inverse, x, scale, shift, epsilon)
+        _launch_rows("layer_norm_forward", plan, plan.persistent, *arguments)
     return LayerNorm(result, mean, inverse)
 
 
@@ -173,23 +191,26 @@ def layer_norm_backward(gradient: Array, x: Array, scale: Array, forward: LayerN
         As ``layer_norm``.
     """
     where = "layer_norm_backward"
-    place = backend_of(gradient, x, scale, forward.mean, forward.inverse)
+    mean, inverse = forward.mean, forward.inverse
+    place = backend_of(gradient, x, scale, mean, inverse)
     _check_normed(x, scale, where)
-    _check_like(gradient, x, where)
-    for statistic in (forward.mean, forward.inverse):
-        check_shape(statistic, tuple(x.shape[:-1]), where)
-        check_dtype(statistic, (scale.dtype,), where)
-    arguments = (gradient, x, scale, forward.mean, forward.inverse)
-    if place.name == "numpy" or not x.size:
-        return LayerNormGradients(*nn_reference.layer_norm_backward(*arguments))
+    check_alike(gradient, x, where)
+    for statistic in (mean, inverse):
+        check(statistic, where, dtypes=(scale.dtype,), shape=tuple(x.shape[:-1]))
     with place.use():
-        result = place.xp.empty_like(x)
-        plan = nn_kernels.plan_layer_norm(result, gradient, x, backward=True)
-        if plan is None:
-            return LayerNormGradients(*nn_reference.layer_norm_backward(*arguments))
+        planned = _planned(place, x, gradient, held_rows=5, preferred_items=4)
+        if planned is None:
+            return LayerNormGradients(*nn_reference.layer_norm_backward(gradient, x, scale, mean, inverse))
+        result, plan = planned
+        plan = _persistent(plan, x.dtype, backward=True)
         to_parameters = place.xp.empty((2, scale.size), scale.dtype)
-        nn_kernels.layer_norm_backward(result, to_parameters, gradient, x, forward.mean, forward.inverse, scale, plan)
-        return LayerNormGradients(result, to_parameters[0], to_parameters[1])
+        entry = row_entry("layer_norm_backward", x.dtype, plan)
+        groups = _blocks(entry, x, plan, persistent=True) * plan.rows
+        partial = place.xp.empty((2, groups, scale.size), scale.dtype)
+        arguments = (result, partial[0], partial[1], gradient, x, mean, inverse, scale)
+        _launch_rows("layer_norm_backward", plan, True, *arguments)
+        reduce_columns(to_parameters, partial)
+    return LayerNormGradients(result, to_parameters[0], to_parameters[1])
 
 
 def bias_gelu(x: Array, bias: Array, form: GeluForm = "erf") -> Array:
@@ -212,11 +233,14 @@ def bias_gelu(x: Array, bias: Array, form: GeluForm = "erf") -> Array:
     place = backend_of(x, bias)
     _check_normed(x, bias, "bias_gelu")
     tanh = _is_tanh(form, "bias_gelu")
-    if place.name == "numpy" or not x.size:
+    if place.device is None or not x.size:
         return nn_reference.bias_gelu(x, bias, tanh)
     with place.use():
         result = place.xp.empty_like(x)
-        nn_kernels.bias_gelu_forward(result, x, bias, tanh)
+        vector = _column_vector(bias, x, result)
+        blocks = -(-x.size // (vector * COLUMN_THREADS * COLUMN_UNROLL))
+        kernel = column_entry("bias_gelu_forward", x.dtype, vector, tanh).on(place.device)
+        kernel(blocks, COLUMN_THREADS, result, x, bias, x.size // bias.size, bias.size)
     return result
 
 
@@ -230,38 +254,87 @@ def bias_gelu_backward(gradient: Array, x: Array, bias: Array, form: GeluForm = 
     """
     place = backend_of(gradient, x, bias)
     _check_normed(x, bias, "bias_gelu_backward")
-    _check_like(gradient, x, "bias_gelu_backward")
+    check_alike(gradient, x, "bias_gelu_backward")
     tanh = _is_tanh(form, "bias_gelu_backward")
-    if place.name == "numpy" or not x.size:
+    if place.device is None or not x.size:
         return BiasGeluGradients(*nn_reference.bias_gelu_backward(gradient, x, bias, tanh))
+    rows, columns = x.size // bias.size, bias.size
     with place.use():
         result, to_bias = place.xp.empty_like(x), place.xp.empty_like(bias)
-        nn_kernels.bias_gelu_backward(result, to_bias, gradient, x, bias, tanh)
+        vector = _column_vector(bias, x, gradient, result)
+        across = -(-columns // (COLUMN_THREADS * vector))
+        down = max(1, multiprocessors(place.device) * _COLUMN_WAVES // across)
+        grid = across, min(down, rows, _LARGEST_GRID_Y)
+        partial = place.xp.empty((grid[1], columns), bias.dtype)
+        kernel = column_entry("bias_gelu_backward", x.dtype, vector, tanh).on(place.device)
+        kernel(grid, COLUMN_THREADS, result, partial, gradient, x, bias, rows, columns)
+        reduce_columns(to_bias, partial)
     return BiasGeluGradients(result, to_bias)
 
 
-def _check_rows(x: Array, where: str) -> None:
-    check_dtype(x, KINDS, where)
-    check_dimensions(x, 1, where)
-    check_contiguous(x, where)
-
-
-def _check_like(gradient: Array, x: Array, where: str) -> None:
-    check_same_dtype(gradient, x, where)
-    check_shape(gradient, tuple(x.shape), where)
-    check_contiguous(gradient, where)
-
-
 def _check_normed(x: Array, parameter: Array, where: str) -> None:
-    _check_rows(x, where)
+    check(x, where, dtypes=KINDS, axes=1)
     if not x.shape[-1]:
         raise ArrayError("rows without columns", where=where, got=tuple(x.shape), allowed="at least one column")
-    check_dtype(parameter, (computing_dtype(x.dtype),), f"{where}, parameter of the columns")
-    check_shape(parameter, (x.shape[-1],), f"{where}, parameter of the columns")
-    check_contiguous(parameter, where)
+    columns = f"{where}, parameter of the columns"
+    check(parameter, columns, dtypes=(computing_dtype(x.dtype),), shape=(x.shape[-1],))
 
 
 def _is_tanh(form: str, where: str) -> bool:
     if form not in ("erf", "tanh"):
         raise ArrayError("there is no such form of GELU", where=where, got=form, allowed="erf, tanh")
     return form == "tanh"
+
+
+@lru_cache(maxsize=256)
+def row_entry(function: str, dtype: np.dtype[Any], plan: RowPlan) -> Entry:
+    """A kernel of softmax.cu or layer_norm.cu, built for ``plan``."""
+    file = "softmax.cu" if function.startswith("softmax") else "layer_norm.cu"
+    macros = plan.macros(sets=2 if function == "layer_norm_backward" else 1)
+    return build(("rows.cuh", file), function, _PARAMETERS[function], dtype, plan.block, **macros)
+
+
+def _planned(place: Backend, *arrays: Array, held_rows: int, preferred_items: int) -> tuple[Array, RowPlan] | None:
+    """A result like the first of ``arrays``, and how its rows are worked on; ``None`` where no kernel is launched."""
+    first = arrays[0]
+    if place.device is None or not first.size:
+        return None
+    result = place.xp.empty_like(first)
+    address = joined_address(result, *arrays)
+    plan = plan_rows(first.dtype, first.shape[-1], address, held_rows=held_rows, preferred_items=preferred_items)
+    return None if plan is None else (result, plan)
+
+
+@lru_cache(maxsize=256)
+def _persistent(plan: RowPlan, dtype: np.dtype[Any], backward: bool) -> RowPlan:
+    """The plan with rows staged, and scale and shift in registers, where block and accesses allow."""
+    full = plan.vector * dtype.itemsize == VECTOR_BYTES
+    staged = full and plan.staged_bytes(2 if backward else 1) <= _STAGED_BYTES
+    return replace(plan, staged=staged, hoist=plan.block <= _HOISTING_BLOCK and not backward)
+
+
+@lru_cache(maxsize=256)
+def _resident_blocks(entry: Entry, device: int, block: int) -> int:
+    """Blocks of a kernel that the whole device holds at once."""
+    return multiprocessors(device) * max(1, entry.on(device).blocks_per_multiprocessor(block))
+
+
+def _blocks(entry: Entry, x: Array, plan: RowPlan, persistent: bool) -> int:
+    """Blocks of a launch: one per row (or ``plan.rows`` rows), or as many as the device holds at once."""
+    needed: int = -(-(x.size // x.shape[-1]) // plan.rows)
+    return min(needed, _resident_blocks(entry, x.device.id, plan.block)) if persistent else needed
+
+
+def _launch_rows(function: str, plan: RowPlan, persistent: bool, result: Array, *arguments: Any) -> None:
+    columns, device = result.shape[-1], result.device.id
+    entry = row_entry(function, result.dtype, plan)
+    blocks = _blocks(entry, result, plan, persistent)
+    entry.on(device)(blocks, plan.block, result, *arguments, result.size // columns, columns)
+
+
+def _column_vector(bias: Array, *arrays: Array) -> int:
+    """Elements per access, with the bias aligned for accesses of as many."""
+    width = vector_width(arrays[0].dtype, bias.size, joined_address(*arrays))
+    while width > 1 and int(bias.data.ptr) % min(VECTOR_BYTES, width * bias.dtype.itemsize):
+        width //= 2
+    return width

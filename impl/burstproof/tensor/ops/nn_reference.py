@@ -6,6 +6,9 @@ Half-precision rows are computed in float32 and rounded once at the end, as the 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import lru_cache
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -17,13 +20,13 @@ TANH_SCALE = math.sqrt(2 / math.pi)
 TANH_CUBIC = 0.044715
 
 
-def module_of(array: Array) -> Any:
+def module_of(array: Array) -> ModuleType:
     """``numpy`` or ``cupy``."""
     if isinstance(array, np.ndarray):
         return np
     import cupy
 
-    return cupy
+    return cupy  # type: ignore[no-any-return]
 
 
 def widened(x: Array) -> Array:
@@ -117,13 +120,22 @@ def _gate(x: Array, tanh: bool) -> Array:
 
 def error_function(x: Array) -> Array:
     """erf, by the C library on the CPU and by CuPy on a device; computed in float64 on the CPU."""
-    if not isinstance(x, np.ndarray):
-        from cupyx.scipy.special import erf
+    if isinstance(x, np.ndarray):
+        return _host_erf()(x)
+    from cupyx.scipy.special import erf
 
-        return erf(x)
-    from burstproof.tensor.ops.erf import erf as erf_of_array
+    return erf(x)
 
-    return erf_of_array(x)
+
+@lru_cache(maxsize=1)
+def _host_erf() -> Callable[[Array], Array]:
+    import numba
+
+    return numba.vectorize(["float32(float32)", "float64(float64)"])(_erf)  # type: ignore[no-any-return]
+
+
+def _erf(x: float) -> float:
+    return math.erf(x)
 
 
 def bias_gelu(x: Array, bias: Array, tanh: bool) -> Array:

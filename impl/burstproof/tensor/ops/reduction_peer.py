@@ -7,10 +7,13 @@ hold the same bits.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 from burstproof.tensor.array.backend import backend_of
 from burstproof.tensor.array.protocol import Array, Backend
+
+if TYPE_CHECKING:
+    from cupy.cuda import Event, Stream
 
 _ENABLED_ALREADY = 704
 
@@ -21,10 +24,10 @@ class _Member:
 
     place: Backend
     part: Array
-    stream: Any
+    stream: Stream
     piece: slice
 
-    def mark(self) -> Any:
+    def mark(self) -> Event:
         """An event at the present end of the stream."""
         with self.place.use():
             event = self.place.xp.cuda.Event(disable_timing=True)

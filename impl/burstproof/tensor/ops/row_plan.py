@@ -8,17 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from burstproof.tensor.array.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64
+from burstproof.tensor.array.dtypes import FLOAT64
+from burstproof.tensor.ops.kernels import VECTOR_BYTES, vector_width
 
-KINDS: dict[np.dtype[Any], str] = {
-    FLOAT32: "FLOAT32",
-    FLOAT64: "FLOAT64",
-    FLOAT16: "FLOAT16",
-    BFLOAT16: "BFLOAT16",
-}
-"""Names in element.cuh of the element types that rows have."""
-
-VECTOR_BYTES = 16
 _WARP = 32
 _LARGEST_BLOCK = 1024
 _HELD_WORDS = 32
@@ -66,26 +58,17 @@ class RowPlan:
         """Whether a group of threads works on more than one row."""
         return self.staged or self.hoist
 
-    def defines(self, dtype: np.dtype[Any], sets: int) -> tuple[tuple[str, str], ...]:
+    def macros(self, sets: int) -> dict[str, int]:
         """Macros for the compiler; ``sets`` rows are staged at a time."""
-        return (
-            ("KIND", KINDS[dtype]),
-            ("VEC", str(self.vector)),
-            ("ITEMS", str(self.items)),
-            ("THREADS", str(self.threads)),
-            ("ROWS", str(self.rows)),
-            ("STAGED", str(int(self.staged))),
-            ("SETS", str(sets)),
-            ("HOIST", str(int(self.hoist))),
-        )
-
-
-def vector_width(dtype: np.dtype[Any], columns: int, address: int) -> int:
-    """Elements that one access of at most 16 bytes may take: rows and addresses stay aligned to it."""
-    width = VECTOR_BYTES // dtype.itemsize
-    while width > 1 and (columns % width or address % (width * dtype.itemsize)):
-        width //= 2
-    return width
+        return {
+            "VEC": self.vector,
+            "ITEMS": self.items,
+            "THREADS": self.threads,
+            "ROWS": self.rows,
+            "STAGED": self.staged,
+            "SETS": sets,
+            "HOIST": self.hoist,
+        }
 
 
 def plan_rows(

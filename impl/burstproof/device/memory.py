@@ -1,0 +1,278 @@
+"""Arrays on a CUDA device and in page-locked host memory: allocate, copy, exchange with other libraries, count.
+
+Device arrays are CuPy's, in memory of CuPy's pool: kernels take them as they are. Blocks that no array uses stay in the
+pool and serve the next request, so a program in its steady state asks nothing of the driver; ``observe`` shows it. Only
+an engine's buffers lie elsewhere, in one arena (``protocol``), which the driver gets back when the engine closes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from burstproof.device.cupy_door import cupy_or_error, device_refused
+from burstproof.errors import ArrayError, InputError, OutOfMemoryError
+
+if TYPE_CHECKING:
+    from cupy import ndarray
+    from cupy.cuda import Stream
+
+_MAX_ELEMENTS = 2**62
+_INFERRED = 4
+"""cudaMemcpyDefault: the addresses say which side is the host."""
+
+_DLPACK_CUDA = 2
+"""kDLCUDA of the DLPack specification."""
+
+
+class OnDevice:
+    """Makes a device current in a ``with`` block; running out of memory there empties the pool and is our own error.
+
+    Raises
+    ------
+    OutOfMemoryError
+        The device cannot give memory for what was asked for in the block.
+    """
+
+    __slots__ = ("_before", "_cupy", "_device_id", "_what")
+
+    def __init__(self, device_id: int, what: str | tuple[int, ...] = "an operation") -> None:
+        self._cupy = cupy_or_error()
+        self._device_id, self._what = device_id, what
+        self._before = device_id
+
+    def __enter__(self) -> None:
+        runtime = self._cupy.cuda.runtime
+        self._before = runtime.getDevice()
+        if self._before != self._device_id:
+            runtime.setDevice(self._device_id)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._before != self._device_id:
+            self._cupy.cuda.runtime.setDevice(self._before)
+        if kind is not None and issubclass(kind, self._cupy.cuda.memory.OutOfMemoryError):
+            with self._cupy.cuda.Device(self._device_id):
+                self._cupy.get_default_memory_pool().free_all_blocks()
+            raise _exhausted(self._device_id, self._what) from error
+
+
+def _exhausted(device_id: int, what: str | tuple[int, ...]) -> OutOfMemoryError:
+    free, total = cupy_or_error().cuda.Device(device_id).mem_info
+    return OutOfMemoryError(
+        f"the device cannot give memory for {what if isinstance(what, str) else f'an array of shape {what}'}",
+        where=f"CUDA device {device_id}",
+        got=f"{free} of {total} bytes free",
+        cure="Free arrays, take smaller ones, or split them over devices (tensor.ops.multi_gpu)",
+    )
+
+
+def allocate(shape: tuple[int, ...], dtype: npt.DTypeLike, device_id: int = 0) -> ndarray:
+    """An array of unspecified contents in C order.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        A dimension may be zero.
+    dtype : dtype
+        Boolean, integer, floating or complex; bfloat16 where ``ml_dtypes`` is installed.
+    device_id : int
+
+    Raises
+    ------
+    InputError
+        A negative size, or a dtype that no kernel has.
+    OutOfMemoryError
+        The device cannot give that much; what the pool held unused was given back before.
+    BackendUnavailableError
+        No driver, or no such device.
+    """
+    cupy = cupy_or_error()
+    if min(shape, default=0) < 0:
+        raise InputError("a size below zero", where="device.memory.allocate", got=shape)
+    kind = np.dtype(dtype)
+    if kind.kind not in "biufc" and kind.name != "bfloat16":
+        raise InputError("a dtype that no kernel takes", where="device.memory.allocate", got=str(kind))
+    try:
+        if math.prod(shape) > _MAX_ELEMENTS:
+            raise _exhausted(device_id, shape)
+        with OnDevice(device_id, shape):
+            return cupy.empty(shape, kind)
+    except cupy.cuda.runtime.CUDARuntimeError as error:
+        raise device_refused(device_id, error) from error
+
+
+def upload(host: npt.ArrayLike, device_id: int = 0) -> ndarray:
+    """A copy of ``host`` on a device.
+
+    Raises
+    ------
+    InputError, OutOfMemoryError, BackendUnavailableError
+        As ``allocate``.
+    """
+    source = np.asarray(host)
+    array = allocate(source.shape, source.dtype, device_id)
+    with OnDevice(device_id):
+        array.set(np.ascontiguousarray(source).reshape(source.shape))
+    return array
+
+
+def download(array: ndarray) -> npt.NDArray[Any]:
+    """The content of a device array as a new NumPy array in C order; waits for the work that makes it."""
+    with OnDevice(array.device.id):
+        host: npt.NDArray[Any] = array.get(order="C")
+    return host
+
+
+def copy(target: ndarray, source: ndarray, stream: Stream | None = None) -> None:
+    """Queue a copy from the host to a device or back; between two arrays of the host, copy at once.
+
+    Parameters
+    ----------
+    target, source : array
+        Of one shape and dtype, contiguous, one of them at least a NumPy array. One in page-locked memory is copied
+        beside the host, which must leave it alone until the stream has passed; otherwise the call may return late.
+    stream : cupy.cuda.Stream, optional
+        By default the current stream of the device.
+
+    Raises
+    ------
+    ArrayError
+        Shapes or dtypes that differ, an array that is not contiguous, two arrays on devices.
+    """
+    for name, array in (("target", target), ("source", source)):
+        if not array.flags.c_contiguous:
+            raise _misfit(f"the {name} is not contiguous in C order", f"strides {array.strides}")
+    if target.shape != source.shape or target.dtype != source.dtype:
+        found = f"{source.dtype} {source.shape} to {target.dtype} {target.shape}"
+        raise _misfit("the arrays differ in shape or element type", found)
+    on_host = isinstance(target, np.ndarray), isinstance(source, np.ndarray)
+    if not any(on_host):
+        raise _misfit("both arrays are on devices", f"devices {source.device.id}, {target.device.id}")
+    if all(on_host):
+        target[...] = source
+    elif target.nbytes:
+        device_array, host = (source, target) if on_host[0] else (target, source)
+        pointers = device_array.data.ptr, host.ctypes.data
+        with OnDevice(device_array.device.id):
+            cuda = cupy_or_error().cuda
+            queue = cuda.get_current_stream() if stream is None else stream
+            cuda.runtime.memcpyAsync(*(pointers[::-1] if on_host[0] else pointers), target.nbytes, _INFERRED, queue.ptr)
+
+
+def _misfit(problem: str, got: str) -> ArrayError:
+    return ArrayError(problem, where="device.memory.copy", got=got, cure="Convert or copy one of them first")
+
+
+def pinned(shape: tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+    """A page-locked host array, which devices copy at the link's rate; CuPy's pool takes it with the last reference.
+
+    Raises
+    ------
+    OutOfMemoryError
+        The host cannot lock that much memory.
+    """
+    cupy, kind = cupy_or_error(), np.dtype(dtype)
+    count = math.prod(shape)
+    try:
+        memory = cupy.cuda.alloc_pinned_memory(max(1, count * kind.itemsize))
+    except (cupy.cuda.runtime.CUDARuntimeError, OverflowError, MemoryError) as error:
+        raise OutOfMemoryError(
+            f"the host cannot lock {count * kind.itemsize} bytes",
+            where="device.memory.pinned",
+            got=str(error),
+            cure="Move the data in pieces, or raise the limit of locked memory",
+        ) from error
+    return np.frombuffer(memory, kind, count).reshape(shape)
+
+
+def adopt(other: object) -> ndarray:
+    """Another library's array as CuPy's, on the same memory.
+
+    Parameters
+    ----------
+    other : object
+        With ``__cuda_array_interface__`` or ``__dlpack__``, contiguous in C order, on a device.
+
+    Raises
+    ------
+    InputError
+        Memory of the host, an array that is not contiguous, or an object of another kind.
+    """
+    cupy = cupy_or_error()
+    if hasattr(other, "__cuda_array_interface__"):
+        array = cupy.asarray(other)
+    elif hasattr(other, "__dlpack_device__") and other.__dlpack_device__()[0] == _DLPACK_CUDA:
+        array = cupy.from_dlpack(other)
+    else:
+        raise InputError(
+            "not an array on a device",
+            where="device.memory.adopt",
+            got=type(other).__name__,
+            allowed="an object with __cuda_array_interface__, or with __dlpack__ on a CUDA device",
+            cure="Copy it with burstproof.device.memory.upload",
+        )
+    if not array.flags.c_contiguous:
+        raise InputError(
+            "an array that is not contiguous in C order", where="device.memory.adopt", got=f"strides {array.strides}"
+        )
+    return array
+
+
+@dataclass
+class PoolStatistics:
+    """Requests of one thread for memory of a device.
+
+    Attributes
+    ----------
+    requests, requested_bytes : int
+        Blocks that arrays asked for (rounded as the pool rounds them).
+    driver_allocations, driver_bytes : int
+        Those of them for which the pool had to ask the driver.
+    """
+
+    requests: int = 0
+    requested_bytes: int = 0
+    driver_allocations: int = 0
+    driver_bytes: int = 0
+
+    @property
+    def served_from_pool(self) -> float:
+        """Share of the requests that never reached the driver; 1 where there were none."""
+        return 1 - self.driver_allocations / self.requests if self.requests else 1.0
+
+
+@contextmanager
+def observe(device_id: int) -> Iterator[PoolStatistics]:
+    """Count the requests of this thread on a device inside a ``with`` block; costs about a microsecond a request."""
+    from cupy.cuda import memory_hook
+
+    counts = PoolStatistics()
+
+    class Hook(memory_hook.MemoryHook):  # type: ignore[misc]
+        """CuPy calls these around its requests."""
+
+        name = f"burstproof-{id(counts)}"
+
+        def malloc_preprocess(self, **request: int) -> None:
+            """An array asks the pool."""
+            if request["device_id"] == device_id:
+                counts.requests += 1
+                counts.requested_bytes += request["mem_size"]
+
+        def alloc_preprocess(self, **request: int) -> None:
+            """The pool asks the driver."""
+            if request["device_id"] == device_id:
+                counts.driver_allocations += 1
+                counts.driver_bytes += request["mem_size"]
+
+    with Hook():
+        yield counts

@@ -1,0 +1,1 @@
+"""What cases share: backends and cases, benches, golden data, fake machines."""

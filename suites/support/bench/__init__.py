@@ -1,0 +1,1 @@
+"""What times a row: check, stopping rule, floors and limits of the card."""

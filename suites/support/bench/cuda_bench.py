@@ -1,0 +1,216 @@
+"""One row of the latency table on a GPU: checked against a trusted engine, timed, and checked again."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from burstproof.device.protocol import BufferSpec, DeviceRuntime
+from burstproof.engine.cpu.engine import CpuEngine
+from burstproof.engine.options import EngineOptions
+from burstproof.engine.protocol import Engine
+from burstproof.engine.state import EngineState, Record, Recording, Stimulus, StimulusPlan
+from suites.support.bench.implicit_reference import ImplicitReference
+from suites.support.bench.rows import CUDA_ROWS, OTHER_ROWS, Row
+from suites.support.bench.steady import Rule, Timed, Watch, time_steadily
+from suites.support.parity.large import slim
+from suites.support.parity.simulator_check import recordings_differ
+
+if TYPE_CHECKING:
+    from burstproof.engine.cuda.engine import CudaEngine
+
+RESIDENT = "device-resident"
+STEP = "step"
+DOWNLOAD = "launch to download"
+COLD_DOWNLOAD = "launch to download, cold L2"
+STIMULUS_DOWNLOAD = "stimulus to download"
+
+TRAIN_RULE = Rule(warmup=1, min_samples=10, max_samples=40, max_seconds=3.0)
+STEP_RULE = Rule(warmup=20, min_samples=50, max_samples=1500, max_seconds=1.5)
+CPU_RULE = Rule(warmup=2, min_samples=10, max_samples=60, max_seconds=1.5)
+
+EVERY_SCOPE = (RESIDENT, STEP, DOWNLOAD, COLD_DOWNLOAD, STIMULUS_DOWNLOAD)
+
+LARGE_NEURONS = 10_000_000
+"""Above it, a burst takes so long that launch and stimulus do not show."""
+
+_SAMPLE_SECONDS = 0.05
+_STIMULATED = 16
+_CHECKED_AFTERWARDS = 3
+_OBSERVED_BURSTS = 100
+_L2_FLUSHES = 3
+_HUGE_NEURONS = 10_000_000
+
+
+class Judge(Protocol):
+    """What a row is checked against: the CPU engine, or the implicit reference."""
+
+    burst_count: int
+
+    def run(self, bursts: int, plan: StimulusPlan = ..., record: Record = ...) -> Recording: ...
+
+    def state(self) -> EngineState: ...
+
+    def restore(self, state: EngineState) -> None: ...
+
+
+@dataclass(frozen=True, eq=False)
+class RowResult:
+    """What a row gave.
+
+    Attributes
+    ----------
+    problems : tuple of str
+        Where the CUDA engine and its judge disagree; nothing is timed if the first check finds any.
+    firing_rate : float
+        Mean over the bursts around the timing.
+    train : int
+        Bursts per device-resident sample.
+    timings : mapping of str to Timed
+        By scope, in ms per burst.
+    cpu : Timed or None
+        One burst of the CPU engine with ``cpu_threads`` threads, in ms; ``None`` where it was not the judge.
+    """
+
+    row: Row
+    problems: tuple[str, ...]
+    firing_rate: float = 0.0
+    train: int = 0
+    timings: Mapping[str, Timed] = field(default_factory=dict)
+    cpu: Timed | None = None
+    cpu_threads: int = 0
+
+    @property
+    def checked(self) -> str:
+        """What was checked, in one clause."""
+        judge = "the implicit reference's" if self.row.generated else "the CPU engine's"
+        return f"{self.row.checked_bursts} bursts before and {_CHECKED_AFTERWARDS} after equal {judge}"
+
+
+def scopes_of(row: Row) -> tuple[str, ...]:
+    """What is timed of a row: everything for the table, the bare burst for points of the curves."""
+    if row not in (*CUDA_ROWS, *OTHER_ROWS):
+        return (RESIDENT,)
+    return (RESIDENT, DOWNLOAD) if row.neurons > LARGE_NEURONS else EVERY_SCOPE
+
+
+def measure_row(
+    row: Row, runtime: DeviceRuntime, watch: Callable[[], Watch] | None, scopes: tuple[str, ...] = EVERY_SCOPE
+) -> RowResult:
+    """Check, time and check again; ``runtime`` is used to flush the L2 cache only.
+
+    Raises
+    ------
+    OutOfMemoryError
+        The card cannot hold the network.
+    ThrottledError
+        The card was throttled in every attempt.
+    """
+    with _engines(row) as (judge, cuda):
+        problems = disagreements(judge, cuda, row.checked_bursts, row.start)
+        if problems:
+            return RowResult(row, problems)
+        cpu, threads = (judge, judge.threads) if isinstance(judge, CpuEngine) else (None, 0)
+        cpu_timed = time_steadily(lambda: _wall_ms(cpu.step), CPU_RULE) if cpu else None
+        before = _observed_rate(cuda)
+        train = _train_length(cuda)
+        timings = _timings(cuda, train, runtime, watch, scopes)
+        rate = (before + _observed_rate(cuda)) / 2
+        judge.restore(cuda.state())
+        problems = disagreements(judge, cuda, _CHECKED_AFTERWARDS, {})
+        return RowResult(row, problems, rate, train, timings, cpu_timed, threads)
+
+
+@contextmanager
+def _engines(row: Row) -> Iterator[tuple[CpuEngine | ImplicitReference, CudaEngine]]:
+    from burstproof.engine.cuda.engine import CudaEngine
+
+    if row.generated:
+        cuda = CudaEngine.from_spec(row.spec, EngineOptions())
+        try:
+            yield ImplicitReference(row.spec, cuda.fixed_point), cuda
+        finally:
+            cuda.close()
+        return
+    network = row.network()
+    cpu = CpuEngine.create(network, EngineOptions())
+    try:
+        cuda = CudaEngine.create(network, EngineOptions())
+        try:
+            yield cpu, cuda
+        finally:
+            cuda.close()
+    finally:
+        cpu.close()
+
+
+def disagreements(judge: Judge, cuda: Engine, bursts: int, plan: StimulusPlan) -> tuple[str, ...]:
+    """Run both ``bursts`` bursts and name what differs, in the recordings and in the states afterwards."""
+    place = f"bursts {judge.burst_count + 1} to {judge.burst_count + bursts}"
+    found = recordings_differ(judge.run(bursts, plan), cuda.run(bursts, plan))
+    found += slim(judge.state()).differences(slim(cuda.state()))
+    return tuple(f"{place}: {name}" for name in found)
+
+
+def _observed_rate(engine: Engine) -> float:
+    counts = engine.run(_OBSERVED_BURSTS, record=Record.COUNTS).fired_counts
+    return float(counts.mean()) / engine.network.neuron_count
+
+
+def _train_length(engine: Engine) -> int:
+    """Bursts that take long enough for the host's share to vanish."""
+    bursts = 50 if engine.network.neuron_count > _HUGE_NEURONS else 200
+    engine.run(bursts, record=Record.NONE)
+    per_burst = _wall_ms(lambda: engine.run(bursts, record=Record.NONE)) / 1e3 / bursts
+    return int(np.clip(_SAMPLE_SECONDS / per_burst, 50, 5000))
+
+
+def _wall_ms(work: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    work()
+    return 1e3 * (time.perf_counter() - start)
+
+
+def _timings(
+    engine: CudaEngine,
+    train: int,
+    runtime: DeviceRuntime,
+    watch: Callable[[], Watch] | None,
+    scopes: tuple[str, ...],
+) -> dict[str, Timed]:
+    ids = np.arange(_STIMULATED, dtype=np.uint32) * np.uint32(engine.network.neuron_count // _STIMULATED)
+    stimulus = Stimulus(ids, np.ones(_STIMULATED, np.float32))
+    flush = _l2_flush(runtime)
+
+    def cold() -> float:
+        flush()
+        return _wall_ms(engine.step)
+
+    def resident() -> float:
+        return _wall_ms(lambda: engine.run(train, record=Record.NONE)) / train
+
+    samples: dict[str, tuple[Callable[[], float], Rule]] = {
+        RESIDENT: (resident, TRAIN_RULE),
+        STEP: (lambda: _wall_ms(lambda: engine.run(1, record=Record.NONE)), STEP_RULE),
+        DOWNLOAD: (lambda: _wall_ms(engine.step), STEP_RULE),
+        COLD_DOWNLOAD: (cold, STEP_RULE),
+        STIMULUS_DOWNLOAD: (lambda: _wall_ms(lambda: engine.step(stimulus)), STEP_RULE),
+    }
+    return {scope: time_steadily(*samples[scope], watch) for scope in scopes}
+
+
+def _l2_flush(runtime: DeviceRuntime) -> Callable[[], None]:
+    """Writes three times the L2 cache and waits, so that nothing of the network is left in it."""
+    spec = BufferSpec("l2_flush", max(1, _L2_FLUSHES * runtime.l2_bytes), np.dtype(np.uint8))
+    buffer, stream = runtime.allocate([spec])[spec.name], runtime.stream()
+
+    def flush() -> None:
+        runtime.fill(buffer, 1, stream)
+        stream.synchronize()
+
+    return flush

@@ -1,0 +1,1 @@
+"""Which kernels are compiled, with what tools, and what resources they were recorded to need."""

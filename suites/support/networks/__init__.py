@@ -1,0 +1,1 @@
+"""Recorded and small networks."""

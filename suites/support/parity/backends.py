@@ -1,0 +1,89 @@
+"""The backends under test: one parametrised list that every parity suite runs through."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+
+from burstproof.engine.ask_machine import ask_wgpu
+from burstproof.engine.options import CpuOptions, CudaOptions, EngineOptions, WgpuOptions
+from burstproof.engine.protocol import Engine
+from burstproof.network.model import Network
+
+
+@dataclass(frozen=True)
+class Backend:
+    """A way to create an engine; ``name`` appears in the case id and in the conditions of measurements.
+
+    ``shards`` CPU shards, by round robin, so that neighbours are always apart.
+    """
+
+    name: str
+    cpu: CpuOptions | None = None
+    cuda: CudaOptions | None = None
+    wgpu: WgpuOptions | None = None
+    shards: int = 0
+
+    def create(self, network: Network, options: EngineOptions) -> Engine:
+        """An engine over ``network`` on this backend."""
+        if self.shards:
+            from burstproof.engine.registry import create_sharded
+            from burstproof.engine.sharded.partition import make_partition
+
+            shards = max(1, min(self.shards, network.neuron_count))
+            return create_sharded(network, options, make_partition(network, shards, "round_robin"))
+        if self.cpu is not None:
+            from burstproof.engine.cpu.engine import CpuEngine
+
+            return CpuEngine.create(network, replace(options, cpu=self.cpu))
+        if self.cuda is not None:
+            from burstproof.engine.cuda.engine import CudaEngine
+
+            return CudaEngine.create(network, replace(options, cuda=self.cuda))
+        if self.wgpu is not None:
+            from burstproof.engine.wgpu.engine import WgpuEngine
+
+            return WgpuEngine.create(network, replace(options, wgpu=self.wgpu))
+        from burstproof.engine.reference import ReferenceEngine
+
+        return ReferenceEngine.create(network, options)
+
+
+REFERENCE = Backend("reference")
+CPU_BACKENDS = (
+    Backend("cpu, 1 thread", cpu=CpuOptions(threads=1)),
+    Backend("cpu, 2 threads", cpu=CpuOptions(threads=2)),
+)
+CPU_SHARDS = Backend("cpu, 2 shards", shards=2)
+_LAUNCHES = tuple(
+    Backend(
+        f"cuda, {'graphs' if graphs else 'no graphs'}, block {block}", cuda=CudaOptions(graphs=graphs, block_size=block)
+    )
+    for graphs in (True, False)
+    for block in (128, 256, 512)
+)
+CUDA_BACKENDS = (*_LAUNCHES, Backend("cuda, packed sums", cuda=CudaOptions(sum_bits=8)))
+WGPU = Backend("wgpu", wgpu=WgpuOptions())
+"""On whatever adapter is there, one in software too."""
+
+_NO_ADAPTER = ask_wgpu().obstacle_of_any()
+NEEDS_ADAPTER = pytest.mark.skipif(
+    _NO_ADAPTER is not None, reason=f"no WGPU adapter: {_NO_ADAPTER.why if _NO_ADAPTER else ''}"
+)
+
+
+def _parameter(backend: Backend) -> Any:
+    marks: list[Any] = []
+    if backend.cuda is not None:
+        marks = [pytest.mark.gate("gpu")]
+    if backend.wgpu is not None:
+        marks = [NEEDS_ADAPTER, pytest.mark.requirement("BE-16")]
+    return pytest.param(backend, id=backend.name, marks=marks)
+
+
+ALL = [_parameter(b) for b in (REFERENCE, *CPU_BACKENDS, CPU_SHARDS, *CUDA_BACKENDS, WGPU)]
+ENGINES = [_parameter(b) for b in (*CPU_BACKENDS, *CUDA_BACKENDS)]
+ENGINES_AND_WGPU = [*ENGINES, _parameter(WGPU)]
+CUDA = [_parameter(b) for b in CUDA_BACKENDS]

@@ -1,0 +1,344 @@
+"""Checks of the CUDA engine that run in the CUDA simulator, for a process of their own.
+
+The simulator is chosen when numba-cuda is imported, so these cannot share a process with anything that compiles.
+``python -m suites.support.parity.simulator_check`` runs all checks, or those named as arguments, and prints one JSON
+object: the name of each check with the list of its problems.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from unittest import mock
+
+import numpy as np
+
+from burstproof.engine.options import CudaOptions, EngineOptions, SynapseMemory
+from burstproof.engine.profile import FEAGI_BETA
+from burstproof.engine.protocol import Engine
+from burstproof.engine.reference import ReferenceEngine
+from burstproof.engine.state import Stimulus
+from burstproof.network.model import Area, Network, NeuronTable, SynapseTable
+from burstproof.network.plasticity import PlasticMapping
+from burstproof.network.synthetic.build import SyntheticSpec, synthesize
+from suites.support.parity import train_checks
+from suites.support.parity.builder import run_case
+from suites.support.parity.cases.dynamics import dynamics_cases
+from suites.support.parity.cases.forced import forced_cases
+from suites.support.parity.cases.learning import learning_cases
+from suites.support.parity.cases.limits import limit_cases
+from suites.support.parity.cases.sums import sum_cases
+from suites.support.parity.cases.synapses import synapse_cases
+from suites.support.parity.mixed import MIXES, Mix, compare_mix, mixed_network, mixed_options, mixed_plan
+from suites.support.parity.reduced import REDUCED_MIXES
+from suites.support.parity.train_checks import cuda_engine, recordings_differ, runs_differ
+
+_SHORT_BURSTS, _BRIEF_BURSTS = 12, 4
+_MANY_NEURONS = 1000
+_LONG_DELAY = 20
+_FEW_NEURONS = 64
+_FEW_BURSTS = 8
+_TRAIN = 8
+_MINUTES = ("full log", "generated networks", "long rows", "rows in pieces", "tiles")
+"""Checks that take minutes in the simulator: they run on a device only (test_cuda_engine.py)."""
+
+
+def _short(mix: Mix) -> Mix:
+    """``mix`` cut to what the simulator does in seconds."""
+    if mix.largest_delay > _LONG_DELAY:
+        return replace(mix, largest_delay=_LONG_DELAY, bursts=_LONG_DELAY + 5)
+    return replace(mix, bursts=_SHORT_BURSTS)
+
+
+def _brief(mix: Mix) -> Mix:
+    """``mix`` cut to a second or two."""
+    return replace(mix, bursts=_BRIEF_BURSTS)
+
+
+def check_cancelled_sums() -> list[str]:
+    """Stimulus that cancels a contribution makes a candidate of sum 0 in a network without inhibition."""
+    neurons = NeuronTable.build(3, thresholds=[1.0, 50.0, 50.0], leak_coefficients=0.5, membrane_potentials=[0, 8, 8])
+    network = Network(neurons, SynapseTable.build([0, 0], [1, 2], weights=3.0))
+    plan = {
+        1: Stimulus(np.array([0], np.uint32), np.array([1], np.float32)),
+        2: Stimulus(np.array([1], np.uint32), np.array([-3], np.float32)),
+    }
+    engine = cuda_engine(network, EngineOptions())
+    candidates = engine.run(3, plan).candidate_counts.tolist()
+    problems = [] if candidates == [1, 2, 0] else [f"candidates {candidates}, expected [1, 2, 0]"]
+    return problems + runs_differ(network, EngineOptions(), 4, plan)
+
+
+def check_restored_state() -> list[str]:
+    """Weights, countdowns and cancelled sums that come with a state take effect in a network packed without them."""
+    count = 12
+    ids = np.arange(count)
+    network = Network(NeuronTable.build(count, thresholds=2.0), SynapseTable.build(ids, np.roll(ids, 1), weights=2.0))
+    reference, engine = ReferenceEngine.create(network), cuda_engine(network, EngineOptions())
+    plan = {1: Stimulus(forced=ids[:6].astype(np.uint32))}
+    reference.run(1, plan)
+    pending_candidate = reference.state().pending_candidate.copy()
+    pending_candidate[0, 11] = True
+    countdowns = np.zeros(count, np.uint16)
+    countdowns[3] = 2
+    weights = np.full(count, 2, np.float32)
+    weights[4] = 1
+    state = replace(
+        reference.state(), pending_candidate=pending_candidate, refractory_countdowns=countdowns, weights=weights
+    )
+    reference.restore(state)
+    engine.restore(state)
+    problems = list(reference.state().differences(engine.state()))
+    problems += recordings_differ(reference.run(8), engine.run(8))
+    return problems + list(reference.state().differences(engine.state()))
+
+
+def check_plastic_start() -> list[str]:
+    """Eligibility traces of the network are there until plasticity first replaces them."""
+    traces = np.array([0.5, -0.25], np.float32)
+    synapses = SynapseTable.build([0, 1], [1, 0], eligibility_traces=traces)
+    network = Network(NeuronTable.build(2), synapses, plastic_mappings=(PlasticMapping(np.array([0]), 3),))
+    engine = cuda_engine(network, EngineOptions())
+    kept = engine.state().eligibility_traces.tolist() == traces.tolist()
+    plan = {1: Stimulus(forced=np.array([0], np.uint32))}
+    return ([] if kept else ["traces at the start"]) + runs_differ(network, EngineOptions(), 6, plan)
+
+
+def check_forced_restart() -> list[str]:
+    """In a large network under the beta profile only what fired restarts, forced firings too."""
+    areas = (Area(7, "area", psp_uniform_distribution=True),)
+    neurons = NeuronTable.build(4, thresholds=50.0, mp_charge_accumulation=False, membrane_potentials=7.0)
+    network = Network(neurons, SynapseTable.build([0, 1], [1, 2]), areas=areas)
+    plan = {1: Stimulus(forced=np.array([0], np.uint32)), 3: Stimulus(forced=np.array([2], np.uint32))}
+    options = EngineOptions(profile=FEAGI_BETA)
+    with (
+        mock.patch("burstproof.engine.cuda.plan.variant.LARGE_NETWORK_NEURONS", 2),
+        mock.patch("burstproof.engine.reference.LARGE_NETWORK_NEURONS", 2),
+    ):
+        return runs_differ(network, options, 6, plan)
+
+
+SPECS = (
+    SyntheticSpec(60, 9, seed=3, threshold=4.0, weights=2.0, postsynaptic_potential=1.5, initial_firing=0.3),
+    SyntheticSpec(70, 8, seed=4, weights=(0, 5), delays=(1, 4), inhibitory_fraction=0.3, threshold=3.0, leak=0.25),
+    SyntheticSpec(80, 7, seed=5, connectivity="distance", distance_scale=6.0, weights=(1, 3), threshold=2.0),
+    SyntheticSpec(90, 6, seed=6, connectivity="block", blocks=4, inside_fraction=0.7, postsynaptic_potential=0.1),
+    SyntheticSpec(20, 0, seed=7),
+)
+
+
+def check_generated_networks() -> list[str]:
+    """Networks that the device makes itself run like those built on the host."""
+    from burstproof.engine.cuda.engine import CudaEngine
+
+    problems = []
+    for spec in SPECS:
+        network = synthesize(spec)
+        forced = np.arange(0, spec.neurons, 3, dtype=np.uint32)
+        plan = {1: Stimulus(forced=forced), 4: Stimulus(forced=forced[:5])}
+        reference, engine = ReferenceEngine.create(network), CudaEngine.from_spec(spec)
+        if engine.fixed_point != reference.fixed_point:
+            problems.append(f"{spec}: scale {engine.fixed_point}, expected {reference.fixed_point}")
+        found = recordings_differ(reference.run(8, plan), engine.run(8, plan))
+        found += set(reference.state().differences(engine.state())) - {"weights", "eligibility_traces"}
+        problems += [f"{spec}: {name}" for name in found]
+    return problems
+
+
+def check_tiles() -> list[str]:
+    """Networks propagated in tiles of few targets, with delays, flags, stimulus, and made by the device itself."""
+    from burstproof.engine.cuda.engine import CudaEngine
+
+    problems = []
+    tiles = "burstproof.engine.cuda.plan.tiles"
+    with mock.patch(f"{tiles}._UNTILED_BYTES", 64), mock.patch(f"{tiles}._TILE_BYTES", 250):
+        for name, neurons, synapses in (("fractions, delays to 7", 60, 500), ("integers, all excitatory", 80, 700)):
+            mix = replace(next(m for m in MIXES if m.name == name), neurons=neurons, synapses=synapses)
+            problems += [f"{name}: {p}" for p in compare_mix(_short(mix), cuda_engine)]
+        for spec in SPECS[:2]:
+            plan = {1: Stimulus(forced=np.arange(0, spec.neurons, 3, dtype=np.uint32))}
+            reference, engine = ReferenceEngine.create(synthesize(spec)), CudaEngine.from_spec(spec)
+            problems += recordings_differ(reference.run(8, plan), engine.run(8, plan))
+            problems += set(reference.state().differences(engine.state())) - {"weights", "eligibility_traces"}
+    return problems
+
+
+def _packed(network: Network, options: EngineOptions) -> Engine:
+    return cuda_engine(network, replace(options, cuda=replace(options.cuda, sum_bits=8)))
+
+
+def check_packed_sums() -> list[str]:
+    """Sums of 8 or 16 bits with stimulus and delays, in tiles, and from a state that they cannot hold."""
+    from burstproof.engine.cuda.plan.packed import pack_network
+
+    problems = []
+    excitatory = next(m for m in MIXES if m.name == "integers, all excitatory")
+    tiles = "burstproof.engine.cuda.plan.tiles"
+    for delay, untiled in ((1, 1 << 25), (3, 64)):
+        mix = replace(_short(excitatory), neurons=41, synapses=220, bursts=6, largest_delay=delay)
+        network = mixed_network(mix)
+        options = replace(mixed_options(mix), cuda=CudaOptions(sum_bits=8))
+        if not pack_network(network, options).variant.packed_sums:
+            problems.append(f"delays to {delay}: sums are not packed")
+        with mock.patch(f"{tiles}._UNTILED_BYTES", untiled), mock.patch(f"{tiles}._TILE_BYTES", 50):
+            problems += [f"delays to {delay}: {p}" for p in compare_mix(mix, _packed)]
+        reference, engine = ReferenceEngine.create(network, options), _packed(network, options)
+        state = reference.state()
+        pending = np.where(np.arange(41) == 7, 1 << 20, state.pending)
+        state = replace(state, pending=pending, pending_candidate=state.pending_candidate | (pending != 0))
+        reference.restore(state)
+        engine.restore(state)
+        problems += recordings_differ(reference.run(4), engine.run(4))
+        problems += reference.state().differences(engine.state())
+    return problems
+
+
+def _in_host(network: Network, options: EngineOptions) -> Engine:
+    return cuda_engine(network, replace(options, cuda=replace(options.cuda, synapse_memory=SynapseMemory.HOST)))
+
+
+def _packed_in_host(network: Network, options: EngineOptions) -> Engine:
+    return _in_host(network, replace(options, cuda=replace(options.cuda, sum_bits=8)))
+
+
+def check_lists_too_long_to_stage() -> list[str]:
+    """Blocks that gather more firings than they have room for in shared memory write them where they belong at once."""
+    with mock.patch("burstproof.engine.cuda.kernels.gather._STAGED", 2):
+        return compare_mix(_short(next(mix for mix in MIXES if mix.name == "integers, all excitatory")), cuda_engine)
+
+
+def check_synapses_in_host_memory() -> list[str]:
+    """Rows read from host memory: single contributions in pairs, delays in fours, packed sums, computed contributions.
+
+    Then rows of several pieces, sent by the fused burst and by separate kernels, and rows that the device writes there
+    itself.
+    """
+    from burstproof.engine.cuda.engine import CudaEngine
+    from burstproof.engine.cuda.plan.packed import pack_network
+
+    problems = []
+    for name, delay, create in (
+        ("fractions, delays to 7", 7, _in_host),
+        ("integers, all excitatory", 3, _packed_in_host),
+        ("plastic, window 1", 1, _in_host),
+    ):
+        mix = replace(_short(next(m for m in MIXES if m.name == name)), neurons=40, synapses=200, bursts=4)
+        problems += [f"{name}: {p}" for p in compare_mix(replace(mix, largest_delay=delay), create)]
+    sources = np.repeat(np.arange(5), [500, 0, 129, 5, 200])
+    targets, weights = np.random.default_rng(5).integers((0, 1), (20, 4), (len(sources), 2)).T
+    synapses = SynapseTable.build(sources, targets, weights=weights)
+    network = Network(NeuronTable.build(20, thresholds=9000.0), synapses)
+    driven = Network(
+        NeuronTable.build(20, thresholds=9000.0, cortical_areas=np.where(np.arange(20) == 3, 7, 8)),
+        synapses,
+        areas=(Area(7, "driven", mp_driven_psp=True), Area(8, "plain", mp_driven_psp=False)),
+    )
+    plan = {1: Stimulus(forced=np.arange(5, dtype=np.uint32))}
+    host = EngineOptions(cuda=CudaOptions(synapse_memory=SynapseMemory.HOST, train_length=4))
+    with _rows_in_pieces_of(128):
+        if not pack_network(network, host).variant.long_rows:
+            problems.append("no row is long")
+        problems += runs_differ(network, host, 2, plan)
+    with mock.patch("burstproof.engine.cuda.plan.streaming._PIECE", 128):
+        if pack_network(driven, host).variant.fused is not None:
+            problems.append("mp-driven synapses in the fused burst")
+        problems += runs_differ(driven, host, 2, plan)
+    spec = replace(SPECS[0], neurons=20, synapses_per_neuron=5)
+    plan = {1: Stimulus(forced=np.arange(0, 20, 3, dtype=np.uint32))}
+    reference, engine = ReferenceEngine.create(synthesize(spec)), CudaEngine.from_spec(spec, host)
+    problems += recordings_differ(reference.run(4, plan), engine.run(4, plan))
+    return problems + sorted(set(reference.state().differences(engine.state())) - {"weights", "eligibility_traces"})
+
+
+def check_long_rows() -> list[str]:
+    """Sources with more targets than a warp sends at a time, beside short ones."""
+    rng = np.random.default_rng(5)
+    sources = np.repeat(np.arange(6), [1500, 0, 1025, 1024, 5, 1100])
+    weights = rng.integers(1, 4, len(sources))
+    neurons = NeuronTable.build(50, thresholds=9000.0)
+    network = Network(neurons, SynapseTable.build(sources, rng.integers(0, 50, len(sources)), weights=weights))
+    return runs_differ(network, EngineOptions(), 5, {1: Stimulus(forced=np.arange(6, dtype=np.uint32))})
+
+
+@contextmanager
+def _rows_in_pieces_of(entries: int) -> Iterator[None]:
+    """Rows of more than so many entries are long, and kernels built meanwhile send them in such pieces."""
+    from burstproof.engine.cuda.kernels.catalogue import catalogue
+
+    with ExitStack() as patches:
+        patches.callback(catalogue.cache_clear)
+        for name in ("plan.buffers", "plan.tiles", "kernels.rows", "kernels.lines", "kernels.fused"):
+            patches.enter_context(mock.patch(f"burstproof.engine.cuda.{name}.LONG_ROW", entries))
+        catalogue.cache_clear()
+        yield
+
+
+def check_rows_in_pieces() -> list[str]:
+    """Long rows, of more than 5 entries here, beside short ones, with delays, and from a restored state."""
+    from burstproof.engine.cuda.plan.packed import pack_network
+
+    problems = []
+    with _rows_in_pieces_of(5):
+        for name in ("fractions, delays to 7", "integers, all excitatory"):
+            mix = replace(_short(next(m for m in MIXES if m.name == name)), neurons=24, synapses=150, bursts=4)
+            network, options, plan = mixed_network(mix), mixed_options(mix), mixed_plan(mix, mixed_network(mix))
+            if not pack_network(network, options).variant.long_rows:
+                problems.append(f"{name}: no row is long")
+            reference, engine = ReferenceEngine.create(network, options), cuda_engine(network, options)
+            problems += recordings_differ(reference.run(3, plan), engine.run(3, plan))
+            engine.restore(reference.state())
+            problems += recordings_differ(reference.run(3, plan), engine.run(3, plan))
+            problems += reference.state().differences(engine.state())
+    return problems
+
+
+def check_empty_networks() -> list[str]:
+    """Networks without neurons or without synapses run."""
+    problems = []
+    for count in (0, 3):
+        network = Network(NeuronTable.build(count), SynapseTable.build([], []))
+        problems += runs_differ(network, EngineOptions(), 3, {})
+    return problems
+
+
+def checks() -> Iterator[tuple[str, Callable[[], list[str]]]]:
+    """Every check by name."""
+    for mix in MIXES:
+        if mix.neurons > _MANY_NEURONS:  # the batch path needs 10 000 candidates, minutes in the simulator
+            continue
+        yield f"mix: {mix.name}", lambda mix=mix: compare_mix(_short(mix), cuda_engine)
+    for mix in REDUCED_MIXES[::4]:  # each format once, each kind of kernels once
+        yield f"precision: {mix.name}", lambda mix=mix: compare_mix(_brief(mix), cuda_engine)
+    cases = (dynamics_cases, limit_cases, synapse_cases, sum_cases, forced_cases, learning_cases)
+    for case in (case for some in cases for case in some()):
+        if case.network.neuron_count <= _FEW_NEURONS and len(case.fired) <= _FEW_BURSTS:
+            yield f"case: {case.name}", lambda case=case: run_case(case, cuda_engine)
+    for name, function in sorted((vars(train_checks) | globals()).items()):
+        if name.startswith("check_"):
+            yield name.removeprefix("check_").replace("_", " "), function
+
+
+def simulated_checks() -> Iterator[tuple[str, Callable[[], list[str]]]]:
+    """The checks that the simulator does in seconds."""
+    return ((name, check) for name, check in checks() if name not in _MINUTES)
+
+
+def main(names: list[str]) -> int:
+    """Run the checks called ``names``, or all, and print their problems."""
+    os.environ["NUMBA_ENABLE_CUDASIM"] = "1"
+    warnings.simplefilter("ignore", RuntimeWarning)
+    from suites.support.simulated_blocks import quick_blocks
+
+    # without graphs every kernel of a train is launched, those after its last burst too: a few of them tell as much
+    with quick_blocks(), mock.patch("burstproof.engine.cuda.plan.packed.default_train_length", return_value=_TRAIN):
+        print(json.dumps({name: check() for name, check in simulated_checks() if not names or name in names}))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,129 @@
+"""Checks of the CUDA engine's trains, in the simulator or on a device, and what such checks share.
+
+They are among those of ``simulator_check``, which runs them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from unittest import mock
+
+import numpy as np
+
+from burstproof.engine.options import CudaOptions, EngineOptions
+from burstproof.engine.protocol import Engine
+from burstproof.engine.reference import ReferenceEngine
+from burstproof.engine.state import Record, Recording, Stimulus
+from burstproof.network.model import Network, NeuronTable, SynapseTable
+from suites.support.parity.interrupted import TRAIN, interruption_differs
+from suites.support.parity.mixed import MIXES, mixed_network, mixed_options, mixed_plan
+
+
+def cuda_engine(network: Network, options: EngineOptions) -> Engine:
+    """An engine on the CUDA device, or on the simulated one."""
+    from burstproof.engine.cuda.engine import CudaEngine
+
+    return CudaEngine.create(network, options)
+
+
+def recordings_differ(expected: Recording, got: Recording) -> list[str]:
+    """Names of the fields of two recordings that are not equal byte for byte."""
+    names = ("bursts", "fired_counts", "candidate_counts", "fired_ids", "fired_potentials")
+    return [name for name in names if getattr(expected, name).tobytes() != getattr(got, name).tobytes()]
+
+
+def runs_differ(network: Network, options: EngineOptions, bursts: int, plan: dict[int, Stimulus]) -> list[str]:
+    """What differs after a run on the reference and on the device."""
+    reference, engine = ReferenceEngine.create(network, options), cuda_engine(network, options)
+    problems = recordings_differ(reference.run(bursts, plan), engine.run(bursts, plan))
+    return problems + list(reference.state().differences(engine.state()))
+
+
+def check_train() -> list[str]:
+    """Trains of 7 bursts from a state taken half-way equal the reference."""
+    mix = replace(next(m for m in MIXES if m.name.startswith("plastic, windows 3 and 2")), bursts=30)
+    network = mixed_network(mix)
+    options = replace(mixed_options(mix), cuda=CudaOptions(train_length=7))
+    plan = mixed_plan(mix, network)
+    reference = ReferenceEngine.create(network, options)
+    reference.run(10, plan)
+    engine = cuda_engine(network, options)
+    engine.restore(reference.state())
+    problems = recordings_differ(reference.run(20, plan), engine.run(20, plan))
+    return problems + list(reference.state().differences(engine.state()))
+
+
+def all_fire(count: int) -> tuple[Network, dict[int, Stimulus]]:
+    """A ring in which every neuron fires in every burst once started."""
+    ids = np.arange(count)
+    network = Network(NeuronTable.build(count), SynapseTable.build(ids, np.roll(ids, 1)))
+    return network, {1: Stimulus(forced=ids.astype(np.uint32))}
+
+
+def check_full_log() -> list[str]:
+    """A train that fires more than its log holds stops, is fetched, and goes on without loss."""
+    network, plan = all_fire(20)
+    options = EngineOptions(cuda=CudaOptions(train_length=40))
+    problems = runs_differ(network, options, 90, plan)
+    engine = cuda_engine(network, options)
+    done: list[int] = []
+    engine.run(90, plan, progress=done.append)
+    if sum(done) != 90 or max(done) >= 40:
+        problems.append(f"trains of {done} bursts: the log was never full")
+    return problems
+
+
+def check_stimulus_beyond_capacity() -> list[str]:
+    """Stimuli larger than the buffers made for them cut the train short, or have the buffers grow."""
+    network, _ = all_fire(30)
+    amounts = np.ones(30, np.float32)
+    ids = np.arange(30, dtype=np.uint32)
+    plan = {b: Stimulus(ids[: 3 * b], amounts[: 3 * b], ids[: 2 * b]) for b in range(1, 9)}
+    with mock.patch("burstproof.engine.cuda.plan.buffers._LARGEST_STIMULUS", 7):
+        return runs_differ(network, EngineOptions(), 12, plan)
+
+
+def check_records() -> list[str]:
+    """What is not recorded changes nothing: counts and nothing, then the state with its fired list."""
+    network, plan = all_fire(10)
+    reference, engine = ReferenceEngine.create(network), cuda_engine(network, EngineOptions())
+    expected = reference.run(6, plan)
+    counts = engine.run(4, plan, record=Record.COUNTS)
+    nothing = engine.run(2, plan, record=Record.NONE)
+    problems = list(reference.state().differences(engine.state()))
+    if counts.fired_counts.tolist() != expected.fired_counts[:4].tolist() or len(counts.fired_ids):
+        problems.append("counts")
+    if len(nothing.bursts):
+        problems.append("a recording that was not asked for")
+    return problems
+
+
+def check_late_bursts() -> list[str]:
+    """Burst numbers that pass 2^32, of which the ring's six slots are no divisor: in trains, and one at a time."""
+    mix = next(m for m in MIXES if m.name == "fractions, delays to 7")
+    mix = replace(mix, neurons=30, synapses=200, largest_delay=5, bursts=10)
+    network = mixed_network(mix).replace(burst_count=2**32 - 5)
+    plan, options = mixed_plan(mix, network), replace(mixed_options(mix), cuda=CudaOptions(train_length=4))
+    problems = []
+    for trains in ((4, 4), (1,) * 6):
+        reference, engine = ReferenceEngine.create(network, options), cuda_engine(network, options)
+        for bursts in trains:
+            problems += recordings_differ(reference.run(bursts, plan), engine.run(bursts, plan))
+        for _ in range(2):
+            stimulus = plan.get(reference.burst_count + 1, Stimulus())
+            expected, got = reference.step(stimulus), engine.step(stimulus)
+            if expected.fired_potentials.tobytes() != got.fired_potentials.tobytes():
+                problems.append(f"the firings of burst {expected.number}")
+        problems += reference.state().differences(engine.state())
+    return problems
+
+
+def check_interrupted_run() -> list[str]:
+    """A callback that raises while a train is under way leaves the engine after it, where the next run goes on."""
+    mix = replace(next(m for m in MIXES if m.name == "fractions, delays to 7"), neurons=16, synapses=100)
+    mix = replace(mix, bursts=3 * TRAIN + 2)
+
+    def create(network: Network, options: EngineOptions) -> Engine:
+        return cuda_engine(network, replace(options, cuda=CudaOptions(train_length=TRAIN)))
+
+    return interruption_differs(mix, create, [Record.FIRED])

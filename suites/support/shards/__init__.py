@@ -1,0 +1,1 @@
+"""Sharded networks: partitions, ranks, links between GPUs."""

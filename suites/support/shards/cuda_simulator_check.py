@@ -1,0 +1,169 @@
+"""Checks of shards on one simulated CUDA device, for a process of their own: all that crosses between shards.
+
+``python -m suites.support.shards.cuda_simulator_check`` runs them and prints one JSON object: the name of each check
+with the list of its problems.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import warnings
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import replace
+from unittest import mock
+
+import numpy as np
+
+from burstproof.engine.options import CudaOptions, EngineOptions
+from burstproof.engine.protocol import Engine
+from burstproof.engine.reference import ReferenceEngine
+from burstproof.engine.state import Record
+from burstproof.errors import ShardLostError
+from burstproof.network.model import Network
+from suites.support.parity.interrupted import TRAIN, interruption_differs
+from suites.support.parity.mixed import compare_mix, mixed_network, mixed_options, mixed_plan
+from suites.support.parity.simulator_check import recordings_differ
+from suites.support.shards import one_kernel_checks, padded_checks
+from suites.support.shards.simulated import cut_mix, sharded, small_logs
+
+_EVERYTHING = "plastic, windows 3 and 2, delays to 4, mp-driven"
+
+
+def check_general_kernels() -> list[str]:
+    """Plasticity, delays, mp-driven contributions and invalid neurons over three shards by round robin."""
+    return compare_mix(cut_mix(_EVERYTHING), lambda network, options: sharded(network, options, 3, "round_robin"))
+
+
+def check_packed_sums() -> list[str]:
+    """Constant contributions in packed sums over two shards, through mailboxes in host memory."""
+    packed = CudaOptions(sum_bits=8)
+    return compare_mix(
+        cut_mix("integers, all excitatory"),
+        lambda network, options: sharded(network, replace(options, cuda=packed), 2, "contiguous", "staged"),
+    )
+
+
+def check_tiles() -> list[str]:
+    """Shards whose FCL is sent in tiles of few targets, with delays."""
+    tiles = "burstproof.engine.cuda.plan.tiles"
+    with mock.patch(f"{tiles}._UNTILED_BYTES", 64), mock.patch(f"{tiles}._TILE_BYTES", 30):
+        return compare_mix(
+            cut_mix("fractions, delays to 7"), lambda network, options: sharded(network, options, 2, "round_robin")
+        )
+
+
+def check_batch_path() -> list[str]:
+    """The batch path is taken by what all shards count together, here from 12 candidates on."""
+    modules = ("engine.cuda.plan.variant", "engine.reference", "engine.cuda.kernels.shard")
+    with ExitStack() as patches:
+        for module in modules:
+            patches.enter_context(mock.patch(f"burstproof.{module}.BATCH_PATH_CANDIDATES", 12))
+        mix = cut_mix("integers", emulate_batch_path=True)
+        return compare_mix(mix, lambda network, options: sharded(network, options, 2, "dynamic"))
+
+
+def check_trains_from_another_state() -> list[str]:
+    """Trains of 3 bursts from the reference's state, then from another partition's: history and delays go along."""
+    from burstproof.engine.cuda.engine import CudaEngine
+    from burstproof.engine.sharded.partition import make_partition
+
+    mix = cut_mix(_EVERYTHING, bursts=12)
+    network, plan = mixed_network(mix), mixed_plan(mix, mixed_network(mix))
+    options = replace(mixed_options(mix), cuda=CudaOptions(train_length=3))
+    reference, engine = ReferenceEngine.create(network, options), sharded(network, options, 2, "contiguous")
+    reference.run(4, plan)
+    engine.restore(reference.state())
+    expected = reference.run(4, plan)
+    problems = recordings_differ(expected, engine.run(4, plan))
+    fired = expected.fired_ids
+    assert isinstance(engine, CudaEngine)
+    if engine.rates is None or not (engine.rates * 4 == np.bincount(fired, minlength=network.neuron_count)).all():
+        problems.append("the rates are not those of the bursts so far")
+    engine.reshard(make_partition(network, 3, "dynamic", engine.rates))
+    problems += recordings_differ(reference.run(4, plan), engine.run(4, plan))
+    return problems + list(reference.state().differences(engine.state()))
+
+
+def check_full_log() -> list[str]:
+    """A shard whose log is full stops all: with no room beside one burst, a train of three does them one by one."""
+    mix = cut_mix("integers", bursts=4)
+    network, plan = mixed_network(mix), mixed_plan(mix, mixed_network(mix))
+    options = replace(mixed_options(mix), cuda=CudaOptions(train_length=3))
+    with small_logs():
+        engine = sharded(network, options, 2, "contiguous")
+    reference, trains = ReferenceEngine.create(network, options), list[int]()
+    problems = recordings_differ(reference.run(4, plan), engine.run(4, plan, progress=trains.append))
+    if sum(trains) != 4 or len(trains) < 3:
+        problems.append(f"trains of {trains} bursts: no log was full")
+    return problems + list(reference.state().differences(engine.state()))
+
+
+def check_interrupted_run() -> list[str]:
+    """A callback that raises while a train is under way leaves all shards after it, where the next run goes on."""
+    mix, short = cut_mix("integers", neurons=12, synapses=60, bursts=3 * TRAIN + 2), CudaOptions(train_length=TRAIN)
+
+    def create(network: Network, options: EngineOptions) -> Engine:
+        return sharded(network, replace(options, cuda=short), 2, "contiguous")
+
+    return interruption_differs(mix, create, [Record.COUNTS])
+
+
+def check_shards_of_ranks() -> list[str]:
+    """Shards on devices of different ranks, between which the host carries what fired."""
+    from burstproof.engine.cluster.cuda_rank import CudaRankShard
+    from burstproof.engine.sharded.engine import ShardedEngine
+    from burstproof.engine.sharded.partition import make_partition
+
+    return compare_mix(
+        cut_mix(_EVERYTHING),
+        lambda network, options: ShardedEngine(
+            network, options, make_partition(network, 2, "round_robin"), CudaRankShard
+        ),
+    )
+
+
+def check_silent_shard() -> list[str]:
+    """A shard that publishes nothing ends the run with an error that names it, and the engine does not go on."""
+    from burstproof.engine.cuda.engine import CudaEngine
+    from burstproof.engine.cuda.kernels.control import HALTED
+
+    mix = cut_mix("integers")
+    engine = sharded(mixed_network(mix), mixed_options(mix), 2, "contiguous", timeout_s=3.0)
+    engine.run(1)
+    assert isinstance(engine, CudaEngine)
+    engine.devices.shards[1].device.write_control(HALTED, 1)
+    problems = []
+    for attempt in ("first", "second"):
+        try:
+            engine.run(2)
+            problems.append(f"{attempt} run: no error")
+        except ShardLostError as error:
+            if "shard 1 published nothing" not in str(error):
+                problems.append(f"{attempt} run: {error}")
+    engine.close()
+    return problems
+
+
+def checks() -> dict[str, Callable[[], list[str]]]:
+    """Every check by name."""
+    modules = vars(one_kernel_checks) | vars(padded_checks) | globals()
+    found = {name: value for name, value in modules.items() if name.startswith("check_")}
+    return {name.removeprefix("check_").replace("_", " "): found[name] for name in sorted(found)}
+
+
+def main(names: list[str]) -> int:
+    """Run the checks called ``names``, or all, and print their problems."""
+    os.environ["NUMBA_ENABLE_CUDASIM"] = "1"
+    warnings.simplefilter("ignore", RuntimeWarning)
+    from suites.support.simulated_blocks import quick_blocks
+
+    with quick_blocks():
+        print(json.dumps({name: check() for name, check in checks().items() if not names or name in names}))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,78 @@
+"""Run under ``mpiexec -n 4``: the recorded traces and mixed networks on 1, 2, 3 and 4 of its ranks, a verdict for each.
+
+``python -m suites.support.shards.rank_check OUTPUT.json``; rank 0 writes the file. The run ends with an error if any
+rank fails, and with one that names the rank if one does not come.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from burstproof.engine.cluster.mpi import MpiExchange, load_mpi
+from burstproof.engine.replay import replay
+from burstproof.engine.sharded.exchange import Exchange
+from burstproof.engine.trace import read_trace
+from suites.support.shards.cpu_shards import (
+    EVERYTHING_LEARNS,
+    TRACES,
+    compare_run,
+    mix_named,
+    sharded,
+)
+
+MIXED = (EVERYTHING_LEARNS, "beta, mp-driven, plastic, windows 1 and 3", "batch path")
+STRATEGIES = ("contiguous", "round_robin", "by_cortical_area", "dynamic")
+CHOSEN = ("common", "delays_frac", "stdp_w3")
+"""Short traces; all of them run on shards in one process, in ``test_cpu_shards``."""
+
+TIMEOUT_S = 60.0
+
+
+def check(exchange: Exchange) -> dict[str, dict[str, Any]]:
+    """Verdicts of all cases on the ranks of ``exchange``, by name."""
+    found: dict[str, dict[str, Any]] = {}
+    for place, name in enumerate(CHOSEN):
+        strategy = STRATEGIES[(place + exchange.ranks) % len(STRATEGIES)]
+        result = replay(read_trace(TRACES / name), sharded(strategy, exchange.ranks, exchange))
+        found[f"trace {name}"] = {
+            "strategy": strategy,
+            "agreeing": result.state_agree / result.bursts,
+            "problem": None if result.agrees else str(result.first),
+        }
+    for place, name in enumerate(MIXED):
+        strategy = STRATEGIES[(place + exchange.ranks) % len(STRATEGIES)]
+        differs = compare_run(mix_named(name), sharded(strategy, 2 * exchange.ranks, exchange))
+        problem = ", ".join(differs) or None
+        found[f"mix {name}"] = {"strategy": strategy, "agreeing": float(not differs), "problem": problem}
+    return found
+
+
+def _wait_for_all(world: Any) -> None:
+    """A barrier in which the ranks that have nothing to do leave the processors to the others."""
+    request = world.Ibarrier()
+    while not request.Test():
+        time.sleep(0.01)
+
+
+def main(output: Path) -> None:
+    """Check every number of ranks up to all there are."""
+    mpi = load_mpi()
+    world = mpi.COMM_WORLD
+    found = {}
+    for ranks in range(1, world.Get_size() + 1):
+        some = world.Split(0 if world.Get_rank() < ranks else mpi.UNDEFINED)
+        if some != mpi.COMM_NULL:
+            exchange = MpiExchange(TIMEOUT_S, world=some)
+            found[str(ranks)] = check(exchange)
+            exchange.close()
+        _wait_for_all(world)
+    if world.Get_rank() == 0:
+        output.write_text(json.dumps(found), "utf-8")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,1 @@
+"""One file for each module that decides something; the folders mirror the packages."""

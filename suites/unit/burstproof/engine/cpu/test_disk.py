@@ -1,0 +1,171 @@
+"""Kernels of the CPU engine kept on disk: a later process loads what an earlier one compiled, and nothing else."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numba
+import numpy as np
+import pytest
+from numba.core import config
+
+from burstproof.engine.cpu import disk as cpu_disk
+from burstproof.engine.cpu import kernels as cpu_kernels
+from burstproof.engine.cpu.engine import CpuEngine
+from burstproof.engine.reference import ReferenceEngine
+from suites.support.parity.mixed import MIXES, mixed_network, mixed_options, mixed_plan
+
+ROOT = Path(__file__).parents[5]
+
+pytestmark = pytest.mark.requirement("BE-5")
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder, not made yet, that is the only one in which numba may keep compiled functions."""
+    monkeypatch.setattr(config, "CACHE_LOCATOR_CLASSES", "UserProvidedCacheLocator")
+    monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path / "kernels"))
+    return tmp_path / "kernels"
+
+
+def multiplier(factor: int, key: object) -> Any:
+    """A function that calls a function made at run time, as kernels do; made anew by each call."""
+
+    @numba.njit
+    def inner(value: int) -> int:
+        return value * factor
+
+    @numba.njit
+    def outer(value: int) -> int:
+        return inner(value) + 1
+
+    cpu_disk.keep_on_disk(outer, key)
+    return outer
+
+
+def loaded(function: Any) -> int:
+    """How many signatures of ``function`` came from disk."""
+    return sum(function.stats.cache_hits.values())
+
+
+def test_the_same_key_is_loaded_and_another_is_compiled(folder: Path) -> None:
+    first, again, other = multiplier(3, "three"), multiplier(3, "three"), multiplier(5, "five")
+    assert [function(7) for function in (first, again, other)] == [22, 22, 36]
+    assert [loaded(function) for function in (first, again, other)] == [0, 1, 0]
+    assert again(0.5) == 2.5, "another signature"
+    assert loaded(again) == 1
+    assert len([file for file in folder.rglob("*") if file.is_file()]) == 3
+
+
+def test_kernels_of_other_sources_go(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    assert multiplier(3, "three")(7) == 22
+    monkeypatch.setattr(cpu_disk, "SOURCES_DIGEST", "changed")
+    newer = multiplier(4, "three")
+    assert newer(7) == 29
+    assert loaded(newer) == 0
+    (file,) = (file for file in folder.rglob("*") if file.is_file())
+    assert "changed" in file.name
+
+
+_KERNELS_OF_A_PROCESS = """
+import sys
+import numpy as np
+from burstproof.engine.cpu.compile import compiler, inner_compiler, names_of
+from burstproof.engine.cpu.disk import keep_on_disk
+
+def make(factor):
+    @inner_compiler
+    def inner(values, rounds):
+        total = 0
+        for k in range(rounds):
+            for j in range(len(values)):
+                if values[j] % 3 == k % 3:
+                    total += values[j] * factor
+                elif values[j] > k:
+                    total -= k
+                else:
+                    values[j] += 1
+            for j in range(k):
+                total += j * k % 5
+        return total
+
+    @compiler
+    def outer(values):
+        return inner(values, 3) + inner(values, 4) + inner(values, 5) + inner(values[1:], 6)
+
+    return outer
+
+for factor in map(int, sys.argv[1:]):
+    with names_of(factor):
+        kernel = make(factor)
+    keep_on_disk(kernel, factor)
+    print(kernel(np.arange(10)), sum(kernel.stats.cache_hits.values()))
+"""
+
+
+def test_a_loaded_kernel_calls_its_own_functions(tmp_path: Path) -> None:
+    """Not those of the same name and number that this process compiled for another key."""
+
+    script = tmp_path / "kernels_of_a_process.py"
+    script.write_text(_KERNELS_OF_A_PROCESS)
+
+    def results(*factors: int) -> list[list[str]]:
+        done = subprocess.run(
+            [sys.executable, str(script), *map(str, factors)],
+            env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "kernels"), "PYTHONPATH": str(ROOT / "impl")},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return [line.split() for line in done.stdout.splitlines()]
+
+    ((three, compiled),) = results(3)
+    (five, _), (again, loaded) = results(5, 3)
+    assert (compiled, loaded) == ("0", "1")
+    assert again == three != five
+
+
+def _no_folder(folder: Path) -> None:
+    folder.write_text("a file where the folder should be")
+
+
+def _truncated(folder: Path) -> None:
+    multiplier(3, "three")(7)
+    for file in folder.rglob("burstproof-kernel*"):
+        file.write_bytes(file.read_bytes()[:100])
+
+
+@pytest.mark.parametrize("damage", [_no_folder, _truncated])
+def test_without_a_usable_file_the_function_is_compiled(damage: Callable[[Path], None], folder: Path) -> None:
+    damage(folder)
+    function = multiplier(3, "three")
+    assert function(7) == 22
+    assert loaded(function) == 0
+
+
+def test_a_folder_that_cannot_be_written_any_more_does_no_harm(folder: Path) -> None:
+    function = multiplier(3, "three")
+    shutil.rmtree(folder)
+    _no_folder(folder)
+    assert function(7) == 22
+
+
+def test_a_loaded_kernel_agrees_with_the_reference(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kernels made anew, as in another process: the first are compiled, the second loaded; both run alike."""
+    monkeypatch.setattr("burstproof.engine.cpu.memory.kernels_for", cpu_kernels.kernels_for.__wrapped__)
+    mix = MIXES[6]
+    network, options = mixed_network(mix), mixed_options(mix)
+    plan = mixed_plan(mix, network)
+    reference = ReferenceEngine.create(network, options)
+    expected = reference.run(mix.bursts, plan)
+    engines = [CpuEngine.create(network, options) for _ in range(2)]
+    for engine in engines:
+        np.testing.assert_array_equal(engine.run(mix.bursts, plan).fired_ids, expected.fired_ids)
+        assert engine.state().differences(reference.state()) == ()
+    assert [loaded(engine.kernels.train) for engine in engines] == [0, 1]

@@ -1,0 +1,261 @@
+"""The report: self-contained, escaped, readable by machines that read to people; the matrix and the first line."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections import Counter
+from dataclasses import replace
+from html.parser import HTMLParser
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from burstproof.errors import ExitCode
+from reports import html
+from reports.command import main
+from reports.figures.limits import limit_rows
+from reports.html import render
+from reports.judge.summary import first_line
+from reports.judge.trace import Status, reasons, trace, unknown_ids
+from reports.judge.verdict import judge_cases
+from reports.store import write_run
+from reports.values.measurement import CaseResult, Measurement, Outcome
+from reports.values.record import RunRecord
+from reports.values.requirements import load_requirements
+from reports.view import build_view
+from stages.console import closing
+from suites.support.sample_record import NO_GPU, sample_record
+
+pytestmark = pytest.mark.requirement("RE-3")
+VOID = {"meta", "link", "br", "img", "hr", "input"}
+HOSTILE = "</title><script>alert(1)</script><img src=x onerror=alert(2)>\"'>{{ 7*7 }}{% raw %}"
+
+
+class Page(HTMLParser):
+    """Reads a page, checks that its tags nest, and keeps its elements, texts and ids."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.open: list[str] = []
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.text: list[str] = []
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open, f"</{tag}> closes nothing"
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text.append(data)
+
+    def every(self, *tags: str) -> list[dict[str, str | None]]:
+        return [attributes for tag, attributes in self.elements if tag in tags]
+
+
+@pytest.fixture(scope="module", params=[(True, True), (True, False), (False, True), (False, False)])
+def record(request: pytest.FixtureRequest) -> RunRecord:
+    gpu, faults = request.param
+    return sample_record(gpu=gpu, faults=faults)
+
+
+def test_page_needs_nothing_else(record: RunRecord) -> None:
+    text = render(record)
+    page = Page(text)
+    assert not page.every("script", "link", "iframe", "object", "embed", "img", "base", "form")
+    assert not re.search(r"url\(|@import|https?://", text)
+    links = [attributes["href"] for attributes in page.every("a")]
+    ids = [attributes["id"] for _, attributes in page.elements if attributes.get("id")]
+    assert max(Counter(ids).values()) == 1
+    assert {link for link in links if link} <= {f"#{name}" for name in ids}
+    assert not [name for _, attributes in page.elements for name in attributes if name.startswith("on")]
+
+
+def test_page_can_be_read_aloud(record: RunRecord) -> None:
+    page = Page(render(record))
+    tags = [tag for tag, _ in page.elements]
+    assert page.every("html")[0]["lang"] == "en"
+    assert [tags.count(tag) for tag in ("header", "main", "nav", "footer", "h1")] == [1, 1, 1, 1, 1]
+    assert tags.count("caption") == tags.count("table") > 5
+    assert all(attributes.get("scope") in ("col", "row") for attributes in page.every("th"))
+    assert all(attributes.get("role") == "img" for attributes in page.every("svg"))
+    for attributes in page.every("svg"):
+        assert attributes.get("aria-label") or attributes.get("aria-labelledby")
+    levels = [int(tag[1]) for tag in tags if re.fullmatch("h[1-6]", tag)]
+    assert all(after - before <= 1 for before, after in pairwise(levels))
+
+
+def test_dark_and_print_are_provided() -> None:
+    text = render(sample_record())
+    assert "prefers-color-scheme: dark" in text
+    assert "@media print" in text
+
+
+def test_verdict_comes_first_then_what_is_not_pass(record: RunRecord) -> None:
+    text = render(record)
+    order = ['class="verdict', 'id="stages"', 'id="findings"', 'id="latency"', 'id="parity"', 'id="telemetry"']
+    order += ['id="environment"', 'id="hardware"', 'id="trace"']
+    places = [text.index(piece) for piece in order]
+    assert places == sorted(places)
+
+
+def test_every_requirement_case_and_reason_is_on_the_page(record: RunRecord) -> None:
+    words = "".join(Page(render(record)).text)
+    for requirement in load_requirements():
+        assert requirement.id in words
+    for case in record.cases:
+        assert case.case.removeprefix("suites/") in words or case.outcome is Outcome.PASSED
+        assert case.reason in words
+
+
+def test_cases_that_fail_for_one_reason_are_one_finding() -> None:
+    stage = sample_record().stages[0].stage
+    cases = tuple(
+        CaseResult(f"suites/a.py::{n}", stage, (f"BE-{n}",), Outcome.FAILED, "no package" if n < 4 else "other")
+        for n in range(1, 5)
+    )
+    record = replace(sample_record(), cases=cases, judgements=())
+    same, other = build_view(record).findings
+    assert [case.case for case in (same.case, *same.others)] == ["suites/a.py::1", "suites/a.py::2", "suites/a.py::3"]
+    assert same.requirements == ("BE-1", "BE-2", "BE-3")
+    assert (other.case.case, other.others) == ("suites/a.py::4", ())
+    assert "and 2 more cases for the same reason" in "".join(Page(render(record)).text)
+    lines = closing(record, Path("runs/x"))
+    assert "  FAIL suites/a.py::1 and 2 more: no package" in lines
+    assert "  FAIL suites/a.py::4: other" in lines
+
+
+def hostile_record() -> RunRecord:
+    figure = Measurement(HOSTILE, 1.0, HOSTILE, (1.0, 2.0), {HOSTILE: HOSTILE}, (), {HOSTILE: HOSTILE}, HOSTILE)
+    timed = Measurement("burst.latency", 1.0, "ms", (1.0, 2.0), {"neurons": HOSTILE, "backend": HOSTILE}, note=HOSTILE)
+    cases = tuple(
+        CaseResult(f"{HOSTILE}{n}", "stage5", ("BE-4",), outcome, HOSTILE, 0.0, HOSTILE, (figure, timed))
+        for n, outcome in enumerate(Outcome)
+    )
+    base = sample_record()
+    stage = replace(base.stages[0], stage="stage5", title=HOSTILE, gate_reason=HOSTILE, problem=HOSTILE)
+    environment = replace(
+        base.environment, packages={HOSTILE: HOSTILE}, variables={HOSTILE: HOSTILE}, git_commit=HOSTILE
+    )
+    hardware: dict[str, object] = {HOSTILE: [HOSTILE, {HOSTILE: None}], "gpus": [{"name": HOSTILE}], "problem": HOSTILE}
+    return replace(
+        base, run_id=HOSTILE, command=(HOSTILE,), stages=(stage,), environment=environment, hardware=hardware,
+        cases=cases, judgements=judge_cases(cases),
+    )  # fmt: skip
+
+
+def test_hostile_text_stays_text() -> None:
+    text = render(hostile_record())
+    page = Page(text)
+    assert not page.every("script", "img")
+    assert HOSTILE in "".join(page.text)
+    assert "49" not in re.findall(r"&#39;&gt;(\d+)", text)
+
+
+def test_without_jinja2_the_command_says_what_to_install(tmp_path, monkeypatch, capsys) -> None:
+    write_run(tmp_path, sample_record())
+    html._environment.cache_clear()
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    assert main(["render", str(tmp_path)]) == ExitCode.INVALID_ENVIRONMENT
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert "jinja2 cannot be imported" in said
+    assert "pip install" in said
+    assert main(["goals", str(tmp_path)]) == ExitCode.PASS
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.text(alphabet=st.characters(codec="utf-8")), st.floats(), st.lists(st.floats(), max_size=4))
+def test_any_figure_can_be_drawn(words: str, value: float, samples: list[float]) -> None:
+    figure = Measurement(
+        "burst.latency", value, "ms", tuple(samples), {"backend": words, "neurons": value, "scope": words}
+    )
+    case = CaseResult(words, "stage6", (), Outcome.PASSED, measurements=(figure,))
+    page = Page(render(replace(sample_record(faults=False), cases=(case,), judgements=judge_cases([case]))))
+    assert not page.every("script")
+
+
+@pytest.mark.requirement("RE-1")
+def test_matrix_keeps_every_requirement_in_sight() -> None:
+    rows = {row.requirement.id: row for row in trace(sample_record(gpu=False, faults=False))}
+    families = Counter(name.partition("-")[0] for name in rows)
+    assert families == {"BE": 22, "MG": 8, "KL": 7, "TO": 14, "SU": 5, "ST": 7, "RE": 9, "OP": 4}
+    assert rows["KL-4"].status is Status.PROVEN
+    assert rows["BE-4"].status is Status.PARTLY
+    assert NO_GPU in rows["BE-4"].reason
+    assert rows["BE-6"].status is Status.NOT_PROVEN
+    assert NO_GPU in rows["BE-6"].reason
+    assert rows["TO-9"].status is Status.NOT_PROVEN
+    assert rows["TO-9"].cases == ()
+
+
+def test_matrix_names_what_failed() -> None:
+    rows = {row.requirement.id: row for row in trace(sample_record(gpu=True, faults=True))}
+    assert rows["BE-4"].status is Status.FAILED
+    assert "stdp_w3" in rows["BE-4"].reason
+    assert rows["BE-3"].status is Status.UNDECIDED
+    assert rows["BE-4"].measurements == ("parity.disagreements",)
+
+
+def test_misprinted_ids_are_reported() -> None:
+    base = sample_record(faults=False)
+    record = replace(base, cases=(replace(base.cases[0], requirements=("BE-99",)),))
+    assert unknown_ids(record) == ("BE-99",)
+    assert "BE-99" in render(record)
+
+
+def test_a_pass_with_skips_says_so_in_the_verdict() -> None:
+    record = sample_record(gpu=False, faults=False)
+    whole = replace(record, cases=tuple(case for case in record.cases if case.outcome is Outcome.PASSED))
+    assert "of what ran" in "".join(Page(render(record)).text)
+    assert "of what ran" not in "".join(Page(render(whole)).text)
+
+
+def test_gates_closed_for_one_cause_are_one_reason() -> None:
+    gates = ["gate gpu is closed: no driver here."] * 3 + ["gate nvml is closed: no driver here."]
+    cases = [CaseResult(f"a::{n}", "stage2", (), Outcome.SKIPPED, reason) for n, reason in enumerate(gates)]
+    assert reasons(cases[:3]) == "gate gpu is closed: no driver here."
+    assert reasons(cases) == "gates gpu, nvml are closed: no driver here."
+    other = CaseResult("a::other", "stage2", (), Outcome.SKIPPED, "no driver here.")
+    assert reasons([other, *cases]) == "gates gpu, nvml are closed: no driver here (4); no driver here (1)"
+
+
+def test_a_requirement_without_a_case_blames_no_gate_of_a_stage_that_has_cases() -> None:
+    record = sample_record(gpu=False)
+    why = {row.requirement.id: row.reason for row in trace(record)}
+    silent = [row for row in trace(record) if not row.cases and "stage4" in row.requirement.stages]
+    assert any(case.stage == "stage4" for case in record.cases)
+    assert silent
+    assert all("stage4:" not in why[row.requirement.id] for row in silent)
+    without = replace(record, cases=tuple(case for case in record.cases if case.stage != "stage4"))
+    after = {row.requirement.id: row.reason for row in trace(without)}
+    assert all(after[row.requirement.id].startswith("no case; ") for row in silent)
+
+
+def test_the_limit_chart_leaves_out_what_is_right_or_wrong() -> None:
+    judged = {one.measurement for one in sample_record().judgements}
+    assert any(name.startswith("parity.") for name in judged)
+    assert not any(row.label.startswith("parity.") for row in limit_rows(sample_record()))
+
+
+def test_first_line_says_what_was_skipped_and_not_proven() -> None:
+    line = first_line(sample_record(gpu=False, faults=False))
+    assert line.startswith("PASS: all 31 cases that ran passed; 64 of 76 requirements not proven")
+    assert NO_GPU in line
+    assert "; 14 cases skipped: " in line
+    empty = replace(sample_record(), cases=(), judgements=(), finished_utc="")
+    assert first_line(empty).startswith("ERROR: nothing ran; stage1 ran no case although its gate is open")
+    assert "the run was interrupted" in first_line(empty)

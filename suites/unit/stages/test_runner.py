@@ -1,0 +1,382 @@
+"""The runner on small plans of its own: run folder, exit codes, crash, time limit, resume, explain."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree as ET
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from burstproof.errors import ExitCode
+from hardware.gates import GATE_NAMES, Gate
+from reports.judge.verdict import run_verdict
+from reports.store import load_run
+from reports.values.measurement import Outcome, Verdict
+from reports.values.record import RunRecord
+from stages import gating, suite_process
+from stages.command import main
+from stages.plan import NO_GATE, PLAN, Stage
+
+pytestmark = pytest.mark.requirement("RE-1", "RE-2", "RE-6")
+
+ROOT = Path(__file__).parents[3]
+MARK = "import pytest\npytestmark = pytest.mark.requirement('BE-1')\n"
+GOOD = MARK + "def test_good(): assert 1 + 1 == 2\n"
+
+Checkout = Callable[..., tuple[Path, tuple[Stage, ...]]]
+
+
+@pytest.fixture
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Checkout:
+    """Make a checkout whose stages hold the given sources, in order."""
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT / "impl"), str(ROOT)]))
+    monkeypatch.setenv("PYTEST_ADDOPTS", "-p no:hypothesispytest -p no:xdist")
+    monkeypatch.setattr(gating, "machine_gates", no_gpu)
+    root = tmp_path / "checkout"
+
+    def make(*sources: str, gates: tuple[str, ...] = (), limit_s: float = 60.0) -> tuple[Path, tuple[Stage, ...]]:
+        root.mkdir()
+        (root / "conftest.py").write_text('pytest_plugins = ["stages.plugin"]\n', encoding="utf-8")
+        stages = []
+        for number, source in enumerate(sources, 1):
+            folder = root / f"part{number}"
+            folder.mkdir()
+            (folder / f"test_part{number}.py").write_text(source, encoding="utf-8")
+            gate = gates[number - 1] if gates else NO_GATE
+            stages.append(Stage(f"stage{number}", "part", gate, "the CPU", (folder.name,), "it works", limit_s))
+        return root, tuple(stages)
+
+    return make
+
+
+def no_gpu() -> dict[str, Gate]:
+    return {name: Gate(name, name == NO_GATE, f"no {name} here") for name in GATE_NAMES}
+
+
+def run(where: tuple[Path, tuple[Stage, ...]], *arguments: str) -> tuple[int, Path, RunRecord]:
+    """Run into the folder ``run`` beside the suites, or resume it, and read the record back."""
+    root, plan = where
+    folder = root / "run"
+    at = [] if "--resume" in arguments else ["--run", str(folder)]
+    code = main(["run", *arguments, *at], root, plan)
+    return code, folder, load_run(folder)
+
+
+def test_a_run_leaves_one_folder_with_record_junit_benchmarks_and_report(
+    checkout: Checkout, capsys: pytest.CaptureFixture[str]
+) -> None:
+    timed = (
+        MARK
+        + "def test_timed(benchmark, measure):\n    measure('a.b', benchmark.pedantic(sum, ([1, 2],), rounds=1), '1')\n"
+    )
+    code, folder, record = run(checkout(GOOD, timed))
+    assert code == ExitCode.PASS
+    assert record.finished_utc
+    assert [case.stage for case in record.cases] == ["stage1", "stage2"]
+    assert record.cases[1].measurements[0].value == 3.0
+    assert record.environment.packages["pytest"] == pytest.__version__
+    assert [suite.get("name") for suite in ET.parse(folder / "junit.xml").getroot()] == ["stage1", "stage2"]
+    benchmarks = json.loads((folder / "benchmark.json").read_text(encoding="utf-8"))
+    assert [one["name"] for one in benchmarks["benchmarks"]] == ["test_timed"]
+    assert benchmarks["machine_info"]
+    assert "<html" in (folder / "report.html").read_text(encoding="utf-8")
+    said = capsys.readouterr().out
+    assert said.startswith("Every gate of this plan is open.")
+    assert said.rstrip().endswith(f"Report: {folder / 'report.html'}")
+
+
+def test_attachments_carry_the_hash_of_what_lies_there(checkout: Checkout) -> None:
+    _, folder, record = run(checkout(GOOD))
+    names = {one.path for one in record.attachments}
+    assert {"junit.xml", "benchmark.json", "stages/stage1/pytest.log", "stages/stage1/environment.json"} <= names
+    for one in record.attachments:
+        assert hashlib.sha256((folder / one.path).read_bytes()).hexdigest() == one.sha256
+
+
+@pytest.mark.parametrize(
+    ("source", "code", "outcome", "reason"),
+    [
+        ("def test_it(): assert 1 == 2", ExitCode.FAIL, Outcome.FAILED, "1 == 2"),
+        ("def test_it(measure): measure('a', None, 'ms')", ExitCode.FAIL, Outcome.PASSED, ""),
+        ("def test_it(absent): pass", ExitCode.UNDECIDED, Outcome.ERROR, "fixture 'absent' not found"),
+        ("import absent_module", ExitCode.UNDECIDED, Outcome.ERROR, "absent_module"),
+        ("def test_it(): pytest.skip()", ExitCode.UNDECIDED, Outcome.ERROR, "without a reason"),
+        ("import os\ndef test_it(): os._exit(0)", ExitCode.UNDECIDED, Outcome.ERROR, "began and never ended"),
+        ("import os\ndef test_it(): os.abort()", ExitCode.UNDECIDED, Outcome.ERROR, "SIGABRT"),
+    ],
+    ids=["failure", "missing figure", "missing fixture", "import error", "skip without a reason", "exit", "abort"],
+)
+def test_what_did_not_pass_is_never_green(
+    checkout: Checkout, source: str, code: ExitCode, outcome: Outcome, reason: str
+) -> None:
+    """A failure, a missing figure, an error, a crash: each has its exit code, and the other stage still runs."""
+    got, _, record = run(checkout(MARK + source, GOOD))
+    assert got == code
+    assert record.cases[0].outcome is outcome
+    assert reason in record.cases[0].reason
+    assert record.cases[-1].case == "part2/test_part2.py::test_good"
+
+
+DIES_AT_EXIT = (
+    "import atexit, os, signal\n"
+    "def test_first(measure):\n    measure('a.b', 1.0, '1')\n"
+    "    atexit.register(os.kill, os.getpid(), signal.SIGSEGV)\n"
+    "def test_second(): pass\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("side_by_side", "problem"),
+    [
+        (False, "pytest died of signal 11 (SIGSEGV) after its last case, with every result kept"),
+        (True, "a process that ran cases died: Segmentation fault; its stack is in pytest.log"),
+    ],
+)
+def test_a_death_after_the_last_case_is_found_and_loses_nothing(
+    checkout: Checkout, monkeypatch: pytest.MonkeyPatch, side_by_side: bool, problem: str
+) -> None:
+    """As the interpreter ends, of the stage's process or of one of those in which its cases run side by side."""
+    root, stages = checkout(MARK + DIES_AT_EXIT, GOOD)
+    if side_by_side:
+        monkeypatch.setenv("PYTEST_ADDOPTS", "-p no:hypothesispytest")
+        monkeypatch.setattr(suite_process, "_spread", lambda workers: ["-n", "2", "--dist", "loadgroup"])
+    stages = tuple(replace(stage, side_by_side=side_by_side) for stage in stages)
+    code, folder, record = run((root, stages))
+    assert code == ExitCode.UNDECIDED
+    assert [stage.problem for stage in record.stages] == [problem, ""]
+    assert [case.outcome for case in record.cases] == [Outcome.PASSED] * 3
+    assert sum(len(case.measurements) for case in record.cases) == 1
+    assert run_verdict(record) is Verdict.ERROR
+    assert "Segmentation fault" in (folder / "stages/stage1/pytest.log").read_text(encoding="utf-8")
+    errors = [error.get("message", "") for error in ET.parse(folder / "junit.xml").getroot().iter("error")]
+    assert errors == [problem]
+
+
+def test_what_failed_cases_print_is_no_death(checkout: Checkout) -> None:
+    source = MARK + "def test_it():\n    print('Fatal Python error: of a child')\n    assert False"
+    code, _, record = run(checkout(source))
+    assert code == ExitCode.FAIL
+    assert record.stages[0].problem == ""
+
+
+def test_fail_outranks_error(checkout: Checkout) -> None:
+    code, _, _ = run(checkout(MARK + "import os\ndef test_it(): os._exit(3)", MARK + "def test_it(): assert False"))
+    assert code == ExitCode.FAIL
+
+
+@pytest.mark.parametrize(
+    ("source", "problem"),
+    [
+        ("", "no case was collected"),
+        ("import pytest\n@pytest.mark.gate('tpu')\ndef test_it(): pass", "unknown gate 'tpu'"),
+    ],
+    ids=["empty module", "unknown gate"],
+)
+def test_a_stage_that_ran_nothing_could_not_be_judged(checkout: Checkout, source: str, problem: str) -> None:
+    code, folder, record = run(checkout(source, GOOD))
+    assert code == ExitCode.UNDECIDED
+    assert problem in record.stages[0].problem
+    errors = [error.get("message", "") for error in ET.parse(folder / "junit.xml").getroot().iter("error")]
+    assert any(problem in message for message in errors)
+
+
+def test_a_stage_beyond_its_time_limit_is_ended(checkout: Checkout) -> None:
+    source = MARK + "import time\ndef test_first(): pass\ndef test_hangs(): time.sleep(600)"
+    code, _, record = run(checkout(source, limit_s=4.0))
+    assert code == ExitCode.UNDECIDED
+    assert "time limit of 4 s" in record.stages[0].problem
+    assert record.cases[0].outcome is Outcome.PASSED
+    assert record.stages[0].duration_s < 60
+
+
+def test_a_skip_keeps_the_exit_code_and_the_first_line_says_it(
+    checkout: Checkout, capsys: pytest.CaptureFixture[str]
+) -> None:
+    skipping = GOOD + "@pytest.mark.gate('gpu')\ndef test_gpu(): pass\n"
+    code, _, record = run(checkout(GOOD, skipping, gates=("none", "gpu")), "--gpu-free")
+    assert code == ExitCode.PASS
+    assert {case.outcome for case in record.cases} == {Outcome.PASSED, Outcome.SKIPPED}
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == f"Skipped here but for their GPU-free part: stage2 ({gating.GPU_FREE_REASON})"
+    assert any("1 case skipped" in line and gating.GPU_FREE_REASON in line for line in lines[1:])
+
+
+def test_a_named_stage_with_a_closed_gate_exits_3(checkout: Checkout, capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, record = run(checkout(GOOD, GOOD, gates=("none", "gpu")), "stage2")
+    assert code == ExitCode.INVALID_ENVIRONMENT
+    assert record.asked == ("stage2",)
+    assert [stage.stage for stage in record.stages] == ["stage2"]
+    assert record.stages[0].gate_reason == "no gpu here"
+    said = capsys.readouterr().out.splitlines()
+    assert said[-1] == "Exit code 3: asked for by name, and the gate is closed: stage2."
+
+
+def test_a_run_in_which_nothing_ran_exits_3(checkout: Checkout, capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, record = run(checkout(MARK + "def test_it(): pytest.skip('no board')"))
+    assert code == ExitCode.INVALID_ENVIRONMENT
+    assert run_verdict(record) is Verdict.SKIPPED
+    assert capsys.readouterr().out.splitlines()[-1] == "Exit code 3: nothing ran."
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("run", "stage9"),
+        ("run", "--only", "stage9"),
+        ("run", "--bogus"),
+        ("walk",),
+        (),
+        ("run", "--resume", "nowhere"),
+        ("run", "stage1", "--resume", "nowhere"),
+    ],
+)
+def test_usage_errors_exit_4_and_leave_nothing(
+    checkout: Checkout, arguments: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root, plan = checkout(GOOD)
+    monkeypatch.chdir(root)
+    assert main(arguments, root, plan) == ExitCode.USAGE
+    assert not (root / "runs").exists()
+    assert capsys.readouterr().err.startswith("stages: ")
+
+
+def test_an_environment_without_the_tools_exits_3(tmp_path: Path) -> None:
+    """An interpreter without site-packages names what is missing, without a traceback."""
+    command = [sys.executable, "-I", "-S", "-c", f"import sys; sys.path[:0] = {[str(ROOT), str(ROOT / 'impl')]!r}\n"]
+    command[-1] += "from stages.__main__ import main\nsys.argv[1:] = ['run']\nsys.exit(main())"
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == ExitCode.INVALID_ENVIRONMENT
+    assert "numpy, numba, jinja2, pytest, pytest_benchmark cannot be imported" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_existing_run_is_not_overwritten(checkout: Checkout) -> None:
+    where = checkout(GOOD)
+    run(where)
+    assert main(["run", "--run", str(where[0] / "run")], *where) == ExitCode.USAGE
+
+
+def test_only_runs_a_part_and_resume_the_rest(checkout: Checkout, capsys: pytest.CaptureFixture[str]) -> None:
+    """The two halves of a plan run in two processes and end in one record."""
+    where = checkout(GOOD, GOOD, GOOD)
+    code, folder, record = run(where, "--only", "stage2")
+    assert code == ExitCode.UNDECIDED
+    said = capsys.readouterr().out.splitlines()
+    assert said[-1] == f"A part of the run; still to run: stage1, stage3. Continue with --resume {folder}"
+    assert not any("did not finish" in line or "Not proven" in line for line in said)
+    assert record.command == ("python", "-m", "stages", "run")
+    assert not record.finished_utc
+    assert [bool(stage.problem) for stage in record.stages] == [True, False, True]
+    first = (folder / "stages/stage2/results.jsonl").read_bytes()
+    code, _, record = run(where, "--resume", str(folder))
+    assert code == ExitCode.PASS
+    assert record.finished_utc
+    assert [case.stage for case in record.cases] == ["stage1", "stage2", "stage3"]
+    assert (folder / "stages/stage2/results.jsonl").read_bytes() == first
+    capsys.readouterr()
+    code, _, again = run(where, "--resume", "run", "--runs", str(where[0]))
+    assert code == ExitCode.PASS
+    assert again.cases == record.cases
+    assert "stage1 part ..." not in capsys.readouterr().out
+
+
+def test_a_resumed_run_keeps_what_was_asked(checkout: Checkout) -> None:
+    where = checkout(GOOD, GOOD, gates=("none", "gpu"))
+    run(where, "stage2", "stage1", "--gpu-free", "--only", "stage1")
+    code, folder, record = run(where, "--resume", str(where[0] / "run"))
+    assert code == ExitCode.INVALID_ENVIRONMENT
+    assert record.asked == ("stage2", "stage1")
+    assert record.stages[1].gate_reason == gating.GPU_FREE_REASON
+    assert "--gpu-free" in record.command
+    assert main(["run", "--resume", str(folder), "--gpu-free"], *where) == ExitCode.USAGE
+
+
+def test_an_interrupted_run_is_recorded_and_its_running_stage_runs_again(checkout: Checkout, tmp_path: Path) -> None:
+    """Ctrl-C in the second of two stages: the first is kept, the second is run again by --resume."""
+    flag = tmp_path / "second_time"
+    slow = MARK + (
+        "import pathlib, time\ndef test_slow():\n"
+        f"    if not pathlib.Path({str(flag)!r}).exists():\n        time.sleep(600)\n"
+    )
+    root, plan = checkout(GOOD, slow)
+    folder = root / "run"
+    program = (
+        "import sys; from pathlib import Path; from stages.command import main; from stages.plan import Stage\n"
+        f"plan = tuple(Stage(f'stage{{n}}', 'part', 'none', '', (f'part{{n}}',), '') for n in (1, 2))\n"
+        f"sys.exit(main(['run', '--run', {str(folder)!r}], Path({str(root)!r}), plan))"
+    )
+    process = subprocess.Popen([sys.executable, "-c", program], cwd=ROOT)
+    results = folder / "stages/stage2/results.jsonl"
+    deadline = time.monotonic() + 60
+    while not (results.is_file() and results.read_text(encoding="utf-8")) and time.monotonic() < deadline:
+        time.sleep(0.2)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(timeout=60) == ExitCode.UNDECIDED
+    record = load_run(folder)
+    assert not record.finished_utc
+    assert [bool(stage.problem) for stage in record.stages] == [False, True]
+    flag.touch()
+    code, _, record = run((root, plan), "--resume", str(folder))
+    assert code == ExitCode.PASS
+    assert [case.outcome for case in record.cases] == [Outcome.PASSED, Outcome.PASSED]
+
+
+def test_explain_says_what_would_run_and_runs_nothing(checkout: Checkout, capsys: pytest.CaptureFixture[str]) -> None:
+    root, plan = checkout(GOOD, "raise AssertionError('ran')", gates=("none", "gpu"))
+    assert main(["run", "--explain", "--run", str(root / "run")], root, plan) == ExitCode.PASS
+    said = capsys.readouterr().out
+    assert said.splitlines()[0] == "Skipped here but for their GPU-free part: stage2 (no gpu here)"
+    assert "would run: the CPU" in said
+    assert "not the rest: gate gpu is closed: no gpu here" in said
+    assert not (root / "run").exists()
+
+
+def test_list_names_every_stage(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["list"], ROOT) == ExitCode.PASS
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == [stage.name for stage in PLAN]
+
+
+def test_a_run_whose_runner_is_gone_still_gets_its_record(
+    checkout: Checkout, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What the folder of a run holds that was cut off in its second stage becomes a record that says so."""
+    where = checkout(GOOD, GOOD)
+    _, folder, whole = run(where)
+    for name in ("record.json", "report.html", "stages/stage2/stage.json", "stages/stage2/junit.xml"):
+        (folder / name).unlink()
+    lines = (folder / "stages/stage2/results.jsonl").read_text(encoding="utf-8").splitlines()
+    begun = json.dumps({"started": "part2/test_part2.py::test_another"})
+    (folder / "stages/stage2/results.jsonl").write_text("\n".join([*lines, begun, ""]), encoding="utf-8")
+    root, plan = where
+    assert main(["record", str(folder)], root, plan) == ExitCode.UNDECIDED
+    record = load_run(folder)
+    assert record.hardware == whole.hardware
+    assert record.environment == whole.environment
+    assert (record.finished_utc, record.stages[0]) == ("", whole.stages[0])
+    assert record.stages[1].problem == ("the runner ended before the stage did; of 2 cases that had begun, 1 had ended")
+    assert [case.outcome for case in record.cases] == [Outcome.PASSED, Outcome.PASSED, Outcome.ERROR]
+    assert main(["record", str(folder)], root, plan) == ExitCode.USAGE
+    assert "this run has its record" in capsys.readouterr().err
+
+
+def test_gates_that_were_not_kept_follow_from_the_cases(checkout: Checkout) -> None:
+    source = MARK + "@pytest.mark.gate('gpu')\ndef test_gpu(): pass\n\ndef test_cpu(): pass\n"
+    where = checkout(source, GOOD, gates=("gpu", "gpu"))
+    _, folder, _ = run(where)
+    for name in ("record.json", "machine.json", "stages/stage1/stage.json", "stages/stage2/stage.json"):
+        (folder / name).unlink()
+    main(["record", str(folder)], *where)
+    first, second = load_run(folder).stages
+    assert (first.gate_open, "gate gpu is closed" in first.gate_reason) == (False, True)
+    assert (second.gate_open, second.gate_reason) == (True, "no case that ran was skipped for it")
