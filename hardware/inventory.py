@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from hardware.host import CudaStack, Host, find_cuda_stack, find_nccl_version, take_host
 from hardware.nvml import NVLINK_MAX_LINKS, Nvml, OpenNvml, open_nvml
@@ -123,7 +123,7 @@ class Inventory:
     problem: str | None = None
     problems: tuple[str, ...] = ()
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """The inventory as dicts, lists and scalars that JSON holds."""
         return {name: _without_tuples(value) for name, value in asdict(self).items()}
 

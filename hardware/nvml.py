@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
+from types import ModuleType
 from typing import Any, Protocol, TypeVar
 
 from hardware.nvml_codes import (
@@ -137,11 +138,11 @@ class PynvmlDoor:
         The imported ``pynvml``. Functions that an older copy lacks answer FUNCTION_NOT_FOUND.
     """
 
-    def __init__(self, module: Any) -> None:
+    def __init__(self, module: ModuleType) -> None:
         self._module = module
-        self._handles: dict[int, Any] = {}
+        self._handles: dict[int, object] = {}
 
-    def _call(self, function: str, *arguments: Any) -> Any:
+    def _call(self, function: str, *arguments: object) -> Any:
         called = getattr(self._module, function, None)
         if called is None:
             raise NvmlError(function, NvmlCode.FUNCTION_NOT_FOUND)
@@ -152,7 +153,7 @@ class PynvmlDoor:
         except UnicodeDecodeError as error:
             raise NvmlError(function, NvmlCode.UNKNOWN) from error
 
-    def _ask(self, function: str, device: int, *arguments: Any) -> Any:
+    def _ask(self, function: str, device: int, *arguments: object) -> Any:
         if device not in self._handles:
             self._handles[device] = self._call("nvmlDeviceGetHandleByIndex", device)
         return self._call(function, self._handles[device], *arguments)
@@ -308,7 +309,7 @@ class PynvmlDoor:
         function = "nvmlDeviceGetTopologyCommonAncestor"
         return self._decoded(function, TopologyLevel, int(self._pair(function, device, peer)))
 
-    def _pair(self, function: str, device: int, peer: int, *arguments: Any) -> Any:
+    def _pair(self, function: str, device: int, peer: int, *arguments: object) -> Any:
         if peer not in self._handles:
             self._handles[peer] = self._call("nvmlDeviceGetHandleByIndex", peer)
         return self._ask(function, device, self._handles[peer], *arguments)

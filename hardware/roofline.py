@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from burstproof.errors import ConfigError
 
@@ -166,7 +165,7 @@ def read_profile(path: Path) -> Profile:
     return Profile(name, pattern, peaks, measured)
 
 
-def _figures(path: Path, table: str, content: dict[str, Any], allowed: frozenset[str]) -> dict[str, Figure]:
+def _figures(path: Path, table: str, content: dict[str, object], allowed: frozenset[str]) -> dict[str, Figure]:
     figures = {}
     for key, entry in content.items():
         where = f"{path.name}: {table}.{key}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Any
 
 from hardware.gates import Gate, evaluate_gates
 from hardware.inventory import Gpu, Inventory
@@ -13,7 +12,7 @@ from hardware.topology import Path, Topology, topology_of
 _MARK = {True: "met", False: "NOT MET", None: "unknown"}
 
 
-def to_json(inventory: Inventory) -> dict[str, Any]:
+def to_json(inventory: Inventory) -> dict[str, object]:
     """Everything that ``python -m hardware --json`` prints."""
     return {
         "inventory": inventory.to_dict(),

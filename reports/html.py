@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from burstproof.errors import EnvironmentInvalidError
-from reports import units
-from reports.record import RunRecord
-from reports.rows import scalar_text
+from reports.drawing import sparkline
+from reports.figures import all_figures
+from reports.values import units
+from reports.values.record import RunRecord
 from reports.view import build_view
 
 if TYPE_CHECKING:
     from jinja2 import Environment
+    from markupsafe import Markup
 
 _TEMPLATES = Path(__file__).with_name("templates")
 
@@ -31,7 +34,16 @@ def render(record: RunRecord) -> str:
     str
         A complete HTML document: no script, no link to any resource; every value escaped.
     """
-    return render_template("report.html.jinja", view=build_view(record))
+    return render_template("report.html.jinja", view=build_view(record), drawings=tuple(_drawings(record)))
+
+
+def _drawings(record: RunRecord) -> Iterator[Markup]:
+    """What every figure draws of the record, in the order of their places."""
+    from markupsafe import Markup
+
+    for figure in all_figures():
+        template = _environment().from_string(figure.template)
+        yield from (Markup(template.render(chart=chart)) for chart in figure.charts(record))
 
 
 def render_template(name: str, **values: object) -> str:
@@ -62,6 +74,6 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["text"] = scalar_text
     environment.filters["readable"] = units.readable
+    environment.filters["sparkline"] = sparkline
     return environment

@@ -3,57 +3,50 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from reports import charts
-from reports.chart_data import CURVES, curve_lines, limit_rows, loss_lines
-from reports.goals import GoalRow, measured_goals
-from reports.link_matrix import LinkMatrix, link_matrices
-from reports.measurement import CaseResult, Measurement, Outcome, Verdict
-from reports.record import RunRecord
-from reports.rows import ORDER, Row, measurement_rows, scalar_text
-from reports.summary import Summary, first_line, summarise
-from reports.targets import Target, load_targets, mismatch
-from reports.timeline import SPAN, Timeline, timeline
-from reports.traceability import Status, TraceRow, trace, unknown_ids
-from reports.verdict import case_verdict, stage_verdict
+from reports.judge.goals import GoalRow, measured_goals
+from reports.judge.summary import Summary, first_line, summarise
+from reports.judge.targets import Target, load_targets, mismatch
+from reports.judge.trace import Status, TraceRow, trace, unknown_ids
+from reports.judge.verdict import WORST_FIRST, case_verdict, stage_verdict
+from reports.rows import Row, measurement_rows
+from reports.values import units
+from reports.values.measurement import SPAN, CaseResult, Measurement, Outcome, Verdict
+from reports.values.record import RunRecord, StageRun
 
 _FEW = 12
+_LATENCY, _PARITY = "burst.latency", "parity."
 
 
 @dataclass(frozen=True)
 class StageCard:
     """One stage at a glance; ``bars`` are (verdict, count, percent of the stage's cases)."""
 
-    stage: str
-    title: str
+    run: StageRun
     verdict: Verdict
-    gate: str
-    gate_open: bool
-    duration: str
     bars: tuple[tuple[str, int, float], ...]
-    problem: str
+
+    @property
+    def duration(self) -> str:
+        """For people: ``12.5 s``, ``11.0 min``."""
+        seconds = self.run.duration_s
+        return f"{seconds:.1f} s" if seconds < 90.0 else f"{seconds / 60.0:.1f} min"
 
 
 @dataclass(frozen=True)
 class Finding:
-    """A case that is not PASS, and why; ``others`` are cases of its stage with the same verdict and reasons."""
+    """Cases of a stage that are not PASS, with one verdict and for the same reasons; ``others`` follow the first."""
 
     verdict: Verdict
-    title: str
-    case: str
-    stage: str
-    requirements: tuple[str, ...]
+    case: CaseResult
     reasons: tuple[str, ...]
-    others: tuple[str, ...] = ()
+    others: tuple[CaseResult, ...]
 
-
-@dataclass(frozen=True)
-class SkipGroup:
-    """Cases skipped for one reason."""
-
-    reason: str
-    cases: tuple[str, ...]
+    @property
+    def requirements(self) -> tuple[str, ...]:
+        """Those of all the cases, each once."""
+        return tuple(dict.fromkeys(name for case in (self.case, *self.others) for name in case.requirements))
 
 
 @dataclass(frozen=True)
@@ -67,33 +60,25 @@ class Group:
 
 
 @dataclass(frozen=True)
-class Unjudged:
-    """A target that nothing in this run was held against, and why."""
-
-    target: Target
-    reason: str
-
-
-@dataclass(frozen=True)
 class View:
-    """Everything the report template needs."""
+    """Everything the report template needs.
+
+    ``skips`` are reasons with the cases skipped for them, ``unjudged`` targets that nothing in this run was held
+    against, and why; ``latency``, ``parity`` and ``others`` are the measurements, each in one of them.
+    """
 
     record: RunRecord
     first_line: str
     summary: Summary
     stages: tuple[StageCard, ...]
     findings: tuple[Finding, ...]
-    skips: tuple[SkipGroup, ...]
+    skips: tuple[tuple[str, list[str]], ...]
     goals: tuple[GoalRow, ...]
     latency: tuple[Row, ...]
     parity: tuple[Group, ...]
     others: tuple[Group, ...]
     telemetry: tuple[Row, ...]
-    unjudged: tuple[Unjudged, ...]
-    limit_chart: charts.LimitChart | None
-    curves: tuple[charts.LineChart, ...]
-    timeline: Timeline | None
-    links: tuple[LinkMatrix, ...]
+    unjudged: tuple[tuple[Target, str], ...]
     trace: tuple[TraceRow, ...]
     unknown_ids: tuple[str, ...]
     hardware: tuple[tuple[str, str], ...]
@@ -102,7 +87,7 @@ class View:
     @property
     def thinned(self) -> str:
         """What was put together when the record was thinned; empty of a whole one."""
-        wholes = [m.aggregate for case in self.record.cases for m in case.measurements if m.aggregate]
+        wholes = [m.aggregate for m in self.record.measurements if m.aggregate]
         if not wholes:
             return ""
         figures = "figure stands" if len(wholes) == 1 else "figures stand"
@@ -116,7 +101,7 @@ class View:
         """Cases by verdict, worst first, PASS always among them."""
         return tuple(
             (verdict.value, self.summary.cases.get(verdict, 0))
-            for verdict in ORDER
+            for verdict in WORST_FIRST
             if self.summary.cases.get(verdict) or verdict is Verdict.PASS
         )
 
@@ -136,41 +121,27 @@ def build_view(record: RunRecord) -> View:
     rows = trace(record)
     summary = summarise(record, rows)
     every = measurement_rows(record)
-    latency = sorted((row for row in every if row.name == "burst.latency"), key=lambda row: row.sort_key)
-    parity = [row for row in every if row.name.startswith("parity.")]
-    others = [row for row in every if row not in latency and row not in parity and row.name != SPAN]
+    latency = sorted((row for row in every if row.name == _LATENCY), key=lambda row: row.sort_key)
+    parity = [row for row in every if row.name.startswith(_PARITY)]
+    others = [row for row in every if row.name not in (_LATENCY, SPAN) and not row.name.startswith(_PARITY)]
     return View(
         record=record,
         first_line=first_line(record, summary),
         summary=summary,
         stages=tuple(_stage_cards(record)),
         findings=_findings(record),
-        skips=_skip_groups(record.cases),
+        skips=_skips(record.cases),
         goals=measured_goals(record),
         latency=tuple(latency),
         parity=_groups(parity),
         others=_groups(others),
         telemetry=tuple(row for row in every if row.telemetry),
         unjudged=_unjudged(record),
-        limit_chart=charts.limit_chart(limit_rows(record)),
-        curves=tuple(_curves(record)),
-        timeline=timeline(record),
-        links=link_matrices(record),
         trace=rows,
         unknown_ids=unknown_ids(record),
         hardware=tuple(_flat({key: value for key, value in record.hardware.items() if key != "gpus"})),
         gpus=_gpus(record.hardware.get("gpus")),
     )
-
-
-def _curves(record: RunRecord) -> Iterable[charts.LineChart]:
-    for curve in CURVES:
-        chart = charts.line_chart(curve_lines(record, curve), "ms", curve.title, curve.axis)
-        if chart is not None:
-            yield chart
-    losses = charts.line_chart(loss_lines(record), "nats", "Loss of a small GPT per character, by step", "steps")
-    if losses is not None:
-        yield losses
 
 
 def _groups(rows: Iterable[Row]) -> tuple[Group, ...]:
@@ -182,30 +153,21 @@ def _groups(rows: Iterable[Row]) -> tuple[Group, ...]:
 
 def _group(name: str, rows: list[Row]) -> Group:
     verdicts = [row.verdict for row in rows]
-    counts = tuple((verdict.value, verdicts.count(verdict)) for verdict in ORDER if verdict in verdicts)
-    ordered = sorted(rows, key=lambda row: ORDER.index(row.verdict))
+    counts = tuple((verdict.value, verdicts.count(verdict)) for verdict in WORST_FIRST if verdict in verdicts)
+    ordered = sorted(rows, key=lambda row: WORST_FIRST.index(row.verdict))
     return Group(name, tuple(ordered), counts, len(rows) <= _FEW or any(v is not Verdict.PASS for v in verdicts))
 
 
 def _stage_cards(record: RunRecord) -> Iterable[StageCard]:
     for stage in record.stages:
         verdicts = [case_verdict(case, record.judgements) for case in record.cases if case.stage == stage.stage]
-        counts = [(verdict.value, verdicts.count(verdict)) for verdict in ORDER]
+        counts = [(verdict.value, verdicts.count(verdict)) for verdict in WORST_FIRST]
         bars = tuple((name, count, round(100.0 * count / len(verdicts), 2)) for name, count in counts if count)
-        yield StageCard(
-            stage.stage,
-            stage.title,
-            stage_verdict(record, stage),
-            stage.gate_reason,
-            stage.gate_open,
-            _duration(stage.duration_s),
-            bars,
-            stage.problem,
-        )
+        yield StageCard(stage, stage_verdict(record, stage), bars)
 
 
 def _findings(record: RunRecord) -> tuple[Finding, ...]:
-    found = []
+    found: dict[tuple[str, Verdict, tuple[str, ...]], list[CaseResult]] = {}
     for case in record.cases:
         verdict = case_verdict(case, record.judgements)
         if verdict in (Verdict.PASS, Verdict.SKIPPED):
@@ -215,35 +177,23 @@ def _findings(record: RunRecord) -> tuple[Finding, ...]:
             if judged.case == case.case and judged.judgement.verdict is not Verdict.PASS:
                 source = f" [target {judged.target}]" if judged.target else ""
                 reasons.append(f"{judged.measurement}: {judged.judgement.text}{source}")
-        found.append(Finding(verdict, case.title, case.case, case.stage, case.requirements, tuple(reasons)))
-    return tuple(sorted(_together(found), key=lambda finding: ORDER.index(finding.verdict)))
+        found.setdefault((case.stage, verdict, tuple(reasons)), []).append(case)
+    findings = (Finding(verdict, first, why, tuple(rest)) for (_, verdict, why), (first, *rest) in found.items())
+    return tuple(sorted(findings, key=lambda finding: WORST_FIRST.index(finding.verdict)))
 
 
-def _together(findings: Iterable[Finding]) -> Iterable[Finding]:
-    """One finding for all cases of a stage that have the same verdict for the same reasons."""
-    groups: dict[object, list[Finding]] = {}
-    for finding in findings:
-        groups.setdefault((finding.stage, finding.verdict, finding.reasons), []).append(finding)
-    for first, *rest in groups.values():
-        ids = dict.fromkeys(name for one in (first, *rest) for name in one.requirements)
-        yield replace(first, requirements=tuple(ids), others=tuple(one.case for one in rest))
-
-
-def _skip_groups(cases: Iterable[CaseResult]) -> tuple[SkipGroup, ...]:
-    groups: dict[str, list[str]] = {}
+def _skips(cases: Iterable[CaseResult]) -> tuple[tuple[str, list[str]], ...]:
+    found: dict[str, list[str]] = {}
     for case in cases:
         if case.outcome is Outcome.SKIPPED:
-            groups.setdefault(case.reason or "no reason given", []).append(case.case)
-    ordered = sorted(groups.items(), key=lambda item: -len(item[1]))
-    return tuple(SkipGroup(reason, tuple(names)) for reason, names in ordered)
+            found.setdefault(case.reason or "no reason given", []).append(case.case)
+    return tuple(sorted(found.items(), key=lambda item: -len(item[1])))
 
 
-def _unjudged(record: RunRecord) -> tuple[Unjudged, ...]:
-    used = {judged.target for judged in record.judgements}
-    measurements = [measurement for case in record.cases for measurement in case.measurements]
-    return tuple(
-        Unjudged(target, _why_unjudged(target, measurements)) for target in load_targets() if target.id not in used
-    )
+def _unjudged(record: RunRecord) -> tuple[tuple[Target, str], ...]:
+    used, measurements = {judged.target for judged in record.judgements}, record.measurements
+    unused = (target for target in load_targets() if target.id not in used)
+    return tuple((target, _why_unjudged(target, measurements)) for target in unused)
 
 
 def _why_unjudged(target: Target, measurements: Iterable[Measurement]) -> str:
@@ -270,7 +220,7 @@ def _flat(value: object, name: str = "") -> Iterable[tuple[str, str]]:
             yield from _flat(item, f"{name}.{key}" if name else str(key))
     elif isinstance(value, list | tuple):
         if all(not isinstance(item, Mapping | list | tuple) for item in value):
-            yield name, ", ".join(map(scalar_text, value)) or "none"
+            yield name, ", ".join(map(units.scalar_text, value)) or "none"
         else:
             for index, item in enumerate(value):
                 yield from _flat(item, f"{name}[{index}]")
@@ -281,8 +231,4 @@ def _flat(value: object, name: str = "") -> Iterable[tuple[str, str]]:
 def _named_scalar(name: str, value: object) -> str:
     if name.endswith("_bytes") and isinstance(value, int) and not isinstance(value, bool):
         return f"{value / 1e9:.1f} GB"
-    return scalar_text(value)
-
-
-def _duration(seconds: float) -> str:
-    return f"{seconds:.1f} s" if seconds < 90.0 else f"{seconds / 60.0:.1f} min"
+    return units.scalar_text(value)

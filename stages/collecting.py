@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import pytest
 
-from reports.measurement import CaseResult, Measurement, Outcome
+from reports.values.measurement import CaseResult, Measurement, Outcome
+from reports.values.serialise import decode, encode
 from stages.plan import HARNESS, stage_of
-from stages.results import ResultLines, measurement_from
+from stages.results import ResultLines
 
 _REASON_LIMIT = 2000
 _ATTRIBUTE = "burstproof"
@@ -26,22 +27,13 @@ class Findings:
 
     def put_on(self, report: pytest.TestReport) -> None:
         """Attach plain values to the report, which pytest-xdist carries to the controller."""
-        plain = {
-            "requirements": list(self.requirements),
-            "title": self.title,
-            "measurements": [asdict(one) for one in self.measurements],
-            "unjudged": self.unjudged,
-        }
-        setattr(report, _ATTRIBUTE, plain)
+        setattr(report, _ATTRIBUTE, encode(self))
 
     @classmethod
     def of(cls, report: pytest.TestReport) -> Findings:
         """Read what :meth:`put_on` attached; a report that a crashed worker left has none."""
         plain = getattr(report, _ATTRIBUTE, None)
-        if plain is None:
-            return cls((), report.nodeid, (), unjudged=True)
-        measurements = tuple(measurement_from(one) for one in plain["measurements"])
-        return cls(tuple(plain["requirements"]), plain["title"], measurements, plain["unjudged"])
+        return cls((), report.nodeid, (), unjudged=True) if plain is None else decode(cls, plain, report.nodeid)
 
 
 class CaseCollector:

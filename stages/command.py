@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from burstproof.errors import BurstproofError, ExitCode, InputError
-from reports.verdict import exit_code
+from reports.judge.verdict import exit_code
 from stages.console import Console, closing, closing_part, explanation, listing, opening
 from stages.gating import Gatekeeper
 from stages.plan import PLAN, Stage

@@ -11,12 +11,12 @@ from typing import TextIO
 
 from burstproof.errors import ExitCode
 from hardware.gates import Gate
-from reports.goals import goal_lines, measured_goals
-from reports.measurement import CaseResult, Outcome, Verdict
-from reports.record import REPORT_NAME, RunRecord, StageRun
-from reports.summary import first_line
-from reports.traceability import Status, trace
-from reports.verdict import case_verdict, exit_code, stage_verdict
+from reports.judge.goals import goal_lines, measured_goals
+from reports.judge.summary import first_line
+from reports.judge.trace import Status, trace
+from reports.judge.verdict import case_verdict, exit_code, stage_verdict
+from reports.values.measurement import CaseResult, Outcome, Verdict
+from reports.values.record import REPORT_NAME, RunRecord, StageRun
 from stages.plan import Stage
 from stages.results import CaseLines
 from stages.run_folder import NOT_RUN
@@ -27,7 +27,7 @@ _BAD = (Verdict.FAIL, Verdict.ERROR, Verdict.AMBIGUOUS)
 
 @dataclass
 class Console:
-    """A :class:`stages.runner.Watcher` that prints; on a terminal it counts along."""
+    """Prints how a run goes on; on a terminal it counts along."""
 
     out: TextIO = field(default_factory=lambda: sys.stdout)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import sys
 from dataclasses import dataclass
-from typing import Any
 
 _LIBRARY = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
 _CAPABILITY_MAJOR, _CAPABILITY_MINOR = 75, 76  # CUdevice_attribute, cuda.h
@@ -52,7 +51,7 @@ def choose(driver: Driver) -> PackageSet:
     return PackageSet("cuda12", version + older)
 
 
-def ask_driver(library: Any) -> Driver | None:
+def ask_driver(library: ctypes.CDLL) -> Driver | None:
     """Ask the driver library, without a context; ``None`` if it refuses."""
     version = ctypes.c_int(0)
     if library.cuDriverGetVersion(ctypes.byref(version)) != 0:
@@ -64,7 +63,7 @@ def ask_driver(library: Any) -> Driver | None:
     return Driver(cuda, tuple(_capability(library, ordinal) for ordinal in range(count.value)))
 
 
-def _capability(library: Any, ordinal: int) -> tuple[int, int]:
+def _capability(library: ctypes.CDLL, ordinal: int) -> tuple[int, int]:
     device, value = ctypes.c_int(0), ctypes.c_int(0)
     library.cuDeviceGet(ctypes.byref(device), ordinal)
     parts = []

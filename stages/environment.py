@@ -9,7 +9,7 @@ from functools import cache
 from importlib.metadata import distributions
 from pathlib import Path
 
-from reports.record import Environment
+from reports.values.record import Environment
 
 _PREFIXES = ("CUDA_", "NUMBA_", "OMP_", "CUPY_", "NCCL_", "NVIDIA_VISIBLE_DEVICES")
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 import xml.etree.ElementTree as ET
 from pathlib import Path
-from typing import Any
 
-from reports.record import StageRun
+from reports.values.record import StageRun
 from stages.run_folder import RunFolder, write_json
 
 JUNIT_NAME = "junit.xml"
@@ -37,11 +36,13 @@ def join_junit(folder: RunFolder, stages: tuple[StageRun, ...]) -> None:
 
 def join_benchmarks(folder: RunFolder, stages: tuple[StageRun, ...]) -> None:
     """Write one pytest-benchmark file; machine and commit are those of the first stage that measured."""
-    joined: dict[str, Any] = {"benchmarks": []}
+    benchmarks: list[object] = []
+    about: dict[str, object] = {}
     for stage in stages:
-        document = _benchmarks(folder.files(stage.stage).benchmark)
-        joined = {**document, **joined, "benchmarks": joined["benchmarks"] + document.get("benchmarks", [])}
-    write_json(folder.path / BENCHMARK_NAME, joined)
+        taken, rest = _benchmarks(folder.files(stage.stage).benchmark)
+        benchmarks += taken
+        about = rest | about
+    write_json(folder.path / BENCHMARK_NAME, {**about, "benchmarks": benchmarks})
 
 
 def _suites(path: Path) -> list[ET.Element]:
@@ -59,11 +60,11 @@ def _problem_suite(stage: StageRun) -> ET.Element:
     return suite
 
 
-def _benchmarks(path: Path) -> dict[str, Any]:
-    """Read a file of pytest-benchmark, which leaves an empty one where nothing was measured."""
+def _benchmarks(path: Path) -> tuple[list[object], dict[str, object]]:
+    """Read benchmarks and the rest of a pytest-benchmark file, which is empty where nothing was measured."""
     text = path.read_text(encoding="utf-8") if path.is_file() else ""
     try:
-        document: dict[str, Any] = json.loads(text) if text.strip() else {}
+        document = json.loads(text.strip() or "{}")
     except json.JSONDecodeError:
-        return {}
-    return document
+        return [], {}
+    return document.pop("benchmarks", []), document

@@ -14,10 +14,14 @@ import json
 import os
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import pytest
 from xdist.scheduler import LoadScopeScheduling
+
+if TYPE_CHECKING:
+    from xdist.remote import Producer
+    from xdist.workermanage import WorkerController
 
 _INPUT = "burstproof_groups"
 _MARKERS = {"loadgroup": "xdist_group", "loadfile": "file_group"}
@@ -38,7 +42,7 @@ class Grouping:
             self._folder = tempfile.TemporaryDirectory(prefix="burstproof-")
         return Path(self._folder.name, "groups.json")
 
-    def pytest_configure_node(self, node: Any) -> None:
+    def pytest_configure_node(self, node: WorkerController) -> None:
         """Tell a new worker where to write, and groups by which marker."""
         marker = _MARKERS.get(node.config.getvalue("dist"))
         if marker is not None:
@@ -51,7 +55,7 @@ class Grouping:
             partial.write_text(json.dumps(groups_of(session.items, self._marker)), encoding="utf-8")
             partial.replace(self._worker_file)
 
-    def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Any) -> LoadScopeScheduling | None:
+    def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Producer) -> LoadScopeScheduling | None:
         """Schedule by group."""
         return GroupScheduling(config, log, self._file()) if config.getvalue("dist") in _MARKERS else None
 
@@ -64,7 +68,7 @@ class Grouping:
 class GroupScheduling(LoadScopeScheduling):  # type: ignore[misc]
     """Hands out whole groups, and single cases or files that are in none."""
 
-    def __init__(self, config: pytest.Config, log: Any, file: Path) -> None:
+    def __init__(self, config: pytest.Config, log: Producer, file: Path) -> None:
         super().__init__(config, log)
         self._file = file
         self._groups: dict[str, str] | None = None

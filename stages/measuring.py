@@ -3,31 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol, SupportsFloat
+from typing import SupportsFloat
 
-from reports.measurement import Measurement, Scalar
-
-
-class Measure(Protocol):
-    """Attaches one figure to the running case."""
-
-    def __call__(
-        self,
-        name: str,
-        value: SupportsFloat | None,
-        unit: str,
-        *,
-        samples: Sequence[SupportsFloat] = (),
-        conditions: Mapping[str, object] | None = None,
-        telemetry: Mapping[str, object] | None = None,
-        note: str = "",
-        requirements: Sequence[str] | None = None,
-    ) -> Measurement:
-        """Attach and return the measurement; ``requirements`` default to those of the case."""
+from reports.values.measurement import Measurement, Scalar
 
 
-class MeasurementList:
-    """A :class:`Measure` that collects.
+class Measure:
+    """Attaches figures to the running case.
 
     Parameters
     ----------
@@ -56,7 +38,7 @@ class MeasurementList:
         note: str = "",
         requirements: Sequence[str] | None = None,
     ) -> Measurement:
-        """Attach and return the measurement; see :class:`Measure`."""
+        """Attach and return the measurement; ``requirements`` default to those of the case."""
         measurement = Measurement(
             name=name,
             value=None if value is None else float(value),

@@ -51,7 +51,7 @@ class Stage:
     @property
     def requirements(self) -> tuple[str, ...]:
         """Ids that the stage is there to prove, as ``reports/requirements.toml`` assigns them."""
-        from reports.traceability import load_requirements
+        from reports.values.requirements import load_requirements
 
         return tuple(row.id for row in load_requirements() if self.name in row.stages)
 

@@ -12,15 +12,15 @@ from pathlib import Path
 import pytest
 
 from hardware.gates import GATE_NAMES
-from reports.traceability import load_requirements
+from reports.values.requirements import load_requirements
 from stages.collecting import CaseCollector, Findings, skip_reason
 from stages.gating import Gatekeeper
-from stages.measuring import Measure, MeasurementList
+from stages.measuring import Measure
 from stages.plan import stage_of
 from stages.results import ResultLines
 
 _GATEKEEPER = pytest.StashKey[Gatekeeper]()
-_MEASUREMENTS = pytest.StashKey[MeasurementList]()
+_MEASUREMENTS = pytest.StashKey[Measure]()
 _UNREASONED = ("", "unconditional skip")
 MAX_NODE_ID = 200  # characters; ids stand in the report and in every results file
 
@@ -82,8 +82,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 @pytest.fixture
 def measure(request: pytest.FixtureRequest) -> Measure:
     """Attach measured figures to the running case: ``measure(name, value, unit, ...)``."""
-    taken = MeasurementList(requirements_of(request.node))
-    request.node.stash[_MEASUREMENTS] = taken
+    request.node.stash[_MEASUREMENTS] = taken = Measure(requirements_of(request.node))
     return taken
 
 

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from burstproof.errors import InputError
-from reports.record import RECORD_NAME, Environment, RunRecord, StageRun
+from hardware.gates import Gate
 from reports.store import write_run
+from reports.values.record import RECORD_NAME, Environment, RunRecord, StageRun
+from reports.values.serialise import decode
 from stages.evidence import join_evidence
 from stages.plan import Stage
 from stages.results import CaseLines, read_lines
 from stages.run_folder import RunFolder
-from stages.runner import assemble, finished_stage
+from stages.runner import FoundMachine, assemble, finished_stage
 
 _CLOSED = "is closed"
 _NOT_KEPT = "The hardware was not kept: the machine was gone before the record was written."
@@ -35,28 +36,26 @@ def recover(folder: RunFolder, plan: Sequence[Stage]) -> RunRecord:
     asked = folder.read_plan()
     planned = [stage for stage in plan if stage.name in asked.stages]
     machine = _machine(folder)
-    stages = tuple(_stage_run(folder, stage, machine.get("gates", {})) for stage in planned)
-    hardware = machine.get("hardware", {"problem": _NOT_KEPT})
-    record = assemble(folder, asked, stages, _environment(folder, planned), hardware)
+    stages = tuple(_stage_run(folder, stage, machine.gates) for stage in planned)
+    record = assemble(folder, asked, stages, _environment(folder, planned), machine.hardware)
     return write_run(folder.path, record, join_evidence(folder, stages))
 
 
-def _machine(folder: RunFolder) -> Mapping[str, Any]:
+def _machine(folder: RunFolder) -> FoundMachine:
     if not folder.machine.is_file():
-        return {}
-    found: Mapping[str, Any] = json.loads(folder.machine.read_text(encoding="utf-8"))
-    return found
+        return FoundMachine({"problem": _NOT_KEPT})
+    return decode(FoundMachine, json.loads(folder.machine.read_text(encoding="utf-8")), str(folder.machine))
 
 
 def _environment(folder: RunFolder, planned: Sequence[Stage]) -> Environment:
     for stage in planned:
         path = folder.files(stage.name).environment
         if path.is_file():
-            return Environment(**json.loads(path.read_text(encoding="utf-8")))
+            return decode(Environment, json.loads(path.read_text(encoding="utf-8")), str(path))
     raise InputError("no stage of this run began", where="record", got=str(folder.path), cure="Run it with --resume.")
 
 
-def _stage_run(folder: RunFolder, stage: Stage, gates: Mapping[str, Any]) -> StageRun:
+def _stage_run(folder: RunFolder, stage: Stage, gates: Mapping[str, Gate]) -> StageRun:
     ended = finished_stage(folder, stage)
     if ended is not None:
         return ended
@@ -67,10 +66,10 @@ def _stage_run(folder: RunFolder, stage: Stage, gates: Mapping[str, Any]) -> Sta
     return StageRun(stage.name, stage.title, is_open, reason, stage.requirements, problem)
 
 
-def _gate(stage: Stage, gates: Mapping[str, Any], lines: CaseLines) -> tuple[bool, str]:
+def _gate(stage: Stage, gates: Mapping[str, Gate], lines: CaseLines) -> tuple[bool, str]:
     """The gate as the run found it, or what its cases say of it."""
     if stage.gate in gates:
-        return bool(gates[stage.gate]["is_open"]), str(gates[stage.gate]["reason"])
+        return gates[stage.gate].is_open, gates[stage.gate].reason
     closed = [case.reason for case in lines.cases if f"gate {stage.gate} {_CLOSED}" in case.reason]
     if closed or not lines.cases:
         return False, closed[0] if closed else _NOT_KEPT

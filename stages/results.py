@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TextIO
 
-from reports.measurement import CaseResult, Measurement, Outcome
+from reports.values.measurement import CaseResult
+from reports.values.serialise import decode, encode
 
 
 @dataclass(frozen=True)
@@ -41,31 +42,9 @@ class ResultLines:
         """Close the file."""
         self._file.close()
 
-    def _append(self, value: Mapping[str, Any]) -> None:
+    def _append(self, value: Mapping[str, object]) -> None:
         self._file.write(json.dumps(value) + "\n")
         self._file.flush()
-
-
-def encode(result: CaseResult) -> dict[str, Any]:
-    """Return the result as JSON values; a NaN stays a NaN."""
-    return asdict(result) | {"outcome": result.outcome.value}
-
-
-def decode(value: Mapping[str, Any]) -> CaseResult:
-    """Return the result that :func:`encode` was given."""
-    fields = dict(value)
-    fields["requirements"] = tuple(fields["requirements"])
-    fields["outcome"] = Outcome(fields["outcome"])
-    fields["measurements"] = tuple(measurement_from(item) for item in fields["measurements"])
-    return CaseResult(**fields)
-
-
-def measurement_from(value: Mapping[str, Any]) -> Measurement:
-    """Return the measurement whose fields ``asdict`` gave."""
-    fields = dict(value)
-    fields["samples"] = tuple(fields["samples"])
-    fields["requirements"] = tuple(fields["requirements"])
-    return Measurement(**fields)
 
 
 def read_lines(path: Path) -> CaseLines:
@@ -81,6 +60,6 @@ def read_lines(path: Path) -> CaseLines:
         if "started" in value:
             started[value["started"]] = None
             continue
-        cases.append(decode(value))
+        cases.append(decode(CaseResult, value, path.name))
         started.pop(value["case"], None)
     return CaseLines(tuple(cases), tuple(started))

@@ -11,7 +11,6 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 _PLAN = "plan.json"
 _STAGES = "stages"
@@ -120,7 +119,7 @@ def utc_now() -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
 
 
-def write_json(path: Path, value: Any) -> None:
+def write_json(path: Path, value: object) -> None:
     """Write JSON so that a reader sees the old file or the whole new one."""
     partial = path.with_name(f".{path.name}.partial")
     partial.write_text(json.dumps(value, indent=1) + "\n", encoding="utf-8")

@@ -11,20 +11,19 @@ import dataclasses
 import difflib
 import math
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, get_type_hints
 
+from burstproof.engine.registry import AUTO, backend_names
+from burstproof.engine.sharded.partition import STRATEGIES
 from burstproof.errors import ConfigError
 
 CONFIG_FILE = "feagi_configuration.toml"
 """Name of the file that is read from the working folder when no other is named."""
 
 ENVIRONMENT_PREFIX = "BURSTPROOF_"
-
-BACKENDS = ("auto", "cpu", "cuda", "wgpu", "reference")
-SHARDING_STRATEGIES = ("round_robin", "contiguous", "by_cortical_area", "dynamic", "metis")
 
 Value = bool | int | float | str
 
@@ -34,8 +33,8 @@ def _between(default: Any, least: float, most: float = math.inf) -> Any:
     return field(default=default, metadata={"least": least, "most": most})
 
 
-def _one_of(default: str, choices: tuple[str, ...]) -> Any:
-    """A text key with its choices."""
+def _one_of(default: str, choices: Callable[[], tuple[str, ...]]) -> Any:
+    """A text key with what gives its choices."""
     return field(default=default, metadata={"choices": choices})
 
 
@@ -52,7 +51,7 @@ class AutoSelection:
 class Compute:
     """Table ``[compute]``: the backend."""
 
-    backend: str = _one_of("auto", BACKENDS)
+    backend: str = _one_of(AUTO, backend_names)
     auto_selection: AutoSelection = field(default_factory=AutoSelection)
 
 
@@ -62,7 +61,7 @@ class MultiGpu:
 
     enabled: bool = False
     num_gpus: int = _between(8, 1, 1024)
-    sharding_strategy: str = _one_of("round_robin", SHARDING_STRATEGIES)
+    sharding_strategy: str = _one_of("round_robin", lambda: STRATEGIES)
     enable_p2p: bool = True
     use_nccl: bool = True
 
@@ -119,7 +118,7 @@ class _Key:
     def allowed(self) -> str:
         """What the key takes, in words."""
         if "choices" in self.metadata:
-            return ", ".join(self.metadata["choices"])
+            return ", ".join(self.metadata["choices"]())
         if self.kind is bool:
             return "true, false"
         word = {int: "a whole number", float: "a number"}[self.kind]
@@ -131,7 +130,7 @@ class _Key:
         if self.kind is bool or isinstance(value, bool):
             return self.kind is bool and isinstance(value, bool)
         if self.kind is str:
-            return value in self.metadata["choices"]
+            return value in self.metadata["choices"]()
         if not isinstance(value, (int, float) if self.kind is float else int):
             return False
         return bool(self.metadata["least"] <= value <= self.metadata["most"])

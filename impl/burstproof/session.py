@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import fields
-from types import TracebackType
+import os
+from collections.abc import Sequence
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
 
 from burstproof.analysis.recording import RunRecording
-from burstproof.config import SHARDING_STRATEGIES, Configuration, Cuda
+from burstproof.config import Configuration, Cuda
 from burstproof.engine.ask_machine import this_machine
 from burstproof.engine.options import CpuOptions, CudaOptions, EngineOptions
 from burstproof.engine.precision import precision_named
 from burstproof.engine.profile import profile_named
 from burstproof.engine.protocol import Engine, Progress
 from burstproof.engine.recorder import joined, recording_of
-from burstproof.engine.select import Choice, CreateEngine, choose_backend, engine_factory, start_engine
+from burstproof.engine.registry import AUTO, BACKENDS, engine_factory
+from burstproof.engine.select import Choice, choose_backend, start_engine
+from burstproof.engine.sharded.partition import STRATEGIES
 from burstproof.engine.state import NO_PLAN, NO_STIMULUS, Burst, EngineState, Record, Recording, Stimulus, StimulusPlan
 from burstproof.engine.stimulation import Part, checked_amount, chosen_neurons, stimulus_bounds, stimulus_of
+from burstproof.engine.trace import trace_of_run, write_trace
 from burstproof.errors import InputError
 from burstproof.network.model import Network
+from burstproof.split import split_over
 
 
 class Session:
@@ -67,8 +73,8 @@ class Session:
         record : str
             ``fired`` (counts and fired lists), ``counts`` or ``none``.
         watch : (W,) integers or str, optional
-            Neurons, or the name or cortical id of an area, whose potentials are sampled after every burst. That copies
-            the engine's whole state: on a CPU, a burst of 1000 neurons and 100 000 synapses takes six times as long.
+            Neurons, or the name or cortical id of an area, whose potentials are sampled after every burst. The bursts
+            then run one by one; engines but ``cpu`` and ``reference`` copy their whole state for it.
         progress : callable, optional
             Called with the number of bursts just done.
 
@@ -90,7 +96,7 @@ class Session:
         pieces, sampled = [], []
         for _ in range(bursts):
             pieces.append(self.engine.run(1, stimulus, kind, progress))
-            sampled.append(self.engine.state().membrane_potentials[watched])
+            sampled.append(self.engine.potentials(watched))
         pieces = pieces or [self.engine.run(bursts, stimulus, kind)]
         return self._recording(joined(pieces), watched, np.array(sampled, np.float32).reshape(-1, len(watched)))
 
@@ -134,6 +140,46 @@ class Session:
         made = recording_of(list(bursts), Record.FIRED)
         return self._recording(made, np.empty(0, np.uint32), np.empty((0, 0), np.float32))
 
+    def save_record(
+        self, recording: Recording, path: str | os.PathLike[str], stimulus: StimulusPlan = NO_PLAN
+    ) -> tuple[Path, Path]:
+        """Write the record of all bursts so far, which ``bp.verify`` and ``burstproof verify`` replay.
+
+        Parameters
+        ----------
+        recording : Recording
+            From the first burst of the network to the last one done, with fired lists.
+        path : path
+            NAME of NAME.npz and NAME.json; each is replaced in one step.
+        stimulus : Stimulation, or mapping of int to Stimulus
+            What went into the bursts.
+
+        Returns
+        -------
+        tuple of Path
+            The two files.
+
+        Raises
+        ------
+        InputError
+            A recording of other bursts, or without fired lists.
+        EnvironmentInvalidError
+            The file system refused.
+        """
+        recording.spikes()
+        first, last = self.network.burst_count + 1, self.burst_count
+        if recording.bursts.tolist() != list(range(first, last + 1)):
+            raise InputError(
+                "a record holds every burst up to the last one done",
+                where="recording",
+                got=repr(recording),
+                allowed=f"bursts {first} to {last}",
+                cure="Save it after the run; run all bursts at once, or join steps with recording_of",
+            )
+        trace = trace_of_run(self.network, self.engine.options, recording, stimulus, self.state(), Path(path).name)
+        settings = {**trace.settings, "backend": self.backend, "backend_reason": self.reason}
+        return write_trace(path, replace(trace, settings=settings))
+
     def state(self) -> EngineState:
         """A copy of everything that the next burst depends on, equal on every backend."""
         return self.engine.state()
@@ -158,12 +204,10 @@ class Session:
         columns = {item.name: getattr(made, item.name) for item in fields(Recording)}
         return RunRecording(**columns, network=self.network, watched_ids=watched, watched_potentials=potentials)
 
-    def __enter__(self) -> Session:
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def __repr__(self) -> str:
@@ -247,8 +291,8 @@ def open_engine(
         raise InputError("this backend has no devices", where="backend", got=backend, allowed="auto, cuda")
     if shards is not None and shards < 1:
         raise InputError("not a number of shards", where="shards", got=shards, allowed="1 or more")
-    if strategy not in SHARDING_STRATEGIES:
-        raise InputError("unknown strategy", where="strategy", got=strategy, allowed=", ".join(SHARDING_STRATEGIES))
+    if strategy not in STRATEGIES:
+        raise InputError("unknown strategy", where="strategy", got=strategy, allowed=", ".join(STRATEGIES))
     largest, fractional = stimulus_bounds(stimulus, EngineOptions())
     options = EngineOptions(
         profile=profile_named(profile),
@@ -259,44 +303,21 @@ def open_engine(
         cpu=CpuOptions(threads=threads),
         cuda=CudaOptions(device_id=devices[0] if devices else 0),
     )
-    if backend == "auto" and (shards is not None or devices is not None):
+    if backend == AUTO and (shards is not None or devices is not None):
         backend = "cpu" if devices is None else "cuda"
-    parts = shards or len(devices or ())
-    split = shards is not None or parts > 1
+    split = None
+    if shards is not None or len(devices or ()) > 1:
+        split = split_over(shards, None if devices is None else tuple(devices), strategy, threads)
     choice = resolved(backend, network.neuron_count, firing_rate, options.cuda.device_id)
-    factory = _sharded(shards, devices, strategy, threads) if split else engine_factory
+    factory = engine_factory if split is None else split.factory
     engine, choice = start_engine(choice, network, options, factory=factory)
-    return Session(engine, f"{parts} shards, {strategy}" if split else choice.reason)
+    return Session(engine, choice.reason if split is None else f"{split.shards} shards, {strategy}")
 
 
 def resolved(backend: str, neurons: int, firing_rate: float | None = None, device: int = 0) -> Choice:
     """The backend; nobody looks for GPUs where one without is asked for."""
-    if backend in ("cpu", "reference"):
+    if backend in BACKENDS and not BACKENDS[backend].gpu:
         return Choice(backend, backend, "asked for", ())
     config = Configuration(cuda=Cuda(device_id=device))
     machine = this_machine()
     return choose_backend(backend, neurons, firing_rate, config, machine, allow_fallback=None, where="backend")
-
-
-def _sharded(
-    shards: int | None, devices: Sequence[int] | None, strategy: str, threads: int
-) -> Callable[[str], CreateEngine]:
-    """What creates the engine of several shards on a backend."""
-
-    def of_backend(backend: str) -> CreateEngine:
-        def create(network: Network, options: EngineOptions) -> Engine:
-            from burstproof.engine.sharded.create import create_sharded
-            from burstproof.engine.sharded.partition import make_partition
-
-            if devices is not None:
-                from burstproof.engine.cuda.engine import CudaEngine
-                from burstproof.engine.cuda.plan.sharding_choice import ShardingChoice
-
-                chosen = ShardingChoice(tuple(devices), strategy)
-                return CudaEngine.create(network, options, choice=chosen)
-            partition = make_partition(network, shards or 1, strategy)
-            return create_sharded(network, options, partition, backend, threads=threads or 1)
-
-        return create
-
-    return of_backend

@@ -7,31 +7,36 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from burstproof.errors import InputError
 from burstproof.network.grow.blueprint import STRICT, GenomePolicy
 from burstproof.network.model import Network
+
+if TYPE_CHECKING:
+    from burstproof.engine.stimulation import Part
+    from burstproof.network.synthetic.spec import SyntheticSpec
 
 GrowthProgress = Callable[[int, int], None]
 """Called with (rules done, rules in all)."""
 
 
 class Kind(Enum):
-    """What a file holds; the value is how it is called on the command line."""
+    """What a network comes from; the value is how it is called on the command line."""
 
     GENOME = "genome"
     CONNECTOME = "connectome"
     NETWORK = "network"
+    SYNTHETIC = "synthetic"
 
 
-ENDINGS = {
+EXTENSIONS = {
     ".json": Kind.GENOME,
     ".json.gz": Kind.GENOME,
     ".connectome": Kind.CONNECTOME,
     ".bpnet": Kind.NETWORK,
 }
-"""Kind of a file by the ending of its name."""
+"""Kind of a file by its extension."""
 
 
 def kind_of(path: Path, where: str) -> Kind:
@@ -40,13 +45,13 @@ def kind_of(path: Path, where: str) -> Kind:
     Raises
     ------
     InputError
-        Another ending.
+        Another extension.
     """
     name = path.name.lower()
-    for ending, kind in ENDINGS.items():
-        if name.endswith(ending):
+    for extension, kind in EXTENSIONS.items():
+        if name.endswith(extension):
             return kind
-    raise InputError("unknown ending", where=where, got=str(path), allowed=", ".join(ENDINGS))
+    raise InputError("unknown extension", where=where, got=str(path), allowed=", ".join(EXTENSIONS))
 
 
 @dataclass(frozen=True)
@@ -63,6 +68,72 @@ class Reading:
     max_synapses: int | None = None
     apply_flags: bool = False
     policy: GenomePolicy = STRICT
+
+
+@dataclass(frozen=True)
+class Source:
+    """What a network comes from: a file, or a specification.
+
+    Attributes
+    ----------
+    name : str
+        For people: the file's name, or the sizes of a synthetic network.
+    kind : Kind
+    path : Path or None
+        The file; ``None`` for a synthetic network.
+    spec : SyntheticSpec or None
+        The specification of a synthetic network.
+    """
+
+    name: str
+    kind: Kind
+    path: Path | None = None
+    spec: SyntheticSpec | None = None
+
+    @property
+    def where(self) -> str:
+        """Path of the file, or the sizes."""
+        return self.name if self.path is None else str(self.path)
+
+    @property
+    def files(self) -> list[Path]:
+        """The files that must not be written over."""
+        return [] if self.path is None else [self.path]
+
+    def read(self, reading: Reading, progress: GrowthProgress | None = None) -> Network:
+        """The network."""
+        if self.path is not None:
+            return read_network(self.path, self.kind, reading, progress)
+        from burstproof.network.synthetic.build import synthesize
+
+        assert self.spec is not None
+        return synthesize(self.spec)
+
+    def start(self) -> tuple[Part, ...]:
+        """Stimulus that sets the network going, for its first burst; none for a file."""
+        if self.spec is None:
+            return ()
+        from burstproof.engine.stimulation import Part
+        from burstproof.network.synthetic.build import initial_stimulus
+
+        return (Part(range(1, 2), initial_stimulus(self.spec), None),)
+
+
+def synthetic_source(
+    neurons: int, synapses_per_neuron: int | None = None, rate: float | None = None, seed: int = 0
+) -> Source:
+    """A synthetic network that keeps firing by itself: ``rate`` (1 %) of its neurons a burst, 100 synapses each.
+
+    Raises
+    ------
+    NetworkError
+        Sizes that are out of range, or between which the rate cannot be held.
+    """
+    from burstproof.network.synthetic.spec import driven_spec
+
+    fan, fraction = 100 if synapses_per_neuron is None else synapses_per_neuron, 0.01 if rate is None else rate
+    name = f"{neurons} x {fan} synapses, rate {fraction:g}, seed {seed}"
+    return Source(name, Kind.SYNTHETIC, spec=driven_spec(neurons, fan, fraction, seed))
 
 
 def read_network(path: Path, kind: Kind, reading: Reading, progress: GrowthProgress | None = None) -> Network:

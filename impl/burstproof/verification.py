@@ -6,8 +6,8 @@ import os
 
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.profile import profile_named
+from burstproof.engine.registry import engine_factory
 from burstproof.engine.replay import Replay, replay
-from burstproof.engine.select import engine_factory
 from burstproof.engine.trace import read_trace
 from burstproof.session import resolved
 

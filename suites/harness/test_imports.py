@@ -1,12 +1,14 @@
 """Imports go one way and in no circle, and each driver binding has one door; checked on the source, nothing is run.
 
-Imports inside functions count like any other. Imports for the type checker alone make no circle when the program runs,
-but two modules that need each other's types are one module: they count, too.
+Imports inside functions count like any other, and so does a home written as ``package.module:name``. Imports for the
+type checker alone make no circle when the program runs, but two modules that need each other's types are one module:
+they count, too.
 """
 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -41,36 +43,37 @@ ROOMS = {
     "errors": set[str](),
     "version": set[str](),
     "user_cache": set[str](),
-    "config": {"errors"},
+    "config": {"errors", "engine.registry", "engine.sharded"},
     "network": {"errors"},
     "network.grow": {"network", "errors"},
     "network.synthetic": {"network", "errors"},
     "network.files": {"network", "network.grow", "errors"},
     "device": {"errors"},
     "compile": {"device", "errors", "user_cache"},
-    "engine": {"network", "config", "errors"},
+    "engine": {"network", "network.files", "errors"},
     "engine.cpu": _ENGINE,
     "engine.wgpu": {*_ENGINE, "engine.ask_machine"},
     "engine.sharded": {*_ENGINE, "engine.cpu", "network.files"},
     "engine.cuda": {*_ENGINE, *_NETWORK, "engine.ask_machine", "engine.sharded", "device", "compile", "user_cache"},
     "engine.cluster": {*_ENGINE, "engine.cpu", "engine.cuda", "engine.sharded", "device"},
     "engine.ask_machine": {*_ENGINE, "engine.wgpu"},
-    "engine.select": {*_ENGINE, "engine.ask_machine", "engine.cpu", "engine.wgpu", "engine.cuda", "config"},
-    "engine.sharded.create": {*_ENGINE, "engine.cpu", "engine.cuda", "engine.sharded", "engine.cluster"},
+    "engine.registry": {*_ENGINE, "engine.cpu", "engine.wgpu", "engine.cuda", "engine.sharded", "engine.cluster"},
+    "engine.select": {*_ENGINE, "engine.registry", "config"},
     "tensor": {"compile", "device", "errors"},
-    "fuzz": {*_ENGINE, "engine.select"},
+    "fuzz": {*_ENGINE, "engine.registry", "engine.sharded"},
     "analysis": {*_ENGINE, "network.files"},
     "sources": {*_ENGINE, *_NETWORK, "network.grow"},
-    "verification": {"session", "config", *_ENGINE, "engine.select"},
+    "verification": {"session", *_ENGINE, "engine.registry"},
+    "split": {"config", *_ENGINE, "engine.registry", "engine.select", "engine.sharded", "engine.cuda"},
     "session": {
         "analysis",
         "engine.ask_machine",
         "config",
         *_ENGINE,
+        "engine.registry",
         "engine.select",
         "engine.sharded",
-        "engine.sharded.create",
-        "engine.cuda",
+        "split",
     },
     "__main__": {"cli"},
 }
@@ -123,6 +126,9 @@ def imports_of(importer: str, source: str) -> Iterator[Import]:
         elif isinstance(node, ast.ImportFrom):
             module = _absolute(importer, node.level, node.module or "")
             yield from (_taken(importer, module, alias.name, node.lineno) for alias in node.names)
+        elif isinstance(node, ast.Constant) and re.fullmatch(r"\w+(\.\w+)+:\w+", str(node.value)):
+            module, _, name = str(node.value).partition(":")
+            yield Import(importer, module, name, node.lineno)
         elif isinstance(node, ast.Call) and _called(node.func) == "import_module":
             first = node.args[0]
             if isinstance(first, ast.Constant):
@@ -222,6 +228,21 @@ def test_rooms_of_the_package_import_one_way() -> None:
     assert {room_of(name) for name in modules()} - {""} <= {"cli", *ROOMS}
 
 
+def test_rooms_of_the_reports_import_one_way() -> None:
+    """Values know nothing of judgement, judgement nothing of drawing, a figure nothing of other figures or the page."""
+    allowed = {
+        "reports.values": ("reports.values",),
+        "reports.judge": ("reports.values", "reports.judge"),
+        "reports.figures": ("reports.values", "reports.judge", "reports.drawing", "reports.rows"),
+    }
+    wrong = []
+    for one in imports():
+        room = next((room for room in allowed if lies_in(one.importer, room)), None)
+        if room is not None and one.importer != room and lies_in(one.module, "reports"):
+            wrong += [str(one)] if not any(lies_in(one.module, other) for other in allowed[room]) else []
+    assert wrong == []
+
+
 def test_modules_take_nothing_from_the_package_itself() -> None:
     """The package offers the public names to users; a module that took them from there would import itself."""
     assert [str(one) for one in imports() if one.module == "burstproof" and room_of(one.importer)] == []
@@ -230,6 +251,30 @@ def test_modules_take_nothing_from_the_package_itself() -> None:
 def test_the_network_knows_no_device() -> None:
     inside = [one for one in imports() if room_of(one.importer) == "network"]
     assert [str(one) for one in inside if any(lies_in(one.module, package) for package in DEVICE_PACKAGES)] == []
+
+
+def test_cases_share_through_support() -> None:
+    """No module takes anything from a test module, and what cases share knows no folder of cases."""
+    inside = [one for one in imports() if lies_in(one.importer, "suites") and lies_in(one.module, "suites")]
+    assert [str(one) for one in inside if ".test_" in one.module] == []
+    shared = [one for one in inside if lies_in(one.importer, "suites.support")]
+    assert [str(one) for one in shared if not lies_in(one.module, "suites.support")] == []
+    parts = [name.split(".") for name in modules() if lies_in(name, "suites") and not lies_in(name, "suites.support")]
+    packages = {".".join(part[:-1]) for part in parts}
+    cases = [part for part in parts if ".".join(part) not in packages]
+    assert [".".join(part) for part in cases if not part[-1].startswith(("test_", "conftest"))] == []
+
+
+def test_unit_mirrors_the_packages() -> None:
+    folders = {path.parent.relative_to(CHECKOUT / "suites/unit") for path in (CHECKOUT / "suites/unit").rglob("test_*")}
+    packages = {
+        path.relative_to(root)
+        for package, root in SOURCES.items()
+        for path in (root / package).glob("**")
+        if path.is_dir()
+    }
+    shared = {path.relative_to("suites") for path in packages if path.is_relative_to("suites")}
+    assert folders - packages - shared == set()
 
 
 @pytest.mark.parametrize("binding", DOORS)
@@ -247,8 +292,9 @@ def test_a_circle_is_found() -> None:
 
 def test_imports_are_found_wherever_they_stand() -> None:
     source = (
-        "from reports import record\nfrom numba import cuda, njit\ndef f():\n    import pynvml\n"
+        "from reports.values import record\nfrom numba import cuda, njit\ndef f():\n    import pynvml\n"
         "    importlib.import_module('pynvml')\nif TYPE_CHECKING:\n    from burstproof.errors import InputError\n"
+        "HOME = 'reports.judge:Verdict'\n"
     )
     found = [(one.module, one.name, one.line) for one in imports_of("x", source)]
     assert sorted(found) == [
@@ -257,5 +303,6 @@ def test_imports_are_found_wherever_they_stand() -> None:
         ("numba.cuda", "", 2),
         ("pynvml", "", 4),
         ("pynvml", "", 5),
-        ("reports.record", "", 1),
+        ("reports.judge", "Verdict", 8),
+        ("reports.values.record", "", 1),
     ]

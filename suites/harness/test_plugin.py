@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hardware.gates import GATE_NAMES, Gate
-from reports.measurement import CaseResult, Outcome
+from reports.values.measurement import CaseResult, Outcome
 from stages import gating
 from stages.plugin import MAX_NODE_ID
 from stages.results import read_lines

@@ -16,26 +16,12 @@ from burstproof.compile.numba_cubin import Image, obstacle
 from burstproof.compile.resources import Instructions, instructions_of
 from burstproof.compile.source import CudaSource, SourceOptions
 from burstproof.errors import CompileError, EnvironmentInvalidError, InputError
+from suites.support.compile.code_forms import PTX, SCALE
 from suites.support.compile.tools import needs_tools
 
 pytestmark = [pytest.mark.requirement("KL-1", "KL-3", "ST-1"), needs_tools]
 
 HOPPER = (9, 0)
-SCALE = 'extern "C" __global__ void scale(float* v, float f) { v[threadIdx.x] *= f; }'
-PTX = """.version 9.4
-.target sm_75
-.address_size 64
-.visible .entry put(.param .u64 to, .param .u32 value)
-{
-    .reg .b64 %a<3>;
-    .reg .b32 %v<2>;
-    ld.param.u64 %a1, [to];
-    ld.param.u32 %v1, [value];
-    cvta.to.global.u64 %a2, %a1;
-    st.global.u32 [%a2], %v1;
-    ret;
-}
-"""
 
 
 @pytest.fixture(autouse=True)

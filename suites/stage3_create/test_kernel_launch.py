@@ -161,7 +161,7 @@ def test_every_form_of_code_launches(cupy: Any) -> None:
     from burstproof.compile.code import CubinCode, LtoirCode, PtxCode
     from burstproof.compile.launch import device_capability
     from burstproof.device.numba_cuda import cuda
-    from suites.stage1_compile.test_code_forms import PTX, SCALE
+    from suites.support.compile.code_forms import PTX, SCALE
 
     def add(a, b, factor):
         i = cuda.grid(1)

@@ -188,7 +188,7 @@ def test_the_choice_says_that_synapses_lie_in_host_memory() -> None:
     choice = Choice("cuda", "cuda", "asked for", ())
     for options, expected in ((HOST, "asked for; its synapses, {} bytes, are"), (EngineOptions(), "asked for")):
         plan = plan_memory(varied(), options)
-        engine = mock.Mock(spec=CudaEngine, backend="cuda", memory_plan=plan)
+        engine = mock.Mock(spec=CudaEngine, backend="cuda", host_bytes=plan.host_bytes)
         _, told = start_engine(choice, varied(), options, factory=lambda _name, engine=engine: lambda *_: engine)
         assert told.reason.startswith(expected.format(plan.host_bytes))
         assert ("host memory" in told.reason) == (plan.host_bytes > 0)

@@ -41,9 +41,26 @@ PACKAGE_ROOT = Path(cli.__file__).parents[1]
         (["--json", "info"], ["Write it after the command. See burstproof --help"]),
         (["run"], ["name one genome, connectome or network"]),
         (["run", SMALL, "--genome", SMALL], ["FILE", "--genome"]),
-        (["run", "--network", SMALL], ["--network", "genome by its ending", "Use --genome"]),
+        (["run", "--network", SMALL], ["--network", "genome by its extension", "Use --genome"]),
         (["run", "absent.json"], ["absent.json", "No such file"]),
-        (["run", "x.txt"], ["unknown ending", ".bpnet"]),
+        (["run", SMALL, "--synthetic", "20K"], ["name one", "got '--synthetic, FILE'"]),
+        (["run", "--synthetic", "1Q"], ["--synthetic", "'1Q' is no size", "20K"]),
+        (["run", "--synthetic", "0"], ["--synthetic", "'0' is no size"]),
+        (["run", "--synthetic", "-1M"], ["--synthetic"]),
+        (["run", "--synthetic", "1.0005K"], ["--synthetic", "is no size"]),
+        (["run", "--synthetic", "20K", "--synapses", "many"], ["--synapses", "is no size"]),
+        (["run", "--synthetic", "20K", "--rate", "1.5"], ["--rate", "outside 0"]),
+        (["run", "--synthetic", "100", "--rate", "0.01"], ["SyntheticSpec.neurons", "fluctuates"]),
+        (["run", "--synthetic", "20K", "--rate", "0"], ["SyntheticSpec.firing_rate"]),
+        (["run", "--synthetic", "20K", "--seed", str(2**40)], ["SyntheticSpec.seed"]),
+        (["run", SMALL, "--synapses", "10"], ["--synapses: only a synthetic network has it", "Add --synthetic"]),
+        (["run", SMALL, "--rate", "0.1"], ["--rate: only a synthetic network has it"]),
+        (["info", "--plan", "absent.json"], ["--plan", "absent.json", "No such file"]),
+        (["info", "--plan", "x.txt"], ["--plan: unknown extension"]),
+        (["info", "--plan", SMALL, "--synthetic", "20K"], ["name one", "See burstproof info --help"]),
+        (["info", "--synapses", "10"], ["--synapses", "Add --synthetic"]),
+        (["info", "--plan", SMALL, "--backend", "reference"], ["--backend", "no plan", "allowed: cuda, cpu"]),
+        (["run", "x.txt"], ["unknown extension", ".bpnet"]),
         (["run", SMALL, "--bursts", "0"], ["--bursts", "outside 1"]),
         (["run", SMALL, "--bursts", "1e3"], ["--bursts", "no whole number"]),
         (["run", SMALL, "--seed", "-1"], ["--seed"]),
@@ -52,7 +69,7 @@ PACKAGE_ROOT = Path(cli.__file__).parents[1]
         (["run", SMALL, "--profile", "feagi-3"], ["--profile", "feagi-2.6"]),
         (["run", SMALL, "--record", "no/such/folder/r"], ["--record", "folder does not exist"]),
         (["run", SMALL, "--raster", "no/such/folder/r.svg"], ["--raster", "folder does not exist"]),
-        (["run", SMALL, "--raster", "r.gif"], ["--raster", ".svg, .png"]),
+        (["run", SMALL, "--raster", "r.gif"], ["--raster", "allowed: .svg"]),
         (["run", SMALL, "--raster", "."], ["--raster", "folder"]),
         (["run", SMALL, "--config", "absent.toml"], ["absent.toml"]),
         (["verify"], ["TRACE"]),
@@ -96,7 +113,7 @@ def test_gpus_that_are_not_there_are_missed_and_not_ignored(
     ("arguments", "parts"),
     [
         (["--shards", "2", "--multi-gpu"], ["the number of shards is given twice"]),
-        (["--shards", "2", "--backend", "reference"], ["--backend: this backend has no shards", "cpu, cuda"]),
+        (["--shards", "2", "--backend", "reference"], ["--backend: this backend has no shards", "cuda, cpu"]),
         (["--multi-gpu", "--backend", "cpu"], ["--backend: this backend has no shards of that kind", "cuda"]),
         (["--shards", "99"], ["a number of shards that this network does not admit"]),
         (["--reshard-every", "5"], ["nothing to split anew"]),
@@ -119,14 +136,9 @@ def test_more_gpus_than_the_driver_shows_are_an_error_that_counts_them(
     assert_one_error(door("run", SMALL, "--multi-gpu", "--num-gpus", "3"), 3, "--num-gpus", "got 3", "1...2")
 
 
-def test_a_png_without_matplotlib_is_refused_before_the_run(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("importlib.util.find_spec", lambda _name: None)
-    assert_one_error(door("run", SMALL, "--raster", "r.png"), 3, "matplotlib", ".svg")
-
-
 def test_an_output_is_checked_before_the_network_is_grown(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
     grown: list[object] = []
-    monkeypatch.setattr(run_module, "read_network", lambda *arguments: grown.append(arguments))
+    monkeypatch.setattr(run_module, "read_source", lambda *arguments: grown.append(arguments))
     assert door("run", SMALL, "--record", "no/folder/r").code == 4
     assert grown == []
 

@@ -6,23 +6,7 @@ import pytest
 
 from suites.support.parity import backends
 from suites.support.parity.builder import Case, run_case
-from suites.support.parity.cases.dynamics import dynamics_cases
-from suites.support.parity.cases.forced import forced_cases
-from suites.support.parity.cases.learning import learning_cases
-from suites.support.parity.cases.limits import limit_cases
-from suites.support.parity.cases.subnormal import subnormal_cases
-from suites.support.parity.cases.sums import sum_cases
-from suites.support.parity.cases.synapses import synapse_cases
-
-CASES = [
-    *dynamics_cases(),
-    *limit_cases(),
-    *synapse_cases(),
-    *sum_cases(),
-    *forced_cases(),
-    *learning_cases(),
-    *subnormal_cases(),
-]
+from suites.support.parity.cases import CASES
 
 # the first of these files to run compiles the kernels that the other needs: side by side both would
 pytestmark = [pytest.mark.requirement("BE-4", "BE-17", "ST-5"), pytest.mark.file_group("general kernels")]

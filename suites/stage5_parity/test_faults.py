@@ -6,11 +6,11 @@ import pytest
 
 from burstproof.engine.reference import ReferenceEngine
 from burstproof.engine.replay import replay
-from suites.stage5_parity.test_cases import CASES
-from suites.stage5_parity.test_traces import NAMES, RANDOM_NAMES, recording
 from suites.support.parity.builder import run_case
+from suites.support.parity.cases import CASES
 from suites.support.parity.faults import FAULTS, NUMBERED, REVISED, UNRECORDED
 from suites.support.parity.mixed import MIXES, compare_mix
+from suites.support.parity.recordings import NAMES, RANDOM_NAMES, recording
 
 pytestmark = pytest.mark.requirement("BE-4", "ST-5")
 

@@ -2,27 +2,13 @@
 
 from __future__ import annotations
 
-from functools import cache
-from pathlib import Path
-
 import pytest
 
 from burstproof.engine.replay import replay
-from burstproof.engine.trace import Trace, read_trace
 from suites.support.parity import backends
-
-GOLDEN = Path(__file__).parents[1] / "data" / "golden"
-NAMES = tuple(f"traces/{path.stem}" for path in sorted((GOLDEN / "traces").glob("*.npz")))
-RANDOM_NAMES = tuple(f"random/{path.stem}" for path in sorted((GOLDEN / "random").glob("*.npz")))
-"""Recordings of random networks, and of one extreme each."""
+from suites.support.parity.recordings import NAMES, RANDOM_NAMES, recording
 
 pytestmark = pytest.mark.requirement("BE-4", "ST-5")
-
-
-@cache
-def recording(name: str) -> Trace:
-    """The trace called ``name``, read once."""
-    return read_trace(GOLDEN / name)
 
 
 def test_all_recordings_are_here() -> None:

@@ -57,10 +57,7 @@ def definition(q: Any, k: Any, v: Any, head: int) -> Any:
 
 def put(measure: Measure, name: str, timed: Timed, flop: float, what: str = "", **conditions: object) -> None:
     where = {"backend": "cuda", "gpus": 1, **SHAPE, **conditions}
-    samples = list(timed.samples.values)
-    note = f"{what}; {timed.how}" if what else timed.how
-    measure(name, timed.samples.estimate, "ms", samples=samples, conditions=where, telemetry=timed.telemetry, note=note)
-    rate = flop / timed.samples.estimate / 1e9
+    rate = flop / timed.put(measure, name, "ms", where, what) / 1e9
     measure(f"{name}_rate", rate, "TFLOP/s", conditions=where, note="arithmetic that the causal mask leaves")
 
 

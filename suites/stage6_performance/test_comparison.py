@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from reports.measurement import Measurement
 from reports.store import load_run
+from reports.values.measurement import Measurement
 from stages.measuring import Measure
 from suites.support.bench.comparing import SLOWDOWN, TRIES, Rates, compare_often
 

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import cache
 
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from burstproof.engine.cpu.engine import CpuEngine
 from burstproof.engine.options import CpuOptions, EngineOptions
-from burstproof.engine.reference import ReferenceEngine
-from burstproof.engine.state import EngineState, Recording
-from burstproof.network.model import Network
 from burstproof.network.synthetic.build import synthesize
 from hardware.host import take_host
 from stages.measuring import Measure
 from suites.support.bench.cpu_clock import cpu_ghz
+from suites.support.bench.cpu_rows import ALL_CORES, ROWS, Checked, checked
 from suites.support.bench.rows import BLOCKS, POWER_LAW, SYNAPSES_PER_NEURON, Row
 from suites.support.bench.steady import Rule, Timed, time_steadily
 from suites.support.parity.large import slim
@@ -26,31 +22,11 @@ from suites.support.parity.simulator_check import recordings_differ
 
 pytestmark = pytest.mark.requirement("ST-6", "BE-5")
 
-ROWS = (Row(10_000, 0.01, checked_bursts=20), Row(100_000, 0.01, checked_bursts=10))
 OTHER_ROWS = tuple(Row(20_000, 0.01, checked_bursts=10, connectivity=kind) for kind in (POWER_LAW, BLOCKS))
-ALL_CORES = take_host().usable_cores
 THREADS = sorted({1, ALL_CORES})
 RULE = Rule(warmup=10, min_samples=50, max_samples=2000, max_seconds=4.0, relative_noise=0.01)
 BUILD_RULE = Rule(warmup=1, min_samples=6, max_samples=10, max_seconds=6.0, relative_noise=0.01)
 ROUNDS = 100
-
-
-@dataclass(frozen=True, eq=False)
-class Checked:
-    """A row's network and what the reference makes of its first bursts."""
-
-    row: Row
-    network: Network
-    recording: Recording
-    state: EngineState
-
-
-@cache
-def checked(row: Row) -> Checked:
-    network = row.network()
-    reference = ReferenceEngine.create(network, EngineOptions())
-    recording = reference.run(row.checked_bursts, row.start)
-    return Checked(row, network, recording, slim(reference.state()))
 
 
 @pytest.fixture
@@ -75,15 +51,8 @@ def _conditions(row: Row, threads: int) -> dict[str, object]:
 
 
 def _put(measure: Measure, timed: Timed, row: Row, threads: int, rate: float) -> None:
-    measure(
-        "burst.latency",
-        timed.samples.estimate,
-        "ms",
-        samples=timed.samples.values,
-        conditions=_conditions(row, threads) | {"scope": "launch to download"},
-        note=f"wall clock of engine.step; {timed.how}; {row.checked_bursts} bursts before equal the reference's; "
-        f"fired at {rate:.3%}",
-    )
+    note = f"wall clock of engine.step; {row.checked_bursts} bursts before equal the reference's; fired at {rate:.3%}"
+    timed.put(measure, "burst.latency", "ms", _conditions(row, threads) | {"scope": "launch to download"}, note)
 
 
 PAIRS = [*((row, n) for row in ROWS for n in THREADS), *((row, 1) for row in OTHER_ROWS)]
@@ -133,11 +102,5 @@ def test_network_build(measure: Measure) -> None:
         "connectivity": row.spec.connectivity,
         "device": take_host().cpu,
     }
-    measure(
-        "network.build_time",
-        timed.samples.estimate,
-        "s",
-        samples=timed.samples.values,
-        conditions=conditions,
-        note=f"wall clock of synthesize and the CSR, one core, compiled before; {timed.how}",
-    )
+    note = "wall clock of synthesize and the CSR, one core, compiled before"
+    timed.put(measure, "network.build_time", "s", conditions, note)

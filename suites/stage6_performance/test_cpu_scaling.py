@@ -14,7 +14,7 @@ from burstproof.engine.options import CpuOptions, EngineOptions
 from burstproof.engine.state import Record
 from hardware.host import take_host
 from stages.measuring import Measure
-from suites.stage6_performance.test_cpu_latency import ALL_CORES, ROWS, checked
+from suites.support.bench.cpu_rows import ALL_CORES, ROWS, checked
 from suites.support.bench.rows import Row
 from suites.support.parity.large import slim
 from suites.support.parity.simulator_check import recordings_differ

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
 from stages.measuring import Measure
@@ -12,7 +10,7 @@ from suites.support.bench.card_limits import Card, Limits, g_per_s, gb_per_s
 from suites.support.bench.cuda_bench import DOWNLOAD, RowResult
 from suites.support.bench.putting import put_latency
 from suites.support.bench.rows import CUDA_ROWS, OTHER_ROWS, CardLimits, Row
-from suites.support.bench.steady import Timed
+from suites.support.bench.steady import Timed, to_us
 
 pytestmark = [pytest.mark.requirement("ST-6", "BE-6", "BE-7"), pytest.mark.gate("gpu")]
 
@@ -30,25 +28,14 @@ def test_what_the_card_allows(card: Card, limits: Limits, measure: Measure) -> N
     """Copy, random reductions at every footprint, graph node, launch to download; each result was checked."""
     device = {"device": card.runtime.name}
 
-    def put(name: str, timed: Timed, convert: Callable[[float], float], unit: str, **conditions: object) -> None:
-        samples = [convert(value) for value in timed.samples.values]
-        measure(
-            name,
-            convert(timed.samples.estimate),
-            unit,
-            samples=samples,
-            conditions={**device, **conditions},
-            telemetry=timed.telemetry,
-            note=timed.how,
-        )
-
-    put("roofline.copy", limits.copy, gb_per_s, "GB/s")
+    limits.copy.put(measure, "roofline.copy", "GB/s", device, convert=gb_per_s)
     for entries, timed in limits.reductions.items():
-        put("roofline.random_reductions", timed, g_per_s, "G/s", entries=entries, dtype="int32")
-    put("roofline.graph_node", limits.graph_node, lambda ms: 1e3 * ms, "us")
-    put("roofline.launch_to_download", limits.launch_to_download, lambda ms: 1e3 * ms, "us")
-    put("roofline.host_launch", limits.single_launch, lambda ms: 1e3 * ms, "us", way="one by one")
-    put("roofline.host_launch", limits.graph_launch, lambda ms: 1e3 * ms, "us", way="graph of 200")
+        where = {**device, "entries": entries, "dtype": "int32"}
+        timed.put(measure, "roofline.random_reductions", "G/s", where, convert=g_per_s)
+    limits.graph_node.put(measure, "roofline.graph_node", "us", device, convert=to_us)
+    limits.launch_to_download.put(measure, "roofline.launch_to_download", "us", device, convert=to_us)
+    for way, timed in (("one by one", limits.single_launch), ("graph of 200", limits.graph_launch)):
+        timed.put(measure, "roofline.host_launch", "us", {**device, "way": way}, convert=to_us)
     reduction = limits.single_launch.samples.estimate / limits.graph_launch.samples.estimate
     measure("graph.launch_reduction", reduction, "x", conditions=device, note="host time per kernel, graph of 200")
 

@@ -83,11 +83,9 @@ def test_latency_of_each_format(card: Card, row: Row, measure: Measure) -> None:
             timed = time_trains(engine, card)
             stored = next(spec.bytes for spec in engine.memory_plan.buffers if spec.name == "potentials")
         again = precision in latencies
-        latency = timed.samples.estimate
         conditions = {**row.conditions, "precision": precision.value, "scope": "device-resident", "again": again}
-        how = f"{timed.how}; {row.checked_bursts} bursts equal the reference in {precision.value}"
-        values = list(timed.samples.values)
-        measure("precision.latency", latency, "us", samples=values, conditions=conditions, note=how)
+        note = f"{row.checked_bursts} bursts equal the reference in {precision.value}"
+        latency = timed.put(measure, "precision.latency", "us", conditions, note)
         if not again:
             latencies[precision] = latency
             measure("precision.potential_bytes", stored, "B", conditions=conditions)

@@ -15,7 +15,7 @@ from hardware.host import take_host
 from stages.measuring import Measure
 from suites.support.bench.card_limits import Card
 from suites.support.bench.genome_bench import GENOMES, OPTIONS, GenomeRow, time_genome
-from suites.support.bench.steady import Timed
+from suites.support.bench.steady import Timed, to_us
 
 pytestmark = pytest.mark.requirement("ST-6", "BE-2")
 
@@ -31,16 +31,10 @@ def row(request: pytest.FixtureRequest) -> GenomeRow:
 
 
 def _put(measure: Measure, row: GenomeRow, timings: Mapping[str, Timed], checked: str, **where: str | int) -> None:
+    note = f"wall clock, up to 400 amounts and 40 forced firings a burst; {checked}"
     for scope, timed in timings.items():
-        measure(
-            "burst.latency",
-            1e3 * timed.samples.estimate,
-            "us",
-            samples=[1e3 * value for value in timed.samples.values],
-            conditions={**where, "scope": scope, "connectivity": "grown", **row.conditions},
-            telemetry=timed.telemetry,
-            note=f"wall clock, up to 400 amounts and 40 forced firings a burst; {timed.how}; {checked}",
-        )
+        conditions = {**where, "scope": scope, "connectivity": "grown", **row.conditions}
+        timed.put(measure, "burst.latency", "us", conditions, note, to_us)
 
 
 @pytest.mark.requirement("BE-5")

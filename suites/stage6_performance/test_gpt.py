@@ -68,28 +68,16 @@ def where(card: Card) -> dict[str, Any]:
     return {**WHERE, "device": card.runtime.name}
 
 
-def put_time(measure: Measure, name: str, timed: Timed, where: dict[str, Any], note: str = "") -> None:
-    samples = list(timed.samples.values)
-    how = f"{note}; {timed.how}" if note else timed.how
-    measure(name, timed.samples.estimate, "ms", samples=samples, conditions=where, telemetry=timed.telemetry, note=how)
-
-
-def put_tokens(measure: Measure, timed: Timed, where: dict[str, Any]) -> None:
-    rate = 1e3 * ROWS * LENGTH / timed.samples.estimate
-    samples = [1e3 * ROWS * LENGTH / value for value in timed.samples.values]
-    measure("gpt2.throughput", rate, "tokens/s", samples=samples, conditions=where, telemetry=timed.telemetry)
-
-
 def test_step(ours: Ours, where: dict[str, Any], measure: Measure) -> None:
     """The loss of repeated steps on one batch falls from that of a uniform guess; memory holds the activations."""
     assert ours.memory > ours.activations
     assert ours.losses[0] == pytest.approx(np.log(SIZES.vocabulary), rel=0.03)
     assert ours.losses == sorted(ours.losses, reverse=True)
     here = {**where, "scope": "burstproof"}
-    put_time(measure, "gpt2.step", ours.step, here)
-    put_time(measure, "gpt2.forward", ours.forward, here)
-    put_time(measure, "gpt2.backward", ours.gradients, here, "the forward pass included")
-    put_tokens(measure, ours.step, here)
+    ours.step.put(measure, "gpt2.step", "ms", here)
+    ours.forward.put(measure, "gpt2.forward", "ms", here)
+    ours.gradients.put(measure, "gpt2.backward", "ms", here, "the forward pass included")
+    ours.step.put(measure, "gpt2.throughput", "tokens/s", here, convert=lambda ms: 1e3 * ROWS * LENGTH / ms)
     note = "all that is taken from the driver, what the pool keeps for the next step included"
     measure("gpt2.memory", ours.memory / 1e9, "GB", conditions=here, note=note)
     measure("gpt2.activations", ours.activations / 1e9, "GB", conditions=here, note="kept for the backward pass")
@@ -114,7 +102,7 @@ def test_step_beside_pytorch(
     other = step_time(card, lambda: torch_gpt.train_step(model, optimiser, *given))
     peak = int(torch.cuda.max_memory_allocated())
     there = {**where, "scope": "PyTorch eager", "version": torch.__version__}
-    put_time(measure, "gpt2.step_of_pytorch", other, there, "bfloat16 autocast, its own attention, fused AdamW")
+    other.put(measure, "gpt2.step_of_pytorch", "ms", there, "bfloat16 autocast, its own attention, fused AdamW")
     measure("gpt2.memory_of_pytorch", peak / 1e9, "GB", conditions=there, note="most that its allocator handed out")
     against = {**where, "against": "pytorch", "steps": COMPARED_STEPS}
     speedup = other.samples.estimate / ours.step.samples.estimate

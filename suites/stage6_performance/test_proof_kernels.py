@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 from stages.measuring import Measure
-from suites.stage5_parity.test_proof_kernels import assert_within_rounding, classifier, exact_probabilities, matrices
 from suites.support import proof_cpu
 from suites.support.bench.card_limits import Card
-from suites.support.bench.steady import Rule, Timed, time_steadily
+from suites.support.bench.steady import Rule, Timed, time_steadily, to_us
+from suites.support.bench.timers import device_ms, host_ms
+from suites.support.proof_kernels import assert_within_rounding, classifier, exact_probabilities, matrices
 
 pytestmark = [pytest.mark.requirement("KL-6", "ST-6"), pytest.mark.gate("gpu")]
 
@@ -21,33 +22,6 @@ RULE = Rule(warmup=3, min_samples=20, max_samples=200, max_seconds=1.0)
 CPU_RULE = Rule(warmup=1, min_samples=5, max_samples=20, max_seconds=1.0)
 LAUNCHES = 200
 EMPTY = 'extern "C" __global__ void nothing(float* a, float* b, float* c, unsigned n) {}'
-
-
-def device_ms(launch: Callable[[], object], repeats: int = 1) -> Callable[[], float]:
-    """A timer: device time of one call between two events of CuPy's current stream."""
-    import cupy
-
-    def sample() -> float:
-        start, end = cupy.cuda.Event(), cupy.cuda.Event()
-        start.record()
-        for _ in range(repeats):
-            launch()
-        end.record()
-        end.synchronize()
-        return float(cupy.cuda.get_elapsed_time(start, end)) / repeats
-
-    return sample
-
-
-def host_ms(call: Callable[[], object]) -> Callable[[], float]:
-    """A timer: wall time of one call."""
-
-    def sample() -> float:
-        start = time.perf_counter()
-        call()
-        return 1e3 * (time.perf_counter() - start)
-
-    return sample
 
 
 def timed_on(card: Card, launch: Callable[[], object], repeats: int = 1) -> Timed:
@@ -69,16 +43,7 @@ def test_vector_add(card: Card, measure: Measure) -> None:
     kernel, blocks = VECTOR_ADD.on(0), ELEMENTS // 1024
     added = timed_on(card, lambda: kernel(blocks, 256, a, b, total, ELEMENTS))
     where = {"backend": "custom", "kernel": "vector_add", "elements": ELEMENTS, "device": card.runtime.name}
-    bytes_moved = 12 * ELEMENTS
-    measure(
-        "kernel.bandwidth",
-        bytes_moved / added.samples.estimate / 1e6,
-        "GB/s",
-        samples=[bytes_moved / value / 1e6 for value in added.samples.values],
-        conditions=where,
-        telemetry=added.telemetry,
-        note=f"{added.how}; the sums equal CuPy's",
-    )
+    added.put(measure, "kernel.bandwidth", "GB/s", where, "the sums equal CuPy's", lambda ms: 12 * ELEMENTS / ms / 1e6)
     measure(
         "kernel.fraction_of_copy",
         copied.samples.estimate / added.samples.estimate,
@@ -111,15 +76,8 @@ def test_matrix_product(size: int, card: Card, measure: Measure) -> None:
     cpu = time_steadily(host_ms(lambda: proof_cpu.matrix_product(a, b)), CPU_RULE)
     flops = 2.0 * size**3
     for backend, timed in (("custom", ours), ("cublas", theirs), ("cpu blas", cpu)):
-        measure(
-            "kernel.matmul_throughput",
-            flops / timed.samples.estimate / 1e6,
-            "GFLOP/s",
-            samples=[flops / value / 1e6 for value in timed.samples.values],
-            conditions={"backend": backend, "n": size, "dtype": "float32", "device": card.runtime.name},
-            telemetry=timed.telemetry,
-            note=timed.how,
-        )
+        where = {"backend": backend, "n": size, "dtype": "float32", "device": card.runtime.name}
+        timed.put(measure, "kernel.matmul_throughput", "GFLOP/s", where, convert=lambda ms: flops / ms / 1e6)
     measure(
         "matmul.speedup",
         cpu.samples.estimate / ours.samples.estimate,
@@ -142,15 +100,7 @@ def test_neural_forward(card: Card, measure: Measure) -> None:
     ours = timed_on(card, lambda: neural_forward(*arrays))
     cpu = time_steadily(host_ms(lambda: proof_cpu.neural_forward(*network)), CPU_RULE)
     where = {"backend": "custom", "kernel": "neural_forward", "samples": 65_536, "device": card.runtime.name}
-    measure(
-        "kernel.latency",
-        1e3 * ours.samples.estimate,
-        "us",
-        samples=[1e3 * value for value in ours.samples.values],
-        conditions=where,
-        telemetry=ours.telemetry,
-        note=ours.how,
-    )
+    ours.put(measure, "kernel.latency", "us", where, convert=to_us)
     measure("kernel.speedup", cpu.samples.estimate / ours.samples.estimate, "x", conditions={**where, "against": "cpu"})
 
 
@@ -184,12 +134,6 @@ def test_what_a_launch_costs_the_host(card: Card, measure: Measure) -> None:
             return 1e6 * (time.perf_counter() - start) / LAUNCHES
 
         timed = time_steadily(sample, RULE, card.watch)
-        measure(
-            "kernel.launch_overhead",
-            timed.samples.estimate,
-            "us",
-            samples=timed.samples.values,
-            conditions={"way": way, "parameters": 4, "device": card.runtime.name},
-            telemetry=timed.telemetry,
-            note=f"{LAUNCHES} launches in a row after the device was idle; {timed.how}",
-        )
+        where = {"way": way, "parameters": 4, "device": card.runtime.name}
+        note = f"{LAUNCHES} launches in a row after the device was idle"
+        timed.put(measure, "kernel.launch_overhead", "us", where, note)

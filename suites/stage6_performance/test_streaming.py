@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -70,20 +70,11 @@ def test_link_fraction(result: StreamedResult, link: tuple[str, Timed], measure:
     assert result.burst is not None
     assert result.reading is not None
 
-    burst, whole = result.burst, copy.samples.estimate
-    rates = [result.gb_per_s(value) for value in burst.samples.values]
-    reached = result.gb_per_s(burst.samples.estimate)
-    fractions = [rate / whole for rate in rates]
+    burst, whole, reading = result.burst, copy.samples.estimate, result.reading.samples.estimate
+    burst.put(measure, "streaming.burst_time", "ms", conditions)
+    reached = burst.put(measure, "streaming.rate", "GB/s", conditions, convert=result.gb_per_s)
     compared = f"{reached:.4g} of {whole:.4g} GB/s, which copies of {COPIED_BYTES >> 20} MiB reach; {copy.how}"
-
-    def put(name: str, value: float, unit: str, samples: Sequence[float], note: str) -> None:
-        measure(name, value, unit, samples=samples, conditions=conditions, telemetry=burst.telemetry, note=note)
-
-    put("streaming.burst_time", burst.samples.estimate, "ms", burst.samples.values, burst.how)
-    put("streaming.rate", reached, "GB/s", rates, burst.how)
-    put("streaming.link_fraction", reached / whole, "1", fractions, compared)
-    reading = result.reading.samples.estimate
-    put("streaming.reading_time", reading, "ms", result.reading.samples.values, result.reading.how)
-    shares = [reading / value for value in burst.samples.values]
+    burst.put(measure, "streaming.link_fraction", "1", conditions, compared, lambda ms: result.gb_per_s(ms) / whole)
+    result.reading.put(measure, "streaming.reading_time", "ms", conditions)
     only = f"reading the rows of a burst, and nothing else, takes {reading:.4g} ms"
-    put("streaming.fraction_of_floor", reading / burst.samples.estimate, "1", shares, only)
+    burst.put(measure, "streaming.fraction_of_floor", "1", conditions, only, lambda ms: reading / ms)

@@ -13,7 +13,6 @@ from burstproof.tensor.array.dtypes import COMPLEX128, FLOAT32, FLOAT64
 from burstproof.tensor.ops.elementwise import evaluate
 from burstproof.tensor.ops.expression import parse
 from stages.measuring import Measure
-from suites.stage6_performance.test_proof_kernels import host_ms
 from suites.support.accuracy import bound_of
 from suites.support.bench.card_limits import Card
 from suites.support.bench.steady import time_steadily
@@ -29,6 +28,7 @@ from suites.support.bench.tensor_bench import (
     timed_on,
     torch_is_here,
 )
+from suites.support.bench.timers import host_ms
 
 pytestmark = [pytest.mark.requirement("TO-2", "TO-11", "ST-6"), pytest.mark.gate("gpu")]
 

@@ -13,11 +13,11 @@ from burstproof.tensor.array.dtypes import BFLOAT16, COMPLEX128, FLOAT32, INT8, 
 from burstproof.tensor.ops.linalg import RESULTS, matmul
 from burstproof.tensor.ops.nn_reference import widened
 from stages.measuring import Measure
-from suites.stage6_performance.test_proof_kernels import device_ms, host_ms
 from suites.support.accuracy import bound_of
 from suites.support.bench.card_limits import Card
 from suites.support.bench.steady import Rule, Timed, time_steadily
 from suites.support.bench.tensor_bench import alternate, as_torch, normal, put_contest, torch_is_here
+from suites.support.bench.timers import device_ms, host_ms
 
 pytestmark = [pytest.mark.requirement("TO-4", "ST-6")]
 
@@ -66,15 +66,7 @@ def _error(product: Any, a: Any, b: Any) -> float:
 def _put(measure: Measure, timed: Timed, size: int, name: str, conditions: dict[str, object], note: str = "") -> None:
     operations = _operations(size, _dtype(name))
     where = {"size": size, "dtype": "float32" if name == "tf32" else name, "tf32": name == "tf32", **conditions}
-    measure(
-        "matmul.throughput",
-        operations / timed.samples.estimate / 1e6,
-        "GFLOP/s",
-        samples=[operations / value / 1e6 for value in timed.samples.values],
-        conditions=where,
-        telemetry=timed.telemetry,
-        note=f"{timed.how}{note}",
-    )
+    timed.put(measure, "matmul.throughput", "GFLOP/s", where, note, lambda ms: operations / ms / 1e6)
     measure("matmul.latency", timed.samples.estimate, "ms", conditions=where)
 
 
@@ -96,7 +88,7 @@ def test_cublas(card: Card, size: int, name: str, measure: Measure) -> None:
     repeats = 3 if size == LARGEST else 20
     timed = time_steadily(device_ms(lambda: matmul(a, b, tf32=tf32, out=out), repeats), RULE)
     where: dict[str, object] = {"backend": "cublas", "device": card.runtime.name}
-    _put(measure, timed, size, name, where, f"; error {error:.1e}")
+    _put(measure, timed, size, name, where, f"error {error:.1e}")
     if torch_is_here():
         theirs = _torch_product(a, b, tf32)
         contest = alternate(lambda: matmul(a, b, tf32=tf32, out=out), theirs, repeats)

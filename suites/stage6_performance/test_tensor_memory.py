@@ -16,10 +16,10 @@ from burstproof.tensor.array.dtypes import COMPLEX128, FLOAT32
 from burstproof.tensor.array.protocol import Array, Backend
 from burstproof.tensor.ops import elementwise
 from stages.measuring import Measure
-from suites.stage6_performance.test_proof_kernels import device_ms, host_ms
 from suites.support.bench.card_limits import Card
 from suites.support.bench.steady import Rule, time_steadily
 from suites.support.bench.tensor_bench import RULE
+from suites.support.bench.timers import device_ms, host_ms
 
 pytestmark = [pytest.mark.requirement("ST-6"), pytest.mark.gate("gpu")]
 
@@ -59,15 +59,9 @@ def test_pool_against_allocation_per_call(card: Card, place: Backend, measure: M
     measure("pool.driver_allocations", found.driver_allocations, "1", conditions=where)
     times = {name: time_steadily(host_ms(call), RULE) for name, call in (("pool", pooled), ("driver", per_call))}
     for name, timed in times.items():
-        microseconds = 1e3 / len(BLOCK_SIZES)
-        measure(
-            "pool.request_time",
-            microseconds * timed.samples.estimate,
-            "us",
-            samples=[microseconds * value for value in timed.samples.values],
-            conditions={**where, "way": name},
-            note="the whole call that makes an array" if name == "pool" else "cudaMalloc and cudaFree alone",
-        )
+        note = "the whole call that makes an array" if name == "pool" else "cudaMalloc and cudaFree alone"
+        way = {**where, "way": name}
+        timed.put(measure, "pool.request_time", "us", way, note, lambda ms: 1e3 * ms / len(BLOCK_SIZES))
     speedup = times["driver"].samples.estimate / times["pool"].samples.estimate
     measure("pool.speedup", speedup, "x", conditions={**where, "against": "allocation per call"})
     inner = partial(_take_and_return, place.xp.get_default_memory_pool().malloc)
@@ -112,9 +106,8 @@ def test_link(card: Card, place: Backend, measure: Measure) -> None:
         timed = time_steadily(device_ms(ours), WALL_RULE, card.watch)
         link = time_steadily(device_ms(driver), WALL_RULE, card.watch)
         where = {"backend": "cuda", "direction": direction, "dtype": "complex128", "device": card.runtime.name}
-        rate, whole = (host.nbytes / t.samples.estimate / 1e6 for t in (timed, link))
-        rates = [host.nbytes / value / 1e6 for value in timed.samples.values]
-        measure("transfer.rate", rate, "GB/s", samples=rates, conditions=where, note=timed.how)
+        whole = host.nbytes / link.samples.estimate / 1e6
+        rate = timed.put(measure, "transfer.rate", "GB/s", where, convert=lambda ms: host.nbytes / ms / 1e6)
         measure(
             "transfer.link_fraction", rate / whole, "1", conditions=where, note=f"the driver's copy: {whole:.1f} GB/s"
         )

@@ -12,7 +12,7 @@ from burstproof.engine.options import EngineOptions
 from burstproof.engine.state import Record
 from burstproof.engine.wgpu.engine import WgpuEngine
 from stages.measuring import Measure
-from suites.stage6_performance.test_cpu_latency import checked
+from suites.support.bench.cpu_rows import checked
 from suites.support.bench.rows import Row
 from suites.support.bench.steady import Rule, time_steadily
 from suites.support.parity.backends import NEEDS_ADAPTER
@@ -67,12 +67,8 @@ def test_burst(
     rate = fired / (engine.burst_count - first) / ROW.neurons
     assert 0.5 * ROW.firing_rate < rate < 2.0 * ROW.firing_rate, f"the network fired at {rate:.3%}"
     kind = next(a.kind for a in ask_wgpu().adapters if a.name == engine.adapter)
-    measure(
-        "burst.latency",
-        timed.samples.estimate,
-        "ms",
-        samples=timed.samples.values,
-        conditions={"backend": "wgpu", "device": engine.adapter, "adapter": kind, **ROW.conditions, "scope": scope},
-        note=f"wall clock; {timed.how}; {ROW.checked_bursts} bursts before equal the reference's; fired at {rate:.3%}"
-        + ("; a software adapter on the CPU" if kind == "CPU" else ""),
-    )
+    conditions = {"backend": "wgpu", "device": engine.adapter, "adapter": kind, **ROW.conditions, "scope": scope}
+    note = f"wall clock; {ROW.checked_bursts} bursts before equal the reference's; fired at {rate:.3%}"
+    if kind == "CPU":
+        note += "; a software adapter on the CPU"
+    timed.put(measure, "burst.latency", "ms", conditions, note)

@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from burstproof.cli.checkpoints import chunks
 from burstproof.engine.fixed_point import plan_fixed_point
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.reference import ReferenceEngine
@@ -20,6 +19,7 @@ from burstproof.engine.sharded.checkpoint import (
     save_checkpoint,
     stimulus_so_far,
 )
+from burstproof.engine.sharded.checkpoints import chunks
 from burstproof.engine.state import EngineState, Recording
 from burstproof.errors import CheckpointError, EnvironmentInvalidError
 from burstproof.network.plasticity import PlasticMapping

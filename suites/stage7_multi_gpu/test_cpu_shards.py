@@ -12,9 +12,9 @@ from burstproof.engine.options import CpuOptions, EngineOptions
 from burstproof.engine.precision import Precision
 from burstproof.engine.protocol import Engine
 from burstproof.engine.reference import ReferenceEngine
+from burstproof.engine.registry import create_sharded
 from burstproof.engine.replay import replay
 from burstproof.engine.sharded import metis
-from burstproof.engine.sharded.create import create_sharded
 from burstproof.engine.sharded.engine import ShardedEngine
 from burstproof.engine.sharded.partition import STRATEGIES, make_partition, partition_of
 from burstproof.engine.state import Record, Stimulus

@@ -52,10 +52,8 @@ def _put(timing: Timing, measure: Measure, limits: CardLimits, name: str = "shar
     assert timing.problems == (), f"differs from the reference in {timing.problems}"
     assert timing.burst is not None
     conditions = {"devices": timing.devices, **timing.network.conditions}
-    samples = [float(value) for value in timing.burst.samples.values]
-    note = f"{timing.network.checked} bursts equal the implicit reference's; {timing.burst.how}"
-    floor = {"floor": _floor_ms(timing, limits)}
-    measure(name, timing.ms, "ms", samples=samples, conditions=conditions | floor, note=note)
+    note = f"{timing.network.checked} bursts equal the implicit reference's"
+    timing.burst.put(measure, name, "ms", {**conditions, "floor": _floor_ms(timing, limits)}, note)
     for part, value in timing.split_us.items():
         measure("shard.part", value, "us", conditions={"part": part, **conditions}, note="mean over the bursts")
     measure("shard.memory", timing.memory_bytes / 1e9, "GB", conditions=conditions)

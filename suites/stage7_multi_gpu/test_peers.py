@@ -75,7 +75,7 @@ def test_data_crosses_intact(measure: Measure) -> None:
 
     from burstproof.device.open import open_device
     from burstproof.device.protocol import BufferSpec
-    from suites.support.bench.device_timer import DeviceTimer
+    from suites.support.bench.timers import DeviceTimer
 
     count = COPIED_BYTES // 4
     spec = BufferSpec("words", count, np.dtype(np.uint32))
@@ -99,15 +99,8 @@ def test_data_crosses_intact(measure: Measure) -> None:
     assert np.array_equal(received, sent)
     watch = telemetry_of(cupy.cuda.Device(0).pci_bus_id)
     timed = time_steadily(DeviceTimer(near, stream, launch), RULE, watch)
-    rates = [COPIED_BYTES / value / 1e6 for value in timed.samples.values]
-    measure(
-        "topology.peer_copy",
-        COPIED_BYTES / timed.samples.estimate / 1e6,
-        "GB/s",
-        samples=rates,
-        conditions={"pair": "0-1", "device": near.name},
-        telemetry=timed.telemetry,
-        note=f"one direction, 256 MiB through the copy engine, contents compared first; {timed.how}",
-    )
+    where = {"pair": "0-1", "device": near.name}
+    note = "one direction, 256 MiB through the copy engine, contents compared first"
+    timed.put(measure, "topology.peer_copy", "GB/s", where, note, lambda ms: COPIED_BYTES / ms / 1e6)
     near.close()
     far.close()

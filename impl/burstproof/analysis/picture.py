@@ -1,4 +1,4 @@
-"""A raster as a file; its form follows from the extension."""
+"""A raster as a file."""
 
 from __future__ import annotations
 
@@ -6,13 +6,10 @@ import os
 from pathlib import Path
 
 from burstproof.analysis.raster import Raster, RasterGrid
-from burstproof.analysis.raster_png import check_png_possible, raster_png
 from burstproof.analysis.raster_svg import raster_svg
 from burstproof.analysis.recording import RunRecording
 from burstproof.errors import InputError
 from burstproof.network.files.atomic import write_atomically
-
-EXTENSIONS = (".svg", ".png")
 
 
 def raster(recording: RunRecording, path: str | os.PathLike[str], *, title: str = "") -> Path:
@@ -23,7 +20,7 @@ def raster(recording: RunRecording, path: str | os.PathLike[str], *, title: str 
     recording : RunRecording
         With fired lists.
     path : path
-        ``.svg``, which needs nothing, or ``.png``, which needs matplotlib. Replaced in one step.
+        ``.svg``. Replaced in one step.
     title : str, optional
 
     Returns
@@ -36,7 +33,7 @@ def raster(recording: RunRecording, path: str | os.PathLike[str], *, title: str 
     InputError
         Another extension, no bursts, or a recording without fired lists.
     EnvironmentInvalidError
-        matplotlib is missing, or the file cannot be written.
+        The file cannot be written.
     """
     target = Path(path)
     check_extension(target, "path")
@@ -55,25 +52,18 @@ def check_extension(path: Path, where: str) -> None:
     Raises
     ------
     InputError
-        No extension of a picture.
-    EnvironmentInvalidError
-        A PNG without matplotlib.
+        Another extension than that of an SVG.
     """
-    extension = path.suffix.lower()
-    if extension not in EXTENSIONS:
-        raise InputError("unknown ending", where=where, got=str(path), allowed=", ".join(EXTENSIONS))
-    if extension == ".png":
-        check_png_possible(where)
+    if path.suffix.lower() != ".svg":
+        raise InputError("unknown extension", where=where, got=str(path), allowed=".svg")
 
 
 def write_raster(path: Path, drawn: Raster, title: str) -> None:
-    """Write ``drawn`` as the extension of ``path`` says.
+    """Write ``drawn`` as an SVG.
 
     Raises
     ------
     EnvironmentInvalidError
         The file system refused.
     """
-    png = path.suffix.lower() == ".png"
-    content = raster_png(drawn, title) if png else raster_svg(drawn, title).encode()
-    write_atomically(path, content)
+    write_atomically(path, raster_svg(drawn, title).encode())

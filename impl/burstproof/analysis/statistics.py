@@ -12,6 +12,9 @@ from burstproof.analysis.text import printable, table
 from burstproof.engine.state import Recording
 from burstproof.network.model import Network
 
+TABLE_WIDTH = 80
+"""Columns of a terminal that the table of areas fits."""
+
 
 @dataclass(frozen=True)
 class AreaActivity:
@@ -45,7 +48,7 @@ class AreaActivity:
 
 @dataclass(frozen=True)
 class Statistics:
-    """What the areas of a network did in a run; ``print`` shows it as a table.
+    """What the areas of a network did in a run; ``print`` shows a table of those that fired.
 
     Attributes
     ----------
@@ -145,19 +148,23 @@ class ActivityCounter:
         return sums
 
 
-def activity_table(areas: tuple[AreaActivity, ...]) -> str:
-    """The statistics as lines of text."""
-    header = ("area", "id", "neurons", "active", "firings", "rate", "peak per burst")
-    rows = [
+def activity_table(areas: tuple[AreaActivity, ...], *, every_area: bool = False) -> str:
+    """The areas that fired, or ``every_area``, as lines of text that fit a terminal of 80 columns."""
+    shown = [area for area in areas if every_area or area.firings]
+    header = ("area", "id", "neurons", "active", "firings", "rate", "peak")
+    figures = [
         (
-            printable(area.name or str(area.index), 40),
-            printable(area.cortical_id, 16),
+            printable(area.cortical_id, 12),
             str(area.neurons),
             str(area.active),
             str(area.firings),
             f"{100 * area.rate:.3f} %",
             str(area.peak),
         )
-        for area in areas
+        for area in shown
     ]
-    return table(header, rows, left=2)
+    taken = sum(max(map(len, column)) + 2 for column in zip(header[1:], *figures, strict=True))
+    names = (printable(area.name or str(area.index), max(8, TABLE_WIDTH - taken)) for area in shown)
+    text = table(header, [(name, *rest) for name, rest in zip(names, figures, strict=True)], left=2)
+    silent = len(areas) - len(shown)
+    return f"{text}\n{silent} more area{'s' if silent != 1 else ''} did not fire" if silent else text

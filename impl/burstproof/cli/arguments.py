@@ -6,12 +6,14 @@ import argparse
 import difflib
 import re
 from collections.abc import Mapping
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, NoReturn
 
-from burstproof.config import BACKENDS, SHARDING_STRATEGIES
 from burstproof.engine.precision import Precision
 from burstproof.engine.profile import FEAGI_2_6, PROFILES
+from burstproof.engine.registry import backend_names
+from burstproof.engine.sharded.partition import STRATEGIES
 from burstproof.errors import InputError
 from burstproof.version import __version__
 
@@ -65,6 +67,15 @@ class _Bounded:
         return value
 
 
+def _size(text: str) -> int:
+    """A number of neurons or synapses: ``2000``, ``20K``, ``1.5M``."""
+    found = re.fullmatch(r"(\d{1,9}(?:\.\d{1,6})?)([KM]?)", text.strip(), re.IGNORECASE)
+    size = Decimal(found[1]) * {"": 1, "K": 10**3, "M": 10**6}[found[2].upper()] if found else Decimal(0)
+    if size < 1 or size != int(size):
+        raise argparse.ArgumentTypeError(f"{text!r} is no size; write 2000, 20K or 1.5M")
+    return int(size)
+
+
 def build_parser() -> Parser:
     """The parser of the whole command."""
     parser = Parser(prog="burstproof", description="The FEAGI burst engine on CPU, CUDA and WGPU, exact to the bit.")
@@ -87,15 +98,19 @@ def _add_common(parser: Parser) -> None:
 
 def _add_config(parser: Parser, backend: str = "what runs the bursts (configuration: compute.backend)") -> None:
     parser.add_argument("--config", type=Path, metavar="FILE", help="configuration file (TOML)")
-    parser.add_argument("--backend", choices=BACKENDS, help=backend)
+    parser.add_argument("--backend", choices=backend_names(), help=backend)
     parser.add_argument("--device", type=whole_number(0, 1023), metavar="N", help="CUDA device (cuda.device_id)")
     parser.add_argument("--no-graphs", action="store_true", help="launch kernels one by one, without CUDA graphs")
     parser.add_argument("--threads", type=whole_number(0, 4096), default=0, metavar="N", help="CPU threads, 0: by size")
 
 
-def _add_reading(parser: Parser) -> None:
+def _add_reading(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--seed", type=whole_number(0, 2**64 - 1), default=0, metavar="N", help="seed of a genome's growth"
+        "--seed",
+        type=whole_number(0, 2**64 - 1),
+        default=0,
+        metavar="N",
+        help="of a network's growth",
     )
     parser.add_argument("--max-neurons", type=whole_number(1, 2**31), metavar="N", help="cap of a genome's growth")
     parser.add_argument("--max-synapses", type=whole_number(1, 2**40), metavar="N", help="cap of a genome's growth")
@@ -114,13 +129,27 @@ def _add_reading(parser: Parser) -> None:
     )
 
 
-def _add_run(parser: Parser) -> None:
-    source = parser.add_argument_group("what to run (one of)")
-    source.add_argument("input", nargs="?", type=Path, metavar="FILE", help="any of the three, told by its ending")
-    source.add_argument("--genome", type=Path, metavar="FILE", help=".json or .json.gz")
-    source.add_argument("--connectome", type=Path, metavar="FILE", help=".connectome")
-    source.add_argument("--network", type=Path, metavar="FILE", help=".bpnet")
+def _add_sources(parser: argparse.ArgumentParser, title: str, *files: tuple[str, str]) -> None:
+    """Options that name a network: files, or sizes."""
+    group = parser.add_argument_group(title)
+    for name, what in files:
+        group.add_argument(name, nargs=None if name[0] == "-" else "?", type=Path, metavar="FILE", help=what)
+    group.add_argument("--synthetic", type=_size, metavar="N", help="so many neurons, from --seed: 2000, 20K, 1.5M")
+    group.add_argument("--synapses", type=_size, metavar="K", help="of each of them (default: 100)")
+    rate = _Bounded(float, 0.0, 1.0)
+    group.add_argument("--rate", type=rate, metavar="R", help="share of them that fires (default: 0.01)")
     _add_reading(parser)
+
+
+def _add_run(parser: Parser) -> None:
+    _add_sources(
+        parser,
+        "what to run (one of)",
+        ("input", "any of these three, by its extension"),
+        ("--genome", ".json or .json.gz"),
+        ("--connectome", ".connectome"),
+        ("--network", ".bpnet"),
+    )
     parser.add_argument("--autotune", action="store_true", help="CUDA: measure launch configurations first")
     parser.add_argument("--bursts", type=whole_number(1, 10**9), default=100, metavar="N", help="default: 100")
     parser.add_argument("--profile", choices=PROFILES, default=FEAGI_2_6.name, help="rules of the engine")
@@ -153,7 +182,8 @@ def _add_run(parser: Parser) -> None:
     parser.add_argument("--allow-fallback", action="store_true", help="go on with the next backend if one cannot start")
     _add_shards(parser)
     parser.add_argument("--record", type=Path, metavar="NAME", help="write NAME.npz and NAME.json for verify")
-    parser.add_argument("--raster", type=Path, metavar="FILE", help="write a raster picture, .svg or .png")
+    parser.add_argument("--raster", type=Path, metavar="FILE", help="write a raster picture, .svg")
+    parser.add_argument("--all", action="store_true", help="list every area, not only those that fired")
     _add_common(parser)
 
 
@@ -167,7 +197,7 @@ def _add_shards(parser: Parser) -> None:
         metavar="N",
         help="shards, of the CPU or of --backend cuda; default: the ranks",
     )
-    group.add_argument("--strategy", choices=SHARDING_STRATEGIES, help="how neurons are split over shards")
+    group.add_argument("--strategy", choices=STRATEGIES, help="how neurons are split over shards")
     group.add_argument("--reshard-every", type=whole_number(1, 10**9), metavar="N", help="follow the activity")
     group.add_argument(
         "--mpi", choices=("auto", "on", "off"), default="auto", help="be a rank (default: if started so)"
@@ -191,7 +221,7 @@ def _add_shards(parser: Parser) -> None:
 
 
 def _add_verify(parser: Parser) -> None:
-    parser.add_argument("traces", nargs="+", type=Path, metavar="TRACE", help="path without ending (.npz and .json)")
+    parser.add_argument("traces", nargs="+", type=Path, metavar="TRACE", help="path without extension (.npz and .json)")
     _add_config(parser, "what replays the bursts (default: cpu, whatever the configuration names)")
     parser.add_argument(
         "--profile",
@@ -234,6 +264,11 @@ def _add_convert(parser: Parser) -> None:
 
 
 def _add_info(parser: Parser) -> None:
+    _add_sources(
+        parser,
+        "what a network needs, on --backend cuda by default; no device is touched",
+        ("--plan", "genome, connectome or network: its memory, buffer by buffer"),
+    )
     _add_config(parser)
     _add_common(parser)
 

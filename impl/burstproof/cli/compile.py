@@ -9,12 +9,12 @@ import re
 from pathlib import Path
 from typing import Any
 
-from burstproof.cli.outputs import check_output
 from burstproof.compile.numba_cubin import Capability, Image, refusal
 from burstproof.compile.resources import KernelReport, report_of, table_of
 from burstproof.compile.source import CudaSource, SourceOptions
 from burstproof.errors import BackendUnavailableError, ExitCode, InputError
 from burstproof.network.files.atomic import write_atomically
+from burstproof.network.files.paths import check_output
 
 
 def compile_file(options: argparse.Namespace) -> ExitCode:

@@ -1,4 +1,4 @@
-"""``burstproof convert``: a genome, connectome or network file as another one, told by the endings."""
+"""``burstproof convert``: a genome, connectome or network file as another one; the extensions say which."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ import sys
 from pathlib import Path
 
 from burstproof.cli.notes import note_lines, notes_in
-from burstproof.cli.outputs import check_output
 from burstproof.cli.progress import task
-from burstproof.cli.sources import check_input, read_network, write_network
+from burstproof.cli.sources import read_source, reading_of, write_network
 from burstproof.errors import ExitCode, InputError
-from burstproof.network.grow.blueprint import GenomePolicy
+from burstproof.network.files.paths import check_input, check_output
 from burstproof.network.model import Network
-from burstproof.sources import Kind, Reading, kind_of
+from burstproof.sources import Kind, Source, kind_of
 
 
 def convert(options: argparse.Namespace) -> ExitCode:
@@ -35,22 +34,11 @@ def convert(options: argparse.Namespace) -> ExitCode:
         network = _copy_connectome(source, target, bars=not options.json)
         losses: tuple[str, ...] = ()
     else:
-        network = read_network(source, source_kind, reading_of(options), bars=not options.json)
+        network = read_source(Source(source.name, source_kind, source), reading_of(options), bars=not options.json)
         losses = _losses(network, target_kind)
         write_network(target, target_kind, network, bars=not options.json)
     _report(options, network, losses)
     return ExitCode.PASS
-
-
-def reading_of(options: argparse.Namespace) -> Reading:
-    """How the options want a file read."""
-    return Reading(
-        seed=options.seed,
-        max_neurons=options.max_neurons,
-        max_synapses=options.max_synapses,
-        apply_flags=options.apply_flags,
-        policy=GenomePolicy(ignore_unmodelled=options.ignore_unmodelled, as_the_engine=options.as_the_engine),
-    )
 
 
 def _copy_connectome(source: Path, target: Path, *, bars: bool) -> Network:

@@ -10,12 +10,14 @@ from importlib import metadata
 from typing import Any
 
 from burstproof.analysis.text import gibibytes, printable, table
+from burstproof.cli.plan import plan
 from burstproof.cli.settings import configuration_of
 from burstproof.config import CONFIG_FILE, Configuration, environment_name
 from burstproof.engine.ask_machine import this_machine
 from burstproof.engine.cuda.tuning.cache import Launch, kept
 from burstproof.engine.machine import Machine
-from burstproof.engine.select import consider, obstacle_of
+from burstproof.engine.registry import BACKENDS
+from burstproof.engine.select import consider
 from burstproof.errors import ExitCode
 from burstproof.user_cache import cache_folder
 from burstproof.version import __version__
@@ -26,6 +28,8 @@ _PACKAGES = ("numpy", "numba", *_CUDA_PACKAGES, "wgpu", "mpi4py", "pymetis")
 
 def info(options: argparse.Namespace) -> ExitCode:
     """Print what was found; a missing GPU is a finding, not an error."""
+    if options.plan is not None or options.synthetic is not None:
+        return plan(options)
     config = configuration_of(options)
     document = describe(config, this_machine())
     print(json.dumps(document, indent=1) if options.json else _as_text(document))
@@ -34,10 +38,10 @@ def info(options: argparse.Namespace) -> ExitCode:
 
 def describe(config: Configuration, machine: Machine) -> dict[str, Any]:
     """Everything that ``info`` knows, as plain values."""
-    backends = []
-    for item in consider(machine, config.cuda.device_id):
-        obstacle = obstacle_of(item.backend, machine, config.cuda.device_id)
-        backends.append({**dataclasses.asdict(item), "cure": obstacle.cure if obstacle else ""})
+    backends = [
+        {**dataclasses.asdict(item), "summary": BACKENDS[item.backend].summary}
+        for item in consider(machine, config.cuda.device_id)
+    ]
     return {
         "burstproof": __version__,
         "python": platform.python_version(),

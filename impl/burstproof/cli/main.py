@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 from contextlib import nullcontext
+from importlib import import_module
 
 from burstproof.errors import BurstproofError, ExitCode
 
@@ -72,32 +73,20 @@ def _dispatch(argv: Sequence[str] | None) -> int:
         return ExitCode.PASS
     if options.command == "run":
         enter_rank(options)
-        from burstproof.cli.run import run
+    home, name = _COMMANDS[options.command]
+    return int(getattr(import_module(f"burstproof.cli.{home}"), name)(options))
 
-        return run(options)
-    if options.command == "verify":
-        from burstproof.cli.verify import verify
 
-        return verify(options)
-    if options.command == "fuzz":
-        from burstproof.cli.fuzz import fuzz
-
-        return fuzz(options)
-    if options.command == "convert":
-        from burstproof.cli.convert import convert
-
-        return convert(options)
-    if options.command == "train":
-        from burstproof.cli.train import train_text
-
-        return train_text(options)
-    if options.command == "compile":
-        from burstproof.cli.compile import compile_file
-
-        return compile_file(options)
-    from burstproof.cli.info import info
-
-    return info(options)
+_COMMANDS = {
+    "run": ("run", "run"),
+    "verify": ("verify", "verify"),
+    "fuzz": ("fuzz", "fuzz"),
+    "convert": ("convert", "convert"),
+    "info": ("info", "info"),
+    "train": ("train", "train_text"),
+    "compile": ("compile", "compile_file"),
+}
+"""Module of ``cli`` and function of each subcommand."""
 
 
 def _fail(message: str, code: int) -> int:

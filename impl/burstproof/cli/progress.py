@@ -24,6 +24,12 @@ class Bar:
             bar, number = self._drawing
             bar.advance(number, amount)
 
+    def rename(self, description: str) -> None:
+        """Say that something else is being done."""
+        if self._drawing is not None:
+            bar, number = self._drawing
+            bar.update(number, description=description)
+
     def reach(self, done: int, total: int) -> None:
         """``done`` of ``total`` steps are done."""
         if self._drawing is not None:

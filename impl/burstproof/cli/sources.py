@@ -1,37 +1,75 @@
-"""The files that hold networks, for the command: checked before the work begins, read and written under a bar."""
+"""The network that the options name, read or grown under a progress bar."""
 
 from __future__ import annotations
 
+import argparse
 from pathlib import Path
 
 from burstproof import sources
 from burstproof.cli.progress import task
 from burstproof.errors import InputError
+from burstproof.network.files.paths import check_input
+from burstproof.network.grow.blueprint import GenomePolicy
 from burstproof.network.model import Network
-from burstproof.sources import Kind, Reading
+from burstproof.sources import Kind, Reading, Source, kind_of, synthetic_source
 
 
-def check_input(path: Path, where: str) -> None:
-    """Refuse an input that is no readable file.
+def reading_of(options: argparse.Namespace) -> Reading:
+    """How the options want a file read."""
+    return Reading(
+        seed=options.seed,
+        max_neurons=options.max_neurons,
+        max_synapses=options.max_synapses,
+        apply_flags=options.apply_flags,
+        policy=GenomePolicy(ignore_unmodelled=options.ignore_unmodelled, as_the_engine=options.as_the_engine),
+    )
+
+
+def source_of(options: argparse.Namespace) -> Source:
+    """The one source that the options name.
 
     Raises
     ------
     InputError
-        The file does not exist, is a folder or cannot be opened.
+        None or several are named, a file that cannot be read, an extension that does not fit, or an option of
+        synthetic networks without one.
     """
-    try:
-        path.open("rb").close()
-    except OSError as error:
+    named = {
+        "--genome": ("genome", Kind.GENOME),
+        "--connectome": ("connectome", Kind.CONNECTOME),
+        "--network": ("network", Kind.NETWORK),
+        "--synthetic": ("synthetic", Kind.SYNTHETIC),
+        "--plan": ("plan", None),
+        "FILE": ("input", None),
+    }
+    read = {option: (getattr(options, name, None), kind) for option, (name, kind) in named.items()}
+    given = [(option, value, kind) for option, (value, kind) in read.items() if value is not None]
+    if len(given) != 1:
         raise InputError(
-            f"cannot be read: {error.strerror}", where=where, got=str(path), cure="Check the path"
-        ) from None
+            "name one genome, connectome or network, or a synthetic one",
+            got=", ".join(option for option, _, _ in given) or "none",
+            cure=f"See burstproof {options.command} --help",
+        )
+    option, value, kind = given[0]
+    for extra in ("synapses", "rate"):
+        if kind is not Kind.SYNTHETIC and getattr(options, extra) is not None:
+            raise InputError("only a synthetic network has it", where=f"--{extra}", cure="Add --synthetic N")
+    if kind is Kind.SYNTHETIC:
+        return synthetic_source(value, options.synapses, options.rate, options.seed)
+    found = kind_of(value, option)
+    if kind is not None and found is not kind:
+        raise InputError(
+            f"this is a {found.value} by its extension", where=option, got=str(value), cure=f"Use --{found.value}"
+        )
+    check_input(value, option)
+    return Source(value.name, found, value)
 
 
-def read_network(path: Path, kind: Kind, reading: Reading, *, bars: bool = True) -> Network:
-    """The network in a file; a genome is grown. ``bars`` allows a progress bar."""
-    verb = "growing" if kind is Kind.GENOME else "reading"
-    with task(f"{verb} {path.name}", shown=bars) as bar:
-        return sources.read_network(path, kind, reading, bar.reach)
+def read_source(source: Source, reading: Reading, *, bars: bool = True) -> Network:
+    """The network of ``source``. ``bars`` allows a progress bar."""
+    verb = {Kind.GENOME: "growing", Kind.SYNTHETIC: "making"}.get(source.kind, "reading")
+    with task(f"{verb} {source.name}", shown=bars) as bar:
+        return source.read(reading, bar.reach)
 
 
 def write_network(path: Path, kind: Kind, network: Network, *, bars: bool = True) -> None:

@@ -33,6 +33,14 @@ class Obstacle:
 
 
 @dataclass(frozen=True)
+class Usable:
+    """What a backend runs on here; ``auto`` never takes a ``software`` adapter."""
+
+    why: str
+    software: bool = False
+
+
+@dataclass(frozen=True)
 class CudaFacts:
     """What the driver answered, or what kept it from being asked.
 
@@ -63,6 +71,14 @@ class CudaFacts:
             numbers = ", ".join(str(d.number) for d in self.devices)
             return Obstacle(f"there is no CUDA device {device}", f"Set cuda.device_id to one of: {numbers}")
         return self._obstacle_of_tools() or self._obstacle_of_capability(chosen)
+
+    def found(self, device: int) -> Usable | Obstacle:
+        """What the CUDA engine would run on as device ``device``, or why it cannot."""
+        obstacle = self.obstacle_for(device)
+        if obstacle is not None:
+            return obstacle
+        chosen = next(d for d in self.devices if d.number == device)
+        return Usable(f"{chosen.name}, compute capability {_dotted(chosen.capability)}")
 
     def _obstacle_of_tools(self) -> Obstacle | None:
         if self.driver_version and self.tools_version and self.driver_version[0] < self.tools_version[0]:
@@ -128,6 +144,15 @@ class WgpuFacts:
                 "Install a Vulkan driver (mesa-vulkan-drivers has one in software), or use --backend cpu",
             )
         return self.obstacle
+
+    def found(self) -> Usable | Obstacle:
+        """What the WGPU engine would run on, or why it cannot."""
+        obstacle = self.obstacle_of_any()
+        if obstacle is not None:
+            return obstacle
+        adapter = self.preferred()
+        aside = ", a software adapter" if adapter.software else ""
+        return Usable(f"{adapter.name} through {adapter.api}{aside}", adapter.software)
 
     def preferred(self) -> WgpuAdapter:
         """The adapter that is taken where none is named; there must be one."""

@@ -1,9 +1,13 @@
-"""The Engine protocol, which every backend keeps."""
+"""The Engine protocol, which every backend keeps by inheriting from it."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
-from typing import Protocol
+from typing import Protocol, Self
+
+import numpy as np
+import numpy.typing as npt
 
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.state import NO_PLAN, NO_STIMULUS, Burst, EngineState, Record, Recording, Stimulus, StimulusPlan
@@ -15,7 +19,10 @@ Progress = Callable[[int], None]
 
 
 class Engine(Protocol):
-    """One network being stepped on one backend; ``burst_count`` is the number of the last burst done."""
+    """One network being stepped on one backend; ``burst_count`` is the number of the last burst done.
+
+    A ``with`` block closes the engine at its end.
+    """
 
     backend: str
     burst_count: int
@@ -23,6 +30,17 @@ class Engine(Protocol):
     options: EngineOptions
     fixed_point: FixedPoint
 
+    @property
+    def host_bytes(self) -> int:
+        """Bytes of synapses that a device reads from host memory, over its link."""
+        return 0
+
+    @property
+    def launch(self) -> str:
+        """How the engine uses its device, in words; empty if there is nothing to say."""
+        return ""
+
+    @abstractmethod
     def step(self, stimulus: Stimulus = NO_STIMULUS) -> Burst:
         """Run one burst and return what it did.
 
@@ -31,8 +49,8 @@ class Engine(Protocol):
         StimulusError
             An id outside the network or not valid, an amount that is not finite, fractional or larger than declared.
         """
-        ...
 
+    @abstractmethod
     def run(
         self,
         bursts: int,
@@ -49,12 +67,19 @@ class Engine(Protocol):
         taken in first. Its state is that of that burst, to the bit, and the next run goes on from there. Where several
         processes share an engine, the callback has to raise in all of them after the same burst, or in none.
         """
-        ...
 
+    @abstractmethod
     def state(self) -> EngineState:
         """A copy of everything that the next burst depends on."""
-        ...
 
+    def potentials(self, ids: npt.NDArray[np.uint32]) -> npt.NDArray[np.float32]:
+        """Membrane potentials of the neurons ``ids`` (W,) after the last burst, float32 (W,).
+
+        An engine that can read them without copying its state overrides this.
+        """
+        return self.state().membrane_potentials[ids]
+
+    @abstractmethod
     def restore(self, state: EngineState) -> None:
         """Continue from ``state``, taken from any backend over the same network and options.
 
@@ -63,8 +88,17 @@ class Engine(Protocol):
         NetworkError
             Sums of another scale.
         """
-        ...
 
+    @abstractmethod
     def close(self) -> None:
         """Give back memory and devices; the engine cannot be used afterwards. Closing twice is allowed."""
-        ...
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+CreateEngine = Callable[[Network, EngineOptions], Engine]
+"""Makes the engine of one backend."""

@@ -17,7 +17,7 @@ from burstproof.engine.fixed_point import plan_fixed_point
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.precision import storage_for
 from burstproof.engine.profile import BATCH_PATH_CANDIDATES, LARGE_NETWORK_NEURONS
-from burstproof.engine.protocol import Progress
+from burstproof.engine.protocol import Engine, Progress
 from burstproof.engine.recorder import record_steps
 from burstproof.engine.state import NO_PLAN, NO_STIMULUS, Burst, EngineState, Record, Recording, Stimulus, StimulusPlan
 from burstproof.engine.stimulus import FORCED_POTENTIAL, PackedStimulus, pack_stimulus
@@ -30,7 +30,7 @@ Ids = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float32]
 
 
-class ReferenceEngine:
+class ReferenceEngine(Engine):
     """Engine that steps a network as SEMANTICS.md says; the methods that begin with an underscore are its sections."""
 
     backend = "reference"
@@ -381,6 +381,10 @@ class ReferenceEngine:
             clamped=self.clamped,
             fixed_point=self.fixed_point,
         )
+
+    def potentials(self, ids: npt.NDArray[np.uint32]) -> Floats:
+        """Membrane potentials of ``ids`` after the last burst."""
+        return self.v[ids]
 
     def restore(self, state: EngineState) -> None:
         """Continue from ``state``; see ``Engine.restore``."""

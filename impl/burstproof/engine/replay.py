@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,17 +11,14 @@ import numpy.typing as npt
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.precision import Precision, precision_named
 from burstproof.engine.profile import profile_named
-from burstproof.engine.protocol import Engine, Progress
+from burstproof.engine.protocol import CreateEngine, Progress
 from burstproof.engine.reference import ReferenceEngine
 from burstproof.engine.state import NO_STIMULUS, Burst, EngineState
 from burstproof.engine.trace import LEARNT_FIELDS, STATE_FIELDS, Trace
 from burstproof.network.fixed_point import FixedPoint
-from burstproof.network.model import Network
 
 RECORDING_TOLERANCE = 1e-5
 """|a - b| <= this x max(1, |b|) against a recording (SEMANTICS section 7)."""
-
-CreateEngine = Callable[[Network, EngineOptions], Engine]
 
 
 @dataclass(frozen=True)

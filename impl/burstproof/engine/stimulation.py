@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +14,12 @@ from burstproof.engine.options import EngineOptions
 from burstproof.engine.state import NO_PLAN, Stimulus, StimulusPlan
 from burstproof.errors import StimulusError
 from burstproof.network.model import Network
+
+Bursts = int | Iterable[int] | str
+"""Burst numbers: one, several, or a text like ``1-100/10,150``."""
+
+MOST_BURSTS = 10_000_000
+"""Bursts ahead that a text of burst numbers may name."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,6 +83,8 @@ def chosen_neurons(network: Network, ids: Any, area: str | None) -> npt.NDArray[
         raise StimulusError("name neurons by ids or by area", got=given, allowed="one of ids=, area=")
     if area is not None:
         return network.ids_of(area)
+    if isinstance(ids, str):
+        return numbers_in(ids, 0, network.neuron_count - 1, "ids").astype(np.uint32)
     found = np.atleast_1d(np.asarray(ids))
     if not found.size:
         return np.empty(0, np.uint32)
@@ -110,7 +119,12 @@ class Stimulation(Mapping[int, Stimulus]):
         self._plan: StimulusPlan | None = NO_PLAN
 
     def add(
-        self, amount: float | npt.ArrayLike, *, bursts: int | Iterable[int], ids: Any = None, area: str | None = None
+        self,
+        amount: float | npt.ArrayLike,
+        *,
+        bursts: Bursts,
+        ids: Any = None,
+        area: str | None = None,
     ) -> Stimulation:
         """Add ``amount`` to what reaches the neurons.
 
@@ -118,9 +132,10 @@ class Stimulation(Mapping[int, Stimulus]):
         ----------
         amount : float or (Q,) array
             In units of the potential, float32: one for all neurons, or one each.
-        bursts : int or iterable of int
-            Absolute burst numbers: ``5``, ``range(1, 101)``, ``range(1, 101, 10)``.
-        ids : (Q,) integers, optional
+        bursts : int, iterable of int or str
+            Absolute burst numbers: ``5``, ``range(1, 101, 10)``, ``"1-100/10,150"``.
+        ids : (Q,) integers or str, optional
+            Likewise: ``[4, 5]``, ``"0-24"``.
         area : str, optional
             Name or cortical id of an area; its valid neurons. Give ``ids`` or ``area``.
 
@@ -135,15 +150,17 @@ class Stimulation(Mapping[int, Stimulus]):
         neurons = chosen_neurons(self.network, ids, area)
         return self._with(bursts, neurons, checked_amount(amount, len(neurons)))
 
-    def force(self, *, bursts: int | Iterable[int], ids: Any = None, area: str | None = None) -> Stimulation:
+    def force(self, *, bursts: Bursts, ids: Any = None, area: str | None = None) -> Stimulation:
         """Make the neurons fire, whatever their state; parameters and errors as for ``add``."""
         return self._with(bursts, chosen_neurons(self.network, ids, area), None)
 
     def _with(
-        self, bursts: int | Iterable[int], neurons: npt.NDArray[np.uint32], amount: npt.NDArray[np.float32] | None
+        self, bursts: Bursts, neurons: npt.NDArray[np.uint32], amount: npt.NDArray[np.float32] | None
     ) -> Stimulation:
-        numbers = [bursts] if isinstance(bursts, int | np.integer) else list(bursts)
         first = self.network.burst_count + 1
+        if isinstance(bursts, str):
+            bursts = numbers_in(bursts, first, first + MOST_BURSTS, "bursts").tolist()
+        numbers = [bursts] if isinstance(bursts, int | np.integer) else list(bursts)
         wrong = [number for number in numbers if not isinstance(number, int | np.integer) or number < first]
         if wrong:
             raise StimulusError("not a burst to come", where="bursts", got=wrong[0], allowed=f"{first} or more")
@@ -193,3 +210,72 @@ def checked_amount(amount: float | npt.ArrayLike, neurons: int) -> npt.NDArray[n
     if not np.isfinite(found).all():
         raise StimulusError("an amount is not a finite float32", where="amount", got=amount)
     return found
+
+
+def parse_stimulations(
+    network: Network, bursts: int, stimulate: Sequence[str] = (), force: Sequence[str] = ()
+) -> tuple[Part, ...]:
+    """The texts of ``--stimulate`` and ``--force`` of one run of ``bursts`` bursts over ``network``.
+
+    ``BURSTS:NEURONS=AMOUNT`` adds AMOUNT to the fire candidate list, ``BURSTS:NEURONS`` makes neurons fire (SEMANTICS
+    section 4). BURSTS is a list of numbers and ranges, ``3,10-20,100-200/10`` (every tenth); the numbers are those of
+    the record. NEURONS is such a list of ids, or ``@AREA`` with the id or the name of a cortical area.
+
+    Raises
+    ------
+    StimulusError
+        A text that is none of the forms, a burst outside the run, a neuron that does not exist.
+    NetworkError
+        An area that does not exist.
+    """
+    found = []
+    for text in stimulate:
+        when_who, _, amount = text.rpartition("=")
+        found.append(_parse(network, bursts, "--stimulate", text, when_who, _amount(text, amount)))
+    found += [_parse(network, bursts, "--force", text, text, None) for text in force]
+    return tuple(found)
+
+
+def _amount(text: str, amount: str) -> float:
+    """The amount of ``--stimulate``."""
+    try:
+        value = float(amount)
+    except ValueError:
+        value = math.nan
+    if not abs(value) <= float(np.finfo(np.float32).max):
+        raise StimulusError(
+            "no finite amount after the last '='", where="--stimulate", got=text, allowed="BURSTS:NEURONS=AMOUNT"
+        )
+    return value
+
+
+def _parse(network: Network, bursts: int, option: str, text: str, when_who: str, amount: float | None) -> Part:
+    when, colon, who = when_who.partition(":")
+    if not colon:
+        form = "BURSTS:NEURONS" if amount is None else "BURSTS:NEURONS=AMOUNT"
+        raise StimulusError("no ':' between bursts and neurons", where=option, got=text, allowed=form)
+    first = network.burst_count + 1
+    numbers = numbers_in(when, first, network.burst_count + bursts, f"{option}: burst")
+    if who.startswith("@"):
+        return Part(numbers, network.ids_of(who[1:], option), amount)
+    ids = numbers_in(who, 0, network.neuron_count - 1, f"{option}: neuron")
+    return Part(numbers, ids.astype(np.uint32), amount)
+
+
+def numbers_in(text: str, least: int, most: int, where: str) -> npt.NDArray[np.int64]:
+    """The numbers of a list like ``3,10-20,100-200/10``, ascending, each once."""
+    parts = []
+    for item in text.split(","):
+        span, _, step_text = item.partition("/")
+        low_text, dash, high_text = span.partition("-")
+        texts = [low_text, high_text if dash else low_text, step_text or "1"]
+        if not all(t.strip().isdecimal() and len(t) < 20 for t in texts):
+            raise StimulusError("not a list of numbers", where=where, got=item, allowed="N, N-M or N-M/STEP")
+        low, high, step = (int(t) for t in texts)
+        if high < low or step < 1:
+            raise StimulusError("an empty range", where=where, got=item, allowed="N-M/STEP with M >= N and STEP >= 1")
+        if low < least or high > most:
+            cure = "Change it, or --bursts" if where.endswith("burst") else None
+            raise StimulusError("out of range", where=where, got=item, allowed=f"{least} to {most}", cure=cure)
+        parts.append(np.arange(low, high + 1, step, dtype=np.int64))
+    return np.unique(np.concatenate(parts))

@@ -10,17 +10,18 @@ import dataclasses
 import json
 import os
 import zipfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
 
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.state import NO_PLAN, EngineState, Recording, Stimulus, StimulusPlan
-from burstproof.errors import BurstproofError, TraceError
+from burstproof.errors import BurstproofError, EnvironmentInvalidError, TraceError
+from burstproof.network.files.atomic import atomic_write
 from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Area, Network, NeuronTable, SynapseTable
 from burstproof.network.plasticity import PlasticMapping
@@ -303,7 +304,13 @@ def _at_start(info: dict[str, Any]) -> FiredAtStart | None:
 
 
 def write_trace(path: str | os.PathLike[str], trace: Trace) -> tuple[Path, Path]:
-    """Write ``trace`` to NAME.npz and NAME.json, each replaced in one step; returns the two paths."""
+    """Write ``trace`` to NAME.npz and NAME.json, each replaced in one step; returns the two paths.
+
+    Raises
+    ------
+    EnvironmentInvalidError
+        The file system refused.
+    """
     npz_path, json_path = trace_paths(path)
     network = trace.network
     arrays: dict[str, npt.NDArray[Any]] = {f"n_{n}": np.asarray(getattr(network.neurons, n)) for n in NEURON_FIELDS}
@@ -362,11 +369,11 @@ def _info(trace: Trace) -> dict[str, Any]:
     }
 
 
-def _replace(path: Path, write: Any) -> None:
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+def _replace(path: Path, write: Callable[[BinaryIO], object]) -> None:
     try:
-        with open(temporary, "wb") as handle:
-            write(handle)
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
+        with atomic_write(path) as stream:
+            write(stream)
+    except OSError as error:
+        raise EnvironmentInvalidError(
+            f"cannot be written: {error.strerror}", where=str(path), cure="Free space there"
+        ) from None

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from burstproof.engine.protocol import Engine
+from burstproof.engine.protocol import CreateEngine, Engine
 from burstproof.engine.reference import ReferenceEngine
-from burstproof.engine.replay import CreateEngine
 from burstproof.engine.state import NO_STIMULUS, EngineState, Recording
 from burstproof.engine.trace import LEARNT_FIELDS
 from burstproof.errors import EnvironmentInvalidError

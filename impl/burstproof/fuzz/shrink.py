@@ -9,7 +9,8 @@ from itertools import islice
 import numpy as np
 import numpy.typing as npt
 
-from burstproof.engine.replay import CreateEngine, replay
+from burstproof.engine.protocol import CreateEngine
+from burstproof.engine.replay import replay
 from burstproof.engine.state import Recording
 from burstproof.engine.trace import LEARNT_FIELDS, STATE_FIELDS, Trace, trace_of_run
 from burstproof.errors import BurstproofError, EnvironmentInvalidError, InputError

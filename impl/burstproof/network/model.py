@@ -241,9 +241,11 @@ class Network:
             Columns of ``NEURON_FIELDS`` by name; a scalar holds for all neurons, an absent column takes its default.
         synapses : mapping of str to scalar or (S,) array
             Columns of ``SYNAPSE_FIELDS`` by name, ``source_neurons`` and ``target_neurons`` among them.
-        areas : mapping of str to range, slice, mask (N,) or ids, optional
+        areas : mapping of str to range, slice, mask (N,), ids or mapping, optional
             Neurons of each area by its name. Areas get the cortical indices 7, 8, ... in this order; neurons in none
-            of them get the index after the last. Their flags are not registered: no contribution is divided.
+            of them get the index after the last. A mapping holds them as ``neurons``, beside fields of ``Area``:
+            ``psp_uniform_distribution`` and ``mp_driven_psp`` register the flags, which otherwise are not: then no
+            contribution is divided.
         count : int, optional
             Number of neurons N; needed only where every neuron column is a scalar.
         plastic_mappings : tuple of PlasticMapping, optional
@@ -375,15 +377,33 @@ def _areas_of(areas: Mapping[str, Any], count: int) -> tuple[npt.NDArray[np.uint
     last = FIRST_OWN_AREA_INDEX + len(areas)
     indexes = np.full(count, last, np.uint32)
     named = []
-    for index, (name, members) in enumerate(areas.items(), FIRST_OWN_AREA_INDEX):
+    for index, (name, given) in enumerate(areas.items(), FIRST_OWN_AREA_INDEX):
+        members, properties = _members_of(name, given)
         rows = _rows(name, members, count)
         taken = indexes[rows] != last
         if taken.any():
             raise NetworkError("areas overlap", where=f"areas[{name!r}]", got=int(rows[np.argmax(taken)]))
         indexes[rows] = index
         cortical_id = base64.b64encode(f"cown{index:04x}".encode("ascii")).decode("ascii")
-        named.append(Area(index, cortical_id, name, neurons_per_voxel=max(1, len(rows))))
+        own = {"cortical_id": cortical_id, "neurons_per_voxel": max(1, len(rows)), **properties}
+        named.append(Area(index, name=name, **own))
     return indexes, tuple(named)
+
+
+def _members_of(name: str, given: Any) -> tuple[Any, dict[str, Any]]:
+    """Neurons of an area as given, and its properties; a mapping holds both."""
+    if not isinstance(given, Mapping):
+        return given, {}
+    properties = {key: value for key, value in given.items() if key != "neurons"}
+    flags = ("psp_uniform_distribution", "mp_driven_psp")
+    known = ("cortical_id", "dimensions", "neurons_per_voxel", *flags)
+    where, allowed = f"areas[{name!r}]", f"neurons, and any of {', '.join(known)}"
+    if "neurons" not in given or not set(properties) <= set(known):
+        raise NetworkError("not an area", where=where, got=list(given), allowed=allowed)
+    for flag in flags:
+        if properties.get(flag) not in (None, True, False):
+            raise NetworkError("not a flag", where=f"{where}[{flag!r}]", got=properties[flag], allowed="True, False")
+    return given["neurons"], properties
 
 
 def _rows(name: str, members: Any, count: int) -> npt.NDArray[np.int64]:

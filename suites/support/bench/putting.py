@@ -5,7 +5,7 @@ from __future__ import annotations
 from stages.measuring import Measure
 from suites.support.bench.cuda_bench import RESIDENT, STEP, RowResult
 from suites.support.bench.rows import CardLimits, burst_floor_us, download_floor_us
-from suites.support.bench.steady import Timed
+from suites.support.bench.steady import Timed, to_us
 
 _HOW = {
     RESIDENT: "wall clock of run({train} bursts) without results, per burst: trains replayed from graphs",
@@ -28,18 +28,11 @@ def put_latency(result: RowResult, scope: str, timed: Timed, limits: CardLimits,
         **row.conditions,
     }
     how = _HOW.get(scope, "wall clock of engine.step, fired list on the host").format(train=result.train)
-    measure(
-        "burst.latency",
-        1e3 * timed.samples.estimate,
-        "us",
-        samples=[1e3 * value for value in timed.samples.values],
-        conditions={**conditions, "floor": floor_us},
-        telemetry=timed.telemetry,
-        note=f"{how}; {timed.how}; {result.checked}; fired at {result.firing_rate:.3%}",
-    )
+    note = f"{how}; {result.checked}; fired at {result.firing_rate:.3%}"
+    latency = timed.put(measure, "burst.latency", "us", {**conditions, "floor": floor_us}, note, to_us)
     measure(
         "burst.fraction_of_floor",
-        floor_us / (1e3 * timed.samples.estimate),
+        floor_us / latency,
         "1",
         conditions=conditions,
         note=f"the floor of {floor_us:.2f} us follows from the card's limits measured in this run; 1 is the floor",

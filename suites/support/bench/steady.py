@@ -11,7 +11,8 @@ from burstproof.errors import EnvironmentInvalidError
 from hardware.nvml_codes import THROTTLING, ClockReason, clock_reason_words
 from hardware.stopwatch import Samples, measure_until_steady
 from hardware.telemetry import Telemetry
-from reports.measurement import Scalar
+from reports.values.measurement import Scalar
+from stages.measuring import Measure
 
 POWER_LIMIT = "sw power cap"
 """Where work draws all the power that the card may take, this is the state that it runs in, not a disturbance."""
@@ -79,6 +80,36 @@ class Timed:
         samples = self.samples
         text = f"{len(samples.values)} samples, noise {samples.noise:.2%}, stopped: {samples.stopped_because.value}"
         return f"{text}, {self.discarded} throttled attempts discarded" if self.discarded else text
+
+    def put(
+        self,
+        measure: Measure,
+        name: str,
+        unit: str,
+        conditions: Mapping[str, object],
+        note: str = "",
+        convert: Callable[[float], float] = float,
+    ) -> float:
+        """Attach the figure with its samples and telemetry, and return it.
+
+        ``convert`` turns the timer's unit into ``unit``, also a time into a rate. The note ends with :attr:`how`.
+        """
+        value = convert(self.samples.estimate)
+        measure(
+            name,
+            value,
+            unit,
+            samples=[convert(sample) for sample in self.samples.values],
+            conditions=conditions,
+            telemetry=self.telemetry,
+            note=f"{note}; {self.how}" if note else self.how,
+        )
+        return value
+
+
+def to_us(ms: float) -> float:
+    """A time in ms as us."""
+    return 1e3 * ms
 
 
 def telemetry_of(device: int | str) -> Callable[[], Watch]:

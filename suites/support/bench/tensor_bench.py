@@ -11,9 +11,9 @@ from typing import Any
 
 from burstproof.tensor.array.dtypes import BFLOAT16
 from stages.measuring import Measure
-from suites.stage6_performance.test_proof_kernels import device_ms
 from suites.support.bench.card_limits import Card
 from suites.support.bench.steady import Rule, Timed, time_steadily
+from suites.support.bench.timers import device_ms
 
 RULE = Rule(warmup=3, min_samples=15, max_samples=100, max_seconds=0.4, relative_noise=0.01)
 CPU_RULE = Rule(warmup=1, min_samples=3, max_samples=15, max_seconds=0.6, relative_noise=0.02)
@@ -96,18 +96,9 @@ def put_rate(
     measure: Measure, name: str, moved: int, timed: Timed, copy_gb_per_s: float, where: dict[str, object]
 ) -> None:
     """Attach bytes that had to move over the time, and their share of what a copy reaches."""
-    rates = [moved / value / 1e6 for value in timed.samples.values]
-    rate = moved / timed.samples.estimate / 1e6
-    measure(f"{name}.rate", rate, "GB/s", samples=rates, conditions=where, telemetry=timed.telemetry, note=timed.how)
-    measure(
-        f"{name}.copy_fraction",
-        rate / copy_gb_per_s,
-        "1",
-        samples=[value / copy_gb_per_s for value in rates],
-        conditions=where,
-        telemetry=timed.telemetry,
-        note=f"a copy as large reaches {copy_gb_per_s:.0f} GB/s in the same run",
-    )
+    note = f"a copy as large reaches {copy_gb_per_s:.0f} GB/s in the same run"
+    timed.put(measure, f"{name}.rate", "GB/s", where, convert=lambda ms: moved / ms / 1e6)
+    timed.put(measure, f"{name}.copy_fraction", "1", where, note, lambda ms: moved / ms / 1e6 / copy_gb_per_s)
 
 
 def copy_rate(card: Card, size: int) -> float:

@@ -29,7 +29,7 @@ class Backend:
     def create(self, network: Network, options: EngineOptions) -> Engine:
         """An engine over ``network`` on this backend."""
         if self.shards:
-            from burstproof.engine.sharded.create import create_sharded
+            from burstproof.engine.registry import create_sharded
             from burstproof.engine.sharded.partition import make_partition
 
             shards = max(1, min(self.shards, network.neuron_count))

@@ -8,7 +8,7 @@ from pathlib import Path
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.protocol import Engine
 from burstproof.engine.reference import ReferenceEngine
-from burstproof.engine.sharded.create import create_sharded
+from burstproof.engine.registry import create_sharded
 from burstproof.engine.sharded.exchange import Exchange
 from burstproof.engine.sharded.partition import make_partition
 from burstproof.engine.state import Recording

@@ -113,7 +113,7 @@ def _check_rebuilding(create: CreateEngine, rank: int) -> list[str]:
 
 def _check_choice(exchange: Exchange) -> list[str]:
     """What the simulator has instead of NCCL, and that the path over the hosts gives the same."""
-    from burstproof.engine.sharded.create import create_sharded
+    from burstproof.engine.registry import create_sharded
     from burstproof.engine.sharded.engine import Links, ShardedEngine
 
     mix = _mix("fractions")

@@ -20,8 +20,8 @@ from burstproof.engine.cluster.mpi import MpiExchange
 from burstproof.engine.cpu.engine import CpuEngine
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.protocol import Engine
+from burstproof.engine.registry import create_sharded
 from burstproof.engine.replay import replay
-from burstproof.engine.sharded.create import create_sharded
 from burstproof.engine.sharded.engine import Links, ShardedEngine
 from burstproof.engine.sharded.exchange import Exchange
 from burstproof.engine.sharded.partition import make_partition

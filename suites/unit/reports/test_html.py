@@ -6,7 +6,6 @@ import re
 import sys
 from collections import Counter
 from dataclasses import replace
-from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
 
@@ -16,53 +15,23 @@ from hypothesis import strategies as st
 
 from burstproof.errors import ExitCode
 from reports import html
-from reports.chart_data import limit_rows
 from reports.command import main
+from reports.figures.limits import limit_rows
 from reports.html import render
-from reports.measurement import CaseResult, Measurement, Outcome
-from reports.record import RunRecord
+from reports.judge.summary import first_line
+from reports.judge.trace import Status, reasons, trace, unknown_ids
+from reports.judge.verdict import judge_cases
 from reports.store import write_run
-from reports.summary import first_line
-from reports.traceability import Status, load_requirements, reasons, trace, unknown_ids
-from reports.verdict import judge_cases
+from reports.values.measurement import CaseResult, Measurement, Outcome
+from reports.values.record import RunRecord
+from reports.values.requirements import load_requirements
 from reports.view import build_view
 from stages.console import closing
+from suites.support.report_page import Page
 from suites.support.sample_record import NO_GPU, sample_record
 
 pytestmark = pytest.mark.requirement("RE-3")
-VOID = {"meta", "link", "br", "img", "hr", "input"}
 HOSTILE = "</title><script>alert(1)</script><img src=x onerror=alert(2)>\"'>{{ 7*7 }}{% raw %}"
-
-
-class Page(HTMLParser):
-    """Reads a page, checks that its tags nest, and keeps its elements, texts and ids."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__(convert_charrefs=True)
-        self.open: list[str] = []
-        self.elements: list[tuple[str, dict[str, str | None]]] = []
-        self.text: list[str] = []
-        self.feed(text)
-        self.close()
-        assert self.open == []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.elements.append((tag, dict(attrs)))
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.elements.append((tag, dict(attrs)))
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open, f"</{tag}> closes nothing"
-        assert self.open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        self.text.append(data)
-
-    def every(self, *tags: str) -> list[dict[str, str | None]]:
-        return [attributes for tag, attributes in self.elements if tag in tags]
 
 
 @pytest.fixture(scope="module", params=[(True, True), (True, False), (False, True), (False, False)])
@@ -128,9 +97,9 @@ def test_cases_that_fail_for_one_reason_are_one_finding() -> None:
     )
     record = replace(sample_record(), cases=cases, judgements=())
     same, other = build_view(record).findings
-    assert (same.case, same.others) == ("suites/a.py::1", ("suites/a.py::2", "suites/a.py::3"))
+    assert [case.case for case in (same.case, *same.others)] == ["suites/a.py::1", "suites/a.py::2", "suites/a.py::3"]
     assert same.requirements == ("BE-1", "BE-2", "BE-3")
-    assert (other.case, other.others) == ("suites/a.py::4", ())
+    assert (other.case.case, other.others) == ("suites/a.py::4", ())
     assert "and 2 more cases for the same reason" in "".join(Page(render(record)).text)
     lines = closing(record, Path("runs/x"))
     assert "  FAIL suites/a.py::1 and 2 more: no package" in lines

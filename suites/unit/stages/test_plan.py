@@ -11,7 +11,7 @@ import pytest
 
 from burstproof.errors import InputError
 from hardware.gates import GATE_NAMES
-from reports.traceability import load_requirements
+from reports.values.requirements import load_requirements
 from stages.command import select
 from stages.plan import PLAN, stage_of
 

@@ -18,10 +18,10 @@ import pytest
 
 from burstproof.errors import ExitCode
 from hardware.gates import GATE_NAMES, Gate
-from reports.measurement import Outcome, Verdict
-from reports.record import RunRecord
+from reports.judge.verdict import run_verdict
 from reports.store import load_run
-from reports.verdict import run_verdict
+from reports.values.measurement import Outcome, Verdict
+from reports.values.record import RunRecord
 from stages import gating, suite_process
 from stages.command import main
 from stages.plan import NO_GATE, PLAN, Stage

@@ -12,11 +12,13 @@ from burstproof.device.open import open_device
 from burstproof.engine.cluster.cuda_rank import ONLY, CudaRankShard, device_of_rank
 from burstproof.engine.cluster.rank_lists import RankLists
 from burstproof.engine.cluster.rank_nccl import Gathering, open_ranks
+from burstproof.engine.cuda.engine import create_over_devices
 from burstproof.engine.cuda.exchange.mail import Mail, Path, rank_mail
 from burstproof.engine.cuda.exchange.words import LINK_LENGTH, side_words
 from burstproof.engine.cuda.plan.shard_pack import PackedShard
 from burstproof.engine.layout import SynapseFacts
 from burstproof.engine.options import EngineOptions
+from burstproof.engine.protocol import Engine
 from burstproof.engine.sharded.engine import Links, ShardedEngine
 from burstproof.engine.sharded.exchange import Exchange
 from burstproof.engine.sharded.partition import Partition
@@ -126,10 +128,17 @@ class GatheredEngine(ShardedEngine):
         self._ranks.close()
 
 
-def create_over_ranks(
-    network: Network, options: EngineOptions, partition: Partition, exchange: Exchange, links: Links
-) -> ShardedEngine:
-    """The engine of this rank; ``exchange_path`` says how lists cross, and why not by NCCL where that is so.
+def cuda_shards(
+    network: Network,
+    options: EngineOptions,
+    partition: Partition,
+    exchange: Exchange | None,
+    _threads: int,
+    links: Links,
+) -> Engine:
+    """The engine over devices: over all here in one process, or over that of this rank.
+
+    Over ranks ``exchange_path`` says how lists cross, and why not by NCCL where that is so.
 
     Raises
     ------
@@ -138,6 +147,8 @@ def create_over_ranks(
     NetworkError, OutOfMemoryError
         As for the engine for one device.
     """
+    if exchange is None:
+        return create_over_devices(network, options, partition, links)
     here = partition.shards // exchange.ranks
     ranks = open_ranks(exchange, lambda: open_device(device_of_rank(exchange.rank * here)), here, links.use_nccl)
     if not isinstance(ranks, str):

@@ -11,7 +11,7 @@ from burstproof.engine.cpu.memory import CpuMemory
 from burstproof.engine.cpu.threads import Team, thread_count, usable_cores
 from burstproof.engine.fixed_point import plan_fixed_point
 from burstproof.engine.options import EngineOptions
-from burstproof.engine.protocol import Progress
+from burstproof.engine.protocol import Engine, Progress
 from burstproof.engine.state import NO_PLAN, NO_STIMULUS, Burst, EngineState, Record, Recording, Stimulus, StimulusPlan
 from burstproof.engine.stimulus import PackedStimulus, coming_bursts, pack_stimulus, planned
 from burstproof.network.fixed_point import FixedPoint
@@ -61,7 +61,7 @@ class _Parts:
         )
 
 
-class CpuEngine:
+class CpuEngine(Engine):
     """Engine on the CPU; on one thread or several, as ``options.cpu.threads`` or the size says."""
 
     backend = "cpu"
@@ -89,6 +89,11 @@ class CpuEngine:
             A network that the profile refuses, or a contribution that is not finite.
         """
         return cls(network, options or EngineOptions())
+
+    @property
+    def launch(self) -> str:
+        """Number of threads."""
+        return f"{self.threads} thread{'s' if self.threads != 1 else ''}"
 
     @property
     def kernels(self) -> Kernels:
@@ -128,6 +133,10 @@ class CpuEngine:
     def state(self) -> EngineState:
         """A copy of everything that the next burst depends on."""
         return self._memory.state(self.burst_count)
+
+    def potentials(self, ids: npt.NDArray[np.uint32]) -> npt.NDArray[np.float32]:
+        """Membrane potentials of ``ids``; see ``Engine.potentials``."""
+        return self._memory.neurons.v[ids]
 
     def restore(self, state: EngineState) -> None:
         """Continue from ``state``; contributions follow its weights.

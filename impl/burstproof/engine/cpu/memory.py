@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from burstproof.engine.admission import check_state
+from burstproof.engine.buffers import PlannedBuffer
 from burstproof.engine.countdowns import running_countdowns, shown_countdowns
 from burstproof.engine.cpu.arrays import (
     Neurons,
@@ -22,6 +23,7 @@ from burstproof.engine.cpu.arrays import (
 )
 from burstproof.engine.cpu.compile import CLAMPED, HISTORY, KernelKey
 from burstproof.engine.cpu.kernels import Kernels, kernels_for
+from burstproof.engine.fixed_point import plan_fixed_point
 from burstproof.engine.layout import Layout, build_layout, refuse_overflow
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.precision import Storage, storage_for
@@ -257,3 +259,14 @@ def _initial_neurons(network: Network, storage: Storage, remembers: bool) -> Neu
         np.zeros(remembered, np.int64),
         np.zeros(remembered, np.int64),
     )
+
+
+def planned_buffers(network: Network, options: EngineOptions) -> tuple[PlannedBuffer, ...]:
+    """The arrays of an engine over ``network``, which are all in host memory; a column of one value takes one."""
+    memory = CpuMemory(network, options, plan_fixed_point(network, options))
+    found = []
+    for group in ("parameters", "neurons", "ring", "static", "computed", "plastic"):
+        for name, array in getattr(memory, group)._asdict().items():
+            held = array.nbytes if any(array.strides) else array.itemsize
+            found.append(PlannedBuffer(f"{group}.{name}", array.size, array.dtype.name, held, "host"))
+    return tuple(buffer for buffer in found if buffer.count)

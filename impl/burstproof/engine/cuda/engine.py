@@ -26,9 +26,10 @@ from burstproof.engine.cuda.plan.budget import MemoryPlan
 from burstproof.engine.cuda.plan.buffers import SETS
 from burstproof.engine.cuda.plan.packed import pack_network
 from burstproof.engine.cuda.plan.sharding_choice import ShardingChoice
+from burstproof.engine.cuda.tuning.cache import Launch
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.progress import tell
-from burstproof.engine.protocol import Progress
+from burstproof.engine.protocol import Engine, Progress
 from burstproof.engine.sharded.partition import Partition
 from burstproof.engine.state import NO_PLAN, NO_STIMULUS, Burst, EngineState, Record, Recording, Stimulus, StimulusPlan
 from burstproof.engine.stimulus import PackedStimulus, coming_bursts, pack_stimulus, planned
@@ -53,7 +54,7 @@ class _Batch:
         return self.tables[0].bursts
 
 
-class CudaEngine:
+class CudaEngine(Engine):
     """Engine on CUDA devices (BE-6, BE-7, MG-1 to MG-4): all state stays there; the host sees what it asks for.
 
     Make it with ``create``. Bursts are queued in batches; a batch is replayed from one CUDA graph per device unless
@@ -120,6 +121,17 @@ class CudaEngine:
     def rates(self) -> npt.NDArray[np.float64] | None:
         """Firings of each neuron per burst, (N,) float64, in the bursts whose fired lists were recorded."""
         return None if self.activity is None else self.activity / max(self._recorded, 1)
+
+    @property
+    def host_bytes(self) -> int:
+        """Bytes of synapses that one device reads from host memory."""
+        devices = self.devices
+        return devices.plan.host_bytes if isinstance(devices, OneDevice) else 0
+
+    @property
+    def launch(self) -> str:
+        """The launch configuration; 0 in it is the engine's own choice."""
+        return str(Launch.of(self.options.cuda))
 
     @classmethod
     def create(

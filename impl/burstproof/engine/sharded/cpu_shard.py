@@ -27,7 +27,10 @@ from burstproof.engine.layout import SynapseFacts, refuse_overflow
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.precision import storage_for
 from burstproof.engine.profile import LARGE_NETWORK_NEURONS
+from burstproof.engine.protocol import Engine
 from burstproof.engine.rules import features_of
+from burstproof.engine.sharded.engine import Links, ShardedEngine
+from burstproof.engine.sharded.exchange import Exchange
 from burstproof.engine.sharded.partition import Partition
 from burstproof.engine.sharded.shard import Fired, StatePiece
 from burstproof.engine.sharded.shard_layout import ShardLayout, build_shard_layout
@@ -37,6 +40,18 @@ from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Network
 
 _NO_PLACES = np.empty(0, np.uint32)
+
+
+def cpu_shards(
+    network: Network,
+    options: EngineOptions,
+    partition: Partition,
+    exchange: Exchange | None,
+    threads: int,
+    _links: Links,
+) -> Engine:
+    """The engine over shards on the CPU; ``threads`` step those of this process."""
+    return ShardedEngine(network, options, partition, CpuShard, exchange, threads)
 
 
 class CpuShard:

@@ -19,7 +19,7 @@ from burstproof.engine.fixed_point import plan_fixed_point
 from burstproof.engine.layout import SynapseFacts, synapse_facts
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.profile import BATCH_PATH_CANDIDATES
-from burstproof.engine.protocol import Progress
+from burstproof.engine.protocol import Engine, Progress
 from burstproof.engine.recorder import recording_of
 from burstproof.engine.sharded.exchange import Exchange, OneProcess, merged
 from burstproof.engine.sharded.partition import Partition
@@ -58,7 +58,7 @@ class MakeShard(Protocol):
         ...
 
 
-class ShardedEngine:
+class ShardedEngine(Engine):
     """Engine over the shards of ``partition`` that fall to this process; ``exchange`` joins all processes.
 
     Shard s belongs to rank ``s // (shards / ranks)``.

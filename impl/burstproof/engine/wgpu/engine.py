@@ -10,7 +10,7 @@ import numpy.typing as npt
 from burstproof.engine.ask_machine import ask_wgpu
 from burstproof.engine.fixed_point import plan_fixed_point
 from burstproof.engine.options import EngineOptions
-from burstproof.engine.protocol import Progress
+from burstproof.engine.protocol import Engine, Progress
 from burstproof.engine.state import NO_PLAN, NO_STIMULUS, Burst, EngineState, Record, Recording, Stimulus, StimulusPlan
 from burstproof.engine.stimulus import PackedStimulus, coming_bursts, pack_stimulus, planned
 from burstproof.engine.wgpu.adapters import chosen_adapter
@@ -35,7 +35,7 @@ class _Done:
     potentials: npt.NDArray[np.float32]
 
 
-class WgpuEngine:
+class WgpuEngine(Engine):
     """Engine on one adapter of wgpu."""
 
     backend = "wgpu"
@@ -81,6 +81,11 @@ class WgpuEngine:
     def adapter(self) -> str:
         """Name of the adapter that runs this engine."""
         return self._device.adapter.name
+
+    @property
+    def launch(self) -> str:
+        """The adapter."""
+        return f"adapter {self.adapter}"
 
     def step(self, stimulus: Stimulus = NO_STIMULUS) -> Burst:
         """Run one burst; see ``Engine.step``."""

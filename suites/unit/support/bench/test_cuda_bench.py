@@ -14,6 +14,7 @@ from burstproof.device.protocol import BufferSpec, DeviceBuffer
 from burstproof.engine.cpu.engine import CpuEngine
 from burstproof.engine.options import CpuOptions, EngineOptions
 from burstproof.network.synthetic.build import synthesize
+from stages.measuring import Measure
 from suites.support.bench import cuda_bench
 from suites.support.bench.cuda_bench import COLD_DOWNLOAD, EVERY_SCOPE, RESIDENT, measure_row
 from suites.support.bench.implicit_reference import ImplicitReference
@@ -104,16 +105,12 @@ def test_measurements_of_a_row(stand_in: Callable[[Row], None]) -> None:
     """Cold and warm L2 are told apart, and each latency carries its floor and how near it comes."""
     stand_in(ROW)
     result = measure_row(ROW, FakeRuntime(), None, (RESIDENT, COLD_DOWNLOAD))  # type: ignore[arg-type]
-    put: list[tuple[str, float, dict[str, Any]]] = []
-
-    def measure(name: str, value: float, unit: str, **more: Any) -> None:
-        put.append((name, value, more))
-
+    measure = Measure(())
     for scope, timed in result.timings.items():
-        put_latency(result, scope, timed, LIMITS, measure)  # type: ignore[arg-type]
-    names = [name for name, _, _ in put]
-    assert names == ["burst.latency", "burst.fraction_of_floor"] * 2
-    assert [more["conditions"]["cold_l2"] for _, _, more in put] == [False, False, True, True]
-    for (_, latency, more), (_, fraction, _) in zip(put[::2], put[1::2], strict=True):
-        assert fraction == pytest.approx(more["conditions"]["floor"] / latency)
-        assert len(more["samples"]) == QUICK.max_samples
+        put_latency(result, scope, timed, LIMITS, measure)
+    put = measure.taken
+    assert [one.name for one in put] == ["burst.latency", "burst.fraction_of_floor"] * 2
+    assert [one.conditions["cold_l2"] for one in put] == [False, False, True, True]
+    for latency, fraction in zip(put[::2], put[1::2], strict=True):
+        assert fraction.value == pytest.approx(latency.number("floor") / latency.value)
+        assert len(latency.samples) == QUICK.max_samples

@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from hardware.roofline import profile_for
-from reports.judgement import ReasonCode
-from reports.measurement import Measurement, Scalar, Verdict
-from reports.targets import match
-from reports.verdict import judge
+from reports.judge.targets import match
+from reports.judge.verdict import judge
+from reports.values.judgement import ReasonCode
+from reports.values.measurement import Measurement, Scalar, Verdict
+from stages.measuring import Measure
 from suites.support.bench.card_limits import COPIED_BYTES, REDUCTIONS, g_per_s, gb_per_s
 from suites.support.bench.cpu_clock import cpu_ghz
 from suites.support.bench.rows import (
@@ -198,3 +199,19 @@ def test_the_clock_is_read_where_the_system_states_it(tmp_path: Path) -> None:
     assert cpu_ghz(info, highest) == pytest.approx(3.7)
     assert cpu_ghz(info, nowhere) == pytest.approx(2.6)
     assert cpu_ghz(nowhere, nowhere) is None
+
+
+def test_a_timing_is_attached_with_all_that_belongs_to_it() -> None:
+    """As a time and as a rate: figure and samples converted alike, telemetry and how steady it is beside them."""
+    values = iter([9.0, 2.0, 4.0, 8.0, 2.0, 4.0, 4.0])
+    timed = time_steadily(lambda: next(values), QUICK, lambda: FakeWatch(False))
+    measure = Measure(("ST-6",))
+    assert timed.put(measure, "a.time", "ms", {"n": 1}, "checked first") == 4.0
+    assert timed.put(measure, "a.rate", "GB/s", {}, convert=lambda ms: 8.0 / ms) == 2.0
+    time, rate = measure.taken
+    assert (time.value, time.unit, time.samples) == (4.0, "ms", (2.0, 4.0, 8.0, 2.0, 4.0, 4.0))
+    assert (rate.value, rate.unit, rate.samples) == (2.0, "GB/s", (4.0, 2.0, 1.0, 4.0, 2.0, 2.0))
+    assert time.telemetry == rate.telemetry == FakeWatch(False).summary()
+    assert time.note == f"checked first; {timed.how}"
+    assert rate.note == timed.how
+    assert (time.conditions, time.requirements) == ({"n": 1}, ("ST-6",))

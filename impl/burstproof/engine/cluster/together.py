@@ -1,0 +1,74 @@
+"""The processes of a run as ranks: joined by an exchange, failing together."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TypeVar
+
+from burstproof.engine.cluster.launch import Place
+from burstproof.engine.sharded.exchange import Exchange, OneProcess
+from burstproof.errors import BurstproofError, EnvironmentInvalidError, ExitCode
+
+_Result = TypeVar("_Result")
+
+
+def join_ranks(place: Place | None, *, alone: bool, timeout_s: float, advice: Callable[[], str]) -> Exchange:
+    """The exchange of this process with the other ranks of the run; with ``alone``, of one process.
+
+    Raises
+    ------
+    EnvironmentInvalidError
+        MPI cannot be loaded, or the launcher and the library do not see the same ranks.
+    """
+    if alone:
+        return OneProcess()
+    from burstproof.engine.cluster.mpi import MpiExchange
+
+    exchange = MpiExchange(timeout_s, advice)
+    if place is not None and exchange.ranks != place.ranks:
+        exchange.close()
+        raise EnvironmentInvalidError(
+            "the launcher and the MPI library do not belong together",
+            where="MPI",
+            got=f"{place.ranks} ranks started, {exchange.ranks} seen",
+            cure="Start with the mpiexec of the library that mpi4py uses, or one process with --mpi off",
+        )
+    return exchange
+
+
+def together(exchange: Exchange, work: Callable[[], _Result]) -> _Result:
+    """The result of ``work``, which all ranks do; an error of the package in any of them is raised in all."""
+    try:
+        result = work()
+    except BurstproofError as error:
+        exchange.agree(error)
+        raise
+    except Exception as error:
+        _end_all(exchange, error)
+        raise
+    exchange.agree(None)
+    return result
+
+
+@contextmanager
+def ending_all_ranks(exchange: Exchange) -> Iterator[None]:
+    """An error in one rank ends all of them: the others would wait for it."""
+    try:
+        yield
+    except Exception as error:
+        _end_all(exchange, error)
+        raise
+
+
+def _end_all(exchange: Exchange, error: Exception) -> None:
+    """End all ranks, if there are several, and say why; where the error was not foreseen, where it came from too."""
+    if exchange.ranks == 1:
+        return
+    if isinstance(error, BurstproofError):
+        exchange.abort(str(error), int(error.exit_code))
+    if not isinstance(error, (OSError, MemoryError)):
+        traceback.print_exception(error)
+    message = " ".join(str(error).split())
+    exchange.abort(f"{type(error).__name__}: {message}", int(ExitCode.INVALID_ENVIRONMENT))

@@ -1,0 +1,121 @@
+"""When a run writes checkpoints, and how it goes on from one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from burstproof.engine.protocol import Engine
+from burstproof.engine.recorder import joined
+from burstproof.engine.sharded.checkpoint import (
+    Checkpoint,
+    check_identity,
+    load_checkpoint,
+    run_identity,
+    save_checkpoint,
+    stimulus_so_far,
+)
+from burstproof.engine.sharded.exchange import Exchange
+from burstproof.engine.state import Recording, StimulusPlan
+from burstproof.errors import InputError
+
+DEFAULT_EVERY = 1000
+"""Bursts between two checkpoints where only a file is named."""
+
+
+@dataclass
+class Checkpoints:
+    """The checkpoints of one run of ``bursts`` bursts; with neither ``file`` nor ``resume`` it does nothing.
+
+    Attributes
+    ----------
+    bursts : int
+    plan : StimulusPlan
+    exchange : Exchange
+    file : Path or None
+        Where checkpoints are written, ``every`` so many bursts (``None``: 1000) and after the last.
+    resume : Path or None
+        The checkpoint from which the run goes on.
+    recorded : bool
+        Whether the run keeps a record of all its bursts.
+    resumed_after : int or None
+        Burst of the checkpoint from which the run went on.
+    """
+
+    bursts: int
+    plan: StimulusPlan
+    exchange: Exchange
+    file: Path | None = None
+    every: int | None = None
+    resume: Path | None = None
+    recorded: bool = False
+    resumed_after: int | None = None
+    _identity: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.every = None if self.file is None else self.every or DEFAULT_EVERY
+
+    def begin(self, engine: Engine) -> list[Recording]:
+        """Put ``engine`` where the checkpoint left off; returns what had been recorded, in one piece or none.
+
+        Raises
+        ------
+        CheckpointError
+            The checkpoint is damaged or belongs to another run.
+        InputError
+            It has no record though one is wanted, or lies behind the last burst.
+        """
+        if self.file is None and self.resume is None:
+            return []
+        self._identity = run_identity(engine.network, engine.options, engine.fixed_point)
+        if self.resume is None:
+            return []
+        where, found = str(self.resume), load_checkpoint(self.resume)
+        begun, reached = engine.network.burst_count, found.state.burst_count
+        check_identity(found, {"network": self._identity["network"]}, where)
+        if reached >= begun + self.bursts:  # said before what the shorter stimulus makes of the identity
+            raise InputError(
+                f"the checkpoint is at burst {reached}, and the run is to end with burst {begun + self.bursts}",
+                where=where,
+                got=f"--bursts {self.bursts}",
+                allowed=f"{reached - begun + 1} or more, counted from the beginning of the run",
+                cure="Ask for more --bursts, or resume from an earlier checkpoint",
+            )
+        check_identity(found, {**self._identity, **stimulus_so_far(self.plan, reached)}, where)
+        if self.recorded and found.recording is None:
+            raise InputError(
+                "the checkpoint holds no record of the bursts before it",
+                where=where,
+                cure="Leave out --record, or run from the beginning with --record and --checkpoint",
+            )
+        engine.restore(found.state)
+        self.resumed_after = reached
+        return [] if found.recording is None else [found.recording]
+
+    def save_if_due(self, engine: Engine, recordings: Sequence[Recording] | None) -> None:
+        """Write a checkpoint if one is due after the burst just done, as it is after the last of the run.
+
+        All ranks call it, rank 0 writes.
+        """
+        done = engine.burst_count - engine.network.burst_count
+        if self.file is None or self.every is None or (done % self.every and done < self.bursts):
+            return
+        state = engine.state()
+        if self.exchange.rank == 0:
+            identity = {**self._identity, **stimulus_so_far(self.plan, state.burst_count)}
+            recording = None if recordings is None else joined(recordings)
+            save_checkpoint(self.file, Checkpoint(state, identity, recording))
+
+
+def chunks(done: int, total: int, longest: int, stops: Sequence[int | None]) -> Iterator[int]:
+    """Sizes of the pieces in which bursts ``done`` + 1 ... ``total`` are run.
+
+    The first burst alone, since it compiles; then at most ``longest``, cut at every multiple of each of ``stops``.
+    """
+    first = True
+    while done < total:
+        size = min([1 if first else longest, total - done, *(stop - done % stop for stop in stops if stop)])
+        yield size
+        done, first = done + size, False

@@ -1,0 +1,181 @@
+"""The table of goals: what others reach, what is aimed at, what was measured, and the floor that the hardware has."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from reports.judge.statistics import interval_of
+from reports.judge.targets import Target, load_targets
+from reports.values import units
+from reports.values.judgement import JudgedMeasurement
+from reports.values.measurement import Measurement, Verdict
+from reports.values.record import RunRecord
+
+NOT_MEASURED = "not measured"
+HEADS = ("row", "best other", "goal", "measured", "floor", "of floor", "verdict")
+_GOALS_OF = "burst.latency"
+_MISSED = (Verdict.FAIL.value, Verdict.AMBIGUOUS.value)
+_Judged = tuple[JudgedMeasurement, Measurement]
+"""A judgement and what was judged."""
+
+
+@dataclass(frozen=True)
+class GoalRow:
+    """One goal, every field ready to be shown; empty where there is nothing to show.
+
+    Attributes
+    ----------
+    row : str
+        What is limited.
+    other : str
+        The best figure of another program and its name.
+    against_other : str
+        How many times as fast as that the measured figure is.
+    goal, measured, interval : str
+    floor : str
+        What the hardware cannot beat: the least time, of a rate or share the greatest.
+    of_floor : str
+        How much of it was reached; 100 % cannot be beaten.
+    verdict : str
+        Of the judgement; ``not measured`` without one.
+    sources : str
+        Where the figures of others come from, for every one of them.
+    is_latency : bool
+        Whether it is a burst's latency: these are shown whether a run measured them or not.
+    """
+
+    row: str
+    other: str
+    goal: str
+    is_latency: bool
+    measured: str = ""
+    interval: str = ""
+    against_other: str = ""
+    floor: str = ""
+    of_floor: str = ""
+    verdict: str = NOT_MEASURED
+    sources: str = ""
+
+    @property
+    def decided(self) -> str:
+        """``PASS``, ``FAIL, floor shown``, ``FAIL, no floor``: a missed goal is never a pass, floor or not."""
+        if self.verdict not in _MISSED:
+            return self.verdict
+        return f"{self.verdict}, {'floor shown' if self.floor else 'no floor'}"
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether this run has a figure for the goal."""
+        return self.verdict != NOT_MEASURED
+
+
+def goal_rows(record: RunRecord) -> tuple[GoalRow, ...]:
+    """Every latency goal of ``targets.toml`` with what the run measured; of several figures the last one counts.
+
+    Goals for GPUs come first. Goals of other figures follow, as far as the run measured them: there the worst counts.
+    """
+    measurements = record.by_place
+    judged: dict[str, list[_Judged]] = {}
+    for one in record.judgements:
+        if one.target and (one.case, one.index) in measurements:
+            judged.setdefault(one.target, []).append((one, measurements[one.case, one.index]))
+    rows = [_row(target, judged.get(target.id, [])) for target in _goals()]
+    return tuple(row for row in rows if row.is_latency or row.is_measured)
+
+
+def measured_goals(record: RunRecord) -> tuple[GoalRow, ...]:
+    """The table: all latency goals if the run measured any of them, and the others that it measured."""
+    rows = goal_rows(record)
+    if any(row.is_latency and row.is_measured for row in rows):
+        return rows
+    return tuple(row for row in rows if row.is_measured)
+
+
+def unmeasured_goals(record: RunRecord) -> tuple[str, ...]:
+    """What the goals limit that the run did not measure and :func:`measured_goals` leaves out of the table."""
+    shown = {row.row for row in measured_goals(record)}
+    return tuple(row for row in map(_words, _goals()) if row not in shown)
+
+
+def _goals() -> list[Target]:
+    """Latencies first, of these those for GPUs."""
+    goals = [target for target in load_targets() if target.source == "goal"]
+    return sorted(goals, key=lambda t: (t.measurement != _GOALS_OF, t.conditions.get("backend") != "cuda"))
+
+
+def goal_lines(rows: Iterable[GoalRow]) -> list[str]:
+    """The table as text, one line per goal, columns aligned; empty without rows."""
+    cells = [_cells(row) for row in rows]
+    if not cells:
+        return []
+    widths = [max(map(len, column)) for column in zip(HEADS, *cells, strict=True)]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+        for line in (HEADS, *cells)
+    ]
+
+
+def _cells(row: GoalRow) -> tuple[str, ...]:
+    measured = f"{row.measured} ({row.against_other})" if row.against_other else row.measured
+    cells = row.row, row.other, row.goal, measured, row.floor, row.of_floor, row.decided
+    return tuple(cell or "-" for cell in cells)
+
+
+def _worst(target: Target, judged: Sequence[_Judged]) -> _Judged:
+    """Of the figures held against ``target`` the one furthest to its bad side, or one that is missing."""
+    least_is_worst = math.isfinite(target.low)
+
+    def goodness(one: _Judged) -> float:
+        value = one[1].in_unit(target.unit)
+        return -math.inf if value is None else value if least_is_worst else -value
+
+    return min(judged, key=goodness)
+
+
+def _row(target: Target, judged: Sequence[_Judged]) -> GoalRow:
+    best = target.others[0] if target.others else None
+    other = "" if best is None else best.name
+    if best is not None and best.value is not None:
+        other = f"{units.shown(best.value, target.unit)} {best.name}"
+    sources = "; ".join(
+        (one.name if one.value is None else f"{one.name}: {units.shown(one.value, target.unit)}") + f" ({one.source})"
+        for one in target.others
+    )
+    row = GoalRow(_words(target), other, target.limit_text, target.measurement == _GOALS_OF, sources=sources)
+    if not judged:
+        return row
+    decided, measurement = judged[-1] if row.is_latency else _worst(target, judged)
+    value = measurement.in_unit(target.unit)
+    faster = best.value / value if best and best.value is not None and value else None
+    floor = units.converted(measurement.number("floor"), measurement.unit, target.unit)
+    count = sum(one.aggregate.count if one.aggregate else 1 for _, one in judged)
+    return replace(
+        row,
+        measured=("missing" if value is None else units.shown(value, target.unit))
+        + ("" if row.is_latency or count == 1 else f", worst of {count}"),
+        interval=_interval(measurement, target),
+        against_other="" if faster is None else f"{units.shown(round(faster, 1), 'x')}",
+        floor="" if floor is None else units.shown(floor, target.unit),
+        of_floor="" if floor is None or not value else _share(value, floor, target),
+        verdict=decided.judgement.verdict.value,
+    )
+
+
+def _share(value: float, floor: float, target: Target) -> str:
+    """How much of what the hardware allows was reached, below 100 % for times and for rates."""
+    reached = value / floor if math.isfinite(target.low) and floor else floor / value
+    return f"{100.0 * reached:.0f} %"
+
+
+def _words(target: Target) -> str:
+    """The metric without what every row shares."""
+    return target.metric.removeprefix("burst, ").removesuffix(", H200")
+
+
+def _interval(measurement: Measurement, target: Target) -> str:
+    interval = interval_of(measurement)
+    ends = () if interval is None else (interval.low, interval.high)
+    in_unit = [units.converted(end, measurement.unit, target.unit) for end in ends]
+    return " to ".join(units.shown(end, target.unit) for end in in_unit if end is not None)

@@ -1,0 +1,131 @@
+"""From every requirement to the stage, case and measurement that prove it; what nothing proved stays in sight."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+
+from reports.judge.verdict import case_verdict
+from reports.values import units
+from reports.values.measurement import CaseResult, Verdict
+from reports.values.record import RunRecord
+from reports.values.requirements import Requirement, load_requirements
+
+_CLOSED = re.compile(r"gate (?P<gate>\w+) is closed: (?P<cause>.+)", re.DOTALL)
+
+
+class Status(Enum):
+    """What a run shows about a requirement."""
+
+    PROVEN = "proven"
+    PARTLY = "proven in part"
+    FAILED = "failed"
+    UNDECIDED = "could not be judged"
+    NOT_PROVEN = "not proven"
+
+
+@dataclass(frozen=True)
+class TraceRow:
+    """What a run shows about one requirement.
+
+    ``reason`` says why it is anything but proven; ``cases`` are node ids, ``measurements`` names, both in order.
+    """
+
+    requirement: Requirement
+    status: Status
+    reason: str
+    cases: tuple[str, ...]
+    measurements: tuple[str, ...]
+
+
+def trace(record: RunRecord) -> tuple[TraceRow, ...]:
+    """One row per requirement, in the order of the contract, whether or not anything bore on it."""
+    return tuple(_row(requirement, record) for requirement in load_requirements())
+
+
+def unknown_ids(record: RunRecord) -> tuple[str, ...]:
+    """Ids that cases or measurements carry and the contract does not know: a misprint in a suite."""
+    known = {requirement.id for requirement in load_requirements()}
+    carried = {name for case in record.cases for name in _carried(case)}
+    return tuple(sorted(carried - known))
+
+
+def _carried(case: CaseResult) -> set[str]:
+    measured = {name for measurement in case.measurements for name in measurement.requirements}
+    return measured | set(case.requirements)
+
+
+def _row(requirement: Requirement, record: RunRecord) -> TraceRow:
+    cases = [case for case in record.cases if requirement.id in _carried(case)]
+    names = [m.name for case in cases for m in case.measurements if _bears(requirement.id, case, m.requirements)]
+    status, reason = _status(requirement, cases, record)
+    return TraceRow(requirement, status, reason, tuple(case.case for case in cases), tuple(dict.fromkeys(names)))
+
+
+def _bears(name: str, case: CaseResult, requirements: tuple[str, ...]) -> bool:
+    """A measurement that names no requirement of its own stands for those of its case."""
+    return name in (requirements or case.requirements)
+
+
+def _status(requirement: Requirement, cases: list[CaseResult], record: RunRecord) -> tuple[Status, str]:
+    judged = [(case, case_verdict(case, record.judgements)) for case in cases]
+    for status, *bad in (Status.FAILED, Verdict.FAIL), (Status.UNDECIDED, Verdict.ERROR, Verdict.AMBIGUOUS):
+        hit = [case for case, verdict in judged if verdict in bad]
+        if hit:
+            return status, f"{units.counted(len(hit), 'case')} of {len(cases)}: {hit[0].case}"
+    skipped = [case for case, verdict in judged if verdict is Verdict.SKIPPED]
+    if len(skipped) == len(cases):
+        return Status.NOT_PROVEN, _why_not(requirement, skipped, record)
+    gaps = []
+    if skipped:
+        gaps.append(f"{units.counted(len(skipped), 'case')} of {len(cases)} skipped: {reasons(skipped)}")
+    idle = [name for name in requirement.stages if all(case.stage != name for case in cases)]
+    if idle:
+        gaps.append(f"no case in {' and '.join(idle)}")
+    return (Status.PARTLY, "; ".join(gaps)) if gaps else (Status.PROVEN, "")
+
+
+def _why_not(requirement: Requirement, skipped: list[CaseResult], record: RunRecord) -> str:
+    if skipped:
+        return f"not here: {reasons(skipped)}"
+    planned = {stage.stage: stage for stage in record.stages}
+    absent = [name for name in requirement.stages if name not in planned]
+    if absent:
+        return f"{' and '.join(absent)} not in this run"
+    with_cases = {case.stage for case in record.cases}
+    for stage in (planned[name] for name in requirement.stages if name not in with_cases):
+        if stage.problem or not stage.gate_open:
+            return f"no case; {stage.stage}: {stage.problem or stage.gate_reason}"
+    return "no case bears on it"
+
+
+def reasons(skipped: list[CaseResult], most: int = 3) -> str:
+    """The ``most`` frequent reasons of skipped cases, each once, with how often where there are several.
+
+    Gates that are closed for one cause count as one reason.
+    """
+    causes: dict[tuple[str, str], Counter[str]] = {}
+    for case in skipped:
+        gate, cause = _gate_and_cause(case.reason or "no reason given")
+        causes.setdefault((cause, "gate" if gate else ""), Counter())[gate] += 1
+    ordered = sorted(causes.items(), key=lambda item: -item[1].total())
+    texts = [(_reason(cause, gates), gates.total()) for (cause, _), gates in ordered]
+    if len(texts) == 1:
+        return texts[0][0]
+    shown = [f"{text.removesuffix('.')} ({count})" for text, count in texts[:most]]
+    rest = len(ordered) - len(shown)
+    return "; ".join(shown) + (f"; and {units.counted(rest, 'other reason')}" if rest else "")
+
+
+def _gate_and_cause(reason: str) -> tuple[str, str]:
+    found = _CLOSED.fullmatch(reason)
+    return (found["gate"], found["cause"]) if found else ("", reason)
+
+
+def _reason(cause: str, gates: Iterable[str]) -> str:
+    names = [gate for gate in gates if gate]
+    closed = f"gate {names[0]} is" if len(names) == 1 else f"gates {', '.join(names)} are"
+    return f"{closed} closed: {cause}" if names else cause

@@ -1,0 +1,250 @@
+"""The one place where verdicts are decided: measurement against target, and what cases, stages and runs add up to."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from enum import IntEnum
+
+from burstproof.errors import ExitCode, InputError
+from reports.judge.statistics import median_interval
+from reports.judge.targets import Comparison, Target, match
+from reports.values import units
+from reports.values.judgement import Interval, JudgedMeasurement, Judgement, ReasonCode
+from reports.values.measurement import CaseResult, Measurement, Outcome, Verdict
+from reports.values.record import RunRecord, StageRun
+
+FLOOR_CONDITION = "floor"
+"""Condition under which a measurement states, in its own unit, what the hardware cannot beat."""
+
+FLOOR_NOISE = 0.01
+"""What a floor may be off by: it is measured, too. A figure that is better by no more has reached it."""
+
+WORST_FIRST = (Verdict.FAIL, Verdict.ERROR, Verdict.AMBIGUOUS, Verdict.MARGINAL, Verdict.PASS, Verdict.SKIPPED)
+"""FAIL outranks the rest (RE-2); what could not be judged outranks what was judged good."""
+
+_OUTCOMES = {
+    Outcome.PASSED: Verdict.PASS,
+    Outcome.FAILED: Verdict.FAIL,
+    Outcome.SKIPPED: Verdict.SKIPPED,
+    Outcome.ERROR: Verdict.ERROR,
+}
+
+
+class _Side(IntEnum):
+    """Where a figure lies against the bounds of a target."""
+
+    UNDER = -1
+    GOOD = 0
+    OVER = 1
+
+
+def judge(measurement: Measurement, target: Target | None) -> Judgement:
+    """Hold a measurement against a target.
+
+    Parameters
+    ----------
+    measurement : Measurement
+        Its samples, where it has two or more, give the confidence interval of the median.
+    target : Target or None
+        ``None`` judges only that there is a figure and that it is possible.
+
+    Returns
+    -------
+    Judgement
+        FAIL for a missing, NaN or infinite value or sample and for a figure beyond the limit; ERROR for a unit that
+        cannot be compared and for a figure better than its floor, where unit or target say which way is better, by more
+        than ``FLOOR_NOISE``; AMBIGUOUS where the interval straddles the limit;
+        MARGINAL inside the target's band, on the good side of the limit; else PASS.
+    """
+    figure = _figure(measurement)
+    if isinstance(figure, Judgement):
+        return figure
+    unit = target.unit if target else measurement.unit
+    try:
+        value = units.convert(figure, measurement.unit, unit)
+        scale = units.convert(1.0, measurement.unit, unit)
+        floor = _floor(measurement, target)
+    except InputError as error:
+        return Judgement(Verdict.ERROR, ReasonCode.UNIT_MISMATCH, str(error), None, unit)
+    interval = _interval(measurement, scale)
+    verdict, reason, text = _decide(value, interval, target, floor, unit)
+    return Judgement(verdict, reason, text, value, unit, interval)
+
+
+def judge_cases(cases: Iterable[CaseResult], targets: Sequence[Target] | None = None) -> tuple[JudgedMeasurement, ...]:
+    """Judge every measurement of ``cases`` against every target that matches it.
+
+    A measurement without a target is listed only if it is missing, not finite or faster than its floor.
+    """
+    judged = []
+    for case in cases:
+        for index, measurement in enumerate(case.measurements):
+            matching: tuple[Target | None, ...] = match(measurement, targets)
+            for target in matching or (None,):
+                judgement = judge(measurement, target)
+                if target is not None or judgement.verdict is not Verdict.PASS:
+                    name = target.id if target else ""
+                    judged.append(JudgedMeasurement(case.case, index, measurement.name, name, judgement))
+    return tuple(judged)
+
+
+def worst(verdicts: Iterable[Verdict]) -> Verdict:
+    """Combine verdicts: the first of ``WORST_FIRST`` that occurs; SKIPPED for none."""
+    return min(verdicts, key=WORST_FIRST.index, default=Verdict.SKIPPED)
+
+
+def case_verdict(case: CaseResult, judgements: Iterable[JudgedMeasurement]) -> Verdict:
+    """Verdict of a case: its outcome, its judgements, and a FAIL for each figure it promised and did not give."""
+    own = [judged.judgement.verdict for judged in judgements if judged.case == case.case]
+    missing = [Verdict.FAIL for measurement in case.measurements if isinstance(_figure(measurement), Judgement)]
+    return worst([_OUTCOMES[case.outcome], *own, *missing])
+
+
+def stage_verdict(record: RunRecord, stage: StageRun) -> Verdict:
+    """Verdict of a planned stage: ERROR if it did not finish, or has an open gate and ran nothing."""
+    cases = [case for case in record.cases if case.stage == stage.stage]
+    verdicts = [case_verdict(case, record.judgements) for case in cases]
+    if stage.problem or (stage.gate_open and not cases):
+        verdicts.append(Verdict.ERROR)
+    return worst(verdicts)
+
+
+def run_verdict(record: RunRecord) -> Verdict:
+    """Verdict of a run; an unfinished one is an ERROR at least."""
+    planned = {stage.stage for stage in record.stages}
+    verdicts = [stage_verdict(record, stage) for stage in record.stages]
+    verdicts += [case_verdict(case, record.judgements) for case in record.cases if case.stage not in planned]
+    if not record.finished_utc:
+        verdicts.append(Verdict.ERROR)
+    return worst(verdicts)
+
+
+def exit_code(record: RunRecord, asked_by_name: Sequence[str] | None = None) -> ExitCode:
+    """Exit code of a run as requirement RE-2 fixes it.
+
+    Parameters
+    ----------
+    record : RunRecord
+    asked_by_name : sequence of str, optional
+        Stages named on the command line; by default what the record says was asked.
+
+    Returns
+    -------
+    ExitCode
+        FAIL before UNDECIDED (ERROR, AMBIGUOUS) before USAGE (a stage that the plan does not have) before
+        INVALID_ENVIRONMENT (a named stage whose gate is closed, or nothing ran) before PASS.
+    """
+    verdict = run_verdict(record)
+    if verdict is Verdict.FAIL:
+        return ExitCode.FAIL
+    if verdict in (Verdict.ERROR, Verdict.AMBIGUOUS):
+        return ExitCode.UNDECIDED
+    asked = record.asked if asked_by_name is None else asked_by_name
+    gates = {stage.stage: stage.gate_open for stage in record.stages}
+    if any(name not in gates for name in asked):
+        return ExitCode.USAGE
+    if verdict is Verdict.SKIPPED or not all(gates[name] for name in asked):
+        return ExitCode.INVALID_ENVIRONMENT
+    return ExitCode.PASS
+
+
+def _figure(measurement: Measurement) -> float | Judgement:
+    """The finite value of a measurement, or the FAIL that its absence is."""
+    value, unit = measurement.value, measurement.unit
+    if value is None:
+        return _fail(ReasonCode.VALUE_MISSING, f"{measurement.name} has no value", unit)
+    if math.isnan(value):
+        return _fail(ReasonCode.VALUE_NAN, f"{measurement.name} is not a number", unit)
+    if math.isinf(value):
+        return _fail(ReasonCode.VALUE_INFINITE, f"{measurement.name} is infinite", unit)
+    bad = sum(not math.isfinite(sample) for sample in measurement.samples)
+    if bad:
+        text = f"{bad} of {len(measurement.samples)} samples of {measurement.name} are not finite"
+        return _fail(ReasonCode.SAMPLE_INVALID, text, unit)
+    return value
+
+
+def _fail(reason: ReasonCode, text: str, unit: str) -> Judgement:
+    return Judgement(Verdict.FAIL, reason, text, None, unit)
+
+
+def _floor(measurement: Measurement, target: Target | None) -> float | None:
+    """The tightest floor that target and measurement declare, in the target's unit, where one way is the better."""
+    unit = target.unit if target else measurement.unit
+    if target is None and units.lower_is_better(unit) is None:
+        return None
+    floors = [target.floor] if target and target.floor is not None else []
+    own = measurement.number(FLOOR_CONDITION)
+    if own is not None:
+        floors.append(units.convert(own, measurement.unit, unit))
+    if not floors:
+        return None
+    return min(floors) if _higher_is_better(unit, target) else max(floors)
+
+
+def _higher_is_better(unit: str, target: Target | None) -> bool:
+    """Whether a floor is the greatest figure: of rates, and of shares and ratios whose target is a lower limit."""
+    lower = units.lower_is_better(unit)
+    if lower is None and target is not None:
+        return math.isfinite(target.low) and not math.isfinite(target.high)
+    return lower is False
+
+
+def _interval(measurement: Measurement, scale: float) -> Interval | None:
+    interval = median_interval(measurement.samples)
+    if interval is None:
+        return None
+    return replace(interval, low=interval.low * scale, high=interval.high * scale)
+
+
+def _decide(
+    value: float, interval: Interval | None, target: Target | None, floor: float | None, unit: str
+) -> tuple[Verdict, ReasonCode, str]:
+    if floor is not None and _is_beyond(value, floor, _higher_is_better(unit, target)):
+        text = f"{units.shown(value, unit)} is better than the floor of {units.shown(floor, unit)}: measured wrongly"
+        return Verdict.ERROR, ReasonCode.FASTER_THAN_FLOOR, text
+    if target is None:
+        return Verdict.PASS, ReasonCode.WITHIN_LIMIT, "recorded; no target applies"
+    low = value if interval is None else min(value, interval.low)
+    high = value if interval is None else max(value, interval.high)
+    limit = target.limit_text
+    if _side(low, target) is not _side(high, target):
+        text = f"the interval {units.shown(low)} to {units.shown(high, unit)} straddles the limit {limit}"
+        return Verdict.AMBIGUOUS, ReasonCode.INTERVAL_STRADDLES_LIMIT, text
+    if _side(value, target) is not _Side.GOOD:
+        return Verdict.FAIL, ReasonCode.BEYOND_LIMIT, f"{units.shown(value, unit)} misses {limit}{_by(value, target)}"
+    if _in_band(value, target):
+        return Verdict.MARGINAL, ReasonCode.WITHIN_MARGIN, f"{units.shown(value, unit)} is close to {limit}"
+    return Verdict.PASS, ReasonCode.WITHIN_LIMIT, f"{units.shown(value, unit)} meets {limit}"
+
+
+def _is_beyond(value: float, floor: float, higher_is_better: bool) -> bool:
+    """Whether no hardware can be that good."""
+    return value > floor * (1.0 + FLOOR_NOISE) if higher_is_better else value < floor * (1.0 - FLOOR_NOISE)
+
+
+def _side(value: float, target: Target) -> _Side:
+    if value < target.low or (target.comparison is Comparison.ABOVE and value == target.low):
+        return _Side.UNDER
+    if value > target.high or (target.comparison is Comparison.BELOW and value == target.high):
+        return _Side.OVER
+    return _Side.GOOD
+
+
+def _in_band(value: float, target: Target) -> bool:
+    """Whether a good value lies within ``marginal`` of a bound; written so that infinite bounds drop out."""
+    if target.marginal == 0.0:
+        return False
+    near_high = math.isfinite(target.high) and value > target.high - target.marginal * abs(target.high)
+    near_low = math.isfinite(target.low) and value < target.low + target.marginal * abs(target.low)
+    return near_high or near_low
+
+
+def _by(value: float, target: Target) -> str:
+    bound = target.high if value >= target.high else target.low
+    if bound <= 0.0 or value <= 0.0:
+        return ""
+    factor = max(value / bound, bound / value)
+    return f" by {100.0 * (factor - 1.0):.1f} %" if factor < 2.0 else f" by a factor of {factor:.1f}"

@@ -1,0 +1,140 @@
+"""The record of a run: frozen values, one folder a run (requirement RE-1)."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from burstproof.errors import InputError
+from reports.values.judgement import JudgedMeasurement
+from reports.values.measurement import CaseResult, Measurement
+
+SCHEMA_VERSION = 1
+RECORD_NAME = "record.json"
+BASELINE_NAME = "record.json.gz"
+REPORT_NAME = "report.html"
+
+
+@dataclass(frozen=True)
+class StageRun:
+    """One planned stage: its gate, and how its run ended.
+
+    Attributes
+    ----------
+    stage : str
+        Its name in the test plan; equals :attr:`~reports.values.measurement.CaseResult.stage`.
+    title : str
+        One or two words: ``kernel parity``.
+    gate_open : bool
+        Whether the hardware has what the whole stage needs. A closed gate may leave a GPU-free part that runs.
+    gate_reason : str
+        Why the gate is closed; what was found where it is open.
+    requirements : tuple of str
+        Ids the stage is there to prove.
+    problem : str
+        What kept the stage from finishing (crash, time-out, interruption); empty where it ran to its end.
+    duration_s : float
+        Wall time in seconds.
+    """
+
+    stage: str
+    title: str
+    gate_open: bool
+    gate_reason: str
+    requirements: tuple[str, ...] = ()
+    problem: str = ""
+    duration_s: float = 0.0
+
+
+@dataclass(frozen=True)
+class Environment:
+    """The software a run used: what a comparison of two runs has to name.
+
+    ``variables`` holds the environment variables that bear on results (``CUDA_VISIBLE_DEVICES``, ``NUMBA_*`` ...).
+    ``git_commit`` is empty outside a checkout; ``git_dirty`` says that tracked files were changed.
+    """
+
+    python: str
+    platform: str
+    packages: Mapping[str, str]
+    git_commit: str = ""
+    git_dirty: bool = False
+    variables: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Attachment:
+    """A file of the run folder, named relative to it, with what it held when the record was written."""
+
+    path: str
+    sha256: str
+    size_bytes: int
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """Everything a run has to say; the report is drawn from this value alone.
+
+    Attributes
+    ----------
+    run_id : str
+        Name of the run, usually that of its folder.
+    started_utc, finished_utc : str
+        ISO 8601 with ``Z``; ``finished_utc`` is empty while the run goes on or if it was interrupted.
+    command : tuple of str
+        The command line as typed.
+    asked : tuple of str
+        Stages asked for by name; empty where the whole plan was asked for.
+    stages : tuple of StageRun
+        The plan, in the order of the stages.
+    environment : Environment
+    hardware : mapping
+        The inventory as JSON values; ``cpu``, ``gpus`` (list of mappings with ``name``), ``driver`` ... as found.
+    cases : tuple of CaseResult
+    judgements : tuple of JudgedMeasurement
+        From :func:`reports.judge.verdict.judge_cases`.
+    attachments : tuple of Attachment
+    schema_version : int
+    """
+
+    run_id: str
+    started_utc: str
+    finished_utc: str
+    command: tuple[str, ...]
+    asked: tuple[str, ...]
+    stages: tuple[StageRun, ...]
+    environment: Environment
+    hardware: Mapping[str, object] = field(default_factory=dict)
+    cases: tuple[CaseResult, ...] = ()
+    judgements: tuple[JudgedMeasurement, ...] = ()
+    attachments: tuple[Attachment, ...] = ()
+    schema_version: int = SCHEMA_VERSION
+
+    @property
+    def measurements(self) -> tuple[Measurement, ...]:
+        """Every measurement, in the order of the cases."""
+        return tuple(measurement for case in self.cases for measurement in case.measurements)
+
+    @property
+    def by_place(self) -> dict[tuple[str, int], Measurement]:
+        """Every measurement under the case and index by which judgements refer to it."""
+        return {(case.case, i): measurement for case in self.cases for i, measurement in enumerate(case.measurements)}
+
+
+def attach(folder: Path, name: str) -> Attachment:
+    """Hash ``folder / name``.
+
+    Raises
+    ------
+    InputError
+        If the file is missing or lies outside the folder.
+    """
+    path = folder / name
+    if not path.resolve().is_relative_to(folder.resolve()):
+        raise InputError("an attachment must lie in the run folder", where=str(folder), got=name)
+    if not path.is_file():
+        raise InputError("attachment not found", where=str(folder), got=name, cure="Write it before the record.")
+    data = path.read_bytes()
+    return Attachment(name, hashlib.sha256(data).hexdigest(), len(data))

@@ -1,0 +1,51 @@
+"""The contract: requirements with permanent ids, read from ``requirements.toml`` and checked on the way in."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from burstproof.errors import ConfigError
+from reports.values.serialise import decode
+
+_FILE = Path(__file__).parents[1] / "requirements.toml"
+
+
+@dataclass(frozen=True)
+class Requirement:
+    """One row of the contract: permanent id, one line of text, the stages that are to prove it."""
+
+    id: str
+    text: str
+    stages: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _Contract:
+    requirement: tuple[Requirement, ...]
+
+
+@cache
+def load_requirements(path: Path = _FILE) -> tuple[Requirement, ...]:
+    """Read and check the list of requirements.
+
+    Raises
+    ------
+    InputError
+        Naming the row: unknown or missing key, wrong type, nothing in it, duplicate id.
+    """
+    try:
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"not valid TOML: {error}", where=path.name) from error
+    requirements = decode(_Contract, document, path.name).requirement
+    for requirement in requirements:
+        if not (requirement.id and requirement.text and requirement.stages):
+            raise ConfigError("a requirement has an id, a text and stages", where=path.name, got=requirement)
+    ids = [requirement.id for requirement in requirements]
+    if len(set(ids)) < len(ids):
+        twice = sorted({name for name in ids if ids.count(name) > 1})
+        raise ConfigError("requirements carry the same id", where=path.name, got=twice)
+    return requirements

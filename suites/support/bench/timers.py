@@ -1,0 +1,54 @@
+"""Timers: one call is one sample, so that a stopping rule can drive it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from burstproof.device.protocol import DeviceRuntime, DeviceStream, Launch
+
+
+@dataclass(frozen=True, eq=False)
+class DeviceTimer:
+    """Times what ``launch`` queues on ``stream`` between two events; host work is not in the time."""
+
+    runtime: DeviceRuntime
+    stream: DeviceStream
+    launch: Launch
+
+    def __call__(self) -> float:
+        """Milliseconds of device time of one launch."""
+        start, end = self.runtime.event(timing=True), self.runtime.event(timing=True)
+        start.record(self.stream)
+        self.launch(self.stream)
+        end.record(self.stream)
+        end.synchronize()
+        return end.elapsed_ms(start)
+
+
+def device_ms(launch: Callable[[], object], repeats: int = 1) -> Callable[[], float]:
+    """Device time of one call between two events of CuPy's current stream."""
+    import cupy
+
+    def sample() -> float:
+        start, end = cupy.cuda.Event(), cupy.cuda.Event()
+        start.record()
+        for _ in range(repeats):
+            launch()
+        end.record()
+        end.synchronize()
+        return float(cupy.cuda.get_elapsed_time(start, end)) / repeats
+
+    return sample
+
+
+def host_ms(call: Callable[[], object]) -> Callable[[], float]:
+    """Wall time of one call."""
+
+    def sample() -> float:
+        start = time.perf_counter()
+        call()
+        return 1e3 * (time.perf_counter() - start)
+
+    return sample

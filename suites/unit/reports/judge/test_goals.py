@@ -1,0 +1,171 @@
+"""The table of goals: what it takes from a record, as text, on the console and in the report."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from burstproof.errors import InputError
+from reports.command import main
+from reports.html import render
+from reports.judge.goals import HEADS, GoalRow, goal_lines, goal_rows, measured_goals, unmeasured_goals
+from reports.judge.targets import Other, load_targets, parse_targets
+from reports.judge.verdict import judge_cases
+from reports.store import load_run, write_run
+from reports.values.measurement import CaseResult, Measurement, Outcome
+from reports.values.record import RunRecord
+from stages.console import closing
+from suites.support.sample_record import latency, sample_record
+
+pytestmark = pytest.mark.requirement("RE-3", "ST-6")
+
+MILLION = "1 M neurons × 100, 1 % firing"  # noqa: RUF001
+
+
+def record_of(centre_us: float, floor_us: float | None = 11.9) -> RunRecord:
+    """A run that measured the million at 1 %."""
+    more = {} if floor_us is None else {"floor": floor_us / 1e3}
+    figure = latency("cuda", 1_000_000, centre_us / 1e3, device="NVIDIA H200", **more)
+    case = CaseResult("suites/stage6_performance/case", "stage6", (), Outcome.PASSED, measurements=(figure,))
+    return replace(sample_record(faults=False), cases=(case,), judgements=judge_cases([case]))
+
+
+def row_of(record: RunRecord, name: str = MILLION) -> GoalRow:
+    (row,) = (row for row in goal_rows(record) if row.row == name)
+    return row
+
+
+def test_a_goal_that_is_met() -> None:
+    """15 us against 16: PASS, 3.4 times as fast as the best other, 79 % of the floor; units of the goal throughout."""
+    row = row_of(record_of(14.8))
+    assert (row.verdict, row.goal, row.other) == ("PASS", "<= 16 us", "51.2 us brainevent")
+    assert row.measured == "15.03 us"
+    assert (row.against_other, row.floor, row.of_floor) == ("3.4x", "11.9 us", "79 %")
+    assert "NEST GPU: 220 us (issue 3, measured on the same card)" in row.sources
+
+
+def test_a_goal_that_is_missed_shows_its_floor() -> None:
+    row = row_of(record_of(19.3))
+    assert (row.verdict, row.floor, row.of_floor) == ("FAIL", "11.9 us", "61 %")
+    assert row.decided == "FAIL, floor shown"
+    assert row_of(record_of(19.3, floor_us=None)).decided == "FAIL, no floor"
+    assert row_of(record_of(14.8, floor_us=None)).decided == "PASS"
+    assert "no floor</div>" in render(record_of(19.3, floor_us=None))
+    assert "floor shown</div>" in render(record_of(19.3))
+
+
+def test_a_case_that_passed_with_a_figure_that_did_not_is_told(tmp_path: Path) -> None:
+    """Its line names the figure, and its stage the number of such cases, which pytest counts as passed."""
+    said = closing(record_of(19.3), tmp_path)
+    figure = record_of(19.3).judgements[0].measurement
+    assert any(line.startswith("  FAIL ") and f": {figure}: " in line for line in said)
+    assert any("1 passed; 1 of the passed are not PASS by their figures" in line for line in said)
+
+
+def test_the_console_cuts_no_goal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """All rows of the largest committed record, and by name the goals that it did not measure."""
+    folder = Path(__file__).parents[4] / "reports" / "baselines" / "h200"
+    record = load_run(folder)
+    rows = measured_goals(record)
+    said = "\n".join(closing(record, tmp_path))
+    assert len(rows) > 20
+    assert all(row.row in said for row in rows)
+    assert main(["goals", str(folder)]) == 0
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last.startswith("Not measured in this run either: ")
+    assert all(name in last for name in unmeasured_goals(record))
+
+
+@pytest.mark.parametrize(
+    ("ceiling", "decided", "share"),
+    [(0.95, "FAIL, floor shown", "84 %"), (0.79, "ERROR", "101 %"), (None, "FAIL, no floor", "")],
+)
+def test_the_floor_of_a_share_is_the_most_that_can_be_reached(ceiling: float | None, decided: str, share: str) -> None:
+    name = "element-wise operations and fused chains, share of copy bandwidth"
+    conditions = {"backend": "cuda", "elements": 1 << 26} | ({} if ceiling is None else {"floor": ceiling})
+    figure = Measurement("elementwise.copy_fraction", 0.8, "1", conditions=conditions)
+    case = CaseResult("case", "stage6", ("TO-3",), Outcome.PASSED, measurements=(figure,))
+    row = row_of(replace(sample_record(), cases=(case,), judgements=judge_cases([case])), name)
+    assert (row.decided, row.of_floor) == (decided, share)
+
+
+def test_a_figure_below_its_floor_is_an_error_in_the_table() -> None:
+    assert row_of(record_of(10.0)).verdict == "ERROR"
+
+
+def test_of_goals_that_are_no_latencies_the_worst_figure_is_shown() -> None:
+    """Three figures against one goal, the worst in the middle; the table then also shows the goal without latencies."""
+    conditions = {"backend": "cuda", "elements": 1 << 26}
+    figures = tuple(
+        Measurement("elementwise.copy_fraction", value, "1", conditions=conditions) for value in (1.04, 0.85, 0.97)
+    )
+    case = CaseResult("suites/stage6_performance/case", "stage6", (), Outcome.PASSED, measurements=figures)
+    record = replace(sample_record(faults=False), cases=(case,), judgements=judge_cases([case]))
+    row = row_of(record, "element-wise operations and fused chains, share of copy bandwidth")
+    assert (row.measured, row.verdict) == ("0.85, worst of 3", "FAIL")
+    assert measured_goals(record) == (row,)
+
+
+def test_what_is_not_there_is_said() -> None:
+    """A figure without a floor has no share of it; goals that nothing measured say so; nothing is left out."""
+    record = record_of(14.8, None)
+    assert (row_of(record).floor, row_of(record).of_floor) == ("", "")
+    rows = goal_rows(record)
+    assert [row.verdict for row in rows].count("not measured") == len(rows) - 1 >= 9
+    largest = row_of(record, MILLION.replace("1 M", "100 M"))
+    assert (largest.other, largest.measured, largest.against_other) == ("none of them holds it", "", "")
+    assert measured_goals(replace(record, cases=(), judgements=())) == ()
+
+
+def test_lines_are_aligned() -> None:
+    lines = goal_lines(goal_rows(record_of(14.8)))
+    assert lines[0].split() == " ".join(HEADS).split()
+    place = lines[0].index("verdict")
+    assert {line[place - 2 : place] for line in lines[1:]} == {"  "}
+    (line,) = (line for line in lines if line.startswith(f"{MILLION} "))
+    assert line.endswith("PASS")
+    assert "15.03 us (3.4x)" in line
+    assert goal_lines(()) == []
+
+
+def test_it_is_printed_after_a_run_and_by_its_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    record = record_of(14.8)
+    printed = "\n".join(closing(record, tmp_path))
+    assert all(line in printed for line in goal_lines(goal_rows(record)))
+    assert "by their figures" not in printed
+    write_run(tmp_path / "run", record)
+    assert main(["goals", str(tmp_path / "run")]) == 0
+    assert "15.03 us (3.4x)" in capsys.readouterr().out
+    write_run(tmp_path / "none", replace(record, cases=(), judgements=()))
+    assert main(["goals", str(tmp_path / "none")]) == 2
+    assert "Goals" not in "\n".join(closing(replace(record, cases=(), judgements=()), tmp_path))
+
+
+def test_it_stands_on_top_of_the_performance_section() -> None:
+    text = render(record_of(14.8))
+    section = text[text.index('id="latency"') : text.index('id="parity"')]
+    assert section.index("51.2 us brainevent") < section.index("Every latency")
+    assert "This run measured none of the goals." in render(replace(record_of(14.8), cases=(), judgements=()))
+
+
+def test_figures_of_others_are_checked_on_the_way_in() -> None:
+    (target,) = (target for target in load_targets() if target.id == "goal-h200-burst-100m")
+    assert target.others == (Other("none of them holds it", "issue 3, measured on the same card"),)
+    base = {
+        "id": "x",
+        "measurement": "burst.latency",
+        "metric": "m",
+        "comparison": "<=",
+        "limit": 1.0,
+        "unit": "us",
+        "source": "goal",
+        "status": "goal",
+        "date": "2026-11-21",
+    }
+    for bad in ({"name": "a"}, {"name": "a", "source": ""}, {"name": "a", "source": "b", "value": "c"}, "a"):
+        with pytest.raises(InputError):
+            parse_targets({"target": [{**base, "others": [bad]}]})
+    with pytest.raises(InputError, match="list"):
+        parse_targets({"target": [{**base, "others": "a"}]})

@@ -1,0 +1,89 @@
+"""Intervals that cover, comparisons that find what is there."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from burstproof.errors import InputError
+from reports.judge.statistics import Change, bootstrap_medians, difference, median, median_interval
+from reports.values import units
+
+pytestmark = pytest.mark.requirement("RE-2", "RE-4")
+
+
+def noise(seed: int, count: int = 60, centre: float = 1.0) -> list[float]:
+    generator = np.random.default_rng(seed)
+    return [float(value) for value in centre * (1.0 + 0.01 * generator.gamma(2.0, 1.0, count))]
+
+
+@pytest.mark.parametrize("count", [2, 5, 6, 31])
+def test_direct_draw_is_the_bootstrap(count: int) -> None:
+    """The medians drawn from order statistics spread as those of resamples drawn one by one."""
+    samples = noise(3, count)
+    generator = np.random.default_rng(8)
+    plain = np.median(generator.choice(samples, (20_000, count)), axis=1)
+    direct = bootstrap_medians(samples)
+    for share in (5, 25, 50, 75, 95):
+        below = float(np.mean(plain <= np.percentile(direct, share)))
+        above = float(np.mean(plain < np.percentile(direct, share)))
+        assert above - 0.03 <= share / 100 <= below + 0.03
+
+
+def test_interval_covers_the_median() -> None:
+    """The median of 1 + 0.01 Gamma(2) is 1.016783...; 95 % intervals miss it about once in twenty."""
+    hits = 0
+    for seed in range(300):
+        interval = median_interval(noise(seed))
+        assert interval is not None
+        hits += interval.low <= 1.0167835 <= interval.high
+    assert 0.91 <= hits / 300 <= 0.985
+
+
+def test_interval_is_reproducible_and_needs_two_samples() -> None:
+    assert median_interval(noise(1)) == median_interval(noise(1))
+    assert median_interval([1.0]) is None
+    with pytest.raises(InputError, match="not a finite"):
+        median([1.0, math.nan])
+    with pytest.raises(InputError, match="no samples"):
+        median([])
+
+
+def test_same_build_is_same_and_five_percent_is_found() -> None:
+    pairs = [(noise(2 * seed), noise(2 * seed + 1)) for seed in range(100)]
+    same = [difference(a, b).change for a, b in pairs]
+    slower = [difference(a, [1.05 * sample for sample in b]).change for a, b in pairs]
+    assert same.count(Change.SAME) >= 99
+    assert slower.count(Change.SLOWER) >= 95
+
+
+def test_direction_and_doubt() -> None:
+    base, double = noise(1), noise(2, centre=2.0)
+    assert difference(base, double).change is Change.SLOWER
+    assert difference(double, base).change is Change.FASTER
+    assert difference(base, double, lower_is_better=False).change is Change.FASTER
+    assert difference([1.0], [2.0]).change is Change.UNKNOWN
+    assert difference([0.5, 1.0, 2.0], [0.6, 1.1, 2.2]).change is Change.UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "text"),
+    [
+        (0.0061, "ms", "6.1 us"),
+        (0.43, "ms", "0.43 ms"),
+        (2.5e-9, "s", "2.5 ns"),
+        (62.0, "x", "62x"),
+        (5e6, "neurons", "5 M neurons"),
+    ],
+)
+def test_figures_for_people(value: float, unit: str, text: str) -> None:
+    assert units.readable(value, unit) == text
+
+
+def test_conversion() -> None:
+    assert units.convert(1.5, "ms", "us") == pytest.approx(1500.0)
+    assert units.convert(1.0, "GiB", "GB") == pytest.approx(1.073741824)
+    with pytest.raises(InputError, match="cannot be compared"):
+        units.convert(1.0, "ms", "GB")
