@@ -80,6 +80,11 @@ def obstacle(capability: Capability) -> str | None:
     return None if refused is None else str(refused)
 
 
+def runs_on(built_for: Capability, capability: Capability) -> bool:
+    """Whether machine code runs: on its own capability, and on later minor ones of the same major."""
+    return built_for[0] == capability[0] and built_for[1] <= capability[1]
+
+
 @dataclass(frozen=True)
 class Image:
     """Machine code for one capability; ``seconds`` is what compiling and linking, or reading it from disk, took.
