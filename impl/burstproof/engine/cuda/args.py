@@ -283,11 +283,13 @@ def _field(hint: Any, variant: Variant | ShardVariant | None) -> Field:
     chosen = ""
     if get_origin(hint) is Annotated:
         hint, chosen = get_args(hint)
-    array = get_origin(hint) is np.ndarray
+    origin, parts = get_origin(hint), get_args(hint)
+    array = origin in (np.ndarray, npt.NDArray)
     if chosen:
         assert variant is not None, "a dtype that depends on the variant"
         return Field(np.dtype(variant.dtype(chosen)), array)
-    kind = get_args(get_args(hint)[1])[0] if array else hint
+    # NDArray[t] stands for ndarray[shape, dtype[t]]; since NumPy 2.5 it is an alias that keeps its own name.
+    kind = get_args(parts[1])[0] if origin is np.ndarray else parts[0] if array else hint
     return Field(np.dtype(kind), array)
 
 
