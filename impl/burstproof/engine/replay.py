@@ -13,9 +13,10 @@ from burstproof.engine.precision import Precision, precision_named
 from burstproof.engine.profile import profile_named
 from burstproof.engine.protocol import NO_STIMULUS, Burst, Engine, EngineOptions, EngineState, Progress
 from burstproof.engine.reference import ReferenceEngine
-from burstproof.engine.trace import LEARNT_FIELDS, STATE_FIELDS, Trace
+from burstproof.engine.trace import Trace
 from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Network
+from burstproof.network.schema import LEARNT_FIELDS, STATE_FIELDS
 
 RECORDING_TOLERANCE = 1e-5
 """|a - b| <= this x max(1, |b|) against a recording (SEMANTICS section 7)."""

@@ -12,9 +12,9 @@ import numpy.typing as npt
 from burstproof.engine.protocol import NO_STIMULUS, Engine, EngineState, Recording
 from burstproof.engine.reference import ReferenceEngine
 from burstproof.engine.replay import CreateEngine
-from burstproof.engine.trace import LEARNT_FIELDS
 from burstproof.errors import EnvironmentInvalidError
 from burstproof.fuzz.case import FuzzCase
+from burstproof.network.schema import LEARNT_FIELDS
 
 
 @dataclass(frozen=True)

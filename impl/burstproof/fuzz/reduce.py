@@ -11,12 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from burstproof.engine.protocol import EngineOptions, Stimulus, StimulusPlan
-from burstproof.engine.trace import LEARNT_FIELDS, STATE_FIELDS
 from burstproof.fuzz.case import FuzzCase
 from burstproof.fuzz.compare import reference_run
 from burstproof.network.model import Network, NeuronTable, SynapseTable
 from burstproof.network.plasticity import PlasticMapping
-from burstproof.network.schema import NEURON_FIELDS, SYNAPSE_FIELDS
+from burstproof.network.schema import LEARNT_FIELDS, NEURON_FIELDS, STATE_FIELDS, SYNAPSE_FIELDS
 
 Mask = npt.NDArray[np.bool_]
 

@@ -11,11 +11,12 @@ import numpy.typing as npt
 
 from burstproof.engine.protocol import Recording
 from burstproof.engine.replay import CreateEngine, replay
-from burstproof.engine.trace import LEARNT_FIELDS, STATE_FIELDS, Trace, trace_of_run
+from burstproof.engine.trace import Trace, trace_of_run
 from burstproof.errors import BurstproofError, EnvironmentInvalidError, InputError
 from burstproof.fuzz import reduce
 from burstproof.fuzz.case import FuzzCase
 from burstproof.fuzz.compare import Difference, compare, reference_run
+from burstproof.network.schema import LEARNT_FIELDS, STATE_FIELDS
 
 MOST_TRIES = 2000
 """Cases tried for one shrinking; more than a hundred neurons and a thousand synapses take about a thousand."""
