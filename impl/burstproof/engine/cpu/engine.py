@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from burstproof.engine.admission import check_state
-from burstproof.engine.cpu.arrays import Output, Plan, plan_of
+from burstproof.engine.cpu.arrays import Counters, Output, Plan, plan_of
 from burstproof.engine.cpu.kernels import Kernels
 from burstproof.engine.cpu.memory import CpuMemory
 from burstproof.engine.cpu.threads import Team, thread_count, usable_cores
@@ -70,9 +70,10 @@ class CpuEngine:
         plan = self._no_plan
         if stimulus is not NO_STIMULUS:
             plan = self._memory.plan([self._pack(stimulus)])
-        candidates = int(self._advance(1, plan).candidates[0])
+        ends, candidates = np.zeros(1, np.int64), np.zeros(1, np.int64)
+        self._advance(1, plan, ends, candidates)
         ids, potentials = self._memory.fired
-        return Burst(self.burst_count, ids.copy(), potentials.copy(), candidates)
+        return Burst(self.burst_count, ids.copy(), potentials.copy(), int(candidates[0]))
 
     def run(
         self,
@@ -128,14 +129,15 @@ class CpuEngine:
         first = self.burst_count + 1
         stimuli = [packed.get(number) for number in range(first, first + bursts)]
         self._reserve(bursts)
-        out = self._advance(bursts, self._memory.plan(stimuli))
-        kept = int(out.ends[-1]) if record is Record.FIRED else 0
+        ends, candidates = np.zeros(bursts, np.int64), np.zeros(bursts, np.int64)
+        done = self._advance(bursts, self._memory.plan(stimuli), ends, candidates)
+        kept = int(ends[done - 1]) if record is Record.FIRED else 0
         return Recording(
-            first + np.arange(len(out.ends)),
-            np.diff(out.ends, prepend=0),
-            out.candidates,
-            out.ids[:kept].copy(),
-            out.potentials[:kept].copy(),
+            first + np.arange(done),
+            np.diff(ends[:done], prepend=0),
+            candidates[:done],
+            self._ids[:kept].copy(),
+            self._potentials[:kept].copy(),
         )
 
     def _reserve(self, bursts: int) -> None:
@@ -146,18 +148,17 @@ class CpuEngine:
             self._ids = np.empty(wanted, np.uint32)
             self._potentials = np.empty(wanted, np.float32)
 
-    def _advance(self, bursts: int, plan: Plan) -> Output:
-        """Run up to ``bursts`` bursts; the output buffers, with as many ends as bursts were done."""
-        ends, candidates = np.zeros(bursts, np.int64), np.zeros(bursts, np.int64)
-        out, memory = Output(self._ids, self._potentials, ends, candidates), self._memory
+    def _advance(self, bursts: int, plan: Plan, ends: Counters, candidates: Counters) -> int:
+        """Run up to ``bursts`` bursts into the output buffers; returns how many were done."""
+        ids, potentials, memory = self._ids, self._potentials, self._memory
         memory.note_power()
         first = self.burst_count + 1
         if self._team is not None:
-            done = self._team.advance(first, bursts, plan, out)
+            done = self._team.advance(first, bursts, plan, Output(ids, potentials, ends, candidates))
         else:
-            model = memory.model(plan)
-            done = memory.kernels.run_batch(first, bursts, model, memory.counters, memory.fired[0], out)
+            run, last, counters = memory.kernels.run_batch, memory.fired[0], memory.counters
+            done = run(first, bursts, memory.model(plan), counters, last, ids, potentials, ends, candidates)
         self.burst_count += done
-        last = slice(int(ends[done - 2]) if done > 1 else 0, int(ends[done - 1]))
-        memory.fired = out.ids[last].copy(), out.potentials[last].copy()
-        return out._replace(ends=ends[:done], candidates=candidates[:done])
+        own = slice(int(ends[done - 2]) if done > 1 else 0, int(ends[done - 1]))
+        memory.fired = ids[own].copy(), potentials[own].copy()
+        return done

@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import cache
 from typing import NamedTuple
 
-from burstproof.engine.cpu.arrays import Counters, Floats, Ids, Model, Output
+from burstproof.engine.cpu.arrays import Counters, Floats, Ids, Model
 from burstproof.engine.cpu.compile import KernelKey, compiler, names_of
 from burstproof.engine.cpu.disk import keep_on_disk
 from burstproof.engine.cpu.parts import Parts, make_parts
@@ -50,36 +50,47 @@ def _make_run_batch(key: KernelKey, parts: Parts, propagate: Compiled) -> Compil
     emulate, plastic, learn_first = key.features.emulate_batch_path, key.plastic, key.learns_first
 
     @compiler
-    def run_batch(burst: int, bursts: int, model: Model, counters: Counters, last: Ids, out: Output) -> int:
+    def run_batch(
+        burst: int,
+        bursts: int,
+        model: Model,
+        counters: Counters,
+        last: Ids,
+        ids: Ids,
+        potentials: Floats,
+        ends: Counters,
+        candidates: Counters,
+    ) -> int:
         """Run up to ``bursts`` bursts from number ``burst`` on, while the output has room for N more firings.
 
-        ``last`` is the fired list of the burst before. Returns the number done.
+        ``last`` is the fired list of the burst before; the others are an ``Output``. Returns the number done.
         """
-        ring, parameters, neurons, s = model.ring, model.parameters, model.neurons, model.scalars
+        ring, plan, static, computed, rules = model.ring, model.plan, model.static, model.computed, model.plastic
+        parameters, neurons, s = model.parameters, model.neurons, model.scalars
         used = 0
         for k in range(bursts):
-            if len(out.ids) - used < s.neurons:
+            if len(ids) - used < s.neurons:
                 return k
             number = burst + k
             base = (number % s.slots) * s.neurons
             sums, flags = ring.sums[base : base + s.neurons], ring.flags[base : base + s.neurons]
-            ids, potentials = out.ids[used:], out.potentials[used:]
-            begin(number, k, model, last, 0, s.neurons)
+            fired, fired_potentials = ids[used:], potentials[used:]
+            begin(number, k, ring, plan, parameters, neurons, last, s, 0, s.neurons)
             batch = False
             if emulate and s.emulate_batch:
                 batch = waiting(sums, flags) >= BATCH_PATH_CANDIDATES
-            count, out.candidates[k] = dense(
-                0, s.neurons, number, batch, sums, flags, parameters, neurons, s.unit, ids, potentials
+            count, candidates[k] = dense(
+                0, s.neurons, number, batch, sums, flags, parameters, neurons, s.unit, fired, fired_potentials
             )
-            count = finish(number, k, count, ids, potentials, model.plan, neurons, s, 0, s.neurons)
-            last = ids[:count]
+            count = finish(number, k, count, fired, fired_potentials, plan, neurons, s, 0, s.neurons)
+            last = fired[:count]
             if plastic and learn_first:
-                learn(number, model.plastic, model.computed, neurons, s, counters, 0, 1)
-            propagate(number, last, potentials[:count], ring, model.static, model.computed, s, counters)
+                learn(number, rules, computed, neurons, s, counters, 0, 1)
+            propagate(number, last, fired_potentials[:count], ring, static, computed, s, counters)
             if plastic and not learn_first:
-                learn(number, model.plastic, model.computed, neurons, s, counters, 0, 1)
+                learn(number, rules, computed, neurons, s, counters, 0, 1)
             used += count
-            out.ends[k] = used
+            ends[k] = used
         return bursts
 
     return run_batch
@@ -95,14 +106,14 @@ def _make_fire(parts: Parts) -> Compiled:
         ``batch`` says that the batch path is emulated; ``last`` are the places that fired in the burst before. Returns
         the number of firings in ``ids`` and ``potentials``, and the number of candidates.
         """
-        neurons, s = model.neurons, model.scalars
-        begin(number, 0, model, last, 0, s.neurons)
+        ring, plan, parameters, neurons, s = model.ring, model.plan, model.parameters, model.neurons, model.scalars
+        begin(number, 0, ring, plan, parameters, neurons, last, s, 0, s.neurons)
         base = (number % s.slots) * s.neurons
-        sums, flags = model.ring.sums[base : base + s.neurons], model.ring.flags[base : base + s.neurons]
+        sums, flags = ring.sums[base : base + s.neurons], ring.flags[base : base + s.neurons]
         count, candidates = dense(
-            0, s.neurons, number, batch, sums, flags, model.parameters, neurons, s.unit, ids, potentials
+            0, s.neurons, number, batch, sums, flags, parameters, neurons, s.unit, ids, potentials
         )
-        return finish(number, 0, count, ids, potentials, model.plan, neurons, s, 0, s.neurons), candidates
+        return finish(number, 0, count, ids, potentials, plan, neurons, s, 0, s.neurons), candidates
 
     return fire
 

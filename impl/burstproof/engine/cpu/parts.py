@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from burstproof.engine.cpu.arrays import Array, Floats, Ids, Model, Neurons, Plan, Scalars
+from burstproof.engine.cpu.arrays import Array, Floats, Ids, Neurons, Plan, Ring, Scalars
 from burstproof.engine.cpu.compile import KernelKey, inner_compiler
 from burstproof.engine.cpu.dynamics import make_dense
 from burstproof.engine.cpu.synapses import make_learn
 from burstproof.engine.rules import Compiled
 from burstproof.engine.stimulus import FORCED_POTENTIAL
+from burstproof.network.schema import Parameters
 
 
 class Parts(NamedTuple):
@@ -35,12 +36,22 @@ def _make_begin(key: KernelKey) -> Compiled:
     flagged, restart_fired = key.flagged, key.restart_fired
 
     @inner_compiler
-    def begin(burst: int, k: int, model: Model, last: Ids, lo: int, hi: int) -> None:
+    def begin(
+        burst: int,
+        k: int,
+        ring: Ring,
+        plan: Plan,
+        parameters: Parameters,
+        neurons: Neurons,
+        last: Ids,
+        s: Scalars,
+        lo: int,
+        hi: int,
+    ) -> None:
         """Stimulus and power of neurons lo ... hi - 1 go into the slot of ``burst``; ``k`` is its place in the plan.
 
         Countdowns and counts of forced neurons are kept in the plan, since they do not tick (``finish``).
         """
-        ring, plan, parameters, neurons, s = model.ring, model.plan, model.parameters, model.neurons, model.scalars
         base = (burst % s.slots) * s.neurons
         for j in range(plan.starts[k], plan.starts[k + 1]):
             if lo <= plan.ids[j] < hi:

@@ -127,21 +127,21 @@ def _make_own_burst(key: KernelKey, parts: Parts, meet: Compiled, total: Compile
     @inner_compiler
     def own_burst(part: int, number: int, k: int, shared: Shared, model: Model) -> None:
         """Stimulus and dynamics of one thread's range: its fired list and tally of burst ``number``."""
-        tally, neurons, s = shared.tally, model.neurons, model.scalars
+        tally, plan, neurons, s = shared.tally, model.plan, model.neurons, model.scalars
         lo, hi, slot = shared.ranges.bounds[part], shared.ranges.bounds[part + 1], number & 1
         base = (number % s.slots) * s.neurons
         sums = model.ring.sums[base : base + s.neurons]
         flags = model.ring.flags[base : base + s.neurons]
         own, own_v = shared.fired[slot, lo:hi], shared.before[slot, lo:hi]
         last = shared.fired[1 - slot, lo : lo + tally[1 - slot, part, FIRED]]
-        begin(number, k, model, last, lo, hi)
+        begin(number, k, model.ring, plan, model.parameters, neurons, last, s, lo, hi)
         batch = False
         if emulate and s.emulate_batch:
             tally[slot, part, WAITING] = waiting(sums[lo:hi], flags[lo:hi])
             meet(shared.board, tally.shape[1])
             batch = total(slot, WAITING, tally) >= BATCH_PATH_CANDIDATES
         count, touched = dense(lo, hi, number, batch, sums, flags, model.parameters, neurons, s.unit, own, own_v)
-        tally[slot, part, FIRED] = finish(number, k, count, own, own_v, model.plan, neurons, s, lo, hi)
+        tally[slot, part, FIRED] = finish(number, k, count, own, own_v, plan, neurons, s, lo, hi)
         tally[slot, part, CANDIDATES] = touched
 
     return own_burst
