@@ -24,9 +24,10 @@ from burstproof.engine.wgpu.engine import WgpuEngine
 from burstproof.engine.wgpu.packed import joined, lower_and_upper, sizes_of
 from burstproof.engine.wgpu.probe import ANSWERS, check_adapter, make_probe
 from burstproof.engine.wgpu.probe_cases import Words
-from burstproof.engine.wgpu.shaders import LONGEST_TRAIN, variant_of
+from burstproof.engine.wgpu.shaders import LONGEST_BATCH, variant_of
 from burstproof.errors import BackendUnavailableError, InputError, OutOfMemoryError
 from burstproof.network.model import Network, NeuronTable, SynapseTable
+from burstproof.network.schema import Parameters
 from suites.stage5_parity.backends import NEEDS_ADAPTER, WGPU
 from suites.stage5_parity.large import slim
 from suites.stage5_parity.mixed import MIXES, mixed_network, mixed_options, mixed_plan
@@ -225,7 +226,7 @@ def test_reduced_precision_is_refused_with_the_cure(precision: Precision) -> Non
     assert "--precision fp32" in str(caught.value)
 
 
-@pytest.mark.parametrize("length", [-1, LONGEST_TRAIN + 1])
+@pytest.mark.parametrize("length", [-1, LONGEST_BATCH + 1])
 def test_a_train_that_is_none_is_refused(length: int) -> None:
     with pytest.raises(InputError, match="no such length"):
         WgpuEngine.create(ring_network(), EngineOptions(wgpu=WgpuOptions(train_length=length)))
@@ -249,7 +250,9 @@ def test_a_discrete_gpu_comes_before_an_integrated_one_and_software_last() -> No
 
 
 @pytest.mark.parametrize(
-    ("limit", "buffer"), [(100, "parameters"), (24 * 200, "synapses"), (2**27, None)], ids=["1", "2", "fits"]
+    ("limit", "buffer"),
+    [(100, "parameters"), (4 * len(Parameters._fields) * 200, "synapses"), (2**27, None)],
+    ids=["1", "2", "fits"],
 )
 def test_a_network_beyond_the_adapters_buffers_is_refused(limit: int, buffer: str | None) -> None:
     from burstproof.engine.fixed_point import plan_fixed_point
@@ -262,10 +265,10 @@ def test_a_network_beyond_the_adapters_buffers_is_refused(limit: int, buffer: st
     variant = variant_of(neurons, options, flagged=False, delayed=False, wide=False)
     adapter = replace(ADAPTER, largest_binding_bytes=limit)
     if buffer is None:
-        assert sizes_of(layout, variant, LONGEST_TRAIN, adapter).synapses == 8 * 4000
+        assert sizes_of(layout, variant, LONGEST_BATCH, adapter).synapses == 8 * 4000
         return
     with pytest.raises(OutOfMemoryError, match=f"the buffer of the {buffer} is larger") as caught:
-        sizes_of(layout, variant, LONGEST_TRAIN, adapter)
+        sizes_of(layout, variant, LONGEST_BATCH, adapter)
     assert f"allowed: {limit} bytes" in str(caught.value).replace("'", "")
     assert "--backend cpu" in str(caught.value)
 

@@ -64,7 +64,7 @@ def reference_run(case: FuzzCase) -> Iterator[Stretch]:
         The reference refuses the network or the stimulus.
     """
     engine: Engine = ReferenceEngine.create(case.network, case.options)
-    for number, bursts in enumerate(case.trains):
+    for number, bursts in enumerate(case.runs):
         before = engine.state() if number in (0, case.handover) else None
         if number and before is not None:
             engine = ReferenceEngine.create(case.network, case.options)

@@ -24,13 +24,13 @@ _ENDS = ("source_neurons", "target_neurons")
 
 def in_steps(case: FuzzCase, bursts: int) -> FuzzCase:
     """The first ``bursts`` bursts of ``case``, one by one, on one engine."""
-    short = replace(case, trains=(1,) * bursts, handover=None)
+    short = replace(case, runs=(1,) * bursts, handover=None)
     return replace(short, plan={number: s for number, s in case.plan.items() if number in short.numbers})
 
 
 def advanced(case: FuzzCase, bursts: int) -> FuzzCase:
     """``case``, made of steps, without its first ``bursts`` bursts; what is under way then is lost."""
-    past = replace(case, trains=(bursts,))
+    past = replace(case, runs=(bursts,))
     state = next(iter(reference_run(past))).state
     neurons = {name: getattr(state, name) for name in STATE_FIELDS}
     learnt = {name: getattr(state, name) for name in LEARNT_FIELDS}
@@ -39,7 +39,7 @@ def advanced(case: FuzzCase, bursts: int) -> FuzzCase:
         synapses=replace(case.network.synapses, **learnt),
         burst_count=state.burst_count,
     )
-    rest = replace(case, network=network, trains=case.trains[bursts:])
+    rest = replace(case, network=network, runs=case.runs[bursts:])
     return replace(rest, plan={number: s for number, s in case.plan.items() if number in rest.numbers})
 
 

@@ -149,8 +149,8 @@ class _Search:
 
     def _drop_bursts(self) -> None:
         """Bursts from the end, then from the start."""
-        if any(bursts > 1 for bursts in self.case.trains) or self.case.handover is not None:
-            while len(self.case.trains) > 1 and self._try(replace(self.case, trains=self.case.trains[:-1])):
+        if any(bursts > 1 for bursts in self.case.runs) or self.case.handover is not None:
+            while len(self.case.runs) > 1 and self._try(replace(self.case, runs=self.case.runs[:-1])):
                 pass
             return
         low, high = 0, self.case.bursts  # differs at high, not at low

@@ -23,11 +23,11 @@ from burstproof.engine.protocol import (
 )
 from burstproof.engine.stimulus import PackedStimulus, coming_bursts, pack_stimulus, planned
 from burstproof.engine.wgpu.adapters import chosen_adapter
+from burstproof.engine.wgpu.batches import Encoder, Place, entry_words, stimulus_table, uniforms
 from burstproof.engine.wgpu.device import Device, open_device
 from burstproof.engine.wgpu.memory import WgpuMemory
 from burstproof.engine.wgpu.packed import refuse_options, refuse_scale
-from burstproof.engine.wgpu.shaders import FIRST_CANDIDATES, LONGEST_TRAIN
-from burstproof.engine.wgpu.trains import Encoder, Place, entry_words, stimulus_table, uniforms
+from burstproof.engine.wgpu.shaders import FIRST_CANDIDATES, LONGEST_BATCH
 from burstproof.errors import InputError
 from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Network
@@ -55,10 +55,10 @@ class WgpuEngine:
         self.fixed_point: FixedPoint = plan_fixed_point(network, options)
         refuse_scale(self.fixed_point)
         self.burst_count = network.burst_count
-        self._train = options.wgpu.train_length or LONGEST_TRAIN
+        self._longest = options.wgpu.train_length or LONGEST_BATCH
         self._device = device
-        self._memory = WgpuMemory(device, network, options, self.fixed_point, self._train)
-        self._uniforms = device.uniforms(LONGEST_TRAIN)
+        self._memory = WgpuMemory(device, network, options, self.fixed_point, self._longest)
+        self._uniforms = device.uniforms(LONGEST_BATCH)
         self._uniform_group = device.burst_group(self._uniforms)
 
     @classmethod
@@ -76,12 +76,12 @@ class WgpuEngine:
             A network that the profile refuses, or a contribution that is not finite.
         """
         options = options or EngineOptions()
-        if not 0 <= options.wgpu.train_length <= LONGEST_TRAIN:
+        if not 0 <= options.wgpu.train_length <= LONGEST_BATCH:
             raise InputError(
-                "no such length of a train",
+                "no such length of a batch",
                 where="WgpuOptions.train_length",
                 got=options.wgpu.train_length,
-                allowed=f"0...{LONGEST_TRAIN}",
+                allowed=f"0...{LONGEST_BATCH}",
             )
         refuse_options(options)
         return cls(network, options, open_device(chosen_adapter(ask_wgpu(), options.wgpu.adapter)))
@@ -110,9 +110,9 @@ class WgpuEngine:
         done: list[_Done] = []
         last = self.burst_count + bursts
         while self.burst_count < last:
-            end = min(last, self.burst_count + (self._train if self._memory.host is None else 1))
-            train = [packed.get(number, nothing) for number in range(self.burst_count + 1, end + 1)]
-            made = self._submit(train, record)
+            end = min(last, self.burst_count + (self._longest if self._memory.host is None else 1))
+            batch = [packed.get(number, nothing) for number in range(self.burst_count + 1, end + 1)]
+            made = self._submit(batch, record)
             if record is not Record.NONE:
                 done += made
             if progress is not None:
@@ -143,7 +143,7 @@ class WgpuEngine:
         return pack_stimulus(stimulus, self.network, self.options, self.fixed_point)
 
     def _submit(self, stimuli: list[PackedStimulus], record: Record) -> list[_Done]:
-        """Run as many bursts of a train as the log has room for, at least one."""
+        """Run as many bursts of a batch as the log has room for, at least one."""
         memory = self._memory
         if any(s.may_cancel for s in stimuli):
             memory.use_flags()
@@ -165,7 +165,7 @@ class WgpuEngine:
 
     def _begin(self, table: npt.NDArray[np.uint32], places: list[Place], first_burst: int) -> None:
         memory = self._memory
-        memory.begin_train(table)
+        memory.begin_batch(table)
         words = uniforms(memory.layout, self.fixed_point, memory.log_entries, first_burst, places)
         self._device.write(self._uniforms, words)
 
@@ -173,9 +173,9 @@ class WgpuEngine:
         return Encoder(self._device, self._memory.variant, self._memory.group, self._uniform_group)
 
     def _collect(self, bursts: int, record: Record) -> list[_Done]:
-        """What the bursts of the train did; the last list is kept as the state's."""
+        """What the bursts of the batch did; the last list is kept as the state's."""
         memory = self._memory
-        words = memory.train_words().astype(np.int64)
+        words = memory.batch_words().astype(np.int64)
         ends = words[1 : bursts + 2]
         ran = int(np.count_nonzero(memory.log_entries - ends[:-1] >= memory.layout.neuron_count))
         candidates = words[FIRST_CANDIDATES : FIRST_CANDIDATES + ran]

@@ -15,7 +15,7 @@ from burstproof.engine.protocol import EngineOptions, EngineState
 from burstproof.engine.wgpu.device import Device
 from burstproof.engine.wgpu.host_rows import HostRows
 from burstproof.engine.wgpu.packed import STATE_WORDS, joined, lower_and_upper, parameter_words, sizes_of, synapse_words
-from burstproof.engine.wgpu.shaders import FIRED, TRAIN_WORDS, WAS_CANDIDATE, variant_of
+from burstproof.engine.wgpu.shaders import BATCH_WORDS, FIRED, WAS_CANDIDATE, variant_of
 from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Network
 
@@ -82,7 +82,7 @@ class WgpuMemory:
         self.log_entries = sizes.log_entries
         for name in ("parameters", "states", "ring", "offsets", "synapses", "log"):
             self._replace(name, getattr(sizes, name))
-        self._replace("train", 4 * TRAIN_WORDS)
+        self._replace("batch", 4 * BATCH_WORDS)
         self._replace("stimuli", 4 * _FIRST_STIMULI)
         self._device.write(self._buffers["parameters"], parameter_words(layout))
         self._device.write(self._buffers["offsets"], layout.static.offsets.astype(np.uint32))
@@ -95,7 +95,7 @@ class WgpuMemory:
         self._buffers[name] = self._device.storage(size)
 
     def _bind(self) -> None:
-        names = ("parameters", "states", "ring", "offsets", "synapses", "log", "train", "stimuli")
+        names = ("parameters", "states", "ring", "offsets", "synapses", "log", "batch", "stimuli")
         self.group = self._device.data_group(tuple(self._buffers[name] for name in names))
 
     def close(self) -> None:
@@ -117,17 +117,17 @@ class WgpuMemory:
         self._device.write(self._buffers["ring"], np.concatenate([planes, arrived]))
         self._bind()
 
-    def begin_train(self, stimuli: npt.NDArray[np.uint32]) -> None:
-        """Empty the words of a train and put its stimulus in place."""
-        self._device.write(self._buffers["train"], np.zeros(TRAIN_WORDS, np.uint32))
+    def begin_batch(self, stimuli: npt.NDArray[np.uint32]) -> None:
+        """Empty the words of a batch and put its stimulus in place."""
+        self._device.write(self._buffers["batch"], np.zeros(BATCH_WORDS, np.uint32))
         if stimuli.nbytes > self._buffers["stimuli"].size:
             self._replace("stimuli", 2 * stimuli.nbytes)
             self._bind()
         self._device.write(self._buffers["stimuli"], stimuli)
 
-    def train_words(self) -> npt.NDArray[np.uint32]:
-        """What the bursts of a train counted."""
-        return self._device.read(self._buffers["train"], np.uint32, TRAIN_WORDS)
+    def batch_words(self) -> npt.NDArray[np.uint32]:
+        """What the bursts of a batch counted."""
+        return self._device.read(self._buffers["batch"], np.uint32, BATCH_WORDS)
 
     def logged(self, first: int, end: int) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.float32]]:
         """Ids and potentials of the log from entry ``first`` to ``end``, as the device left them."""

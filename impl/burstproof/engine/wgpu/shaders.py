@@ -8,6 +8,7 @@ from importlib import resources
 
 from burstproof.engine.profile import BATCH_PATH_CANDIDATES, LARGE_NETWORK_NEURONS
 from burstproof.engine.protocol import EngineOptions
+from burstproof.network.schema import Parameters
 
 WORKGROUP = 256
 """Invocations of a workgroup that goes through neurons; every adapter of the WebGPU baseline has 256."""
@@ -15,13 +16,13 @@ WORKGROUP = 256
 ROW_LANES = 64
 """Invocations that share out the row of a fired neuron."""
 
-LONGEST_TRAIN = 64
+LONGEST_BATCH = 64
 """Bursts in one submission."""
 
-FIRST_CANDIDATES = LONGEST_TRAIN + 2
-"""Place of the candidate counts in the words of a train: behind the used entries and the ends of the lists."""
+FIRST_CANDIDATES = LONGEST_BATCH + 2
+"""Place of the candidate counts in the words of a batch: behind the used entries and the ends of the lists."""
 
-TRAIN_WORDS = FIRST_CANDIDATES + LONGEST_TRAIN
+BATCH_WORDS = FIRST_CANDIDATES + LONGEST_BATCH
 
 WAS_CANDIDATE, FIRED = 1, 4
 """Bits of a neuron's status between bursts."""
@@ -65,7 +66,7 @@ class Variant:
         return 1 + self.wide + self.flagged
 
     def header(self) -> str:
-        """The constants as WGSL."""
+        """The constants as WGSL, and the struct of a neuron's parameters."""
         switches = {
             "FLAGGED": self.flagged,
             "DELAYED": self.delayed,
@@ -86,7 +87,8 @@ class Variant:
         }
         lines = [f"const {name} = {str(on).lower()};" for name, on in switches.items()]
         lines += [f"const {name} = {value}u;" for name, value in numbers.items()]
-        return "\n".join([*lines, f"const RESTART = {self.restart};", ""])
+        fields = ", ".join(f"{name}: u32" for name in Parameters._fields)
+        return "\n".join([*lines, f"const RESTART = {self.restart};", f"struct Parameters {{ {fields} }}", ""])
 
 
 def variant_of(neurons: int, options: EngineOptions, *, flagged: bool, delayed: bool, wide: bool) -> Variant:

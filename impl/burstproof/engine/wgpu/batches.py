@@ -45,7 +45,7 @@ def entry_words(cells: npt.NDArray[Any], sums: npt.NDArray[Any]) -> Words:
 
 
 def stimulus_table(stimuli: Sequence[PackedStimulus]) -> tuple[Words, list[Place]]:
-    """The stimulus of a train as one table, and where each burst finds its own."""
+    """The stimulus of a batch as one table, and where each burst finds its own."""
     pieces: list[Words] = [np.empty(0, np.uint32)]
     places: list[Place] = []
     end = 0
@@ -109,7 +109,7 @@ class Encoder:
         self._work.dispatch_workgroups(*groups)
 
     def select(self, index: int) -> None:
-        """What follows is for burst ``index`` of the train."""
+        """What follows is for burst ``index`` of the batch."""
         self._work.set_bind_group(1, self._burst_group, [index * UNIFORM_STRIDE])
 
     def put(self, place: Place) -> None:
