@@ -361,6 +361,7 @@ def test_a_backend_is_its_row_in_the_registry(
         create_sharded(one_neuron(), EngineOptions(), make_partition(one_neuron(), 1, "contiguous"), "fake")
 
 
+@pytest.mark.requirement("BE-13")
 @pytest.mark.parametrize(
     "home", [home for row in BACKENDS.values() for home in (row.engine, row.shards, row.plan) if home]
 )

@@ -106,7 +106,7 @@ def test_the_plan_lists_every_buffer_without_a_device(door: Door, monkeypatch: p
     ("memory_bytes", "fits", "words"),
     [
         (2**30, True, "1.0 GiB: fits"),
-        (RESERVE_BYTES + 2**22, True, "fits, its synapses in host memory"),
+        (RESERVE_BYTES + 10_000_000, True, "fits, its synapses in host memory"),
         (2**20, False, "does not fit"),
     ],
 )

@@ -15,6 +15,7 @@ from burstproof.engine.protocol import CreateEngine, Progress
 from burstproof.engine.reference import ReferenceEngine
 from burstproof.engine.state import NO_STIMULUS, Burst, EngineState
 from burstproof.engine.trace import LEARNT_FIELDS, STATE_FIELDS, Trace
+from burstproof.errors import InputError
 from burstproof.network.fixed_point import FixedPoint
 
 RECORDING_TOLERANCE = 1e-5
@@ -84,11 +85,21 @@ def trace_options(trace: Trace, options: EngineOptions | None = None, *, emulate
 
     A record of this package says itself how it was made. A recording of the real engine is replayed under the
     profile of ``options``, with the batch path emulated if ``emulate``.
+
+    Raises
+    ------
+    InputError
+        A record that does not say how it was made.
     """
     base = options or EngineOptions()
     if not trace.exact:
         return replace(base, emulate_batch_path=emulate)
     settings = trace.settings
+    missing = {"profile", "emulate_batch_path", "max_stimulus", "fractional_stimulus"} - set(settings)
+    if missing:
+        raise InputError(
+            "the record does not say how it was made", where=f"{trace.name}.json: settings", got=sorted(missing)
+        )
     return replace(
         base,
         profile=profile_named(str(settings["profile"])),
