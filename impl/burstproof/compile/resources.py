@@ -150,6 +150,17 @@ def parameter_bytes_of(image: Image, function: str) -> tuple[int, ...]:
     return tuple(sizes[ordinal] for ordinal in sorted(sizes))
 
 
+def disassembled(image: Image) -> str:
+    """The machine code of ``image`` as nvdisasm prints it.
+
+    Raises
+    ------
+    EnvironmentInvalidError
+        nvdisasm is missing or does not know the image.
+    """
+    return _run("nvdisasm", ["-c"], image)
+
+
 def instructions_by_kernel(image: Image) -> dict[str, Instructions]:
     """Instruction counts of every kernel in ``image`` by its name there; empty below ``DISASSEMBLES_FROM``.
 
@@ -160,7 +171,7 @@ def instructions_by_kernel(image: Image) -> dict[str, Instructions]:
     """
     if image.capability < DISASSEMBLES_FROM:
         return {}
-    sections = _sections(_CODE_OF, _run("nvdisasm", ["-c"], image))
+    sections = _sections(_CODE_OF, disassembled(image))
     return {name: count_instructions(_OPCODE.findall(text)) for name, text in sections.items()}
 
 

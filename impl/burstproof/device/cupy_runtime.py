@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from burstproof.device.cupy_door import cupy_or_error
-from burstproof.device.dependent_launch import OVERLAP_CAPABILITY, core_stream, launch_overlapped
+from burstproof.device.dependent_launch import OVERLAP_CAPABILITY, core_stream, flattened, launch_compiled
 from burstproof.device.memory import pinned
 from burstproof.device.numba_cuda import cuda, leave_modules_loaded
 from burstproof.device.protocol import (
@@ -39,7 +39,6 @@ _INFERRED = 4
 class _Stream:
     def __init__(self, cupy: ModuleType) -> None:
         self.cupy_stream = cupy.cuda.Stream(non_blocking=True)
-        self.numba_stream = cuda.external_stream(self.cupy_stream.ptr)
         self.core_stream = core_stream(self.cupy_stream.ptr)
 
     def wait(self, event: DeviceEvent) -> None:
@@ -255,6 +254,10 @@ class CupyRuntime:
         self._use()
         return cuda.jit(signature)(function)
 
+    def pack(self, arguments: Sequence[Any]) -> list[Any]:
+        """``arguments`` as the values that the driver takes."""
+        return flattened([a.view if isinstance(a, DeviceBuffer) else a for a in arguments])
+
     def launch(
         self,
         kernel: Kernel,
@@ -265,11 +268,8 @@ class CupyRuntime:
         overlapped: bool = False,
     ) -> None:
         """Queue ``kernel`` on ``stream``."""
-        values = [a.view if isinstance(a, DeviceBuffer) else a for a in arguments]
-        if overlapped:
-            launch_overlapped(kernel, grid, block, cast(_Stream, stream).core_stream, values)
-        else:
-            kernel[grid, block, cast(_Stream, stream).numba_stream](*values)
+        values = arguments if isinstance(arguments, list) else self.pack(arguments)
+        launch_compiled(kernel, grid, block, cast(_Stream, stream).core_stream, values, overlapped)
 
     def capture(self, launch: Launch) -> DeviceGraph:
         """The kernels that ``launch`` queues, as a graph that replays with one launch."""

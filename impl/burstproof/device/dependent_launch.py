@@ -68,21 +68,33 @@ def core_stream(handle: int) -> Stream:
     return Stream.from_handle(handle)
 
 
-def launch_overlapped(kernel: Kernel, grid: int, block: int, stream: Stream, values: Sequence[Any]) -> None:
-    """Queue a compiled numba ``kernel`` on a ``core_stream`` so that it may come up before the last one has ended.
+def flattened(values: Sequence[Any]) -> list[Any]:
+    """``values`` as a compiled kernel takes them: arrays as numba sees them, numpy scalars, and tuples of these.
 
-    ``values`` are arrays as numba sees them and numpy scalars of the kernel's signature. numba's own launch knows no
-    such attribute; cuda.core's does. Of a contiguous array of one dimension a kernel takes seven values: two unused
-    pointers, elements, bytes of one, address, and again elements and bytes as shape and stride.
+    Of a contiguous array of one dimension a kernel takes seven values: two unused pointers, elements, bytes of one,
+    address, and again elements and bytes as shape and stride; of a tuple, those of its fields one after another.
+    """
+    flat: list[Any] = []
+    for value in values:
+        if isinstance(value, tuple):
+            flat += flattened(value)
+        elif hasattr(value, "__cuda_array_interface__"):
+            count, step = value.size, value.dtype.itemsize
+            flat += [0, 0, count, step, value.__cuda_array_interface__["data"][0], count, step]
+        else:
+            flat.append(value)
+    return flat
+
+
+def launch_compiled(
+    kernel: Kernel, grid: int, block: int, stream: Stream, values: Sequence[Any], overlapped: bool
+) -> None:
+    """Queue a compiled numba ``kernel`` on a ``core_stream``; ``values`` are ``flattened``.
+
+    ``overlapped``: it may come up before the last one has ended; numba's own launch, which also goes through cuda.core,
+    knows no such attribute.
     """
     from cuda.core import LaunchConfig, launch
 
-    packed: list[Any] = []
-    for value in values:
-        if hasattr(value, "__cuda_array_interface__"):
-            count, step = value.size, value.dtype.itemsize
-            packed += [0, 0, count, step, value.__cuda_array_interface__["data"][0], count, step]
-        else:
-            packed.append(value)
-    config = LaunchConfig(grid=grid, block=block, programmatic_stream_serialization=True)
-    launch(stream, config, compiled_kernel(kernel), *packed)
+    config = LaunchConfig(grid=grid, block=block, programmatic_stream_serialization=overlapped)
+    launch(stream, config, compiled_kernel(kernel), *values)

@@ -175,6 +175,10 @@ class DeviceRuntime(Protocol):
         """``function`` compiled for this device and ``signature``."""
         ...
 
+    def pack(self, arguments: Sequence[Any]) -> list[Any]:
+        """``arguments`` in the form that launches take fastest; those of several may be joined."""
+        ...
+
     def launch(
         self,
         kernel: Kernel,
@@ -184,7 +188,7 @@ class DeviceRuntime(Protocol):
         arguments: Sequence[Any],
         overlapped: bool = False,
     ) -> None:
-        """Queue ``kernel`` with ``arguments`` (buffers, numpy scalars).
+        """Queue ``kernel`` with ``arguments``: buffers, their views, numpy scalars and tuples, or packed already.
 
         An ``overlapped`` one may come up before the last has ended (``dependent_launch``), if the device ``overlaps``.
         """

@@ -113,6 +113,10 @@ class SimulatorRuntime:
         """``function`` as a simulated kernel; the signature is not needed."""
         return cuda.jit(function)
 
+    def pack(self, arguments: Sequence[Any]) -> list[Any]:
+        """``arguments`` as simulated kernels take them."""
+        return [a.view if isinstance(a, DeviceBuffer) else a for a in arguments]
+
     def launch(
         self,
         kernel: Kernel,
@@ -123,8 +127,7 @@ class SimulatorRuntime:
         overlapped: bool = False,
     ) -> None:
         """Run the kernel to its end with one block."""
-        values = [a.view if isinstance(a, DeviceBuffer) else a for a in arguments]
-        kernel[1, min(block, _LARGEST_BLOCK)](*values)
+        kernel[1, min(block, _LARGEST_BLOCK)](*self.pack(arguments))
 
     def capture(self, launch: Launch) -> DeviceGraph:
         """Graphs do not exist here.

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from burstproof.engine.cuda.plan.packed import pack_network
+from burstproof.engine.cuda.plan.shard_pack import pack_shard
+from burstproof.engine.cuda.plan.shard_variant import ShardVariant
 from burstproof.engine.cuda.plan.variant import Variant, variant_of
 from burstproof.engine.fixed_point import plan_fixed_point
-from burstproof.engine.layout import build_layout
+from burstproof.engine.layout import build_layout, synapse_facts
+from burstproof.engine.options import EngineOptions
 from burstproof.engine.rules import features_of
+from burstproof.engine.sharded.partition import make_partition
+from burstproof.network.model import Network
+from burstproof.network.synthetic.build import driven_network
 from suites.support.parity.mixed import MIXES, mixed_network, mixed_options
 
 CHOSEN = {
@@ -33,3 +40,41 @@ def chosen_variants() -> dict[str, Variant]:
     variants["packed sums, long rows"] = replace(lean, sum_bits=8, long_rows=True)
     variants["packed sums, tiles"] = replace(lean, sum_bits=8, tiles=2, tile_share=16)
     return variants
+
+
+def sized_variants() -> dict[str, Variant]:
+    """The same networks as they run: parameters that are one value for all neurons are no columns."""
+    found = {"driven, sized": pack_network(driven_network(4000, 20, 0.1), EngineOptions()).variant}
+    by_name = {mix.name: mix for mix in MIXES}
+    for name, mix_name in CHOSEN.items():
+        mix = by_name[mix_name]
+        found[f"{name}, sized"] = pack_network(mixed_network(mix), mixed_options(mix)).variant
+    return found
+
+
+def chosen_shards() -> dict[str, ShardVariant]:
+    """Variants of shards by name: of each kind of burst, exchange and row."""
+    by_name = {mix.name: mix for mix in MIXES}
+    made = {"shard, driven": _shard(driven_network(4000, 20, 0.1), EngineOptions())}
+    for name, mix_name in CHOSEN.items():
+        mix = by_name[mix_name]
+        made[f"shard, {name}"] = _shard(mixed_network(mix), mixed_options(mix))
+    driven, delays, lean = made["shard, driven"], made["shard, delays"], made["shard, lean"]
+    tiled = replace(driven, variant=replace(driven.variant, tiles=2, tile_share=16))
+    return {
+        **made,
+        "shard, driven, tiles": tiled,
+        "shard, driven, merged": replace(driven, merged=True),
+        "shard, driven, merged, members": replace(driven, merged=True, spaced_ids=False),
+        "shard, driven, merged, padded": replace(driven, merged=True, row_words=32),
+        "shard, lean, merged": replace(lean, merged=True),
+        "shard, lean, merged, packed sums": replace(lean, merged=True, variant=replace(lean.variant, sum_bits=8)),
+        "shard, delays, merged": replace(delays, merged=True),
+    }
+
+
+def _shard(network: Network, options: EngineOptions) -> ShardVariant:
+    """The variant of the first of two shards."""
+    partition = make_partition(network, 2, "contiguous")
+    point = plan_fixed_point(network, options)
+    return pack_shard(network, options, point, synapse_facts(network), partition, 0).shard

@@ -63,7 +63,7 @@ class Prefilled:
             runtime: SimulatorRuntime, kernel: Any, grid: int, block: int, stream: Any, values: Any, *rest: Any
         ) -> None:
             names = list(inspect.signature(kernel.fn).parameters)
-            if names[-1] == "place":
+            if "packets" in names:
                 self._put(dict(zip(names, values, strict=True)))
             launch(runtime, kernel, grid, block, stream, values, *rest)
 
@@ -79,19 +79,20 @@ class Prefilled:
 
     def _put(self, given: dict[str, Any]) -> None:
         """The packets of the shards that the kernel is not of."""
-        report, place = given["report"].array, int(given["place"])
+        steering, exchange, place = given["steering"], given["exchange"], int(given["turn"].place)
+        report = steering.report.copy_to_host()
         burst, sequence = (int(word) + place + 1 for word in report.view(np.uint32)[2 * ORIGIN : 2 * ORIGIN + 2])
-        halted = int(given["control"].array[HALTED])
+        halted = int(steering.control[HALTED])
         if place >= int(report[LIMIT]) or 0 < halted <= burst:
             return
-        side = (sequence & 1) * int(given["words"])
-        own = int(given["own"])
+        side = (sequence & 1) * int(exchange.words)
+        own = int(exchange.own)
         for sender in range(len(self._members)):
             if sender == own or burst >= self.silent.get((own, sender), burst + 1):
                 continue
-            box = given["inboxes"][sender]
+            box = exchange.inboxes[sender]
             box[side] = (sequence << 32) | (FULL_BIT if self._is_full(sender, burst, place) else 0)
-            for chunk in range(int(given["chunks"])):
+            for chunk in range(int(given["packets"].chunks)):
                 at = side + HEADER_WORDS + chunk * packet_words(CHUNK)
                 self._fill(box, at, sequence, self._fired_in(sender, burst, chunk))
 

@@ -9,6 +9,8 @@ import numpy as np
 
 from burstproof.device.protocol import BufferSpec, DeviceRuntime
 from burstproof.engine.admission import check_network
+from burstproof.engine.cuda.args import Rows
+from burstproof.engine.cuda.host.launches import Kernels, Values, numbers_of
 from burstproof.engine.cuda.host.one_device import Contents
 from burstproof.engine.cuda.host.state import DeviceState
 from burstproof.engine.cuda.host.upload import upload_neurons
@@ -26,7 +28,9 @@ from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Network, NeuronTable, SynapseTable
 from burstproof.network.synthetic.build import SyntheticSpec, synthesize
 
-_BLOCK = 256
+BLOCK = 256
+"""Threads of a kernel that draws synapses."""
+
 _WAVES = 16
 
 
@@ -109,15 +113,14 @@ def survey_spec(spec: SyntheticSpec, runtime: DeviceRuntime) -> Survey:
         BufferSpec("summary", SUMMARY_LENGTH, np.dtype(np.int64)),
         BufferSpec("total", 1, np.dtype(np.float64)),
     )
-    counting, finding = (runtime.kernel(k.function, k.signature) for k in survey_kernels(spec))
+    kernels = Kernels(runtime, None, survey_kernels(spec))
     buffers, stream = runtime.allocate(specs), runtime.stream()
-    degrees, totals, summary, total = (buffers[s.name] for s in specs)
-    neurons, fan = np.uint64(spec.neurons), np.uint32(spec.synapses_per_neuron)
-    runtime.launch(counting, _grid(runtime), _BLOCK, stream, (degrees, totals, summary, neurons, fan))
-    runtime.launch(finding, _grid(runtime), _BLOCK, stream, (degrees, totals, summary, total, neurons))
+    values = Values(runtime, buffers, 0, draw_of(spec))
+    for name in ("survey", "largest"):
+        kernels.call(name, grid_of(runtime), BLOCK, values).queue(stream)
     found, most = np.zeros(SUMMARY_LENGTH, np.int64), np.zeros(1, np.float64)
-    runtime.download(found, summary, stream)
-    runtime.download(most, total, stream)
+    runtime.download(found, buffers["summary"], stream)
+    runtime.download(most, buffers["total"], stream)
     stream.synchronize()
     degree = int(found[DEGREE])
     largest = float(most[0]) if varied else degree * contribution_of(spec, 0)
@@ -125,7 +128,13 @@ def survey_spec(spec: SyntheticSpec, runtime: DeviceRuntime) -> Survey:
     return Survey(largest, int(found[DIGITS]), degree, int(found[DELAY]))
 
 
-def _grid(runtime: DeviceRuntime) -> int:
+def draw_of(spec: SyntheticSpec) -> dict[str, int]:
+    """What is drawn, by the names of the kernels' fields."""
+    return {"sources": spec.neurons, "fan": spec.synapses_per_neuron}
+
+
+def grid_of(runtime: DeviceRuntime) -> int:
+    """Blocks of a kernel that draws synapses."""
     return _WAVES * runtime.multiprocessors
 
 
@@ -175,12 +184,8 @@ def _fill(spec: SyntheticSpec, runtime: DeviceRuntime, packed: Packed, device: D
     from burstproof.engine.cuda.kernels.generate import fill_kernel
 
     upload_neurons(packed, device)
-    description = fill_kernel(spec, packed.variant)
-    kernel = runtime.kernel(description.function, description.signature)
-    point = packed.fixed_point
-    rows = tuple(device.buffer(name) for name in ("offsets", "targets", "contributions", "delays"))
-    scalars = (np.float64(point.scale), np.int64(point.clamp), np.float64(point.clamp_float))
-    sizes = (np.uint64(spec.neurons), np.uint32(spec.synapses_per_neuron))
-    stream = runtime.stream()
-    runtime.launch(kernel, _grid(runtime), _BLOCK, stream, (*rows, *scalars, *sizes))
+    stream, rows = runtime.stream(), {name: device.buffer(name) for name in Rows._fields}
+    kernels = Kernels(runtime, packed.variant, (fill_kernel(spec, packed.variant),))
+    values = Values(runtime, rows, 0, numbers_of(packed) | draw_of(spec))
+    kernels.call("fill", grid_of(runtime), BLOCK, values).queue(stream)
     stream.synchronize()

@@ -1,182 +1,201 @@
-"""The kernels of one burst in their order, with grids, blocks and arguments fixed once."""
+"""The kernels of one burst in their order, with grids, blocks and arguments fixed once.
+
+A launch names a kernel. Its arguments follow from the kernel's annotations (``engine.cuda.args``) and from what a
+batch's ``Values`` hold under the fields' names.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from burstproof.device.protocol import DeviceBuffer, DeviceRuntime, DeviceStream
-from burstproof.engine.cuda.kernels.order import PARAMETERS
+from burstproof.engine.cuda.args import Field, bind, made, parameters_of
+from burstproof.engine.cuda.plan.buffers import slot_stride
 from burstproof.engine.cuda.plan.packed import Packed
+from burstproof.engine.cuda.plan.shard_variant import ShardVariant
+from burstproof.engine.cuda.plan.variant import Variant
 
 if TYPE_CHECKING:
     from burstproof.engine.cuda.kernels.catalogue import KernelSpec
 
 _THREADS_PER_MULTIPROCESSOR = 2048
-_WARP = 32
+_BLOCK_OF_TILES = 256
+WARP = 32
 
 
 @dataclass(frozen=True, eq=False)
 class Call:
-    """A kernel with everything that a launch of it needs."""
+    """A kernel with everything that a launch of it needs; ``last`` is the type of a tuple that ``at`` adds."""
 
+    runtime: DeviceRuntime
     kernel: Any
     grid: int
     block: int
-    arguments: tuple[Any, ...]
+    arguments: list[Any]
     overlapped: bool = False
+    last: type | None = None
 
-    def at(self, *last: int) -> Call:
-        """The same with these as last arguments."""
-        return replace(self, arguments=(*self.arguments, *map(np.uint32, last)))
+    def at(self, *numbers: int) -> Call:
+        """The same with these numbers in its last argument."""
+        assert self.last is not None
+        return replace(self, arguments=[*self.arguments, *self.runtime.pack((made(self.last, *numbers),))])
+
+    def queue(self, stream: DeviceStream) -> None:
+        """Launch the kernel."""
+        self.runtime.launch(self.kernel, self.grid, self.block, stream, self.arguments, self.overlapped)
+
+
+def numbers_of(packed: Packed) -> dict[str, Any]:
+    """The numbers of a packed network by the names of the fields that hold them."""
+    layout, point, sizes, variant = packed.layout, packed.fixed_point, packed.sizes, packed.variant
+    columns = {name: getattr(layout.neurons, name) for name in variant.uniform}
+    return {
+        **{name: column[0] if len(column) else 0 for name, column in columns.items()},
+        "capacity": packed.train.log,
+        "neurons": sizes.neurons,
+        "stride": slot_stride(sizes.neurons, variant),
+        "ring": sizes.ring,
+        "unit": point.unit,
+        "scale": point.scale,
+        "clamp": point.clamp,
+        "clamp_float": point.clamp_float,
+        "power_neuron": layout.power_neuron,
+        "power_amount": layout.power_amount,
+        "longest": packed.longest_window,
+        "rules": sizes.rules,
+    }
+
+
+class Values:
+    """What arguments are taken from, by name: what is ``given``, else the buffers of a batch or of the engine."""
+
+    def __init__(
+        self, runtime: DeviceRuntime, buffers: Mapping[str, DeviceBuffer], number: int, given: Mapping[str, Any]
+    ) -> None:
+        self._runtime = runtime
+        self._buffers = buffers
+        self._number = number
+        self._given = dict(given)
+
+    def but(self, **given: Any) -> Values:
+        """The same with other values."""
+        return Values(self._runtime, self._buffers, self._number, {**self._given, **given})
+
+    def __call__(self, name: str, field: Field) -> Any:
+        """What ``field``, called ``name``, is given: a buffer of another dtype as words."""
+        found = self._given[name] if name in self._given else self._buffer(name)
+        if not field.array:
+            return field.dtype.type(found)
+        if not isinstance(found, DeviceBuffer):
+            return found
+        return (found if found.spec.dtype == field.dtype else self._runtime.words(found)).view
+
+    def _buffer(self, name: str) -> DeviceBuffer:
+        own = self._buffers.get(f"{name}.{self._number}")
+        return own if own is not None else self._buffers["sums" if name == "cells" else name]
+
+
+class Kernels:
+    """Compiled kernels by name, which make calls."""
+
+    def __init__(
+        self,
+        runtime: DeviceRuntime,
+        variant: Variant | ShardVariant | None,
+        specs: Sequence[KernelSpec],
+        compiled: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.runtime = runtime
+        self._variant = variant
+        self._functions = {spec.name: spec.function for spec in specs}
+        self._compiled = compiled or {spec.name: runtime.kernel(spec.function, spec.signature) for spec in specs}
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._functions
+
+    def call(self, name: str, grid: int, block: int, values: Values, overlapped: bool = False) -> Call:
+        """A launch of the kernel called ``name``."""
+        function = self._functions[name]
+        last = list(parameters_of(function, self._variant).values())[-1]
+        arguments = self.runtime.pack(bind(function, self._variant, values))
+        last = None if isinstance(last, Field) else last
+        return Call(self.runtime, self._compiled[name], grid, block, arguments, overlapped, last)
+
+    def full_grid(self, block: int) -> int:
+        """Blocks that the device holds at once."""
+        return self.runtime.multiprocessors * max(1, _THREADS_PER_MULTIPROCESSOR // block)
+
+    def spread(self, name: str, threads: int, block: int, values: Values, waves: int = 1) -> Call:
+        """A launch of ``threads`` threads, at most ``waves`` times what the device holds at once."""
+        grid = max(1, min(-(-threads // block), waves * self.full_grid(block)))
+        return self.call(name, grid, block, values)
+
+    def tiles(self, values: Values, variant: Variant, neurons: int) -> tuple[Call, ...]:
+        """What sends the rows of a list tile by tile."""
+        if not variant.tiles:
+            return ()
+        block = _BLOCK_OF_TILES
+        grid = self.full_grid(block)
+        ends = ((tile + 1) * neurons // variant.tiles for tile in range(variant.tiles))
+        sent = (self.call("send_tile", grid, block, values.but(tile_end=end)) for end in ends)
+        return (self.call("open_rows", grid, block, values), *sent)
+
+    def sort_rows(self, values: Values, stream: DeviceStream) -> None:
+        """Put every row into the order that tiles need; does nothing without tiles."""
+        if "sort_rows" not in self:
+            return
+        from burstproof.engine.cuda.kernels.tiles import SORT_THREADS
+
+        self.call("sort_rows", self.full_grid(SORT_THREADS), SORT_THREADS, values).queue(stream)
+        stream.synchronize()
 
 
 class BurstLaunches:
     """Queues one burst of one train set; a stimulated burst has two kernels more."""
 
     def __init__(self, runtime: DeviceRuntime, packed: Packed, block: int) -> None:
-        self._runtime = runtime
-        self._variant = packed.variant
-        self._layout = packed.layout
-        self._sizes = packed.sizes
-        self._train = packed.train
-        self._fixed_point = packed.fixed_point
+        self._packed = packed
         self._block = block
-        self._longest = packed.longest_window
-        self._kernels = {s.name: runtime.kernel(s.function, s.signature) for s in self._specs()}
+        self._kernels = Kernels(runtime, packed.variant, self._specs())
 
     def _specs(self) -> tuple[KernelSpec, ...]:
         """The kernels to compile."""
         from burstproof.engine.cuda.kernels.catalogue import catalogue
 
-        return catalogue(self._variant)
+        return catalogue(self._packed.variant)
 
     def calls(self, buffers: Mapping[str, DeviceBuffer], number: int) -> TrainCalls:
         """The calls of train set ``number`` over ``buffers``."""
-        own = SetView(buffers, number)
-        variant = self._variant
-        before = [self._inject(own)]
-        middle = [self._count_ahead(own)] if variant.count_ahead else []
-        middle.append(self._dynamics(own))
-        propagation = [self._propagate(own)]
+        values = Values(self._kernels.runtime, buffers, number, numbers_of(self._packed))
+        variant, sizes, stimulus = self._packed.variant, self._packed.sizes, self._packed.train.stimulus
+        advance = self._kernels.call("advance", 1, 1, values)
+        before = (self._spread("inject", stimulus, values),)
+        middle = [self._spread("dynamics", sizes.neurons, values, waves=4)]
+        if variant.count_ahead:
+            middle.insert(0, self._spread("count_ahead", sizes.neurons, values, waves=4))
+        propagation = [self._propagate(values)]
         if variant.computed:
-            propagation.append(self._propagate_computed(own))
-        learning = [self._learn(own)] if variant.plastic else []
+            propagation.append(self._spread("propagate_computed", WARP * sizes.neurons, values))
+        learning = [self._spread("learn", sizes.plastic_entries, values)] if variant.plastic else []
         after = [*learning, *propagation] if variant.plastic_all_window else [*propagation, *learning]
-        advance = self._advance(own)
+        force = self._spread("force", stimulus, values)
         return TrainCalls(
-            self._runtime,
-            advance,
-            plain=(advance, *middle, *after),
-            stimulated=(advance, *before, *middle, self._force(own), *after),
+            advance, plain=(advance, *middle, *after), stimulated=(advance, *before, *middle, force, *after)
         )
 
-    def _full_grid(self) -> int:
-        return self._runtime.multiprocessors * max(1, _THREADS_PER_MULTIPROCESSOR // self._block)
+    def _spread(self, name: str, threads: int, values: Values, waves: int = 1) -> Call:
+        return self._kernels.spread(name, threads, self._block, values, waves)
 
-    def _grid(self, threads: int, waves: int = 1) -> int:
-        """Blocks for ``threads`` threads, at most ``waves`` times what the device holds at once."""
-        return max(1, min(-(-threads // self._block), waves * self._full_grid()))
-
-    def _call(self, name: str, threads: int, arguments: tuple[Any, ...], waves: int = 1) -> Call:
-        return Call(self._kernels[name], self._grid(threads, waves), self._block, arguments)
-
-    def _advance(self, own: SetView) -> Call:
-        history = np.int64(self._longest - 1)
-        counts = (np.int64(self._sizes.ring), np.int64(self._sizes.neurons), np.int64(self._train.log))
-        arguments = (own["control"], own.set("report"), *counts, history)
-        return Call(self._kernels["advance"], 1, 1, arguments)
-
-    def _inject(self, own: SetView) -> Call:
-        table = tuple(own.set(f"stimulus_{part}") for part in ("offsets", "ids", "amounts"))
-        arguments = (own["control"], own.set("report"), *table, own["sums"], own["flags"], self._neurons)
-        return self._call("inject", self._train.stimulus, arguments)
-
-    def _count_ahead(self, own: SetView) -> Call:
-        power = np.int64(self._layout.power_neuron)
-        arguments = (own["control"], own["sums"], own["flags"], power, self._neurons)
-        return self._call("count_ahead", self._sizes.neurons, arguments, waves=4)
-
-    def _dynamics(self, own: SetView) -> Call:
-        state = ("sums", "flags", "potentials", "countdowns", "counts", "marks", "accumulates")
-        arguments = (
-            own["control"],
-            own.set("report"),
-            *own.forced(),
-            own.set("log_ids"),
-            own.set("log_potentials"),
-            *(own[name] for name in (*state, *PARAMETERS, "last_fired", "streaks")),
-            np.int32(self._longest),
-            self._fixed_point.unit,
-            np.int64(self._layout.power_neuron),
-            self._variant.accumulator(self._layout.power_amount),
-            self._neurons,
-        )
-        return self._call("dynamics", self._sizes.neurons, arguments, waves=4)
-
-    def _force(self, own: SetView) -> Call:
-        state = (own[name] for name in ("marks", "accumulates", "last_fired", "streaks"))
-        log = (own.set("log_ids"), own.set("log_potentials"))
-        arguments = (own["control"], own.set("report"), *own.forced(), *log, *state, np.int32(self._longest))
-        return self._call("force", self._train.stimulus, arguments)
-
-    def _propagate(self, own: SetView) -> Call:
-        rows = ("offsets", "targets", "contributions", "delays", "clamped_sources", "sums", "flags")
-        arguments = (own["control"], own.set("log_ids"), *(own[name] for name in rows), *self._ring)
-        return self._call("propagate", _WARP * self._sizes.neurons, arguments)
-
-    def _propagate_computed(self, own: SetView) -> Call:
-        rows = ("computed_offsets", "computed_targets", "weights", "psps", "signs", "computed_delays")
-        names = (*rows, "mp_driven", "divisors", "sums", "flags")
-        point = self._fixed_point
-        scalars = (np.float64(point.scale), np.int64(point.clamp), np.float64(point.clamp_float))
-        log = (own.set("log_ids"), own.set("log_potentials"))
-        arguments = (own["control"], *log, *(own[name] for name in names), *scalars, *self._ring)
-        return self._call("propagate_computed", _WARP * self._sizes.neurons, arguments)
-
-    def _learn(self, own: SetView) -> Call:
-        rules = ("rule_starts", "rule_windows", "potentiations", "depressions")
-        entries = ("plastic_positions", "plastic_sources", "plastic_targets")
-        names = ("control", *rules, *entries, "last_fired", "streaks", "weights", "eligibility")
-        arguments = (*(own[name] for name in names), np.int64(self._sizes.rules))
-        return self._call("learn", self._sizes.plastic_entries, arguments)
-
-    @property
-    def _neurons(self) -> np.uint32:
-        return np.uint32(self._sizes.neurons)
-
-    @property
-    def _ring(self) -> tuple[np.uint32, np.uint32]:
-        return self._neurons, np.uint32(self._sizes.ring)
-
-
-class SetView:
-    """Buffers by name, those of one train set by their name without its number."""
-
-    def __init__(self, buffers: Mapping[str, DeviceBuffer], number: int) -> None:
-        self._buffers = buffers
-        self._number = number
-
-    def __getitem__(self, name: str) -> DeviceBuffer:
-        return self._buffers[name]
-
-    def set(self, name: str) -> DeviceBuffer:
-        """The set's own buffer called ``name``."""
-        return self._buffers[f"{name}.{self._number}"]
-
-    def forced(self) -> tuple[DeviceBuffer, ...]:
-        """The set's table of forced firings."""
-        return tuple(self.set(f"forced_{part}") for part in ("offsets", "ids", "hits"))
+    def _propagate(self, values: Values) -> Call:
+        return self._spread("propagate", WARP * self._packed.sizes.neurons, values)
 
 
 @dataclass(frozen=True, eq=False)
 class TrainCalls:
     """The calls of one burst of one train set; ``advance`` also follows the last burst of a train."""
 
-    runtime: DeviceRuntime
     advance: Call
     plain: tuple[Call, ...]
     stimulated: tuple[Call, ...]
@@ -185,8 +204,5 @@ class TrainCalls:
         """Queue ``bursts`` bursts; allocates and synchronises nothing, so it can be captured."""
         for _ in range(bursts):
             for call in self.stimulated if stimulated else self.plain:
-                self._launch(call, stream)
-        self._launch(self.advance, stream)
-
-    def _launch(self, call: Call, stream: DeviceStream) -> None:
-        self.runtime.launch(call.kernel, call.grid, call.block, stream, call.arguments)
+                call.queue(stream)
+        self.advance.queue(stream)

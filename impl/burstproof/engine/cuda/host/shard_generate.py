@@ -6,16 +6,27 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from burstproof.device.open import open_device
 from burstproof.device.protocol import BufferSpec, DeviceBuffer, DeviceRuntime
+from burstproof.engine.cuda.args import Rows
 from burstproof.engine.cuda.exchange.devices import make_current
-from burstproof.engine.cuda.host.generate import Survey, check_laws, contribution_of, refuse_inexact, spec_layout
+from burstproof.engine.cuda.host.generate import (
+    BLOCK,
+    Survey,
+    check_laws,
+    contribution_of,
+    draw_of,
+    grid_of,
+    refuse_inexact,
+    spec_layout,
+)
 from burstproof.engine.cuda.host.generate import without_synapses as neurons_of
+from burstproof.engine.cuda.host.launches import Kernels, Values, numbers_of
 from burstproof.engine.cuda.host.shard import Fill
 from burstproof.engine.cuda.host.state import DeviceState
 from burstproof.engine.cuda.host.upload import upload_neurons
@@ -34,8 +45,9 @@ from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Network
 from burstproof.network.synthetic.spec import SyntheticSpec
 
-_BLOCK = 256
-_WAVES = 16
+if TYPE_CHECKING:
+    from burstproof.engine.cuda.kernels.catalogue import KernelSpec
+
 _COUNTABLE = (1 << 27) - 1
 
 
@@ -50,10 +62,14 @@ class _Part:
     survey: Survey
     entries: int
 
-    def numbers(self, spec: SyntheticSpec) -> tuple[Any, ...]:
-        """Scalars that both kernels end with."""
-        ids = (np.uint32(self.ids.first), np.uint32(self.ids.step), np.uint32(self.count))
-        return (np.uint64(spec.neurons), np.uint32(spec.synapses_per_neuron), *ids)
+    def given(self, spec: SyntheticSpec) -> dict[str, Any]:
+        """What the kernels are given of it, by the names of their fields."""
+        return {**draw_of(spec), **own_of(self.ids, self.count), "row_counts": self.row_counts}
+
+
+def own_of(ids: SpacedIds, count: int) -> dict[str, int]:
+    """The ids of a shard's ``count`` neurons, by the names of the kernels' fields."""
+    return {"first": ids.first, "step": ids.step, "number": count}
 
 
 def spaced_parts(neurons: int, shards: int, strategy: str) -> list[tuple[SpacedIds, int]]:
@@ -111,12 +127,12 @@ def _surveyed(
 
     varied = isinstance(spec.weights, tuple)
     description = survey_kernel(spec, split[0][0].step == 1)
-    compiled: dict[str, Any] = {}
+    compiled: dict[str, dict[str, Any]] = {}
     started = []
     for runtime, (ids, count) in zip(runtimes, split, strict=True):
         make_current(runtime)
         if runtime.name not in compiled:
-            compiled[runtime.name] = runtime.kernel(description.function, description.signature)
+            compiled[runtime.name] = {"survey": runtime.kernel(description.function, description.signature)}
         specs = (
             BufferSpec("degrees", max(count, 1), np.dtype(np.uint32)),
             BufferSpec("totals", max(count, 1) if varied else 1, np.dtype(np.float64)),
@@ -124,10 +140,9 @@ def _surveyed(
         )
         rows = runtime.allocate([BufferSpec("row_counts", max(spec.neurons, 1), np.dtype(np.uint32))])["row_counts"]
         buffers, stream = runtime.allocate(specs), runtime.stream()
-        numbers = (np.uint64(spec.neurons), np.uint32(spec.synapses_per_neuron))
-        where = (np.uint32(ids.first), np.uint32(ids.step), np.uint32(count))
-        arguments = (rows, *(buffers[s.name] for s in specs), *numbers, *where)
-        runtime.launch(compiled[runtime.name], _grid(runtime), _BLOCK, stream, arguments)
+        values = Values(runtime, {**buffers, "row_counts": rows}, 0, draw_of(spec) | own_of(ids, count))
+        kernels = Kernels(runtime, None, (description,), compiled[runtime.name])
+        kernels.call("survey", grid_of(runtime), BLOCK, values).queue(stream)
         started.append((runtime, ids, count, rows, buffers, stream))
     parts = []
     for runtime, ids, count, rows, buffers, stream in started:
@@ -249,32 +264,29 @@ def _fill(spec: SyntheticSpec, parts: Sequence[_Part], shard: PackedShard, devic
         _fill_padded(spec, part, shard, device)
         return
     _scan(runtime, part.row_counts, device.buffer("offsets"))
-    description = fill_kernel(spec, variant, part.ids.step == 1)
-    kernel = runtime.kernel(description.function, description.signature)
-    rows = tuple(device.buffer(name) for name in ("offsets", "targets", "contributions", "delays"))
-    stream = runtime.stream()
-    runtime.launch(kernel, _grid(runtime), _BLOCK, stream, (*rows, *_scalars(shard), *part.numbers(spec)))
-    stream.synchronize()
+    _queue_fill(part, shard, fill_kernel(spec, variant, part.ids.step == 1), device, part.given(spec))
 
 
 def _fill_padded(spec: SyntheticSpec, part: _Part, shard: PackedShard, device: DeviceState) -> None:
     """Have the device write its rows, padded."""
     from burstproof.engine.cuda.kernels.padded import fill_padded_kernel
 
-    runtime, words, stream = part.runtime, shard.shard.row_words, part.runtime.stream()
-    description = fill_padded_kernel(spec, words, part.ids.step == 1)
-    kernel = runtime.kernel(description.function, description.signature)
+    runtime, words = part.runtime, shard.shard.row_words
     following = runtime.allocate([BufferSpec("following", 1, np.dtype(np.uint32))])["following"]
-    runtime.upload(following, np.array([spec.neurons * words // UNIT], np.uint32), stream)
-    arguments = (part.row_counts, runtime.words(device.buffer("targets")), following)
-    runtime.launch(kernel, _grid(runtime), _BLOCK, stream, (*arguments, *_scalars(shard), *part.numbers(spec)))
+    runtime.upload(following, np.array([spec.neurons * words // UNIT], np.uint32), runtime.stream())
+    given = {**part.given(spec), "table": device.buffer("targets"), "following": following}
+    _queue_fill(part, shard, fill_padded_kernel(spec, words, part.ids.step == 1), device, given)
+
+
+def _queue_fill(
+    part: _Part, shard: PackedShard, description: KernelSpec, device: DeviceState, given: dict[str, Any]
+) -> None:
+    """Run the kernel that writes the rows."""
+    runtime, stream = part.runtime, part.runtime.stream()
+    rows = {name: device.buffer(name) for name in Rows._fields}
+    values = Values(runtime, rows, 0, numbers_of(shard.packed) | given)
+    Kernels(runtime, shard.shard, (description,)).call("fill", grid_of(runtime), BLOCK, values).queue(stream)
     stream.synchronize()
-
-
-def _scalars(shard: PackedShard) -> tuple[Any, ...]:
-    """What a contribution is quantised with."""
-    point = shard.packed.fixed_point
-    return np.float64(point.scale), np.int64(point.clamp), np.float64(point.clamp_float)
 
 
 def _scan(runtime: DeviceRuntime, counts: DeviceBuffer, offsets: DeviceBuffer) -> None:
@@ -289,7 +301,3 @@ def _scan(runtime: DeviceRuntime, counts: DeviceBuffer, offsets: DeviceBuffer) -
     cupy.cumsum(counts.array, dtype=offsets.spec.dtype, out=offsets.array[1:])
     cupy.cuda.Device().synchronize()
     cupy.get_default_memory_pool().free_all_blocks()
-
-
-def _grid(runtime: DeviceRuntime) -> int:
-    return _WAVES * runtime.multiprocessors

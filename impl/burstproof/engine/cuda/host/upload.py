@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from burstproof.engine.countdowns import running_countdowns
+from burstproof.engine.cuda.args import PARAMETERS
 from burstproof.engine.cuda.host.state import DeviceState
 from burstproof.engine.cuda.kernels.control import BURST, CONTROL_LENGTH, SLOT
-from burstproof.engine.cuda.kernels.order import PARAMETERS
 from burstproof.engine.cuda.plan.packed import Packed
 from burstproof.engine.cuda.plan.padded_rows import pad_rows
 from burstproof.engine.cuda.plan.shard_pack import PackedShard
@@ -81,11 +81,9 @@ def _neurons(packed: Packed) -> Contents:
     yield "counts", neurons.consecutive_fire_counts
     if features.refractory_periods:
         yield "countdowns", running_countdowns(neurons.refractory_countdowns, neurons.valid_mask)
-    if features.restarts:
-        yield "accumulates", layout.neurons.mp_charge_accumulation.astype(np.uint8)
-    for name in PARAMETERS:
-        column = getattr(layout.neurons, name)
-        yield name, column[:1] if name in sizes.uniform else column
+    for name, dtype in PARAMETERS.items():
+        if name not in sizes.uniform:
+            yield name, getattr(layout.neurons, name).astype(dtype, copy=False)
 
 
 def _synapses(layout: Layout, variant: Variant) -> Contents:

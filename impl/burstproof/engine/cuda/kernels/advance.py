@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+
+import numpy as np
 
 from burstproof.device.numba_cuda import cuda
+from burstproof.engine.cuda.args import Fcl, History, Network, Steering
 from burstproof.engine.cuda.kernels.control import (
     ACTIVE,
     BATCH,
@@ -25,14 +27,14 @@ from burstproof.engine.cuda.kernels.control import (
 
 
 def make_advance() -> Callable[..., None]:
-    """``advance(control, report, ring, neurons, capacity, history)``, one thread.
+    """``advance(...)``, one thread: before the first burst of a train, between bursts and after the last.
 
-    Before the first burst of a train, between bursts and after the last. A burst begins only while the train's limit is
-    not reached and the log has room for all neurons; otherwise ``HALTED`` is set and nothing more happens.
-    ``ring`` slots of the FCL, ``capacity`` entries of the log, ``history`` bursts that plasticity looks back.
+    A burst begins only while the train's limit is not reached and the log has room for all neurons; otherwise
+    ``HALTED`` is set and nothing more happens.
     """
 
-    def advance(control: Any, report: Any, ring: Any, neurons: Any, capacity: Any, history: Any) -> None:
+    def advance(steering: Steering, fcl: Fcl, history: History, network: Network) -> None:
+        control, report = steering.control, steering.report
         if cuda.grid(1) != 0:
             return
         if control[ACTIVE] != 0:
@@ -41,18 +43,18 @@ def make_advance() -> Callable[..., None]:
             report[REPORT_HEAD + 2 * done + 1] = control[CANDIDATES]
             if report[KEEP] != 0:
                 report[USED] += control[COUNT]
-            if control[HISTORY] < history:
+            if control[HISTORY] < np.int64(history.longest) - 1:
                 control[HISTORY] += 1
             control[ACTIVE] = 0
         following = report[INDEX] + 1
         if following >= report[LIMIT] or control[HALTED] != 0:
             return
-        if report[USED] + neurons > capacity:
+        if report[USED] + np.int64(network.neurons) > steering.capacity:
             control[HALTED] = 1
             return
         report[INDEX] = following
         control[BURST] += 1
-        control[SLOT] = control[BURST] % ring
+        control[SLOT] = control[BURST] % np.int64(fcl.ring)
         control[START] = report[USED]
         control[COUNT] = 0
         control[CANDIDATES] = 0

@@ -8,27 +8,28 @@ from typing import Any
 import numpy as np
 
 from burstproof.device.numba_cuda import cuda
-from burstproof.engine.cuda.kernels.neuron import make_neuron
+from burstproof.engine.cuda.args import Fcl, Identity, Network, Outside, Parameters, State
+from burstproof.engine.cuda.kernels.neuron import Found, make_neuron
 from burstproof.engine.cuda.kernels.stimulus import cancelled
 from burstproof.engine.cuda.kernels.storage import make_widen
 from burstproof.engine.cuda.plan.variant import Variant
 
 
 def make_fetch(variant: Variant) -> Callable[..., Any]:
-    """``fetch(neuron, neurons, base, cells, potentials, countdowns)`` -> sum, potential, countdown; zeros beyond all.
+    """``fetch(neuron, neurons, base, fcl, state)`` -> sum, potential, countdown; zeros beyond all.
 
     ``base`` is the first cell of the slot that the burst consumes.
     """
     refractory, widen = variant.features.refractory_periods, make_widen(variant.features.storage)
     number, zero, silent = variant.accumulator, variant.accumulator(0), np.float32(0)
 
-    def fetch(neuron: Any, neurons: Any, base: Any, cells: Any, potentials: Any, countdowns: Any) -> Any:
+    def fetch(neuron: np.uint32, neurons: np.uint32, base: np.uint64, fcl: Fcl, state: State) -> Any:
         if neuron >= neurons:
             return zero, silent, np.int32(0)
         rc = np.int32(0)
         if refractory:
-            rc = np.int32(countdowns[neuron])
-        return number(cells[np.uint64(base + np.uint64(neuron))]), widen(potentials[neuron]), rc
+            rc = np.int32(state.countdowns[neuron])
+        return number(fcl.cells[np.uint64(base + np.uint64(neuron))]), widen(state.potentials[neuron]), rc
 
     return cuda.jit(device=True)(fetch)  # type: ignore[no-any-return]
 
@@ -36,7 +37,7 @@ def make_fetch(variant: Variant) -> Callable[..., Any]:
 def make_consume(variant: Variant, apart: bool, make_seed: Callable[[], Callable[..., Any]]) -> Callable[..., Any]:
     """``consume(neuron, ...)`` -> (whether it joins the fired list, its potential there, whether it is a candidate).
 
-    ``arrived``, ``v`` and ``rc`` are what ``fetch`` found. ``apart``: stimulus lies in ``outside``, not in the slot; in
+    ``found`` is what ``fetch`` found. ``apart``: stimulus lies in ``outside``, not in the slot; in
     either a marker stands for an amount of 0. ``make_seed()`` gives ``seed(neuron, burst_seed, identity)``, what
     excitability is drawn with.
     """
@@ -45,85 +46,49 @@ def make_consume(variant: Variant, apart: bool, make_seed: Callable[[], Callable
     number, zero, marker = variant.accumulator, variant.accumulator(0), cancelled(variant)
 
     def consume(
-        neuron: Any,
-        base: Any,
-        burst_seed: Any,
-        batch: Any,
-        stimulated: Any,
-        arrived: Any,
-        v: Any,
-        rc: Any,
-        forced: Any,
-        outside: Any,
-        cells: Any,
-        flags: Any,
-        potentials: Any,
-        countdowns: Any,
-        counts: Any,
-        marks: Any,
-        accumulates: Any,
-        thresholds: Any,
-        threshold_limits: Any,
-        keep: Any,
-        refractory_periods: Any,
-        fire_limit: Any,
-        snooze_periods: Any,
-        excitabilities: Any,
-        common: Any,
-        unit: Any,
-        power_neuron: Any,
-        power_amount: Any,
-        identity: Any,
+        neuron: np.uint32,
+        base: np.uint64,
+        burst_seed: np.uint32,
+        batch: bool,
+        stimulated: np.uint32,
+        found: Found,
+        fcl: Fcl,
+        outside: Outside,
+        state: State,
+        parameters: Parameters,
+        network: Network,
+        identity: Identity,
     ) -> Any:
+        arrived = found.total
         cell_place = np.uint64(base + np.uint64(neuron))
-        is_candidate = flags[cell_place] != 0 if flagged else arrived != zero
+        is_candidate = fcl.flags[cell_place] != 0 if flagged else arrived != zero
         if is_candidate:
-            cells[cell_place] = cell(0)
+            fcl.cells[cell_place] = cell(0)
             if flagged:
-                flags[cell_place] = np.uint8(0)
+                fcl.flags[cell_place] = np.uint8(0)
             elif not apart and arrived == marker:
                 arrived = zero
         is_forced = False
         if stimulated != 0:
             if apart:
-                amount = outside[neuron]
+                amount = outside.outside[neuron]
                 if amount != zero:
-                    outside[neuron] = zero
+                    outside.outside[neuron] = zero
                     is_candidate = True
                     if amount != marker:
                         arrived = number(arrived + amount)
-            is_forced = forced[neuron] != 0
+            is_forced = outside.forced[neuron] != 0
             if is_forced:
-                forced[neuron] = np.uint8(0)
-        if np.int64(neuron) == power_neuron:
-            arrived = number(arrived + power_amount)
+                outside.forced[neuron] = np.uint8(0)
+        if np.int64(neuron) == network.power_neuron:
+            arrived = number(arrived + network.power_amount)
             is_candidate = True
         seed = burst_seed
         if draws and is_candidate:
             seed = seed_of(neuron, burst_seed, identity)
+        found = Found(arrived, found.v, found.rc)
         joins, potential = neuron_burst(
-            neuron,
-            seed,
-            is_candidate,
-            is_forced,
-            batch,
-            arrived,
-            v,
-            rc,
-            potentials,
-            countdowns,
-            counts,
-            marks,
-            accumulates,
-            thresholds,
-            threshold_limits,
-            keep,
-            refractory_periods,
-            fire_limit,
-            snooze_periods,
-            excitabilities,
-            common,
-            unit,
+            neuron, seed, is_candidate, is_forced, batch, found, state, parameters, network.unit
         )
         return joins, potential, is_candidate
 

@@ -15,9 +15,23 @@ import numpy as np
 
 from burstproof.device.dependent_launch import make_let_next_start, make_wait_for_last
 from burstproof.device.numba_cuda import SIMULATED, cuda
+from burstproof.engine.cuda.args import (
+    Chunks,
+    Fcl,
+    Identity,
+    Network,
+    Outside,
+    Parameters,
+    Pieces,
+    Rows,
+    State,
+    Steering,
+    Turn,
+)
 from burstproof.engine.cuda.kernels.consume import make_consume, make_fetch
 from burstproof.engine.cuda.kernels.control import CLAMPED, TALLIES
 from burstproof.engine.cuda.kernels.lines import make_send_over_link
+from burstproof.engine.cuda.kernels.neuron import Found
 from burstproof.engine.cuda.kernels.rows import make_send
 from burstproof.engine.cuda.kernels.steer import make_enter, make_halt, make_steer
 from burstproof.engine.cuda.kernels.warp import WARP, make_append, make_block_count
@@ -28,20 +42,20 @@ from burstproof.engine.cuda.plan.variant import Variant
 def make_own_seed() -> Callable[..., Any]:
     """``seed(neuron, burst_seed, identity)``: a neuron's place is its id, so that the burst says it all."""
 
-    def seed(neuron: Any, burst_seed: Any, identity: Any) -> Any:
+    def seed(neuron: np.uint32, burst_seed: np.uint32, identity: Identity) -> Any:
         return burst_seed
 
     return cuda.jit(device=True)(seed)  # type: ignore[no-any-return]
 
 
 def make_note() -> Callable[..., Any]:
-    """``note(source, length, burst, piece_counts, pieces)``: leave a long row to ``send_long``, in pieces."""
+    """``note(source, length, burst, pieces)``: leave a long row to ``send_long``, in pieces."""
 
-    def note(source: Any, length: Any, burst: Any, piece_counts: Any, pieces: Any) -> None:
+    def note(source: np.uint32, length: np.uint32, burst: np.uint32, pieces: Pieces) -> None:
         parts = np.uint32((length + np.uint32(LONG_ROW - 1)) // np.uint32(LONG_ROW))
-        place = np.uint32(cuda.atomic.add(piece_counts, np.uint32(burst & np.uint32(1)), parts))
+        place = np.uint32(cuda.atomic.add(pieces.piece_counts, np.uint32(burst & np.uint32(1)), parts))
         for part in range(parts):
-            pieces[np.uint32(place + np.uint32(part))] = np.uint64(
+            pieces.pieces[np.uint32(place + np.uint32(part))] = np.uint64(
                 (np.uint64(source) << np.uint64(32)) | np.uint64(part)
             )
 
@@ -51,14 +65,10 @@ def make_note() -> Callable[..., Any]:
 def make_fused(variant: Variant) -> Callable[..., None]:
     """``fused(...)``: one burst.
 
-    ``cells`` holds a sum per neuron and slot; ``sums`` is the same memory as what contributions are added to, which
-    differs where sums are packed. Then stimulus lies in ``outside`` (N,), not in the slot.
-    ``chunk_ids`` and ``chunk_potentials`` (N,) take what fired in each chunk from the chunk's first neuron on,
-    ``chunk_counts`` how many. ``span_counts`` adds them up over ``CHUNKS_PER_SPAN`` chunks: one half for this burst,
-    while the other is cleared for the next. ``stimulated`` is 1 where ``forced`` may hold marks; ``mode`` and ``place``
-    in the train steer the burst (``kernels.steer``). The first block has no neurons: it keeps the books beside the
-    others. Rows longer than ``LONG_ROW`` are left to ``send_long``. The values ``common_...`` stand for parameters that
-    are one for all neurons.
+    Where sums are packed, stimulus lies in ``outside``, not in the slot. Chunks take what fired; of their counts over
+    ``CHUNKS_PER_SPAN``, one half is for this burst, while the other is cleared for the next. ``turn.stimulated`` is 1
+    where marks may be set; mode and place in the train steer the burst (``kernels.steer``). The first block has no
+    neurons: it keeps the books beside the others. Rows longer than ``LONG_ROW`` are left to ``send_long``.
     """
     assert variant.fused is not None
     chunk = variant.fused.chunk
@@ -87,54 +97,16 @@ def make_fused(variant: Variant) -> Callable[..., None]:
     first_item = cuda.jit(device=True)(first_of_all if SIMULATED else own_item)
 
     def fused(
-        control: Any,
-        report: Any,
-        tallies: Any,
-        forced: Any,
-        chunk_counts: Any,
-        span_counts: Any,
-        chunk_ids: Any,
-        chunk_potentials: Any,
-        cells: Any,
-        sums: Any,
-        outside: Any,
-        flags: Any,
-        potentials: Any,
-        countdowns: Any,
-        counts: Any,
-        marks: Any,
-        accumulates: Any,
-        thresholds: Any,
-        threshold_limits: Any,
-        keep: Any,
-        refractory_periods: Any,
-        fire_limit: Any,
-        snooze_periods: Any,
-        excitabilities: Any,
-        offsets: Any,
-        targets: Any,
-        contributions: Any,
-        delays: Any,
-        clamped_sources: Any,
-        piece_counts: Any,
-        pieces: Any,
-        unit: Any,
-        power_neuron: Any,
-        power_amount: Any,
-        neurons: Any,
-        stride: Any,
-        ring: Any,
-        capacity: Any,
-        stimulated: Any,
-        mode: Any,
-        place: Any,
-        common_threshold: Any,
-        common_threshold_limit: Any,
-        common_keep: Any,
-        common_refractory_period: Any,
-        common_fire_limit: Any,
-        common_snooze_period: Any,
-        common_excitability: Any,
+        steering: Steering,
+        chunks: Chunks,
+        fcl: Fcl,
+        outside: Outside,
+        state: State,
+        parameters: Parameters,
+        rows: Rows,
+        pieces: Pieces,
+        network: Network,
+        turn: Turn,
     ) -> None:
         fired_ids = cuda.shared.array(chunk, np.uint32)
         fired_potentials = cuda.shared.array(chunk, np.float32)
@@ -142,27 +114,19 @@ def make_fused(variant: Variant) -> Callable[..., None]:
         total = cuda.local.array(per_thread, number)
         v = cuda.local.array(per_thread, np.float32)
         rc = cuda.local.array(per_thread, np.int32)
-        common = (
-            common_threshold,
-            common_threshold_limit,
-            common_keep,
-            common_refractory_period,
-            common_fire_limit,
-            common_snooze_period,
-            common_excitability,
-        )
+        neurons = network.neurons
         thread = np.uint32(cuda.threadIdx.x)
         lane, own_warp = np.uint32(thread & lanes), np.uint32(thread // warp)
         let_next_start()
         wait_for_last()
-        done, burst_seed, slot = steer(control, report, tallies, place, neurons, capacity, ring, mode)
+        done, burst_seed, slot = steer(steering, fcl, network, turn)
         if not done:
             if cuda.grid(1) == 0:
-                halt(control, report, place)
+                halt(steering, turn)
             return
         if long_rows and cuda.grid(1) == 0:
-            piece_counts[np.uint32((burst_seed + one) & one)] = np.uint32(0)
-        base = np.uint64(np.uint64(slot) * np.uint64(stride))
+            pieces.piece_counts[np.uint32((burst_seed + one) & one)] = np.uint32(0)
+        base = np.uint64(np.uint64(slot) * np.uint64(fcl.stride))
         side = np.uint32(0)
         item = first_item()
         items = np.uint32((np.uint64(neurons) + np.uint64(chunk - 1)) // np.uint64(chunk))
@@ -171,7 +135,7 @@ def make_fused(variant: Variant) -> Callable[..., None]:
         following = np.uint32(spans - current)
         for p in range(per_thread):
             neuron = np.uint32(item * size + thread + np.uint32(p) * block)
-            total[p], v[p], rc[p] = fetch(neuron, neurons, base, cells, potentials, countdowns)
+            total[p], v[p], rc[p] = fetch(neuron, neurons, base, fcl, state)
         if thread < np.uint32(4):
             found[thread] = 0
         cuda.syncthreads()
@@ -186,30 +150,13 @@ def make_fused(variant: Variant) -> Callable[..., None]:
                         base,
                         burst_seed,
                         False,
-                        stimulated,
-                        total[p],
-                        v[p],
-                        rc[p],
-                        forced,
+                        turn.stimulated,
+                        Found(total[p], v[p], rc[p]),
+                        fcl,
                         outside,
-                        cells,
-                        flags,
-                        potentials,
-                        countdowns,
-                        counts,
-                        marks,
-                        accumulates,
-                        thresholds,
-                        threshold_limits,
-                        keep,
-                        refractory_periods,
-                        fire_limit,
-                        snooze_periods,
-                        excitabilities,
-                        common,
-                        unit,
-                        power_neuron,
-                        power_amount,
+                        state,
+                        parameters,
+                        network,
                         (),
                     )
                 append(joins, lane, found, side, neuron, potential, fired_ids, fired_potentials)
@@ -222,12 +169,12 @@ def make_fused(variant: Variant) -> Callable[..., None]:
                 found[np.uint32(np.uint32(one - side) + two)] = 0
                 counted = np.uint64((np.uint64(count) << np.uint64(32)) + np.uint64(seen))
                 if counted != np.uint64(0):
-                    cuda.atomic.add(tallies, np.uint32(burst_seed & tally_places), counted)
-                chunk_counts[item] = count
+                    cuda.atomic.add(steering.tallies, np.uint32(burst_seed & tally_places), counted)
+                chunks.chunk_counts[item] = count
                 if count > np.uint32(0):
-                    cuda.atomic.add(span_counts, np.uint32(current + item // per_span), count)
+                    cuda.atomic.add(chunks.span_counts, np.uint32(current + item // per_span), count)
                 if item % per_span == np.uint32(0):
-                    span_counts[np.uint32(following + item // per_span)] = np.uint32(0)
+                    chunks.span_counts[np.uint32(following + item // per_span)] = np.uint32(0)
             side = np.uint32(one - side)
             following_item = items
             if SIMULATED:
@@ -235,30 +182,30 @@ def make_fused(variant: Variant) -> Callable[..., None]:
             if following_item < items:
                 for p in range(per_thread):
                     neuron = np.uint32(following_item * size + thread + np.uint32(p) * block)
-                    total[p], v[p], rc[p] = fetch(neuron, neurons, base, cells, potentials, countdowns)
+                    total[p], v[p], rc[p] = fetch(neuron, neurons, base, fcl, state)
             entry = own_warp
             while sends and entry < count:
                 source = fired_ids[entry]
                 length = np.uint32(0)
                 if long_rows:
-                    length = np.uint32(offsets[np.uint32(source + one)] - offsets[source])
+                    length = np.uint32(rows.offsets[np.uint32(source + one)] - rows.offsets[source])
                 if length > long_row:
                     if lane == np.uint32(0):
-                        note(source, length, burst_seed, piece_counts, pieces)
+                        note(source, length, burst_seed, pieces)
                 else:
-                    send(source, lane, slot, offsets, targets, contributions, delays, sums, flags, stride, ring)
-                if clamps and lane == np.uint32(0) and clamped_sources[source] != 0:
-                    control[CLAMPED] = 1
+                    send(source, lane, slot, rows, fcl)
+                if clamps and lane == np.uint32(0) and rows.clamped_sources[source] != 0:
+                    steering.control[CLAMPED] = 1
                 entry = np.uint32(entry + warps)
             entry = thread
             while entry < count:
-                chunk_ids[np.uint32(first + entry)] = fired_ids[entry]
-                chunk_potentials[np.uint32(first + entry)] = fired_potentials[entry]
+                chunks.chunk_ids[np.uint32(first + entry)] = fired_ids[entry]
+                chunks.chunk_potentials[np.uint32(first + entry)] = fired_potentials[entry]
                 entry = np.uint32(entry + block)
             item = following_item
             if item < items:
                 cuda.syncthreads()
         if cuda.grid(1) == 0:
-            enter(control, report, tallies, place, burst_seed, slot, mode)
+            enter(steering, turn, burst_seed, slot)
 
     return fused

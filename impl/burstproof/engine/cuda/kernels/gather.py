@@ -9,6 +9,21 @@ import numpy as np
 
 from burstproof.device.dependent_launch import make_let_next_start, make_wait_for_last
 from burstproof.device.numba_cuda import SIMULATED, cuda
+from burstproof.engine.cuda.args import (
+    Chunks,
+    Fcl,
+    Gathering,
+    Ids,
+    Log,
+    Longs,
+    Network,
+    Outside,
+    Start,
+    Steering,
+    Stimulus,
+    Turn,
+    Window,
+)
 from burstproof.engine.cuda.kernels.control import (
     ACTIVE,
     BURST,
@@ -40,20 +55,22 @@ _STAGED = 1024
 
 
 def make_begin() -> Callable[..., None]:
-    """``begin(control, report, head, limit, keep)``, one thread: start a train of ``limit`` bursts, ``head[0]`` if 0.
+    """``begin(...)``, one thread: start a train of ``start.limit`` bursts, ``head[0]`` if 0.
 
     While the train before it is halted it does none.
     """
 
-    def begin(control: Any, report: Any, head: Any, limit: Any, keep: Any) -> None:
+    def begin(steering: Steering, head: Longs, start: Start) -> None:
+        control, report = steering.control, steering.report
         if cuda.grid(1) != 0:
             return
+        limit = start.limit
         if limit == 0:
             limit = head[0]
         if control[HALTED] != 0:
-            limit = 0
+            limit = np.int64(0)
         report[LIMIT] = limit
-        report[KEEP] = keep
+        report[KEEP] = start.keep
         report[INDEX] = -1
         report[STOPPED] = 0
         report[ORIGIN] = control[BURST]
@@ -65,7 +82,7 @@ def make_begin() -> Callable[..., None]:
 
 
 def make_stimulate(variant: Variant) -> Callable[..., None]:
-    """``stimulate(...)``: add the stimulus of the burst at place ``index`` to its slot, and mark what is forced in it.
+    """``stimulate(...)``: add the stimulus of the turn's burst to its slot, and mark what is forced in it.
 
     The ids of one burst differ, so that no atomic operation is needed. Packed cells have no room for stimulus: there
     it goes to ``outside``, where the marker stands for an amount of 0.
@@ -76,50 +93,34 @@ def make_stimulate(variant: Variant) -> Callable[..., None]:
     steer = make_steer(variant.delays)
 
     def stimulate(
-        control: Any,
-        report: Any,
-        tallies: Any,
-        offsets: Any,
-        ids: Any,
-        amounts: Any,
-        forced_offsets: Any,
-        forced_ids: Any,
-        forced: Any,
-        cells: Any,
-        outside: Any,
-        flags: Any,
-        stride: Any,
-        ring: Any,
-        neurons: Any,
-        capacity: Any,
-        mode: Any,
-        index: Any,
+        steering: Steering, stimulus: Stimulus, outside: Outside, fcl: Fcl, network: Network, turn: Turn
     ) -> None:
-        done, _, slot = steer(control, report, tallies, index, neurons, capacity, ring, mode)
+        done, _, slot = steer(steering, fcl, network, turn)
         if not done:
             return
-        base = np.uint64(np.uint64(slot) * np.uint64(stride))
-        entry = np.int64(offsets[index]) + np.int64(cuda.grid(1))
-        end = offsets[np.uint32(index + np.uint32(1))]
+        index, ids = turn.place, stimulus.stimulus_ids
+        base = np.uint64(np.uint64(slot) * np.uint64(fcl.stride))
+        entry = np.int64(stimulus.stimulus_offsets[index]) + np.int64(cuda.grid(1))
+        end = stimulus.stimulus_offsets[np.uint32(index + np.uint32(1))]
         step = np.int64(cuda.gridsize(1))
         while entry < end:
             place = np.uint64(base + np.uint64(ids[entry]))
-            total = amounts[entry]
+            total = stimulus.stimulus_amounts[entry]
             if not packed:
-                total = number(cells[place] + total)
+                total = number(fcl.cells[place] + total)
             if flagged:
-                flags[place] = np.uint8(1)
+                fcl.flags[place] = np.uint8(1)
             elif total == zero:
                 total = marker
             if packed:
-                outside[ids[entry]] = total
+                outside.outside[ids[entry]] = total
             else:
-                cells[place] = cell(total)
+                fcl.cells[place] = cell(total)
             entry += step
-        entry = np.int64(forced_offsets[index]) + np.int64(cuda.grid(1))
-        end = forced_offsets[np.uint32(index + np.uint32(1))]
+        entry = np.int64(stimulus.forced_offsets[index]) + np.int64(cuda.grid(1))
+        end = stimulus.forced_offsets[np.uint32(index + np.uint32(1))]
         while entry < end:
-            forced[forced_ids[entry]] = np.uint8(1)
+            outside.forced[stimulus.forced_ids[entry]] = np.uint8(1)
             entry += step
 
     return stimulate
@@ -128,12 +129,11 @@ def make_stimulate(variant: Variant) -> Callable[..., None]:
 def make_gather(variant: Variant) -> Callable[..., None]:
     """``gather(...)``: the fired list of the last burst, ascending, into the log; that burst's number and counts.
 
-    ``place`` is that of the burst before it in the train. Control is brought up to date, for the kernels that send
-    from the list, for the next train and for the host.
+    ``order.place`` is that of the burst before it in the train. Control is brought up to date, for the kernels that
+    send from the list, for the next train and for the host.
     A block takes some chunks at a time; a neuron's rank in its chunk is the number of set bits before it. Unless they
     are many, the block's firings leave it in order, so that neighbouring threads write neighbouring words.
-    ``window_ids`` and ``window_potentials`` take the list too if ``direct`` is 1 and it fits; ``answer`` takes the
-    report if ``final`` is 1. Where these lie in host memory, the host has them with the end of the kernel.
+    Where the window lies in host memory, the host has it with the end of the kernel.
     """
     assert variant.fused is not None
     chunk = variant.fused.chunk
@@ -148,7 +148,7 @@ def make_gather(variant: Variant) -> Callable[..., None]:
     tally_of = make_tally_of()
     wait_for_last, let_next_start = make_wait_for_last(variant.overlapped), make_let_next_start(variant.overlapped)
 
-    def sum_of(values: Any, entry: Any, end: Any, step: Any) -> Any:
+    def sum_of(values: Ids, entry: np.uint32, end: np.uint32, step: np.uint32) -> Any:
         """Sum of values ``entry``, ``entry + step``, ... below ``end``."""
         total = np.int32(0)
         while entry < end:
@@ -156,53 +156,46 @@ def make_gather(variant: Variant) -> Callable[..., None]:
             entry = np.uint32(entry + step)
         return total
 
-    def put(source: Any, potential: Any, rank: Any, start: Any, shown: Any, logs: Any, windows: Any) -> None:
+    def put(
+        source: np.uint32,
+        potential: np.float32,
+        rank: np.int64,
+        start: np.int64,
+        shown: np.bool_,
+        log: Log,
+        window: Window,
+    ) -> None:
         """One entry of the list, into the log that begins at ``start`` and into the window."""
-        logs[0][start + rank] = source
-        logs[1][start + rank] = potential
+        log.log_ids[start + rank] = source
+        log.log_potentials[start + rank] = potential
         if shown:
-            windows[0][rank] = source
-            windows[1][rank] = potential
+            window.window_ids[rank] = source
+            window.window_potentials[rank] = potential
 
     sum_of, put = cuda.jit(device=True)(sum_of), cuda.jit(device=True)(put)
 
     def gather(
-        control: Any,
-        report: Any,
-        tallies: Any,
-        chunk_counts: Any,
-        span_counts: Any,
-        chunk_ids: Any,
-        chunk_potentials: Any,
-        log_ids: Any,
-        log_potentials: Any,
-        window_ids: Any,
-        window_potentials: Any,
-        answer: Any,
-        chunks: Any,
-        window: Any,
-        direct: Any,
-        final: Any,
-        place: Any,
+        steering: Steering, fired_in: Chunks, log: Log, window: Window, chunks: np.uint32, order: Gathering
     ) -> None:
+        control, report, answer = steering.control, steering.report, window.answer
+        chunk_counts, chunk_ids, place = fired_in.chunk_counts, fired_in.chunk_ids, order.place
         present = cuda.shared.array(cells, np.uint32)
         counts = cuda.shared.array(group, np.uint32)
         starts = cuda.shared.array(group, np.int32)
         staged_ids = cuda.shared.array(_STAGED, np.uint32)
         staged_potentials = cuda.shared.array(_STAGED, np.float32)
         before = cuda.shared.array(1, np.int32)
-        logs, windows = (log_ids, log_potentials), (window_ids, window_potentials)
         thread = np.uint32(cuda.threadIdx.x)
         let_next_start()
         wait_for_last()
         last = np.int64(report[INDEX])
         now = np.uint32(last & np.int64(1))
         burst = np.int64(report[ORIGIN] + last + np.int64(1))
-        tally = tally_of(tallies, np.uint32(burst))
+        tally = tally_of(steering.tallies, np.uint32(burst))
         fired = np.int64(tally >> np.uint64(32))
         start = report[np.uint32(STARTS) + now]
-        shown = direct != 0 and fired <= window
-        if final != 0 and cuda.blockIdx.x == 0:
+        shown = order.direct != 0 and fired <= window.window
+        if order.final != 0 and cuda.blockIdx.x == 0:
             item = np.int64(thread)
             while item < np.int64(REPORT_HEAD) + 2 * last:
                 answer[item] = report[item]
@@ -215,7 +208,7 @@ def make_gather(variant: Variant) -> Callable[..., None]:
             control[START] = start
             control[COUNT] = fired
             control[ACTIVE] = 1 if last == np.int64(place) else 0
-            if final != 0:
+            if order.final != 0:
                 answer[np.int64(REPORT_HEAD) + 2 * last] = fired
                 answer[np.int64(REPORT_HEAD) + 2 * last + 1] = np.int64(tally & np.uint64(0xFFFFFFFF))
         if last < np.int64(place) and report[KEEP] != 0:
@@ -225,7 +218,7 @@ def make_gather(variant: Variant) -> Callable[..., None]:
         low = np.uint32(np.uint32(cuda.blockIdx.x) * in_group)
         while low < chunks:
             span = np.uint32(low // per_span)
-            earlier = sum_of(span_counts, np.uint32(current + thread), np.uint32(current + span), block)
+            earlier = sum_of(fired_in.span_counts, np.uint32(current + thread), np.uint32(current + span), block)
             earlier = np.int32(earlier + sum_of(chunk_counts, np.uint32(span * per_span + thread), low, block))
             if thread == zero:
                 before[0] = 0
@@ -264,7 +257,7 @@ def make_gather(variant: Variant) -> Callable[..., None]:
                 entry = part
                 while entry < count:
                     source = chunk_ids[np.uint32(first + entry)]
-                    potential = chunk_potentials[np.uint32(first + entry)]
+                    potential = fired_in.chunk_potentials[np.uint32(first + entry)]
                     inside = np.uint32(source - first)
                     bit = np.uint32(one << (inside & low_bits))
                     word = np.uint32(mine * np.uint32(words))
@@ -277,14 +270,14 @@ def make_gather(variant: Variant) -> Callable[..., None]:
                         staged_ids[rank] = source
                         staged_potentials[rank] = potential
                     else:
-                        put(source, potential, base + np.int64(rank), start, shown, logs, windows)
+                        put(source, potential, base + np.int64(rank), start, shown, log, window)
                     entry = np.uint32(entry + share)
             cuda.syncthreads()
             if staged:
                 item = np.int64(thread) - (base & lane_bits)
                 while item < np.int64(whole):
                     if item >= 0:
-                        put(staged_ids[item], staged_potentials[item], base + item, start, shown, logs, windows)
+                        put(staged_ids[item], staged_potentials[item], base + item, start, shown, log, window)
                     item += np.int64(threads)
                 cuda.syncthreads()
             low = np.uint32(low + np.uint32(cuda.gridDim.x) * in_group)

@@ -7,10 +7,10 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from numba import types
 
 from burstproof.device.numba_cuda import cuda
-from burstproof.engine.cuda.kernels.catalogue import KernelSpec
+from burstproof.engine.cuda.args import Doubles, Draw, Ids, Longs, Rows, Scale
+from burstproof.engine.cuda.kernels.catalogue import KernelSpec, kernel_spec
 from burstproof.engine.cuda.kernels.propagate import make_quantise
 from burstproof.engine.cuda.kernels.warp import WARP
 from burstproof.engine.cuda.plan.variant import Variant
@@ -23,13 +23,9 @@ SUMMARY_LENGTH = 4
 
 def survey_kernels(spec: SyntheticSpec) -> tuple[KernelSpec, KernelSpec]:
     """``survey`` counts what reaches each neuron, ``largest`` finds the maxima."""
-    floats, longs = types.Array(types.float64, 1, "C"), types.Array(types.int64, 1, "C")
-    degrees = types.Array(types.uint32, 1, "C")
-    survey = types.void(degrees, floats, longs, types.uint64, types.uint32)
-    largest = types.void(degrees, floats, longs, floats, types.uint64)
     return (
-        KernelSpec("survey", _make_survey(spec), survey),
-        KernelSpec("largest", _make_largest(isinstance(spec.weights, tuple)), largest),
+        kernel_spec("survey", _make_survey(spec)),
+        kernel_spec("largest", _make_largest(isinstance(spec.weights, tuple))),
     )
 
 
@@ -39,7 +35,7 @@ def make_finer() -> Callable[..., Any]:
     multiple of 2^-k; 2^k); ``scale`` is 2^k as float64."""
     integers_from = np.float64(1 << 53)
 
-    def finer(contribution: Any, k: Any, scale: Any) -> Any:
+    def finer(contribution: np.float32, k: np.int64, scale: np.float64) -> Any:
         value = abs(np.float64(contribution)) * scale
         while value < integers_from and np.float64(np.int64(value)) != value:
             value, scale, k = value + value, scale + scale, k + np.int64(1)
@@ -55,13 +51,14 @@ def _make_survey(spec: SyntheticSpec) -> Callable[..., None]:
     psp = np.float32(spec.postsynaptic_potential)
     lanes, finer = np.uint32(WARP - 1), make_finer()
 
-    def survey(degrees: Any, totals: Any, summary: Any, neurons: Any, fan: Any) -> None:
+    def survey(degrees: Ids, totals: Doubles, summary: Longs, draw: Draw) -> None:
+        fan = draw.fan
         thread = np.uint32(cuda.grid(1))
         source = np.uint64(thread // np.uint32(WARP))
         sources = np.uint64(np.uint32(cuda.gridsize(1)) // np.uint32(WARP))
         longest = np.int64(1)
         digits, scale = np.int64(0), np.float64(1)
-        while source < neurons:
+        while source < draw.sources:
             item = np.uint32(thread & lanes)
             while item < fan:
                 target = target_of(np.uint32(source), item)
@@ -80,11 +77,11 @@ def _make_survey(spec: SyntheticSpec) -> Callable[..., None]:
 
 
 def _make_largest(varied: bool) -> Callable[..., None]:
-    def largest(degrees: Any, totals: Any, summary: Any, total: Any, neurons: Any) -> None:
+    def largest(degrees: Ids, totals: Doubles, summary: Longs, total: Doubles, sources: np.uint64) -> None:
         neuron = np.uint64(cuda.grid(1))
         step = np.uint64(cuda.gridsize(1))
         degree, most = np.int64(0), np.float64(0)
-        while neuron < neurons:
+        while neuron < sources:
             degree = max(degree, np.int64(degrees[neuron]))
             if varied:
                 most = max(most, totals[neuron])
@@ -98,19 +95,7 @@ def _make_largest(varied: bool) -> Callable[..., None]:
 
 def fill_kernel(spec: SyntheticSpec, variant: Variant) -> KernelSpec:
     """``fill`` writes the packed rows of the network's synapses."""
-    contributions = {16: types.int16, 32: types.int32, 64: types.int64}[variant.contribution_bits]
-    signature = types.void(
-        types.Array(types.uint32 if variant.offset_bits == 32 else types.uint64, 1, "C"),
-        types.Array(types.uint32, 1, "C"),
-        types.Array(contributions, 1, "C"),
-        types.Array(types.uint8, 1, "C"),
-        types.float64,
-        types.int64,
-        types.float64,
-        types.uint64,
-        types.uint32,
-    )
-    return KernelSpec("fill", _make_fill(spec, variant), signature)
+    return kernel_spec("fill", _make_fill(spec, variant), variant)
 
 
 def _make_fill(spec: SyntheticSpec, variant: Variant) -> Callable[..., None]:
@@ -122,40 +107,31 @@ def _make_fill(spec: SyntheticSpec, variant: Variant) -> Callable[..., None]:
     psp = np.float32(spec.postsynaptic_potential)
     lanes = np.uint32(WARP - 1)
 
-    def fill(
-        offsets: Any,
-        targets: Any,
-        contributions: Any,
-        delays: Any,
-        scale: Any,
-        clamp: Any,
-        clamp_float: Any,
-        neurons: Any,
-        fan: Any,
-    ) -> None:
+    def fill(rows: Rows, scale: Scale, draw: Draw) -> None:
+        fan = draw.fan
         thread = np.uint32(cuda.grid(1))
         lane = np.uint32(thread & lanes)
         source = np.uint64(thread // np.uint32(WARP))
         sources = np.uint64(np.uint32(cuda.gridsize(1)) // np.uint32(WARP))
-        while source <= neurons:
+        while source <= draw.sources:
             row = np.uint64(source * np.uint64(fan))
             if lane == np.uint32(0):
-                offsets[source] = offset(row)
-            if source < neurons:
+                rows.offsets[source] = offset(row)
+            if source < draw.sources:
                 inhibitory = type_of(np.uint32(source), np.uint32(0)) != 0
                 item = lane
                 while item < fan:
                     place = np.uint64(row + np.uint64(item))
-                    targets[place] = target_of(np.uint32(source), item)
+                    rows.targets[place] = target_of(np.uint32(source), item)
                     contribution = np.float32(weight_of(np.uint32(source), item) * psp)
-                    units, _ = quantise(contribution, scale, clamp, clamp_float)
+                    units, _ = quantise(contribution, scale)
                     signed = number(-units if inhibitory else units)
                     if not uniform_rows:
-                        contributions[place] = signed
+                        rows.contributions[place] = signed
                     elif item == np.uint32(0):
-                        contributions[source] = signed
+                        rows.contributions[source] = signed
                     if delayed:
-                        delays[place] = delay_of(np.uint32(source), item)
+                        rows.delays[place] = delay_of(np.uint32(source), item)
                     item = np.uint32(item + np.uint32(WARP))
             source = np.uint64(source + sources)
 

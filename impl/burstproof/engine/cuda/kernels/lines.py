@@ -7,13 +7,15 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from burstproof.device.numba_cuda import SIMULATED, cuda
+from burstproof.engine.cuda.args import Fcl, Rows
 from burstproof.engine.cuda.kernels.rows import make_bounds, make_deliver
 from burstproof.engine.cuda.kernels.warp import WARP
 from burstproof.engine.cuda.plan.block_size import LONG_ROW
-from burstproof.engine.cuda.plan.streaming import CHUNK, line_entries, packed_contributions
-from burstproof.engine.cuda.plan.variant import Variant
+from burstproof.engine.cuda.plan.streaming import CHUNK, line_entries
+from burstproof.engine.cuda.plan.variant import Variant, packed_contributions
 
 _ALL = 0xFFFFFFFF
 _TURNS = CHUNK // WARP
@@ -30,14 +32,14 @@ def make_part_of_word(bits: int) -> Callable[..., Any]:
     share, mask = np.uint32(per_word), np.int32((1 << bits) - 1)
     group = np.uint32(WARP // per_word)
 
-    def by_thread(word: Any, words: Any, low: Any, turn: Any, lane: Any) -> Any:
+    def by_thread(word: np.int32, words: npt.NDArray[np.int32], low: np.int64, turn: int, lane: np.uint32) -> Any:
         place = np.uint64(low) + np.uint64(np.uint32(turn) * np.uint32(WARP) + lane)
         if place >= np.uint64(words.size) * np.uint64(share):
             return np.int32(0)
         shift = np.uint32(np.uint32(place % np.uint64(share)) * np.uint32(bits))
         return np.int32((np.int64(words[place // np.uint64(share)]) >> np.int64(shift)) & np.int64(mask))
 
-    def by_warp(word: Any, words: Any, low: Any, turn: Any, lane: Any) -> Any:
+    def by_warp(word: np.int32, words: npt.NDArray[np.int32], low: np.int64, turn: int, lane: np.uint32) -> Any:
         holder = np.uint32((np.uint32(turn) % share) * group + lane // share)
         shift = np.int32(np.uint32(lane % share) * np.uint32(bits))
         return np.int32((cuda.shfl_sync(_ALL, word, holder) >> shift) & mask)
@@ -54,7 +56,9 @@ def make_load_word(bits: int) -> Callable[..., Any]:
     per_word = 32 // bits
     share, last = np.uint64(per_word), np.uint64(per_word - 1)
 
-    def load_word(words: Any, low: Any, group: Any, begin: Any, end: Any, lane: Any) -> Any:
+    def load_word(
+        words: npt.NDArray[np.int32], low: np.int64, group: int, begin: np.int64, end: np.int64, lane: np.uint32
+    ) -> Any:
         place = np.uint64(np.uint64(low) // share + np.uint64(np.uint32(group) * np.uint32(WARP) + lane))
         first = np.uint64(place * share)
         if first + last >= np.uint64(begin) and first < np.uint64(end):
@@ -71,7 +75,7 @@ def make_send_lines(variant: Variant) -> Callable[..., Any]:
     A chunk is loaded whole before any of it is added, from addresses that are multiples of the link's lines if ``low``
     is one of ``line_entries``, so that each line crosses once. ``contributions`` are words of two if
     ``packed_contributions``, else one per entry, or one per source; ``delays`` are words of four. ``slot`` is that of
-    the burst; slots are ``stride`` cells apart.
+    the burst.
     """
     delayed, deliver = variant.delays, make_deliver(variant)
     uniform_rows, paired = variant.uniform_rows, packed_contributions(variant)
@@ -83,30 +87,25 @@ def make_send_lines(variant: Variant) -> Callable[..., Any]:
     sign_bit = np.int32(0x8000)
 
     def send_lines(
-        source: Any,
-        begin: Any,
-        low: Any,
-        end: Any,
-        step: Any,
-        lane: Any,
-        slot: Any,
-        targets: Any,
-        contributions: Any,
-        delays: Any,
-        sums: Any,
-        flags: Any,
-        stride: Any,
-        ring: Any,
+        source: np.uint32,
+        begin: np.int64,
+        low: np.int64,
+        end: np.int64,
+        step: np.int64,
+        lane: np.uint32,
+        slot: np.uint32,
+        rows: Rows,
+        fcl: Fcl,
     ) -> None:
         target = cuda.local.array(turns, np.uint32)
         amount = cuda.local.array(turns, number)
         inside = cuda.local.array(turns, np.uint8)
         following = np.uint32(slot + np.uint32(1))
-        if following >= ring:
+        if following >= fcl.ring:
             following = np.uint32(0)
         shared = number(0)
         if uniform_rows and low < end:
-            shared = number(contributions[source])
+            shared = number(rows.contributions[source])
         while low < end:
             pair_0, pair_1, bytes_0 = np.int32(0), np.int32(0), np.int32(0)
             for turn in range(turns):
@@ -115,28 +114,28 @@ def make_send_lines(variant: Variant) -> Callable[..., Any]:
                 target[turn] = np.uint32(0)
                 amount[turn] = shared
                 if inside[turn] != 0:
-                    target[turn] = targets[entry]
+                    target[turn] = rows.targets[entry]
                     if separate:
-                        amount[turn] = number(contributions[entry])
+                        amount[turn] = number(rows.contributions[entry])
             if paired:
-                pair_0 = load_pair(contributions, low, 0, begin, end, lane)
-                pair_1 = load_pair(contributions, low, 1, begin, end, lane)
+                pair_0 = load_pair(rows.contributions, low, 0, begin, end, lane)
+                pair_1 = load_pair(rows.contributions, low, 1, begin, end, lane)
             if delayed:
-                bytes_0 = load_bytes(delays, low, 0, begin, end, lane)
+                bytes_0 = load_bytes(rows.delays, low, 0, begin, end, lane)
             for turn in range(turns):
                 place = np.uint64(target[turn])
                 if paired:
-                    bits = pair_part(pair_0 if turn < 2 else pair_1, contributions, low, turn, lane)
+                    bits = pair_part(pair_0 if turn < 2 else pair_1, rows.contributions, low, turn, lane)
                     amount[turn] = number(bits - ((bits & sign_bit) << 1))
                 arrival = following
                 if delayed:
-                    delay = np.uint32(byte_part(bytes_0, delays, low, turn, lane))
+                    delay = np.uint32(byte_part(bytes_0, rows.delays, low, turn, lane))
                     arrival = np.uint32(slot + delay)
-                    if arrival >= ring:
-                        arrival = np.uint32(arrival - ring)
-                place = np.uint64(place + np.uint64(arrival) * np.uint64(stride))
+                    if arrival >= fcl.ring:
+                        arrival = np.uint32(arrival - fcl.ring)
+                place = np.uint64(place + np.uint64(arrival) * np.uint64(fcl.stride))
                 if inside[turn] != 0:
-                    deliver(place, amount[turn], sums, flags)
+                    deliver(place, amount[turn], fcl)
             low = np.int64(low + step)
 
     return cuda.jit(device=True)(send_lines)  # type: ignore[no-any-return]
@@ -147,25 +146,11 @@ def make_send_over_link(variant: Variant) -> Callable[..., Any]:
     bounds, send_lines = make_bounds(variant), make_send_lines(variant)
     line, chunk = np.int64(line_entries(variant)), np.int64(CHUNK)
 
-    def send(
-        source: Any,
-        lane: Any,
-        slot: Any,
-        offsets: Any,
-        targets: Any,
-        contributions: Any,
-        delays: Any,
-        sums: Any,
-        flags: Any,
-        stride: Any,
-        ring: Any,
-    ) -> None:
-        first, last = bounds(source, offsets)
+    def send(source: np.uint32, lane: np.uint32, slot: np.uint32, rows: Rows, fcl: Fcl) -> None:
+        first, last = bounds(source, rows)
         begin, end = np.int64(first), np.int64(last)
         low = np.int64(begin - begin % line)
-        send_lines(
-            source, begin, low, end, chunk, lane, slot, targets, contributions, delays, sums, flags, stride, ring
-        )
+        send_lines(source, begin, low, end, chunk, lane, slot, rows, fcl)
 
     return cuda.jit(device=True)(send)  # type: ignore[no-any-return]
 
@@ -179,20 +164,8 @@ def make_send_piece_over_link(variant: Variant) -> Callable[..., Any]:
     line, chunk, length = np.int64(line_entries(variant)), np.int64(CHUNK), np.int64(LONG_ROW)
     lanes, warp = np.uint32(WARP - 1), np.uint32(WARP)
 
-    def send_piece(
-        source: Any,
-        part: Any,
-        slot: Any,
-        offsets: Any,
-        targets: Any,
-        contributions: Any,
-        delays: Any,
-        sums: Any,
-        flags: Any,
-        stride: Any,
-        ring: Any,
-    ) -> None:
-        begin, end = np.int64(offsets[source]), np.int64(offsets[np.uint32(source + np.uint32(1))])
+    def send_piece(source: np.uint32, part: np.uint32, slot: np.uint32, rows: Rows, fcl: Fcl) -> None:
+        begin, end = np.int64(rows.offsets[source]), np.int64(rows.offsets[np.uint32(source + np.uint32(1))])
         low = np.int64(begin - begin % line + np.int64(part) * length)
         if begin + (np.int64(part) + np.int64(1)) * length < end:
             end = np.int64(low + length)
@@ -200,6 +173,6 @@ def make_send_piece_over_link(variant: Variant) -> Callable[..., Any]:
         low = np.int64(low + np.int64(thread // warp) * chunk)
         step = np.int64(np.int64(np.uint32(cuda.blockDim.x) // warp) * chunk)
         lane = np.uint32(thread & lanes)
-        send_lines(source, begin, low, end, step, lane, slot, targets, contributions, delays, sums, flags, stride, ring)
+        send_lines(source, begin, low, end, step, lane, slot, rows, fcl)
 
     return cuda.jit(device=True)(send_piece)  # type: ignore[no-any-return]

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from burstproof.device.numba_cuda import SIMULATED, cuda
+from burstproof.engine.cuda.args import Exchange, Words
 from burstproof.engine.cuda.exchange.words import FAILED
 
 CLOCK_POLLS = 256
@@ -29,8 +30,8 @@ class Link(NamedTuple):
 
     ``load(boxes, which, place)`` -> uint64, never from a cache; ``store(boxes, which, place, word)``; both take a
     table of mailboxes, or the copy of its addresses in shared memory that ``keep(boxes, which, kept)`` makes;
-    ``word(sequence, value)`` -> uint64; ``wait(boxes, which, place, sequence, patience, link)`` -> the lower 32 bits of
-    the word once its sequence number is right, or 0 and ``link[FAILED]`` set after ``patience`` nanoseconds;
+    ``word(sequence, value)`` -> uint64; ``wait(boxes, which, place, sequence, exchange)`` -> the lower 32 bits of the
+    word once its sequence number is right, or 0 and ``link[FAILED]`` set after ``patience`` nanoseconds;
     ``now(last)`` -> uint64 nanoseconds (where there is no clock: a second more than ``last``);
     ``near(boxes, kept)`` -> whichever of both the two first take: the copy, or the table in the simulator.
     """
@@ -51,10 +52,11 @@ def make_link() -> Link:
     half, low, per_look = np.uint64(32), np.uint64(0xFFFFFFFF), np.uint32(CLOCK_POLLS - 1)
     failure = make_failure()
 
-    def word(sequence: Any, value: Any) -> Any:
+    def word(sequence: np.uint32, value: np.uint32) -> Any:
         return np.uint64((np.uint64(sequence) << half) | np.uint64(value))
 
-    def wait(boxes: Any, which: Any, place: Any, sequence: Any, patience: Any, link: Any) -> Any:
+    def wait(boxes: Words, which: np.uint32, place: np.uint64, sequence: np.uint32, exchange: Exchange) -> Any:
+        link = exchange.link
         found = np.uint64(load(boxes, which, place))
         began, passed, polls = np.uint64(0), np.uint64(0), np.uint32(0)
         while np.uint32(found >> half) != sequence:
@@ -63,7 +65,7 @@ def make_link() -> Link:
                 if began == np.uint64(0):
                     began = np.uint64(now(began))
                 passed = np.uint64(now(np.uint64(began + passed)) - began)
-                if passed > patience and link[FAILED] == 0:
+                if passed > exchange.patience and link[FAILED] == 0:
                     link[FAILED] = failure(sequence, which)
                 if link[FAILED] != 0:
                     return np.uint32(0)
@@ -79,26 +81,26 @@ def make_failure() -> Callable[..., Any]:
     """``failure(sequence, which)`` -> int64 for ``FAILED``: which shard was waited for in vain, in which exchange."""
     half = np.uint64(32)
 
-    def failure(sequence: Any, which: Any) -> Any:
+    def failure(sequence: np.uint32, which: np.uint32) -> Any:
         return np.int64((np.uint64(sequence) << half) | (np.uint64(which) + np.uint64(1)))
 
     return cuda.jit(device=True)(failure)  # type: ignore[no-any-return]
 
 
 def _simulated() -> tuple[Callable[..., Any], ...]:
-    def load(boxes: Any, which: Any, place: Any) -> Any:
+    def load(boxes: Any, which: np.uint32, place: np.uint64) -> Any:
         return boxes[which][place]
 
-    def store(boxes: Any, which: Any, place: Any, word: Any) -> None:
+    def store(boxes: Any, which: np.uint32, place: np.uint64, word: np.uint64) -> None:
         boxes[which][place] = word
 
-    def now(last: Any) -> Any:
+    def now(last: np.uint64) -> Any:
         return np.uint64(last + np.uint64(_SPINS))
 
-    def keep(boxes: Any, which: Any, kept: Any) -> None:
+    def keep(boxes: Words, which: np.uint32, kept: Words) -> None:
         return
 
-    def near(boxes: Any, kept: Any) -> Any:
+    def near(boxes: Words, kept: Words) -> Any:
         return boxes
 
     return tuple(cuda.jit(device=True)(function) for function in (load, store, now, keep, near))
@@ -108,19 +110,19 @@ def _on_device() -> tuple[Callable[..., Any], ...]:
     load_at, store_at, clock = _instructions()
     size = np.uint64(8)
 
-    def load(boxes: Any, which: Any, place: Any) -> Any:
+    def load(boxes: Any, which: np.uint32, place: np.uint64) -> Any:
         return load_at(np.uint64(boxes[which] + np.uint64(place) * size))
 
-    def store(boxes: Any, which: Any, place: Any, word: Any) -> None:
+    def store(boxes: Any, which: np.uint32, place: np.uint64, word: np.uint64) -> None:
         store_at(np.uint64(boxes[which] + np.uint64(place) * size), word)
 
-    def now(last: Any) -> Any:
+    def now(last: np.uint64) -> Any:
         return clock()
 
-    def keep(boxes: Any, which: Any, kept: Any) -> None:
+    def keep(boxes: Words, which: np.uint32, kept: Words) -> None:
         kept[which] = boxes[which]
 
-    def near(boxes: Any, kept: Any) -> Any:
+    def near(boxes: Words, kept: Words) -> Any:
         return kept
 
     return tuple(cuda.jit(device=True)(function) for function in (load, store, now, keep, near))

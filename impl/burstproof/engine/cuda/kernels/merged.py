@@ -19,10 +19,26 @@ import numpy as np
 
 from burstproof.device.dependent_launch import make_let_next_start, make_wait_for_last
 from burstproof.device.numba_cuda import SIMULATED, cuda
+from burstproof.engine.cuda.args import (
+    Exchange,
+    Fcl,
+    Identity,
+    Log,
+    Longs,
+    Network,
+    Outside,
+    Packets,
+    Parameters,
+    Rows,
+    State,
+    Steering,
+    Turn,
+)
 from burstproof.engine.cuda.exchange.words import HEADER_WORDS, MOST_SHARDS, packet_words
 from burstproof.engine.cuda.kernels.consume import make_consume, make_fetch
 from burstproof.engine.cuda.kernels.control import BURST, CLAMPED, LISTS, SLOT, TALLIES
 from burstproof.engine.cuda.kernels.link import make_link
+from burstproof.engine.cuda.kernels.neuron import Found
 from burstproof.engine.cuda.kernels.packet import make_publish, make_source, make_take
 from burstproof.engine.cuda.kernels.padded import make_padded_row
 from burstproof.engine.cuda.kernels.rows import make_send_part
@@ -34,32 +50,18 @@ from burstproof.engine.cuda.plan.shard_variant import ShardVariant
 
 
 def make_row(shard: ShardVariant) -> Callable[..., Any]:
-    """``row(source, part, slot, control, ...)``: send the row of ``source``; this is thread ``part`` of its share."""
+    """``row(source, part, slot, control, rows, fcl)``: send a source's row; this is thread ``part`` of its share."""
     if shard.row_words:
         return make_padded_row(shard)
     variant = shard.variant
     send_part, offset, clamps = make_send_part(variant), variant.offset, variant.clamps
     share = np.uint32(1 if SIMULATED else shard.share)
 
-    def row(
-        source: Any,
-        part: Any,
-        slot: Any,
-        control: Any,
-        offsets: Any,
-        targets: Any,
-        contributions: Any,
-        delays: Any,
-        clamped_sources: Any,
-        sums: Any,
-        flags: Any,
-        stride: Any,
-        ring: Any,
-    ) -> None:
-        entry = offset(offsets[source] + offset(part))
-        end = offsets[np.uint32(source + np.uint32(1))]
-        send_part(source, entry, end, share, slot, targets, contributions, delays, sums, flags, stride, ring)
-        if clamps and part == np.uint32(0) and clamped_sources[source] != 0:
+    def row(source: np.uint32, part: np.uint32, slot: np.uint32, control: Longs, rows: Rows, fcl: Fcl) -> None:
+        entry = offset(rows.offsets[source] + offset(part))
+        end = rows.offsets[np.uint32(source + np.uint32(1))]
+        send_part(source, entry, end, share, slot, rows, fcl)
+        if clamps and part == np.uint32(0) and rows.clamped_sources[source] != 0:
             control[CLAMPED] = 1
 
     return cuda.jit(device=True)(row)  # type: ignore[no-any-return]
@@ -68,10 +70,9 @@ def make_row(shard: ShardVariant) -> Callable[..., Any]:
 def make_merged(shard: ShardVariant) -> Callable[..., None]:
     """``merged(...)``: one burst.
 
-    ``own`` is the shard's number; ``chunks`` the chunks of the shard that has most: others send empty packets, too.
-    ``lag`` blocks more than that only take packets.
-    ``mode`` and ``place`` steer the burst (``shard_follow``). What fired is logged where lists are kept, and in the
-    last burst of a train; the order of a log within a burst is arbitrary. The rest is as for ``make_dynamics``.
+    ``packets.chunks`` are those of the shard that has most: others send empty packets, too. ``packets.lag`` blocks more
+    than that only take packets. Mode and place of the turn steer the burst (``shard_follow``). What fired is logged
+    where lists are kept, and in the last burst of a train; the order of a log within a burst is arbitrary.
     """
     variant = shard.variant
     threads = WARP if SIMULATED else shard.threads
@@ -99,61 +100,18 @@ def make_merged(shard: ShardVariant) -> Callable[..., None]:
     first_item = cuda.jit(device=True)(first_of_all if SIMULATED else own_item)
 
     def merged(
-        control: Any,
-        report: Any,
-        link: Any,
-        tallies: Any,
-        sinks: Any,
-        inboxes: Any,
-        members: Any,
-        outside: Any,
-        forced: Any,
-        cells: Any,
-        flags: Any,
-        potentials: Any,
-        countdowns: Any,
-        counts: Any,
-        marks: Any,
-        accumulates: Any,
-        thresholds: Any,
-        threshold_limits: Any,
-        keep: Any,
-        refractory_periods: Any,
-        fire_limit: Any,
-        snooze_periods: Any,
-        excitabilities: Any,
-        log_ids: Any,
-        log_potentials: Any,
-        offsets: Any,
-        targets: Any,
-        contributions: Any,
-        delays: Any,
-        clamped_sources: Any,
-        sums: Any,
-        unit: Any,
-        power_neuron: Any,
-        power_amount: Any,
-        neurons: Any,
-        stride: Any,
-        ring: Any,
-        capacity: Any,
-        words: Any,
-        own: Any,
-        chunks: Any,
-        lag: Any,
-        first_id: Any,
-        id_step: Any,
-        patience: Any,
-        common_threshold: Any,
-        common_threshold_limit: Any,
-        common_keep: Any,
-        common_refractory_period: Any,
-        common_fire_limit: Any,
-        common_snooze_period: Any,
-        common_excitability: Any,
-        stimulated: Any,
-        mode: Any,
-        place: Any,
+        steering: Steering,
+        exchange: Exchange,
+        identity: Identity,
+        outside: Outside,
+        fcl: Fcl,
+        state: State,
+        parameters: Parameters,
+        log: Log,
+        rows: Rows,
+        network: Network,
+        packets: Packets,
+        turn: Turn,
     ) -> None:
         fired_ids = cuda.shared.array(chunk, np.uint32)
         fired_potentials = cuda.shared.array(chunk, np.float32)
@@ -164,16 +122,8 @@ def make_merged(shard: ShardVariant) -> Callable[..., None]:
         total = cuda.local.array(per_thread, number)
         v = cuda.local.array(per_thread, np.float32)
         rc = cuda.local.array(per_thread, np.int32)
-        common = (
-            common_threshold,
-            common_threshold_limit,
-            common_keep,
-            common_refractory_period,
-            common_fire_limit,
-            common_snooze_period,
-            common_excitability,
-        )
-        identity = (members, first_id, id_step)
+        control, neurons, chunks, lag = steering.control, network.neurons, packets.chunks, packets.lag
+        sinks, inboxes = exchange.sinks, exchange.inboxes
         thread = np.uint32(cuda.threadIdx.x)
         lane, own_warp = np.uint32(thread & lanes), np.uint32(thread // np.uint32(WARP))
         item = first_item()
@@ -185,12 +135,12 @@ def make_merged(shard: ShardVariant) -> Callable[..., None]:
             keep_route(sinks, thread, sink_routes)
         let_next_start()
         wait_for_last()
-        done, burst, sequence, slot, is_last = follow(control, report, link, place, ring, mode)
+        done, burst, sequence, slot, is_last = follow(steering, exchange, fcl, turn)
         if not done:
             return
-        base = np.uint64(np.uint64(slot) * np.uint64(stride))
-        side_start = np.uint64(np.uint64(sequence & one) * np.uint64(words) + header)
-        lists = is_last or mode == np.uint32(LISTS)
+        base = np.uint64(np.uint64(slot) * np.uint64(fcl.stride))
+        side_start = np.uint64(np.uint64(sequence & one) * np.uint64(exchange.words) + header)
+        lists = is_last or turn.mode == np.uint32(LISTS)
         part = np.uint32(lane & np.uint32(share - one))
         while item < items:
             count = np.uint32(0)
@@ -198,7 +148,7 @@ def make_merged(shard: ShardVariant) -> Callable[..., None]:
                 first = np.uint32(item * size)
                 for p in range(per_thread):
                     neuron = np.uint32(first + thread + np.uint32(p) * block)
-                    total[p], v[p], rc[p] = fetch(neuron, neurons, base, cells, potentials, countdowns)
+                    total[p], v[p], rc[p] = fetch(neuron, neurons, base, fcl, state)
                 if thread < np.uint32(2):
                     found[thread] = 0
                 cuda.syncthreads()
@@ -211,30 +161,13 @@ def make_merged(shard: ShardVariant) -> Callable[..., None]:
                             base,
                             burst,
                             False,
-                            stimulated,
-                            total[p],
-                            v[p],
-                            rc[p],
-                            forced,
+                            turn.stimulated,
+                            Found(total[p], v[p], rc[p]),
+                            fcl,
                             outside,
-                            cells,
-                            flags,
-                            potentials,
-                            countdowns,
-                            counts,
-                            marks,
-                            accumulates,
-                            thresholds,
-                            threshold_limits,
-                            keep,
-                            refractory_periods,
-                            fire_limit,
-                            snooze_periods,
-                            excitabilities,
-                            common,
-                            unit,
-                            power_neuron,
-                            power_amount,
+                            state,
+                            parameters,
+                            network,
                             identity,
                         )
                     append(joins, lane, found, 0, neuron, potential, fired_ids, fired_potentials)
@@ -242,32 +175,20 @@ def make_merged(shard: ShardVariant) -> Callable[..., None]:
                 cuda.syncthreads()
                 count = np.uint32(found[0])
                 at = np.uint64(side_start + np.uint64(item) * packet)
-                publish(sinks, sink_routes, own, at, sequence, count, thread, block, fired_ids, identity)
+                publish(exchange, sink_routes, at, sequence, count, thread, block, fired_ids, identity)
                 if thread == np.uint32(0):
                     counted = np.uint64((np.uint64(count) << np.uint64(32)) + np.uint64(found[1]))
                     tally = np.uint32(burst & tally_places)
                     if lists and count > np.uint32(0):
-                        first_place[0] = np.int64(np.uint64(cuda.atomic.add(tallies, tally, counted)) >> np.uint64(32))
+                        first_place[0] = np.int64(
+                            np.uint64(cuda.atomic.add(steering.tallies, tally, counted)) >> np.uint64(32)
+                        )
                     elif counted != np.uint64(0):
-                        cuda.atomic.add(tallies, tally, counted)
+                        cuda.atomic.add(steering.tallies, tally, counted)
                 entry = np.uint32(own_warp * per_warp + lane // share)
                 while entry < count:
                     source = np.uint32(id_of(fired_ids[entry], identity))
-                    row(
-                        source,
-                        part,
-                        slot,
-                        control,
-                        offsets,
-                        targets,
-                        contributions,
-                        delays,
-                        clamped_sources,
-                        sums,
-                        flags,
-                        stride,
-                        ring,
-                    )
+                    row(source, part, slot, control, rows, fcl)
                     entry = np.uint32(entry + warps * per_warp)
             else:
                 cuda.syncthreads()
@@ -277,63 +198,34 @@ def make_merged(shard: ShardVariant) -> Callable[..., None]:
                 box = np.uint32(own_warp % others)
                 teams = np.uint32(max(one, np.uint32((warps + others - one - box) // others)))
                 while box < others:
-                    sender = np.uint32(box + one) if box >= own else box
-                    fired, held = take(inboxes, box_routes, sender, arrived, sequence, lane, patience, link)
+                    sender = np.uint32(box + one) if box >= exchange.own else box
+                    fired, held = take(exchange, box_routes, sender, arrived, sequence, lane)
                     low = np.uint32((own_warp // others) * per_warp)
                     while low < fired:
                         entry = np.uint32(low + lane // share)
-                        source = source_of(
-                            inboxes, box_routes, sender, arrived, sequence, entry, fired, held, patience, link
-                        )
+                        source = source_of(exchange, box_routes, sender, arrived, sequence, entry, fired, held)
                         if entry < fired:
-                            row(
-                                np.uint32(source),
-                                part,
-                                slot,
-                                control,
-                                offsets,
-                                targets,
-                                contributions,
-                                delays,
-                                clamped_sources,
-                                sums,
-                                flags,
-                                stride,
-                                ring,
-                            )
+                            row(np.uint32(source), part, slot, control, rows, fcl)
                         low = np.uint32(low + teams * per_warp)
                     box = np.uint32(box + warps)
             if lists and count > np.uint32(0):
                 cuda.syncthreads()
-                start = log_start(report, tallies, place, burst, mode)
+                start = log_start(steering, turn, burst)
                 entry = thread
                 while entry < count:
                     logged = np.uint64(np.uint64(start + first_place[0]) + np.uint64(entry))
-                    log_ids[logged] = id_of(fired_ids[entry], identity)
-                    log_potentials[logged] = fired_potentials[entry]
+                    log.log_ids[logged] = id_of(fired_ids[entry], identity)
+                    log.log_potentials[logged] = fired_potentials[entry]
                     entry = np.uint32(entry + block)
             item = np.uint32(item + one) if SIMULATED else items
             if SIMULATED:
                 cuda.syncthreads()
         if cuda.grid(1) == 0:
-            enter(control, report, tallies, place, burst, slot, mode)
+            enter(steering, turn, burst, slot)
             control[BURST] += 1
             control[SLOT] = np.int64(slot)
-            if mode == np.uint32(LISTS) and not is_last:
-                start = log_start(report, tallies, place, burst, mode)
-                agree(
-                    control,
-                    report,
-                    link,
-                    sinks,
-                    inboxes,
-                    np.uint64(side_start - header),
-                    sequence,
-                    burst,
-                    start,
-                    neurons,
-                    capacity,
-                    patience,
-                )
+            if turn.mode == np.uint32(LISTS) and not is_last:
+                start = log_start(steering, turn, burst)
+                agree(steering, exchange, network, np.uint64(side_start - header), sequence, burst, start)
 
     return merged

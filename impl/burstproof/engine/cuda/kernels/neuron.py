@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from burstproof.device.numba_cuda import cuda
+from burstproof.engine.cuda.args import Parameters, State
 from burstproof.engine.cuda.kernels.marks import CANDIDATE_MARK, FIRED_MARK
 from burstproof.engine.cuda.kernels.storage import make_narrow
 from burstproof.engine.cuda.plan.variant import Restart, Variant
@@ -15,12 +17,31 @@ from burstproof.engine.rules import make_rules
 from burstproof.engine.stimulus import FORCED_POTENTIAL
 
 
-def make_neuron(variant: Variant, joins_here: bool = True) -> Callable[..., Any]:
-    """``neuron_burst(...)`` -> (whether it joins the fired list, its potential there).
+class Found(NamedTuple):
+    """What a burst finds of a neuron: the sum that arrived, in units of 2^-k, and what is stored."""
 
-    ``total`` and ``is_candidate`` come from the slot, ``v`` and ``rc`` from the state. ``common`` holds the value of
-    each parameter that is one for all neurons; the others are columns. ``batch`` says that the batch path is emulated
-    in this burst. Where forced firings join the list later, ``is_forced`` only keeps the countdown from ticking.
+    total: Any
+    v: np.float32
+    rc: np.int32
+
+
+def make_value(variant: Variant, name: str) -> Callable[..., Any]:
+    """``value(parameter, neuron)``: parameter ``name`` of a neuron; one that is the same for all is a number."""
+
+    def common(parameter: np.generic, neuron: np.uint32) -> Any:
+        return parameter
+
+    def own(parameter: npt.NDArray[Any], neuron: np.uint32) -> Any:
+        return parameter[neuron]
+
+    return cuda.jit(device=True)(common if name in variant.uniform else own)  # type: ignore[no-any-return]
+
+
+def make_neuron(variant: Variant, joins_here: bool = True) -> Callable[..., Any]:
+    """``neuron_burst(neuron, ...)`` -> (whether it joins the fired list, its potential there).
+
+    ``is_candidate`` comes from the slot. ``batch`` says that the batch path is emulated in this burst. Where forced
+    firings join the list later, ``is_forced`` only keeps the countdown from ticking.
     """
     features = variant.features
     rules = make_rules(features, cuda.jit(device=True))
@@ -40,45 +61,34 @@ def make_neuron(variant: Variant, joins_here: bool = True) -> Callable[..., Any]
     restart_candidates = variant.restart is Restart.CANDIDATES
     restart_all = variant.restart is Restart.ALL
     restart_fired = variant.restart is Restart.FIRED
-    uniform = variant.uniform
-    one_thresholds, one_threshold_limits, one_keep = bool(uniform & 1), bool(uniform & 2), bool(uniform & 4)
-    one_refractory_periods, one_fire_limit = bool(uniform & 8), bool(uniform & 16)
-    one_snooze_periods, one_excitabilities = bool(uniform & 32), bool(uniform & 64)
+    threshold_of, limit_of = make_value(variant, "thresholds"), make_value(variant, "threshold_limits")
+    decay_of, period_of = make_value(variant, "decays"), make_value(variant, "refractory_periods")
+    fire_limit_of = make_value(variant, "consecutive_fire_limits")
+    snooze_of, excitability_of = make_value(variant, "snooze_periods"), make_value(variant, "excitabilities")
+    accumulates = make_value(variant, "mp_charge_accumulation")
     silent, one, full = np.float32(0), np.float32(1), np.uint16(65535)
     no_limit, given = np.float32(3.4028235e38), np.float32(FORCED_POTENTIAL)
     marked_candidate, marked_fired = np.uint8(CANDIDATE_MARK), np.uint8(FIRED_MARK)
 
     def neuron_burst(
-        neuron: Any,
-        burst_seed: Any,
-        is_candidate: Any,
-        is_forced: Any,
-        batch: Any,
-        total: Any,
-        v: Any,
-        rc: Any,
-        potentials: Any,
-        countdowns: Any,
-        counts: Any,
-        marks: Any,
-        accumulates: Any,
-        thresholds: Any,
-        threshold_limits: Any,
-        keep: Any,
-        refractory_periods: Any,
-        fire_limit: Any,
-        snooze_periods: Any,
-        excitabilities: Any,
-        common: Any,
-        unit: Any,
+        neuron: np.uint32,
+        burst_seed: np.uint32,
+        is_candidate: bool,
+        is_forced: bool,
+        batch: bool,
+        found: Found,
+        state: State,
+        parameters: Parameters,
+        unit: np.float32,
     ) -> Any:
+        v, rc = found.v, found.rc
         fired = False
         potential = silent
         restarts = False
         accumulating = True
         if mixed:
-            accumulating = accumulates[neuron] != 0
-            mark = marks[neuron]
+            accumulating = accumulates(parameters.mp_charge_accumulation, neuron) != 0
+            mark = state.marks[neuron]
             if restart_candidates:
                 restarts = (mark & marked_candidate) != 0 and rc == 0
             elif restart_all:
@@ -88,33 +98,33 @@ def make_neuron(variant: Variant, joins_here: bool = True) -> Callable[..., Any]
         limit, cc = np.int32(0), np.int32(0)
         if counts_decide and (is_candidate or rc > 0):
             if fire_limits:
-                limit = np.int32(common[4] if one_fire_limit else fire_limit[neuron])
-            cc = np.int32(counts[neuron])
+                limit = np.int32(fire_limit_of(parameters.consecutive_fire_limits, neuron))
+            cc = np.int32(state.counts[neuron])
         if refractory and rc > 0:
             if (is_candidate or ticks) and not is_forced:
                 new_rc, new_cc = tick(rc, cc, limit)
-                countdowns[neuron] = np.uint16(new_rc)
+                state.countdowns[neuron] = np.uint16(new_rc)
                 if fire_limits and new_cc != cc:
-                    counts[neuron] = np.uint16(new_cc)
+                    state.counts[neuron] = np.uint16(new_cc)
             if restarts:
-                potentials[neuron] = narrow(silent)
+                state.potentials[neuron] = narrow(silent)
         elif is_candidate:
             if restarts:
                 v = silent
             ceiling, factor, excitability = no_limit, one, one
             period, snooze = np.int32(0), np.int32(0)
             if limits:
-                ceiling = common[1] if one_threshold_limits else threshold_limits[neuron]
+                ceiling = limit_of(parameters.threshold_limits, neuron)
             if leaks:
-                factor = common[2] if one_keep else keep[neuron]
+                factor = decay_of(parameters.decays, neuron)
             if refractory:
-                period = np.int32(common[3] if one_refractory_periods else refractory_periods[neuron])
+                period = np.int32(period_of(parameters.refractory_periods, neuron))
             if snoozes:
-                snooze = np.int32(common[5] if one_snooze_periods else snooze_periods[neuron])
+                snooze = np.int32(snooze_of(parameters.snooze_periods, neuron))
             if excitability_matters:
-                excitability = common[6] if one_excitabilities else excitabilities[neuron]
-            threshold = common[0] if one_thresholds else thresholds[neuron]
-            x = np.float32(np.float32(total) * unit)
+                excitability = excitability_of(parameters.excitabilities, neuron)
+            threshold = threshold_of(parameters.thresholds, neuron)
+            x = np.float32(np.float32(found.total) * unit)
             fired, potential, v, new_rc, new_cc = candidate(
                 x,
                 v,
@@ -133,32 +143,32 @@ def make_neuron(variant: Variant, joins_here: bool = True) -> Callable[..., Any]
             )
             if counts_decide:
                 if new_cc != cc:
-                    counts[neuron] = np.uint16(new_cc)
+                    state.counts[neuron] = np.uint16(new_cc)
             elif fired:
-                count = counts[neuron]
+                count = state.counts[neuron]
                 if count == full:
                     fired, v, new_rc = False, potential, np.int32(0)
                     if batch_path and batch:
                         v = silent if batch_zeroes else np.float32(potential * factor)
                     else:
-                        counts[neuron] = np.uint16(0)
+                        state.counts[neuron] = np.uint16(0)
                 else:
-                    counts[neuron] = np.uint16(count + np.uint16(1))
-            potentials[neuron] = narrow(v)
+                    state.counts[neuron] = np.uint16(count + np.uint16(1))
+            state.potentials[neuron] = narrow(v)
             if refractory and new_rc != 0:
-                countdowns[neuron] = np.uint16(new_rc)
+                state.countdowns[neuron] = np.uint16(new_rc)
         elif restarts:
-            potentials[neuron] = narrow(silent)
+            state.potentials[neuron] = narrow(silent)
         if mixed:
             new_mark = np.uint8(0)
             if is_candidate and not accumulating and not fired and not is_forced:
                 new_mark = marked_candidate
             if mark != new_mark:
-                marks[neuron] = new_mark
+                state.marks[neuron] = new_mark
         joins = is_forced and joins_here and not fired
         if joins:
             if restart_fired and not accumulating:
-                marks[neuron] = np.uint8(marks[neuron] | marked_fired)
+                state.marks[neuron] = np.uint8(state.marks[neuron] | marked_fired)
             fired = True
             potential = given
         return fired, potential

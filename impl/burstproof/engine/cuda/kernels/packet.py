@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from burstproof.device.numba_cuda import SIMULATED, cuda
+from burstproof.engine.cuda.args import Exchange, Identity, Ids, Words
 from burstproof.engine.cuda.exchange.words import FAILED
 from burstproof.engine.cuda.kernels.link import CLOCK_POLLS, make_failure, make_link
 from burstproof.engine.cuda.kernels.warp import WARP
@@ -21,9 +22,9 @@ _ALL = 0xFFFFFFFF
 
 
 def make_publish(id_of: Callable[..., Any]) -> Callable[..., Any]:
-    """``publish(sinks, kept, own, at, sequence, count, thread, block, fired_ids, identity)``, all threads of a block.
+    """``publish(exchange, kept, at, sequence, count, thread, block, fired_ids, identity)``, all threads of a block.
 
-    Stores the packet of ``count`` firings from word ``at`` on into every sink but number ``own``; into that one, too,
+    Stores the packet of ``count`` firings from word ``at`` on into every sink but the shard's own; into that one, too,
     where it is the only one.
     """
     link_to = make_link()
@@ -31,17 +32,17 @@ def make_publish(id_of: Callable[..., Any]) -> Callable[..., Any]:
     one = np.uint32(1)
 
     def publish(
-        sinks: Any,
-        kept: Any,
-        own: Any,
-        at: Any,
-        sequence: Any,
-        count: Any,
-        thread: Any,
-        block: Any,
-        fired_ids: Any,
-        identity: Any,
+        exchange: Exchange,
+        kept: Words,
+        at: np.uint64,
+        sequence: np.uint32,
+        count: np.uint32,
+        thread: np.uint32,
+        block: np.uint32,
+        fired_ids: Ids,
+        identity: Identity,
     ) -> None:
+        sinks = exchange.sinks
         boxes = np.uint32(sinks.size)
         others = np.uint32(max(boxes, np.uint32(2)) - one)
         length = np.uint32(count + one)
@@ -49,7 +50,7 @@ def make_publish(id_of: Callable[..., Any]) -> Callable[..., Any]:
         while item < np.uint32(length * others):
             sink = np.uint32(item // length)
             entry = np.uint32(item - sink * length)
-            if boxes > one and sink >= own:
+            if boxes > one and sink >= exchange.own:
                 sink = np.uint32(sink + one)
             value = np.uint32(count)
             if entry > np.uint32(0):
@@ -62,7 +63,7 @@ def make_publish(id_of: Callable[..., Any]) -> Callable[..., Any]:
 
 @cache
 def make_take() -> Callable[..., Any]:
-    """``take(boxes, kept, box, at, sequence, lane, patience, link)``, all lanes of a warp.
+    """``take(exchange, kept, box, at, sequence, lane)``, all lanes of a warp.
 
     Waits for the packet at word ``at`` of mailbox ``box``. Returns its count, and what of it this lane holds, for
     ``make_source``; a count of 0, and ``link[FAILED]`` set, after ``patience`` nanoseconds.
@@ -73,27 +74,14 @@ def make_take() -> Callable[..., Any]:
     per_look, failure = np.uint32(CLOCK_POLLS - 1), make_failure()
 
     def by_thread(
-        boxes: Any,
-        kept: Any,
-        box: Any,
-        at: Any,
-        sequence: Any,
-        lane: Any,
-        patience: Any,
-        link: Any,
+        exchange: Exchange, kept: Words, box: np.uint32, at: np.uint64, sequence: np.uint32, lane: np.uint32
     ) -> Any:
-        return wait(boxes, box, at, sequence, patience, link), np.int32(0)
+        return wait(exchange.inboxes, box, at, sequence, exchange), np.int32(0)
 
     def by_warp(
-        boxes: Any,
-        kept: Any,
-        box: Any,
-        at: Any,
-        sequence: Any,
-        lane: Any,
-        patience: Any,
-        link: Any,
+        exchange: Exchange, kept: Words, box: np.uint32, at: np.uint64, sequence: np.uint32, lane: np.uint32
     ) -> Any:
+        boxes, link = exchange.inboxes, exchange.link
         place = np.uint64(at + np.uint64(lane))
         began, polls = np.uint64(0), np.uint32(0)
         while True:
@@ -110,7 +98,7 @@ def make_take() -> Callable[..., Any]:
                 time = np.uint64(now(began))
                 if began == np.uint64(0):
                     began = time
-                if time - began > patience and link[FAILED] == 0:
+                if time - began > exchange.patience and link[FAILED] == 0:
                     link[FAILED] = failure(sequence, box)
                 if cuda.ballot_sync(_ALL, link[FAILED] != 0) != 0:
                     return np.uint32(0), held
@@ -120,7 +108,7 @@ def make_take() -> Callable[..., Any]:
 
 @cache
 def make_source() -> Callable[..., Any]:
-    """``source(boxes, kept, box, at, sequence, entry, count, held, patience, link)``, all lanes of a warp.
+    """``source(exchange, kept, box, at, sequence, entry, count, held)``, all lanes of a warp.
 
     The id of firing ``entry`` of a packet that ``take`` found; entries differ between lanes, 0 beyond the last.
     """
@@ -128,42 +116,40 @@ def make_source() -> Callable[..., Any]:
     wait, near = link_to.wait, link_to.near
     one, last = np.uint32(1), np.uint32(WARP - 1)
 
-    def waited(boxes: Any, kept: Any, box: Any, at: Any, sequence: Any, entry: Any, patience: Any, link: Any) -> Any:
-        return wait(near(boxes, kept), box, np.uint64(at + np.uint64(entry + one)), sequence, patience, link)
+    def waited(
+        exchange: Exchange, kept: Words, box: np.uint32, at: np.uint64, sequence: np.uint32, entry: np.uint32
+    ) -> Any:
+        return wait(near(exchange.inboxes, kept), box, np.uint64(at + np.uint64(entry + one)), sequence, exchange)
 
     waited = cuda.jit(device=True)(waited)
 
     def by_thread(
-        boxes: Any,
-        kept: Any,
-        box: Any,
-        at: Any,
-        sequence: Any,
-        entry: Any,
-        count: Any,
-        held: Any,
-        patience: Any,
-        link: Any,
+        exchange: Exchange,
+        kept: Words,
+        box: np.uint32,
+        at: np.uint64,
+        sequence: np.uint32,
+        entry: np.uint32,
+        count: np.uint32,
+        held: np.int32,
     ) -> Any:
         if entry >= count:
             return np.uint32(0)
-        return waited(boxes, kept, box, at, sequence, entry, patience, link)
+        return waited(exchange, kept, box, at, sequence, entry)
 
     def by_warp(
-        boxes: Any,
-        kept: Any,
-        box: Any,
-        at: Any,
-        sequence: Any,
-        entry: Any,
-        count: Any,
-        held: Any,
-        patience: Any,
-        link: Any,
+        exchange: Exchange,
+        kept: Words,
+        box: np.uint32,
+        at: np.uint64,
+        sequence: np.uint32,
+        entry: np.uint32,
+        count: np.uint32,
+        held: np.int32,
     ) -> Any:
         found = np.uint32(cuda.shfl_sync(_ALL, held, np.int32(np.uint32(entry + one) & last)))
         if entry >= last and entry < count:
-            found = np.uint32(waited(boxes, kept, box, at, sequence, entry, patience, link))
+            found = np.uint32(waited(exchange, kept, box, at, sequence, entry))
         return found
 
     return cuda.jit(device=True)(by_thread if SIMULATED else by_warp)  # type: ignore[no-any-return]

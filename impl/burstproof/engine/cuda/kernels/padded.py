@@ -10,10 +10,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numba import types
+import numpy.typing as npt
 
 from burstproof.device.numba_cuda import SIMULATED, cuda
-from burstproof.engine.cuda.kernels.catalogue import KernelSpec
+from burstproof.engine.cuda.args import Amount, Draw, Fcl, Ids, Longs, Own, Rows, Scale
+from burstproof.engine.cuda.kernels.catalogue import KernelSpec, kernel_spec
 from burstproof.engine.cuda.kernels.control import CLAMPED
 from burstproof.engine.cuda.kernels.propagate import make_quantise
 from burstproof.engine.cuda.kernels.rows import make_deliver
@@ -29,9 +30,9 @@ _AMOUNT_SHIFT = 16
 
 
 def make_padded_row(shard: ShardVariant) -> Callable[..., Any]:
-    """``padded_row(source, part, slot, ...)``, in place of ``row`` of ``kernels.merged``; ``targets`` is the table.
+    """``padded_row(source, part, slot, control, rows, fcl)``, in place of ``row`` of ``kernels.merged``.
 
-    ``offsets``, ``contributions`` and ``delays`` are not read: nothing is delayed where rows are padded.
+    ``rows.targets`` is the table. No other column but ``clamped_sources`` is read: nothing is delayed here.
     """
     variant = shard.variant
     deliver, number, clamps = make_deliver(variant), variant.accumulator, variant.clamps
@@ -42,39 +43,28 @@ def make_padded_row(shard: ShardVariant) -> Callable[..., Any]:
     low, amount_shift = np.uint32(_LENGTH), np.int32(_AMOUNT_SHIFT)
     kept_of_long, unit = np.uint32(shard.row_words - HEADER_AND_LINK), np.uint64(UNIT // 2)
 
-    def send_both(both: Any, first: Any, length: Any, following: Any, amount: Any, sums: Any, flags: Any) -> None:
+    def send_both(
+        both: np.uint64, first: np.uint32, length: np.uint32, following: np.uint64, amount: Amount, fcl: Fcl
+    ) -> None:
         """Deliver to the two targets of ``both``, the first of which is entry ``first`` of ``length``."""
         if first < length:
-            deliver(np.uint64(np.uint64(np.uint32(both)) + following), amount, sums, flags)
+            deliver(np.uint64(np.uint64(np.uint32(both)) + following), amount, fcl)
         if np.uint32(first + one) < length:
-            deliver(np.uint64(np.uint64(both >> half) + following), amount, sums, flags)
+            deliver(np.uint64(np.uint64(both >> half) + following), amount, fcl)
 
     send_both = cuda.jit(device=True)(send_both)
 
-    def padded_row(
-        source: Any,
-        part: Any,
-        slot: Any,
-        control: Any,
-        offsets: Any,
-        targets: Any,
-        contributions: Any,
-        delays: Any,
-        clamped_sources: Any,
-        sums: Any,
-        flags: Any,
-        stride: Any,
-        ring: Any,
-    ) -> None:
+    def padded_row(source: np.uint32, part: np.uint32, slot: np.uint32, control: Longs, rows: Rows, fcl: Fcl) -> None:
+        targets = rows.targets
         held = cuda.local.array(per_thread, np.uint64)
         at = np.uint64(np.uint64(source) * pairs)
         header = np.uint32(targets[at])
         for p in range(per_thread):
             held[p] = targets[np.uint64(at + np.uint64(np.uint32(part + np.uint32(p) * share)))]
         after = np.uint32(slot + one)
-        if after == ring:
+        if after == fcl.ring:
             after = zero
-        following = np.uint64(np.uint64(after) * np.uint64(stride))
+        following = np.uint64(np.uint64(after) * np.uint64(fcl.stride))
         length, amount = np.uint32(header & low), number(np.int32(header) >> amount_shift)
         inside = length
         if length >= words:
@@ -83,9 +73,9 @@ def make_padded_row(shard: ShardVariant) -> Callable[..., Any]:
             entry = np.uint32(np.uint32(part + np.uint32(p) * share) * two)
             if entry > zero:
                 # The word before entry 0 is the header, so that word w is entry w - 1.
-                send_both(held[p], np.uint32(entry - one), inside, following, amount, sums, flags)
+                send_both(held[p], np.uint32(entry - one), inside, following, amount, fcl)
             elif inside > zero:
-                deliver(np.uint64(np.uint64(held[p] >> half) + following), amount, sums, flags)
+                deliver(np.uint64(np.uint64(held[p] >> half) + following), amount, fcl)
         if length >= words:
             link = np.uint64(np.uint32(targets[np.uint64(at + pairs - np.uint64(1))]))
             rest = np.uint64(link * unit)
@@ -93,9 +83,9 @@ def make_padded_row(shard: ShardVariant) -> Callable[..., Any]:
             left = np.uint32(length - inside)
             while np.uint32(pair * two) < left:
                 both = targets[np.uint64(rest + np.uint64(pair))]
-                send_both(both, np.uint32(pair * two), left, following, amount, sums, flags)
+                send_both(both, np.uint32(pair * two), left, following, amount, fcl)
                 pair = np.uint32(pair + share)
-        if clamps and part == zero and clamped_sources[source] != 0:
+        if clamps and part == zero and rows.clamped_sources[source] != 0:
             control[CLAMPED] = 1
 
     return cuda.jit(device=True)(padded_row)  # type: ignore[no-any-return]
@@ -103,10 +93,7 @@ def make_padded_row(shard: ShardVariant) -> Callable[..., Any]:
 
 def fill_padded_kernel(spec: SyntheticSpec, words: int, contiguous: bool) -> KernelSpec:
     """``fill`` writes a shard's padded rows, whose counts of entries the survey gave; rests in any order."""
-    ids = types.Array(types.uint32, 1, "C")
-    scalars = (types.float64, types.int64, types.float64, types.uint64, *(types.uint32,) * 4)
-    signature = types.void(ids, types.Array(types.int32, 1, "C"), ids, *scalars)
-    return KernelSpec("fill", _make_fill(spec, words, contiguous), signature)
+    return kernel_spec("fill", _make_fill(spec, words, contiguous))
 
 
 def _make_fill(spec: SyntheticSpec, words: int, contiguous: bool) -> Callable[..., None]:
@@ -119,14 +106,14 @@ def _make_fill(spec: SyntheticSpec, words: int, contiguous: bool) -> Callable[..
     row_words, unit, link_word = np.uint32(words), np.uint32(UNIT), np.uint64(words - 2)
     kept_of_long = np.uint32(words - HEADER_AND_LINK)
 
-    def header_of(source: Any, length: Any, scale: Any, clamp: Any, clamp_float: Any) -> Any:
+    def header_of(source: np.uint32, length: np.uint32, scale: Scale) -> Any:
         """Length, and the contribution of every entry of the row."""
-        units, _ = quantise(np.float32(weight_of(source, zero) * psp), scale, clamp, clamp_float)
+        units, _ = quantise(np.float32(weight_of(source, zero) * psp), scale)
         if type_of(source, zero) != 0:
             units = -units
         return np.int32(np.uint32(np.uint32(units) << np.uint32(_AMOUNT_SHIFT)) | length)
 
-    def rest_of(length: Any, lane: Any, following: Any) -> Any:
+    def rest_of(length: np.uint32, lane: np.uint32, following: Ids) -> Any:
         """Where a rest of ``length`` entries begins, in units: the same for all threads of the warp."""
         start = np.int32(0)
         if lane == zero:
@@ -137,25 +124,16 @@ def _make_fill(spec: SyntheticSpec, words: int, contiguous: bool) -> Callable[..
     header_of, rest_of = cuda.jit(device=True)(header_of), cuda.jit(device=True)(rest_of)
 
     def fill(
-        counts: Any,
-        table: Any,
-        following: Any,
-        scale: Any,
-        clamp: Any,
-        clamp_float: Any,
-        neurons: Any,
-        fan: Any,
-        first: Any,
-        step: Any,
-        count: Any,
+        row_counts: Ids, table: npt.NDArray[np.int32], following: Ids, scale: Scale, draw: Draw, members: Own
     ) -> None:
+        fan = draw.fan
         thread = np.uint32(cuda.grid(1))
         lane = np.uint32(thread & np.uint32(width - one))
         source = np.uint64(thread // width)
         sources = np.uint64(np.uint32(cuda.gridsize(1)) // width)
-        while source < neurons:
+        while source < draw.sources:
             row = np.uint64(source * np.uint64(row_words))
-            length = np.uint32(counts[source])
+            length = np.uint32(row_counts[source])
             inside, rest = length, np.uint64(0)
             if length >= row_words:
                 inside = kept_of_long
@@ -164,14 +142,14 @@ def _make_fill(spec: SyntheticSpec, words: int, contiguous: bool) -> Callable[..
                 if lane == zero:
                     table[np.uint64(row + link_word)] = link
             if lane == zero:
-                table[row] = header_of(np.uint32(source), length, scale, clamp, clamp_float)
+                table[row] = header_of(np.uint32(source), length, scale)
             kept = zero
             start = zero
             while start < fan:
                 item = np.uint32(start + lane)
                 own, place = False, zero
                 if item < fan:
-                    own, place = place_of(target_of(np.uint32(source), item), first, step, count)
+                    own, place = place_of(target_of(np.uint32(source), item), members)
                 before, together = ranks(own, lane)
                 if own:
                     entry = np.uint32(kept + before)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
 from burstproof.device.numba_cuda import cuda
+from burstproof.engine.cuda.args import History, Plasticity, Steering
 from burstproof.engine.cuda.kernels.control import ACTIVE, BURST, HISTORY
 from burstproof.engine.cuda.plan.variant import Variant
 
@@ -17,33 +17,22 @@ def make_learn(variant: Variant) -> Callable[..., None]:
     all_window = variant.plastic_all_window
     nothing, highest = np.float32(0), np.float32(255)
 
-    def learn(
-        control: Any,
-        starts: Any,
-        windows: Any,
-        potentiations: Any,
-        depressions: Any,
-        positions: Any,
-        sources: Any,
-        targets: Any,
-        last_fired: Any,
-        streaks: Any,
-        weights: Any,
-        eligibility: Any,
-        rules: Any,
-    ) -> None:
+    def learn(steering: Steering, plasticity: Plasticity, history: History) -> None:
+        control, last_fired, streaks = steering.control, history.last_fired, history.streaks
+        positions, weights = plasticity.plastic_positions, plasticity.weights
+        sources, targets = plasticity.plastic_sources, plasticity.plastic_targets
         if control[ACTIVE] == 0:
             return
         burst = control[BURST]
         thread = np.int64(cuda.grid(1))
         step = np.int64(cuda.gridsize(1))
-        for rule in range(rules):
-            window = windows[rule]
+        for rule in range(plasticity.rules):
+            window = plasticity.rule_windows[rule]
             if control[HISTORY] < window - 1:
                 continue
             since = max(burst - window, 0)
-            entry = starts[rule] + thread
-            end = starts[rule + 1]
+            entry = plasticity.rule_starts[rule] + thread
+            end = plasticity.rule_starts[rule + 1]
             while entry < end:
                 source, target, position = sources[entry], targets[entry], positions[entry]
                 before = last_fired[source] > since
@@ -59,15 +48,15 @@ def make_learn(variant: Variant) -> Callable[..., None]:
                 weight = weights[position]
                 change = nothing
                 if both:
-                    change = potentiations[rule]
+                    change = plasticity.potentiations[rule]
                     weight = np.float32(weight + change)
-                elif (before or after) and depressions[rule] > nothing:
-                    change = np.float32(-depressions[rule])
+                elif (before or after) and plasticity.depressions[rule] > nothing:
+                    change = np.float32(-plasticity.depressions[rule])
                     weight = max(np.float32(weight + change), nothing)
                 if all_window:
                     weight = min(max(weight, nothing), highest)
                 weights[position] = weight
-                eligibility[position] = change
+                plasticity.eligibility[position] = change
                 entry += step
 
     return learn

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from burstproof.device.numba_cuda import cuda
+from burstproof.engine.cuda.args import ComputedRows, Fcl, Log, Rows, Scale, Steering
 from burstproof.engine.cuda.kernels.control import ACTIVE, CLAMPED, COUNT, SLOT, START
 from burstproof.engine.cuda.kernels.warp import WARP
 from burstproof.engine.cuda.plan.variant import Variant
@@ -24,19 +25,8 @@ def make_propagate(variant: Variant) -> Callable[..., None]:
     number, offset = variant.accumulator, variant.offset
     lanes = np.uint32(WARP - 1)
 
-    def propagate(
-        control: Any,
-        log_ids: Any,
-        offsets: Any,
-        targets: Any,
-        contributions: Any,
-        delays: Any,
-        clamped_sources: Any,
-        sums: Any,
-        flags: Any,
-        neurons: Any,
-        ring: Any,
-    ) -> None:
+    def propagate(steering: Steering, log: Log, rows: Rows, fcl: Fcl) -> None:
+        control = steering.control
         if control[ACTIVE] == 0:
             return
         thread = np.uint32(cuda.grid(1))
@@ -46,21 +36,21 @@ def make_propagate(variant: Variant) -> Callable[..., None]:
         start, count = control[START], control[COUNT]
         slot = np.uint32(control[SLOT])
         while item < count:
-            source = log_ids[start + item]
-            entry = offset(offsets[source] + offset(lane))
-            end = offsets[np.uint32(source + np.uint32(1))]
+            source = log.log_ids[start + item]
+            entry = offset(rows.offsets[source] + offset(lane))
+            end = rows.offsets[np.uint32(source + np.uint32(1))]
             while entry < end:
-                place = np.uint64(targets[entry])
+                place = np.uint64(rows.targets[entry])
                 if delayed:
-                    arrival = np.uint32(slot + np.uint32(delays[entry]))
-                    if arrival >= ring:
-                        arrival = np.uint32(arrival - ring)
-                    place = np.uint64(place + np.uint64(arrival) * np.uint64(neurons))
-                cuda.atomic.add(sums, place, number(contributions[entry]))
+                    arrival = np.uint32(slot + np.uint32(rows.delays[entry]))
+                    if arrival >= fcl.ring:
+                        arrival = np.uint32(arrival - fcl.ring)
+                    place = np.uint64(place + np.uint64(arrival) * np.uint64(fcl.stride))
+                cuda.atomic.add(fcl.sums, place, number(rows.contributions[entry]))
                 if flagged:
-                    flags[place] = np.uint8(1)
+                    fcl.flags[place] = np.uint8(1)
                 entry = offset(entry + offset(WARP))
-            if clamps and lane == np.uint32(0) and clamped_sources[source] != 0:
+            if clamps and lane == np.uint32(0) and rows.clamped_sources[source] != 0:
                 control[CLAMPED] = 1
             item += items
 
@@ -69,17 +59,17 @@ def make_propagate(variant: Variant) -> Callable[..., None]:
 
 @cache
 def make_quantise() -> Callable[..., Any]:
-    """``quantise(contribution, scale, clamp, clamp_float)`` -> (int64 units, whether it was clamped); NaN is 0."""
+    """``quantise(contribution, scale)`` -> (int64 units, whether it was clamped); NaN is 0."""
     half, below = np.float64(_ROUND), np.float64(_ROUND_BELOW)
 
-    def quantise(contribution: Any, scale: Any, clamp: Any, clamp_float: Any) -> Any:
-        scaled = np.float64(contribution) * scale
+    def quantise(contribution: np.float32, scale: Scale) -> Any:
+        scaled = np.float64(contribution) * scale.scale
         if scaled < below and scaled > -below:
             scaled = (scaled + half) - half
-        if scaled > clamp_float:
-            return clamp, True
-        if scaled < -clamp_float:
-            return np.int64(-clamp), True
+        if scaled > scale.clamp_float:
+            return scale.clamp, True
+        if scaled < -scale.clamp_float:
+            return np.int64(-scale.clamp), True
         if scaled != scaled:
             return np.int64(0), False
         return np.int64(scaled), False
@@ -99,26 +89,8 @@ def make_propagate_computed(variant: Variant, aligned: bool = False) -> Callable
     silent = np.float32(0)
     half, cap = np.float64(0.5), np.float64(255)
 
-    def propagate_computed(
-        control: Any,
-        log_ids: Any,
-        log_potentials: Any,
-        offsets: Any,
-        targets: Any,
-        weights: Any,
-        psps: Any,
-        signs: Any,
-        delays: Any,
-        mp_driven: Any,
-        divisors: Any,
-        sums: Any,
-        flags: Any,
-        scale: Any,
-        clamp: Any,
-        clamp_float: Any,
-        neurons: Any,
-        ring: Any,
-    ) -> None:
+    def propagate_computed(steering: Steering, log: Log, rows: ComputedRows, fcl: Fcl, scale: Scale) -> None:
+        control = steering.control
         if control[ACTIVE] == 0:
             return
         thread = np.uint32(cuda.grid(1))
@@ -128,41 +100,41 @@ def make_propagate_computed(variant: Variant, aligned: bool = False) -> Callable
         start, count = control[START], control[COUNT]
         slot = np.uint32(control[SLOT])
         while item < count:
-            source = log_ids[start + item]
-            driven = mp_driven[source] != 0
+            source = log.log_ids[start + item]
+            driven = rows.mp_driven[source] != 0
             potential = silent
             if driven:
-                potential = log_potentials[start + item]
+                potential = log.log_potentials[start + item]
                 if not potential > silent:
                     potential = silent
                 if rounds:
                     potential = np.float32(min(np.float64(int(np.float64(potential) + half)), cap))
-            divisor = divisors[source]
-            begin = offset(offsets[source])
+            divisor = rows.divisors[source]
+            begin = offset(rows.computed_offsets[source])
             entry = offset(begin + offset(lane))
             if aligned:
                 entry = offset(entry - begin % offset(WARP))
-            end = offsets[np.uint32(source + np.uint32(1))]
+            end = rows.computed_offsets[np.uint32(source + np.uint32(1))]
             while entry < end:
                 sign = np.int64(0)
                 if not aligned or entry >= begin:
-                    sign = np.int64(signs[entry])
+                    sign = np.int64(rows.signs[entry])
                 if sign != 0:
-                    psp = psps[entry]
+                    psp = rows.psps[entry]
                     if driven:
                         psp = potential
-                    contribution = np.float32(np.float32(weights[entry] * psp) / divisor)
-                    units, clamped = quantise(contribution, scale, clamp, clamp_float)
+                    contribution = np.float32(np.float32(rows.weights[entry] * psp) / divisor)
+                    units, clamped = quantise(contribution, scale)
                     if clamped:
                         control[CLAMPED] = 1
-                    place = np.uint64(targets[entry])
+                    place = np.uint64(rows.computed_targets[entry])
                     if delayed:
-                        arrival = np.uint32(slot + np.uint32(delays[entry]))
-                        if arrival >= ring:
-                            arrival = np.uint32(arrival - ring)
-                        place = np.uint64(place + np.uint64(arrival) * np.uint64(neurons))
-                    cuda.atomic.add(sums, place, np.int64(sign * units))
-                    flags[place] = np.uint8(1)
+                        arrival = np.uint32(slot + np.uint32(rows.computed_delays[entry]))
+                        if arrival >= fcl.ring:
+                            arrival = np.uint32(arrival - fcl.ring)
+                        place = np.uint64(place + np.uint64(arrival) * np.uint64(fcl.stride))
+                    cuda.atomic.add(fcl.sums, place, np.int64(sign * units))
+                    fcl.flags[place] = np.uint8(1)
                 entry = offset(entry + offset(WARP))
             item += items
 

@@ -12,6 +12,19 @@ import numpy as np
 
 from burstproof.device.dependent_launch import make_let_next_start, make_wait_for_last
 from burstproof.device.numba_cuda import SIMULATED, cuda
+from burstproof.engine.cuda.args import (
+    Exchange,
+    Fcl,
+    Identity,
+    Log,
+    Network,
+    Outside,
+    Parameters,
+    State,
+    Steering,
+    Turn,
+    Words,
+)
 from burstproof.engine.cuda.exchange.words import (
     CENSUS_WORD,
     COUNT_WORD,
@@ -24,6 +37,7 @@ from burstproof.engine.cuda.exchange.words import (
 from burstproof.engine.cuda.kernels.consume import make_consume, make_fetch
 from burstproof.engine.cuda.kernels.control import ACTIVE, BURST, HALTED, INDEX, KEEP, LIMIT, REPORT_HEAD, SLOT, USED
 from burstproof.engine.cuda.kernels.link import make_link
+from burstproof.engine.cuda.kernels.neuron import Found
 from burstproof.engine.cuda.kernels.tally import make_block_tally
 from burstproof.engine.cuda.kernels.warp import WARP, make_append
 from burstproof.engine.cuda.plan.shard_variant import ShardVariant
@@ -34,13 +48,13 @@ _DRAW_STEP = (2654435761 * pow(1597334677, -1, 1 << 32)) % (1 << 32)
 
 
 def make_id_of(spaced: bool) -> Callable[..., Any]:
-    """``id_of(neuron, identity)``: id in the network; ``identity`` is ``(members, first_id, id_step)``."""
+    """``id_of(neuron, identity)``: id in the network."""
 
-    def listed(neuron: Any, identity: Any) -> Any:
-        return identity[0][neuron]
+    def listed(neuron: np.uint32, identity: Identity) -> Any:
+        return identity.members[neuron]
 
-    def computed(neuron: Any, identity: Any) -> Any:
-        return np.uint32(identity[1] + neuron * identity[2])
+    def computed(neuron: np.uint32, identity: Identity) -> Any:
+        return np.uint32(identity.first_id + neuron * identity.id_step)
 
     return cuda.jit(device=True)(computed if spaced else listed)  # type: ignore[no-any-return]
 
@@ -49,7 +63,7 @@ def make_shard_seed(spaced: bool) -> Callable[..., Any]:
     """``seed(neuron, burst_seed, identity)``: draws go by ids, not by places in the shard."""
     id_of, draw_step = make_id_of(spaced), np.uint32(_DRAW_STEP)
 
-    def seed(neuron: Any, burst_seed: Any, identity: Any) -> Any:
+    def seed(neuron: np.uint32, burst_seed: np.uint32, identity: Identity) -> Any:
         distance = np.uint32(id_of(neuron, identity) - neuron)
         return np.uint32(burst_seed + np.uint32(distance * draw_step))
 
@@ -60,9 +74,7 @@ def make_dynamics(shard: ShardVariant) -> Callable[..., None]:
     """``dynamics(...)``: one pass over the shard's neurons; what fires is published to all ``sinks`` and logged.
 
     ``done`` counts, in one number, blocks that are finished, and firings and candidates in ``bits`` bits each: where a
-    chunk's firings go follows from what was counted before it. ``members`` (n,) are ids, or, where ids are evenly
-    spaced, follow from ``first_id`` and ``id_step``. ``words`` is the length of a side of a mailbox, ``room`` the
-    firings that it holds.
+    chunk's firings go follows from what was counted before it.
     """
     variant = shard.variant
     threads = WARP if SIMULATED else shard.threads
@@ -80,52 +92,18 @@ def make_dynamics(shard: ShardVariant) -> Callable[..., None]:
     batch_from, header = np.int64(BATCH_PATH_CANDIDATES), np.uint64(HEADER_WORDS)
 
     def dynamics(
-        control: Any,
-        report: Any,
-        link: Any,
-        done: Any,
-        sinks: Any,
-        inboxes: Any,
-        members: Any,
-        outside: Any,
-        forced: Any,
-        cells: Any,
-        flags: Any,
-        potentials: Any,
-        countdowns: Any,
-        counts: Any,
-        marks: Any,
-        accumulates: Any,
-        thresholds: Any,
-        threshold_limits: Any,
-        keep: Any,
-        refractory_periods: Any,
-        fire_limit: Any,
-        snooze_periods: Any,
-        excitabilities: Any,
-        log_ids: Any,
-        log_potentials: Any,
-        unit: Any,
-        power_neuron: Any,
-        power_amount: Any,
-        neurons: Any,
-        stride: Any,
-        ring: Any,
-        capacity: Any,
-        room: Any,
-        words: Any,
-        bits: Any,
-        first_id: Any,
-        id_step: Any,
-        stimulated: Any,
-        patience: Any,
-        common_threshold: Any,
-        common_threshold_limit: Any,
-        common_keep: Any,
-        common_refractory_period: Any,
-        common_fire_limit: Any,
-        common_snooze_period: Any,
-        common_excitability: Any,
+        steering: Steering,
+        exchange: Exchange,
+        identity: Identity,
+        outside: Outside,
+        fcl: Fcl,
+        state: State,
+        parameters: Parameters,
+        log: Log,
+        network: Network,
+        done: Words,
+        bits: np.uint32,
+        turn: Turn,
     ) -> None:
         fired_ids = cuda.shared.array(chunk, np.uint32)
         fired_potentials = cuda.shared.array(chunk, np.float32)
@@ -134,16 +112,8 @@ def make_dynamics(shard: ShardVariant) -> Callable[..., None]:
         total = cuda.local.array(per_thread, number)
         v = cuda.local.array(per_thread, np.float32)
         rc = cuda.local.array(per_thread, np.int32)
-        common = (
-            common_threshold,
-            common_threshold_limit,
-            common_keep,
-            common_refractory_period,
-            common_fire_limit,
-            common_snooze_period,
-            common_excitability,
-        )
-        identity = (members, first_id, id_step)
+        control, report, neurons = steering.control, steering.report, network.neurons
+        link, sinks, inboxes = exchange.link, exchange.sinks, exchange.inboxes
         routes = cuda.shared.array(MOST_SHARDS, np.uint64)
         thread = np.uint32(cuda.threadIdx.x)
         lane = np.uint32(thread & lanes)
@@ -157,19 +127,19 @@ def make_dynamics(shard: ShardVariant) -> Callable[..., None]:
         slot = np.uint32(0)
         if delayed:
             slot = np.uint32(np.uint32(last_slot) + one)
-            if slot == ring:
+            if slot == fcl.ring:
                 slot = np.uint32(0)
-        base = np.uint64(np.uint64(slot) * np.uint64(stride))
+        base = np.uint64(np.uint64(slot) * np.uint64(fcl.stride))
         for p in range(per_thread):
             neuron = np.uint32(np.uint32(item * size) + thread + np.uint32(p) * block)
-            total[p], v[p], rc[p] = fetch(neuron, neurons, base, cells, potentials, countdowns)
+            total[p], v[p], rc[p] = fetch(neuron, neurons, base, fcl, state)
         let_next_start()
         if (np.int32(index >= limit) | np.int32(halted) | np.int32(failed)) != 0:
             if cuda.grid(1) == 0:
                 control[ACTIVE] = 0
             return
         burst_seed, sequence = np.uint32(burst), np.uint32(number_of)
-        side = np.uint64(np.uint64(sequence & one) * np.uint64(words))
+        side = np.uint64(np.uint64(sequence & one) * np.uint64(exchange.words))
         start = np.int64(0)
         if keeps != 0:
             start = used
@@ -179,7 +149,7 @@ def make_dynamics(shard: ShardVariant) -> Callable[..., None]:
                 everywhere = np.int64(0)
                 for box in range(inboxes.size):
                     place = np.uint64(side + np.uint64(CENSUS_WORD))
-                    everywhere += np.int64(wait(inboxes, box, place, sequence, patience, link))
+                    everywhere += np.int64(wait(inboxes, box, place, sequence, exchange))
                 places[1] = everywhere
             cuda.syncthreads()
             batch = places[1] >= batch_from
@@ -200,30 +170,13 @@ def make_dynamics(shard: ShardVariant) -> Callable[..., None]:
                         base,
                         burst_seed,
                         batch,
-                        stimulated,
-                        total[p],
-                        v[p],
-                        rc[p],
-                        forced,
+                        turn.stimulated,
+                        Found(total[p], v[p], rc[p]),
+                        fcl,
                         outside,
-                        cells,
-                        flags,
-                        potentials,
-                        countdowns,
-                        counts,
-                        marks,
-                        accumulates,
-                        thresholds,
-                        threshold_limits,
-                        keep,
-                        refractory_periods,
-                        fire_limit,
-                        snooze_periods,
-                        excitabilities,
-                        common,
-                        unit,
-                        power_neuron,
-                        power_amount,
+                        state,
+                        parameters,
+                        network,
                         identity,
                     )
                     if is_candidate:
@@ -237,7 +190,7 @@ def make_dynamics(shard: ShardVariant) -> Callable[..., None]:
             if going_on:
                 for p in range(per_thread):
                     neuron = np.uint32(np.uint32(item * size) + thread + np.uint32(p) * block)
-                    total[p], v[p], rc[p] = fetch(neuron, neurons, base, cells, potentials, countdowns)
+                    total[p], v[p], rc[p] = fetch(neuron, neurons, base, fcl, state)
             if thread == np.uint32(0):
                 width = np.uint64(bits)
                 mask = np.uint64((np.uint64(1) << width) - np.uint64(1))
@@ -254,7 +207,7 @@ def make_dynamics(shard: ShardVariant) -> Callable[..., None]:
                     value = np.uint32(fired)
                     if keeps != 0:
                         report[USED] = start + fired
-                        if index + 1 < limit and start + fired + np.int64(neurons) > capacity:
+                        if index + 1 < limit and start + fired + np.int64(neurons) > steering.capacity:
                             value = np.uint32(value | np.uint32(FULL_BIT))
                     for sink in range(sinks.size):
                         place = np.uint64(side + np.uint64(COUNT_WORD))
@@ -277,10 +230,10 @@ def make_dynamics(shard: ShardVariant) -> Callable[..., None]:
                     store(near(sinks, routes), sink, published, word(sequence, source))
                     if carries:
                         bits_of = np.float32(potential).view(np.uint32)
-                        at = np.uint64(published + np.uint64(room))
+                        at = np.uint64(published + np.uint64(exchange.room))
                         store(near(sinks, routes), sink, at, word(sequence, bits_of))
-                log_ids[np.uint64(np.uint64(start) + place_in_list)] = source
-                log_potentials[np.uint64(np.uint64(start) + place_in_list)] = potential
+                log.log_ids[np.uint64(np.uint64(start) + place_in_list)] = source
+                log.log_potentials[np.uint64(np.uint64(start) + place_in_list)] = potential
                 entry = np.uint32(entry + block)
             if going_on:
                 cuda.syncthreads()

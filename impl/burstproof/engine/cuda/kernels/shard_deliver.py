@@ -10,6 +10,7 @@ import numpy as np
 
 from burstproof.device.dependent_launch import make_let_next_start, make_wait_for_last
 from burstproof.device.numba_cuda import SIMULATED, cuda
+from burstproof.engine.cuda.args import Exchange, Fcl, History, Ids, Log, Longs, Rows, Steering
 from burstproof.engine.cuda.exchange.words import COUNT_WORD, FULL_BIT, HEADER_WORDS, MOST_SHARDS, SEQUENCE, WAITED
 from burstproof.engine.cuda.kernels.control import ACTIVE, BURST, CLAMPED, COUNT, HALTED, HISTORY, SLOT, START
 from burstproof.engine.cuda.kernels.link import make_link
@@ -20,7 +21,7 @@ from burstproof.engine.cuda.plan.shard_variant import ShardVariant
 
 @cache
 def make_lists() -> Callable[..., Any]:
-    """``lists(sequence, control, link, inboxes, words, patience, counts)`` -> (firings of all shards, first word).
+    """``lists(sequence, control, exchange, counts)`` -> (firings of all shards, first word).
 
     All threads of a block call it; ``counts`` in shared memory takes the firings of each shard. Waits until every shard
     has published; if one has no room for another burst, no shard does another.
@@ -28,9 +29,10 @@ def make_lists() -> Callable[..., Any]:
     wait, now = make_link().wait, make_link().now
     full, most = np.uint32(FULL_BIT), np.uint32(FULL_BIT - 1)
 
-    def lists(sequence: Any, control: Any, link: Any, inboxes: Any, words: Any, patience: Any, counts: Any) -> Any:
+    def lists(sequence: np.uint32, control: Longs, exchange: Exchange, counts: Ids) -> Any:
+        link, inboxes = exchange.link, exchange.inboxes
         spent = cuda.shared.array(2, np.int64)
-        side = np.uint64(np.uint64(sequence & np.uint32(1)) * np.uint64(words))
+        side = np.uint64(np.uint64(sequence & np.uint32(1)) * np.uint64(exchange.words))
         box = np.uint32(cuda.threadIdx.x)
         timed = cuda.blockIdx.x == 0
         began = np.uint64(0)
@@ -41,7 +43,7 @@ def make_lists() -> Callable[..., Any]:
             began = now(began)
             cuda.syncthreads()
         while box < np.uint32(inboxes.size):
-            found = wait(inboxes, box, np.uint64(side + np.uint64(COUNT_WORD)), sequence, patience, link)
+            found = wait(inboxes, box, np.uint64(side + np.uint64(COUNT_WORD)), sequence, exchange)
             counts[box] = np.uint32(found & most)
             if timed and (found & full) != np.uint32(0):
                 spent[1] = 1
@@ -65,7 +67,7 @@ def make_lists() -> Callable[..., Any]:
 def make_find() -> Callable[..., Any]:
     """``find(item, counts)`` -> (shard, place in its list) of the ``item``-th firing of all."""
 
-    def find(item: Any, counts: Any) -> Any:
+    def find(item: np.uint32, counts: Ids) -> Any:
         box, place = np.uint32(0), np.uint32(item)
         while place >= counts[box]:
             place = np.uint32(place - counts[box])
@@ -76,9 +78,10 @@ def make_find() -> Callable[..., Any]:
 
 
 def make_deliver_all(shard: ShardVariant) -> Callable[..., Any]:
-    """``deliver_all(sequence, slot, ...)``: static contributions of all that fired in exchange ``sequence``.
+    """``deliver_all(sequence, slot, control, exchange, rows, fcl)``: what all that fired contributes.
 
-    All threads of the grid call it; ``share`` of them take one row at a time. ``slot`` is that of the burst.
+    ``sequence`` is the exchange's number, ``slot`` that of the burst. All threads of the grid call it;
+    ``share`` of them take one row at a time.
     """
     variant = shard.variant
     lists, find, link_to = make_lists(), make_find(), make_link()
@@ -87,23 +90,9 @@ def make_deliver_all(shard: ShardVariant) -> Callable[..., Any]:
     share = np.uint32(1 if SIMULATED else shard.share)
 
     def deliver_all(
-        sequence: Any,
-        slot: Any,
-        control: Any,
-        link: Any,
-        inboxes: Any,
-        offsets: Any,
-        targets: Any,
-        contributions: Any,
-        delays: Any,
-        clamped_sources: Any,
-        sums: Any,
-        flags: Any,
-        stride: Any,
-        ring: Any,
-        words: Any,
-        patience: Any,
+        sequence: np.uint32, slot: np.uint32, control: Longs, exchange: Exchange, rows: Rows, fcl: Fcl
     ) -> None:
+        inboxes = exchange.inboxes
         counts = cuda.shared.array(MOST_SHARDS, np.uint32)
         routes = cuda.shared.array(MOST_SHARDS, np.uint64)
         thread = np.uint32(cuda.grid(1))
@@ -112,15 +101,15 @@ def make_deliver_all(shard: ShardVariant) -> Callable[..., Any]:
         items = np.uint32(np.uint32(cuda.gridsize(1)) // share)
         if np.uint32(cuda.threadIdx.x) < np.uint32(inboxes.size):
             keep_route(inboxes, np.uint32(cuda.threadIdx.x), routes)
-        total, first = lists(sequence, control, link, inboxes, words, patience, counts)
+        total, first = lists(sequence, control, exchange, counts)
         while item < total:
             box, place = find(item, counts)
             at = np.uint64(first + np.uint64(place))
-            source = wait(near(inboxes, routes), box, at, sequence, patience, link)
-            entry = offset(offsets[source] + offset(lane))
-            end = offsets[np.uint32(source + np.uint32(1))]
-            send_part(source, entry, end, share, slot, targets, contributions, delays, sums, flags, stride, ring)
-            if clamps and lane == np.uint32(0) and clamped_sources[source] != 0:
+            source = wait(near(inboxes, routes), box, at, sequence, exchange)
+            entry = offset(rows.offsets[source] + offset(lane))
+            end = rows.offsets[np.uint32(source + np.uint32(1))]
+            send_part(source, entry, end, share, slot, rows, fcl)
+            if clamps and lane == np.uint32(0) and rows.clamped_sources[source] != 0:
                 control[CLAMPED] = 1
             item = np.uint32(item + items)
 
@@ -132,45 +121,14 @@ def make_send(shard: ShardVariant) -> Callable[..., None]:
     deliver_all = make_deliver_all(shard)
     wait_for_last, let_next_start = make_wait_for_last(shard.overlapped), make_let_next_start(shard.overlapped)
 
-    def send(
-        control: Any,
-        link: Any,
-        inboxes: Any,
-        offsets: Any,
-        targets: Any,
-        contributions: Any,
-        delays: Any,
-        clamped_sources: Any,
-        sums: Any,
-        flags: Any,
-        stride: Any,
-        ring: Any,
-        words: Any,
-        patience: Any,
-    ) -> None:
+    def send(steering: Steering, exchange: Exchange, rows: Rows, fcl: Fcl) -> None:
+        control = steering.control
         wait_for_last()
-        slot, active, sequence = np.uint32(control[SLOT]), control[ACTIVE], np.uint32(link[SEQUENCE])
+        slot, active, sequence = np.uint32(control[SLOT]), control[ACTIVE], np.uint32(exchange.link[SEQUENCE])
         let_next_start()
         if active == 0:
             return
-        deliver_all(
-            sequence,
-            slot,
-            control,
-            link,
-            inboxes,
-            offsets,
-            targets,
-            contributions,
-            delays,
-            clamped_sources,
-            sums,
-            flags,
-            stride,
-            ring,
-            words,
-            patience,
-        )
+        deliver_all(sequence, slot, control, exchange, rows, fcl)
 
     return send
 
@@ -178,40 +136,29 @@ def make_send(shard: ShardVariant) -> Callable[..., None]:
 def make_collect(shard: ShardVariant) -> Callable[..., None]:
     """``collect(...)``: everything that fired in one list, for kernels that go through it several times.
 
-    ``all_ids``, ``all_potentials`` (N,); the history that plasticity needs is kept for all N neurons.
+    Log and history are those of all N neurons.
     """
     lists, find, wait = make_lists(), make_find(), make_link().wait
     carries, plastic, note_firing = shard.carries_potentials, shard.variant.plastic, make_note_firing()
 
-    def collect(
-        control: Any,
-        link: Any,
-        inboxes: Any,
-        all_ids: Any,
-        all_potentials: Any,
-        last_fired: Any,
-        streaks: Any,
-        longest: Any,
-        rooms: Any,
-        words: Any,
-        patience: Any,
-    ) -> None:
+    def collect(steering: Steering, exchange: Exchange, log: Log, history: History) -> None:
+        control, inboxes = steering.control, exchange.inboxes
         counts = cuda.shared.array(MOST_SHARDS, np.uint32)
         if control[ACTIVE] == 0:
             return
-        sequence = np.uint32(link[SEQUENCE])
-        total, first = lists(sequence, control, link, inboxes, words, patience, counts)
+        sequence = np.uint32(exchange.link[SEQUENCE])
+        total, first = lists(sequence, control, exchange, counts)
         item = np.uint32(cuda.grid(1))
         while item < total:
             box, place = find(item, counts)
             at = np.uint64(first + np.uint64(place))
-            source = wait(inboxes, box, at, sequence, patience, link)
-            all_ids[item] = source
+            source = wait(inboxes, box, at, sequence, exchange)
+            log.log_ids[item] = source
             if carries:
-                bits = wait(inboxes, box, np.uint64(at + np.uint64(rooms)), sequence, patience, link)
-                all_potentials[item] = np.uint32(bits).view(np.float32)
+                bits = wait(inboxes, box, np.uint64(at + np.uint64(exchange.room)), sequence, exchange)
+                log.log_potentials[item] = np.uint32(bits).view(np.float32)
             if plastic:
-                note_firing(source, control[BURST], longest, last_fired, streaks)
+                note_firing(source, control[BURST], history)
             item = np.uint32(item + np.uint32(cuda.gridsize(1)))
         if cuda.grid(1) == 0:
             control[START] = 0
@@ -221,10 +168,11 @@ def make_collect(shard: ShardVariant) -> Callable[..., None]:
 
 
 def make_age() -> Callable[..., None]:
-    """``age(control, history)``, one thread, after a burst: one more past burst that plasticity can look back on."""
+    """``age(steering, history)``, one thread, after a burst: plasticity can look back on one more past burst."""
 
-    def age(control: Any, history: Any) -> None:
-        if cuda.grid(1) == 0 and control[ACTIVE] != 0 and control[HISTORY] < history:
+    def age(steering: Steering, history: History) -> None:
+        control = steering.control
+        if cuda.grid(1) == 0 and control[ACTIVE] != 0 and control[HISTORY] < np.int64(history.longest) - 1:
             control[HISTORY] += 1
 
     return age

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from burstproof.device.numba_cuda import cuda
+from burstproof.engine.cuda.args import Exchange, Fcl, Longs, Network, Steering, Turn
 from burstproof.engine.cuda.exchange.words import COUNT_WORD, FAILED, FULL_BIT
 from burstproof.engine.cuda.kernels.control import HALTED, LAST_SLOT, LIMIT, LISTS, ORIGIN, STARTS
 from burstproof.engine.cuda.kernels.link import make_link
@@ -22,9 +23,9 @@ from burstproof.engine.cuda.kernels.steer import make_fired_of
 
 @cache
 def make_follow(delayed: bool) -> Callable[..., Any]:
-    """``follow(control, report, link, place, ring, mode)``.
+    """``follow(steering, exchange, fcl, turn)``.
 
-    Returns whether the burst at ``place`` is done, its number, that of its exchange, the slot that it consumes, and
+    Returns whether the burst of the turn is done, its number, that of its exchange, the slot that it consumes, and
     whether it is the train's last. ``control[HALTED]`` is the first burst that is not done any more, or 0. An exchange
     in which a shard was waited for in vain is the last: late blocks still publish theirs, since all threads of a burst
     must find the same. The host says in ``LAST_SLOT`` where the ring is, for burst numbers are here those mod 2^32;
@@ -32,38 +33,40 @@ def make_follow(delayed: bool) -> Callable[..., Any]:
     """
     one, half = np.uint32(1), np.uint64(32)
 
-    def slot_of_ring(report: Any, burst: Any, place: Any, ring: Any) -> Any:
-        return np.uint32(np.uint32(np.uint32(report[LAST_SLOT]) + place + one) % ring)
+    def slot_of_ring(report: Longs, burst: np.uint32, place: np.uint32, fcl: Fcl) -> Any:
+        return np.uint32(np.uint32(np.uint32(report[LAST_SLOT]) + place + one) % fcl.ring)
 
-    def slot_of_two(report: Any, burst: Any, place: Any, ring: Any) -> Any:
+    def slot_of_two(report: Longs, burst: np.uint32, place: np.uint32, fcl: Fcl) -> Any:
         return np.uint32(burst & one)
 
     slot_of = cuda.jit(device=True)(slot_of_ring if delayed else slot_of_two)
 
-    def follow(control: Any, report: Any, link: Any, place: Any, ring: Any, mode: Any) -> Any:
-        limit, origin, failed = np.int32(report[LIMIT]), np.uint64(report[ORIGIN]), np.uint64(link[FAILED])
+    def follow(steering: Steering, exchange: Exchange, fcl: Fcl, turn: Turn) -> Any:
+        report, place, failed = steering.report, turn.place, np.uint64(exchange.link[FAILED])
+        limit, origin = np.int32(report[LIMIT]), np.uint64(report[ORIGIN])
         burst = np.uint32(np.uint32(origin) + place + one)
         sequence = np.uint32(np.uint32(origin >> half) + place + one)
         done = np.int32(place) < limit and (failed == np.uint64(0) or np.uint32(failed >> half) == sequence)
-        if mode == np.uint32(LISTS):
-            halted = control[HALTED]
+        if turn.mode == np.uint32(LISTS):
+            halted = steering.control[HALTED]
             done = done and (halted == 0 or np.int32(burst - np.uint32(halted)) < np.int32(0))
-        return done, burst, sequence, slot_of(report, burst, place, ring), np.int32(place) + np.int32(1) == limit
+        return done, burst, sequence, slot_of(report, burst, place, fcl), np.int32(place) + np.int32(1) == limit
 
     return cuda.jit(device=True)(follow)  # type: ignore[no-any-return]
 
 
 @cache
 def make_log_start() -> Callable[..., Any]:
-    """``log_start(report, tallies, place, burst, mode)`` -> int64: where the burst's list begins in the log."""
+    """``log_start(steering, turn, burst)`` -> int64: where the burst's list begins in the log."""
     fired_of = make_fired_of()
 
-    def log_start(report: Any, tallies: Any, place: Any, burst: Any, mode: Any) -> Any:
+    def log_start(steering: Steering, turn: Turn, burst: np.uint32) -> Any:
+        place = turn.place
         start = np.int64(0)
-        if mode == np.uint32(LISTS) and place > np.uint32(0):
+        if turn.mode == np.uint32(LISTS) and place > np.uint32(0):
             before = np.uint32(np.uint32(place + np.uint32(1)) & np.uint32(1))
-            fired = fired_of(tallies, np.uint32(burst - np.uint32(1)))
-            start = report[np.uint32(STARTS) + before] + np.int64(fired)
+            fired = fired_of(steering.tallies, np.uint32(burst - np.uint32(1)))
+            start = steering.report[np.uint32(STARTS) + before] + np.int64(fired)
         return start
 
     return cuda.jit(device=True)(log_start)  # type: ignore[no-any-return]
@@ -71,7 +74,7 @@ def make_log_start() -> Callable[..., Any]:
 
 @cache
 def make_agree() -> Callable[..., Any]:
-    """``agree(control, report, link, sinks, inboxes, side, ...)``, one thread of a burst that keeps its list.
+    """``agree(steering, exchange, network, side, ...)``, one thread of a burst that keeps its list.
 
     Tells all shards whether this one may have no room for two more bursts, and waits for what they tell; ``side`` is
     the first word of the mailboxes' side. ``start``: where the burst's list begins.
@@ -81,27 +84,23 @@ def make_agree() -> Callable[..., Any]:
     full = np.uint32(FULL_BIT)
 
     def agree(
-        control: Any,
-        report: Any,
-        link: Any,
-        sinks: Any,
-        inboxes: Any,
-        side: Any,
-        sequence: Any,
-        burst: Any,
-        start: Any,
-        neurons: Any,
-        capacity: Any,
-        patience: Any,
+        steering: Steering,
+        exchange: Exchange,
+        network: Network,
+        side: np.uint64,
+        sequence: np.uint32,
+        burst: np.uint32,
+        start: np.int64,
     ) -> None:
+        sinks, inboxes = exchange.sinks, exchange.inboxes
         at = np.uint64(side + np.uint64(COUNT_WORD))
         value = np.uint32(0)
-        if start + np.int64(2) * np.int64(neurons) > capacity:
+        if start + np.int64(2) * np.int64(network.neurons) > steering.capacity:
             value = full
         for sink in range(sinks.size):
             store(sinks, sink, at, word(sequence, value))
         for box in range(inboxes.size):
-            if wait(inboxes, box, at, sequence, patience, link) != np.uint32(0):
-                control[HALTED] = np.int64(burst) + np.int64(1)
+            if wait(inboxes, box, at, sequence, exchange) != np.uint32(0):
+                steering.control[HALTED] = np.int64(burst) + np.int64(1)
 
     return cuda.jit(device=True)(agree)  # type: ignore[no-any-return]

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from burstproof.device.numba_cuda import cuda
+from burstproof.engine.cuda.args import Fcl, Longs, Network, Steering, Turn, Words
 from burstproof.engine.cuda.kernels.control import (
     BURST,
     CONSUMED,
@@ -37,7 +38,7 @@ from burstproof.engine.cuda.kernels.control import (
 def make_tally_of() -> Callable[..., Any]:
     """``tally_of(tallies, burst)`` -> uint64: what burst number ``burst`` counted."""
 
-    def tally_of(tallies: Any, burst: Any) -> Any:
+    def tally_of(tallies: Words, burst: np.uint32) -> Any:
         return tallies[np.uint32(burst) & np.uint32(TALLIES - 1)]
 
     return cuda.jit(device=True)(tally_of)  # type: ignore[no-any-return]
@@ -51,7 +52,7 @@ def make_fired_of() -> Callable[..., Any]:
     """
     shift = np.uint64(32)
 
-    def fired_of(tallies: Any, burst: Any) -> Any:
+    def fired_of(tallies: Words, burst: np.uint32) -> Any:
         first, second = np.uint32(tallies[0] >> shift), np.uint32(tallies[1] >> shift)
         third, fourth = np.uint32(tallies[2] >> shift), np.uint32(tallies[3] >> shift)
         which = np.uint32(burst) & np.uint32(TALLIES - 1)
@@ -64,9 +65,9 @@ def make_fired_of() -> Callable[..., Any]:
 
 @cache
 def make_steer(delayed: bool) -> Callable[..., Any]:
-    """``steer(control, report, tallies, place, neurons, capacity, ring, mode)``.
+    """``steer(steering, fcl, network, turn)``.
 
-    Returns whether the burst at ``place`` is done, its number, and the slot that it consumes. Every thread asks, so
+    Returns whether the burst of the turn is done, its number, and the slot that it consumes. Every thread asks, so
     what a ``mode`` does not need is not read. Burst numbers are here those mod 2^32, of which the slots of a ring need
     be no divisor: with delays the slot is counted on from the last one consumed before the train. Without delays the
     ring has two slots, and the number says it.
@@ -74,44 +75,45 @@ def make_steer(delayed: bool) -> Callable[..., Any]:
     fired_of = make_fired_of()
     one = np.uint32(1)
 
-    def slot_of_ring(words: Any, last: Any, bursts: Any, burst: Any, ring: Any) -> Any:
-        return np.uint32(np.uint32(np.uint32(words[last]) + bursts) % ring)
+    def slot_of_ring(words: Longs, last: int, bursts: np.uint32, burst: np.uint32, fcl: Fcl) -> Any:
+        return np.uint32(np.uint32(np.uint32(words[last]) + bursts) % fcl.ring)
 
-    def slot_of_two(words: Any, last: Any, bursts: Any, burst: Any, ring: Any) -> Any:
+    def slot_of_two(words: Longs, last: int, bursts: np.uint32, burst: np.uint32, fcl: Fcl) -> Any:
         return np.uint32(burst & one)
 
     slot_of = cuda.jit(device=True)(slot_of_ring if delayed else slot_of_two)
 
-    def steer(
-        control: Any, report: Any, tallies: Any, place: Any, neurons: Any, capacity: Any, ring: Any, mode: Any
-    ) -> Any:
-        if mode == np.uint32(FRESH):
+    def steer(steering: Steering, fcl: Fcl, network: Network, turn: Turn) -> Any:
+        control, report, place = steering.control, steering.report, turn.place
+        if turn.mode == np.uint32(FRESH):
             burst = np.uint32(np.uint32(control[BURST]) + one)
-            return True, burst, slot_of(control, SLOT, one, burst, ring)
+            return True, burst, slot_of(control, SLOT, one, burst, fcl)
         limit, origin = np.int32(report[LIMIT]), np.uint32(report[ORIGIN])
         burst = np.uint32(origin + place + one)
         done = np.int32(place) < limit
-        if mode == np.uint32(LISTS):
+        if turn.mode == np.uint32(LISTS):
             before = np.uint32(np.uint32(place + one) & one)
             stopped, start = np.int32(report[STOPPED]), report[np.uint32(STARTS) + before]
-            fired = fired_of(tallies, np.uint32(burst - one))
+            fired = fired_of(steering.tallies, np.uint32(burst - one))
             if place > np.uint32(0):
                 start += np.int64(fired)
-            done = done and stopped == 0 and start + np.int64(neurons) <= capacity
-        return done, burst, slot_of(report, LAST_SLOT, np.uint32(place + one), burst, ring)
+            done = done and stopped == 0 and start + np.int64(network.neurons) <= steering.capacity
+        return done, burst, slot_of(report, LAST_SLOT, np.uint32(place + one), burst, fcl)
 
     return cuda.jit(device=True)(steer)  # type: ignore[no-any-return]
 
 
 @cache
 def make_enter() -> Callable[..., Any]:
-    """``enter(control, report, tallies, place, burst, slot, mode)``, one thread of a burst that is done.
+    """``enter(steering, turn, burst, slot)``, one thread of a burst that is done.
 
     Leaves what the next burst has to know, and the counts of the last one for the host.
     """
     tally_of = make_tally_of()
 
-    def enter(control: Any, report: Any, tallies: Any, place: Any, burst: Any, slot: Any, mode: Any) -> None:
+    def enter(steering: Steering, turn: Turn, burst: np.uint32, slot: np.uint32) -> None:
+        control, report, tallies = steering.control, steering.report, steering.tallies
+        place, mode = turn.place, turn.mode
         now = np.uint32(place & np.uint32(1))
         report[INDEX] = np.int64(place)
         report[CONSUMED] = np.int64(slot)
@@ -133,14 +135,14 @@ def make_enter() -> Callable[..., Any]:
 
 @cache
 def make_halt() -> Callable[..., Any]:
-    """``halt(control, report, place)``, one thread of a burst that is not done: if the log is full, stop the train.
+    """``halt(steering, turn)``, one thread of a burst that is not done: if the log is full, stop the train.
 
     The train behind is held up as well, until the host has taken in this one's list.
     """
 
-    def halt(control: Any, report: Any, place: Any) -> None:
-        if np.int64(place) < report[LIMIT]:
-            report[STOPPED] = 1
-            control[HALTED] = 1
+    def halt(steering: Steering, turn: Turn) -> None:
+        if np.int64(turn.place) < steering.report[LIMIT]:
+            steering.report[STOPPED] = 1
+            steering.control[HALTED] = 1
 
     return cuda.jit(device=True)(halt)  # type: ignore[no-any-return]

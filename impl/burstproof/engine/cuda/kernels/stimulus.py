@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 
 from burstproof.device.numba_cuda import cuda
+from burstproof.engine.cuda.args import Bytes, Fcl, History, Ids, Log, Parameters, State, Steering, Stimulus
 from burstproof.engine.cuda.kernels.control import ACTIVE, BURST, COUNT, INDEX, SLOT, START
 from burstproof.engine.cuda.kernels.marks import FIRED_MARK
+from burstproof.engine.cuda.kernels.neuron import make_value
 from burstproof.engine.cuda.plan.variant import Restart, Variant
 from burstproof.engine.stimulus import FORCED_POTENTIAL
 
@@ -24,7 +26,7 @@ def cancelled(variant: Variant) -> Any:
 
 
 def make_inject(variant: Variant) -> Callable[..., None]:
-    """``inject(control, report, offsets, ids, amounts, sums, flags, neurons)``: add the burst's stimulus to its slot.
+    """``inject(...)``: add the burst's stimulus to its slot.
 
     The ids of one burst differ, so that no atomic operation is needed.
     """
@@ -32,24 +34,22 @@ def make_inject(variant: Variant) -> Callable[..., None]:
     number = variant.accumulator
     zero, marker = variant.accumulator(0), cancelled(variant)
 
-    def inject(
-        control: Any, report: Any, offsets: Any, ids: Any, amounts: Any, sums: Any, flags: Any, neurons: Any
-    ) -> None:
-        if control[ACTIVE] == 0:
+    def inject(steering: Steering, stimulus: Stimulus, fcl: Fcl) -> None:
+        if steering.control[ACTIVE] == 0:
             return
-        index = report[INDEX]
-        base = np.uint64(control[SLOT]) * np.uint64(neurons)
-        entry = np.int64(offsets[index]) + np.int64(cuda.grid(1))
-        end = offsets[index + 1]
+        index = steering.report[INDEX]
+        base = np.uint64(np.uint64(steering.control[SLOT]) * np.uint64(fcl.stride))
+        entry = np.int64(stimulus.stimulus_offsets[index]) + np.int64(cuda.grid(1))
+        end = stimulus.stimulus_offsets[index + 1]
         step = np.int64(cuda.gridsize(1))
         while entry < end:
-            place = np.uint64(base + np.uint64(ids[entry]))
-            total = number(sums[place] + amounts[entry])
+            place = np.uint64(base + np.uint64(stimulus.stimulus_ids[entry]))
+            total = number(fcl.sums[place] + stimulus.stimulus_amounts[entry])
             if flagged:
-                flags[place] = np.uint8(1)
+                fcl.flags[place] = np.uint8(1)
             elif total == zero:
                 total = marker
-            sums[place] = total
+            fcl.sums[place] = total
             entry += step
 
     return inject
@@ -57,16 +57,16 @@ def make_inject(variant: Variant) -> Callable[..., None]:
 
 @cache
 def make_note_firing() -> Callable[..., Any]:
-    """``note_firing(neuron, burst, longest, last_fired, streaks)``: keep the history that plasticity needs."""
+    """``note_firing(neuron, burst, history)``: keep the history that plasticity needs."""
 
-    def note_firing(neuron: Any, burst: Any, longest: Any, last_fired: Any, streaks: Any) -> None:
+    def note_firing(neuron: np.uint32, burst: np.int64, history: History) -> None:
         streak = np.int32(0)
-        if last_fired[neuron] == burst - 1:
-            streak = np.int32(streaks[neuron])
-        if streak < longest:
+        if history.last_fired[neuron] == burst - 1:
+            streak = np.int32(history.streaks[neuron])
+        if streak < history.longest:
             streak = np.int32(streak + 1)
-        streaks[neuron] = np.uint16(streak)
-        last_fired[neuron] = burst
+        history.streaks[neuron] = np.uint16(streak)
+        history.last_fired[neuron] = burst
 
     return cuda.jit(device=True)(note_firing)  # type: ignore[no-any-return]
 
@@ -75,7 +75,7 @@ def make_note_firing() -> Callable[..., Any]:
 def make_place_of_forced() -> Callable[..., Any]:
     """``place_of_forced(neuron, low, high, ids)`` -> place of ``neuron`` among the ascending ids, or ``high``."""
 
-    def place_of_forced(neuron: Any, low: Any, high: Any, ids: Any) -> Any:
+    def place_of_forced(neuron: np.uint32, low: np.int64, high: np.int64, ids: Ids) -> Any:
         end = high
         while low < high:
             middle = (low + high) >> 1
@@ -92,41 +92,37 @@ def make_force(variant: Variant) -> Callable[..., None]:
     """``force(...)``: append the burst's forced firings that did not fire anyway."""
     plastic = variant.plastic
     restart_fired = variant.restart is Restart.FIRED
-    note_firing = make_note_firing()
+    note_firing, accumulates = make_note_firing(), make_value(variant, "mp_charge_accumulation")
     potential = FORCED_POTENTIAL
 
     def force(
-        control: Any,
-        report: Any,
-        offsets: Any,
-        ids: Any,
-        hits: Any,
-        log_ids: Any,
-        log_potentials: Any,
-        marks: Any,
-        accumulates: Any,
-        last_fired: Any,
-        streaks: Any,
-        longest: Any,
+        steering: Steering,
+        stimulus: Stimulus,
+        forced_hits: Bytes,
+        log: Log,
+        state: State,
+        parameters: Parameters,
+        history: History,
     ) -> None:
+        control = steering.control
         if control[ACTIVE] == 0:
             return
-        index = report[INDEX]
-        entry = np.int64(offsets[index]) + np.int64(cuda.grid(1))
-        end = offsets[index + 1]
+        index = steering.report[INDEX]
+        entry = np.int64(stimulus.forced_offsets[index]) + np.int64(cuda.grid(1))
+        end = stimulus.forced_offsets[index + 1]
         step = np.int64(cuda.gridsize(1))
         while entry < end:
-            if hits[entry] != 0:
-                hits[entry] = np.uint8(0)
+            if forced_hits[entry] != 0:
+                forced_hits[entry] = np.uint8(0)
             else:
-                neuron = ids[entry]
+                neuron = stimulus.forced_ids[entry]
                 place = control[START] + np.int64(cuda.atomic.add(control, COUNT, np.int64(1)))
-                log_ids[place] = neuron
-                log_potentials[place] = potential
+                log.log_ids[place] = neuron
+                log.log_potentials[place] = potential
                 if plastic:
-                    note_firing(neuron, control[BURST], longest, last_fired, streaks)
-                if restart_fired and accumulates[neuron] == 0:
-                    marks[neuron] = np.uint8(marks[neuron] | np.uint8(FIRED_MARK))
+                    note_firing(neuron, control[BURST], history)
+                if restart_fired and accumulates(parameters.mp_charge_accumulation, neuron) == 0:
+                    state.marks[neuron] = np.uint8(state.marks[neuron] | np.uint8(FIRED_MARK))
             entry += step
 
     return force

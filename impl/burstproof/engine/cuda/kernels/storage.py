@@ -37,11 +37,11 @@ def make_narrow(storage: Storage) -> Callable[..., Any]:
     return cuda.jit(device=True)(forms.get(storage.precision, _plain))  # type: ignore[no-any-return]
 
 
-def _plain(v: Any) -> Any:
+def _plain(v: np.float32) -> Any:
     return v
 
 
-def _half(v: Any) -> Any:
+def _half(v: np.float32) -> Any:
     if v > LARGEST_HALF:
         v = LARGEST_HALF
     if v < -LARGEST_HALF:
@@ -49,7 +49,7 @@ def _half(v: Any) -> Any:
     return np.float16(v)
 
 
-def _brain(v: Any) -> Any:
+def _brain(v: np.float32) -> Any:
     if v != v:
         return BRAIN_NAN
     if v > LARGEST_BRAIN:
@@ -64,7 +64,7 @@ def _brain(v: Any) -> Any:
 def _make_levels(step: float) -> Callable[..., Any]:
     inverse, most, zero = np.float32(1 / step), np.float32(LEVELS * step), np.float32(0)
 
-    def levels(v: Any) -> Any:
+    def levels(v: np.float32) -> Any:
         if v != v:
             v = zero
         if v > most:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from burstproof.device.numba_cuda import SIMULATED, cuda
+from burstproof.engine.cuda.kernels.warp import Counters
 
 _ALL = 0xFFFFFFFF
 
@@ -20,10 +21,10 @@ def make_block_tally() -> Callable[..., Any]:
     All threads of a warp call it.
     """
 
-    def by_thread(seen: Any, lane: Any, tallies: Any, place: Any) -> None:
+    def by_thread(seen: np.int32, lane: np.uint32, tallies: Counters, place: int) -> None:
         cuda.atomic.add(tallies, place, seen)
 
-    def by_warp(seen: Any, lane: Any, tallies: Any, place: Any) -> None:
+    def by_warp(seen: np.int32, lane: np.uint32, tallies: Counters, place: int) -> None:
         total = np.int32(seen)
         step = 16
         while step > 0:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from burstproof.device.numba_cuda import SIMULATED, cuda
+from burstproof.engine.cuda.args import Cursors, Fcl, Log, Rows, Steering
 from burstproof.engine.cuda.kernels.control import ACTIVE, CLAMPED, COUNT, SLOT, START
 from burstproof.engine.cuda.kernels.rows import make_deliver
 from burstproof.engine.cuda.kernels.warp import WARP
@@ -24,7 +25,7 @@ _LEFT = 16
 
 
 def make_sort_rows(variant: Variant) -> Callable[..., None]:
-    """``sort_rows(offsets, targets, contributions, delays, neurons)``: every row ascending by target, a block a row.
+    """``sort_rows(rows, sources)``: every row ascending by target, a block a row.
 
     An entry's new place is the number of entries that come before it. Rows have at most ``LONG_ROW`` entries.
     """
@@ -34,13 +35,14 @@ def make_sort_rows(variant: Variant) -> Callable[..., None]:
     room = LONG_ROW
     step = np.int64(threads)
 
-    def sort_rows(offsets: Any, targets: Any, contributions: Any, delays: Any, neurons: Any) -> None:
+    def sort_rows(rows: Rows, sources: np.uint32) -> None:
+        offsets, targets, contributions, delays = rows.offsets, rows.targets, rows.contributions, rows.delays
         row_targets = cuda.shared.array(room, np.uint32)
         row_contributions = cuda.shared.array(room, number)
         row_delays = cuda.shared.array(room, np.uint8)
         source = np.uint64(cuda.blockIdx.x)
         thread = np.int64(cuda.threadIdx.x)
-        while source < np.uint64(neurons):
+        while source < np.uint64(sources):
             start = offset(offsets[source])
             count = np.int64(offsets[source + np.uint64(1)] - start)
             own = thread
@@ -77,27 +79,20 @@ def make_open_rows(variant: Variant) -> Callable[..., None]:
     uniform_rows, clamps, number = variant.uniform_rows, variant.clamps, variant.accumulator
     left_bits = np.uint64(_LEFT)
 
-    def open_rows(
-        control: Any,
-        log_ids: Any,
-        offsets: Any,
-        contributions: Any,
-        clamped_sources: Any,
-        cursors: Any,
-        amounts: Any,
-    ) -> None:
+    def open_rows(steering: Steering, log: Log, rows: Rows, cursors: Cursors) -> None:
+        control = steering.control
         if control[ACTIVE] == 0:
             return
         start, count = control[START], control[COUNT]
         item = np.int64(cuda.grid(1))
         while item < count:
-            source = log_ids[start + item]
-            first = np.uint64(offsets[source])
-            left = np.uint64(np.uint64(offsets[np.uint32(source + np.uint32(1))]) - first)
-            cursors[item] = np.uint64((first << left_bits) | left)
+            source = log.log_ids[start + item]
+            first = np.uint64(rows.offsets[source])
+            left = np.uint64(np.uint64(rows.offsets[np.uint32(source + np.uint32(1))]) - first)
+            cursors.cursors[item] = np.uint64((first << left_bits) | left)
             if uniform_rows:
-                amounts[item] = number(contributions[source])
-            if clamps and clamped_sources[source] != 0:
+                cursors.amounts[item] = number(rows.contributions[source])
+            if clamps and rows.clamped_sources[source] != 0:
                 control[CLAMPED] = 1
             item += np.int64(cuda.gridsize(1))
 
@@ -117,46 +112,35 @@ def make_send_tile(variant: Variant) -> Callable[..., None]:
     left_bits, left_mask = np.uint64(_LEFT), np.uint64((1 << _LEFT) - 1)
     everything = share == WARP
 
-    def vote_by_thread(value: Any, lane: Any) -> Any:
+    def vote_by_thread(value: bool, lane: np.uint32) -> Any:
         return np.uint32(1) if value else np.uint32(0)
 
-    def vote_by_warp(value: Any, lane: Any) -> Any:
+    def vote_by_warp(value: bool, lane: np.uint32) -> Any:
         votes = np.uint32(cuda.ballot_sync(_ALL, value))
         if everything:
             return np.uint32(cuda.popc(votes))
         shift = np.uint32(lane - (lane & np.uint32(threads - np.uint32(1))))
         return np.uint32(cuda.popc(np.uint32((votes >> shift) & low_lanes)))
 
-    def any_by_thread(value: Any) -> Any:
+    def any_by_thread(value: bool) -> Any:
         return value
 
-    def any_by_warp(value: Any) -> Any:
+    def any_by_warp(value: bool) -> Any:
         return cuda.ballot_sync(_ALL, value) != 0
 
     vote = cuda.jit(device=True)(vote_by_thread if SIMULATED else vote_by_warp)
     any_of = cuda.jit(device=True)(any_by_thread if SIMULATED else any_by_warp)
 
-    def send_tile(
-        control: Any,
-        cursors: Any,
-        amounts: Any,
-        targets: Any,
-        contributions: Any,
-        delays: Any,
-        sums: Any,
-        flags: Any,
-        tile_end: Any,
-        stride: Any,
-        ring: Any,
-    ) -> None:
+    def send_tile(steering: Steering, cursors: Cursors, rows: Rows, fcl: Fcl, tile_end: np.uint32) -> None:
+        control = steering.control
         if control[ACTIVE] == 0:
             return
         count = control[COUNT]
         slot = np.uint32(control[SLOT])
         after = np.uint32(slot + np.uint32(1))
-        if after == ring:
+        if after == fcl.ring:
             after = np.uint32(0)
-        following = np.uint64(np.uint64(after) * np.uint64(stride))
+        following = np.uint64(np.uint64(after) * np.uint64(fcl.stride))
         thread = np.uint32(cuda.grid(1))
         lane = np.uint32(thread & in_warp)
         own = np.uint64(thread & np.uint32(threads - np.uint32(1)))
@@ -167,9 +151,9 @@ def make_send_tile(variant: Variant) -> Callable[..., None]:
             cursor = np.uint64(0)
             amount = number(0)
             if going:
-                cursor = cursors[item]
+                cursor = cursors.cursors[item]
                 if uniform_rows:
-                    amount = amounts[item]
+                    amount = cursors.amounts[item]
             entry = np.uint64(cursor >> left_bits)
             left = np.uint64(cursor & left_mask)
             before = left
@@ -177,24 +161,24 @@ def make_send_tile(variant: Variant) -> Callable[..., None]:
                 inside = False
                 target = np.uint32(0)
                 if going and own < left:
-                    target = targets[np.uint64(entry + own)]
+                    target = rows.targets[np.uint64(entry + own)]
                     inside = target < tile_end
                 if inside:
                     place = np.uint64(np.uint64(target) + following)
                     if delayed:
-                        arrival = np.uint32(slot + np.uint32(delays[np.uint64(entry + own)]))
-                        if arrival >= ring:
-                            arrival = np.uint32(arrival - ring)
-                        place = np.uint64(np.uint64(target) + np.uint64(arrival) * np.uint64(stride))
+                        arrival = np.uint32(slot + np.uint32(rows.delays[np.uint64(entry + own)]))
+                        if arrival >= fcl.ring:
+                            arrival = np.uint32(arrival - fcl.ring)
+                        place = np.uint64(np.uint64(target) + np.uint64(arrival) * np.uint64(fcl.stride))
                     if not uniform_rows:
-                        amount = number(contributions[np.uint64(entry + own)])
-                    deliver(place, amount, sums, flags)
+                        amount = number(rows.contributions[np.uint64(entry + own)])
+                    deliver(place, amount, fcl)
                 sent = np.uint64(vote(inside, lane))
                 entry = np.uint64(entry + sent)
                 left = np.uint64(left - sent)
                 going = sent == np.uint64(threads) and left > np.uint64(0)
             if own == np.uint64(0) and left != before:
-                cursors[item] = np.uint64((entry << left_bits) | left)
+                cursors.cursors[item] = np.uint64((entry << left_bits) | left)
             item += items
 
     return send_tile

@@ -8,28 +8,32 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from burstproof.device.numba_cuda import SIMULATED, cuda
+from burstproof.engine.cuda.args import Floats, Ids, Longs
 from burstproof.engine.cuda.kernels.control import COUNT
 
 WARP = 32
 _ALL = 0xFFFFFFFF
+
+Counters: TypeAlias = npt.NDArray[np.int32]
 
 
 @cache
 def make_reserve() -> Callable[..., Any]:
     """``reserve(fired, lane, control)`` -> int64 place in the burst's fired list for this thread, if it fired."""
 
-    def by_thread(fired: Any, lane: Any, control: Any) -> Any:
+    def by_thread(fired: bool, lane: np.uint32, control: Longs) -> Any:
         place = np.int64(0)
         if fired:
             place = np.int64(cuda.atomic.add(control, COUNT, np.int64(1)))
         return place
 
-    def by_warp(fired: Any, lane: Any, control: Any) -> Any:
+    def by_warp(fired: bool, lane: np.uint32, control: Longs) -> Any:
         votes = np.uint32(cuda.ballot_sync(_ALL, fired))
         first = np.int64(0)
         if votes != np.uint32(0):
@@ -46,11 +50,11 @@ def make_reserve() -> Callable[..., Any]:
 def make_tally() -> Callable[..., Any]:
     """``tally(seen, lane, control, place)``: add the int32 ``seen`` of all threads to ``control[place]``."""
 
-    def by_thread(seen: Any, lane: Any, control: Any, place: Any) -> None:
+    def by_thread(seen: np.int32, lane: np.uint32, control: Longs, place: int) -> None:
         if seen:
             cuda.atomic.add(control, place, np.int64(seen))
 
-    def by_warp(seen: Any, lane: Any, control: Any, place: Any) -> None:
+    def by_warp(seen: np.int32, lane: np.uint32, control: Longs, place: int) -> None:
         total = np.int32(seen)
         step = 16
         while step > 0:
@@ -70,7 +74,14 @@ def make_append() -> Callable[..., Any]:
     """
 
     def by_thread(
-        joins: Any, lane: Any, counts: Any, side: Any, neuron: Any, potential: Any, ids: Any, potentials: Any
+        joins: bool,
+        lane: np.uint32,
+        counts: Counters,
+        side: np.uint32,
+        neuron: np.uint32,
+        potential: np.float32,
+        ids: Ids,
+        potentials: Floats,
     ) -> None:
         if joins:
             place = cuda.atomic.add(counts, side, 1)
@@ -78,7 +89,14 @@ def make_append() -> Callable[..., Any]:
             potentials[place] = potential
 
     def by_warp(
-        joins: Any, lane: Any, counts: Any, side: Any, neuron: Any, potential: Any, ids: Any, potentials: Any
+        joins: bool,
+        lane: np.uint32,
+        counts: Counters,
+        side: np.uint32,
+        neuron: np.uint32,
+        potential: np.float32,
+        ids: Ids,
+        potentials: Floats,
     ) -> None:
         votes = np.uint32(cuda.ballot_sync(_ALL, joins))
         if votes != np.uint32(0):
@@ -99,11 +117,11 @@ def make_append() -> Callable[..., Any]:
 def make_block_count() -> Callable[..., Any]:
     """``block_count(value, lane, counts, place)``: count the threads where ``value`` is true in shared memory."""
 
-    def by_thread(value: Any, lane: Any, counts: Any, place: Any) -> None:
+    def by_thread(value: bool, lane: np.uint32, counts: Counters, place: np.uint32) -> None:
         if value:
             cuda.atomic.add(counts, place, 1)
 
-    def by_warp(value: Any, lane: Any, counts: Any, place: Any) -> None:
+    def by_warp(value: bool, lane: np.uint32, counts: Counters, place: np.uint32) -> None:
         votes = np.uint32(cuda.ballot_sync(_ALL, value))
         if lane == np.uint32(0) and votes != np.uint32(0):
             cuda.atomic.add(counts, place, np.int32(cuda.popc(votes)))

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from burstproof.device.protocol import BufferSpec
+from burstproof.engine.cuda.args import PARAMETERS, dtype_of
 from burstproof.engine.cuda.kernels.control import CONTROL_LENGTH, TALLIES, report_length
-from burstproof.engine.cuda.kernels.order import PARAMETERS
 from burstproof.engine.cuda.plan.block_size import CHUNKS_PER_SPAN, LONG_ROW
 from burstproof.engine.cuda.plan.variant import Variant
 from burstproof.engine.layout import Layout
@@ -81,8 +81,8 @@ def network_sizes(layout: Layout, features: Features, fused: bool) -> NetworkSiz
 
 
 def uniform_parameters(layout: Layout, features: Features) -> frozenset[str]:
-    """Parameters that are unused, or one value for all neurons: they take one element on the device."""
-    used = {name for name in PARAMETERS if name == "thresholds" or getattr(features, name)}
+    """Parameters that are unused, or one value for all neurons: they are no columns on the device."""
+    used = {name for name in PARAMETERS if getattr(features, name, True)}
     return frozenset(name for name in PARAMETERS if name not in used or _constant(getattr(layout.neurons, name)))
 
 
@@ -92,106 +92,92 @@ def _constant(column: npt.NDArray[Any]) -> bool:
 
 def buffer_specs(sizes: NetworkSizes, variant: Variant, train: TrainSizes) -> tuple[BufferSpec, ...]:
     """Every buffer of an engine, in the order of the arena."""
-    return (
-        *_state_specs(sizes, variant),
-        *_parameter_specs(sizes, variant),
-        *_static_specs(sizes, variant),
-        *_computed_specs(sizes, variant),
-        *_plastic_specs(sizes, variant),
-        *_fused_specs(sizes, variant),
-        *(spec for number in range(SETS) for spec in train_specs(number, variant, train)),
-    )
+    specs = _Specs(variant)
+    _add_state(specs, sizes, variant)
+    _add_rows(specs, sizes, variant)
+    if variant.computed:
+        _add_computed(specs, sizes, variant)
+    if variant.plastic:
+        _add_plastic(specs, sizes)
+    if variant.fused is not None:
+        _add_fused(specs, sizes, variant)
+    for number in range(SETS):
+        specs.add(f"report.{number}", report_length(train.length))
+        specs.add(f"log_ids.{number}", train.log)
+        specs.add(f"log_potentials.{number}", train.log)
+        specs.extend(stimulus_specs(number, variant, train))
+    return tuple(specs)
 
 
-def _spec(name: str, count: int, dtype: type[np.generic], used: bool = True) -> BufferSpec:
-    """A buffer; one that the variant does not use keeps one element, so that kernels can name it."""
-    return BufferSpec(name, max(count, 1) if used else 1, np.dtype(dtype))
+class _Specs(list[BufferSpec]):
+    """Specifications that grow buffer by buffer; dtypes are those of the kernels' arguments."""
+
+    def __init__(self, variant: Variant) -> None:
+        self._variant = variant
+
+    def add(self, name: str, count: int, used: bool = True, dtype: npt.DTypeLike | None = None) -> None:
+        """A buffer; one that the variant does not use keeps one element, so that kernels can name it."""
+        kind = dtype_of(name.partition(".")[0], self._variant) if dtype is None else np.dtype(dtype)
+        self.append(BufferSpec(name, max(count, 1) if used else 1, kind))
 
 
-def _state_specs(sizes: NetworkSizes, variant: Variant) -> tuple[BufferSpec, ...]:
+def _add_state(specs: _Specs, sizes: NetworkSizes, variant: Variant) -> None:
     neurons, slots = sizes.neurons, sizes.ring * slot_stride(sizes.neurons, variant)
-    return (
-        _spec("control", CONTROL_LENGTH, np.int64),
-        _spec("sums", slots, variant.cell),
-        _spec("flags", slots, np.uint8, variant.flags),
-        _spec("potentials", neurons, variant.features.storage.precision.dtype.type),
-        _spec("countdowns", neurons, np.uint16, variant.features.refractory_periods),
-        _spec("counts", neurons, np.uint16),
-        _spec("marks", neurons, np.uint8, variant.features.restarts),
-        _spec("last_fired", neurons, np.int64, variant.plastic),
-        _spec("streaks", neurons, np.uint16, variant.plastic),
-    )
+    specs.add("control", CONTROL_LENGTH)
+    specs.add("tallies", TALLIES)
+    specs.add("sums", slots, dtype=variant.cell)
+    specs.add("flags", slots, variant.flags)
+    specs.add("potentials", neurons)
+    specs.add("countdowns", neurons, variant.features.refractory_periods)
+    specs.add("counts", neurons)
+    specs.add("marks", neurons, variant.features.restarts)
+    specs.add("last_fired", neurons, variant.plastic)
+    specs.add("streaks", neurons, variant.plastic)
+    for name, dtype in PARAMETERS.items():
+        if name not in sizes.uniform:
+            specs.add(name, neurons, dtype=dtype)
 
 
-def _parameter_specs(sizes: NetworkSizes, variant: Variant) -> tuple[BufferSpec, ...]:
-    shorts = ("refractory_periods", "consecutive_fire_limits", "snooze_periods")
-    return (
-        _spec("accumulates", sizes.neurons, np.uint8, variant.features.restarts),
-        *(
-            _spec(name, sizes.neurons, np.uint16 if name in shorts else np.float32, name not in sizes.uniform)
-            for name in PARAMETERS
-        ),
-    )
-
-
-def _static_specs(sizes: NetworkSizes, variant: Variant) -> tuple[BufferSpec, ...]:
+def _add_rows(specs: _Specs, sizes: NetworkSizes, variant: Variant) -> None:
     entries = sizes.static_entries
-    return (
-        _spec("offsets", sizes.neurons + 1, variant.offset),
-        _spec("targets", entries, np.uint32),
-        _spec("contributions", sizes.neurons if variant.uniform_rows else entries, variant.contribution),
-        _spec("delays", entries, np.uint8, variant.delays),
-        _spec("clamped_sources", sizes.neurons, np.uint8, variant.clamps),
-    )
+    specs.add("offsets", sizes.neurons + 1)
+    specs.add("targets", entries)
+    specs.add("contributions", sizes.neurons if variant.uniform_rows else entries, dtype=variant.contribution)
+    specs.add("delays", entries, variant.delays, dtype=np.uint8)
+    specs.add("clamped_sources", sizes.neurons, variant.clamps)
 
 
-def _computed_specs(sizes: NetworkSizes, variant: Variant) -> tuple[BufferSpec, ...]:
-    if not variant.computed:
-        return ()
+def _add_computed(specs: _Specs, sizes: NetworkSizes, variant: Variant) -> None:
     entries = sizes.computed_entries
-    return (
-        _spec("computed_offsets", sizes.neurons + 1, variant.offset),
-        _spec("computed_targets", entries, np.uint32),
-        _spec("weights", entries, np.float32),
-        _spec("psps", entries, np.float32),
-        _spec("signs", entries, np.int8),
-        _spec("computed_delays", entries, np.uint8, variant.delays),
-        _spec("mp_driven", sizes.neurons, np.uint8),
-        _spec("divisors", sizes.neurons, np.float32),
-    )
+    specs.add("computed_offsets", sizes.neurons + 1)
+    for name in ("computed_targets", "weights", "psps", "signs"):
+        specs.add(name, entries)
+    specs.add("computed_delays", entries, variant.delays)
+    specs.add("mp_driven", sizes.neurons)
+    specs.add("divisors", sizes.neurons)
 
 
-def _plastic_specs(sizes: NetworkSizes, variant: Variant) -> tuple[BufferSpec, ...]:
-    if not variant.plastic:
-        return ()
-    return (
-        _spec("rule_starts", sizes.rules + 1, np.int64),
-        _spec("rule_windows", sizes.rules, np.int64),
-        _spec("potentiations", sizes.rules, np.float32),
-        _spec("depressions", sizes.rules, np.float32),
-        _spec("plastic_positions", sizes.plastic_entries, np.int64),
-        _spec("plastic_sources", sizes.plastic_entries, np.uint32),
-        _spec("plastic_targets", sizes.plastic_entries, np.uint32),
-        _spec("eligibility", sizes.computed_entries, np.float32),
-    )
+def _add_plastic(specs: _Specs, sizes: NetworkSizes) -> None:
+    specs.add("rule_starts", sizes.rules + 1)
+    for name in ("rule_windows", "potentiations", "depressions"):
+        specs.add(name, sizes.rules)
+    for name in ("plastic_positions", "plastic_sources", "plastic_targets"):
+        specs.add(name, sizes.plastic_entries)
+    specs.add("eligibility", sizes.computed_entries)
 
 
-def _fused_specs(sizes: NetworkSizes, variant: Variant) -> tuple[BufferSpec, ...]:
-    if variant.fused is None:
-        return ()
-    return (
-        _spec("tallies", TALLIES, np.uint64),
-        _spec("forced", sizes.neurons, np.uint8),
-        _spec("outside", sizes.neurons, variant.accumulator, variant.packed_sums),
-        _spec("chunk_counts", chunks_of(sizes.neurons, variant), np.uint32),
-        _spec("span_counts", 2 * -(-chunks_of(sizes.neurons, variant) // CHUNKS_PER_SPAN), np.uint32),
-        _spec("chunk_ids", sizes.neurons, np.uint32),
-        _spec("chunk_potentials", sizes.neurons, np.float32),
-        _spec("piece_counts", 2, np.uint32, variant.long_rows),
-        _spec("pieces", sizes.pieces, np.uint64, variant.long_rows),
-        _spec("cursors", sizes.neurons, np.uint64, variant.tiles > 0),
-        _spec("amounts", sizes.neurons, variant.accumulator, variant.tiles > 0 and variant.uniform_rows),
-    )
+def _add_fused(specs: _Specs, sizes: NetworkSizes, variant: Variant) -> None:
+    chunks = chunks_of(sizes.neurons, variant)
+    specs.add("forced", sizes.neurons)
+    specs.add("outside", sizes.neurons, variant.packed_sums)
+    specs.add("chunk_counts", chunks)
+    specs.add("span_counts", 2 * -(-chunks // CHUNKS_PER_SPAN))
+    specs.add("chunk_ids", sizes.neurons)
+    specs.add("chunk_potentials", sizes.neurons)
+    specs.add("piece_counts", 2, variant.long_rows)
+    specs.add("pieces", sizes.pieces, variant.long_rows)
+    specs.add("cursors", sizes.neurons, variant.tiles > 0)
+    specs.add("amounts", sizes.neurons, variant.tiles > 0 and variant.uniform_rows)
 
 
 def slot_stride(neurons: int, variant: Variant) -> int:
@@ -205,23 +191,12 @@ def chunks_of(neurons: int, variant: Variant) -> int:
     return -(-neurons // variant.fused.chunk) if variant.fused is not None else 0
 
 
-def train_specs(number: int, variant: Variant, train: TrainSizes) -> tuple[BufferSpec, ...]:
-    """The buffers of train set ``number``."""
-    return (
-        _spec(f"report.{number}", report_length(train.length), np.int64),
-        _spec(f"log_ids.{number}", train.log, np.uint32),
-        _spec(f"log_potentials.{number}", train.log, np.float32),
-        *stimulus_specs(number, variant, train),
-    )
-
-
 def stimulus_specs(number: int, variant: Variant, train: TrainSizes) -> tuple[BufferSpec, ...]:
     """The buffers of train set ``number`` that hold what comes from outside."""
-    return (
-        _spec(f"stimulus_offsets.{number}", train.length + 1, np.int64),
-        _spec(f"stimulus_ids.{number}", train.stimulus, np.uint32),
-        _spec(f"stimulus_amounts.{number}", train.stimulus, variant.accumulator),
-        _spec(f"forced_offsets.{number}", train.length + 1, np.int64),
-        _spec(f"forced_ids.{number}", train.stimulus, np.uint32),
-        _spec(f"forced_hits.{number}", train.stimulus, np.uint8),
-    )
+    specs = _Specs(variant)
+    specs.add(f"stimulus_offsets.{number}", train.length + 1)
+    specs.add(f"forced_offsets.{number}", train.length + 1)
+    for name in ("stimulus_ids", "stimulus_amounts", "forced_ids"):
+        specs.add(f"{name}.{number}", train.stimulus)
+    specs.add(f"forced_hits.{number}", train.stimulus, dtype=np.uint8)
+    return tuple(specs)

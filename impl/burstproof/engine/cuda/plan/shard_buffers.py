@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from burstproof.engine.cuda.args import PARAMETERS
 from burstproof.engine.cuda.exchange.words import LINK_LENGTH
-from burstproof.engine.cuda.kernels.control import TALLIES
-from burstproof.engine.cuda.kernels.order import PARAMETERS
 
 BY_SOURCE = frozenset(
     (
@@ -18,7 +17,7 @@ BY_SOURCE = frozenset(
 
 SHARED_NAMES = frozenset(
     (
-        *("control", "sums", "flags", "potentials", "countdowns", "counts", "marks", "accumulates", *PARAMETERS),
+        *("control", "sums", "flags", "potentials", "countdowns", "counts", "marks", "tallies", *PARAMETERS),
         *("offsets", "targets", "contributions", "delays", "clamped_sources", "last_fired", "streaks"),
         *("computed_offsets", "computed_targets", "weights", "psps", "signs", "computed_delays"),
         *("mp_driven", "divisors", "rule_starts", "rule_windows", "potentiations", "depressions"),
@@ -33,6 +32,5 @@ BY_NEURON: dict[str, type[np.generic]] = {"forced": np.uint8}
 SINGLE: dict[str, tuple[int, type[np.generic]]] = {
     "link": (LINK_LENGTH, np.int64),
     "done": (2, np.uint64),
-    "tallies": (TALLIES, np.uint64),
 }
 """Small buffers of the shard alone."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from burstproof.engine.cuda.plan.variant import Variant
 
 _WARP = 32
@@ -44,6 +46,15 @@ class ShardVariant:
     overlapped: bool = False
     merged: bool = False
     row_words: int = 0
+
+    @property
+    def uniform(self) -> frozenset[str]:
+        """Parameters that are unused, or one value for all neurons."""
+        return self.variant.uniform
+
+    def dtype(self, name: str) -> type[np.generic]:
+        """The variant's scalar type called ``name``; padded rows are read in pairs of words."""
+        return np.uint64 if name == "target" and self.row_words else self.variant.dtype(name)
 
     @property
     def fused(self) -> bool:

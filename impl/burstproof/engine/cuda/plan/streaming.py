@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from burstproof.device.protocol import BufferSpec
-from burstproof.engine.cuda.plan.variant import Variant
+from burstproof.engine.cuda.plan.variant import Variant, packed_contributions
 
 CHUNK = 128
 """Entries that a warp has on their way at once: four lines of 128 bytes of targets."""
@@ -79,8 +79,3 @@ def line_entries(variant: Variant) -> int:
     if packed_contributions(variant):
         return LINE // 2
     return LINE // 4
-
-
-def packed_contributions(variant: Variant) -> bool:
-    """Whether static contributions are read as 32-bit words of two."""
-    return variant.contribution_bits == 16 and not variant.uniform_rows

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from burstproof.engine.cuda.kernels.order import uniform_bits
 from burstproof.engine.cuda.plan.block_size import LONG_ROW
 from burstproof.engine.cuda.plan.buffers import NetworkSizes
 from burstproof.engine.cuda.plan.variant import Variant
@@ -16,7 +15,7 @@ _WARP = 32
 
 def sized(variant: Variant, sizes: NetworkSizes) -> Variant:
     """``variant`` for ``sizes``; tiled where an FCL slot exceeds the cache, unless rows are long or in host memory."""
-    variant = replace(variant, uniform=uniform_bits(sizes.uniform))
+    variant = replace(variant, uniform=sizes.uniform)
     if variant.fused is None:
         return variant
     equal = sizes.static_entries == sizes.neurons * sizes.longest_row

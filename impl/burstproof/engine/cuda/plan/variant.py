@@ -69,8 +69,8 @@ class Variant:
         Static entries of every source where all have as many, else 0: then offsets need not be read.
     tiles, tile_share : int
         Passes in which the fused burst propagates since a slot of the FCL exceeds the cache, or 0; threads per firing.
-    uniform : int
-        Bit p is set where parameter p of ``kernels.order`` is one value for all neurons.
+    uniform : frozenset of str
+        Parameters (``args.PARAMETERS``) that are unused, or one value for all neurons.
     overlapped : bool
         The device brings up a kernel's blocks while the last blocks of the kernel before it run (9.0 and newer).
     fused : FusedShape or None
@@ -99,7 +99,7 @@ class Variant:
     row_length: int
     tiles: int
     tile_share: int
-    uniform: int
+    uniform: frozenset[str] = frozenset()
 
     @property
     def accumulator(self) -> type[np.signedinteger]:
@@ -124,9 +124,39 @@ class Variant:
         return types[self.contribution_bits]
 
     @property
+    def read_contribution(self) -> type[np.signedinteger]:
+        """Scalar type of what is read of the contributions: over the link in words of two."""
+        return np.int32 if self.streamed and packed_contributions(self) else self.contribution
+
+    @property
+    def read_delay(self) -> type[np.integer]:
+        """Scalar type of what is read of the delays: over the link in words of four."""
+        return np.int32 if self.streamed and self.delays else np.uint8
+
+    @property
+    def target(self) -> type[np.unsignedinteger]:
+        """Scalar type of a target."""
+        return np.uint32
+
+    @property
+    def potential(self) -> type[np.generic]:
+        """Scalar type of a stored potential."""
+        return self.features.storage.precision.dtype.type
+
+    @property
     def offset(self) -> type[np.unsignedinteger]:
         """Scalar type of a row offset."""
         return np.uint32 if self.offset_bits == 32 else np.uint64
+
+    def dtype(self, name: str) -> type[np.generic]:
+        """The scalar type called ``name`` above."""
+        chosen: type[np.generic] = getattr(self, name)
+        return chosen
+
+
+def packed_contributions(variant: Variant) -> bool:
+    """Whether static contributions in host memory are read as 32-bit words of two."""
+    return variant.contribution_bits == 16 and not variant.uniform_rows
 
 
 def variant_of(layout: Layout, features: Features, options: EngineOptions, fixed_point: FixedPoint) -> Variant:
@@ -159,7 +189,6 @@ def variant_of(layout: Layout, features: Features, options: EngineOptions, fixed
         row_length=0,
         tiles=0,
         tile_share=1,
-        uniform=0,
     )
 
 

@@ -1,0 +1,367 @@
+"""The arguments of the CUDA kernels: named tuples of arrays and numbers, from which everything else about them follows.
+
+A kernel names the tuples that it takes in its annotations. The dtype of a field comes from here, numba's signature from
+the fields (``kernels.catalogue``), the buffers' dtypes too (``plan.buffers``), and a launch binds buffers and numbers
+to the fields by their names (``host.launches``). A per-neuron parameter is a field of ``layout.NeuronArrays``: from
+there it has a buffer, an upload and a field of ``Parameters``.
+
+No field is a kernel's own: those of one name hold the same in every tuple.
+"""
+
+from __future__ import annotations
+
+from collections import namedtuple
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeAlias, get_args, get_origin, get_type_hints
+
+import numpy as np
+import numpy.typing as npt
+
+from burstproof.engine.layout import NeuronArrays
+
+if TYPE_CHECKING:
+    from burstproof.engine.cuda.plan.shard_variant import ShardVariant
+    from burstproof.engine.cuda.plan.variant import Variant
+
+Bytes: TypeAlias = npt.NDArray[np.uint8]
+Shorts: TypeAlias = npt.NDArray[np.uint16]
+Ids: TypeAlias = npt.NDArray[np.uint32]
+Longs: TypeAlias = npt.NDArray[np.int64]
+Words: TypeAlias = npt.NDArray[np.uint64]
+Floats: TypeAlias = npt.NDArray[np.float32]
+Doubles: TypeAlias = npt.NDArray[np.float64]
+
+# Of a dtype that the variant chooses: the property of ``Variant`` that names it.
+Cells: TypeAlias = Annotated[npt.NDArray[Any], "cell"]
+Sums: TypeAlias = Annotated[npt.NDArray[Any], "accumulator"]
+Amount: TypeAlias = Annotated[Any, "accumulator"]
+Potentials: TypeAlias = Annotated[npt.NDArray[Any], "potential"]
+Offsets: TypeAlias = Annotated[npt.NDArray[Any], "offset"]
+Targets: TypeAlias = Annotated[npt.NDArray[Any], "target"]
+Contributions: TypeAlias = Annotated[npt.NDArray[Any], "read_contribution"]
+Delays: TypeAlias = Annotated[npt.NDArray[Any], "read_delay"]
+
+
+class Steering(NamedTuple):
+    """What steers bursts without the host (``kernels.control``); ``capacity``: entries of the log."""
+
+    control: Longs
+    report: Longs
+    tallies: Words
+    capacity: np.int64
+
+
+class Turn(NamedTuple):
+    """One burst of a batch: whether it has stimulus, how it is steered, its place; fixed when it is queued."""
+
+    stimulated: np.uint32
+    mode: np.uint32
+    place: np.uint32
+
+
+class Gathering(NamedTuple):
+    """How the list of the burst at ``place`` is gathered: ``direct`` into the window too, ``final`` with the report."""
+
+    direct: np.uint32
+    final: np.uint32
+    place: np.uint32
+
+
+class Start(NamedTuple):
+    """A batch to begin: its bursts, 0 for what the host says, and whether all its lists are kept."""
+
+    limit: np.int64
+    keep: np.int64
+
+
+class Stimulus(NamedTuple):
+    """What comes from outside in a batch: of burst b, entries ``offsets[b]`` to ``offsets[b + 1]``."""
+
+    stimulus_offsets: Longs
+    stimulus_ids: Ids
+    stimulus_amounts: Sums
+    forced_offsets: Longs
+    forced_ids: Ids
+
+
+class Outside(NamedTuple):
+    """What the coming burst takes in beside its slot: amounts and marks of forced firings, by neuron."""
+
+    outside: Sums
+    forced: Bytes
+
+
+class Fcl(NamedTuple):
+    """The fire candidate list: a ring of slots, ``stride`` cells apart.
+
+    ``sums`` is the memory of ``cells`` as what contributions are added to; it differs where sums are packed.
+    """
+
+    cells: Cells
+    sums: Sums
+    flags: Bytes
+    stride: np.uint32
+    ring: np.uint32
+
+
+class State(NamedTuple):
+    """What a burst changes of a neuron."""
+
+    potentials: Potentials
+    countdowns: Shorts
+    counts: Shorts
+    marks: Bytes
+
+
+class Network(NamedTuple):
+    """Numbers of the network: ``unit`` is 2^-k; ``power_neuron`` is -1 where there is none."""
+
+    neurons: np.uint32
+    unit: np.float32
+    power_amount: Amount
+    power_neuron: np.int64
+
+
+class Rows(NamedTuple):
+    """Synapses of constant contribution by source; padded rows lie in ``targets`` alone."""
+
+    offsets: Offsets
+    targets: Targets
+    contributions: Contributions
+    delays: Delays
+    clamped_sources: Bytes
+
+
+class ComputedRows(NamedTuple):
+    """Synapses whose contribution is computed when the source fires."""
+
+    computed_offsets: Offsets
+    computed_targets: Ids
+    weights: Floats
+    psps: Floats
+    signs: npt.NDArray[np.int8]
+    computed_delays: Bytes
+    mp_driven: Bytes
+    divisors: Floats
+
+
+class Scale(NamedTuple):
+    """What a contribution becomes an integer with (``fixed_point``)."""
+
+    scale: np.float64
+    clamp: np.int64
+    clamp_float: np.float64
+
+
+class Plasticity(NamedTuple):
+    """The plastic mappings, and the synapses of each."""
+
+    rule_starts: Longs
+    rule_windows: Longs
+    potentiations: Floats
+    depressions: Floats
+    plastic_positions: Longs
+    plastic_sources: Ids
+    plastic_targets: Ids
+    weights: Floats
+    eligibility: Floats
+    rules: np.int64
+
+
+class History(NamedTuple):
+    """When each neuron fired, as plasticity looks back on it; ``longest``: bursts of the longest window."""
+
+    last_fired: Longs
+    streaks: Shorts
+    longest: np.int32
+
+
+class Log(NamedTuple):
+    """Fired lists."""
+
+    log_ids: Ids
+    log_potentials: Floats
+
+
+class Pieces(NamedTuple):
+    """Long rows of what fired, in pieces: how many in bursts of even and of odd number, and source and part of each."""
+
+    piece_counts: Ids
+    pieces: Words
+
+
+class Chunks(NamedTuple):
+    """What fired in each chunk of neurons, from the chunk's first neuron on; ``span_counts`` add chunks up."""
+
+    chunk_counts: Ids
+    span_counts: Ids
+    chunk_ids: Ids
+    chunk_potentials: Floats
+
+
+class Window(NamedTuple):
+    """Host memory that takes a list of at most ``window`` firings, and the report."""
+
+    window_ids: Ids
+    window_potentials: Floats
+    answer: Longs
+    window: np.int64
+
+
+class Cursors(NamedTuple):
+    """Where the rows of what fired are left by the tiles done (``kernels.tiles``), and what a row contributes."""
+
+    cursors: Words
+    amounts: Sums
+
+
+class Exchange(NamedTuple):
+    """The mailboxes of a shard: where it stores to and where it reads; a side has ``words`` words.
+
+    ``own`` is the shard's number, ``room`` the firings that a list holds; who waits gives up after ``patience`` ns.
+    """
+
+    link: Longs
+    sinks: Words
+    inboxes: Words
+    words: np.uint64
+    room: np.uint64
+    own: np.uint32
+    patience: np.uint64
+
+
+class Identity(NamedTuple):
+    """Ids of a shard's neurons: listed, or evenly spaced."""
+
+    members: Ids
+    first_id: np.uint32
+    id_step: np.uint32
+
+
+class Packets(NamedTuple):
+    """``chunks`` of the shard that has most; packets are taken ``lag`` blocks behind."""
+
+    chunks: np.uint32
+    lag: np.uint32
+
+
+class Draw(NamedTuple):
+    """A synthetic network: N sources, synapses of each."""
+
+    sources: np.uint64
+    fan: np.uint32
+
+
+class Own(NamedTuple):
+    """The neurons of a shard: ``number`` ids from ``first`` on, ``step`` apart."""
+
+    first: np.uint32
+    step: np.uint32
+    number: np.uint32
+
+
+AT_CALL = (Turn, Gathering, Start)
+"""Tuples that a launch gets when it is queued, as the last argument."""
+
+
+def made(kind: type, *values: int) -> Any:
+    """A tuple of numbers of the declared types."""
+    return kind(*(field.dtype.type(value) for field, value in zip(fields_of(kind).values(), values, strict=True)))
+
+
+@dataclass(frozen=True)
+class Field:
+    """An argument: a one-dimensional array of ``dtype``, or one number."""
+
+    dtype: np.dtype[Any]
+    array: bool
+
+
+def _field(hint: Any, variant: Variant | ShardVariant | None) -> Field:
+    chosen = ""
+    if get_origin(hint) is Annotated:
+        hint, chosen = get_args(hint)
+    origin, parts = get_origin(hint), get_args(hint)
+    array = origin in (np.ndarray, npt.NDArray)
+    if chosen:
+        assert variant is not None, "a dtype that depends on the variant"
+        return Field(np.dtype(variant.dtype(chosen)), array)
+    # NDArray[t] stands for ndarray[shape, dtype[t]]; since NumPy 2.5 it is an alias that keeps its own name.
+    kind = get_args(parts[1])[0] if origin is np.ndarray else parts[0] if array else hint
+    return Field(np.dtype(kind), array)
+
+
+PARAMETERS: Mapping[str, np.dtype[Any]] = {
+    name: np.dtype(np.uint8) if _field(hint, None).dtype == np.bool_ else _field(hint, None).dtype
+    for name, hint in get_type_hints(NeuronArrays).items()
+}
+"""Per-neuron parameters of the rule and their dtypes on a device."""
+
+if TYPE_CHECKING:
+    Parameters: TypeAlias = Any
+else:
+    Parameters = namedtuple("Parameters", PARAMETERS)
+    Parameters.__doc__ = "Per-neuron parameters: a column each, or a number where it is one for all neurons."
+
+
+def uniform_dtype(name: str) -> np.dtype[Any]:
+    """Dtype of a parameter that is one value for all neurons."""
+    return PARAMETERS[name] if PARAMETERS[name].kind == "f" else np.dtype(np.int32)
+
+
+@cache
+def _hints(declared: Any) -> dict[str, Any]:
+    found = get_type_hints(declared, include_extras=True)
+    found.pop("return", None)
+    return found
+
+
+def is_tuple(kind: Any) -> bool:
+    """Whether an annotation names one of these tuples."""
+    return isinstance(kind, type) and issubclass(kind, tuple)
+
+
+def fields_of(kind: type, variant: Variant | ShardVariant | None = None) -> dict[str, Field]:
+    """The fields of a tuple; ``variant`` chooses dtypes."""
+    if kind is Parameters:
+        assert variant is not None, "which parameters are columns depends on the variant"
+        uniform = variant.uniform
+        return {
+            name: Field(uniform_dtype(name) if name in uniform else dtype, name not in uniform)
+            for name, dtype in PARAMETERS.items()
+        }
+    return {name: _field(hint, variant) for name, hint in _hints(kind).items()}
+
+
+_FIELDS = {
+    name: hint
+    for kind in tuple(globals().values())
+    if is_tuple(kind) and kind is not Parameters
+    for name, hint in _hints(kind).items()
+}
+
+
+def dtype_of(name: str, variant: Variant) -> np.dtype[Any]:
+    """Dtype of the field called ``name``."""
+    return _field(_FIELDS[name], variant).dtype
+
+
+def parameters_of(function: Callable[..., None], variant: Variant | ShardVariant | None = None) -> dict[str, Any]:
+    """What ``function`` takes, by name: a ``Field``, or the type of a tuple."""
+    hints = _hints(function)
+    return {name: hint if is_tuple(hint) else _field(hint, variant) for name, hint in hints.items()}
+
+
+def bind(
+    function: Callable[..., None], variant: Variant | ShardVariant | None, value: Callable[[str, Field], Any]
+) -> tuple[Any, ...]:
+    """The arguments of a launch of ``function``, but for one of ``AT_CALL``: each is ``value(name, field)``."""
+    bound: list[Any] = []
+    for name, kind in parameters_of(function, variant).items():
+        if isinstance(kind, Field):
+            bound.append(value(name, kind))
+        elif kind not in AT_CALL:
+            bound.append(kind(*(value(field, what) for field, what in fields_of(kind, variant).items())))
+    return tuple(bound)
