@@ -10,8 +10,9 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from burstproof.analysis.picture import check_extension, write_raster
+from burstproof.analysis.picture import check_extension
 from burstproof.analysis.raster import RasterGrid
+from burstproof.analysis.raster_svg import raster_svg
 from burstproof.analysis.statistics import ActivityCounter
 from burstproof.cli.cluster import exchange_of
 from burstproof.cli.progress import task
@@ -42,6 +43,7 @@ from burstproof.engine.state import EngineState, Record, Recording, StimulusPlan
 from burstproof.engine.stimulation import parse_stimulations, plan_of, stimulus_bounds
 from burstproof.engine.trace import trace_of_run, trace_paths, write_trace
 from burstproof.errors import BurstproofError, ExitCode, InputError
+from burstproof.network.files.atomic import write_atomically
 from burstproof.network.files.paths import check_output
 from burstproof.network.model import Network
 from burstproof.sources import Source
@@ -223,10 +225,9 @@ def _document(
     """What is reported. Bursts are counted from the beginning where a checkpoint holds a record of them."""
     source, counter, resumed = prepared.source, prepared.activity.counter, prepared.checkpoints.resumed_after
     begun = prepared.engine.network.burst_count if resumed is None else resumed
-    where = {"path": source.where, "kind": source.kind.value, "seed": options.seed}
     return {
-        "source": where,
         **engine_values(prepared.engine, end),
+        "source": {"path": source.where, "kind": source.kind.value, "seed": options.seed},
         "backend": dataclasses.asdict(prepared.choice),
         "shards": shard_values(prepared.engine, exchange.ranks, counter.firings / max(counter.bursts, 1)),
         "stimulus": stimulus_values(prepared.engine.options, len(prepared.plan)),
@@ -252,5 +253,5 @@ def _write_files(prepared: Prepared, options: argparse.Namespace, end: EngineSta
             files += [str(path) for path in write_trace(options.record, trace)]
     if activity.grid is not None:
         title = f"{prepared.source.name} on {engine.backend}, {engine.options.profile.name}"
-        write_raster(options.raster, activity.grid.raster(), title)
+        write_atomically(options.raster, raster_svg(activity.grid.raster(), title).encode())
         files.append(str(options.raster))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import fields
 
 import numpy as np
 
@@ -38,11 +39,6 @@ def recording_of(bursts: list[Burst], record: Record) -> Recording:
 
 
 def joined(pieces: Sequence[Recording]) -> Recording:
-    """Consecutive recordings as one."""
-    return Recording(
-        bursts=np.concatenate([np.empty(0, np.int64), *(piece.bursts for piece in pieces)]),
-        fired_counts=np.concatenate([np.empty(0, np.int64), *(piece.fired_counts for piece in pieces)]),
-        candidate_counts=np.concatenate([np.empty(0, np.int64), *(piece.candidate_counts for piece in pieces)]),
-        fired_ids=np.concatenate([np.empty(0, np.uint32), *(piece.fired_ids for piece in pieces)]),
-        fired_potentials=np.concatenate([np.empty(0, np.float32), *(piece.fired_potentials for piece in pieces)]),
-    )
+    """Consecutive recordings, one or more, as one."""
+    columns = ([getattr(piece, item.name) for piece in pieces] for item in fields(Recording))
+    return Recording(*(np.concatenate(column) for column in columns))

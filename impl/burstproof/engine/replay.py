@@ -95,7 +95,7 @@ def trace_options(trace: Trace, options: EngineOptions | None = None, *, emulate
     if not trace.exact:
         return replace(base, emulate_batch_path=emulate)
     settings = trace.settings
-    missing = {"profile", "emulate_batch_path", "max_stimulus", "fractional_stimulus"} - set(settings)
+    missing = base.rules().keys() - {"precision", *settings}
     if missing:
         raise InputError(
             "the record does not say how it was made", where=f"{trace.name}.json: settings", got=sorted(missing)
@@ -125,8 +125,7 @@ def replay(
     it (golden/README.md). Where every sum is an integer (scale 2^0) potentials must be equal, not only close.
     """
     chosen = trace_options(trace, options, emulate=emulate)
-    engine = create_engine(trace.network, chosen)
-    try:
+    with create_engine(trace.network, chosen) as engine:
         if trace.at_start is not None:
             engine.restore(_state_at_start(trace, chosen))
         comparison = _Comparison(trace, exact=trace.exact or engine.fixed_point.k == 0)
@@ -141,8 +140,6 @@ def replay(
             if progress is not None:
                 progress(1)
         return comparison.result(engine.backend, chosen.profile.name, engine.fixed_point, engine.state().clamped)
-    finally:
-        engine.close()
 
 
 def _state_at_start(trace: Trace, options: EngineOptions) -> EngineState:

@@ -47,7 +47,7 @@ class Trace:
     Attributes
     ----------
     name : str
-        File name without ending.
+        File name without extension.
     network : Network
         Start state; ``network.burst_count`` + 1 is the first burst.
     bursts : int64 (B,)
@@ -104,18 +104,12 @@ def trace_of_run(
         },
         plan=plan,
         exact=True,
-        settings={
-            "profile": options.profile.name,
-            "emulate_batch_path": options.emulate_batch_path,
-            "max_stimulus": options.max_stimulus,
-            "fractional_stimulus": options.fractional_stimulus,
-            "precision": options.precision.value,
-        },
+        settings=options.rules(),
     )
 
 
 def trace_paths(path: str | os.PathLike[str]) -> tuple[Path, Path]:
-    """The .npz and .json file of a trace named with or without one of these endings."""
+    """The .npz and .json file of a trace named with or without one of these extensions."""
     base = Path(path)
     if base.suffix in (".npz", ".json"):
         base = base.with_suffix("")
