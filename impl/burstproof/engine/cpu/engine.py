@@ -12,6 +12,7 @@ from burstproof.engine.cpu.threads import Team, thread_count, usable_cores
 from burstproof.engine.fixed_point import plan_fixed_point
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.protocol import Engine, Progress
+from burstproof.engine.recorder import joined, recording_of
 from burstproof.engine.state import NO_PLAN, NO_STIMULUS, Burst, EngineState, Record, Recording, Stimulus, StimulusPlan
 from burstproof.engine.stimulus import PackedStimulus, coming_bursts, pack_stimulus, planned
 from burstproof.network.fixed_point import FixedPoint
@@ -19,46 +20,6 @@ from burstproof.network.model import Network
 
 _TRAIN_UPDATES = 1 << 24
 _LONGEST_TRAIN = 256
-
-
-class _Parts:
-    """What a run brings back, train by train."""
-
-    def __init__(self) -> None:
-        self._numbers: list[npt.NDArray[np.int64]] = [np.empty(0, np.int64)]
-        self._counts: list[npt.NDArray[np.int64]] = [np.empty(0, np.int64)]
-        self._candidates: list[npt.NDArray[np.int64]] = [np.empty(0, np.int64)]
-        self._ids: list[npt.NDArray[np.uint32]] = [np.empty(0, np.uint32)]
-        self._potentials: list[npt.NDArray[np.float32]] = [np.empty(0, np.float32)]
-
-    def add(
-        self,
-        first: int,
-        ends: npt.NDArray[np.int64],
-        candidates: npt.NDArray[np.int64],
-        ids: npt.NDArray[np.uint32],
-        potentials: npt.NDArray[np.float32],
-        record: Record,
-    ) -> None:
-        """Keep what ``record`` asks for of a train whose first burst has the number ``first``."""
-        if record is Record.NONE:
-            return
-        self._numbers.append(first + np.arange(len(ends)))
-        self._counts.append(np.diff(ends, prepend=0))
-        self._candidates.append(candidates)
-        if record is Record.FIRED:
-            self._ids.append(ids[: ends[-1]].copy())
-            self._potentials.append(potentials[: ends[-1]].copy())
-
-    def recording(self) -> Recording:
-        """All trains as one recording."""
-        return Recording(
-            np.concatenate(self._numbers),
-            np.concatenate(self._counts),
-            np.concatenate(self._candidates),
-            np.concatenate(self._ids),
-            np.concatenate(self._potentials),
-        )
 
 
 class CpuEngine(Engine):
@@ -121,14 +82,16 @@ class CpuEngine(Engine):
     ) -> Recording:
         """Run ``bursts`` bursts; see ``Engine.run``. The whole plan is checked before the first burst."""
         packed = self._pack_plan(bursts, plan)
-        parts = _Parts()
+        parts = [recording_of([], record)]
         left = bursts
         while left:
-            done = self._train(min(left, self._train_length()), packed, record, parts)
-            left -= done
+            part = self._train(min(left, self._train_length()), packed, record)
+            left -= len(part.bursts)
+            if record is not Record.NONE:
+                parts.append(part)
             if progress is not None:
-                progress(done)
-        return parts.recording()
+                progress(len(part.bursts))
+        return joined(parts)
 
     def state(self) -> EngineState:
         """A copy of everything that the next burst depends on."""
@@ -173,8 +136,8 @@ class CpuEngine(Engine):
     def _train_length(self) -> int:
         return max(1, min(_LONGEST_TRAIN, _TRAIN_UPDATES // max(self.network.neuron_count, 1)))
 
-    def _train(self, bursts: int, packed: dict[int, PackedStimulus], record: Record, parts: _Parts) -> int:
-        """Run up to ``bursts`` bursts in one go; returns how many were done."""
+    def _train(self, bursts: int, packed: dict[int, PackedStimulus], record: Record) -> Recording:
+        """Run up to ``bursts`` bursts in one go; returns those done, with fired lists if ``record`` asks for them."""
         first = self.burst_count + 1
         stimuli = [packed.get(number) for number in range(first, first + bursts)]
         self._admit([s for s in stimuli if s is not None])
@@ -182,8 +145,10 @@ class CpuEngine(Engine):
         ends, candidates = np.zeros(bursts, np.int64), np.zeros(bursts, np.int64)
         plan = plan_of(stimuli, self._memory.ring.sums.dtype)
         done = self._advance(bursts, plan, ends, candidates)
-        parts.add(first, ends[:done], candidates[:done], self._ids, self._potentials, record)
-        return done
+        kept = int(ends[done - 1]) if record is Record.FIRED else 0
+        counts = np.diff(ends[:done], prepend=0)
+        fired = self._ids[:kept].copy(), self._potentials[:kept].copy()
+        return Recording(first + np.arange(done), counts, candidates[:done], *fired)
 
     def _reserve(self, bursts: int) -> None:
         """Make the output large enough for a train of ``bursts`` bursts in which a tenth of the neurons fires."""
