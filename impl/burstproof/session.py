@@ -29,6 +29,9 @@ from burstproof.errors import InputError
 from burstproof.network.model import Network
 from burstproof.split import split_over
 
+NO_IDS = np.empty(0, np.uint32)
+NO_POTENTIALS = np.empty((0, 0), np.float32)
+
 
 class Session:
     """One network being run on one backend; made by ``open_engine``, closed by the end of its ``with`` block.
@@ -90,7 +93,7 @@ class Session:
         kind = _record_named(record)
         if watch is None:
             made = self.engine.run(bursts, stimulus, kind, progress)
-            return self._recording(made, np.empty(0, np.uint32), np.empty((0, 0), np.float32))
+            return self._recording(made)
         area, ids = (watch, None) if isinstance(watch, str) else (None, watch)
         watched = chosen_neurons(self.network, ids, area)
         pieces, sampled = [], []
@@ -138,7 +141,7 @@ class Session:
     def recording_of(self, bursts: Sequence[Burst]) -> RunRecording:
         """What consecutive steps did, as ``run`` would have returned it."""
         made = recording_of(list(bursts), Record.FIRED)
-        return self._recording(made, np.empty(0, np.uint32), np.empty((0, 0), np.float32))
+        return self._recording(made)
 
     def save_record(
         self, recording: Recording, path: str | os.PathLike[str], stimulus: StimulusPlan = NO_PLAN
@@ -199,7 +202,10 @@ class Session:
         self.engine.close()
 
     def _recording(
-        self, made: Recording, watched: npt.NDArray[np.uint32], potentials: npt.NDArray[np.float32]
+        self,
+        made: Recording,
+        watched: npt.NDArray[np.uint32] = NO_IDS,
+        potentials: npt.NDArray[np.float32] = NO_POTENTIALS,
     ) -> RunRecording:
         columns = {item.name: getattr(made, item.name) for item in fields(Recording)}
         return RunRecording(**columns, network=self.network, watched_ids=watched, watched_potentials=potentials)

@@ -34,6 +34,9 @@ def source_of(options: argparse.Namespace) -> Source:
         None or several are named, a file that cannot be read, an extension that does not fit, or an option of
         synthetic networks without one.
     """
+    for extra in ("synapses", "rate"):
+        if options.synthetic is None and getattr(options, extra) is not None:
+            raise InputError("only a synthetic network has it", where=f"--{extra}", cure="Add --synthetic N")
     named = {
         "--genome": ("genome", Kind.GENOME),
         "--connectome": ("connectome", Kind.CONNECTOME),
@@ -51,9 +54,6 @@ def source_of(options: argparse.Namespace) -> Source:
             cure=f"See burstproof {options.command} --help",
         )
     option, value, kind = given[0]
-    for extra in ("synapses", "rate"):
-        if kind is not Kind.SYNTHETIC and getattr(options, extra) is not None:
-            raise InputError("only a synthetic network has it", where=f"--{extra}", cure="Add --synthetic N")
     if kind is Kind.SYNTHETIC:
         return synthetic_source(value, options.synapses, options.rate, options.seed)
     found = kind_of(value, option)

@@ -18,7 +18,7 @@ from burstproof.engine.registry import AUTO, BACKENDS, engine_factory
 from burstproof.engine.replay import Replay, replay
 from burstproof.engine.select import choose_backend
 from burstproof.engine.trace import Trace, read_trace
-from burstproof.errors import BurstproofError, ExitCode, InputError
+from burstproof.errors import BurstproofError, ExitCode
 
 DEFAULT_BACKEND = "cpu"
 """Backend that replays unless the command line names one; the configured one is for runs, and so are its shards."""
@@ -78,11 +78,6 @@ def _overridden(trace: Trace, options: argparse.Namespace) -> Trace:
     if not trace.exact:
         return trace
     settings = dict(trace.settings)
-    missing = {"profile", "emulate_batch_path", "max_stimulus", "fractional_stimulus"} - set(settings)
-    if missing:
-        raise InputError(
-            "the record does not say how it was made", where=f"{trace.name}.json: settings", got=sorted(missing)
-        )
     if options.profile is not None:
         settings["profile"] = options.profile
     if options.no_emulate:

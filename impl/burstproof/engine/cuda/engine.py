@@ -28,8 +28,8 @@ from burstproof.engine.cuda.plan.packed import pack_network
 from burstproof.engine.cuda.plan.sharding_choice import ShardingChoice
 from burstproof.engine.cuda.tuning.cache import Launch
 from burstproof.engine.options import EngineOptions
-from burstproof.engine.progress import tell
 from burstproof.engine.protocol import Engine, Progress
+from burstproof.engine.recorder import tell
 from burstproof.engine.sharded.partition import Partition
 from burstproof.engine.state import NO_PLAN, NO_STIMULUS, Burst, EngineState, Record, Recording, Stimulus, StimulusPlan
 from burstproof.engine.stimulus import PackedStimulus, coming_bursts, pack_stimulus, planned

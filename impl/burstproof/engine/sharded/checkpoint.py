@@ -68,11 +68,7 @@ def run_identity(network: Network, options: EngineOptions, fixed_point: FixedPoi
         "network": _network_digest(network),
         "neurons": network.neuron_count,
         "synapses": network.synapse_count,
-        "profile": options.profile.name,
-        "emulate_batch_path": options.emulate_batch_path,
-        "max_stimulus": options.max_stimulus,
-        "fractional_stimulus": options.fractional_stimulus,
-        "precision": options.precision.value,
+        **options.rules(),
         "fixed_point": f"k = {fixed_point.k} in {fixed_point.bits} bit",
     }
 
