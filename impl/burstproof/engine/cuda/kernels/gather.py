@@ -1,4 +1,4 @@
-"""Kernels around the fused burst: the start of a train, its stimulus, and fired lists in the order of a recording."""
+"""Kernels around bursts in one kernel: the start of a batch, and fired lists in the order of a recording."""
 
 from __future__ import annotations
 
@@ -11,17 +11,12 @@ from burstproof.device.dependent_launch import make_let_next_start, make_wait_fo
 from burstproof.device.numba_cuda import SIMULATED, cuda
 from burstproof.engine.cuda.args import (
     Chunks,
-    Fcl,
     Gathering,
     Ids,
     Log,
     Longs,
-    Network,
-    Outside,
     Start,
     Steering,
-    Stimulus,
-    Turn,
     Window,
 )
 from burstproof.engine.cuda.kernels.control import (
@@ -41,8 +36,7 @@ from burstproof.engine.cuda.kernels.control import (
     STARTS,
     STOPPED,
 )
-from burstproof.engine.cuda.kernels.steer import make_steer, make_tally_of
-from burstproof.engine.cuda.kernels.stimulus import cancelled
+from burstproof.engine.cuda.kernels.steer import make_tally_of
 from burstproof.engine.cuda.kernels.warp import WARP
 from burstproof.engine.cuda.plan.block_size import CHUNKS_PER_SPAN
 from burstproof.engine.cuda.plan.variant import Variant
@@ -79,51 +73,6 @@ def make_begin() -> Callable[..., None]:
         control[ACTIVE] = 0
 
     return begin
-
-
-def make_stimulate(variant: Variant) -> Callable[..., None]:
-    """``stimulate(...)``: add the stimulus of the turn's burst to its slot, and mark what is forced in it.
-
-    The ids of one burst differ, so that no atomic operation is needed. Packed cells have no room for stimulus: there
-    it goes to ``outside``, where the marker stands for an amount of 0.
-    """
-    flagged, packed = variant.flags, variant.packed_sums
-    number, cell = variant.accumulator, variant.cell
-    zero, marker = variant.accumulator(0), cancelled(variant)
-    steer = make_steer(variant.delays)
-
-    def stimulate(
-        steering: Steering, stimulus: Stimulus, outside: Outside, fcl: Fcl, network: Network, turn: Turn
-    ) -> None:
-        done, _, slot = steer(steering, fcl, network, turn)
-        if not done:
-            return
-        index, ids = turn.place, stimulus.stimulus_ids
-        base = np.uint64(np.uint64(slot) * np.uint64(fcl.stride))
-        entry = np.int64(stimulus.stimulus_offsets[index]) + np.int64(cuda.grid(1))
-        end = stimulus.stimulus_offsets[np.uint32(index + np.uint32(1))]
-        step = np.int64(cuda.gridsize(1))
-        while entry < end:
-            place = np.uint64(base + np.uint64(ids[entry]))
-            total = stimulus.stimulus_amounts[entry]
-            if not packed:
-                total = number(fcl.cells[place] + total)
-            if flagged:
-                fcl.flags[place] = np.uint8(1)
-            elif total == zero:
-                total = marker
-            if packed:
-                outside.outside[ids[entry]] = total
-            else:
-                fcl.cells[place] = cell(total)
-            entry += step
-        entry = np.int64(stimulus.forced_offsets[index]) + np.int64(cuda.grid(1))
-        end = stimulus.forced_offsets[np.uint32(index + np.uint32(1))]
-        while entry < end:
-            outside.forced[stimulus.forced_ids[entry]] = np.uint8(1)
-            entry += step
-
-    return stimulate
 
 
 def make_gather(variant: Variant) -> Callable[..., None]:

@@ -37,11 +37,10 @@ def make_value(variant: Variant, name: str) -> Callable[..., Any]:
     return cuda.jit(device=True)(common if name in variant.uniform else own)  # type: ignore[no-any-return]
 
 
-def make_neuron(variant: Variant, joins_here: bool = True) -> Callable[..., Any]:
+def make_neuron(variant: Variant) -> Callable[..., Any]:
     """``neuron_burst(neuron, ...)`` -> (whether it joins the fired list, its potential there).
 
-    ``is_candidate`` comes from the slot. ``batch`` says that the batch path is emulated in this burst. Where forced
-    firings join the list later, ``is_forced`` only keeps the countdown from ticking.
+    ``is_candidate`` comes from the slot. ``batch`` says that the batch path is emulated in this burst.
     """
     features = variant.features
     rules = make_rules(features, cuda.jit(device=True))
@@ -165,7 +164,7 @@ def make_neuron(variant: Variant, joins_here: bool = True) -> Callable[..., Any]
                 new_mark = marked_candidate
             if mark != new_mark:
                 state.marks[neuron] = new_mark
-        joins = is_forced and joins_here and not fired
+        joins = is_forced and not fired
         if joins:
             if restart_fired and not accumulating:
                 state.marks[neuron] = np.uint8(state.marks[neuron] | marked_fired)
