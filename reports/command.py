@@ -14,6 +14,7 @@ from reports.judge.goals import goal_lines, goal_rows, measured_goals, unmeasure
 from reports.judge.history import History
 from reports.judge.summary import first_line
 from reports.store import load_history, load_run, write_baseline, write_text
+from reports.values import units
 from reports.values.record import REPORT_NAME
 
 _SHOWN = 12
@@ -73,7 +74,7 @@ def _baseline(options: argparse.Namespace) -> int:
 def describe_comparison(comparison: Comparison) -> str:
     """A comparison as lines of text, the outcome first."""
     bad = comparison.regressions
-    outcome = f"{len(bad)} confirmed regression{'' if len(bad) == 1 else 's'}" if bad else "no confirmed regression"
+    outcome = units.counted(len(bad), "confirmed regression") if bad else "no confirmed regression"
     if bad or comparison.rows:
         lines = [f"{outcome} against {comparison.runs[0]}; {len(comparison.rows)} figures compared."]
     else:
@@ -96,8 +97,7 @@ def _first(what: str, texts: Sequence[str]) -> list[str]:
 
 def describe_history(history: History) -> str:
     """A history as lines of text."""
-    runs = f"{len(history.runs)} run{'' if len(history.runs) == 1 else 's'}"
-    lines = [f"{runs}, {len(history.trends)} measurements followed."]
+    lines = [f"{units.counted(len(history.runs), 'run')}, {len(history.trends)} measurements followed."]
     lines += [f"  {started} {run}: {verdict}" for run, started, verdict in history.runs]
     for trend in history.trends:
         change = f", last change: {trend.change.change.value}" if trend.change else ""

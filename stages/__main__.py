@@ -8,20 +8,27 @@ from __future__ import annotations
 
 import os
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+NEEDED = ("numpy", "numba", "jinja2", "pytest", "pytest_benchmark")
 PIPE_CLOSED = 141
 
 
 def main() -> int:
     """Check that the tools are here, before anything imports them, and carry out the command line."""
-    from stages.needed import complaint
+    missing = [name for name in NEEDED if find_spec(name) is None]
+    if missing:
+        from burstproof.errors import EnvironmentInvalidError
 
-    missing = complaint()
-    if missing is not None:
-        print(f"stages: error: {missing}", file=sys.stderr)
-        return missing.exit_code
+        error = EnvironmentInvalidError(
+            f"{', '.join(missing)} cannot be imported",
+            where=sys.executable,
+            cure="pip install -e '.[test]' there, or let `python3 noxfile.py -s stages` make an environment.",
+        )
+        print(f"stages: error: {error}", file=sys.stderr)
+        return error.exit_code
     from stages.command import main as carry_out
 
     try:

@@ -27,7 +27,7 @@ _BAD = (Verdict.FAIL, Verdict.ERROR, Verdict.AMBIGUOUS)
 
 @dataclass
 class Console:
-    """A :class:`stages.runner.Watcher` that prints; on a terminal it counts along."""
+    """Prints how a run goes on; on a terminal it counts along."""
 
     out: TextIO = field(default_factory=lambda: sys.stdout)
 

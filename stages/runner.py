@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Protocol
 
 from hardware.gates import Gate
+from hardware.inventory import take_inventory
 from reports.judge.verdict import judge_cases
 from reports.store import write_run
 from reports.values.measurement import CaseResult, Outcome
 from reports.values.record import Environment, RunRecord, StageRun
 from reports.values.serialise import decode, encode
+from stages.console import Console
 from stages.environment import take_environment
 from stages.evidence import join_evidence
 from stages.gating import Gatekeeper
@@ -31,19 +32,6 @@ class FoundMachine:
     gates: Mapping[str, Gate] = field(default_factory=dict)
 
 
-class Watcher(Protocol):
-    """Is told how a run goes on."""
-
-    def stage_begins(self, stage: Stage, gate: Gate) -> None:
-        """A stage starts."""
-
-    def stage_goes_on(self, stage: Stage, lines: CaseLines) -> None:
-        """A stage has these results so far."""
-
-    def stage_ended(self, run: StageRun, cases: Sequence[CaseResult]) -> None:
-        """A stage ended."""
-
-
 @dataclass(frozen=True)
 class Runner:
     """Carries out one plan.
@@ -54,20 +42,18 @@ class Runner:
         The checkout.
     folder : RunFolder
         Holds the plan already.
-    watcher : Watcher
+    console : Console
+        Says how the run goes on.
     plan : sequence of Stage
         What stages there are; the run's own plan names some of them.
-    inventory : callable
-        Returns the hardware inventory as JSON values.
     workers : int
         Most processes that cases of a stage run side by side in.
     """
 
     root: Path
     folder: RunFolder
-    watcher: Watcher
+    console: Console
     plan: Sequence[Stage] = PLAN
-    inventory: Callable[[], Mapping[str, object]] = field(default=lambda: machine_inventory())
     workers: int = MOST_WORKERS
 
     def run(self, only: Sequence[str] = ()) -> RunRecord:
@@ -76,14 +62,14 @@ class Runner:
         The record is written after an interruption too; it says that the run did not finish.
         """
         asked = self.folder.read_plan()
-        gatekeeper = Gatekeeper(gpu_free=asked.gpu_free)
-        write_json(self.folder.machine, encode(FoundMachine(self.inventory(), gatekeeper.gates)))
+        machine = FoundMachine(take_inventory().to_dict(), Gatekeeper(gpu_free=asked.gpu_free).gates)
+        write_json(self.folder.machine, encode(machine))
         try:
             for stage in self._planned(asked):
                 if not self.folder.files(stage.name).done.is_file() and (not only or stage.name in only):
-                    self._run_stage(stage, gatekeeper.gates[stage.gate], gpu_free=asked.gpu_free)
+                    self._run_stage(stage, machine.gates[stage.gate], gpu_free=asked.gpu_free)
         finally:
-            record = self._record(asked, gatekeeper)
+            record = self._record(asked, machine)
             evidence = join_evidence(self.folder, record.stages)
             record = write_run(self.folder.path, record, evidence)
         return record
@@ -95,10 +81,10 @@ class Runner:
         files = self.folder.files(stage.name)
         _clear(files)
         write_json(files.environment, asdict(take_environment(self.root)))
-        self.watcher.stage_begins(stage, gate)
+        self.console.stage_begins(stage, gate)
 
         def tick() -> None:
-            self.watcher.stage_goes_on(stage, read_lines(files.results))
+            self.console.stage_goes_on(stage, read_lines(files.results))
 
         end = run_suites(stage, self.root, files, gpu_free=gpu_free, tick=tick, workers=self.workers)
         lines = read_lines(files.results)
@@ -112,14 +98,13 @@ class Runner:
             duration_s=end.duration_s,
         )
         write_json(files.done, asdict(run))
-        self.watcher.stage_ended(run, stage_cases(run, lines))
+        self.console.stage_ended(run, stage_cases(run, lines))
 
-    def _record(self, asked: RunPlan, gatekeeper: Gatekeeper) -> RunRecord:
-        stages = tuple(self._stage_run(stage, gatekeeper) for stage in self._planned(asked))
-        return assemble(self.folder, asked, stages, take_environment(self.root), self.inventory())
+    def _record(self, asked: RunPlan, machine: FoundMachine) -> RunRecord:
+        stages = tuple(self._stage_run(stage, machine.gates[stage.gate]) for stage in self._planned(asked))
+        return assemble(self.folder, asked, stages, take_environment(self.root), machine.hardware)
 
-    def _stage_run(self, stage: Stage, gatekeeper: Gatekeeper) -> StageRun:
-        gate = gatekeeper.gates[stage.gate]
+    def _stage_run(self, stage: Stage, gate: Gate) -> StageRun:
         waiting = StageRun(stage.name, stage.title, gate.is_open, gate.reason, stage.requirements, NOT_RUN)
         return finished_stage(self.folder, stage) or waiting
 
@@ -154,13 +139,6 @@ def assemble(
         cases=cases,
         judgements=judge_cases(cases),
     )
-
-
-def machine_inventory() -> Mapping[str, object]:
-    """Take the inventory of this machine through NVML."""
-    from hardware.inventory import take_inventory
-
-    return take_inventory().to_dict()
 
 
 def stage_cases(run: StageRun, lines: CaseLines) -> tuple[CaseResult, ...]:

@@ -132,7 +132,7 @@ def synthetic_source(
     from burstproof.network.synthetic.spec import driven_spec
 
     fan, fraction = 100 if synapses_per_neuron is None else synapses_per_neuron, 0.01 if rate is None else rate
-    name = f"{neurons} neurons, {fan} synapses each, rate {fraction:g}"
+    name = f"{neurons} x {fan} synapses, rate {fraction:g}, seed {seed}"
     return Source(name, Kind.SYNTHETIC, spec=driven_spec(neurons, fan, fraction, seed))
 
 

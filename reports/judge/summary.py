@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from reports.judge.trace import Status, TraceRow, reasons, trace
 from reports.judge.verdict import case_verdict, run_verdict
-from reports.values.measurement import CaseResult, Verdict
+from reports.values import units
+from reports.values.measurement import Verdict
 from reports.values.record import RunRecord
 
 
@@ -48,7 +49,7 @@ def summarise(record: RunRecord, rows: Iterable[TraceRow] | None = None) -> Summ
         verdict=run_verdict(record),
         cases=dict(Counter(verdict for _, verdict in verdicts)),
         requirements=dict(Counter(row.status for row in (trace(record) if rows is None else rows))),
-        skipped=_skipped(skipped),
+        skipped=f"{units.counted(len(skipped), 'case')} skipped: {reasons(skipped)}" if skipped else "",
         problems=tuple(problems),
     )
 
@@ -71,25 +72,11 @@ def first_line(record: RunRecord, summary: Summary | None = None) -> str:
 def _found(summary: Summary) -> str:
     if not summary.ran:
         return "nothing ran"
-    bad = [
-        f"{summary.cases[verdict]} {words}"
-        for verdict, words in (
-            (Verdict.FAIL, "failed"),
-            (Verdict.ERROR, "could not be judged"),
-            (Verdict.AMBIGUOUS, "ambiguous"),
-        )
-        if summary.cases.get(verdict)
-    ]
-    cases = f"{summary.ran} case{'' if summary.ran == 1 else 's'}"
+    words = {Verdict.FAIL: "failed", Verdict.ERROR: "could not be judged", Verdict.AMBIGUOUS: "ambiguous"}
+    bad = [f"{summary.cases[verdict]} {text}" for verdict, text in words.items() if summary.cases.get(verdict)]
+    cases = units.counted(summary.ran, "case")
     if bad:
         return f"of {cases} that ran {', '.join(bad)}"
     marginal = summary.cases.get(Verdict.MARGINAL, 0)
     close = f", {marginal} of them close to a limit" if marginal else ""
     return f"all {cases} that ran passed{close}" if summary.ran > 1 else f"the one case that ran passed{close}"
-
-
-def _skipped(skipped: list[CaseResult]) -> str:
-    if not skipped:
-        return ""
-    count = f"{len(skipped)} case{'' if len(skipped) == 1 else 's'} skipped"
-    return f"{count}: {reasons(skipped)}"

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from reports.judge.verdict import case_verdict
+from reports.values import units
 from reports.values.measurement import CaseResult, Verdict
 from reports.values.record import RunRecord
 from reports.values.requirements import Requirement, load_requirements
@@ -70,21 +71,17 @@ def _bears(name: str, case: CaseResult, requirements: tuple[str, ...]) -> bool:
 
 
 def _status(requirement: Requirement, cases: list[CaseResult], record: RunRecord) -> tuple[Status, str]:
-    verdicts = [case_verdict(case, record.judgements) for case in cases]
-    for bad, status in (
-        ((Verdict.FAIL,), Status.FAILED),
-        ((Verdict.ERROR, Verdict.AMBIGUOUS), Status.UNDECIDED),
-    ):
-        hit = [case for case, verdict in zip(cases, verdicts, strict=True) if verdict in bad]
+    judged = [(case, case_verdict(case, record.judgements)) for case in cases]
+    for status, *bad in (Status.FAILED, Verdict.FAIL), (Status.UNDECIDED, Verdict.ERROR, Verdict.AMBIGUOUS):
+        hit = [case for case, verdict in judged if verdict in bad]
         if hit:
-            return status, f"{_count(len(hit), 'case')} of {len(cases)}: {hit[0].case}"
-    skipped = [case for case, verdict in zip(cases, verdicts, strict=True) if verdict is Verdict.SKIPPED]
-    passed = len(cases) - len(skipped)
-    if not passed:
+            return status, f"{units.counted(len(hit), 'case')} of {len(cases)}: {hit[0].case}"
+    skipped = [case for case, verdict in judged if verdict is Verdict.SKIPPED]
+    if len(skipped) == len(cases):
         return Status.NOT_PROVEN, _why_not(requirement, skipped, record)
     gaps = []
     if skipped:
-        gaps.append(f"{_count(len(skipped), 'case')} of {len(cases)} skipped: {reasons(skipped)}")
+        gaps.append(f"{units.counted(len(skipped), 'case')} of {len(cases)} skipped: {reasons(skipped)}")
     idle = [name for name in requirement.stages if all(case.stage != name for case in cases)]
     if idle:
         gaps.append(f"no case in {' and '.join(idle)}")
@@ -120,7 +117,7 @@ def reasons(skipped: list[CaseResult], most: int = 3) -> str:
         return texts[0][0]
     shown = [f"{text.removesuffix('.')} ({count})" for text, count in texts[:most]]
     rest = len(ordered) - len(shown)
-    return "; ".join(shown) + (f"; and {_count(rest, 'other reason')}" if rest else "")
+    return "; ".join(shown) + (f"; and {units.counted(rest, 'other reason')}" if rest else "")
 
 
 def _gate_and_cause(reason: str) -> tuple[str, str]:
@@ -132,7 +129,3 @@ def _reason(cause: str, gates: Iterable[str]) -> str:
     names = [gate for gate in gates if gate]
     closed = f"gate {names[0]} is" if len(names) == 1 else f"gates {', '.join(names)} are"
     return f"{closed} closed: {cause}" if names else cause
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -176,9 +176,9 @@ def _floor(measurement: Measurement, target: Target | None) -> float | None:
     if target is None and units.lower_is_better(unit) is None:
         return None
     floors = [target.floor] if target and target.floor is not None else []
-    own = measurement.conditions.get(FLOOR_CONDITION)
-    if isinstance(own, int | float) and not isinstance(own, bool):
-        floors.append(units.convert(float(own), measurement.unit, unit))
+    own = measurement.number(FLOOR_CONDITION)
+    if own is not None:
+        floors.append(units.convert(own, measurement.unit, unit))
     if not floors:
         return None
     return min(floors) if _higher_is_better(unit, target) else max(floors)

@@ -92,7 +92,7 @@ def lower_is_better(unit: str) -> bool | None:
 
 def shown(value: float, unit: str = "1") -> str:
     """A figure for people, with its unit: ``0.6 ms``, ``5 M neurons``, ``62x``; four significant digits."""
-    figure = _counted(value) if dimension(unit) in _COUNTS else _digits(value)
+    figure = _with_size(value) if dimension(unit) in _COUNTS else _digits(value)
     if unit == "1":
         return figure
     return f"{figure}x" if unit == "x" else f"{figure} {unit}"
@@ -111,7 +111,7 @@ def readable(value: float, unit: str) -> str:
     return shown(convert(value, unit, best), best)
 
 
-def _counted(value: float) -> str:
+def _with_size(value: float) -> str:
     for size, letter in ((1e9, " G"), (1e6, " M"), (1e5, " K")):
         if abs(value) >= size:
             return f"{_digits(value / (1e3 if letter == ' K' else size))}{letter}"
@@ -127,6 +127,11 @@ def _digits(value: float) -> str:
 
 def _magnitude(value: float) -> int:
     return int(f"{value:e}".partition("e")[2])
+
+
+def counted(count: int, noun: str) -> str:
+    """``1 case``, ``2 cases``."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def scalar_text(value: object) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import shlex
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from xml.etree import ElementTree
@@ -161,21 +163,39 @@ def test_the_configuration_shown_has_every_key_with_its_default(tmp_path: Path) 
 def test_the_python_example_runs(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """On the reference, which gives the bits of every other backend and compiles nothing."""
+    """On the reference, which gives the bits of every other backend and compiles nothing; docs/waves.svg is its."""
     (example,) = blocks(README, "python")
     assert 'open_engine(network, "cpu"' in example
-    (tmp_path / "suites").symlink_to(ROOT / "suites")
     monkeypatch.chdir(tmp_path)
     exec(compile(example.replace('(network, "cpu"', '(network, "reference"'), "README.md", "exec"), {})
     shown = capsys.readouterr().out.splitlines()
     assert f"# {shown[0]}\n" in example
-    assert any(line.startswith("vision_C") for line in shown)
-    assert (tmp_path / "essential.svg").stat().st_size > 0
+    assert any(line.startswith("synthetic 0") for line in shown)
+    assert (tmp_path / "waves.svg").read_bytes() == (ROOT / "docs" / "waves.svg").read_bytes()
+
+
+def test_git_ignores_what_the_commands_of_the_readme_write() -> None:
+    """In a checkout; an unpacked archive has no ``.git``."""
+    if not (ROOT / ".git").exists():
+        pytest.skip("not a checkout of git")
+    python = re.findall(r'bp\.raster\(recording, "([\w.]+)"', text_of(README))
+    written = {*python, "wheels/"}
+    for command in commands(README):
+        for option, name in itertools.pairwise(command):
+            endings = {"--record": (".npz", ".json"), "--raster": ("",), "--out": ("",)}.get(option, ())
+            written |= {f"{name}{ending}" for ending in endings}
+        written |= {command[3]} if command[:2] == ["burstproof", "convert"] else set()
+    assert written >= {"first.npz", "first.svg", "waves.svg", "essential.bpnet", "compare.html"}
+    done = subprocess.run(
+        ["git", "check-ignore", *sorted(written)], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert set(done.stdout.split()) == written
 
 
 def test_the_pictures_are_small() -> None:
     assert 0 < (ROOT / "docs" / "report.png").stat().st_size < 250_000
     assert 0 < (ROOT / "docs" / "architecture.svg").stat().st_size < 50_000
+    assert 0 < (ROOT / "docs" / "waves.svg").stat().st_size < 60_000
 
 
 def test_the_picture_and_the_page_show_every_room() -> None:

@@ -60,7 +60,7 @@ ROOMS = {
     "engine.registry": {*_ENGINE, "engine.cpu", "engine.wgpu", "engine.cuda", "engine.sharded", "engine.cluster"},
     "engine.select": {*_ENGINE, "engine.registry", "config"},
     "tensor": {"compile", "device", "errors"},
-    "fuzz": _ENGINE,
+    "fuzz": {*_ENGINE, "engine.registry", "engine.sharded"},
     "analysis": {*_ENGINE, "network.files"},
     "sources": {*_ENGINE, *_NETWORK, "network.grow"},
     "verification": {"session", *_ENGINE, "engine.registry"},
@@ -228,6 +228,21 @@ def test_rooms_of_the_package_import_one_way() -> None:
     assert {room_of(name) for name in modules()} - {""} <= {"cli", *ROOMS}
 
 
+def test_rooms_of_the_reports_import_one_way() -> None:
+    """Values know nothing of judgement, judgement nothing of drawing, a figure nothing of other figures or the page."""
+    allowed = {
+        "reports.values": ("reports.values",),
+        "reports.judge": ("reports.values", "reports.judge"),
+        "reports.figures": ("reports.values", "reports.judge", "reports.drawing", "reports.rows"),
+    }
+    wrong = []
+    for one in imports():
+        room = next((room for room in allowed if lies_in(one.importer, room)), None)
+        if room is not None and one.importer != room and lies_in(one.module, "reports"):
+            wrong += [str(one)] if not any(lies_in(one.module, other) for other in allowed[room]) else []
+    assert wrong == []
+
+
 def test_modules_take_nothing_from_the_package_itself() -> None:
     """The package offers the public names to users; a module that took them from there would import itself."""
     assert [str(one) for one in imports() if one.module == "burstproof" and room_of(one.importer)] == []
@@ -236,6 +251,30 @@ def test_modules_take_nothing_from_the_package_itself() -> None:
 def test_the_network_knows_no_device() -> None:
     inside = [one for one in imports() if room_of(one.importer) == "network"]
     assert [str(one) for one in inside if any(lies_in(one.module, package) for package in DEVICE_PACKAGES)] == []
+
+
+def test_cases_share_through_support() -> None:
+    """No module takes anything from a test module, and what cases share knows no folder of cases."""
+    inside = [one for one in imports() if lies_in(one.importer, "suites") and lies_in(one.module, "suites")]
+    assert [str(one) for one in inside if ".test_" in one.module] == []
+    shared = [one for one in inside if lies_in(one.importer, "suites.support")]
+    assert [str(one) for one in shared if not lies_in(one.module, "suites.support")] == []
+    parts = [name.split(".") for name in modules() if lies_in(name, "suites") and not lies_in(name, "suites.support")]
+    packages = {".".join(part[:-1]) for part in parts}
+    cases = [part for part in parts if ".".join(part) not in packages]
+    assert [".".join(part) for part in cases if not part[-1].startswith(("test_", "conftest"))] == []
+
+
+def test_unit_mirrors_the_packages() -> None:
+    folders = {path.parent.relative_to(CHECKOUT / "suites/unit") for path in (CHECKOUT / "suites/unit").rglob("test_*")}
+    packages = {
+        path.relative_to(root)
+        for package, root in SOURCES.items()
+        for path in (root / package).glob("**")
+        if path.is_dir()
+    }
+    shared = {path.relative_to("suites") for path in packages if path.is_relative_to("suites")}
+    assert folders - packages - shared == set()
 
 
 @pytest.mark.parametrize("binding", DOORS)

@@ -31,7 +31,7 @@ def first_reports(module: str) -> tuple[KernelReport, ...]:
 
 @pytest.fixture(scope="module")
 def recorded():
-    from burstproof.compile.source import compiler_version
+    from burstproof.compile.numba_cubin import compiler_version
     from suites.support.compile.survey import BASELINE
 
     document = json.loads(BASELINE.read_text())["sources"]

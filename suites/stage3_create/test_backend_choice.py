@@ -10,16 +10,19 @@ from typing import Any
 
 import pytest
 
+from burstproof.cli.main import main
 from burstproof.config import load_configuration
 from burstproof.engine import ask_machine
 from burstproof.engine.ask_machine import ask_cuda
-from burstproof.engine.machine import CudaDevice, CudaFacts, Machine, Obstacle, WgpuAdapter, WgpuFacts
+from burstproof.engine.machine import CudaDevice, CudaFacts, Machine, Obstacle, Usable, WgpuAdapter, WgpuFacts
 from burstproof.engine.options import CudaOptions, EngineOptions
 from burstproof.engine.protocol import Engine
-from burstproof.engine.registry import engine_factory
+from burstproof.engine.registry import BACKENDS, Backend, backend_names, create_sharded, engine_factory, load
 from burstproof.engine.select import choose_backend, consider, start_engine
+from burstproof.engine.sharded.partition import make_partition
 from burstproof.errors import BackendUnavailableError, ExitCode, InputError, NetworkError, OutOfMemoryError
 from burstproof.network.model import Network, NeuronTable, SynapseTable
+from suites.support.parity.faults import NoSnooze
 
 H100 = CudaDevice(0, "NVIDIA H100 80GB HBM3", (9, 0), 80 * 2**30)
 WITH_GPU = Machine(8, CudaFacts(None, (H100,), (12, 8), (12, 9)))
@@ -327,3 +330,40 @@ def test_a_name_is_not_taken_for_an_option(build: Callable[[], object], message:
     """A string would be compared with members of an enumeration and silently mean none of them."""
     with pytest.raises(InputError, match=message):
         build()
+
+
+@pytest.mark.requirement("BE-13")
+def test_a_backend_is_its_row_in_the_registry(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Listed, named in errors and the configuration, chosen, created and shown, by nothing but the row."""
+    fake = Backend(
+        "fake",
+        "a GPU made of paper",
+        "suites.support.parity.faults:NoSnooze",
+        lambda machine, _: Usable(f"paper beside {machine.cpu_cores} cores"),
+        gpu=True,
+    )
+    monkeypatch.setitem(BACKENDS, "fake", fake)
+    monkeypatch.setattr("burstproof.cli.info.this_machine", lambda: NO_DRIVER)
+    assert backend_names() == ("auto", "cuda", "wgpu", "cpu", "reference", "fake")
+    with pytest.raises(InputError, match="reference, fake"):
+        choose_backend("faek", 10, None, CONFIG, NO_DRIVER)
+    assert load_configuration(options={"compute.backend": ("test", "fake")}).compute.backend == "fake"
+    choice = choose_backend("auto", 1_000_000, None, CONFIG, NO_DRIVER)
+    assert (choice.backend, "paper beside 2 cores" in choice.reason) == ("fake", True)
+    with start_engine(choice, one_neuron(), EngineOptions())[0] as engine:
+        assert isinstance(engine, NoSnooze)
+        assert engine.step().number == 1
+    assert main(["info", "--backend", "fake"]) == 0
+    assert "fake       yes        paper beside 2 cores" in capsys.readouterr().out
+    with pytest.raises(InputError, match=r"no sharded engine .*cuda, cpu"):
+        create_sharded(one_neuron(), EngineOptions(), make_partition(one_neuron(), 1, "contiguous"), "fake")
+
+
+@pytest.mark.requirement("BE-13")
+@pytest.mark.parametrize(
+    "home", [home for row in BACKENDS.values() for home in (row.engine, row.shards, row.plan) if home]
+)
+def test_a_home_in_the_registry_leads_somewhere(home: str) -> None:
+    assert callable(load(home))

@@ -214,7 +214,7 @@ def test_two_engines_share_a_device() -> None:
 def test_the_timer_sees_the_device() -> None:
     """A sample is a positive time, and the work is done once per sample."""
     from burstproof.device.cupy_runtime import CupyRuntime
-    from suites.support.bench.device_timer import DeviceTimer
+    from suites.support.bench.timers import DeviceTimer
 
     runtime = CupyRuntime.open(0)
     stream = runtime.stream()

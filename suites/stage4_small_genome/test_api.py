@@ -209,6 +209,8 @@ def test_stimulus_goes_in_by_id_and_by_area() -> None:
     assert drive[5].forced.tolist() == [2]
     drive.add(1, ids=[0], bursts=9)
     assert list(drive) == [1, 5, 9]
+    text = bp.Stimulation(chain()).add(2, ids="0,1-2", bursts="3-9/3,11")
+    assert (list(text), text[3].ids.tolist()) == ([3, 6, 9, 11], [0, 1, 2])
 
 
 @pytest.mark.parametrize(
@@ -225,6 +227,9 @@ def test_stimulus_goes_in_by_id_and_by_area() -> None:
         {"amount": 1e39, "ids": [0]},
         {"amount": 1, "ids": [0], "bursts": 0},
         {"amount": 1, "ids": [0], "bursts": [1.5]},
+        {"amount": 1, "ids": [0], "bursts": "0-3"},
+        {"amount": 1, "ids": [0], "bursts": "1-"},
+        {"amount": 1, "ids": "2-3"},
     ],
     ids=str,
 )
@@ -270,6 +275,66 @@ def test_watched_potentials_are_those_of_the_state_and_change_no_result() -> Non
         assert not plain.state().differences(watched.state())
     with opened(network) as none:
         assert none.run(0, watch=[1]).watched_potentials.shape == (0, 1)
+
+
+@pytest.mark.parametrize("backend", ["reference", "cpu"])
+def test_watching_copies_no_state(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with bp.open_engine(chain(), backend) as engine:
+        monkeypatch.setattr(engine.engine, "state", None)
+        drive = bp.Stimulation(chain()).add(0.5, ids=[0, 2], bursts="1-2")
+        assert engine.run(2, drive, watch="rest").watched_potentials.tolist() == [[0, 0.5], [0, 1.0]]
+
+
+def test_a_record_saved_from_python_replays(tmp_path: Path) -> None:
+    drive = bp.Stimulation(chain()).add(1.5, ids=[0], bursts=1).force(ids=[2], bursts=2)
+    with opened(chain(), stimulus=drive) as engine:
+        recording = engine.run(4, drive)
+        npz, document = engine.save_record(recording, tmp_path / "mine", drive)
+        assert (npz.name, document.name) == ("mine.npz", "mine.json")
+        result = bp.verify(tmp_path / "mine", "cpu")
+        assert (result.agrees, result.bursts) == (True, 4)
+        engine.save_record(recording, tmp_path / "wrong")
+        assert not bp.verify(tmp_path / "wrong", "reference").agrees
+        engine.step()
+        with pytest.raises(InputError, match=r"every burst up to the last one done .*allowed: bursts 1 to 5"):
+            engine.save_record(recording, tmp_path / "mine", drive)
+        with pytest.raises(InputError, match="no fired lists"):
+            engine.save_record(engine.run(1, record="counts"), tmp_path / "mine")
+
+
+def test_every_engine_closes_at_the_end_of_its_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    from burstproof.engine.options import EngineOptions
+    from burstproof.engine.registry import create_sharded, engine_factory
+    from burstproof.engine.sharded.partition import make_partition
+
+    split = create_sharded(chain(), EngineOptions(), make_partition(chain(), 2, "contiguous"))
+    for engine in (engine_factory("cpu")(chain(), EngineOptions()), split):
+        closed: list[str] = []
+        monkeypatch.setattr(engine, "close", lambda engine=engine, closed=closed: closed.append(engine.backend))
+        with engine as opened_engine:
+            assert opened_engine is engine
+            assert closed == []
+        assert closed == ["cpu"]
+
+
+def test_areas_of_arrays_carry_their_flags() -> None:
+    arrays: dict[str, Any] = {
+        "neurons": {"thresholds": 1.0},
+        "synapses": {"source_neurons": [0, 0], "target_neurons": [1, 2]},
+    }
+    areas = {"in": {"neurons": [0], "psp_uniform_distribution": False, "dimensions": (1, 1, 1)}, "out": [1, 2]}
+    network = bp.Network.from_arrays(**arrays, areas=areas, count=3)
+    assert network.flags_registered
+    assert network.areas[0].psp_uniform_distribution is False
+    with opened(network) as engine:
+        engine.step(ids=[0])
+        fired = engine.step().fired_ids
+    assert fired.tolist() == []  # the contribution of 1 is divided by 2
+    plain = bp.Network.from_arrays(**arrays, areas={"in": [0], "out": [1, 2]}, count=3)
+    assert not plain.flags_registered
+    for wrong in ({"mp_driven_psp": True}, {"neurons": [0], "index": 3}, {"neurons": [0], "mp_driven_psp": "yes"}):
+        with pytest.raises(NetworkError, match="'in'"):
+            bp.Network.from_arrays(**arrays, areas={"in": wrong}, count=3)
 
 
 def test_steps_do_what_a_run_does_and_states_go_across() -> None:

@@ -7,9 +7,13 @@ from pathlib import Path
 import pytest
 
 from burstproof.cli import info as info_module
+from burstproof.cli import plan as plan_module
 from burstproof.engine.ask_machine import this_machine
+from burstproof.engine.cuda.plan.budget import RESERVE_BYTES, plan_memory
 from burstproof.engine.machine import CudaDevice, CudaFacts, Machine, Obstacle, WgpuAdapter, WgpuFacts
-from suites.support.cli_door import Door, assert_one_error, door
+from burstproof.engine.options import EngineOptions
+from burstproof.sources import load
+from suites.support.cli_door import BUSY, SMALL, Door, assert_one_error, door
 
 __all__ = ["door"]
 
@@ -78,3 +82,50 @@ def test_a_faulty_configuration_is_one_clear_error(door: Door) -> None:
     Path("mine.toml").write_text("[cuda]\nstream_cuont = 2\n", "utf-8")
     answer = door("info", "--config", "mine.toml")
     assert_one_error(answer, 4, "mine.toml: cuda.stream_cuont", "got 2", "Did you mean stream_count?")
+
+
+@pytest.mark.requirement("BE-9")
+def test_the_plan_lists_every_buffer_without_a_device(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plan_module, "ask_cuda", lambda: CudaFacts(Obstacle("no driver", "Install it")))
+    answer = door("info", "--plan", SMALL, "--json")
+    assert answer.code == 0, answer.err
+    document = answer.document
+    plan = plan_memory(load(SMALL), EngineOptions())
+    assert document["backend"] == "cuda"
+    assert [one["name"] for one in document["buffers"]] == [spec.name for spec in plan.buffers]
+    assert document["total_bytes"] == {"device": plan.total_bytes, "host": 0}
+    assert document["per_gibibyte"]["neurons"] == int(document["neurons"] * 2**30 / plan.total_bytes)
+    assert document["device"] is None
+    text = door("info", "--plan", SMALL).out
+    assert all(len(line) <= 80 for line in text.splitlines()[1:])
+    assert str(plan.total_bytes) in text
+
+
+@pytest.mark.requirement("BE-9", "BE-10")
+@pytest.mark.parametrize(
+    ("memory_bytes", "fits", "words"),
+    [
+        (2**30, True, "1.0 GiB: fits"),
+        (RESERVE_BYTES + 2**22, True, "fits, its synapses in host memory"),
+        (2**20, False, "does not fit"),
+    ],
+)
+def test_the_plan_says_what_the_device_here_holds(
+    door: Door, monkeypatch: pytest.MonkeyPatch, memory_bytes: int, fits: bool, words: str
+) -> None:
+    facts = CudaFacts(None, (CudaDevice(0, "H100", (9, 0), memory_bytes),), (13, 0), (13, 0))
+    monkeypatch.setattr(plan_module, "ask_cuda", lambda: facts)
+    arguments = ("info", "--synthetic", "20K", "--synapses", "100")
+    document = door(*arguments, "--json").document
+    assert document["synapses"] == 2_000_000
+    assert document["device"]["fits"] is fits
+    assert words in door(*arguments).out
+
+
+@pytest.mark.requirement("BE-9")
+def test_the_plan_of_the_cpu_is_what_its_engine_holds(door: Door) -> None:
+    document = door("info", "--plan", BUSY, "--backend", "cpu", "--json").document
+    sizes = {one["name"]: one["bytes"] for one in document["buffers"]}
+    assert sizes["neurons.v"] == 4 * document["neurons"]
+    assert sizes["static.targets"] == 4 * load(BUSY).synapse_count
+    assert document["total_bytes"] == {"device": 0, "host": sum(sizes.values())}

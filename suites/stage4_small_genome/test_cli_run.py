@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -9,6 +11,8 @@ import numpy as np
 import pytest
 
 from burstproof.cli import run as run_module
+from burstproof.cli.arguments import build_parser
+from burstproof.cli.progress import Bar
 from burstproof.engine.machine import CudaFacts, Machine, Obstacle
 from burstproof.engine.reference import ReferenceEngine
 from burstproof.engine.trace import read_trace
@@ -155,3 +159,43 @@ def test_the_svg_raster_shows_every_area_and_every_burst(door: Door, tmp_path: P
     assert description is not None
     assert (description.text or "").startswith(f"{answer.document['firings']} firings of {answer.document['neurons']}")
     assert "http" not in picture.read_text("utf-8").replace("http://www.w3.org/2000/svg", "")
+
+
+def test_a_synthetic_network_runs_and_its_record_replays(door: Door) -> None:
+    arguments = ("run", "--synthetic", "10K", "--synapses", "50", "--rate", "0.02", "--backend", "reference")
+    answer = door(*arguments, "--seed", 3, "--bursts", 20, "--record", "r", "--raster", "r.svg", "--json")
+    assert answer.code == 0, answer.err
+    document = answer.document
+    assert (document["neurons"], document["synapses"]) == (10_000, 500_000)
+    assert document["source"] == {"path": "10000 x 50 synapses, rate 0.02, seed 3", "kind": "synthetic", "seed": 3}
+    assert document["rate"] == pytest.approx(0.02, rel=0.2)
+    assert document["files"] == ["r.npz", "r.json", "r.svg"]
+    assert door("verify", "r", "--backend", "reference").code == 0
+    again, other = (door(*arguments, "--seed", seed, "--bursts", 20, "--json").document for seed in (3, 4))
+    assert again["firings"] == document["firings"] != other["firings"]
+
+
+def test_the_size_of_a_synthetic_network_takes_a_suffix() -> None:
+    sizes = [build_parser().parse_args(["run", "--synthetic", text]).synthetic for text in ("1M", "1.5k", "20K", "7")]
+    assert sizes == [1_000_000, 1_500, 20_000, 7]
+
+
+def test_kernels_being_compiled_are_said_in_the_progress_line(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first burst compiles what is not in the cache; the bar is renamed after it."""
+    said: list[str] = []
+
+    @contextmanager
+    def task(description: str, _total: int | None = None, *, shown: bool = True) -> Iterator[Bar]:
+        said.append(description)
+        bar = Bar(None)
+        monkeypatch.setattr(bar, "rename", said.append)
+        yield bar
+
+    monkeypatch.setattr(run_module, "task", task)
+    assert door("run", SMALL, "--backend", "reference", "--bursts", 3).code == 0
+    assert said == [
+        "compiling kernels, starting reference",
+        "compiling kernels, running on reference",
+        "running on reference",
+        "running on reference",
+    ]

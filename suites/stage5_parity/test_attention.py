@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from burstproof.errors import ArrayError
-from burstproof.tensor.array.accuracy import bound_of
 from burstproof.tensor.array.backend import backend
 from burstproof.tensor.array.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, dtype_name
 from burstproof.tensor.array.protocol import Backend
 from burstproof.tensor.attention.operation import Attended, attention, attention_backward, standard_attention
 from burstproof.tensor.ops.nn_reference import narrowed, widened
+from suites.support.accuracy import bound_of
 
 pytestmark = pytest.mark.requirement("TO-5", "TO-11")
 

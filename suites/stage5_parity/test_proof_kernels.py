@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from burstproof.compile import proof_cpu
 from burstproof.errors import InputError
+from suites.support import proof_cpu
 from suites.support.proof_kernels import assert_within_rounding, classifier, exact_probabilities, matrices
 
 pytestmark = pytest.mark.requirement("KL-6", "ST-5")

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from burstproof.errors import ArrayError
-from burstproof.tensor.array.accuracy import ACCURACIES, Accuracy, bound_of
 from burstproof.tensor.array.backend import backend
 from burstproof.tensor.array.dtypes import BFLOAT16, FLOAT32, INT8
 from burstproof.tensor.array.protocol import Backend
 from burstproof.tensor.ops.linalg import matmul
 from stages.measuring import Measure
+from suites.support.accuracy import ACCURACIES, Accuracy, bound_of
 from suites.support.tensor_operations import exactly, inputs_of, operation_named, relative_error, run_on, values
 
 pytestmark = pytest.mark.requirement("TO-11")

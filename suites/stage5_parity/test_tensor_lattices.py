@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from burstproof.errors import ArrayError
-from burstproof.tensor.array.accuracy import bound_of
 from burstproof.tensor.array.backend import backend
 from burstproof.tensor.array.protocol import Backend
 from burstproof.tensor.lattices import golden, lattices
+from suites.support.accuracy import bound_of
 
 pytestmark = pytest.mark.requirement("TO-10")
 

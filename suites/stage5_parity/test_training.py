@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from burstproof.errors import ArrayError
-from burstproof.tensor.array.accuracy import bound_of
 from burstproof.tensor.array.backend import backend
 from burstproof.tensor.array.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, dtype_name
 from burstproof.tensor.array.protocol import Backend
@@ -15,6 +14,7 @@ from burstproof.tensor.ops.cross_entropy import cross_entropy_in_place
 from burstproof.tensor.ops.embedding import embed, embed_backward
 from burstproof.tensor.ops.linear import add_bias, add_residual, bias_gradient
 from burstproof.tensor.ops.nn_reference import narrowed, widened
+from suites.support.accuracy import bound_of
 
 pytestmark = pytest.mark.requirement("TO-9", "TO-11")
 

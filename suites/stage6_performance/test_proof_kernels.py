@@ -8,8 +8,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from burstproof.compile import proof_cpu
 from stages.measuring import Measure
+from suites.support import proof_cpu
 from suites.support.bench.card_limits import Card
 from suites.support.bench.steady import Rule, Timed, time_steadily, to_us
 from suites.support.bench.timers import device_ms, host_ms

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from burstproof.tensor.array.accuracy import bound_of
 from burstproof.tensor.array.dtypes import COMPLEX128, FLOAT32, FLOAT64
 from burstproof.tensor.ops.elementwise import evaluate
 from burstproof.tensor.ops.expression import parse
 from stages.measuring import Measure
+from suites.support.accuracy import bound_of
 from suites.support.bench.card_limits import Card
 from suites.support.bench.steady import time_steadily
 from suites.support.bench.tensor_bench import (

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from burstproof.tensor.array.accuracy import bound_of
 from burstproof.tensor.array.dtypes import BFLOAT16, COMPLEX128, FLOAT32, INT8, INT32
 from burstproof.tensor.ops.linalg import RESULTS, matmul
 from burstproof.tensor.ops.nn_reference import widened
 from stages.measuring import Measure
+from suites.support.accuracy import bound_of
 from suites.support.bench.card_limits import Card
 from suites.support.bench.steady import Rule, Timed, time_steadily
 from suites.support.bench.tensor_bench import alternate, as_torch, normal, put_contest, torch_is_here

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from burstproof.tensor.array.accuracy import bound_of
 from burstproof.tensor.array.dtypes import BFLOAT16, FLOAT32, dtype_name
 from burstproof.tensor.ops import nn, nn_reference
 from burstproof.tensor.ops.nn_reference import widened
 from stages.measuring import Measure
+from suites.support.accuracy import bound_of
 from suites.support.bench.card_limits import Card
 from suites.support.bench.tensor_bench import (
     Work,

@@ -75,7 +75,7 @@ def test_data_crosses_intact(measure: Measure) -> None:
 
     from burstproof.device.open import open_device
     from burstproof.device.protocol import BufferSpec
-    from suites.support.bench.device_timer import DeviceTimer
+    from suites.support.bench.timers import DeviceTimer
 
     count = COPIED_BYTES // 4
     spec = BufferSpec("words", count, np.dtype(np.uint32))

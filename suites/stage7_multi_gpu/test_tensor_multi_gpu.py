@@ -8,14 +8,15 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pytest
 
+from burstproof.device.nccl_library import nccl_library
 from burstproof.errors import ArrayError
-from burstproof.tensor.array.accuracy import bound_of
-from burstproof.tensor.array.backend import backend
+from burstproof.tensor.array.backend import backend, backend_of
 from burstproof.tensor.array.protocol import Backend
-from burstproof.tensor.ops import multi_gpu, nn, reduction_nccl
+from burstproof.tensor.ops import multi_gpu, nn
 from burstproof.tensor.ops.linalg import matmul
 from hardware.stopwatch import measure_until_steady
 from stages.measuring import Measure
+from suites.support.accuracy import bound_of
 
 pytestmark = pytest.mark.requirement("TO-8")
 
@@ -39,7 +40,7 @@ def test_split_and_gather(places: Sequence[Backend], rows: int) -> None:
     assert whole.shape == values.shape
     lengths = [part.shape[0] for part in whole.parts]
     assert max(lengths) - min(lengths) <= 1
-    assert all(place.owns(part) for place, part in zip(places, whole.parts, strict=True))
+    assert all(backend_of(part) is place for place, part in zip(places, whole.parts, strict=True))
     assert np.array_equal(multi_gpu.gather(whole), values)
 
 
@@ -54,7 +55,7 @@ def test_operations_on_parts(places: Sequence[Backend]) -> None:
 @pytest.mark.parametrize("method", ["peer", "nccl"])
 def test_data_parallel_gradient(places: Sequence[Backend], method: multi_gpu.Method) -> None:
     """x^T dy over all rows is the sum of the devices' products, and every device ends with it."""
-    if places[0].device is not None and method == "nccl" and not reduction_nccl.is_installed():
+    if places[0].device is not None and method == "nccl" and nccl_library() is None:
         pytest.skip("NCCL is not installed")
     x, gradient = _normal((300, 40), 3, np.float64), _normal((300, 24), 4, np.float64)
     parts = multi_gpu.apply(
@@ -87,7 +88,7 @@ def test_all_reduce(places: Sequence[Backend], dtype: type, count: int) -> None:
 def test_replicas(places: Sequence[Backend]) -> None:
     values = _normal((4, 3), 1)
     for place, copy in zip(places, multi_gpu.replicate(values, places), strict=True):
-        assert place.owns(copy)
+        assert backend_of(copy) is place
         assert np.array_equal(place.to_host(copy), values)
 
 
@@ -118,7 +119,7 @@ def test_two_parts_on_one_device() -> None:
 @pytest.mark.parametrize("method", ["peer", "nccl"])
 def test_rate_of_the_reduction(method: multi_gpu.Method, measure: Measure) -> None:
     """The sum of 256 MiB from every device, checked; the bus rate counts what crosses the links of one device."""
-    if method == "nccl" and not reduction_nccl.is_installed():
+    if method == "nccl" and nccl_library() is None:
         pytest.skip("NCCL is not installed")
     places = multi_gpu.all_devices()
     parts = [place.ones(REDUCED_ELEMENTS) for place in places]

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
+import jsonschema
 import numpy as np
 
+from reports import store
 from reports.judge.verdict import judge_cases
 from reports.values.measurement import CaseResult, Measurement, Outcome, Scalar
 from reports.values.record import Environment, RunRecord, StageRun
+
+VALIDATOR = jsonschema.Draft202012Validator(
+    json.loads(Path(store.__file__).with_name("record.schema.json").read_text(encoding="utf-8"))
+)
 
 NO_GPU = "no NVIDIA driver was found (libnvidia-ml.so.1 is not there)"
 ONE_GPU = "multi-GPU needs 2 GPUs with peer access; this machine has 1"

@@ -27,7 +27,7 @@ class Operation:
     Attributes
     ----------
     name : str
-        As in ``burstproof.tensor.array.accuracy``; several results are named in ``results``.
+        As in ``suites.support.accuracy``; several results are named in ``results``.
     shapes : tuple of shape
         Of the inputs that have the element type under test.
     run : callable

@@ -104,7 +104,7 @@ def _add_config(parser: Parser, backend: str = "what runs the bursts (configurat
     parser.add_argument("--threads", type=whole_number(0, 4096), default=0, metavar="N", help="CPU threads, 0: by size")
 
 
-def _add_reading(parser: Parser) -> None:
+def _add_reading(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--seed",
         type=whole_number(0, 2**64 - 1),
@@ -129,20 +129,27 @@ def _add_reading(parser: Parser) -> None:
     )
 
 
-def _add_synthetic(group: argparse._ArgumentGroup) -> None:
+def _add_sources(parser: argparse.ArgumentParser, title: str, *files: tuple[str, str]) -> None:
+    """Options that name a network: files, or sizes."""
+    group = parser.add_argument_group(title)
+    for name, what in files:
+        group.add_argument(name, nargs=None if name[0] == "-" else "?", type=Path, metavar="FILE", help=what)
     group.add_argument("--synthetic", type=_size, metavar="N", help="so many neurons, from --seed: 2000, 20K, 1.5M")
     group.add_argument("--synapses", type=_size, metavar="K", help="of each of them (default: 100)")
+    rate = _Bounded(float, 0.0, 1.0)
+    group.add_argument("--rate", type=rate, metavar="R", help="share of them that fires (default: 0.01)")
+    _add_reading(parser)
 
 
 def _add_run(parser: Parser) -> None:
-    source = parser.add_argument_group("what to run (one of)")
-    source.add_argument("input", nargs="?", type=Path, metavar="FILE", help="any of these three, by its extension")
-    source.add_argument("--genome", type=Path, metavar="FILE", help=".json or .json.gz")
-    source.add_argument("--connectome", type=Path, metavar="FILE", help=".connectome")
-    source.add_argument("--network", type=Path, metavar="FILE", help=".bpnet")
-    _add_synthetic(source)
-    source.add_argument("--rate", type=_Bounded(float, 0.0, 1.0), metavar="R", help="share that fires (default: 0.01)")
-    _add_reading(parser)
+    _add_sources(
+        parser,
+        "what to run (one of)",
+        ("input", "any of these three, by its extension"),
+        ("--genome", ".json or .json.gz"),
+        ("--connectome", ".connectome"),
+        ("--network", ".bpnet"),
+    )
     parser.add_argument("--autotune", action="store_true", help="CUDA: measure launch configurations first")
     parser.add_argument("--bursts", type=whole_number(1, 10**9), default=100, metavar="N", help="default: 100")
     parser.add_argument("--profile", choices=PROFILES, default=FEAGI_2_6.name, help="rules of the engine")
@@ -257,10 +264,11 @@ def _add_convert(parser: Parser) -> None:
 
 
 def _add_info(parser: Parser) -> None:
-    group = parser.add_argument_group("what a network needs; no device is touched")
-    group.add_argument("--plan", type=Path, metavar="FILE", help="memory per buffer (default: on the backend cuda)")
-    _add_synthetic(group)
-    _add_reading(parser)
+    _add_sources(
+        parser,
+        "what a network needs, on --backend cuda by default; no device is touched",
+        ("--plan", "genome, connectome or network: its memory, buffer by buffer"),
+    )
     _add_config(parser)
     _add_common(parser)
 

@@ -10,6 +10,7 @@ from importlib import metadata
 from typing import Any
 
 from burstproof.analysis.text import gibibytes, printable, table
+from burstproof.cli.plan import plan
 from burstproof.cli.settings import configuration_of
 from burstproof.config import CONFIG_FILE, Configuration, environment_name
 from burstproof.engine.ask_machine import this_machine
@@ -27,6 +28,8 @@ _PACKAGES = ("numpy", "numba", *_CUDA_PACKAGES, "wgpu", "mpi4py", "pymetis")
 
 def info(options: argparse.Namespace) -> ExitCode:
     """Print what was found; a missing GPU is a finding, not an error."""
+    if options.plan is not None or options.synthetic is not None:
+        return plan(options)
     config = configuration_of(options)
     document = describe(config, this_machine())
     print(json.dumps(document, indent=1) if options.json else _as_text(document))

@@ -26,7 +26,7 @@ def reading_of(options: argparse.Namespace) -> Reading:
 
 
 def source_of(options: argparse.Namespace) -> Source:
-    """The one source that the options of ``run`` name.
+    """The one source that the options name.
 
     Raises
     ------
@@ -35,18 +35,20 @@ def source_of(options: argparse.Namespace) -> Source:
         synthetic networks without one.
     """
     named = {
-        "--genome": (options.genome, Kind.GENOME),
-        "--connectome": (options.connectome, Kind.CONNECTOME),
-        "--network": (options.network, Kind.NETWORK),
-        "--synthetic": (options.synthetic, Kind.SYNTHETIC),
-        "FILE": (options.input, None),
+        "--genome": ("genome", Kind.GENOME),
+        "--connectome": ("connectome", Kind.CONNECTOME),
+        "--network": ("network", Kind.NETWORK),
+        "--synthetic": ("synthetic", Kind.SYNTHETIC),
+        "--plan": ("plan", None),
+        "FILE": ("input", None),
     }
-    given = [(option, value, kind) for option, (value, kind) in named.items() if value is not None]
+    read = {option: (getattr(options, name, None), kind) for option, (name, kind) in named.items()}
+    given = [(option, value, kind) for option, (value, kind) in read.items() if value is not None]
     if len(given) != 1:
         raise InputError(
             "name one genome, connectome or network, or a synthetic one",
             got=", ".join(option for option, _, _ in given) or "none",
-            cure="See burstproof run --help",
+            cure=f"See burstproof {options.command} --help",
         )
     option, value, kind = given[0]
     for extra in ("synapses", "rate"):

@@ -14,7 +14,7 @@ from burstproof.cli.settings import configuration_of, engine_options
 from burstproof.config import Configuration
 from burstproof.engine.ask_machine import this_machine
 from burstproof.engine.profile import FEAGI_2_6, profile_named
-from burstproof.engine.registry import engine_factory
+from burstproof.engine.registry import AUTO, BACKENDS, engine_factory
 from burstproof.engine.replay import Replay, replay
 from burstproof.engine.select import choose_backend
 from burstproof.engine.trace import Trace, read_trace
@@ -59,7 +59,7 @@ def _replay(path: Path, options: argparse.Namespace, config: Configuration) -> R
     with task(f"reading {path.name}", shown=not options.json):
         trace = _overridden(read_trace(path), options)
     backend: str = options.backend or DEFAULT_BACKEND
-    if backend in ("auto", "cuda", "wgpu"):
+    if backend == AUTO or BACKENDS[backend].gpu:
         machine, neurons = this_machine(), trace.network.neuron_count
         backend = choose_backend(backend, neurons, None, config, machine, allow_fallback=None).backend
     profile = profile_named(options.profile or FEAGI_2_6.name)

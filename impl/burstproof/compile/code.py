@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Any
 
 from burstproof.compile.image_cache import cached_image
-from burstproof.compile.numba_cubin import Capability, Image, compile_kernel, toolkit_version
+from burstproof.compile.numba_cubin import Capability, Image, compile_kernel, runs_on, toolkit_version
 from burstproof.compile.parameters import VALUE_TYPES, Parameter
 from burstproof.device.protocol import Signature
 from burstproof.errors import CompileError, InputError
@@ -169,7 +169,7 @@ class CubinCode:
         CompileError
             There is none.
         """
-        fit = [own for own in self.cubins if own[0] == capability[0] and own[1] <= capability[1]]
+        fit = [own for own in self.cubins if runs_on(own, capability)]
         if not fit:
             have = ", ".join(f"{major}.{minor}" for major, minor in sorted(self.cubins))
             raise CompileError(

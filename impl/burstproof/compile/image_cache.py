@@ -32,12 +32,6 @@ def _store(folder: Path) -> FileStreamProgramCache:
     return FileStreamProgramCache(folder, max_size_bytes=_LARGEST_BYTES)
 
 
-def digest(key: Mapping[str, Any]) -> str:
-    """Name of an image: SHA-256 of its key."""
-    document = json.dumps({**key, "format": _FORMAT}, sort_keys=True)
-    return hashlib.sha256(document.encode()).hexdigest()
-
-
 def cached_image(
     name: str,
     capability: Capability,
@@ -60,35 +54,31 @@ def cached_image(
         By default ``images`` in the package's folder of the user's cache.
     """
     start = time.perf_counter()
-    entry = digest(key)
-    found: Compiled | None = load_image(entry, folder)
+    document = json.dumps({**key, "format": _FORMAT}, sort_keys=True)
+    entry = hashlib.sha256(document.encode()).digest()
+    found = _load(entry, folder)
     if found is None:
         found = compiled()
-        keep_image(entry, *found, folder)
+        _keep(entry, *found, folder)
     return Image(name, capability, found[0], time.perf_counter() - start, found[1])
 
 
-def load_image(name: str, folder: Path | None = None) -> Compiled | None:
-    """Cubin and lowered names kept under ``name``; ``None`` if there is none or it is damaged."""
+def _load(entry: bytes, folder: Path | None) -> Compiled | None:
+    """Cubin and lowered names kept under ``entry``; ``None`` if there is none or it is damaged."""
     try:
-        kept = _store(folder or cache_folder() / "images").get(name.encode())
-    except OSError:
-        return None
-    if kept is None:
-        return None
-    header, _, cubin = bytes(kept).partition(b"\n")
-    try:
+        kept = _store(folder or cache_folder() / "images").get(entry)
+        header, _, cubin = bytes(kept or b"").partition(b"\n")
         described = json.loads(header)
-    except ValueError:
+    except (OSError, ValueError):
         return None
     whole = cubin.startswith(_ELF) and hashlib.sha256(cubin).hexdigest() == described.get("sha256")
     return (cubin, dict(described["symbols"])) if whole else None
 
 
-def keep_image(name: str, cubin: bytes, symbols: Mapping[str, str], folder: Path | None = None) -> None:
+def _keep(entry: bytes, cubin: bytes, symbols: Mapping[str, str], folder: Path | None) -> None:
     """Keep an image; a folder that cannot be written keeps none, and the next process compiles again."""
     header = {"sha256": hashlib.sha256(cubin).hexdigest(), "symbols": dict(symbols)}
     try:
-        _store(folder or cache_folder() / "images")[name.encode()] = json.dumps(header).encode() + b"\n" + cubin
+        _store(folder or cache_folder() / "images")[entry] = json.dumps(header).encode() + b"\n" + cubin
     except OSError:
         return

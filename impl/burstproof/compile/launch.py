@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from burstproof.compile.numba_cubin import Image
+from burstproof.compile.numba_cubin import Image, runs_on
 from burstproof.compile.parameters import MISFITS, ArgumentBlock, ArgumentChecker, Parameter, size_of
 from burstproof.device.cupy_door import cupy_or_error, device_refused
 from burstproof.errors import BackendUnavailableError, BurstproofError, CompileError, InputError
@@ -251,7 +251,7 @@ def load_kernel(image: Image, function: str, parameters: tuple[Parameter, ...], 
     """
     cupy = cupy_or_error()
     capability = device_capability(device_id)
-    if not _runs_on(image, capability):
+    if not runs_on(image.capability, capability):
         raise InputError(
             "an image for another compute capability",
             where=f"{image.name} on device {device_id}",
@@ -283,11 +283,6 @@ def _not_loaded(error: Exception, image: Image, function: str) -> BurstproofErro
         got=f"an image for {image.arch}, a driver for CUDA {driver}",
         cure=f"Compile it with tools for CUDA {driver} (extra cuda{driver}), or update the driver",
     )
-
-
-def _runs_on(image: Image, capability: tuple[int, int]) -> bool:
-    """Machine code runs on its own capability and on later minor ones of the same major."""
-    return image.capability[0] == capability[0] and image.capability[1] <= capability[1]
 
 
 @lru_cache(maxsize=64)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from importlib import import_module
 from unittest import mock
 
 from burstproof.device.protocol import Signature
@@ -20,33 +21,38 @@ _DROPPED_IN_CUDA_13: frozenset[Capability] = frozenset({(7, 0)})
 
 
 def toolkit_version() -> tuple[int, int]:
-    """CUDA version of the installed linker, (major, minor).
+    """CUDA version of the installed linker nvJitLink, (major, minor).
 
     Raises
     ------
     EnvironmentInvalidError
         It is not installed.
     """
+    return _version_of("the linker nvJitLink", "nvjitlink", "version")
+
+
+def compiler_version() -> tuple[int, int]:
+    """Version of the installed NVRTC, (major, minor).
+
+    Raises
+    ------
+    EnvironmentInvalidError
+        It is not installed.
+    """
+    return _version_of("the compiler NVRTC", "nvrtc", "nvrtcVersion")
+
+
+def _version_of(tool: str, binding: str, function: str) -> tuple[int, int]:
     try:
-        from cuda.bindings import nvjitlink
-        from cuda.pathfinder import DynamicLibNotFoundError
-    except ImportError as error:
-        raise tools_missing("the linker nvJitLink", str(error)) from error
-    try:
-        major, minor = nvjitlink.version()
-    except DynamicLibNotFoundError as error:
-        raise tools_missing("the linker nvJitLink", str(error)) from error
+        *_, major, minor = getattr(import_module(f"cuda.bindings.{binding}"), function)()
+    except (ImportError, RuntimeError) as error:  # no package, or no library where it looks
+        raise EnvironmentInvalidError(
+            f"{tool} is not installed",
+            where="burstproof.compile",
+            got=str(error),
+            cure="In the folder of the clone: pip install '.[compile]', or '.[cuda12]' or '.[cuda13]' with a GPU",
+        ) from error
     return int(major), int(minor)
-
-
-def tools_missing(tool: str, reason: str) -> EnvironmentInvalidError:
-    """The error that says which extra brings the compile tools."""
-    return EnvironmentInvalidError(
-        f"{tool} is not installed",
-        where="burstproof.compile",
-        got=reason,
-        cure="Install the extra in the folder of the clone: pip install '.[compile]', or cuda12 or cuda13 with a GPU",
-    )
 
 
 def refusal(capability: Capability, where: str | None = None) -> EnvironmentInvalidError | None:
@@ -72,6 +78,11 @@ def obstacle(capability: Capability) -> str | None:
     """Why the installed tools cannot build for ``capability``, with the cure; ``None`` if they can."""
     refused = refusal(capability)
     return None if refused is None else str(refused)
+
+
+def runs_on(built_for: Capability, capability: Capability) -> bool:
+    """Whether machine code runs: on its own capability, and on later minor ones of the same major."""
+    return built_for[0] == capability[0] and built_for[1] <= capability[1]
 
 
 @dataclass(frozen=True)

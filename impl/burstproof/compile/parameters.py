@@ -6,15 +6,12 @@ import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from burstproof.errors import InputError
-
-if TYPE_CHECKING:
-    from cupy import ndarray
 
 _FORMATS = {
     "bool": "?",
@@ -75,14 +72,14 @@ class Parameter:
 
     @cached_property
     def accepted(self) -> tuple[np.dtype[np.generic], ...]:
-        """NumPy dtypes that an array may have; bfloat16 also comes as uint16 of the same bits."""
+        """NumPy dtypes that an array may have; bfloat16 is uint16 of the same bits, or ``ml_dtypes``'."""
         if self.dtype != "bfloat16":
             return (np.dtype(self.dtype),)
         try:
             import ml_dtypes
         except ImportError:
             return (np.dtype(np.uint16),)
-        return (np.dtype(ml_dtypes.bfloat16), np.dtype(np.uint16))
+        return (np.dtype(np.uint16), np.dtype(ml_dtypes.bfloat16))
 
     def __str__(self) -> str:
         if self.numba_dimensions is not None:
@@ -274,61 +271,46 @@ class ArgumentChecker:
         return 0, 0, elements, itemsize, address, *shape, *reversed(strides)
 
     def _address(self, parameter: Parameter, argument: Any, position: int) -> int:
-        if type(argument) is self._array_type:
-            return self._own_address(parameter, argument, position)
-        if argument is None:
-            if parameter.optional:
-                return 0
-            raise self._error("None where an array is declared", parameter, position, None)
-        described = getattr(argument, "__cuda_array_interface__", None)
-        if described is None:
-            raise self._error(
-                "not an array on a device",
-                parameter,
-                position,
-                type(argument).__name__,
-                cure="Upload it first (burstproof.device.memory.upload, cupy.asarray)",
-            )
-        dtype = getattr(argument, "dtype", None)
-        dtype = dtype if isinstance(dtype, np.dtype) else np.dtype(described["typestr"])
-        self._check_dtype(parameter, dtype, position)
-        shape, strides = described["shape"], described.get("strides")
-        if strides is not None and not _contiguous(shape, strides, dtype.itemsize):
-            raise self._not_contiguous(parameter, shape, strides, position)
-        address = int(described["data"][0])
-        if address and 0 not in shape and (owner := self._device_of(address)) not in (self._device_id, -1):
-            raise self._wrong_device(parameter, owner, position)
-        return address
-
-    def _own_address(self, parameter: Parameter, argument: ndarray, position: int) -> int:
-        self._check_dtype(parameter, argument.dtype, position)
-        if not argument.flags.c_contiguous:
-            raise self._not_contiguous(parameter, argument.shape, argument.strides, position)
-        if argument.data.device_id != self._device_id and argument.size:
-            raise self._wrong_device(parameter, argument.data.device_id, position)
-        return int(argument.data.ptr)
-
-    def _check_dtype(self, parameter: Parameter, dtype: np.dtype[Any], position: int) -> None:
+        if argument is None and parameter.optional:
+            return 0
+        own = type(argument) is self._array_type
+        if own:
+            dtype, shape, address = argument.dtype, argument.shape, int(argument.data.ptr)
+            strides = None if argument.flags.c_contiguous else argument.strides
+        else:
+            described = getattr(argument, "__cuda_array_interface__", None)
+            if described is None:
+                raise self._error(
+                    "None where an array is declared" if argument is None else "not an array on a device",
+                    parameter,
+                    position,
+                    type(argument).__name__,
+                    cure="Upload it first (burstproof.device.memory.upload, cupy.asarray)",
+                )
+            dtype = getattr(argument, "dtype", None)
+            dtype = dtype if isinstance(dtype, np.dtype) else np.dtype(described["typestr"])
+            shape, strides, address = described["shape"], described.get("strides"), int(described["data"][0])
         if dtype not in parameter.accepted:
             raise self._error("an array of the wrong dtype", parameter, position, str(dtype))
-
-    def _not_contiguous(self, parameter: Parameter, shape: object, strides: object, position: int) -> InputError:
-        return self._error(
-            "an array that is not contiguous in C order",
-            parameter,
-            position,
-            f"shape {shape}, strides {strides}",
-            cure="Make it so with cupy.ascontiguousarray",
-        )
-
-    def _wrong_device(self, parameter: Parameter, owner: int, position: int) -> InputError:
-        return self._error(
-            "an array on another device",
-            parameter,
-            position,
-            f"device {owner}",
-            cure=f"Copy it to device {self._device_id}, or load the kernel for device {owner}",
-        )
+        if strides is not None and not _contiguous(shape, strides, dtype.itemsize):
+            raise self._error(
+                "an array that is not contiguous in C order",
+                parameter,
+                position,
+                f"shape {shape}, strides {strides}",
+                cure="Make it so with cupy.ascontiguousarray",
+            )
+        if address and 0 not in shape:
+            owner = argument.data.device_id if own else self._device_of(address)
+            if owner not in (self._device_id, -1):
+                raise self._error(
+                    "an array on another device",
+                    parameter,
+                    position,
+                    f"device {owner}",
+                    cure=f"Copy it to device {self._device_id}, or load the kernel for device {owner}",
+                )
+        return address
 
     def _error(
         self, problem: str, parameter: Parameter, position: int, got: object, *, cure: str | None = None

@@ -1,4 +1,4 @@
-"""Proof kernels on a device: sum of vectors, tiled matrix product, a classifier; their twins are in ``proof_cpu``."""
+"""Proof kernels on a device: sum of vectors, tiled matrix product, a classifier."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from burstproof.errors import InputError
 
 if TYPE_CHECKING:
     from cupy import ndarray
-    from cupy.cuda import Stream
 
 EDGES = (64, 128)
 """Edges of the tiles that a block of the matrix product makes."""
@@ -32,7 +31,7 @@ DENSE = {edge: Entry(_SOURCE, name, _DENSE_PARAMETERS) for edge, name in _DENSE_
 CATALOGUE: tuple[Entry, ...] = (VECTOR_ADD, SOFTMAX_ROWS, *DENSE.values())
 
 
-def vector_add(a: object, b: object, stream: Stream | None = None) -> ndarray:
+def vector_add(a: object, b: object) -> ndarray:
     """``a + b``, float32, any equal shape; rounded once, so equal to NumPy's bit for bit.
 
     Raises
@@ -47,18 +46,17 @@ def vector_add(a: object, b: object, stream: Stream | None = None) -> ndarray:
     count = total.size
     if count:
         blocks = min(max(1, count // (4 * _THREADS)), _MOST_BLOCKS)  # a thread adds four elements at once
-        VECTOR_ADD.on(left.device.id)(blocks, _THREADS, left, right, total, count, stream=stream)
+        VECTOR_ADD.on(left.device.id)(blocks, _THREADS, left, right, total, count)
     return total
 
 
-def matrix_product(a: object, b: object, stream: Stream | None = None, *, edge: int | None = None) -> ndarray:
+def matrix_product(a: object, b: object, *, edge: int | None = None) -> ndarray:
     """``a @ b`` in float32 through tiles in shared memory.
 
     Parameters
     ----------
     a : (m, k) float32
     b : (k, n) float32
-    stream : cupy.cuda.Stream, optional
     edge : int, optional
         Edge of the tiles, one of ``EDGES``; by default the largest that still gives every multiprocessor a tile.
 
@@ -72,7 +70,7 @@ def matrix_product(a: object, b: object, stream: Stream | None = None, *, edge: 
     InputError
         Shapes that do not fit, or an array that is not contiguous float32 on one device.
     """
-    return _product(adopt(a), adopt(b), None, False, stream, edge)
+    return _product(adopt(a), adopt(b), None, False, edge)
 
 
 def neural_forward(
@@ -81,7 +79,6 @@ def neural_forward(
     hidden_bias: object,
     weights: object,
     bias: object,
-    stream: Stream | None = None,
 ) -> ndarray:
     """Class probabilities of a two-layer classifier: softmax(relu(x W1 + b1) W2 + b2), three kernels.
 
@@ -92,7 +89,6 @@ def neural_forward(
     hidden_bias : (hidden,) float32
     weights : (hidden, classes) float32
     bias : (classes,) float32
-    stream : cupy.cuda.Stream, optional
 
     Returns
     -------
@@ -104,17 +100,15 @@ def neural_forward(
     InputError
         Shapes that do not fit, or an array that is not contiguous float32 on one device.
     """
-    hidden = _product(adopt(inputs), adopt(hidden_weights), adopt(hidden_bias), True, stream)
-    scores = _product(hidden, adopt(weights), adopt(bias), False, stream)
+    hidden = _product(adopt(inputs), adopt(hidden_weights), adopt(hidden_bias), True)
+    scores = _product(hidden, adopt(weights), adopt(bias), False)
     rows, columns = scores.shape
     if rows and columns:
-        SOFTMAX_ROWS.on(scores.device.id)(-(-rows // (_THREADS // 32)), _THREADS, scores, rows, columns, stream=stream)
+        SOFTMAX_ROWS.on(scores.device.id)(-(-rows // (_THREADS // 32)), _THREADS, scores, rows, columns)
     return scores
 
 
-def _product(
-    a: ndarray, b: ndarray, bias: ndarray | None, rectify: bool, stream: Stream | None, edge: int | None = None
-) -> ndarray:
+def _product(a: ndarray, b: ndarray, bias: ndarray | None, rectify: bool, edge: int | None = None) -> ndarray:
     if len(a.shape) != 2 or len(b.shape) != 2 or a.shape[1] != b.shape[0]:
         raise InputError("not two matrices that fit", where="matrix product", got=(a.shape, b.shape))
     (rows, depth), columns = a.shape, b.shape[1]
@@ -126,7 +120,7 @@ def _product(
         if side not in EDGES:
             raise InputError("no such tile", where="matrix product", got=side, allowed=str(EDGES))
         grid = (-(-columns // side), -(-rows // side))
-        DENSE[side].on(a.device.id)(grid, _THREADS, a, b, bias, product, rows, columns, depth, rectify, stream=stream)
+        DENSE[side].on(a.device.id)(grid, _THREADS, a, b, bias, product, rows, columns, depth, rectify)
     return product
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from burstproof.compile.image_cache import Compiled, cached_image
-from burstproof.compile.numba_cubin import Capability, Image, tools_missing
+from burstproof.compile.numba_cubin import Capability, Image, compiler_version
 from burstproof.errors import CompileError, InputError, SourceError
 
 if TYPE_CHECKING:
@@ -247,26 +247,6 @@ def _text_of(path: Path) -> str:
     except (OSError, UnicodeDecodeError) as error:
         why = getattr(error, "strerror", None) or error
         raise InputError(f"the source cannot be read: {why}", where=str(path), cure="Check the path") from error
-
-
-def compiler_version() -> tuple[int, int]:
-    """Version of the installed NVRTC, (major, minor).
-
-    Raises
-    ------
-    EnvironmentInvalidError
-        It is not installed.
-    """
-    try:
-        from cuda.bindings import nvrtc
-        from cuda.pathfinder import DynamicLibNotFoundError
-    except ImportError as error:
-        raise tools_missing("the compiler NVRTC", str(error)) from error
-    try:
-        _, major, minor = nvrtc.nvrtcVersion()
-    except DynamicLibNotFoundError as error:
-        raise tools_missing("the compiler NVRTC", str(error)) from error
-    return int(major), int(minor)
 
 
 @cache

@@ -208,7 +208,9 @@ def adopt(other: object) -> ndarray:
         Memory of the host, an array that is not contiguous, or an object of another kind.
     """
     cupy = cupy_or_error()
-    if hasattr(other, "__cuda_array_interface__"):
+    if isinstance(other, cupy.ndarray):
+        array = other
+    elif hasattr(other, "__cuda_array_interface__"):
         array = cupy.asarray(other)
     elif hasattr(other, "__dlpack_device__") and other.__dlpack_device__()[0] == _DLPACK_CUDA:
         array = cupy.from_dlpack(other)

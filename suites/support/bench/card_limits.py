@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from burstproof.device.protocol import BufferSpec, DeviceBuffer, DeviceRuntime, DeviceStream
-from suites.support.bench.device_timer import DeviceTimer
 from suites.support.bench.rows import CardLimits
 from suites.support.bench.steady import Rule, Timed, Watch, time_steadily
+from suites.support.bench.timers import DeviceTimer
 
 COPIED_BYTES = 1 << 30
 REDUCTIONS = 1 << 25

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from burstproof.device.protocol import BufferSpec, DeviceBuffer, DeviceRuntime, DeviceStream
-from suites.support.bench.device_timer import DeviceTimer
 from suites.support.bench.steady import Rule, Timed, Watch, time_steadily
+from suites.support.bench.timers import DeviceTimer
 
 _THREADS = 256
 _BLOCKS_PER_MULTIPROCESSOR = 8

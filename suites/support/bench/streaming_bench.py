@@ -17,10 +17,10 @@ from burstproof.engine.options import CudaOptions, EngineOptions, SynapseMemory
 from burstproof.engine.state import Record, Stimulus, StimulusPlan
 from burstproof.network.synthetic.build import driven_spec, initial_stimulus, synthesize
 from burstproof.network.synthetic.spec import SyntheticSpec
-from suites.support.bench.device_timer import DeviceTimer
 from suites.support.bench.implicit_reference import ImplicitReference
 from suites.support.bench.link_floor import reading_ms
 from suites.support.bench.steady import Rule, Timed, Watch, time_steadily
+from suites.support.bench.timers import DeviceTimer
 from suites.support.parity.large import slim
 from suites.support.parity.simulator_check import recordings_differ
 

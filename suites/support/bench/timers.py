@@ -1,13 +1,34 @@
-"""Timers: functions that time one call, on a device or on the host."""
+"""Timers: one call is one sample, so that a stopping rule can drive it."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
+
+from burstproof.device.protocol import DeviceRuntime, DeviceStream, Launch
+
+
+@dataclass(frozen=True, eq=False)
+class DeviceTimer:
+    """Times what ``launch`` queues on ``stream`` between two events; host work is not in the time."""
+
+    runtime: DeviceRuntime
+    stream: DeviceStream
+    launch: Launch
+
+    def __call__(self) -> float:
+        """Milliseconds of device time of one launch."""
+        start, end = self.runtime.event(timing=True), self.runtime.event(timing=True)
+        start.record(self.stream)
+        self.launch(self.stream)
+        end.record(self.stream)
+        end.synchronize()
+        return end.elapsed_ms(start)
 
 
 def device_ms(launch: Callable[[], object], repeats: int = 1) -> Callable[[], float]:
-    """A timer: device time of one call between two events of CuPy's current stream."""
+    """Device time of one call between two events of CuPy's current stream."""
     import cupy
 
     def sample() -> float:
@@ -23,7 +44,7 @@ def device_ms(launch: Callable[[], object], repeats: int = 1) -> Callable[[], fl
 
 
 def host_ms(call: Callable[[], object]) -> Callable[[], float]:
-    """A timer: wall time of one call."""
+    """Wall time of one call."""
 
     def sample() -> float:
         start = time.perf_counter()

@@ -14,9 +14,15 @@ from pathlib import Path
 from typing import Any
 
 from burstproof.compile.entry import Entry
-from burstproof.compile.numba_cubin import CAPABILITIES, Capability, Image, compile_kernel, toolkit_version
+from burstproof.compile.numba_cubin import (
+    CAPABILITIES,
+    Capability,
+    Image,
+    compile_kernel,
+    compiler_version,
+    toolkit_version,
+)
 from burstproof.compile.resources import Resources, resources_of
-from burstproof.compile.source import compiler_version
 from burstproof.device.dependent_launch import OVERLAP_CAPABILITY
 from burstproof.engine.cuda.kernels.catalogue import catalogue
 from burstproof.engine.cuda.plan.variant import Variant

@@ -6,7 +6,6 @@ import re
 import sys
 from collections import Counter
 from dataclasses import replace
-from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
 
@@ -28,42 +27,11 @@ from reports.values.record import RunRecord
 from reports.values.requirements import load_requirements
 from reports.view import build_view
 from stages.console import closing
+from suites.support.report_page import Page
 from suites.support.sample_record import NO_GPU, sample_record
 
 pytestmark = pytest.mark.requirement("RE-3")
-VOID = {"meta", "link", "br", "img", "hr", "input"}
 HOSTILE = "</title><script>alert(1)</script><img src=x onerror=alert(2)>\"'>{{ 7*7 }}{% raw %}"
-
-
-class Page(HTMLParser):
-    """Reads a page, checks that its tags nest, and keeps its elements, texts and ids."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__(convert_charrefs=True)
-        self.open: list[str] = []
-        self.elements: list[tuple[str, dict[str, str | None]]] = []
-        self.text: list[str] = []
-        self.feed(text)
-        self.close()
-        assert self.open == []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.elements.append((tag, dict(attrs)))
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.elements.append((tag, dict(attrs)))
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open, f"</{tag}> closes nothing"
-        assert self.open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        self.text.append(data)
-
-    def every(self, *tags: str) -> list[dict[str, str | None]]:
-        return [attributes for tag, attributes in self.elements if tag in tags]
 
 
 @pytest.fixture(scope="module", params=[(True, True), (True, False), (False, True), (False, False)])

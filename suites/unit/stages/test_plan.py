@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,16 +13,17 @@ from burstproof.errors import InputError
 from hardware.gates import GATE_NAMES
 from reports.values.requirements import load_requirements
 from stages.command import select
-from stages.plan import PLAN, STAGES, stage_of
+from stages.plan import PLAN, stage_of
 
 pytestmark = pytest.mark.requirement("RE-2", "RE-6")
 
 ROOT = Path(__file__).parents[3]
 
 
-def test_requirements_name_the_stages_of_the_plan() -> None:
-    assert {stage.name for stage in PLAN} == {name for row in load_requirements() for name in row.stages}
-    assert [stage.name for stage in STAGES] == [f"stage{number}" for number in range(1, 8)]
+def test_the_plan_needs_nothing_but_the_standard_library() -> None:
+    """The noxfile makes its sessions from it before anything is installed."""
+    program = f"import sys; sys.path.insert(0, {str(ROOT)!r}); import stages.bootstrap; assert stages.bootstrap.STAGES"
+    subprocess.run([sys.executable, "-I", "-S", "-c", program], check=True)
 
 
 def test_every_name_is_there_once() -> None:
@@ -32,7 +36,7 @@ def test_requirements_are_proven_by_stages_of_the_plan() -> None:
     assert named <= {stage.name for stage in PLAN}
     planned = {name for stage in PLAN for name in stage.requirements}
     assert planned == {row.id for row in load_requirements()}
-    assert all(f"ST-{number}" in stage.requirements for number, stage in enumerate(STAGES, 1))
+    assert all(f"stage{row.id[3:]}" in row.stages for row in load_requirements() if re.match(r"ST-\d", row.id))
 
 
 def test_every_suite_folder_exists_and_belongs_to_one_stage() -> None:

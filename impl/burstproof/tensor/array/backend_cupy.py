@@ -52,15 +52,11 @@ class CupyBackend(Backend):
 
     def to_host(self, array: Array) -> npt.NDArray[Any]:
         """The values on the host."""
-        if not self.owns(array):
+        if not isinstance(array, self.xp.ndarray) or array.device.id != self.device:
             raise ArrayError(
                 "the array lives elsewhere", where=f"to_host of CUDA device {self.device}", got=type(array)
             )
         return download(array)
-
-    def owns(self, array: Array) -> bool:
-        """Whether ``array`` lives on this device."""
-        return isinstance(array, self.xp.ndarray) and array.device.id == self.device
 
     def use(self) -> AbstractContextManager[None]:
         """Make the device current; running out of memory inside becomes the package's error, and memory is returned."""

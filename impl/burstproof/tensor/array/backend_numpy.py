@@ -43,10 +43,6 @@ class NumpyBackend(Backend):
         """A copy."""
         return np.array(array, order="C")
 
-    def owns(self, array: Array) -> bool:
-        """Whether ``array`` is a NumPy array."""
-        return isinstance(array, np.ndarray)
-
     def use(self) -> AbstractContextManager[None]:
         """Nothing to make current."""
         return nullcontext()

@@ -74,10 +74,6 @@ class Backend(ABC):
         """The values as a NumPy array that shares no memory with ``array``; waits for the work that makes them."""
 
     @abstractmethod
-    def owns(self, array: Array) -> bool:
-        """Whether ``array`` lives on this device."""
-
-    @abstractmethod
     def use(self) -> AbstractContextManager[None]:
         """Make the device current inside a ``with`` block."""
 

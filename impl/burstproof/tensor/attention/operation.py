@@ -74,14 +74,12 @@ def attention(
     here = backend_of(q, k, v)
     if out is not None:
         backend_of(q, out)
-        check_shape(out, tuple(q.shape), f"{where}, out")
-        check_same_dtype(q, out, f"{where}, out")
+        _check_shaped(f"{where}, out", out, q)
     if here.device is None or q.dtype == FLOAT64:
         result, lse = standard.forward(q, k, v, causal, factor)
-        if out is None:
-            return Attended(result, lse)
-        out[...] = result
-        return Attended(out, lse)
+        if out is not None:
+            out[...] = result
+        return Attended(result if out is None else out, lse)
     kernels = _kernels(where, here.device, q, k, v, causal)
     with here.use():
         lse = here.empty(q.shape[:3], FLOAT32)
@@ -131,8 +129,7 @@ def attention_backward(
     factor = _check(where, q, k, v, causal, scale)
     here = backend_of(dout, q, k, v, attended.out, attended.lse)
     for name, array in (("dout", dout), ("attended.out", attended.out)):
-        check_shape(array, tuple(q.shape), f"{where}, {name}")
-        check_same_dtype(q, array, f"{where}, {name}")
+        _check_shaped(f"{where}, {name}", array, q)
     check_shape(attended.lse, tuple(q.shape[:3]), f"{where}, attended.lse")
     if here.device is None or q.dtype == FLOAT64:
         results = standard.backward(dout, q, k, v, causal, factor)
@@ -241,12 +238,16 @@ def _check_rows(where: str, **arrays: Array) -> None:
 
 def _check_like(where: str, array: Array, model: Array) -> None:
     """Refuse an array that is not laid out as its counterpart."""
-    check_shape(array, tuple(model.shape), where)
-    check_same_dtype(model, array, where)
+    _check_shaped(where, array, model)
     if array.strides != model.strides:
         raise ArrayError(
             "the array must have the strides of its counterpart", where=where, got=array.strides, allowed=model.strides
         )
+
+
+def _check_shaped(where: str, array: Array, model: Array) -> None:
+    check_shape(array, tuple(model.shape), where)
+    check_same_dtype(model, array, where)
 
 
 def _like(array: Array) -> Array:

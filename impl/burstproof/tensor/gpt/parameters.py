@@ -53,7 +53,13 @@ class GptParameters:
 
     def __init__(self, config: GptConfig, place: Backend, precision: str = "bfloat16", seed: int = 0) -> None:
         if precision not in PRECISIONS:
-            raise _unknown(precision)
+            raise ArrayError(
+                "a GPT is not trained in this precision",
+                where="GptParameters, precision",
+                got=precision,
+                allowed=", ".join(PRECISIONS),
+                cure=_UNDERFLOW if precision == "float16" else None,
+            )
         self.config, self.place, self.dtype = config, place, PRECISIONS[precision]
         kind = FLOAT64 if precision == "float64" else FLOAT32
         matrices, vectors = tuple(config.matrices()), tuple(config.vectors())
@@ -85,16 +91,6 @@ class GptParameters:
         host = self.place.to_host(self.weights)
         shapes = (*self.config.matrices(), *self.config.vectors())
         return {name: np.array(view) for name, view in _views(host, shapes).items()}
-
-
-def _unknown(precision: str) -> ArrayError:
-    return ArrayError(
-        "a GPT is not trained in this precision",
-        where="GptParameters, precision",
-        got=precision,
-        allowed=", ".join(PRECISIONS),
-        cure=_UNDERFLOW if precision == "float16" else None,
-    )
 
 
 def _initial(

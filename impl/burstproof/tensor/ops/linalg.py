@@ -18,7 +18,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -187,34 +186,25 @@ def _on_device(result: Array, a: Array, b: Array, product: _Product, tf32: bool,
         a = ascontiguousarray(a.swapaxes(-1, -2)) if product.transpose_a else a
         b = b if product.transpose_b else ascontiguousarray(b.swapaxes(-1, -2))
         product = replace(product, transpose_a=False, transpose_b=True)
-    handle = device.get_cublas_handle()
+    compute, factors = _computation(a.dtype, tf32)
+    one, other = factors.ctypes.data, factors.ctypes.data + (0 if accumulate else factors.itemsize)
+    kind, made = _DATA_TYPES[a.dtype], _DATA_TYPES[result.dtype]
+    columns, rows, handle = product.columns, product.rows, device.get_cublas_handle()
+    head = (handle, int(product.transpose_b), int(product.transpose_a), columns, rows, product.inner, one)
+    first, second = (b.data.ptr, kind, b.shape[-1]), (a.data.ptr, kind, a.shape[-1])
+    target = (other, result.data.ptr, made, columns)
     mode = cublas.getPointerMode(handle)
     if mode != _HOST_POINTERS:
         cublas.setPointerMode(handle, _HOST_POINTERS)
     try:
-        _multiply(cublas, handle, result, a, b, product, tf32, accumulate)
+        if not product.batch:
+            cublas.gemmEx(*head, *first, *second, *target, compute, _DEFAULT_ALGORITHM)
+            return
+        batch = rows * columns, math.prod(product.batch), compute, _DEFAULT_ALGORITHM
+        cublas.gemmStridedBatchedEx(*head, *first, _stride(b), *second, _stride(a), *target, *batch)
     finally:
         if mode != _HOST_POINTERS:
             cublas.setPointerMode(handle, mode)
-
-
-def _multiply(
-    cublas: ModuleType, handle: int, result: Array, a: Array, b: Array, product: _Product, tf32: bool, accumulate: bool
-) -> None:
-    compute, factors = _computation(a.dtype, tf32)
-    one, other = factors.ctypes.data, factors.ctypes.data + (0 if accumulate else factors.itemsize)
-    kind, made = _DATA_TYPES[a.dtype], _DATA_TYPES[result.dtype]
-    columns, rows = product.columns, product.rows
-    head = (handle, int(product.transpose_b), int(product.transpose_a), columns, rows, product.inner, one)
-    first, second = (b.data.ptr, kind, b.shape[-1]), (a.data.ptr, kind, a.shape[-1])
-    target = (other, result.data.ptr, made, columns)
-    if not product.batch:
-        cublas.gemmEx(*head, *first, *second, *target, compute, _DEFAULT_ALGORITHM)
-        return
-    count = math.prod(product.batch)
-    cublas.gemmStridedBatchedEx(
-        *head, *first, _stride(b), *second, _stride(a), *target, rows * columns, count, compute, _DEFAULT_ALGORITHM
-    )
 
 
 @lru_cache(maxsize=16)

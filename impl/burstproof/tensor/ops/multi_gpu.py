@@ -9,18 +9,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from functools import lru_cache
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from burstproof.device.cupy_door import device_count
+from burstproof.device.nccl_library import nccl_library
 from burstproof.errors import ArrayError, BackendUnavailableError
 from burstproof.tensor.array.backend import backend, backend_of
 from burstproof.tensor.array.checks import check, check_alike
 from burstproof.tensor.array.dtypes import FLOAT32, FLOAT64
 from burstproof.tensor.array.protocol import Array, Backend
-from burstproof.tensor.ops import reduction_nccl, reduction_peer
+from burstproof.tensor.ops import reduction_peer
+
+if TYPE_CHECKING:
+    from cupy.cuda.nccl import NcclCommunicator
 
 Method = Literal["nccl", "peer"]
 
@@ -120,15 +126,33 @@ def all_reduce(parts: Sequence[Array], method: Method | None = None) -> None:
         for part in parts:
             part[...] = total
         return
-    chosen = method or ("nccl" if reduction_nccl.is_installed() else "peer")
-    if chosen == "peer":
+    nccl = nccl_library()
+    if method == "peer" or (method is None and nccl is None):
         reduction_peer.all_reduce(tuple(parts))
-    elif reduction_nccl.is_installed():
-        reduction_nccl.all_reduce(tuple(parts))
+    elif nccl is not None:
+        _reduce_by_nccl(nccl, parts)
     else:
         raise BackendUnavailableError(
             "NCCL is not installed", where="all_reduce", cure='Install the wheel nvidia-nccl, or take method="peer"'
         )
+
+
+@lru_cache(maxsize=8)
+def _communicators(devices: tuple[int, ...]) -> tuple[NcclCommunicator, ...]:
+    return tuple(nccl_library().NcclCommunicator.initAll(list(devices)))
+
+
+def _reduce_by_nccl(nccl: ModuleType, parts: Sequence[Array]) -> None:
+    """Queue the sum of all parts into each, on every device's current stream."""
+    communicators = _communicators(tuple(part.device.id for part in parts))
+    kind = nccl.NCCL_FLOAT32 if parts[0].dtype == FLOAT32 else nccl.NCCL_FLOAT64
+    nccl.groupStart()
+    for part, communicator in zip(parts, communicators, strict=True):
+        place = backend_of(part)
+        with place.use():
+            stream = place.xp.cuda.get_current_stream()
+            communicator.allReduce(part.data.ptr, part.data.ptr, part.size, kind, nccl.NCCL_SUM, stream.ptr)
+    nccl.groupEnd()
 
 
 def _check_parts(parts: Sequence[Array]) -> None:

@@ -300,8 +300,8 @@ def _planned(place: Backend, *arrays: Array, held_rows: int, preferred_items: in
     if place.device is None or not first.size:
         return None
     result = place.xp.empty_like(first)
-    address = joined_address(result, *arrays)
-    plan = plan_rows(first.dtype, first.shape[-1], address, held_rows=held_rows, preferred_items=preferred_items)
+    misaligned_by = joined_address(result, *arrays) % VECTOR_BYTES
+    plan = plan_rows(first.dtype, first.shape[-1], misaligned_by, held_rows, preferred_items)
     return None if plan is None else (result, plan)
 
 

@@ -71,8 +71,9 @@ class RowPlan:
         }
 
 
+@lru_cache(maxsize=1024)
 def plan_rows(
-    dtype: np.dtype[Any], columns: int, address: int, *, held_rows: int, preferred_items: int
+    dtype: np.dtype[Any], columns: int, misaligned_by: int, held_rows: int, preferred_items: int
 ) -> RowPlan | None:
     """The build for rows of ``columns`` elements, or ``None`` if a row does not fit into registers.
 
@@ -82,20 +83,13 @@ def plan_rows(
         Element type of the rows.
     columns : int
         Elements per row, at least 1.
-    address : int
-        Bitwise or of the addresses of all arrays of rows.
+    misaligned_by : int
+        Bitwise or of the addresses of all arrays of rows, modulo the bytes of an access.
     held_rows : int
         Rows (or parameters as long as a row) that a thread holds at once.
     preferred_items : int
         Accesses per thread that are aimed at, before a block is full.
     """
-    return _planned(dtype, columns, address % VECTOR_BYTES, held_rows, preferred_items)
-
-
-@lru_cache(maxsize=1024)
-def _planned(
-    dtype: np.dtype[Any], columns: int, misaligned_by: int, held_rows: int, preferred_items: int
-) -> RowPlan | None:
     vector = vector_width(dtype, columns, misaligned_by)
     accesses = -(-columns // vector)
     threads = _WARP

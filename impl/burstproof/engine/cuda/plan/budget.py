@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from burstproof.device.protocol import BufferSpec
+from burstproof.engine.buffers import PlannedBuffer
 from burstproof.engine.cuda.plan.packed import Packed, pack_network, streaming
 from burstproof.engine.options import EngineOptions, SynapseMemory
 from burstproof.errors import OutOfMemoryError
@@ -143,3 +144,11 @@ def available_bytes(free_bytes: int, options: EngineOptions) -> int:
     """What of the free device memory an engine may take: its declared limit, or all but a reserve."""
     limit = options.cuda.memory_limit_bytes
     return min(limit, free_bytes) if limit else free_bytes - RESERVE_BYTES
+
+
+def planned_buffers(network: Network, options: EngineOptions) -> tuple[PlannedBuffer, ...]:
+    """The buffers of ``plan_memory``."""
+    plan = plan_memory(network, options)
+    device = (PlannedBuffer(s.name, s.count, s.dtype.name, s.aligned_bytes) for s in plan.buffers)
+    host = (PlannedBuffer(s.name, s.count, s.dtype.name, s.bytes, "host") for s in plan.host_buffers)
+    return *device, *host

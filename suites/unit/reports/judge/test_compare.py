@@ -141,7 +141,7 @@ def test_runs_without_a_common_figure_are_not_called_free_of_regressions() -> No
 def test_a_reader_that_leaves_is_no_traceback(arguments: tuple[str, ...]) -> None:
     command = [sys.executable, "-m", *arguments]
     with subprocess.Popen(
-        command, cwd=Path(__file__).parents[3], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        command, cwd=Path(__file__).parents[4], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as started:
         assert started.stdout is not None
         assert started.stderr is not None
@@ -153,7 +153,7 @@ def test_a_reader_that_leaves_is_no_traceback(arguments: tuple[str, ...]) -> Non
 @pytest.mark.parametrize("room", ["reports", "hardware"])
 def test_a_room_runs_from_a_clone_where_burstproof_is_not_installed(room: str) -> None:
     """With nothing but Python there is an answer too: `hardware` needs no package, `reports` names what it misses."""
-    checkout = Path(__file__).parents[3]
+    checkout = Path(__file__).parents[4]
     done = subprocess.run(
         [sys.executable, "-I", "-S", "-c", _BARE.format(checkout=str(checkout), room=room)],
         capture_output=True,

@@ -17,7 +17,7 @@ from suites.support.sample_record import sample_record
 
 pytestmark = pytest.mark.requirement("RE-3")
 
-FOUR = Path(__file__).parents[3] / "reports" / "baselines" / "h200-x4"
+FOUR = Path(__file__).parents[4] / "reports" / "baselines" / "h200-x4"
 
 
 def with_measurements(*measurements: Measurement) -> RunRecord:

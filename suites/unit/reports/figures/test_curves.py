@@ -13,8 +13,8 @@ from reports.html import render
 from reports.judge.compare import figures
 from reports.values.measurement import SPAN, CaseResult, Measurement, Outcome
 from reports.values.record import RunRecord
+from suites.support.report_page import Page
 from suites.support.sample_record import sample_record
-from suites.unit.reports.test_html import Page
 
 pytestmark = pytest.mark.requirement("RE-3", "ST-6")
 

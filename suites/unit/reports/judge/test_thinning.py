@@ -18,8 +18,7 @@ from reports.judge.thinning import KEPT_SAMPLES, thin
 from reports.store import load_run, write_baseline, write_run
 from reports.values.measurement import Aggregate
 from reports.values.record import BASELINE_NAME
-from suites.support.sample_record import sample_record
-from suites.unit.reports.test_record import VALIDATOR
+from suites.support.sample_record import VALIDATOR, sample_record
 
 BASELINES = Path(store.__file__).parent / "baselines"
 COMMITTED = sorted(path.parent for path in BASELINES.glob(f"*/{BASELINE_NAME}"))

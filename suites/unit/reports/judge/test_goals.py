@@ -66,7 +66,7 @@ def test_a_case_that_passed_with_a_figure_that_did_not_is_told(tmp_path: Path) -
 
 def test_the_console_cuts_no_goal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """All rows of the largest committed record, and by name the goals that it did not measure."""
-    folder = Path(__file__).parents[3] / "reports" / "baselines" / "h200"
+    folder = Path(__file__).parents[4] / "reports" / "baselines" / "h200"
     record = load_run(folder)
     rows = measured_goals(record)
     said = "\n".join(closing(record, tmp_path))

@@ -18,11 +18,9 @@ from reports import store
 from reports.store import load_run, write_run
 from reports.values.measurement import CaseResult, Measurement, Outcome
 from reports.values.record import RunRecord
-from suites.support.sample_record import sample_record
+from suites.support.sample_record import VALIDATOR, sample_record
 
 pytestmark = pytest.mark.requirement("RE-1")
-SCHEMA = json.loads((Path(store.__file__).parent / "record.schema.json").read_text())
-VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
 SAMPLES = [sample_record(gpu=gpu, faults=faults) for gpu in (True, False) for faults in (True, False)]
 
 

@@ -10,8 +10,8 @@ import pytest
 from reports import figures
 from reports.figures import all_figures
 from reports.html import render
+from suites.support.report_page import Page
 from suites.support.sample_record import sample_record
-from suites.unit.reports.test_html import Page
 
 pytestmark = pytest.mark.requirement("RE-3")
 

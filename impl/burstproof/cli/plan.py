@@ -1,0 +1,72 @@
+"""``burstproof info --plan``: what a network takes of a device's memory, and what would fit."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from dataclasses import asdict, replace
+from typing import Any
+
+from burstproof.analysis.text import gibibytes, table
+from burstproof.cli.settings import configuration_of, engine_options
+from burstproof.cli.sources import read_source, reading_of, source_of
+from burstproof.engine.ask_machine import ask_cuda
+from burstproof.engine.buffers import total_bytes
+from burstproof.engine.cuda.plan.budget import available_bytes
+from burstproof.engine.profile import FEAGI_2_6
+from burstproof.engine.registry import AUTO, planned_buffers
+from burstproof.errors import ExitCode
+
+DEFAULT_BACKEND = "cuda"
+"""Backend whose memory is planned unless the command line names one."""
+
+
+def plan(options: argparse.Namespace) -> ExitCode:
+    """Print the buffers of the network that the options name."""
+    source = source_of(options)
+    config = configuration_of(options)
+    backend = options.backend if options.backend not in (None, AUTO) else DEFAULT_BACKEND
+    network = read_source(source, reading_of(options), bars=not options.json)
+    settings = engine_options(options, config, FEAGI_2_6)
+    devices = ask_cuda().devices if backend == "cuda" else ()
+    here = next((one for one in devices if one.number == config.cuda.device_id), None)
+    if here is not None:
+        limit = available_bytes(here.memory_bytes, settings)
+        settings = replace(settings, cuda=replace(settings.cuda, memory_limit_bytes=limit))
+    buffers = planned_buffers(network, settings, backend)
+    totals = {place: total_bytes(buffers, place) for place in ("device", "host")}
+    share = 2**30 / max(totals[buffers[0].place], 1)
+    document = {
+        "source": source.where,
+        "backend": backend,
+        "neurons": network.neuron_count,
+        "synapses": network.synapse_count,
+        "buffers": [asdict(buffer) for buffer in buffers],
+        "total_bytes": totals,
+        "per_gibibyte": {"neurons": int(network.neuron_count * share), "synapses": int(network.synapse_count * share)},
+        "device": here and {**asdict(here), "fits": totals["device"] <= settings.cuda.memory_limit_bytes},
+    }
+    print(json.dumps(document, indent=1) if options.json else _as_text(document))
+    return ExitCode.PASS
+
+
+def _as_text(document: dict[str, Any]) -> str:
+    rows = [
+        (one["name"], one["dtype"], str(one["count"]), str(one["bytes"]), one["place"]) for one in document["buffers"]
+    ]
+    totals = document["total_bytes"]
+    rows += [("total", "", "", str(size), place) for place, size in totals.items() if size]
+    share = document["per_gibibyte"]
+    sizes = f"{document['neurons']} neurons, {document['synapses']} synapses"
+    lines = [
+        f"{document['source']}: {sizes} on {document['backend']}",
+        "",
+        table(("buffer", "dtype", "elements", "bytes", "place"), rows, left=2),
+        "",
+        f"1 GiB holds about {share['neurons']} neurons with {share['synapses']} synapses at this density",
+    ]
+    if (device := document["device"]) is not None:
+        beside = ", its synapses in host memory" if totals["host"] else ""
+        verdict = f"fits{beside}" if device["fits"] else "does not fit"
+        lines.append(f"device {device['number']}, {device['name']}, {gibibytes(device['memory_bytes'])}: {verdict}")
+    return "\n".join(lines)

@@ -1,0 +1,43 @@
+"""A progress bar appears for slow tasks on a terminal, and nowhere else."""
+
+from __future__ import annotations
+
+import io
+import sys
+import time
+
+import pytest
+
+from burstproof.cli import progress
+
+pytestmark = pytest.mark.requirement("BE-18")
+
+
+class Terminal(io.StringIO):
+    """A standard error that says it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_bar_appears_for_slow_tasks_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress, "SHOW_AFTER_S", 0.0)
+    for shown, stream, expected in ((True, Terminal(), True), (False, Terminal(), False), (True, io.StringIO(), False)):
+        monkeypatch.setattr(sys, "stderr", stream)
+        with progress.task("growing [brain]", 3, shown=shown) as bar:
+            bar.advance(1)
+            bar.reach(2, 3)
+            time.sleep(0.3)
+            bar.rename("grown")
+            time.sleep(0.3)
+        assert ("growing [brain]" in stream.getvalue()) is expected
+        assert ("grown" in stream.getvalue()) is expected
+
+
+def test_a_quick_task_draws_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = Terminal()
+    monkeypatch.setattr(progress, "SHOW_AFTER_S", 60.0)
+    monkeypatch.setattr(sys, "stderr", stream)
+    with progress.task("quick", 3) as bar:
+        bar.advance(3)
+    assert stream.getvalue().strip() == ""
