@@ -35,7 +35,7 @@ from burstproof.engine.cuda.args import (
     Turn,
 )
 from burstproof.engine.cuda.exchange.words import HEADER_WORDS, MOST_SHARDS, packet_words
-from burstproof.engine.cuda.kernels.consume import Fired, make_consume_chunk
+from burstproof.engine.cuda.kernels.consume import Fired, Loaded, Moment, make_consume_chunk, make_fetch_chunk
 from burstproof.engine.cuda.kernels.control import BURST, LISTS, SLOT, TALLIES
 from burstproof.engine.cuda.kernels.identity import make_id_of
 from burstproof.engine.cuda.kernels.link import make_link
@@ -47,32 +47,32 @@ from burstproof.engine.cuda.plan.block_size import CHUNKS_PER_SPAN
 from burstproof.engine.cuda.plan.shard_variant import ShardVariant
 
 
-def make_keep_chunk(block: int) -> Callable[..., Any]:
-    """``keep_chunk(item, burst, count, first, items, fired, chunks)``: what fired in a chunk, for ``gather``.
+def make_count_chunk() -> Callable[..., Any]:
+    """``count_chunk(item, burst, count, items, chunks)``, one thread: how many fired in a chunk, for ``gather``.
 
     Of the counts over ``CHUNKS_PER_SPAN`` chunks, one half is for this burst, while the other is cleared for the next.
     """
-    one, per_span, step = np.uint32(1), np.uint32(CHUNKS_PER_SPAN), np.uint32(block)
+    one, per_span = np.uint32(1), np.uint32(CHUNKS_PER_SPAN)
 
-    def keep_chunk(
-        item: np.uint32,
-        burst: np.uint32,
-        count: np.uint32,
-        first: np.uint32,
-        items: np.uint32,
-        fired: Fired,
-        chunks: Chunks,
-    ) -> None:
+    def count_chunk(item: np.uint32, burst: np.uint32, count: np.uint32, items: np.uint32, chunks: Chunks) -> None:
+        spans = np.uint32((items + per_span - one) // per_span)
+        current = np.uint32(spans if burst & one else np.uint32(0))
+        following = np.uint32(spans - current)
+        chunks.chunk_counts[item] = count
+        if count > np.uint32(0):
+            cuda.atomic.add(chunks.span_counts, np.uint32(current + item // per_span), count)
+        if item % per_span == np.uint32(0):
+            chunks.span_counts[np.uint32(following + item // per_span)] = np.uint32(0)
+
+    return cuda.jit(device=True)(count_chunk)  # type: ignore[no-any-return]
+
+
+def make_keep_chunk(block: int) -> Callable[..., Any]:
+    """``keep_chunk(first, count, fired, chunks)``: what fired in the chunk of neuron ``first``, for ``gather``."""
+    step = np.uint32(block)
+
+    def keep_chunk(first: np.uint32, count: np.uint32, fired: Fired, chunks: Chunks) -> None:
         entry = np.uint32(cuda.threadIdx.x)
-        if entry == np.uint32(0):
-            spans = np.uint32((items + per_span - one) // per_span)
-            current = np.uint32(spans if burst & one else np.uint32(0))
-            span = np.uint32(item // per_span)
-            chunks.chunk_counts[item] = count
-            if count > np.uint32(0):
-                cuda.atomic.add(chunks.span_counts, np.uint32(current + span), count)
-            if item % per_span == np.uint32(0):
-                chunks.span_counts[np.uint32(np.uint32(spans - current) + span)] = np.uint32(0)
         while entry < count:
             chunks.chunk_ids[np.uint32(first + entry)] = fired.ids[entry]
             chunks.chunk_potentials[np.uint32(first + entry)] = fired.potentials[entry]
@@ -120,10 +120,12 @@ def make_burst(shard: ShardVariant) -> Callable[..., None]:
     threads, chunk = WARP if SIMULATED else shard.threads, shard.chunk
     share = 1 if SIMULATED and exchanges else shard.share
     id_of, keep_route, first_item = make_id_of(shard), make_link().keep, make_first_item()
-    consume_chunk, send = make_consume_chunk(shard, threads), make_send(shard, share)
+    per_thread, number = chunk // threads, variant.accumulator
+    fetch_chunk = make_fetch_chunk(shard, threads, per_thread)
+    consume_chunk, send = make_consume_chunk(shard, threads, per_thread), make_send(shard, share)
     publish, take_row = make_publish(id_of), make_take_row(shard, threads, share)
     steer, enter, halt, agree, log_start = make_steer(shard), make_enter(), make_halt(), make_agree(), make_log_start()
-    keep_chunk, log_chunk = make_keep_chunk(threads), make_log_chunk(shard, threads)
+    count_chunk, keep_chunk, log_chunk = make_count_chunk(), make_keep_chunk(threads), make_log_chunk(shard, threads)
     wait_for_last = make_wait_for_last(shard.overlapped)
     let_next_start = make_let_next_start(shard.overlapped and shard.early)
     sends, long_rows, one, shares = variant.tiles == 0, variant.long_rows, np.uint32(1), np.uint32(share)
@@ -150,6 +152,11 @@ def make_burst(shard: ShardVariant) -> Callable[..., None]:
             cuda.shared.array(chunk, np.float32),
             cuda.shared.array(2, np.int32),
         )
+        loaded = Loaded(
+            cuda.local.array(per_thread, number),
+            cuda.local.array(per_thread, np.float32),
+            cuda.local.array(per_thread, np.int32),
+        )
         control, thread = steering.control, np.uint32(cuda.threadIdx.x)
         lane, own_warp = np.uint32(thread & lanes), np.uint32(thread // np.uint32(WARP))
         item = first_item()
@@ -168,14 +175,15 @@ def make_burst(shard: ShardVariant) -> Callable[..., None]:
             own_items = items
         let_next_start()
         wait_for_last()
-        done, number, sequence, slot, is_last = steer(steering, exchange, fcl, network, turn)
+        done, burst_number, sequence, slot, is_last = steer(steering, exchange, fcl, network, turn)
         if not done:
             if cuda.grid(1) == 0 and not exchanges:
                 halt(steering, turn)
             return
         if long_rows and cuda.grid(1) == 0:
-            chunks.piece_counts[np.uint32((number + one) & one)] = np.uint32(0)
+            chunks.piece_counts[np.uint32((burst_number + one) & one)] = np.uint32(0)
         base = np.uint64(np.uint64(slot) * np.uint64(fcl.stride))
+        moment = Moment(base, burst_number, False, turn.stimulated)
         lists = is_last or turn.mode == np.uint32(LISTS)
         if exchanges:
             side = np.uint64(np.uint64(sequence & one) * np.uint64(exchange.words) + header)
@@ -183,46 +191,47 @@ def make_burst(shard: ShardVariant) -> Callable[..., None]:
         while item < items:
             count, first = np.uint32(0), np.uint32(item * size)
             if item < own_items:
-                count = consume_chunk(
-                    first, base, number, turn.stimulated, fired, fcl, outside, state, parameters, network, identity
-                )
+                fetch_chunk(first, base, fcl, state, network, loaded)
+                count = consume_chunk(first, moment, loaded, fired, fcl, outside, state, parameters, network, identity)
                 if exchanges:
                     at = np.uint64(side + np.uint64(item) * packet)
                     publish(exchange, sinks, at, sequence, count, fired.ids, identity)
                 if thread == np.uint32(0):
                     counted = np.uint64((np.uint64(count) << np.uint64(32)) + np.uint64(fired.found[1]))
-                    tally = np.uint32(number & tally_places)
+                    tally = np.uint32(burst_number & tally_places)
                     if exchanges and lists and count > np.uint32(0):
                         before = np.uint64(cuda.atomic.add(steering.tallies, tally, counted))
                         first_place[0] = np.int64(before >> np.uint64(32))
                     elif counted != np.uint64(0):
                         cuda.atomic.add(steering.tallies, tally, counted)
+                    if not exchanges:
+                        count_chunk(item, burst_number, count, items, chunks)
                 entry = np.uint32(own_warp * per_warp + lane // shares)
                 while sends and entry < count:
                     source = np.uint32(id_of(fired.ids[entry], identity))
-                    send(source, part, slot, number, control, rows, chunks, fcl)
+                    send(source, part, slot, burst_number, control, rows, chunks, fcl)
                     entry = np.uint32(entry + warps * per_warp)
             if exchanges:
                 if item >= own_items:
                     cuda.syncthreads()
                 if item >= lag:
                     arrived = np.uint64(side + np.uint64(np.uint32(item - lag)) * packet)
-                    take_row(exchange, boxes, arrived, sequence, slot, number, control, rows, chunks, fcl)
+                    take_row(exchange, boxes, arrived, sequence, slot, burst_number, control, rows, chunks, fcl)
                 if lists and count > np.uint32(0):
                     cuda.syncthreads()
-                    log_chunk(log_start(steering, turn, number) + first_place[0], count, fired, identity, log)
+                    log_chunk(log_start(steering, turn, burst_number) + first_place[0], count, fired, identity, log)
             else:
-                keep_chunk(item, number, count, first, items, fired, chunks)
+                keep_chunk(first, count, fired, chunks)
             item = np.uint32(item + one) if SIMULATED else items
             if SIMULATED:
                 cuda.syncthreads()
         if cuda.grid(1) == 0:
-            enter(steering, turn, number, slot)
+            enter(steering, turn, burst_number, slot)
             if exchanges:
                 control[BURST] += 1
                 control[SLOT] = np.int64(slot)
                 if turn.mode == np.uint32(LISTS) and not is_last:
-                    start = log_start(steering, turn, number)
-                    agree(steering, exchange, network, np.uint64(side - header), sequence, number, start)
+                    start = log_start(steering, turn, burst_number)
+                    agree(steering, exchange, network, np.uint64(side - header), sequence, burst_number, start)
 
     return burst

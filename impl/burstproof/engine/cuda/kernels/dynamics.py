@@ -20,6 +20,7 @@ from burstproof.engine.cuda.args import (
     History,
     Identity,
     Log,
+    Longs,
     Network,
     Outside,
     Parameters,
@@ -37,7 +38,7 @@ from burstproof.engine.cuda.exchange.words import (
     MOST_SHARDS,
     SEQUENCE,
 )
-from burstproof.engine.cuda.kernels.consume import make_consume, make_fetch
+from burstproof.engine.cuda.kernels.consume import Fired, Loaded, Moment, make_consume_chunk, make_fetch_chunk
 from burstproof.engine.cuda.kernels.control import (
     ACTIVE,
     BATCH,
@@ -54,10 +55,9 @@ from burstproof.engine.cuda.kernels.control import (
 )
 from burstproof.engine.cuda.kernels.identity import make_id_of
 from burstproof.engine.cuda.kernels.link import make_link
-from burstproof.engine.cuda.kernels.neuron import Found
 from burstproof.engine.cuda.kernels.plastic import make_note_firing
 from burstproof.engine.cuda.kernels.stimulus import make_going
-from burstproof.engine.cuda.kernels.warp import WARP, make_append, make_block_tally
+from burstproof.engine.cuda.kernels.warp import WARP, make_block_tally
 from burstproof.engine.cuda.plan.shard_variant import ShardVariant
 from burstproof.engine.profile import BATCH_PATH_CANDIDATES
 
@@ -74,9 +74,23 @@ def make_tell() -> Callable[..., Any]:
     return cuda.jit(device=True)(tell)  # type: ignore[no-any-return]
 
 
+def make_slot_after(delayed: bool) -> Callable[..., Any]:
+    """``slot_after(control, fcl)`` -> uint32: the slot that the coming burst consumes; without delays there is one."""
+
+    def slot_after(control: Longs, fcl: Fcl) -> Any:
+        slot = np.uint32(0)
+        if delayed:
+            slot = np.uint32(np.uint32(control[SLOT]) + np.uint32(1))
+            if slot == fcl.ring:
+                slot = np.uint32(0)
+        return slot
+
+    return cuda.jit(device=True)(slot_after)  # type: ignore[no-any-return]
+
+
 def make_count_ahead(shard: ShardVariant) -> Callable[..., None]:
     """``count_ahead(...)``: candidates of the coming burst, for the batch path; between shards, those of all."""
-    exchanges, flagged, delayed = shard.exchanges, shard.variant.flags, shard.variant.delays
+    exchanges, flagged, slot_after = shard.exchanges, shard.variant.flags, make_slot_after(shard.variant.delays)
     going, block_tally, tell = make_going(exchanges), make_block_tally(), make_tell()
     number, zero = shard.variant.accumulator, shard.variant.accumulator(0)
     lanes, low, one = np.uint32(WARP - 1), np.uint64(0xFFFFFFFF), np.uint32(1)
@@ -91,12 +105,7 @@ def make_count_ahead(shard: ShardVariant) -> Callable[..., None]:
         if thread == np.uint32(0):
             tallies[0] = 0
         cuda.syncthreads()
-        slot = np.uint32(0)
-        if delayed:
-            slot = np.uint32(np.uint32(steering.control[SLOT]) + one)
-            if slot == fcl.ring:
-                slot = np.uint32(0)
-        base = np.uint64(np.uint64(slot) * np.uint64(fcl.stride))
+        base = np.uint64(np.uint64(slot_after(steering.control, fcl)) * np.uint64(fcl.stride))
         neuron = np.uint64(cuda.grid(1))
         seen = np.int32(0)
         while neuron < np.uint64(network.neurons):
@@ -225,6 +234,41 @@ def make_list_firing(shard: ShardVariant) -> Callable[..., Any]:
     return cuda.jit(device=True)(list_firing)  # type: ignore[no-any-return]
 
 
+def make_add_up(shard: ShardVariant) -> Callable[..., Any]:
+    """``add_up(steering, exchange, kept, network, counting, slot, sequence, fired, ends)``, one thread of a block.
+
+    Adds what a chunk counted to what others have, and returns where its firings go: int64, behind those. ``ends`` says
+    that the block has no other chunk; the last block's thread also finishes the burst.
+    """
+    finish, one = make_finish(shard), np.uint64(1)
+
+    def add_up(
+        steering: Steering,
+        exchange: Exchange,
+        kept: Words,
+        network: Network,
+        counting: Counting,
+        slot: np.uint32,
+        sequence: np.uint32,
+        fired: Fired,
+        ends: bool,
+    ) -> Any:
+        width = np.uint64(counting.bits)
+        twice, mask = np.uint64(width + width), np.uint64((one << width) - one)
+        mine = np.uint64((np.uint64(fired.found[0]) << width) + np.uint64(fired.found[1]))
+        if ends:
+            mine = np.uint64(mine + (one << twice))
+        before = np.uint64(cuda.atomic.add(counting.done, 0, mine))
+        if ends and np.uint64(before >> twice) + one == np.uint64(cuda.gridDim.x):
+            after = np.uint64(before + mine)
+            counting.done[0] = np.uint64(0)
+            total, candidates = np.int64(np.uint64(after >> width) & mask), np.int64(after & mask)
+            finish(steering, exchange, kept, network, slot, sequence, total, candidates)
+        return np.int64(np.uint64(before >> width) & mask)
+
+    return cuda.jit(device=True)(add_up)  # type: ignore[no-any-return]
+
+
 def make_dynamics(shard: ShardVariant) -> Callable[..., None]:
     """``dynamics(...)``: one pass over the neurons, chunk by chunk; what fires is listed.
 
@@ -235,12 +279,12 @@ def make_dynamics(shard: ShardVariant) -> Callable[..., None]:
     threads = WARP if SIMULATED else shard.threads
     per_thread = shard.per_thread
     chunk = threads * per_thread
-    fetch, consume, keep_route = make_fetch(variant), make_consume(shard), make_link().keep
-    finish, list_firing, counted_ahead = make_finish(shard), make_list_firing(shard), make_counted_ahead(shard)
+    fetch_chunk = make_fetch_chunk(shard, threads, per_thread)
+    consume_chunk = make_consume_chunk(shard, threads, per_thread)
+    add_up, list_firing, counted_ahead = make_add_up(shard), make_list_firing(shard), make_counted_ahead(shard)
     wait_for_last, let_next_start = make_wait_for_last(shard.overlapped), make_let_next_start(shard.overlapped)
-    append, block_tally, id_of = make_append(), make_block_tally(), make_id_of(shard)
-    count_ahead, delayed = variant.count_ahead, variant.delays
-    number, silent, one, lanes = variant.accumulator, np.float32(0), np.uint32(1), np.uint32(WARP - 1)
+    keep_route, id_of, slot_after = make_link().keep, make_id_of(shard), make_slot_after(variant.delays)
+    count_ahead, number, one = variant.count_ahead, variant.accumulator, np.uint32(1)
     block, size, batch_from = np.uint32(threads), np.uint32(chunk), np.int64(BATCH_PATH_CANDIDATES)
 
     def dynamics(
@@ -257,18 +301,22 @@ def make_dynamics(shard: ShardVariant) -> Callable[..., None]:
         counting: Counting,
         turn: Turn,
     ) -> None:
-        fired_ids = cuda.shared.array(chunk, np.uint32)
-        fired_potentials = cuda.shared.array(chunk, np.float32)
-        tallies = cuda.shared.array(4, np.int32)
+        fired = Fired(
+            cuda.shared.array(chunk, np.uint32),
+            cuda.shared.array(chunk, np.float32),
+            cuda.shared.array(2, np.int32),
+        )
+        loaded = Loaded(
+            cuda.local.array(per_thread, number),
+            cuda.local.array(per_thread, np.float32),
+            cuda.local.array(per_thread, np.int32),
+        )
         places = cuda.shared.array(2, np.int64)
         kept = cuda.shared.array(MOST_SHARDS if exchanges else 1, np.uint64)
-        total = cuda.local.array(per_thread, number)
-        v, rc = cuda.local.array(per_thread, np.float32), cuda.local.array(per_thread, np.int32)
-        control, report, neurons = steering.control, steering.report, network.neurons
-        thread = np.uint32(cuda.threadIdx.x)
-        lane, item = np.uint32(thread & lanes), np.uint32(cuda.blockIdx.x)
+        control, report = steering.control, steering.report
+        thread, item = np.uint32(cuda.threadIdx.x), np.uint32(cuda.blockIdx.x)
         wait_for_last()
-        burst, last_slot = control[BURST] + 1, control[SLOT]
+        burst, slot = control[BURST] + 1, slot_after(control, fcl)
         over = np.int32(report[INDEX] + 1 >= report[LIMIT]) | np.int32(control[HALTED])
         sequence, side, start = np.uint32(0), np.uint64(0), np.int64(0)
         if report[KEEP] != 0:
@@ -278,84 +326,36 @@ def make_dynamics(shard: ShardVariant) -> Callable[..., None]:
             side = np.uint64(np.uint64(sequence & one) * np.uint64(exchange.words))
             if thread < np.uint32(exchange.sinks.size):
                 keep_route(exchange.sinks, thread, kept)
-        slot = np.uint32(0)
-        if delayed:
-            slot = np.uint32(np.uint32(last_slot) + one)
-            if slot == fcl.ring:
-                slot = np.uint32(0)
         base = np.uint64(np.uint64(slot) * np.uint64(fcl.stride))
-        for p in range(per_thread):
-            neuron = np.uint32(np.uint32(item * size) + thread + np.uint32(p) * block)
-            total[p], v[p], rc[p] = fetch(neuron, neurons, base, fcl, state)
+        fetch_chunk(np.uint32(item * size), base, fcl, state, network, loaded)
         let_next_start()
         if over != 0:
             if cuda.grid(1) == 0:
                 control[ACTIVE] = 0
             return
-        batch, seed = False, np.uint32(burst)
+        batch = False
         if count_ahead:
             if thread == np.uint32(0):
                 places[1] = counted_ahead(steering, exchange, side, sequence)
             cuda.syncthreads()
             batch = places[1] >= batch_from
-        items = np.uint32((np.uint64(neurons) + np.uint64(chunk - 1)) // np.uint64(chunk))
+        moment = Moment(base, np.uint32(burst), batch, turn.stimulated)
+        items = np.uint32((np.uint64(network.neurons) + np.uint64(chunk - 1)) // np.uint64(chunk))
         going_on = True
         while going_on:
             first = np.uint32(item * size)
-            if thread < np.uint32(4):
-                tallies[thread] = 0
-            cuda.syncthreads()
-            seen = np.int32(0)
-            for p in range(per_thread):
-                neuron = np.uint32(first + thread + np.uint32(p) * block)
-                joins, potential, is_candidate = False, silent, False
-                if neuron < neurons:
-                    found = Found(total[p], v[p], rc[p])
-                    joins, potential, is_candidate = consume(
-                        neuron,
-                        base,
-                        seed,
-                        batch,
-                        turn.stimulated,
-                        found,
-                        fcl,
-                        outside,
-                        state,
-                        parameters,
-                        network,
-                        identity,
-                    )
-                    if is_candidate:
-                        seen = np.int32(seen + 1)
-                append(joins, lane, tallies, 0, neuron, potential, fired_ids, fired_potentials)
-            block_tally(seen, lane, tallies, 1)
-            cuda.syncthreads()
-            count = np.uint32(tallies[0])
+            count = consume_chunk(first, moment, loaded, fired, fcl, outside, state, parameters, network, identity)
             item = np.uint32(item + np.uint32(cuda.gridDim.x))
             going_on = bool(item < items)
             if going_on:
-                for p in range(per_thread):
-                    neuron = np.uint32(np.uint32(item * size) + thread + np.uint32(p) * block)
-                    total[p], v[p], rc[p] = fetch(neuron, neurons, base, fcl, state)
+                fetch_chunk(np.uint32(item * size), base, fcl, state, network, loaded)
             if thread == np.uint32(0):
-                width = np.uint64(counting.bits)
-                mask = np.uint64((np.uint64(1) << width) - np.uint64(1))
-                mine = np.uint64((np.uint64(count) << width) + np.uint64(tallies[1]))
-                if not going_on:
-                    mine = np.uint64(mine + (np.uint64(1) << np.uint64(width + width)))
-                before = np.uint64(cuda.atomic.add(counting.done, 0, mine))
-                places[0] = np.int64(np.uint64(before >> width) & mask)
-                finished = np.uint64(before >> np.uint64(width + width)) + np.uint64(1)
-                if not going_on and finished == np.uint64(cuda.gridDim.x):
-                    after = np.uint64(before + mine)
-                    counting.done[0] = np.uint64(0)
-                    fired, candidates = np.int64(np.uint64(after >> width) & mask), np.int64(after & mask)
-                    finish(steering, exchange, kept, network, slot, sequence, fired, candidates)
+                places[0] = add_up(steering, exchange, kept, network, counting, slot, sequence, fired, not going_on)
             cuda.syncthreads()
             entry = thread
             while entry < count:
-                place, source = np.uint64(np.uint64(places[0]) + np.uint64(entry)), id_of(fired_ids[entry], identity)
-                potential = fired_potentials[entry]
+                place, source = np.uint64(np.uint64(places[0]) + np.uint64(entry)), id_of(fired.ids[entry], identity)
+                potential = fired.potentials[entry]
                 list_firing(place, start, source, potential, exchange, kept, side, sequence, log, history, burst)
                 entry = np.uint32(entry + block)
             if going_on:
