@@ -108,13 +108,35 @@ def make_first_item() -> Callable[..., Any]:
     return cuda.jit(device=True)(first_of_all if SIMULATED else own_item)  # type: ignore[no-any-return]
 
 
+def make_end_exchange() -> Callable[..., Any]:
+    """``end_exchange(steering, exchange, network, turn, ...)``, one thread: what a shard's next burst has to know."""
+    agree, log_start = make_agree(), make_log_start()
+
+    def end_exchange(
+        steering: Steering,
+        exchange: Exchange,
+        network: Network,
+        turn: Turn,
+        sequence: np.uint32,
+        burst: np.uint32,
+        slot: np.uint32,
+        is_last: bool,
+    ) -> None:
+        steering.control[BURST] += 1
+        steering.control[SLOT] = np.int64(slot)
+        if turn.mode == np.uint32(LISTS) and not is_last:
+            side = np.uint64(np.uint64(sequence & np.uint32(1)) * np.uint64(exchange.words))
+            agree(steering, exchange, network, side, sequence, burst, log_start(steering, turn, burst))
+
+    return cuda.jit(device=True)(end_exchange)  # type: ignore[no-any-return]
+
+
 def make_burst(shard: ShardVariant) -> Callable[..., None]:
     """``burst(...)``: one burst.
 
     Mode and place of the turn steer the burst (``kernels.steer``); its ``stimulated`` is 1 where marks may be set.
-    Without an exchange what fired is left in ``chunks``, and rows longer than ``LONG_ROW`` to ``send_long``. With one,
-    it is logged in any order where lists are kept, and in the last burst of a batch; shards with fewer chunks than the
-    one that has most send empty packets, too, and ``lag`` more blocks only take packets.
+    Without an exchange what fired is left in ``chunks``. With one, it is logged in any order where lists are kept, and
+    in the last burst of a batch; all shards send as many packets, and ``lag`` more blocks only take some.
     """
     variant, exchanges = shard.variant, shard.exchanges
     threads, chunk = WARP if SIMULATED else shard.threads, shard.chunk
@@ -124,7 +146,8 @@ def make_burst(shard: ShardVariant) -> Callable[..., None]:
     fetch_chunk = make_fetch_chunk(shard, threads, per_thread)
     consume_chunk, send = make_consume_chunk(shard, threads, per_thread), make_send(shard, share)
     publish, take_row = make_publish(id_of), make_take_row(shard, threads, share)
-    steer, enter, halt, agree, log_start = make_steer(shard), make_enter(), make_halt(), make_agree(), make_log_start()
+    steer, enter, halt, log_start = make_steer(shard), make_enter(), make_halt(), make_log_start()
+    end_exchange = make_end_exchange()
     count_chunk, keep_chunk, log_chunk = make_count_chunk(), make_keep_chunk(threads), make_log_chunk(shard, threads)
     wait_for_last = make_wait_for_last(shard.overlapped)
     let_next_start = make_let_next_start(shard.overlapped and shard.early)
@@ -152,11 +175,8 @@ def make_burst(shard: ShardVariant) -> Callable[..., None]:
             cuda.shared.array(chunk, np.float32),
             cuda.shared.array(2, np.int32),
         )
-        loaded = Loaded(
-            cuda.local.array(per_thread, number),
-            cuda.local.array(per_thread, np.float32),
-            cuda.local.array(per_thread, np.int32),
-        )
+        total, v = cuda.local.array(per_thread, number), cuda.local.array(per_thread, np.float32)
+        loaded = Loaded(total, v, cuda.local.array(per_thread, np.int32))
         control, thread = steering.control, np.uint32(cuda.threadIdx.x)
         lane, own_warp = np.uint32(thread & lanes), np.uint32(thread // np.uint32(WARP))
         item = first_item()
@@ -228,10 +248,6 @@ def make_burst(shard: ShardVariant) -> Callable[..., None]:
         if cuda.grid(1) == 0:
             enter(steering, turn, burst_number, slot)
             if exchanges:
-                control[BURST] += 1
-                control[SLOT] = np.int64(slot)
-                if turn.mode == np.uint32(LISTS) and not is_last:
-                    start = log_start(steering, turn, burst_number)
-                    agree(steering, exchange, network, np.uint64(side - header), sequence, burst_number, start)
+                end_exchange(steering, exchange, network, turn, sequence, burst_number, slot, is_last)
 
     return burst

@@ -306,11 +306,8 @@ def make_dynamics(shard: ShardVariant) -> Callable[..., None]:
             cuda.shared.array(chunk, np.float32),
             cuda.shared.array(2, np.int32),
         )
-        loaded = Loaded(
-            cuda.local.array(per_thread, number),
-            cuda.local.array(per_thread, np.float32),
-            cuda.local.array(per_thread, np.int32),
-        )
+        total, v = cuda.local.array(per_thread, number), cuda.local.array(per_thread, np.float32)
+        loaded = Loaded(total, v, cuda.local.array(per_thread, np.int32))
         places = cuda.shared.array(2, np.int64)
         kept = cuda.shared.array(MOST_SHARDS if exchanges else 1, np.uint64)
         control, report = steering.control, steering.report

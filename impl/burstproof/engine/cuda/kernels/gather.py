@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -75,35 +76,23 @@ def make_begin() -> Callable[..., None]:
     return begin
 
 
-def make_gather(variant: Variant) -> Callable[..., None]:
-    """``gather(...)``: the fired list of the last burst, ascending, into the log; that burst's number and counts.
-
-    ``order.place`` is that of the burst before it in the train. Control is brought up to date, for the kernels that
-    send from the list, for the next train and for the host.
-    A block takes some chunks at a time; a neuron's rank in its chunk is the number of set bits before it. Unless they
-    are many, the block's firings leave it in order, so that neighbouring threads write neighbouring words.
-    Where the window lies in host memory, the host has it with the end of the kernel.
-    """
-    assert variant.fused is not None
-    chunk = variant.fused.chunk
-    threads = WARP if SIMULATED else GATHER_THREADS
-    group = max(1, min(_SPAN // chunk, threads))
-    words = chunk // 32
-    cells = group * words
-    share = np.uint32(threads // group)
-    block, in_group, size = np.uint32(threads), np.uint32(group), np.uint32(chunk)
-    per_span = np.uint32(CHUNKS_PER_SPAN)
-    one, zero, low_bits, lane_bits = np.uint32(1), np.uint32(0), np.uint32(31), np.int64(WARP - 1)
-    tally_of = make_tally_of()
-    wait_for_last, let_next_start = make_wait_for_last(variant.overlapped), make_let_next_start(variant.overlapped)
+@cache
+def make_sum_of() -> Callable[..., Any]:
+    """``sum_of(values, entry, end, step)``: sum of values ``entry``, ``entry + step``, ... below ``end``."""
 
     def sum_of(values: Ids, entry: np.uint32, end: np.uint32, step: np.uint32) -> Any:
-        """Sum of values ``entry``, ``entry + step``, ... below ``end``."""
         total = np.int32(0)
         while entry < end:
             total = np.int32(total + np.int32(values[entry]))
             entry = np.uint32(entry + step)
         return total
+
+    return cuda.jit(device=True)(sum_of)  # type: ignore[no-any-return]
+
+
+@cache
+def make_put() -> Callable[..., Any]:
+    """``put(source, potential, rank, start, shown, log, window)``: one entry of the list that begins at ``start``."""
 
     def put(
         source: np.uint32,
@@ -114,20 +103,61 @@ def make_gather(variant: Variant) -> Callable[..., None]:
         log: Log,
         window: Window,
     ) -> None:
-        """One entry of the list, into the log that begins at ``start`` and into the window."""
         log.log_ids[start + rank] = source
         log.log_potentials[start + rank] = potential
         if shown:
             window.window_ids[rank] = source
             window.window_potentials[rank] = potential
 
-    sum_of, put = cuda.jit(device=True)(sum_of), cuda.jit(device=True)(put)
+    return cuda.jit(device=True)(put)  # type: ignore[no-any-return]
+
+
+@cache
+def make_settle() -> Callable[..., Any]:
+    """``settle(steering, answer, order, burst, start, tally)``, one thread: control and the last counts."""
+
+    def settle(
+        steering: Steering, answer: Longs, order: Gathering, burst: np.int64, start: np.int64, tally: np.uint64
+    ) -> None:
+        control, last = steering.control, np.int64(steering.report[INDEX])
+        fired = np.int64(tally >> np.uint64(32))
+        control[BURST] = burst
+        control[SLOT] = steering.report[CONSUMED]
+        control[START] = start
+        control[COUNT] = fired
+        control[ACTIVE] = 1 if last == np.int64(order.place) else 0
+        if order.final != 0:
+            answer[np.int64(REPORT_HEAD) + 2 * last] = fired
+            answer[np.int64(REPORT_HEAD) + 2 * last + 1] = np.int64(tally & np.uint64(0xFFFFFFFF))
+
+    return cuda.jit(device=True)(settle)  # type: ignore[no-any-return]
+
+
+def make_gather(variant: Variant) -> Callable[..., None]:
+    """``gather(...)``: the fired list of the last burst, ascending, into the log; that burst's number and counts.
+
+    ``order.place`` is that of the burst before it. Control is brought up to date, for what sends from the list.
+    A block takes some chunks at a time; a neuron's rank in its chunk is the number of set bits before it. Unless they
+    are many, the block's firings leave it in order, so that neighbouring threads write neighbouring words.
+    Where the window lies in host memory, the host has it with the end of the kernel.
+    """
+    assert variant.fused is not None
+    chunk = variant.fused.chunk
+    threads = WARP if SIMULATED else GATHER_THREADS
+    group = max(1, min(_SPAN // chunk, threads))
+    words, share = chunk // 32, np.uint32(threads // group)
+    cells = group * words
+    block, in_group, size = np.uint32(threads), np.uint32(group), np.uint32(chunk)
+    per_span = np.uint32(CHUNKS_PER_SPAN)
+    one, zero, low_bits, lane_bits = np.uint32(1), np.uint32(0), np.uint32(31), np.int64(WARP - 1)
+    tally_of, settle, sum_of, put = make_tally_of(), make_settle(), make_sum_of(), make_put()
+    wait_for_last, let_next_start = make_wait_for_last(variant.overlapped), make_let_next_start(variant.overlapped)
 
     def gather(
         steering: Steering, fired_in: Chunks, log: Log, window: Window, chunks: np.uint32, order: Gathering
     ) -> None:
-        control, report, answer = steering.control, steering.report, window.answer
-        chunk_counts, chunk_ids, place = fired_in.chunk_counts, fired_in.chunk_ids, order.place
+        report, answer = steering.report, window.answer
+        chunk_counts, chunk_ids = fired_in.chunk_counts, fired_in.chunk_ids
         present = cuda.shared.array(cells, np.uint32)
         counts = cuda.shared.array(group, np.uint32)
         starts = cuda.shared.array(group, np.int32)
@@ -138,12 +168,10 @@ def make_gather(variant: Variant) -> Callable[..., None]:
         let_next_start()
         wait_for_last()
         last = np.int64(report[INDEX])
-        now = np.uint32(last & np.int64(1))
         burst = np.int64(report[ORIGIN] + last + np.int64(1))
         tally = tally_of(steering.tallies, np.uint32(burst))
-        fired = np.int64(tally >> np.uint64(32))
-        start = report[np.uint32(STARTS) + now]
-        shown = order.direct != 0 and fired <= window.window
+        start = report[np.uint32(STARTS) + np.uint32(last & np.int64(1))]
+        shown = order.direct != 0 and np.int64(tally >> np.uint64(32)) <= window.window
         if order.final != 0 and cuda.blockIdx.x == 0:
             item = np.int64(thread)
             while item < np.int64(REPORT_HEAD) + 2 * last:
@@ -152,15 +180,8 @@ def make_gather(variant: Variant) -> Callable[..., None]:
         if last < 0:
             return
         if cuda.grid(1) == 0:
-            control[BURST] = burst
-            control[SLOT] = report[CONSUMED]
-            control[START] = start
-            control[COUNT] = fired
-            control[ACTIVE] = 1 if last == np.int64(place) else 0
-            if order.final != 0:
-                answer[np.int64(REPORT_HEAD) + 2 * last] = fired
-                answer[np.int64(REPORT_HEAD) + 2 * last + 1] = np.int64(tally & np.uint64(0xFFFFFFFF))
-        if last < np.int64(place) and report[KEEP] != 0:
+            settle(steering, answer, order, burst, start, tally)
+        if last < np.int64(order.place) and report[KEEP] != 0:
             return
         spans = np.uint32((chunks + per_span - one) // per_span)
         current = np.uint32(spans if burst & np.int64(1) else zero)
