@@ -20,6 +20,7 @@ from burstproof.network.files.bpnet_format import (
     VERSION,
     Column,
     Header,
+    Rule,
     check_columns,
     damaged,
     decode_header,
@@ -106,15 +107,10 @@ def _encode(network: Network, columns: list[Column]) -> tuple[Header, bytes]:
         burst_count=network.burst_count,
         power_amount=network.power_amount,
         plastic_mappings=tuple(
-            {
-                "window": mapping.window,
-                "constant": mapping.constant,
-                "ltp_multiplier": mapping.ltp_multiplier,
-                "ltd_multiplier": mapping.ltd_multiplier,
-            }
+            Rule(mapping.window, mapping.constant, mapping.ltp_multiplier, mapping.ltd_multiplier)
             for mapping in network.plastic_mappings
         ),
-        provenance=network.provenance,
+        provenance=dict(network.provenance),
         fixed_point=network.fixed_point,
     )
     sizes = [column.bytes for column in columns]
@@ -216,7 +212,10 @@ def _assemble(header: Header, values: dict[str, npt.NDArray[Any]], name: str) ->
             header.areas,
             header.burst_count,
             header.power_amount,
-            tuple(PlasticMapping(own, **mapping) for own, mapping in zip(rows, header.plastic_mappings, strict=True)),
+            tuple(
+                PlasticMapping(own, **dataclasses.asdict(rule))
+                for own, rule in zip(rows, header.plastic_mappings, strict=True)
+            ),
             header.provenance,
             header.fixed_point,
         )
