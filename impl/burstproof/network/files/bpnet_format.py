@@ -185,7 +185,7 @@ def _decoded(kind: Any, value: object, place: str) -> Any:
             return FixedPoint.from_values(value)
         except ValueError as error:
             raise damaged(str(error), place) from None
-    if dataclasses.is_dataclass(kind):
+    if dataclasses.is_dataclass(kind) and isinstance(kind, type):
         return _object(kind, _plain_value(dict, value, place), place)
     if origin is UnionType:
         return None if value is None else _decoded(arguments[0], value, place)
