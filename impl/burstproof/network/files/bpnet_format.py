@@ -21,16 +21,19 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import os
 import struct
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
 import numpy as np
+import numpy.typing as npt
 
 from burstproof.errors import NetworkFileError
+from burstproof.network.files.atomic import atomic_write
 from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Area
 from burstproof.network.plasticity import LARGEST_WINDOW
@@ -129,6 +132,44 @@ def layout(sizes: list[int], header_length: int) -> list[int]:
         offsets.append(align(position))
         position = offsets[-1] + size
     return offsets
+
+
+def stored_column(name: str, values: npt.NDArray[Any], shape: tuple[int, ...], repeated: bool = False) -> Column:
+    """The entry of a column whose ``values``, contiguous and little endian, go to a file; its offset is still 0."""
+    return Column(name, values.dtype.str, shape, repeated, 0, values.nbytes, f"{zlib.crc32(raw_bytes(values)):08x}")
+
+
+def raw_bytes(values: npt.NDArray[Any]) -> memoryview:
+    """The bytes of a contiguous array."""
+    return values.reshape(-1).view(np.uint8).data
+
+
+def write_columns(
+    path: str | os.PathLike[str],
+    magic: bytes,
+    columns: Sequence[Column],
+    values: Sequence[npt.NDArray[Any]],
+    encode: Callable[[tuple[Column, ...]], bytes],
+) -> None:
+    """Write a file of this layout, as a whole or not at all; ``encode`` makes the header of columns with offsets.
+
+    Raises
+    ------
+    OSError
+        The path cannot be written.
+    """
+    header = encode(tuple(columns))
+    length = -1
+    while len(header) != length:  # the offsets are in the header, and follow from its length
+        length = len(header)
+        offsets = layout([column.bytes for column in columns], length)
+        columns = [dataclasses.replace(column, offset=at) for column, at in zip(columns, offsets, strict=True)]
+        header = encode(tuple(columns))
+    with atomic_write(path) as stream:
+        stream.write(HEAD.pack(magic, VERSION, zlib.crc32(header), length) + header)
+        for column, array in zip(columns, values, strict=True):
+            stream.write(bytes(column.offset - stream.tell()))
+            stream.write(raw_bytes(array))
 
 
 def damaged(problem: str, where: str, got: object = None, allowed: str | None = None) -> NetworkFileError:
