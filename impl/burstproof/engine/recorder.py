@@ -39,8 +39,9 @@ def recording_of(bursts: list[Burst], record: Record) -> Recording:
 
 
 def joined(pieces: Sequence[Recording]) -> Recording:
-    """Consecutive recordings, one or more, as one."""
-    columns = ([getattr(piece, item.name) for piece in pieces] for item in fields(Recording))
+    """Consecutive recordings as one."""
+    parts = [recording_of([], Record.NONE), *pieces]
+    columns = ([getattr(part, item.name) for part in parts] for item in fields(Recording))
     return Recording(*(np.concatenate(column) for column in columns))
 
 

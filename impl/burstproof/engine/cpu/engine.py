@@ -13,7 +13,7 @@ from burstproof.engine.cpu.threads import Team, thread_count, usable_cores
 from burstproof.engine.fixed_point import plan_fixed_point
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.protocol import Engine, Progress
-from burstproof.engine.recorder import joined, recording_of
+from burstproof.engine.recorder import joined
 from burstproof.engine.state import NO_PLAN, NO_STIMULUS, Burst, EngineState, Record, Recording, Stimulus, StimulusPlan
 from burstproof.engine.stimulus import PackedStimulus, coming_bursts, pack_stimulus, planned
 from burstproof.network.fixed_point import FixedPoint
@@ -82,7 +82,7 @@ class CpuEngine(Engine):
         """Run ``bursts`` bursts; see ``Engine.run``. The whole plan is checked before the first burst."""
         coming = coming_bursts(self.burst_count, bursts)
         packed = {number: self._pack(plan[number]) for number in planned(plan, coming)}
-        pieces = [recording_of([], record)]
+        pieces: list[Recording] = []
         left = bursts
         while left:
             piece = self._run_batch(min(left, self._batch_length()), packed, record)
