@@ -160,8 +160,8 @@ def test_small_networks_share_the_kernels_of_their_profile() -> None:
     engines.append(CpuEngine.create(lean))
     for engine in engines:
         engine.run(3, plan_for(engine.network, 3))
-    assert len({id(engine.kernels.train) for engine in engines}) == 1
-    assert len(engines[0].kernels.train.signatures) == 1
+    assert len({id(engine.kernels.run_batch) for engine in engines}) == 1
+    assert len(engines[0].kernels.run_batch.signatures) == 1
     large = Network(NeuronTable.build(SPECIALISED_NEURONS), SynapseTable.build([0], [1]))
     for network, options in ((large, EngineOptions()), (lean, EngineOptions(cpu=SPECIALISED))):
         assert CpuEngine.create(network, options).kernels is not engines[0].kernels

@@ -28,7 +28,7 @@ def _in_short_trains(backend: backends.Backend) -> backends.Backend:
 @pytest.mark.parametrize("backend", [case for case in backends.ALL if case.id in CHOSEN])
 def test_an_interrupted_run_goes_on(backend: backends.Backend, monkeypatch: pytest.MonkeyPatch) -> None:
     """The state after what raised is that of the burst count, and the next run ends as one that was never stopped."""
-    monkeypatch.setattr("burstproof.engine.cpu.engine._LONGEST_TRAIN", TRAIN)
+    monkeypatch.setattr("burstproof.engine.cpu.engine._LONGEST_BATCH", TRAIN)
 
     def create(network: Network, options: EngineOptions) -> Engine:
         return _in_short_trains(backend).create(network, options)

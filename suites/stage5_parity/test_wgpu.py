@@ -28,6 +28,7 @@ from burstproof.engine.wgpu.probe_cases import Words
 from burstproof.engine.wgpu.shaders import LONGEST_BATCH, variant_of
 from burstproof.errors import BackendUnavailableError, InputError, OutOfMemoryError
 from burstproof.network.model import Network, NeuronTable, SynapseTable
+from burstproof.network.schema import Parameters
 from suites.support.parity.backends import NEEDS_ADAPTER, WGPU
 from suites.support.parity.large import slim
 from suites.support.parity.mixed import MIXES, mixed_network, mixed_options, mixed_plan
@@ -250,7 +251,9 @@ def test_a_discrete_gpu_comes_before_an_integrated_one_and_software_last() -> No
 
 
 @pytest.mark.parametrize(
-    ("limit", "buffer"), [(100, "parameters"), (24 * 200, "synapses"), (2**27, None)], ids=["1", "2", "fits"]
+    ("limit", "buffer"),
+    [(100, "parameters"), (4 * len(Parameters._fields) * 200, "synapses"), (2**27, None)],
+    ids=["1", "2", "fits"],
 )
 def test_a_network_beyond_the_adapters_buffers_is_refused(limit: int, buffer: str | None) -> None:
     from burstproof.engine.fixed_point import plan_fixed_point

@@ -18,27 +18,11 @@ from burstproof.engine.fixed_point import division, static_contributions
 from burstproof.engine.options import EngineOptions
 from burstproof.errors import NetworkError
 from burstproof.network.fixed_point import FixedPoint
-from burstproof.network.model import Network
+from burstproof.network.model import Network, NeuronTable
 from burstproof.network.plasticity import steps
+from burstproof.network.schema import Parameters
 
 _CHUNK = 1 << 22
-
-
-@dataclass(frozen=True, eq=False)
-class NeuronArrays:
-    """Parameters of the N neurons as contiguous arrays of shape (N,).
-
-    ``decays`` is float32(1) - leak; the 16-bit columns are as in the network's table.
-    """
-
-    thresholds: npt.NDArray[np.float32]
-    threshold_limits: npt.NDArray[np.float32]
-    decays: npt.NDArray[np.float32]
-    refractory_periods: npt.NDArray[np.uint16]
-    consecutive_fire_limits: npt.NDArray[np.uint16]
-    snooze_periods: npt.NDArray[np.uint16]
-    excitabilities: npt.NDArray[np.float32]
-    mp_charge_accumulation: npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,7 +119,7 @@ class Layout:
     neuron_count : int
     max_delay : int
         Slots D of the FCL ring: the largest delay of a valid synapse, at least 1.
-    neurons : NeuronArrays
+    neurons : Parameters
     static : StaticRows
         Synapses that are not valid or end in an invalid neuron are left out.
     computed : ComputedRows or None
@@ -152,7 +136,7 @@ class Layout:
 
     neuron_count: int
     max_delay: int
-    neurons: NeuronArrays
+    neurons: Parameters
     static: StaticRows
     computed: ComputedRows | None
     plastic: PlasticRules | None
@@ -196,7 +180,7 @@ def build_layout(
         What ``check_network`` and ``static_contributions`` refuse.
     """
     check_network(network, options)
-    neurons = _neuron_arrays(network)
+    neurons = parameters_of(network.neurons)
     facts = synapse_facts(network) if facts is None else facts
     divisors, max_delay = facts.divisors, facts.max_delay
     mp_driven = network.flags_registered and bool(network.area_flag("mp_driven_psp").any())
@@ -255,20 +239,11 @@ def refuse_overflow(
         )
 
 
-def _neuron_arrays(network: Network) -> NeuronArrays:
-    table = network.neurons
+def parameters_of(neurons: NeuronTable) -> Parameters:
+    """The parameters of ``neurons`` as contiguous arrays (N,); ``decays`` is float32(1) - leak."""
     with np.errstate(over="ignore", invalid="ignore"):
-        keep = np.float32(1) - table.leak_coefficients
-    return NeuronArrays(
-        np.ascontiguousarray(table.thresholds),
-        np.ascontiguousarray(table.threshold_limits),
-        np.ascontiguousarray(keep),
-        np.ascontiguousarray(table.refractory_periods),
-        np.ascontiguousarray(table.consecutive_fire_limits),
-        np.ascontiguousarray(table.snooze_periods),
-        np.ascontiguousarray(table.excitabilities),
-        np.ascontiguousarray(table.mp_charge_accumulation),
-    )
+        made = {"decays": np.float32(1) - neurons.leak_coefficients}
+    return Parameters.of(lambda name: np.ascontiguousarray(made[name] if name in made else getattr(neurons, name)))
 
 
 @dataclass(frozen=True, eq=False)

@@ -39,8 +39,9 @@ def recording_of(bursts: list[Burst], record: Record) -> Recording:
 
 
 def joined(pieces: Sequence[Recording]) -> Recording:
-    """Consecutive recordings, one or more, as one."""
-    columns = ([getattr(piece, item.name) for piece in pieces] for item in fields(Recording))
+    """Consecutive recordings as one."""
+    all_pieces = [recording_of([], Record.NONE), *pieces]
+    columns = ([getattr(piece, item.name) for piece in all_pieces] for item in fields(Recording))
     return Recording(*(np.concatenate(column) for column in columns))
 
 

@@ -14,9 +14,10 @@ from burstproof.engine.profile import profile_named
 from burstproof.engine.protocol import CreateEngine, Progress
 from burstproof.engine.reference import ReferenceEngine
 from burstproof.engine.state import NO_STIMULUS, Burst, EngineState
-from burstproof.engine.trace import LEARNT_FIELDS, STATE_FIELDS, Trace
+from burstproof.engine.trace import Trace
 from burstproof.errors import InputError
 from burstproof.network.fixed_point import FixedPoint
+from burstproof.network.schema import LEARNT_FIELDS, STATE_FIELDS
 
 RECORDING_TOLERANCE = 1e-5
 """|a - b| <= this x max(1, |b|) against a recording (SEMANTICS section 7)."""

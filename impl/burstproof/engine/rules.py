@@ -7,6 +7,7 @@ specification in ``reference.py`` shares nothing with this module.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -16,16 +17,20 @@ import numpy as np
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.precision import Storage, storage_for
 from burstproof.network.model import Network
-from burstproof.network.schema import NO_LIMIT, UNLIMITED_FIRES
+from burstproof.network.schema import NO_LIMIT, UNLIMITED_FIRES, Parameters
+
+Compiled = Callable[..., Any]
+Compiler = Callable[[Compiled], Compiled]
+"""``numba.njit`` or ``cuda.jit(device=True)``, with their options."""
 
 
 @dataclass(frozen=True)
 class Features:
     """What a network and its options make an engine do; the key under which compiled kernels are kept.
 
-    The first fields have the names of the parameters in ``layout.NeuronArrays`` and say whether any neuron uses them:
-    ``refractory_periods`` also where only a countdown runs, ``snooze_periods`` only beside a finite fire limit.
-    ``restarts``: some neuron does not accumulate.
+    The first fields have the names of ``Parameters`` and say whether any neuron uses them: ``refractory_periods`` also
+    where only a countdown runs, ``snooze_periods`` only beside a finite fire limit. ``restarts``: some neuron does not
+    accumulate.
     """
 
     threshold_limits: bool
@@ -49,6 +54,12 @@ class Features:
         Without finite limits and excitability it is enough to look where a neuron fires: at 65535 it is blocked.
         """
         return self.consecutive_fire_limits or self.excitabilities
+
+    def general(self) -> Features:
+        """The features of kernels that serve every network under the same profile."""
+        names = {*Parameters._fields, "restarts", "emulate_batch_path"}
+        used = {item.name: True for item in dataclasses.fields(self) if item.name in names}
+        return dataclasses.replace(self, **used)  # type: ignore[arg-type]
 
 
 def features_of(network: Network, options: EngineOptions) -> Features:
@@ -80,31 +91,19 @@ class Rules(NamedTuple):
     """Compiled scalar functions.
 
     ``draw(neuron, burst)`` -> float32 in [0, 1].
-    ``tick(rc, cc, fire_limit)`` -> (rc, cc) after one burst of the countdown; call where rc > 0.
-    ``candidate(x, v, cc, threshold, limit, keep, period, fire_limit, snooze, excitability, neuron, burst, accumulates,
-    batch)`` -> (fired, v_before_reset, v, rc, cc) of a candidate whose rc is 0; x is the float32 sum, ``keep`` is
-    1 - leak, rc and cc are int32, ``neuron`` and ``burst`` (mod 2^32) uint32, ``batch`` says that the batch path is
-    emulated now.
+    ``tick(rc, cc, consecutive_fire_limit)`` -> (rc, cc) after one burst of the countdown; call where rc > 0.
+    ``candidate(x, v, cc, threshold, threshold_limit, decay, refractory_period, consecutive_fire_limit, snooze_period,
+    excitability, neuron, burst, accumulates, batch)`` -> (fired, v_before_reset, v, rc, cc) of a candidate whose rc is
+    0; x is the float32 sum, rc and cc are int32, ``neuron`` and ``burst`` (mod 2^32) uint32, ``accumulates`` is
+    ``mp_charge_accumulation``, ``batch`` says that the batch path is emulated now.
     """
 
-    draw: Callable[..., Any]
-    tick: Callable[..., Any]
-    candidate: Callable[..., Any]
+    draw: Compiled
+    tick: Compiled
+    candidate: Compiled
 
 
-def make_rules(features: Features, compiler: Callable[[Callable[..., Any]], Callable[..., Any]]) -> Rules:
-    """Compile the functions for ``features`` with ``compiler`` (``numba.njit`` or ``cuda.jit(device=True)``)."""
-    limits = features.threshold_limits
-    fire_limits, counts = features.consecutive_fire_limits, features.counts_decide
-    snoozes = features.snooze_periods
-    refractory = features.refractory_periods
-    excitability_matters = features.excitabilities
-    floors = not features.negative_sum_lowers
-    all_accumulate = not features.restarts
-    batch_path = features.emulate_batch_path
-    batch_beta = features.batch_ignores_limit_and_zeroes
-    zero = np.float32(0)
-    certain = np.float32(0.999)
+def _make_draw(compiler: Compiler) -> Compiled:
     two_to_minus_32 = np.float32(2.0**-32)
     mul_id, mul_burst = np.uint32(2654435761), np.uint32(1597334677)
     mul_seed, add_seed = np.uint32(747796405), np.uint32(2891336453)
@@ -112,7 +111,7 @@ def make_rules(features: Features, compiler: Callable[[Callable[..., Any]], Call
     top_shift, base_shift, fold_shift = np.uint32(28), np.uint32(4), np.uint32(22)
 
     @compiler
-    def draw(neuron: Any, burst: Any) -> Any:
+    def draw(neuron: np.uint32, burst: np.uint32) -> np.float32:
         seed = np.uint32(np.uint32(neuron * mul_id) + np.uint32(burst * mul_burst))
         state = np.uint32(np.uint32(seed * mul_seed) + add_seed)
         shift = np.uint32(np.uint32(state >> top_shift) + base_shift)
@@ -120,55 +119,68 @@ def make_rules(features: Features, compiler: Callable[[Callable[..., Any]], Call
         mixed = np.uint32(np.uint32(word >> fold_shift) ^ word)
         return np.float32(mixed) * two_to_minus_32
 
+    return draw
+
+
+def make_rules(features: Features, compiler: Compiler) -> Rules:
+    """Compile the functions for ``features`` with ``compiler``."""
+    limited, fires_limited = features.threshold_limits, features.consecutive_fire_limits
+    counts = features.counts_decide
+    snoozes, refractory, draws = features.snooze_periods, features.refractory_periods, features.excitabilities
+    floors, all_accumulate = not features.negative_sum_lowers, not features.restarts
+    batch_path, batch_beta = features.emulate_batch_path, features.batch_ignores_limit_and_zeroes
+    zero, certain = np.float32(0), np.float32(0.999)
+    draw = _make_draw(compiler)
+
     @compiler
-    def tick(rc: Any, cc: Any, fire_limit: Any) -> Any:
+    def tick(rc: np.int32, cc: np.int32, limit: int) -> tuple[np.int32, np.int32]:
         rc = np.int32(rc - 1)
-        if fire_limits and rc == 0 and fire_limit != 0 and fire_limit != UNLIMITED_FIRES and cc >= fire_limit:
+        if fires_limited and rc == 0 and limit != 0 and limit != UNLIMITED_FIRES and cc >= limit:
             cc = np.int32(0)
         return rc, cc
 
     @compiler
     def candidate(
-        x: Any,
-        v: Any,
-        cc: Any,
-        threshold: Any,
-        limit: Any,
-        keep: Any,
-        period: Any,
-        fire_limit: Any,
-        snooze: Any,
-        excitability: Any,
-        neuron: Any,
-        burst: Any,
-        accumulates: Any,
-        batch: Any,
-    ) -> Any:
+        x: np.float32,
+        v: np.float32,
+        cc: np.int32,
+        threshold: np.float32,
+        threshold_limit: np.float32,
+        decay: np.float32,
+        refractory_period: int,
+        consecutive_fire_limit: int,
+        snooze_period: int,
+        excitability: np.float32,
+        neuron: np.uint32,
+        burst: np.uint32,
+        accumulates: bool,
+        batch: bool,
+    ) -> tuple[bool, np.float32, np.float32, np.int32, np.int32]:
         rc = np.int32(0)
         if floors and x < zero and (all_accumulate or accumulates):
             x = zero
         v = v + x
-        finite = fire_limits and fire_limit != 0 and fire_limit != UNLIMITED_FIRES
-        window = v >= threshold
-        ceiling = limit if limits else NO_LIMIT
+        finite = fires_limited and consecutive_fire_limit != 0 and consecutive_fire_limit != UNLIMITED_FIRES
+        window: bool | np.bool_ = v >= threshold
+        ceiling = threshold_limit if limited else NO_LIMIT
         if v > ceiling and not (batch_path and batch_beta and batch):
             window = False
-        if window and counts and cc >= (fire_limit if finite else UNLIMITED_FIRES):
+        if window and counts and cc >= (consecutive_fire_limit if finite else UNLIMITED_FIRES):
             if batch_path and batch:
-                return False, v, (zero if batch_beta else v * keep), rc, (np.int32(0) if finite else cc)
+                return False, v, (zero if batch_beta else v * decay), rc, (np.int32(0) if finite else cc)
             return False, v, v, rc, np.int32(0)
-        if window and excitability_matters and excitability < certain:
+        if window and draws and excitability < certain:
             window = excitability > zero and draw(neuron, burst) < excitability
         if window:
             if cc < 65535:
                 cc = np.int32(cc + 1)
             if refractory:
-                rc = np.int32(period)
-                if snoozes and finite and cc >= fire_limit and not (batch_path and batch):
-                    rc = np.int32(min(period + snooze, 65535))
+                rc = np.int32(refractory_period)
+                if snoozes and finite and cc >= consecutive_fire_limit and not (batch_path and batch):
+                    rc = np.int32(min(refractory_period + snooze_period, 65535))
             return True, v, zero, rc, cc
         if finite:
             cc = np.int32(0)
-        return False, v, v * keep, rc, cc
+        return False, v, v * decay, rc, cc
 
     return Rules(draw, tick, candidate)

@@ -26,10 +26,7 @@ from burstproof.network.files.atomic import atomic_write
 from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Area, Network, NeuronTable, SynapseTable
 from burstproof.network.plasticity import PlasticMapping
-from burstproof.network.schema import NEURON_FIELDS, SYNAPSE_FIELDS
-
-STATE_FIELDS = ("membrane_potentials", "refractory_countdowns", "consecutive_fire_counts")
-LEARNT_FIELDS = ("weights", "eligibility_traces")
+from burstproof.network.schema import LEARNT_FIELDS, NEURON_FIELDS, STATE_FIELDS, SYNAPSE_FIELDS
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,7 +19,7 @@ class FuzzCase:
     ----------
     network, plan, options
         ``plan`` by absolute burst number.
-    trains : tuple of int
+    runs : tuple of int
         Lengths of the runs that follow each other; one of 1 is a ``step``. States are compared after each.
     handover : int or None
         Number of the run before which each engine is made anew and goes on from the other's state.
@@ -28,13 +28,13 @@ class FuzzCase:
     network: Network
     plan: StimulusPlan
     options: EngineOptions
-    trains: tuple[int, ...]
+    runs: tuple[int, ...]
     handover: int | None = None
 
     @property
     def bursts(self) -> int:
         """Bursts of all runs."""
-        return sum(self.trains)
+        return sum(self.runs)
 
     @property
     def numbers(self) -> range:

@@ -12,9 +12,9 @@ import numpy.typing as npt
 from burstproof.engine.protocol import CreateEngine, Engine
 from burstproof.engine.reference import ReferenceEngine
 from burstproof.engine.state import NO_STIMULUS, EngineState, Recording
-from burstproof.engine.trace import LEARNT_FIELDS
 from burstproof.errors import EnvironmentInvalidError
 from burstproof.fuzz.case import FuzzCase
+from burstproof.network.schema import LEARNT_FIELDS
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ def reference_run(case: FuzzCase) -> Iterator[Stretch]:
         The reference refuses the network or the stimulus.
     """
     engine: Engine = ReferenceEngine.create(case.network, case.options)
-    for number, bursts in enumerate(case.trains):
+    for number, bursts in enumerate(case.runs):
         before = engine.state() if number in (0, case.handover) else None
         if number and before is not None:
             engine = ReferenceEngine.create(case.network, case.options)

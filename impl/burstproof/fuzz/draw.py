@@ -9,7 +9,7 @@ from burstproof.engine.options import EngineOptions
 from burstproof.engine.profile import profile_named
 from burstproof.engine.state import Stimulus, StimulusPlan
 from burstproof.fuzz.case import FuzzCase
-from burstproof.fuzz.draw_network import draw_network
+from burstproof.fuzz.draw_network import draw_network, with_later_columns
 from burstproof.fuzz.switches import Switches, draw_switches
 from burstproof.network.model import Network
 
@@ -30,6 +30,7 @@ def draw_case(seed: int, families: int = 0) -> FuzzCase:
     rng = np.random.default_rng([2, seed])
     bursts = _burst_count(switches, rng)
     network = draw_network(switches, rng, bursts)
+    network = with_later_columns(switches, np.random.default_rng([3, seed]), network)
     plan = _draw_plan(switches, rng, network, bursts)
     options = EngineOptions(
         profile=profile_named(switches.profile),
@@ -37,9 +38,9 @@ def draw_case(seed: int, families: int = 0) -> FuzzCase:
         max_stimulus=_declared(plan, rng),
         fractional_stimulus=switches.stimulus == "fractions",
     )
-    trains = _draw_trains(rng, bursts)
-    handover = int(rng.integers(1, len(trains))) if len(trains) > 1 and rng.random() < 0.4 else None
-    return FuzzCase(network, plan, options, trains, handover)
+    runs = _draw_runs(rng, bursts)
+    handover = int(rng.integers(1, len(runs))) if len(runs) > 1 and rng.random() < 0.4 else None
+    return FuzzCase(network, plan, options, runs, handover)
 
 
 def _burst_count(switches: Switches, rng: np.random.Generator) -> int:
@@ -50,7 +51,7 @@ def _burst_count(switches: Switches, rng: np.random.Generator) -> int:
     return int(rng.integers(1, 40))
 
 
-def _draw_trains(rng: np.random.Generator, bursts: int) -> tuple[int, ...]:
+def _draw_runs(rng: np.random.Generator, bursts: int) -> tuple[int, ...]:
     """Single steps, one run, or runs of several lengths."""
     if rng.random() < 0.5:
         return (1,) * bursts

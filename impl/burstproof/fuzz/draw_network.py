@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from burstproof.engine.reference import draw as excitability_draw
-from burstproof.fuzz.switches import SIZES, Switches
+from burstproof.fuzz.switches import LATER_COLUMNS, SIZES, Switches
 from burstproof.network.model import POWER_AREA_INDEX, Area, Network, NeuronTable, SynapseTable
 from burstproof.network.plasticity import PlasticMapping
-from burstproof.network.schema import NO_LIMIT, UNLIMITED_FIRES
+from burstproof.network.schema import NO_LIMIT, UNLIMITED_FIRES, ColumnSpec
 
 Rng = np.random.Generator
 Floats = npt.NDArray[np.float32]
@@ -72,8 +73,8 @@ def _varied(rng: Rng, values: npt.NDArray[Any], first: float, second: float) -> 
 
 
 def _draw_accumulation(switches: Switches, rng: Rng, count: int) -> npt.NDArray[np.bool_]:
-    if switches.accumulation != "some":
-        return np.full(count, switches.accumulation == "all")
+    if switches.mp_charge_accumulation != "some":
+        return np.full(count, switches.mp_charge_accumulation == "all")
     return _varied(rng, _some(rng, count, 0.6), False, True)
 
 
@@ -202,19 +203,19 @@ def _draw_firing(
 ) -> dict[str, npt.NDArray[Any]]:
     """Leak, excitability, refractory periods, limits of consecutive fires and snooze, with what is under way."""
     columns: dict[str, npt.NDArray[Any]] = {}
-    if switches.leak:
+    if switches.leak_coefficients:
         leak = np.where(_some(rng, count, 0.2), rng.random(count), rng.choice(_LEAKS, count))
         columns["leak_coefficients"] = _varied(rng, leak, 0.5, 0.0)
-    if switches.excitability:
+    if switches.excitabilities:
         columns["excitabilities"] = _draw_excitabilities(rng, count, burst_count, bursts)
-    if switches.refractory:
+    if switches.refractory_periods:
         columns["refractory_periods"] = _varied(rng, rng.choice([0, 0, 0, 1, 1, 2, 5, 65535], count), 1, 0)
-    if switches.refractory and switches.start != "fresh":
+    if switches.refractory_periods and switches.start != "fresh":
         columns["refractory_countdowns"] = rng.choice([0, 0, 0, 0, 1, 2, 5, 65535], count)
     limits = _varied(rng, rng.choice([0, UNLIMITED_FIRES], count), 0, UNLIMITED_FIRES)
-    if switches.fire_limits == "some":
+    if switches.consecutive_fire_limits == "some":
         limits = _varied(rng, rng.choice([0, UNLIMITED_FIRES, 1, 2, 3, 65534], count), 2, UNLIMITED_FIRES)
-        if switches.snooze:
+        if switches.snooze_periods:
             columns["snooze_periods"] = _varied(rng, rng.choice([0, 0, 1, 3, 70, 65535], count), 0, 3)
             limits[columns["snooze_periods"] == 3] = 2
     columns["consecutive_fire_limits"] = limits
@@ -234,6 +235,28 @@ def _draw_excitabilities(rng: Rng, count: int, burst_count: int, bursts: int) ->
     exact = excitability_draw(np.arange(count), burst)
     exact = np.where(_some(rng, count, 0.5), exact, np.nextafter(exact, np.float32(2)))
     return _varied(rng, np.where(_some(rng, count, 0.3), exact, values), 0.5, 1.0)
+
+
+def with_later_columns(switches: Switches, rng: Rng, network: Network) -> Network:
+    """``network`` with values in the columns that have no draw of their own."""
+    columns = {
+        column.name: _varied(rng, *_draw_any(rng, column, network.neuron_count))
+        for column in LATER_COLUMNS
+        if column.name in switches.later_columns
+    }
+    return network.replace(neurons=replace(network.neurons, **columns)) if columns else network
+
+
+def _draw_any(rng: Rng, column: ColumnSpec, count: int) -> tuple[npt.NDArray[Any], float, float]:
+    """Values of a column that its dtype suggests, (count,), and two that have to be among them."""
+    usual = float(column.default or 0)
+    if column.dtype is np.bool_:
+        return _some(rng, count, 0.5), 0.0, 1.0
+    if issubclass(column.dtype, np.integer):
+        most = int(np.iinfo(column.dtype).max)
+        return rng.choice(np.array([usual, 0, 1, 2, 5, most], column.dtype), count), 1.0, usual
+    values = np.array([usual, usual, 0.5, 1.0, -1.5, -0.0, 16777216.0, 1e-40], column.dtype)
+    return rng.choice(values, count), 0.5, usual
 
 
 # Areas and plasticity ----------------------------------------------------------------------------------------------

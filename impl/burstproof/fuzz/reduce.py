@@ -12,12 +12,11 @@ import numpy.typing as npt
 
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.state import Stimulus, StimulusPlan
-from burstproof.engine.trace import LEARNT_FIELDS, STATE_FIELDS
 from burstproof.fuzz.case import FuzzCase
 from burstproof.fuzz.compare import reference_run
 from burstproof.network.model import Network, NeuronTable, SynapseTable
 from burstproof.network.plasticity import PlasticMapping
-from burstproof.network.schema import NEURON_FIELDS, SYNAPSE_FIELDS
+from burstproof.network.schema import LEARNT_FIELDS, NEURON_FIELDS, STATE_FIELDS, SYNAPSE_FIELDS
 
 Mask = npt.NDArray[np.bool_]
 
@@ -26,13 +25,13 @@ _ENDS = ("source_neurons", "target_neurons")
 
 def in_steps(case: FuzzCase, bursts: int) -> FuzzCase:
     """The first ``bursts`` bursts of ``case``, one by one, on one engine."""
-    short = replace(case, trains=(1,) * bursts, handover=None)
+    short = replace(case, runs=(1,) * bursts, handover=None)
     return replace(short, plan={number: s for number, s in case.plan.items() if number in short.numbers})
 
 
 def advanced(case: FuzzCase, bursts: int) -> FuzzCase:
     """``case``, made of steps, without its first ``bursts`` bursts; what is under way then is lost."""
-    past = replace(case, trains=(bursts,))
+    past = replace(case, runs=(bursts,))
     state = next(iter(reference_run(past))).state
     neurons = {name: getattr(state, name) for name in STATE_FIELDS}
     learnt = {name: getattr(state, name) for name in LEARNT_FIELDS}
@@ -41,7 +40,7 @@ def advanced(case: FuzzCase, bursts: int) -> FuzzCase:
         synapses=replace(case.network.synapses, **learnt),
         burst_count=state.burst_count,
     )
-    rest = replace(case, network=network, trains=case.trains[bursts:])
+    rest = replace(case, network=network, runs=case.runs[bursts:])
     return replace(rest, plan={number: s for number, s in case.plan.items() if number in rest.numbers})
 
 

@@ -12,11 +12,12 @@ import numpy.typing as npt
 from burstproof.engine.protocol import CreateEngine
 from burstproof.engine.replay import replay
 from burstproof.engine.state import Recording
-from burstproof.engine.trace import LEARNT_FIELDS, STATE_FIELDS, Trace, trace_of_run
+from burstproof.engine.trace import Trace, trace_of_run
 from burstproof.errors import BurstproofError, EnvironmentInvalidError, InputError
 from burstproof.fuzz import reduce
 from burstproof.fuzz.case import FuzzCase
 from burstproof.fuzz.compare import Difference, compare, reference_run
+from burstproof.network.schema import LEARNT_FIELDS, STATE_FIELDS
 
 MOST_TRIES = 2000
 """Cases tried for one shrinking; more than a hundred neurons and a thousand synapses take about a thousand."""
@@ -149,8 +150,8 @@ class _Search:
 
     def _drop_bursts(self) -> None:
         """Bursts from the end, then from the start."""
-        if any(bursts > 1 for bursts in self.case.trains) or self.case.handover is not None:
-            while len(self.case.trains) > 1 and self._try(replace(self.case, trains=self.case.trains[:-1])):
+        if any(bursts > 1 for bursts in self.case.runs) or self.case.handover is not None:
+            while len(self.case.runs) > 1 and self._try(replace(self.case, runs=self.case.runs[:-1])):
                 pass
             return
         low, high = 0, self.case.bursts  # differs at high, not at low

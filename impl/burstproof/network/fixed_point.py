@@ -48,7 +48,7 @@ class FixedPoint:
     fractional_stimulus: bool = False
 
     @classmethod
-    def from_values(cls, values: Any) -> FixedPoint:
+    def from_values(cls, values: object) -> FixedPoint:
         """The scale that a file states as plain values.
 
         Raises

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import dataclasses
 import difflib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -16,7 +16,7 @@ import numpy.typing as npt
 from burstproof.errors import NetworkError
 from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.plasticity import PlasticMapping, pair_mappings
-from burstproof.network.schema import NEURONS, SYNAPSES, ColumnSpec
+from burstproof.network.schema import NeuronTable, SynapseTable
 
 POWER_AREA_INDEX = 1
 """Cortical index of the power neuron."""
@@ -26,141 +26,10 @@ FIRST_OWN_AREA_INDEX = 7
 
 _AREAS_SHOWN = 12
 
+__all__ = ["FIRST_OWN_AREA_INDEX", "POWER_AREA_INDEX", "Area", "Network", "NeuronTable", "RowOrder", "SynapseTable"]
 
-def _columns(
-    table: str, schema: Sequence[ColumnSpec], count: int, given: Mapping[str, Any]
-) -> dict[str, npt.NDArray[Any]]:
-    """All columns of a table of ``count`` rows, absent ones with their defaults."""
-    unknown = set(given) - {column.name for column in schema}
-    if unknown:
-        allowed = ", ".join(column.name for column in schema)
-        raise NetworkError(f"unknown column of the {table}", got=sorted(unknown), allowed=allowed)
-    return {
-        column.name: _column(
-            table,
-            column.name,
-            given.get(column.name, column.default),
-            column.dtype,
-            (count,) if column.width == 1 else (count, column.width),
-        )
-        for column in schema
-    }
-
-
-def _column(table: str, name: str, value: Any, dtype: type[np.generic], shape: tuple[int, ...]) -> npt.NDArray[Any]:
-    """``value`` as a read-only array of ``dtype`` and ``shape``; a scalar becomes a zero-stride view."""
-    array = _fitted(f"{table}.{name}", np.asarray(value), np.dtype(dtype))
-    if array.ndim == 0:
-        array = np.broadcast_to(array, shape)
-    if array.shape != shape:
-        raise NetworkError("column has the wrong shape", where=f"{table}.{name}", got=array.shape, allowed=str(shape))
-    if array.flags.writeable:
-        array = array.view()
-        array.flags.writeable = False
-    return array
-
-
-def _fitted(where: str, values: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
-    """``values`` as ``dtype``; nothing wraps, is cut to a whole number, or becomes infinite."""
-    if values.dtype == dtype:
-        return values
-    allowed = "numbers"
-    wrong = np.ones(values.shape, np.bool_)
-    if values.dtype.kind in "biuf":
-        with np.errstate(over="ignore", invalid="ignore"):
-            fitted = values.astype(dtype)
-            if dtype.kind == "f":
-                allowed = f"what {dtype.name} holds"
-                wrong = np.isfinite(values) & ~np.isfinite(fitted)
-            else:
-                highest, lowest = (1, 0) if dtype.kind == "b" else (np.iinfo(dtype).max, np.iinfo(dtype).min)
-                allowed = "true or false" if dtype.kind == "b" else f"whole numbers, {lowest}...{highest}"
-                wrong = ~((values >= lowest) & (values <= highest) & (np.floor(values) == values))
-        if not wrong.any():
-            return fitted
-    row = int(np.argmax(wrong)) if values.ndim else 0
-    got = values.reshape(-1)[row : row + 1].tolist()
-    raise NetworkError(
-        f"a value that does not fit {dtype.name}",
-        where=f"{where}[{row // max(1, wrong[:1].size)}]" if values.ndim else where,
-        got=got[0] if got else values.dtype.name,
-        allowed=allowed,
-        cure="Correct the value, or pass the column with that dtype",
-    )
-
-
-@dataclass(frozen=True, eq=False)
-class NeuronTable:
-    """Structure of arrays, one row per neuron; the row index is the neuron id (N rows).
-
-    Every column is read-only; a column of one repeated value may be a zero-stride view. Dtypes:
-    ``NEURON_FIELDS``; shapes: (N,), ``coordinates`` (N, 3) voxel x, y, z inside the area.
-    """
-
-    membrane_potentials: npt.NDArray[np.float32]
-    thresholds: npt.NDArray[np.float32]
-    threshold_limits: npt.NDArray[np.float32]
-    leak_coefficients: npt.NDArray[np.float32]
-    resting_potentials: npt.NDArray[np.float32]
-    neuron_types: npt.NDArray[np.int32]
-    refractory_periods: npt.NDArray[np.uint16]
-    refractory_countdowns: npt.NDArray[np.uint16]
-    excitabilities: npt.NDArray[np.float32]
-    cortical_areas: npt.NDArray[np.uint32]
-    coordinates: npt.NDArray[np.uint32]
-    valid_mask: npt.NDArray[np.bool_]
-    consecutive_fire_limits: npt.NDArray[np.uint16]
-    consecutive_fire_counts: npt.NDArray[np.uint16]
-    snooze_periods: npt.NDArray[np.uint16]
-    mp_charge_accumulation: npt.NDArray[np.bool_]
-
-    @classmethod
-    def build(cls, count: int, **columns: Any) -> NeuronTable:
-        """A table of ``count`` neurons; absent columns take the engine's defaults, scalars repeat.
-
-        Raises
-        ------
-        NetworkError
-            Unknown column, or a column whose length is not ``count``.
-        """
-        return cls(**_columns("neurons", NEURONS, count, columns))
-
-    def __len__(self) -> int:
-        return len(self.thresholds)
-
-
-@dataclass(frozen=True, eq=False)
-class SynapseTable:
-    """Structure of arrays, one row per synapse, in the order of its source file (S rows).
-
-    ``weights`` and ``postsynaptic_potentials`` may be fractional or negative; ``types`` 0 is excitatory, anything else
-    inhibitory; ``delay_bursts`` 1 arrives in the next burst.
-    """
-
-    source_neurons: npt.NDArray[np.uint32]
-    target_neurons: npt.NDArray[np.uint32]
-    weights: npt.NDArray[np.float32]
-    postsynaptic_potentials: npt.NDArray[np.float32]
-    types: npt.NDArray[np.uint8]
-    delay_bursts: npt.NDArray[np.uint8]
-    valid_mask: npt.NDArray[np.bool_]
-    edge_flags: npt.NDArray[np.uint8]
-    eligibility_traces: npt.NDArray[np.float32]
-
-    @classmethod
-    def build(cls, source_neurons: Any, target_neurons: Any, **columns: Any) -> SynapseTable:
-        """A table of the given ends; absent columns take defaults (weight 1, psp 1, delay 1), scalars repeat.
-
-        Raises
-        ------
-        NetworkError
-            Unknown column, or columns of different lengths.
-        """
-        ends = {"source_neurons": source_neurons, "target_neurons": target_neurons}
-        return cls(**_columns("synapses", SYNAPSES, len(source_neurons), {**ends, **columns}))
-
-    def __len__(self) -> int:
-        return len(self.source_neurons)
+Members = range | slice | npt.ArrayLike
+"""Neurons of an area: a range, a slice, ids or a mask."""
 
 
 @dataclass(frozen=True)
@@ -226,9 +95,9 @@ class Network:
     @classmethod
     def from_arrays(
         cls,
-        neurons: Mapping[str, Any],
-        synapses: Mapping[str, Any],
-        areas: Mapping[str, Any] | None = None,
+        neurons: Mapping[str, npt.ArrayLike],
+        synapses: Mapping[str, npt.ArrayLike],
+        areas: Mapping[str, Members] | None = None,
         *,
         count: int | None = None,
         plastic_mappings: tuple[PlasticMapping, ...] = (),
@@ -260,7 +129,7 @@ class Network:
         missing = [name for name in ("source_neurons", "target_neurons") if name not in synapses]
         if missing:
             raise NetworkError("a synapse column is missing", where="synapses", got=missing, cure="Pass it")
-        columns: dict[str, Any] = dict(neurons)
+        columns = dict(neurons)
         named: tuple[Area, ...] = ()
         if areas is not None:
             if "cortical_areas" in columns:
@@ -362,17 +231,17 @@ class Network:
         return dataclasses.replace(self, **changes)
 
 
-def _neuron_count(columns: Mapping[str, Any]) -> int:
+def _neuron_count(columns: Mapping[str, npt.ArrayLike]) -> int:
     """Length of the first neuron column that is no scalar."""
     for values in columns.values():
         if np.ndim(values):
-            return len(values)
+            return len(np.asarray(values))
     raise NetworkError(
         "the number of neurons is not known", where="count", cure="Pass count=, or one column as an array"
     )
 
 
-def _areas_of(areas: Mapping[str, Any], count: int) -> tuple[npt.NDArray[np.uint32], tuple[Area, ...]]:
+def _areas_of(areas: Mapping[str, Members], count: int) -> tuple[npt.NDArray[np.uint32], tuple[Area, ...]]:
     """The cortical index of each neuron, (N,) uint32, and the areas."""
     last = FIRST_OWN_AREA_INDEX + len(areas)
     indexes = np.full(count, last, np.uint32)
@@ -406,7 +275,7 @@ def _members_of(name: str, given: Any) -> tuple[Any, dict[str, Any]]:
     return given["neurons"], properties
 
 
-def _rows(name: str, members: Any, count: int) -> npt.NDArray[np.int64]:
+def _rows(name: str, members: Members, count: int) -> npt.NDArray[np.int64]:
     """Ids of the neurons that ``members``, a range, a slice, a mask or ids, stands for, each once, (n,) int64."""
     rows = np.arange(*members.indices(count)) if isinstance(members, slice) else np.asarray(members)
     if rows.dtype == np.bool_ and rows.shape == (count,):

@@ -12,36 +12,28 @@ from burstproof.engine.layout import Layout
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.stimulus import PackedStimulus
 from burstproof.network.fixed_point import FixedPoint
+from burstproof.network.schema import Parameters
 
 Array = npt.NDArray[Any]
-
-
-class Parameters(NamedTuple):
-    """Per-neuron parameters, (N,) each; see ``layout.NeuronArrays``.
-
-    ``ids`` are the neurons' ids in the whole network, for their draws; empty where the place is the id.
-    """
-
-    thresholds: Array
-    threshold_limits: Array
-    decays: Array
-    refractory_periods: Array
-    consecutive_fire_limits: Array
-    snooze_periods: Array
-    excitabilities: Array
-    mp_charge_accumulation: Array
-    ids: Array
+Ids = npt.NDArray[np.uint32]
+Floats = npt.NDArray[np.float32]
+Counters = npt.NDArray[np.int64]
 
 
 class Neurons(NamedTuple):
-    """Per-neuron state, (N,) each; ``last_fired`` and ``streak`` are empty without plastic mappings."""
+    """Per-neuron state, (n,) each.
 
-    v: Array
-    rc: Array
-    cc: Array
+    ``last_fired`` and ``fire_streak`` are those of the whole network, and empty without plastic mappings. ``ids`` are
+    the neurons' ids in the whole network, for their draws; empty where the place is the id.
+    """
+
+    membrane_potentials: Array
+    refractory_countdowns: Array
+    consecutive_fire_counts: Array
     was_candidate: Array
     last_fired: Array
-    streak: Array
+    fire_streak: Array
+    ids: Array
 
 
 class Ring(NamedTuple):
@@ -58,6 +50,17 @@ class Static(NamedTuple):
     targets: Array
     contributions: Array
     delays: Array
+    clamped_sources: Array
+
+
+class Rows(NamedTuple):
+    """Static rows in the order of the threads' ranges; ``clamped_sources`` as in ``Static``.
+
+    ``synapses`` (S,) has the fields ``target``, ``contribution`` and, where some delay is above 1, ``delay``, of the
+    types of ``Static``: of the few synapses that a row has in a range, one line of memory holds all.
+    """
+
+    synapses: npt.NDArray[np.void]
     clamped_sources: Array
 
 
@@ -117,6 +120,28 @@ class Plan(NamedTuple):
     forced_cc: Array
 
 
+class Model(NamedTuple):
+    """The network in memory, with the stimulus of the next bursts; threads have their rows in ``Rows``."""
+
+    ring: Ring
+    plan: Plan
+    parameters: Parameters
+    neurons: Neurons
+    static: Static | Rows
+    computed: Computed
+    plastic: Plastic
+    scalars: Scalars
+
+
+class Output(NamedTuple):
+    """Firings one after another; of each burst where it ends among them, and its candidates."""
+
+    ids: Ids
+    potentials: Floats
+    ends: npt.NDArray[np.int64]
+    candidates: npt.NDArray[np.int64]
+
+
 _NO_BYTES = np.empty(0, np.uint8)
 _NO_FLAGS = np.empty(0, np.bool_)
 _NO_FLOATS = np.empty(0, np.float32)
@@ -136,25 +161,13 @@ NO_COMPUTED = Computed(
 NO_PLASTIC = Plastic(_NO_OFFSETS, _NO_OFFSETS, _NO_IDS, _NO_IDS, _NO_OFFSETS, _NO_FLOATS, _NO_FLOATS, _NO_FLOATS)
 
 
+def writable(parameters: Parameters) -> Parameters:
+    """``parameters`` in the one mutability that the kernels are compiled for (they only read them)."""
+    return Parameters.of(lambda name: _writable(getattr(parameters, name)))
+
+
 def _writable(array: Array) -> Array:
-    """``array`` in the one mutability that the kernels are compiled for (they only read it)."""
     return array if array.flags.writeable else array.copy()
-
-
-def parameters_of(layout: Layout) -> Parameters:
-    """Parameters of ``layout``."""
-    n = layout.neurons
-    return Parameters(
-        _writable(n.thresholds),
-        _writable(n.threshold_limits),
-        _writable(n.decays),
-        _writable(n.refractory_periods),
-        _writable(n.consecutive_fire_limits),
-        _writable(n.snooze_periods),
-        _writable(n.excitabilities),
-        _writable(n.mp_charge_accumulation),
-        _NO_IDS,
-    )
 
 
 def static_of(layout: Layout, general: bool) -> Static:
@@ -215,16 +228,8 @@ def plastic_of(layout: Layout) -> Plastic:
     rules = layout.plastic
     if rules is None:
         return NO_PLASTIC
-    return Plastic(
-        rules.starts,
-        rules.positions,
-        rules.sources,
-        rules.targets,
-        rules.windows,
-        rules.potentiations,
-        rules.depressions,
-        np.zeros(len(rules.positions), np.float32),
-    )
+    columns = {name: getattr(rules, name) for name in Plastic._fields[:-1]}
+    return Plastic(**columns, eligibility=np.zeros(len(rules.positions), np.float32))
 
 
 def scalars_of(layout: Layout, options: EngineOptions, fixed_point: FixedPoint) -> Scalars:

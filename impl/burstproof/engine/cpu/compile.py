@@ -9,13 +9,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any
 
 import numba
 
-from burstproof.engine.rules import Features
-
-Compiled = Callable[..., Any]
+from burstproof.engine.rules import Compiled, Features
 
 CLAMPED, HISTORY = 0, 1
 """Places in the ``counters`` array (2,) int64: the sticky flag, and the number of past bursts that are known."""
@@ -40,6 +37,8 @@ class KernelKey:
         Switches of the profile.
     restart_fired : bool
         Only the non-accumulating neurons of the last fired list restart (feagi-beta, large networks).
+    shard : bool
+        The neurons are those of a shard: they have ids beside their places.
     """
 
     features: Features
@@ -51,6 +50,7 @@ class KernelKey:
     round_mp_driven: bool
     plastic_all_window: bool
     restart_fired: bool
+    shard: bool
 
     @property
     def learns_first(self) -> bool:
@@ -59,19 +59,14 @@ class KernelKey:
 
     def general(self) -> KernelKey:
         """The key of kernels that serve every network under the same profile: everything is compiled in."""
-        features = dataclasses.replace(
-            self.features,
-            threshold_limits=True,
-            decays=True,
-            refractory_periods=True,
-            consecutive_fire_limits=True,
-            snooze_periods=True,
-            excitabilities=True,
-            restarts=True,
-            emulate_batch_path=True,
-        )
         return dataclasses.replace(
-            self, features=features, flagged=True, delayed=True, static_clamps=True, computed=True, plastic=True
+            self,
+            features=self.features.general(),
+            flagged=True,
+            delayed=True,
+            static_clamps=True,
+            computed=True,
+            plastic=True,
         )
 
 

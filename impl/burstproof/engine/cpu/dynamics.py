@@ -7,18 +7,16 @@ and without branches the compiler works on several neurons at once.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 
+from burstproof.engine.cpu.arrays import Array, Floats, Ids, Neurons
+from burstproof.engine.cpu.compile import KernelKey, inner_compiler
 from burstproof.engine.cpu.intrinsics import choose
 from burstproof.engine.cpu.rounding import make_rounded
-from burstproof.engine.rules import Features, make_rules
-from burstproof.network.schema import NO_LIMIT, UNLIMITED_FIRES
-
-Compiled = Callable[..., Any]
-Compiler = Callable[[Compiled], Compiled]
+from burstproof.engine.rules import Compiled, Features, make_rules
+from burstproof.network.schema import NO_LIMIT, UNLIMITED_FIRES, Parameters
 
 _BLOCK = 1024
 _ZERO, _CERTAIN, _CEILING = np.float32(0), np.float32(0.999), np.float32(NO_LIMIT)
@@ -28,19 +26,37 @@ _BYTE, _TOP_PAIR = np.uint64(8), np.uint64(48)
 _UNLIMITED = np.uint16(UNLIMITED_FIRES)
 
 
-def _make_window(features: Features, compiler: Compiler) -> Compiled:
-    limits, excitability_matters = features.threshold_limits, features.excitabilities
-    ignores_limit = features.emulate_batch_path and features.batch_ignores_limit_and_zeroes
-    draw = make_rules(features, compiler).draw
+class Marks(NamedTuple):
+    """What a block finds of each of its neurons: whether it is touched, whether it ``fires``, and the potential
+    ``before`` the reset; ``places`` counts from 0."""
 
-    @compiler
-    def window(v: Any, threshold: Any, limit: Any, excitability: Any, neuron: Any, burst: Any, batch: Any) -> Any:
+    places: Ids
+    touches: Array
+    fires: Array
+    before: Floats
+
+
+def _make_window(features: Features) -> Compiled:
+    limited, draws = features.threshold_limits, features.excitabilities
+    ignores_limit = features.emulate_batch_path and features.batch_ignores_limit_and_zeroes
+    draw = make_rules(features, inner_compiler).draw
+
+    @inner_compiler
+    def window(
+        v: np.float32,
+        threshold: np.float32,
+        threshold_limit: np.float32,
+        excitability: np.float32,
+        neuron: np.uint32,
+        burst: np.uint32,
+        batch: bool,
+    ) -> tuple[np.bool_, np.bool_]:
         """Whether a potential lies in the window, and whether the excitability lets it pass."""
-        over = v > (limit if limits else _CEILING)
+        over = v > (threshold_limit if limited else _CEILING)
         if ignores_limit:
             over = over & (not batch)
         inside = (v >= threshold) & (not over)
-        if not excitability_matters:
+        if not draws:
             return inside, inside
         drawn = (excitability > _ZERO) & (draw(neuron, burst) < excitability)
         return inside, inside & (drawn | (excitability >= _CERTAIN))
@@ -48,34 +64,33 @@ def _make_window(features: Features, compiler: Compiler) -> Compiled:
     return window
 
 
-def _make_block(features: Features, flagged: bool, restart_fired: bool, mapped: bool, compiler: Compiler) -> Compiled:
-    restarts, refractory, fire_limits = features.restarts, features.refractory_periods, features.consecutive_fire_limits
-    counts_decide = features.counts_decide
-    restart_all = features.restart_all and not restart_fired
+def _make_block(key: KernelKey) -> Compiled:
+    features = key.features
+    flagged, mapped = key.flagged, key.shard
+    restarts, refractory = features.restarts, features.refractory_periods
+    fires_limited, counts_decide = features.consecutive_fire_limits, features.counts_decide
+    restart_all = features.restart_all and not key.restart_fired
     restart_candidates, ticks_always = not features.restart_all, not features.countdown_only_candidates
     floors = not features.negative_sum_lowers
     snoozes, batch_path = features.snooze_periods, features.emulate_batch_path
     batch_zeroes = features.batch_ignores_limit_and_zeroes
-    window = _make_window(features, compiler)
-    exact, rounded = features.storage.exact, make_rounded(features.storage, compiler)
+    window = _make_window(features)
+    exact, rounded = features.storage.exact, make_rounded(features.storage, inner_compiler)
 
-    @compiler
+    @inner_compiler
     def block(
-        first: Any,
-        end: Any,
-        number: Any,
-        batch: Any,
-        sums: Any,
-        flags: Any,
-        p: Any,
-        n: Any,
-        unit: Any,
-        places: Any,
-        touches: Any,
-        fires: Any,
-        before: Any,
-    ) -> Any:
-        """Dynamics of neurons first ... end - 1: which are touched, who ``fires`` and its potential ``before``."""
+        first: int,
+        end: int,
+        number: np.uint32,
+        batch: bool,
+        sums: Array,
+        flags: Array,
+        p: Parameters,
+        n: Neurons,
+        unit: np.float32,
+        marks: Marks,
+    ) -> None:
+        """Dynamics of neurons first ... end - 1, into ``marks``."""
         base = np.uint32(first)
         for j in range(np.uint64(end - first)):
             i = np.uint64(first) + j
@@ -84,7 +99,7 @@ def _make_block(features: Features, flagged: bool, restart_fired: bool, mapped: 
             sums[i] = 0
             if flagged:
                 flags[i] = False
-            v, rc, cc = n.v[i], n.rc[i], n.cc[i]
+            v, rc, cc = n.membrane_potentials[i], n.refractory_countdowns[i], n.consecutive_fire_counts[i]
             if restarts and restart_candidates:
                 v = choose(n.was_candidate[i] & (rc == _NONE if refractory else True), _ZERO, v)
             if restarts and restart_all:
@@ -94,19 +109,19 @@ def _make_block(features: Features, flagged: bool, restart_fired: bool, mapped: 
             blocked = rc > _NONE if refractory else False
             reached = touched & (not blocked)
             u = v + x
-            neuron = p.ids[i] if mapped else base + places[j]
+            neuron = n.ids[i] if mapped else base + marks.places[j]
             inside, passes = window(
                 u, p.thresholds[i], p.threshold_limits[i], p.excitabilities[i], neuron, number, batch
             )
             limit = p.consecutive_fire_limits[i]
-            finite = (limit != _NONE) & (limit != _UNLIMITED) if fire_limits else False
-            spent = inside & (cc >= (choose(finite, limit, _UNLIMITED) if fire_limits else _UNLIMITED))
+            finite = (limit != _NONE) & (limit != _UNLIMITED) if fires_limited else False
+            spent = inside & (cc >= (choose(finite, limit, _UNLIMITED) if fires_limited else _UNLIMITED))
             fired = reached & passes & (not spent) if counts_decide else reached & passes
             leaked = u * p.decays[i]
             held = choose(batch, _ZERO if batch_zeroes else leaked, u) if batch_path else u
             rest = choose(spent, held, leaked) if counts_decide else leaked
             left_over = rest if exact else rounded(rest)
-            n.v[i] = choose(reached, choose(fired, _ZERO, left_over), v)
+            n.membrane_potentials[i] = choose(reached, choose(fired, _ZERO, left_over), v)
             counted = choose(fired & (cc < _MOST), np.uint16(cc + _ONE), cc)
             left = choose(blocked & (touched | ticks_always), np.uint16(rc - _ONE), rc)
             if refractory:
@@ -118,45 +133,45 @@ def _make_block(features: Features, flagged: bool, restart_fired: bool, mapped: 
                     if batch_path:
                         snoozing = snoozing & (not batch)
                     pause = choose(snoozing, held_off, pause)
-                n.rc[i] = choose(fired, pause, left)
+                n.refractory_countdowns[i] = choose(fired, pause, left)
             if counts_decide:
                 over = (left != rc) & (left == _NONE) & (cc >= limit)
                 ends = finite & ((reached & (not fired)) | over)
                 wraps = reached & spent & (not finite) & (not batch if batch_path else True)
-                n.cc[i] = choose(ends | wraps, _NONE, counted)
+                n.consecutive_fire_counts[i] = choose(ends | wraps, _NONE, counted)
             if restarts:
                 n.was_candidate[i] = touched & (not fired) & (not p.mp_charge_accumulation[i])
-            before[j] = u
-            fires[j] = fired
-            touches[j] = touched
+            marks.before[j] = u
+            marks.fires[j] = fired
+            marks.touches[j] = touched
 
     return block
 
 
-def _make_full(features: Features, compiler: Compiler) -> Compiled:
+def _make_full(features: Features) -> Compiled:
     refractory, restarts, batch_path = features.refractory_periods, features.restarts, features.emulate_batch_path
     batch_zeroes = features.batch_ignores_limit_and_zeroes
-    exact, rounded = features.storage.exact, make_rounded(features.storage, compiler)
+    exact, rounded = features.storage.exact, make_rounded(features.storage, inner_compiler)
 
-    @compiler
-    def full(neuron: Any, potential: Any, batch: Any, p: Any, n: Any) -> None:
+    @inner_compiler
+    def full(neuron: int, potential: np.float32, batch: bool, p: Parameters, n: Neurons) -> None:
         """Take back the firing of a neuron whose count is 65535: it is blocked (rule 3 of section 3)."""
         if batch_path and batch:
             potential = _ZERO if batch_zeroes else potential * p.decays[neuron]
         else:
-            n.cc[neuron] = _NONE
-        n.v[neuron] = potential if exact else rounded(potential)
+            n.consecutive_fire_counts[neuron] = _NONE
+        n.membrane_potentials[neuron] = potential if exact else rounded(potential)
         if refractory:
-            n.rc[neuron] = _NONE
+            n.refractory_countdowns[neuron] = _NONE
         if restarts:
             n.was_candidate[neuron] = not p.mp_charge_accumulation[neuron]
 
     return full
 
 
-def _make_count_true(compiler: Compiler) -> Compiled:
-    @compiler
-    def count_true(eights: Any) -> Any:
+def _make_count_true() -> Compiled:
+    @inner_compiler
+    def count_true(eights: Array) -> np.int64:
         """How many of at most 2040 booleans are true, eight of them in each word of ``eights``."""
         bytewise = np.uint64(0)
         for eight in eights:
@@ -167,43 +182,38 @@ def _make_count_true(compiler: Compiler) -> Compiled:
     return count_true
 
 
-def make_dense(
-    features: Features, flagged: bool, restart_fired: bool, inner: Compiler, compiler: Compiler, mapped: bool = False
-) -> Compiled:
-    """``dense``: the dynamics of a range of neurons, block by block; ``mapped`` ones have ids beside their places."""
-    block = _make_block(features, flagged, restart_fired, mapped, inner)
-    count_true = _make_count_true(inner)
-    counts_here, full = not features.counts_decide, _make_full(features, inner)
+def make_dense(key: KernelKey) -> Compiled:
+    """``dense``: the dynamics of a range of neurons, block by block."""
+    block, full, count_true = _make_block(key), _make_full(key.features), _make_count_true()
+    counts_here = not key.features.counts_decide
 
-    @compiler
+    @inner_compiler
     def dense(
-        lo: Any,
-        hi: Any,
-        burst: Any,
-        batch: Any,
-        sums: Any,
-        flags: Any,
-        p: Any,
-        n: Any,
-        unit: Any,
-        ids: Any,
-        v_fired: Any,
-    ) -> Any:
-        """Dynamics of neurons lo ... hi - 1; returns how many fired (into ``ids``, ``v_fired``) and were candidates."""
+        lo: int,
+        hi: int,
+        burst: int,
+        batch: bool,
+        sums: Array,
+        flags: Array,
+        p: Parameters,
+        n: Neurons,
+        unit: np.float32,
+        ids: Ids,
+        potentials: Floats,
+    ) -> tuple[int, int]:
+        """Dynamics of neurons lo ... hi - 1: how many fired (into ``ids``, ``potentials``) and were candidates."""
         number = np.uint32(burst & 0xFFFFFFFF)
-        places = np.arange(_BLOCK).astype(np.uint32)
-        touches = np.zeros(_BLOCK, np.bool_)
-        touched_eights = touches.view(np.uint64)
-        fires = np.zeros(_BLOCK, np.bool_)
-        eights = fires.view(np.uint64)
+        touches, fires = np.zeros(_BLOCK, np.bool_), np.zeros(_BLOCK, np.bool_)
         before = np.empty(_BLOCK, np.float32)
+        marks = Marks(np.arange(_BLOCK).astype(np.uint32), touches, fires, before)
+        touched_eights, eights = touches.view(np.uint64), fires.view(np.uint64)
         fired_count = 0
         candidates = 0
         for first in range(lo, hi, _BLOCK):
             end = min(first + _BLOCK, hi)
             touches[end - first :] = False
             fires[end - first :] = False
-            block(first, end, number, batch, sums, flags, p, n, unit, places, touches, fires, before)
+            block(first, end, number, batch, sums, flags, p, n, unit, marks)
             candidates += count_true(touched_eights)
             for eight in range(len(eights)):
                 if eights[eight] != 0:
@@ -211,12 +221,12 @@ def make_dense(
                         if not fires[j]:
                             continue
                         if counts_here:
-                            if n.cc[first + j] == _MOST:
+                            if n.consecutive_fire_counts[first + j] == _MOST:
                                 full(first + j, before[j], batch, p, n)
                                 continue
-                            n.cc[first + j] += 1
+                            n.consecutive_fire_counts[first + j] += 1
                         ids[fired_count] = first + j
-                        v_fired[fired_count] = before[j]
+                        potentials[fired_count] = before[j]
                         fired_count += 1
         return fired_count, candidates
 

@@ -1,25 +1,26 @@
-"""The numba CPU engine: whole trains of bursts in one call on one core, or spread over threads (BE-5)."""
+"""The numba CPU engine: whole batches of bursts in one call on one core, or spread over threads (BE-5)."""
 
 from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
 
-from burstproof.engine.cpu.arrays import Plan, plan_of
+from burstproof.engine.admission import check_state
+from burstproof.engine.cpu.arrays import Counters, Output, Plan, plan_of
 from burstproof.engine.cpu.kernels import Kernels
 from burstproof.engine.cpu.memory import CpuMemory
 from burstproof.engine.cpu.threads import Team, thread_count, usable_cores
 from burstproof.engine.fixed_point import plan_fixed_point
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.protocol import Engine, Progress
-from burstproof.engine.recorder import joined, recording_of
+from burstproof.engine.recorder import joined
 from burstproof.engine.state import NO_PLAN, NO_STIMULUS, Burst, EngineState, Record, Recording, Stimulus, StimulusPlan
 from burstproof.engine.stimulus import PackedStimulus, coming_bursts, pack_stimulus, planned
 from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Network
 
-_TRAIN_UPDATES = 1 << 24
-_LONGEST_TRAIN = 256
+_BATCH_UPDATES = 1 << 24
+_LONGEST_BATCH = 256
 
 
 class CpuEngine(Engine):
@@ -65,13 +66,11 @@ class CpuEngine(Engine):
         """Run one burst; see ``Engine.step``."""
         plan = self._no_plan
         if stimulus is not NO_STIMULUS:
-            packed = self._pack(stimulus)
-            self._admit([packed])
-            plan = plan_of([packed], self._memory.ring.sums.dtype)
+            plan = self._memory.plan([self._pack(stimulus)])
         ends, candidates = np.zeros(1, np.int64), np.zeros(1, np.int64)
         self._advance(1, plan, ends, candidates)
-        fired = self._memory.fired
-        return Burst(self.burst_count, fired[0].copy(), fired[1].copy(), int(candidates[0]))
+        ids, potentials = self._memory.fired
+        return Burst(self.burst_count, ids.copy(), potentials.copy(), int(candidates[0]))
 
     def run(
         self,
@@ -81,17 +80,18 @@ class CpuEngine(Engine):
         progress: Progress | None = None,
     ) -> Recording:
         """Run ``bursts`` bursts; see ``Engine.run``. The whole plan is checked before the first burst."""
-        packed = self._pack_plan(bursts, plan)
-        parts = [recording_of([], record)]
+        coming = coming_bursts(self.burst_count, bursts)
+        packed = {number: self._pack(plan[number]) for number in planned(plan, coming)}
+        pieces: list[Recording] = []
         left = bursts
         while left:
-            part = self._train(min(left, self._train_length()), packed, record)
-            left -= len(part.bursts)
+            piece = self._run_batch(min(left, self._batch_length()), packed, record)
+            left -= len(piece.bursts)
             if record is not Record.NONE:
-                parts.append(part)
+                pieces.append(piece)
             if progress is not None:
-                progress(len(part.bursts))
-        return joined(parts)
+                progress(len(piece.bursts))
+        return joined(pieces)
 
     def state(self) -> EngineState:
         """A copy of everything that the next burst depends on."""
@@ -99,7 +99,7 @@ class CpuEngine(Engine):
 
     def potentials(self, ids: npt.NDArray[np.uint32]) -> npt.NDArray[np.float32]:
         """Membrane potentials of ``ids``; see ``Engine.potentials``."""
-        return self._memory.neurons.v[ids]
+        return self._memory.neurons.membrane_potentials[ids]
 
     def restore(self, state: EngineState) -> None:
         """Continue from ``state``; contributions follow its weights.
@@ -109,6 +109,7 @@ class CpuEngine(Engine):
         NetworkError
             Weights that the network's fixed-point scale does not admit.
         """
+        check_state(state, self.fixed_point)
         self._memory.restore(state)
         self.burst_count = state.burst_count
 
@@ -121,78 +122,44 @@ class CpuEngine(Engine):
     def _pack(self, stimulus: Stimulus) -> PackedStimulus:
         return pack_stimulus(stimulus, self.network, self.options, self.fixed_point)
 
-    def _pack_plan(self, bursts: int, plan: StimulusPlan) -> dict[int, PackedStimulus]:
-        """Checked stimulus of the coming ``bursts`` bursts by number."""
-        coming = coming_bursts(self.burst_count, bursts)
-        return {number: self._pack(plan[number]) for number in planned(plan, coming)}
+    def _batch_length(self) -> int:
+        return max(1, min(_LONGEST_BATCH, _BATCH_UPDATES // max(self.network.neuron_count, 1)))
 
-    def _admit(self, stimuli: list[PackedStimulus]) -> None:
-        """Prepare for stimuli that may cancel to 0, and note clamped ones."""
-        if any(s.may_cancel for s in stimuli):
-            self._memory.use_flags()
-        if any(s.clamped for s in stimuli):
-            self._memory.set_clamped()
-
-    def _train_length(self) -> int:
-        return max(1, min(_LONGEST_TRAIN, _TRAIN_UPDATES // max(self.network.neuron_count, 1)))
-
-    def _train(self, bursts: int, packed: dict[int, PackedStimulus], record: Record) -> Recording:
-        """Run up to ``bursts`` bursts in one go; returns those done, with fired lists if ``record`` asks for them."""
+    def _run_batch(self, bursts: int, packed: dict[int, PackedStimulus], record: Record) -> Recording:
+        """Run up to ``bursts`` bursts in one go; the recording of those that were done."""
         first = self.burst_count + 1
         stimuli = [packed.get(number) for number in range(first, first + bursts)]
-        self._admit([s for s in stimuli if s is not None])
         self._reserve(bursts)
         ends, candidates = np.zeros(bursts, np.int64), np.zeros(bursts, np.int64)
-        plan = plan_of(stimuli, self._memory.ring.sums.dtype)
-        done = self._advance(bursts, plan, ends, candidates)
+        done = self._advance(bursts, self._memory.plan(stimuli), ends, candidates)
         kept = int(ends[done - 1]) if record is Record.FIRED else 0
-        counts = np.diff(ends[:done], prepend=0)
-        fired = self._ids[:kept].copy(), self._potentials[:kept].copy()
-        return Recording(first + np.arange(done), counts, candidates[:done], *fired)
+        return Recording(
+            first + np.arange(done),
+            np.diff(ends[:done], prepend=0),
+            candidates[:done],
+            self._ids[:kept].copy(),
+            self._potentials[:kept].copy(),
+        )
 
     def _reserve(self, bursts: int) -> None:
-        """Make the output large enough for a train of ``bursts`` bursts in which a tenth of the neurons fires."""
+        """Make the output large enough for a batch of ``bursts`` bursts in which a tenth of the neurons fires."""
         neurons = max(self.network.neuron_count, 1)
         wanted = neurons if bursts == 1 else neurons + neurons * bursts // 10
         if len(self._ids) < wanted:
             self._ids = np.empty(wanted, np.uint32)
             self._potentials = np.empty(wanted, np.float32)
 
-    def _advance(
-        self,
-        bursts: int,
-        plan: Plan,
-        ends: npt.NDArray[np.int64],
-        candidates: npt.NDArray[np.int64],
-    ) -> int:
+    def _advance(self, bursts: int, plan: Plan, ends: Counters, candidates: Counters) -> int:
         """Run up to ``bursts`` bursts into the output buffers; returns how many were done."""
-        ids, potentials = self._ids, self._potentials
-        memory = self._memory
-        if memory.layout.power_clamped and self.network.power_neuron is not None:
-            memory.set_clamped()
+        ids, potentials, memory = self._ids, self._potentials, self._memory
+        memory.note_power()
+        first = self.burst_count + 1
         if self._team is not None:
-            done = self._team.advance(self.burst_count + 1, bursts, plan, ids, potentials, ends, candidates)
+            done = self._team.advance(first, bursts, plan, Output(ids, potentials, ends, candidates))
         else:
-            done = memory.kernels.train(
-                self.burst_count + 1,
-                bursts,
-                memory.ring,
-                plan,
-                memory.parameters,
-                memory.neurons,
-                memory.static,
-                memory.computed,
-                memory.plastic,
-                memory.scalars,
-                memory.counters,
-                memory.fired[0],
-                ids,
-                potentials,
-                ends,
-                candidates,
-            )
+            run, last, counters = memory.kernels.run_batch, memory.fired[0], memory.counters
+            done = run(first, bursts, memory.model(plan), counters, last, ids, potentials, ends, candidates)
         self.burst_count += done
-        start = int(ends[done - 2]) if done > 1 else 0
-        last = slice(start, int(ends[done - 1]))
-        memory.fired = ids[last].copy(), potentials[last].copy()
+        own = slice(int(ends[done - 2]) if done > 1 else 0, int(ends[done - 1]))
+        memory.fired = ids[own].copy(), potentials[own].copy()
         return done

@@ -1,92 +1,136 @@
 """Kernels of the numba CPU engine that Python calls, compiled for what a network uses.
 
-``train`` runs whole bursts in one call on one core; ``share`` is what each of several threads does of them.
+``run_batch`` runs whole bursts in one call on one core; ``share`` is what each of several threads does of them. A shard
+does a burst in two halves with an exchange between them: ``fire`` for its own neurons, then ``receive`` for what fired
+in all shards. There neurons have places in the shard, sources their ids in the whole network.
 """
 
 from __future__ import annotations
 
 from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from burstproof.engine.cpu.compile import Compiled, KernelKey, compiler, inner_compiler, names_of
+from burstproof.engine.cpu.arrays import Counters, Floats, Ids, Model
+from burstproof.engine.cpu.compile import KernelKey, compiler, names_of
 from burstproof.engine.cpu.disk import keep_on_disk
 from burstproof.engine.cpu.parts import Parts, make_parts
 from burstproof.engine.cpu.share import make_share
 from burstproof.engine.cpu.synapses import make_propagate
 from burstproof.engine.profile import BATCH_PATH_CANDIDATES
+from burstproof.engine.rules import Compiled
 
 
 class Kernels(NamedTuple):
     """Compiled kernels; the signatures are those of the functions that they come from."""
 
-    train: Compiled
+    run_batch: Compiled
     share: Compiled
+    fire: Compiled
+    receive: Compiled
 
 
 @cache
 def kernels_for(key: KernelKey) -> Kernels:
     """The kernels for ``key``; numba compiles each at its first call."""
     with names_of(key):
-        parts = make_parts(key)
-        kernels = Kernels(_make_train(key, parts), make_share(key, parts))
+        parts, propagate = make_parts(key), make_propagate(key)
+        kernels = Kernels(
+            _make_run_batch(key, parts, propagate),
+            make_share(key, parts),
+            _make_fire(parts),
+            _make_receive(key, parts, propagate),
+        )
     for kernel in kernels:
         keep_on_disk(kernel, key)
     return kernels
 
 
-def _make_train(key: KernelKey, parts: Parts) -> Compiled:
+def _make_run_batch(key: KernelKey, parts: Parts, propagate: Compiled) -> Compiled:
     begin, waiting, dense, finish, learn = parts.begin, parts.waiting, parts.dense, parts.finish, parts.learn
-    sends = key.delayed, key.flagged, key.static_clamps, key.computed, key.round_mp_driven
-    propagate = make_propagate(*sends, inner_compiler)
     emulate, plastic, learn_first = key.features.emulate_batch_path, key.plastic, key.learns_first
 
     @compiler
-    def train(
-        burst: Any,
-        bursts: Any,
-        ring: Any,
-        plan: Any,
-        parameters: Any,
-        neurons: Any,
-        static: Any,
-        computed: Any,
-        rules: Any,
-        s: Any,
-        counters: Any,
-        last: Any,
-        ids: Any,
-        v_fired: Any,
-        ends: Any,
-        candidates: Any,
-    ) -> Any:
+    def run_batch(
+        burst: int,
+        bursts: int,
+        model: Model,
+        counters: Counters,
+        last: Ids,
+        ids: Ids,
+        potentials: Floats,
+        ends: Counters,
+        candidates: Counters,
+    ) -> int:
         """Run up to ``bursts`` bursts from number ``burst`` on, while the output has room for N more firings.
 
-        ``ends`` (bursts,) gets the end of each burst's firings in ``ids`` and ``v_fired``; returns the number done.
+        ``last`` is the fired list of the burst before; the others are an ``Output``. Returns the number done.
         """
+        ring, plan, static, computed, rules = model.ring, model.plan, model.static, model.computed, model.plastic
+        parameters, neurons, s = model.parameters, model.neurons, model.scalars
         used = 0
         for k in range(bursts):
             if len(ids) - used < s.neurons:
                 return k
             number = burst + k
             base = (number % s.slots) * s.neurons
-            sums = ring.sums[base : base + s.neurons]
-            flags = ring.flags[base : base + s.neurons]
+            sums, flags = ring.sums[base : base + s.neurons], ring.flags[base : base + s.neurons]
+            fired, fired_potentials = ids[used:], potentials[used:]
             begin(number, k, ring, plan, parameters, neurons, last, s, 0, s.neurons)
             batch = False
             if emulate and s.emulate_batch:
                 batch = waiting(sums, flags) >= BATCH_PATH_CANDIDATES
             count, candidates[k] = dense(
-                0, s.neurons, number, batch, sums, flags, parameters, neurons, s.unit, ids[used:], v_fired[used:]
+                0, s.neurons, number, batch, sums, flags, parameters, neurons, s.unit, fired, fired_potentials
             )
-            count = finish(number, k, count, ids[used:], v_fired[used:], plan, neurons, s, 0, s.neurons)
-            last = ids[used : used + count]
+            count = finish(number, k, count, fired, fired_potentials, plan, neurons, s, 0, s.neurons)
+            last = fired[:count]
             if plastic and learn_first:
                 learn(number, rules, computed, neurons, s, counters, 0, 1)
-            propagate(number, last, v_fired[used : used + count], ring, static, computed, s, counters)
+            propagate(number, last, fired_potentials[:count], ring, static, computed, s, counters)
             if plastic and not learn_first:
                 learn(number, rules, computed, neurons, s, counters, 0, 1)
             used += count
             ends[k] = used
         return bursts
 
-    return train
+    return run_batch
+
+
+def _make_fire(parts: Parts) -> Compiled:
+    begin, dense, finish = parts.begin, parts.dense, parts.finish
+
+    @compiler
+    def fire(number: int, batch: bool, model: Model, last: Ids, ids: Ids, potentials: Floats) -> tuple[int, int]:
+        """Dynamics of the shard in burst ``number``: places of the neurons that fired or were forced to, ascending.
+
+        ``batch`` says that the batch path is emulated; ``last`` are the places that fired in the burst before. Returns
+        the number of firings in ``ids`` and ``potentials``, and the number of candidates.
+        """
+        ring, plan, parameters, neurons, s = model.ring, model.plan, model.parameters, model.neurons, model.scalars
+        begin(number, 0, ring, plan, parameters, neurons, last, s, 0, s.neurons)
+        base = (number % s.slots) * s.neurons
+        sums, flags = ring.sums[base : base + s.neurons], ring.flags[base : base + s.neurons]
+        count, candidates = dense(
+            0, s.neurons, number, batch, sums, flags, parameters, neurons, s.unit, ids, potentials
+        )
+        return finish(number, 0, count, ids, potentials, plan, neurons, s, 0, s.neurons), candidates
+
+    return fire
+
+
+def _make_receive(key: KernelKey, parts: Parts, propagate: Compiled) -> Compiled:
+    learn, remember, plastic, learn_first = parts.learn, parts.remember, key.plastic, key.learns_first
+
+    @compiler
+    def receive(number: int, ids: Ids, potentials: Floats, model: Model, counters: Counters) -> None:
+        """What fired anywhere in burst ``number`` reaches the shard: ids in the whole network, in any order."""
+        neurons, computed, s = model.neurons, model.computed, model.scalars
+        if plastic:
+            remember(number, ids, neurons, s.longest_window)
+        if plastic and learn_first:
+            learn(number, model.plastic, computed, neurons, s, counters, 0, 1)
+        propagate(number, ids, potentials, model.ring, model.static, computed, s, counters)
+        if plastic and not learn_first:
+            learn(number, model.plastic, computed, neurons, s, counters, 0, 1)
+
+    return receive

@@ -1,35 +1,38 @@
-"""What the numba CPU engine holds in memory, and its exchange with the canonical EngineState."""
+"""What the numba CPU engine holds in memory of a network or of one shard, and its exchange with the canonical state."""
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from burstproof.engine.admission import check_state
 from burstproof.engine.buffers import PlannedBuffer
 from burstproof.engine.countdowns import running_countdowns, shown_countdowns
 from burstproof.engine.cpu.arrays import (
+    Model,
     Neurons,
-    Parameters,
+    Plan,
     Ring,
     computed_of,
-    parameters_of,
+    plan_of,
     plastic_of,
     scalars_of,
     static_of,
+    writable,
 )
 from burstproof.engine.cpu.compile import CLAMPED, HISTORY, KernelKey
 from burstproof.engine.cpu.kernels import Kernels, kernels_for
 from burstproof.engine.fixed_point import plan_fixed_point
 from burstproof.engine.layout import Layout, build_layout, refuse_overflow
 from burstproof.engine.options import EngineOptions
-from burstproof.engine.precision import Storage, storage_for
+from burstproof.engine.precision import storage_for
 from burstproof.engine.profile import LARGE_NETWORK_NEURONS
 from burstproof.engine.rules import features_of
 from burstproof.engine.state import EngineState
+from burstproof.engine.stimulus import PackedStimulus
 from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Network
 
@@ -37,62 +40,100 @@ SPECIALISED_NEURONS = 1 << 16
 """Neurons from which kernels are compiled for the network: there the seconds that it takes are won back within about
 10 000 bursts. Bursts on the general kernels take 2 to 3 times as long."""
 
-
-def specialises(network: Network, options: EngineOptions) -> bool:
-    """Whether ``network`` gets kernels of its own."""
-    asked = options.cpu.specialise
-    return network.neuron_count >= SPECIALISED_NEURONS if asked is None else asked
+Floats = npt.NDArray[np.float32]
+Rows = npt.NDArray[np.int64]
+Members = npt.NDArray[np.uint32]
+Pack = Callable[[Floats | None], tuple[Layout, Members | slice, Rows | slice]]
+"""Packs a part of a network with its own weights or others (s,): the layout of n neurons and s synapses, the neurons'
+ids and the synapses' rows in the network's tables, ascending."""
 
 
 class CpuMemory:
     """Arrays of one engine, laid out for its kernels.
 
+    Parameters
+    ----------
+    network, options, fixed_point
+        Of the whole network.
+    pack_shard : callable, optional
+        Packs the shard that the memory is to hold instead of the whole network.
+
     Attributes
     ----------
     layout : Layout
+    members, rows : array or slice
+        Ids of the neurons and rows of the synapses that are here.
+    general : bool
+        Whether the kernels are those that serve every network.
     kernels : Kernels
     ring, parameters, neurons, static, computed, plastic, scalars
         Named tuples of ``arrays``.
     counters : int64 (2,)
         Sticky clamp flag and bursts of known history.
     fired : tuple of uint32 (F,) and float32 (F,)
-        The fired list of the last burst.
+        The fired list of the last burst, places of neurons.
     """
 
-    def __init__(self, network: Network, options: EngineOptions, fixed_point: FixedPoint) -> None:
-        self._general = not specialises(network, options)
-        self._network = network
-        self._options = options
-        self._fixed_point = fixed_point
-        self._weights = network.synapses.weights
-        self._eligibility = network.synapses.eligibility_traces
-        self.layout: Layout = build_layout(network, options, fixed_point)
-        self._take_rows()
-        self.parameters: Parameters = parameters_of(self.layout)
-        storage = storage_for(options.precision, network.neurons.thresholds)
-        self.neurons = _initial_neurons(network, storage, self._general or self.layout.plastic is not None)
+    def __init__(
+        self, network: Network, options: EngineOptions, fixed_point: FixedPoint, pack_shard: Pack | None = None
+    ) -> None:
+        asked = options.cpu.specialise
+        self.general = network.neuron_count < SPECIALISED_NEURONS if asked is None else not asked
+        self._network, self._options, self._fixed_point = network, options, fixed_point
+        self._pack = pack_shard or self._pack_whole
+        self._take_rows(*self._pack(None))
+        self._weights = network.synapses.weights[self.rows]
+        self._eligibility = network.synapses.eligibility_traces[self.rows]
+        self.parameters = writable(self.layout.neurons)
         self.scalars = scalars_of(self.layout, options, fixed_point)
+        self._storage = storage_for(options.precision, network.neurons.thresholds)
+        self.neurons = self._initial_neurons(pack_shard is not None)
         self.counters = np.zeros(2, np.int64)
         self.fired = np.empty(0, np.uint32), np.empty(0, np.float32)
-        self._key = self._kernel_key(self.layout.needs_flags)
+        self._key = self._kernel_key(pack_shard is not None)
         self.kernels: Kernels = kernels_for(self._key)
-        cells = self.layout.max_delay * network.neuron_count
+        cells = self.layout.max_delay * self.layout.neuron_count
         flags = np.zeros(cells if self._key.flagged else 0, np.bool_)
-        self.ring = Ring(np.zeros(cells, np.int64 if self._general else fixed_point.dtype), flags)
-        self.plastic.eligibility[:] = self._eligibility[self._plastic_rows()]
+        self.ring = Ring(np.zeros(cells, np.int64 if self.general else fixed_point.dtype), flags)
+        self.plastic.eligibility[:] = self._eligibility[self.plastic_places]
 
-    def _take_rows(self) -> None:
-        self.static = static_of(self.layout, self._general)
-        self.computed = computed_of(self.layout, self._general)
-        self.plastic = plastic_of(self.layout)
+    def _pack_whole(self, weights: Floats | None) -> tuple[Layout, slice, slice]:
+        network = self._network
+        if weights is not None:
+            network = network.replace(synapses=dataclasses.replace(network.synapses, weights=weights))
+        return build_layout(network, self._options, self._fixed_point), slice(None), slice(None)
 
-    def _kernel_key(self, flagged: bool) -> KernelKey:
+    def _take_rows(self, layout: Layout, members: Members | slice, rows: Rows | slice) -> None:
+        """Lay out the synapses of what was packed."""
+        self.layout, self.members, self.rows = layout, members, rows
+        self.static = static_of(layout, self.general)
+        self.computed = computed_of(layout, self.general)
+        self.plastic = plastic_of(layout)
+        computed = np.empty(0, np.int64) if layout.computed is None else layout.computed.rows
+        self.computed_places = computed if isinstance(rows, slice) else np.searchsorted(rows, computed)
+        self.plastic_places = self.computed_places[self.plastic.positions]
+
+    def _initial_neurons(self, shard: bool) -> Neurons:
+        """State at the start; the history is that of all neurons, since plastic synapses come from anywhere."""
+        table, members = self._network.neurons, self.members
+        remembered = self._network.neuron_count if self.general or self.layout.plastic is not None else 0
+        return Neurons(
+            self._storage.rounded(table.membrane_potentials[members]),
+            running_countdowns(table.refractory_countdowns, table.valid_mask)[members],
+            np.array(table.consecutive_fire_counts[members]),
+            np.zeros(self.layout.neuron_count, np.bool_),
+            np.zeros(remembered, np.int64),
+            np.zeros(remembered, np.int64),
+            np.array(members, np.uint32) if shard else np.empty(0, np.uint32),
+        )
+
+    def _kernel_key(self, shard: bool) -> KernelKey:
         layout, profile = self.layout, self._options.profile
         features = features_of(self._network, self._options)
-        large = layout.neuron_count >= LARGE_NETWORK_NEURONS
+        large = self._network.neuron_count >= LARGE_NETWORK_NEURONS
         key = KernelKey(
             features,
-            flagged,
+            layout.needs_flags,
             layout.max_delay > 1,
             layout.static.clamped_sources is not None,
             layout.computed is not None,
@@ -100,23 +141,51 @@ class CpuMemory:
             profile.round_mp_driven,
             profile.plastic_all_window,
             features.restarts and profile.restart_all and large,
+            shard,
         )
-        return key.general() if self._general else key
-
-    def _plastic_rows(self) -> npt.NDArray[np.int64]:
-        """Rows of the network's table that belong to the entries of ``plastic``."""
-        computed = self.layout.computed
-        return np.empty(0, np.int64) if computed is None else computed.rows[self.plastic.positions]
-
-    @property
-    def general(self) -> bool:
-        """Whether the kernels are those that serve every network."""
-        return self._general
+        return key.general() if self.general else key
 
     @property
     def restarts_fired(self) -> bool:
         """Whether a burst needs the fired list of the last one before its own."""
         return self._key.restart_fired
+
+    def model(self, plan: Plan) -> Model:
+        """What the kernels take, with the stimulus of ``plan``."""
+        return Model(
+            self.ring,
+            plan,
+            self.parameters,
+            self.neurons,
+            self.static,
+            self.computed,
+            self.plastic,
+            self.scalars,
+        )
+
+    def plan(self, stimuli: Sequence[PackedStimulus | None]) -> Plan:
+        """The stimulus of consecutive bursts, after what it needs is made ready."""
+        given = [stimulus for stimulus in stimuli if stimulus is not None]
+        if any(stimulus.may_cancel for stimulus in given):
+            self.use_flags()
+        if any(stimulus.clamped for stimulus in given):
+            self.counters[CLAMPED] = 1
+        return plan_of(stimuli, self.ring.sums.dtype)
+
+    def note_power(self) -> None:
+        """Set the sticky flag if the power amount, which every burst adds, is clamped."""
+        if self.layout.power_clamped and self._network.power_neuron is not None:
+            self.counters[CLAMPED] = 1
+
+    def waiting(self, number: int, plan: Plan) -> int:
+        """Candidates that burst ``number`` will have here, with the stimulus that ``plan`` has for it alone."""
+        count = self.layout.neuron_count
+        slot = slice(number % self.layout.max_delay * count, (number % self.layout.max_delay + 1) * count)
+        candidates = self.ring.flags[slot].copy() if self._key.flagged else self.ring.sums[slot] != 0
+        candidates[plan.ids] = True
+        if self.scalars.power_neuron >= 0:
+            candidates[self.scalars.power_neuron] = True
+        return int(np.count_nonzero(candidates))
 
     def use_flags(self) -> None:
         """From now on candidates carry a flag, because a sum may be 0."""
@@ -124,141 +193,120 @@ class CpuMemory:
             self.ring = Ring(self.ring.sums, self.ring.sums != 0)
             self._compile(flagged=True)
 
-    def set_clamped(self) -> None:
-        """Set the sticky flag."""
-        self.counters[CLAMPED] = 1
-
     def _compile(self, **changes: Any) -> None:
         self._key = dataclasses.replace(self._key, **changes)
         self.kernels = kernels_for(self._key)
 
     def state(self, burst_count: int) -> EngineState:
-        """The canonical state after burst ``burst_count``."""
-        pending, pending_candidate = self._pending(burst_count)
-        last_fired, streak = self._history(burst_count)
-        table = self._network.neurons
+        """The canonical state of the whole network after burst ``burst_count``."""
+        table, columns = self._network.neurons, self.columns(burst_count)
+        running, own = columns.pop("refractory_countdowns"), table.refractory_countdowns
+        weights, eligibility = self.learnt()
         return EngineState(
             burst_count=burst_count,
-            membrane_potentials=self.neurons.v.copy(),
-            refractory_countdowns=shown_countdowns(self.neurons.rc, table.refractory_countdowns, table.valid_mask),
-            consecutive_fire_counts=self.neurons.cc.copy(),
-            weights=self._table(self._weights, self._computed_rows(), self.computed.weights),
-            eligibility_traces=self._table(self._eligibility, self._plastic_rows(), self.plastic.eligibility),
-            was_candidate=self.neurons.was_candidate.copy(),
-            pending=pending,
-            pending_candidate=pending_candidate,
+            refractory_countdowns=shown_countdowns(running, own, table.valid_mask),
+            weights=weights,
+            eligibility_traces=eligibility,
             fired_ids=self.fired[0].copy(),
             fired_potentials=self.fired[1].copy(),
-            last_fired=last_fired,
-            fire_streak=streak,
-            history_bursts=int(self.counters[HISTORY]),
-            clamped=bool(self.counters[CLAMPED]),
             fixed_point=self._fixed_point,
+            **columns,
         )
 
-    def _computed_rows(self) -> npt.NDArray[np.int64]:
-        return np.empty(0, np.int64) if self.layout.computed is None else self.layout.computed.rows
+    def columns(self, burst_count: int) -> dict[str, Any]:
+        """Fields of the ``EngineState`` after burst ``burst_count`` that the n neurons here have, by name; copies."""
+        shape = self.layout.max_delay, self.layout.neuron_count
+        slots, neurons = self._slots(burst_count), self.neurons
+        sums = self.ring.sums.reshape(shape)[slots].astype(np.int64)
+        last_fired, streak = self._history(burst_count)
+        return {
+            "membrane_potentials": neurons.membrane_potentials.copy(),
+            "refractory_countdowns": neurons.refractory_countdowns.copy(),
+            "consecutive_fire_counts": neurons.consecutive_fire_counts.copy(),
+            "was_candidate": neurons.was_candidate.copy(),
+            "last_fired": last_fired,
+            "fire_streak": streak,
+            "pending": sums,
+            "pending_candidate": self.ring.flags.reshape(shape)[slots] if self._key.flagged else sums != 0,
+            "history_bursts": int(self.counters[HISTORY]),
+            "clamped": bool(self.counters[CLAMPED]),
+        }
 
-    @staticmethod
-    def _table(
-        base: npt.NDArray[np.float32], rows: npt.NDArray[np.int64], values: npt.NDArray[np.float32]
-    ) -> npt.NDArray[np.float32]:
-        """A copy of ``base`` with ``values`` in ``rows``."""
-        table = base.copy()
-        table[rows] = values
-        return table
+    def learnt(self) -> tuple[Floats, Floats]:
+        """Weights and eligibility traces of the s synapses here; copies."""
+        weights, eligibility = self._weights.copy(), self._eligibility.copy()
+        weights[self.computed_places] = self.computed.weights
+        eligibility[self.plastic_places] = self.plastic.eligibility
+        return weights, eligibility
 
-    def _slots(self, burst_count: int) -> npt.NDArray[np.int64]:
+    def _slots(self, burst_count: int) -> Rows:
         """Slot of each row of the canonical ``pending``."""
         return (burst_count + 1 + np.arange(self.layout.max_delay)) % self.layout.max_delay
 
-    def _pending(self, burst_count: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-        shape = self.layout.max_delay, self.layout.neuron_count
-        slots = self._slots(burst_count)
-        sums = self.ring.sums.reshape(shape)[slots].astype(np.int64)
-        return sums, self.ring.flags.reshape(shape)[slots] if self._key.flagged else sums != 0
-
-    def _history(self, burst_count: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint16]]:
-        if self.layout.plastic is None:
-            return np.zeros(self.layout.neuron_count, np.int64), np.zeros(self.layout.neuron_count, np.uint16)
-        oldest = burst_count - (self.layout.plastic.longest_window - 1)
-        last = np.where(self.neurons.last_fired > max(0, oldest), self.neurons.last_fired, 0)
-        return last, np.where(last > 0, self.neurons.streak, 0).astype(np.uint16)
+    def _history(self, burst_count: int) -> tuple[Rows, npt.NDArray[np.uint16]]:
+        rules, count = self.layout.plastic, self.layout.neuron_count
+        if rules is None:
+            return np.zeros(count, np.int64), np.zeros(count, np.uint16)
+        last = self.neurons.last_fired[self.members]
+        last = np.where(last > max(0, burst_count - (rules.longest_window - 1)), last, 0)
+        return last, np.where(last > 0, self.neurons.fire_streak[self.members], 0).astype(np.uint16)
 
     def restore(self, state: EngineState) -> None:
-        """Take over ``state``.
+        """Take over the part of ``state`` that is held here.
 
         Raises
         ------
         NetworkError
-            Sums of another scale, or weights that the scale does not admit.
+            Weights that the network's fixed-point scale does not admit.
         """
-        check_state(state, self._fixed_point)
         self._restore_weights(state)
-        neurons = self.neurons
-        neurons.v[:] = self._key.features.storage.rounded(state.membrane_potentials)
-        neurons.rc[:] = running_countdowns(state.refractory_countdowns, self._network.neurons.valid_mask)
-        neurons.cc[:] = state.consecutive_fire_counts
-        neurons.was_candidate[:] = state.was_candidate
+        members, neurons, valid = self.members, self.neurons, self._network.neurons.valid_mask
+        neurons.membrane_potentials[:] = self._storage.rounded(state.membrane_potentials[members])
+        neurons.refractory_countdowns[:] = running_countdowns(state.refractory_countdowns, valid)[members]
+        neurons.consecutive_fire_counts[:] = state.consecutive_fire_counts[members]
+        neurons.was_candidate[:] = state.was_candidate[members]
         if self.layout.plastic is not None:
             neurons.last_fired[:] = state.last_fired
-            neurons.streak[:] = state.fire_streak
-        self.counters[HISTORY] = state.history_bursts
-        self.counters[CLAMPED] = state.clamped
+            neurons.fire_streak[:] = state.fire_streak
+        self.counters[HISTORY], self.counters[CLAMPED] = state.history_bursts, state.clamped
         self.fired = state.fired_ids.copy(), state.fired_potentials.copy()
         if not self._key.features.refractory_periods and state.refractory_countdowns.any():
             self._compile(features=dataclasses.replace(self._key.features, refractory_periods=True))
         self._restore_pending(state)
 
     def _restore_pending(self, state: EngineState) -> None:
-        arriving = state.pending_candidate & self._network.neurons.valid_mask
-        sums = np.where(arriving, state.pending, 0)
+        members = self.members
+        arriving = state.pending_candidate[:, members] & self._network.neurons.valid_mask[members]
+        sums = np.where(arriving, state.pending[:, members], 0)
         if bool((arriving & (sums == 0)).any()):
             self.use_flags()
-        shape = self.layout.max_delay, self.layout.neuron_count
-        slots = self._slots(state.burst_count)
+        shape, slots = (self.layout.max_delay, self.layout.neuron_count), self._slots(state.burst_count)
         self.ring.sums.reshape(shape)[slots] = sums
         if self._key.flagged:
             self.ring.flags.reshape(shape)[slots] = arriving
 
     def _restore_weights(self, state: EngineState) -> None:
         """Take over weights and eligibility; pack again if a constant contribution is another one now."""
-        rows = self._computed_rows()
-        different = state.weights != self._weights
-        different[rows] = False
+        weights = state.weights[self.rows]
+        different = weights != self._weights
+        different[self.computed_places] = False
         changed = bool(different.any())
         if changed:
-            self._repack(np.where(different, state.weights, self._network.synapses.weights))
-        if changed or len(rows):
-            self._weights = state.weights.copy()
-        self.computed.weights[:] = state.weights[rows]
-        self._eligibility = state.eligibility_traces.copy()
-        self.plastic.eligibility[:] = self._eligibility[self._plastic_rows()]
+            self._repack(np.where(different, weights, self._network.synapses.weights[self.rows]))
+        if changed or len(self.computed_places):
+            self._weights = weights.copy()
+        self.computed.weights[:] = weights[self.computed_places]
+        self._eligibility = state.eligibility_traces[self.rows].copy()
+        self.plastic.eligibility[:] = self._eligibility[self.plastic_places]
 
-    def _repack(self, weights: npt.NDArray[np.float32]) -> None:
-        synapses = dataclasses.replace(self._network.synapses, weights=weights)
-        network = self._network.replace(synapses=synapses)
-        layout = build_layout(network, self._options, self._fixed_point)
-        refuse_overflow(layout, network, self._options, self._fixed_point)
-        self.layout = layout
-        self._take_rows()
-        self._compile(static_clamps=self._general or layout.static.clamped_sources is not None)
+    def _repack(self, weights: Floats) -> None:
+        layout, members, rows = self._pack(weights)
+        ids = None if isinstance(members, slice) else members
+        refuse_overflow(layout, self._network, self._options, self._fixed_point, ids)
+        self._take_rows(layout, members, rows)
+        self._compile(static_clamps=self.general or layout.static.clamped_sources is not None)
         if layout.needs_flags:
             self.use_flags()
-
-
-def _initial_neurons(network: Network, storage: Storage, remembers: bool) -> Neurons:
-    table = network.neurons
-    count = network.neuron_count
-    remembered = count if remembers else 0
-    return Neurons(
-        storage.rounded(table.membrane_potentials),
-        running_countdowns(table.refractory_countdowns, table.valid_mask),
-        table.consecutive_fire_counts.copy(),
-        np.zeros(count, np.bool_),
-        np.zeros(remembered, np.int64),
-        np.zeros(remembered, np.int64),
-    )
 
 
 def planned_buffers(network: Network, options: EngineOptions) -> tuple[PlannedBuffer, ...]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from burstproof.engine.cpu.compile import Compiled, KernelKey, inner_compiler
+from burstproof.engine.cpu.arrays import Array, Floats, Ids, Neurons, Plan, Ring, Scalars
+from burstproof.engine.cpu.compile import KernelKey, inner_compiler
 from burstproof.engine.cpu.dynamics import make_dense
 from burstproof.engine.cpu.synapses import make_learn
+from burstproof.engine.rules import Compiled
 from burstproof.engine.stimulus import FORCED_POTENTIAL
+from burstproof.network.schema import Parameters
 
 
 class Parts(NamedTuple):
@@ -18,16 +21,14 @@ class Parts(NamedTuple):
     dense: Compiled
     finish: Compiled
     learn: Compiled
+    remember: Compiled
 
 
-def make_parts(key: KernelKey, mapped: bool = False) -> Parts:
-    """The parts of a burst for ``key``, apart from propagation; ``mapped`` neurons have ids beside their places."""
+def make_parts(key: KernelKey) -> Parts:
+    """The parts of a burst for ``key``, apart from propagation."""
+    remember = _make_remember()
     return Parts(
-        _make_begin(key),
-        _make_waiting(key),
-        make_dense(key.features, key.flagged, key.restart_fired, inner_compiler, inner_compiler, mapped),
-        _make_finish(key),
-        make_learn(key.plastic_all_window, inner_compiler),
+        _make_begin(key), _make_waiting(key), make_dense(key), _make_finish(key, remember), make_learn(key), remember
     )
 
 
@@ -36,16 +37,16 @@ def _make_begin(key: KernelKey) -> Compiled:
 
     @inner_compiler
     def begin(
-        burst: Any,
-        k: Any,
-        ring: Any,
-        plan: Any,
-        parameters: Any,
-        neurons: Any,
-        last: Any,
-        s: Any,
-        lo: Any,
-        hi: Any,
+        burst: int,
+        k: int,
+        ring: Ring,
+        plan: Plan,
+        parameters: Parameters,
+        neurons: Neurons,
+        last: Ids,
+        s: Scalars,
+        lo: int,
+        hi: int,
     ) -> None:
         """Stimulus and power of neurons lo ... hi - 1 go into the slot of ``burst``; ``k`` is its place in the plan.
 
@@ -64,10 +65,11 @@ def _make_begin(key: KernelKey) -> Compiled:
         if restart_fired:
             for neuron in last:
                 if not parameters.mp_charge_accumulation[neuron]:
-                    neurons.v[neuron] = 0
+                    neurons.membrane_potentials[neuron] = 0
         for j in range(plan.forced_starts[k], plan.forced_starts[k + 1]):
             if lo <= plan.forced[j] < hi:
-                plan.forced_rc[j], plan.forced_cc[j] = neurons.rc[plan.forced[j]], neurons.cc[plan.forced[j]]
+                plan.forced_rc[j] = neurons.refractory_countdowns[plan.forced[j]]
+                plan.forced_cc[j] = neurons.consecutive_fire_counts[plan.forced[j]]
 
     return begin
 
@@ -76,7 +78,7 @@ def _make_waiting(key: KernelKey) -> Compiled:
     flagged = key.flagged
 
     @inner_compiler
-    def waiting(sums: Any, flags: Any) -> Any:
+    def waiting(sums: Array, flags: Array) -> int:
         """How many of some neurons are candidates."""
         count = 0
         for i in range(len(sums)):
@@ -86,16 +88,38 @@ def _make_waiting(key: KernelKey) -> Compiled:
     return waiting
 
 
-def _make_finish(key: KernelKey) -> Compiled:
-    plastic = key.plastic
+def _make_remember() -> Compiled:
+    @inner_compiler
+    def remember(burst: int, ids: Ids, neurons: Neurons, longest_window: int) -> None:
+        """Keep the history that plasticity needs of the neurons that fired."""
+        for neuron in ids:
+            going_on = neurons.last_fired[neuron] == burst - 1
+            streak = neurons.fire_streak[neuron] + 1 if going_on else 1
+            neurons.fire_streak[neuron] = min(streak, longest_window)
+            neurons.last_fired[neuron] = burst
+
+    return remember
+
+
+def _make_finish(key: KernelKey, remember: Compiled) -> Compiled:
+    remembers = key.plastic and not key.shard
 
     @inner_compiler
     def finish(
-        burst: Any, k: Any, count: Any, ids: Any, v_fired: Any, plan: Any, neurons: Any, s: Any, lo: Any, hi: Any
-    ) -> Any:
+        burst: int,
+        k: int,
+        count: int,
+        ids: Ids,
+        potentials: Floats,
+        plan: Plan,
+        neurons: Neurons,
+        s: Scalars,
+        lo: int,
+        hi: int,
+    ) -> int:
         """Merge the forced firings of lo ... hi - 1 into the first ``count`` fired ids; return the new count.
 
-        What the burst did to a forced neuron that is refractory, or is to restart, is taken back. The history is kept.
+        What the burst did to a forced neuron that is refractory, or is to restart, is taken back.
         """
         first = plan.forced_starts[k]
         while first < plan.forced_starts[k + 1] and plan.forced[first] < lo:
@@ -104,7 +128,8 @@ def _make_finish(key: KernelKey) -> Compiled:
         while end < plan.forced_starts[k + 1] and plan.forced[end] < hi:
             neuron = plan.forced[end]
             if plan.forced_rc[end] > 0:
-                neurons.rc[neuron], neurons.cc[neuron] = plan.forced_rc[end], plan.forced_cc[end]
+                neurons.refractory_countdowns[neuron] = plan.forced_rc[end]
+                neurons.consecutive_fire_counts[neuron] = plan.forced_cc[end]
             neurons.was_candidate[neuron] = False
             end += 1
         forced = plan.forced[first:end]
@@ -120,20 +145,15 @@ def _make_finish(key: KernelKey) -> Compiled:
             if read >= 0 and ids[read] >= forced[take]:
                 if ids[read] == forced[take]:
                     take -= 1
-                ids[write], v_fired[write] = ids[read], v_fired[read]
+                ids[write], potentials[write] = ids[read], potentials[read]
                 read -= 1
             else:
-                ids[write], v_fired[write] = forced[take], FORCED_POTENTIAL
+                ids[write], potentials[write] = forced[take], FORCED_POTENTIAL
                 take -= 1
             write -= 1
         count += extra
-        if plastic:
-            for j in range(count):
-                neuron = ids[j]
-                going_on = neurons.last_fired[neuron] == burst - 1
-                streak = neurons.streak[neuron] + 1 if going_on else 1
-                neurons.streak[neuron] = min(streak, s.longest_window)
-                neurons.last_fired[neuron] = burst
+        if remembers:
+            remember(burst, ids[:count], neurons, s.longest_window)
         return count
 
     return finish

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from burstproof.engine.cpu.arrays import Static
+from burstproof.engine.cpu.arrays import Array, Rows, Static
 from burstproof.engine.cpu.compile import compiler
 from burstproof.engine.cpu.disk import keep_on_disk
 
@@ -45,17 +45,6 @@ class Ranges(NamedTuple):
     rows_ahead: int
 
 
-class Rows(NamedTuple):
-    """Static rows in the order of the ranges; ``clamped_sources`` as in ``Static``.
-
-    ``synapses`` (S,) has the fields ``target``, ``contribution`` and, where some delay is above 1, ``delay``, of the
-    types of ``Static``: of the few synapses that a row has in a range, one line of memory holds all.
-    """
-
-    synapses: npt.NDArray[np.void]
-    clamped_sources: npt.NDArray[np.bool_]
-
-
 def balanced_bounds(targets: npt.NDArray[np.uint32], neurons: int, threads: int) -> npt.NDArray[np.int64]:
     """Bounds (threads + 1,) of ranges that take about the same time: dynamics, and what arrives at a 1 % firing rate.
 
@@ -71,7 +60,15 @@ def balanced_bounds(targets: npt.NDArray[np.uint32], neurons: int, threads: int)
 
 @compiler
 def _order_rows(
-    first: Any, end: Any, owners: Any, static: Any, rows: Any, ends: Any, targets: Any, contributions: Any, delays: Any
+    first: int,
+    end: int,
+    owners: Array,
+    static: Static,
+    rows: Array,
+    ends: Array,
+    targets: Array,
+    contributions: Array,
+    delays: Array,
 ) -> None:
     """Lines of the table for sources first ... end - 1, and their synapses in the order of the ranges.
 

@@ -5,16 +5,11 @@ The CPU engine keeps potentials as float32 that the format can hold: results are
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 
 from burstproof.engine.cpu.intrinsics import choose
 from burstproof.engine.precision import LEVELS, Precision, Storage
-
-Compiled = Callable[..., Any]
-Compiler = Callable[[Compiled], Compiled]
+from burstproof.engine.rules import Compiled, Compiler
 
 _MAGNITUDE, _SIGN, _INFINITE = np.uint32(0x7FFFFFFF), np.uint32(0x80000000), np.uint32(0x7F800000)
 _ONE = np.uint32(1)
@@ -36,9 +31,10 @@ def _to_levels(step: float, compiler: Compiler) -> Compiled:
     most = np.float32(LEVELS * step)
 
     @compiler
-    def rounded(v: Any) -> Any:
+    def rounded(v: np.float32) -> np.float32:
         within = choose(v > most, most, choose(v < -most, -most, choose(v == v, v, zero)))
-        return ((within * inverse + _TO_INTEGER) - _TO_INTEGER) * unit
+        nearest: np.float32 = ((within * inverse + _TO_INTEGER) - _TO_INTEGER) * unit
+        return nearest
 
     return rounded
 
@@ -48,7 +44,7 @@ def _to_half(compiler: Compiler) -> Compiled:
     normal, largest, half = np.uint32(0x38800000), np.uint32(0x477FE000), np.float32(0.5)
 
     @compiler
-    def rounded(v: Any) -> Any:
+    def rounded(v: np.float32) -> np.float32:
         bits = np.float32(v).view(np.uint32)
         size = np.uint32(bits & _MAGNITUDE)
         regular = np.uint32(np.uint32(size + below_half + ((size >> shift) & _ONE)) & kept)
@@ -65,7 +61,7 @@ def _to_brain(compiler: Compiler) -> Compiled:
     largest = np.uint32(0x7F7F0000)
 
     @compiler
-    def rounded(v: Any) -> Any:
+    def rounded(v: np.float32) -> np.float32:
         bits = np.float32(v).view(np.uint32)
         size = np.uint32(bits & _MAGNITUDE)
         regular = np.uint32(np.uint32(size + below_half + ((size >> shift) & _ONE)) & kept)

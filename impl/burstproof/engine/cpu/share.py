@@ -1,34 +1,42 @@
-"""What each thread of the CPU engine does for its range of neurons in a train of bursts, and where the threads meet.
+"""What each thread of the CPU engine does for its range of neurons in a batch of bursts, and where the threads meet.
 
-The threads stay in compiled code for a whole train and meet once per burst, when everybody's fired list is complete;
-that of the next burst goes to other memory. Between trains a helper waits on the board for a while, and then leaves.
+The threads stay in compiled code for a whole batch and meet once per burst, when everybody's fired list is complete;
+that of the next burst goes to other memory. Between batches a helper waits on the board for a while, and then leaves.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from burstproof.engine.cpu.arrays import Array, Computed, Neurons, Parameters, Plan, Plastic, Ring, Scalars
-from burstproof.engine.cpu.atomics import atomic_add, atomic_exchange_if, atomic_load, atomic_store, relax, yield_core
-from burstproof.engine.cpu.compile import Compiled, KernelKey, compiler, inner_compiler
+from burstproof.engine.cpu.arrays import Array, Model, Output
+from burstproof.engine.cpu.compile import KernelKey, compiler, inner_compiler
+from burstproof.engine.cpu.intrinsics import (
+    atomic_add,
+    atomic_exchange_if,
+    atomic_load,
+    atomic_store,
+    relax,
+    yield_core,
+)
 from burstproof.engine.cpu.parts import Parts
-from burstproof.engine.cpu.ranges import Ranges, Rows
+from burstproof.engine.cpu.ranges import Ranges
 from burstproof.engine.cpu.synapses import make_propagate_range
 from burstproof.engine.profile import BATCH_PATH_CANDIDATES
+from burstproof.engine.rules import Compiled
 
 LINE = 8
 """Entries of the board that share a cache line; what different threads write lies on lines of its own."""
 
 NUMBER, BURSTS, ROOM = 0, 1, 2
-"""Places on the board: first burst, number of bursts and room for firings of the train."""
+"""Places on the board: first burst, number of bursts and room for firings of the batch."""
 
 HELPERS = 3 * LINE
 """Place on the board of the state of thread t: ``HELPERS + t * LINE``."""
 
 IDLE, HELD, AT_WORK, LEAVE, LEFT = 0, 1, 2, 3, 4
-"""States of a helper: waiting, waiting and not to leave, in a train, told to leave, not in compiled code."""
+"""States of a helper: waiting, waiting and not to leave, in a batch, told to leave, not in compiled code."""
 
 FIRED, CANDIDATES, WAITING = 0, 1, 2
 """Columns of the tally."""
@@ -48,7 +56,7 @@ class Shared(NamedTuple):
     Attributes
     ----------
     board : int64 (B,)
-        The train, the meetings and the states of the helpers, see the places above.
+        The batch, the meetings and the states of the helpers, see the places above.
     ranges : Ranges
     fired, before : uint32 and float32 (2, N)
         Fired lists of this burst and the last one, by the parity of their numbers: thread t's starts at its bound.
@@ -66,32 +74,9 @@ class Shared(NamedTuple):
     counters: Array
 
 
-class Model(NamedTuple):
-    """The network in memory, for all threads."""
-
-    ring: Ring
-    plan: Plan
-    parameters: Parameters
-    neurons: Neurons
-    static: Rows
-    computed: Computed
-    rules: Plastic
-    scalars: Scalars
-
-
-class Output(NamedTuple):
-    """Firings one after another, which all threads fill, and of each burst where it ends among them and its candidates,
-    which the leader fills."""
-
-    ids: Array
-    v_fired: Array
-    ends: Array
-    candidates: Array
-
-
 def _make_meet() -> Compiled:
     @inner_compiler
-    def meet(board: Any, parts: Any) -> None:
+    def meet(board: Array, parts: int) -> None:
         """Wait until all threads are here; what they wrote before is visible afterwards."""
         ticket = atomic_add(board, _ARRIVED, 1)
         turn = ticket // parts + 1
@@ -111,20 +96,21 @@ def _make_meet() -> Compiled:
 
 def _make_gather() -> Compiled:
     @inner_compiler
-    def gather(part: Any, slot: Any, shared: Any, out: Any, used: Any) -> None:
+    def gather(part: int, slot: int, shared: Shared, out: Output, used: int) -> None:
         """Put one thread's fired list where it belongs in the output, whose firings before this burst are ``used``."""
         to, start = used, shared.ranges.bounds[part]
         for other in range(part):
             to += shared.tally[slot, other, FIRED]
         for j in range(shared.tally[slot, part, FIRED]):
-            out.ids[to + j], out.v_fired[to + j] = shared.fired[slot, start + j], shared.before[slot, start + j]
+            out.ids[to + j] = shared.fired[slot, start + j]
+            out.potentials[to + j] = shared.before[slot, start + j]
 
     return gather
 
 
 def _make_total() -> Compiled:
     @inner_compiler
-    def total(slot: Any, column: Any, tally: Any) -> Any:
+    def total(slot: int, column: int, tally: Array) -> int:
         """Sum of a column of the tally over all threads."""
         found = 0
         for part in range(tally.shape[1]):
@@ -139,7 +125,7 @@ def _make_own_burst(key: KernelKey, parts: Parts, meet: Compiled, total: Compile
     emulate = key.features.emulate_batch_path
 
     @inner_compiler
-    def own_burst(part: Any, number: Any, k: Any, shared: Any, model: Any) -> None:
+    def own_burst(part: int, number: int, k: int, shared: Shared, model: Model) -> None:
         """Stimulus and dynamics of one thread's range: its fired list and tally of burst ``number``."""
         tally, plan, neurons, s = shared.tally, model.plan, model.neurons, model.scalars
         lo, hi, slot = shared.ranges.bounds[part], shared.ranges.bounds[part + 1], number & 1
@@ -162,20 +148,17 @@ def _make_own_burst(key: KernelKey, parts: Parts, meet: Compiled, total: Compile
 
 
 def _make_own_sends(key: KernelKey) -> Compiled:
-    send = make_propagate_range(
-        key.delayed, key.flagged, key.static_clamps, key.computed, key.round_mp_driven, inner_compiler
-    )
-    computed = key.computed
+    send, computed = make_propagate_range(key), key.computed
 
     @inner_compiler
-    def own_sends(part: Any, number: Any, shared: Any, model: Any) -> None:
+    def own_sends(part: int, number: int, shared: Shared, model: Model) -> None:
         """Everything that fired anywhere contributes to one thread's range.
 
         Lists are read from the thread's own one on, so that no two threads ask memory for the same row first. They are
         joined before, since the first rows of a list come unfetched.
         """
         slot, bounds, threads = number & 1, shared.ranges.bounds, shared.tally.shape[1]
-        ids, v_fired = np.empty(_JOINED, np.uint32), np.empty(_JOINED, np.float32)
+        ids, potentials = np.empty(_JOINED, np.uint32), np.empty(_JOINED, np.float32)
         turn, taken = 0, 0
         while turn < threads:
             count = 0
@@ -186,7 +169,7 @@ def _make_own_sends(key: KernelKey) -> Compiled:
                 for j in range(more):
                     ids[count + j] = shared.fired[slot, start + j]
                     if computed:
-                        v_fired[count + j] = shared.before[slot, start + j]
+                        potentials[count + j] = shared.before[slot, start + j]
                 count, taken = count + more, taken + more
                 if taken == shared.tally[slot, other, FIRED]:
                     turn, taken = turn + 1, 0
@@ -196,7 +179,7 @@ def _make_own_sends(key: KernelKey) -> Compiled:
                 shared.ranges,
                 count,
                 ids,
-                v_fired,
+                potentials,
                 model.ring,
                 model.static,
                 model.computed,
@@ -207,14 +190,14 @@ def _make_own_sends(key: KernelKey) -> Compiled:
     return own_sends
 
 
-def _make_own_train(key: KernelKey, parts: Parts, meet: Compiled) -> Compiled:
+def _make_own_batch(key: KernelKey, parts: Parts, meet: Compiled) -> Compiled:
     gather, total, own_sends = _make_gather(), _make_total(), _make_own_sends(key)
     own_burst = _make_own_burst(key, parts, meet, total)
     learn, plastic, learns_first = parts.learn, key.plastic, key.learns_first
 
     @inner_compiler
-    def own_train(part: Any, shared: Any, model: Any, out: Any) -> Any:
-        """One thread's share of the train on the board. Returns the bursts done."""
+    def own_batch(part: int, shared: Shared, model: Model, out: Output) -> int:
+        """One thread's share of the batch on the board. Returns the bursts done."""
         board, s, counters = shared.board, model.scalars, shared.counters[part]
         threads = shared.tally.shape[1]
         used = 0
@@ -225,7 +208,7 @@ def _make_own_train(key: KernelKey, parts: Parts, meet: Compiled) -> Compiled:
             own_burst(part, number, k, shared, model)
             meet(board, threads)
             if plastic and learns_first:
-                learn(number, model.rules, model.computed, model.neurons, s, counters, part, threads)
+                learn(number, model.plastic, model.computed, model.neurons, s, counters, part, threads)
                 meet(board, threads)
             gather(part, number & 1, shared, out, used)
             used += total(number & 1, FIRED, shared.tally)
@@ -234,16 +217,16 @@ def _make_own_train(key: KernelKey, parts: Parts, meet: Compiled) -> Compiled:
             own_sends(part, number, shared, model)
             if plastic and not learns_first:
                 meet(board, threads)
-                learn(number, model.rules, model.computed, model.neurons, s, counters, part, threads)
+                learn(number, model.plastic, model.computed, model.neurons, s, counters, part, threads)
                 meet(board, threads)
-        return board[BURSTS]
+        return int(board[BURSTS])
 
-    return own_train
+    return own_batch
 
 
 def _make_hold() -> Compiled:
     @inner_compiler
-    def hold(board: Any, threads: Any) -> Any:
+    def hold(board: Array, threads: int) -> bool:
         """Keep every helper from leaving; if one has left already, keep none. Returns whether all are held."""
         for part in range(1, threads):
             if atomic_exchange_if(board, HELPERS + part * LINE, IDLE, HELD) != IDLE:
@@ -257,8 +240,8 @@ def _make_hold() -> Compiled:
 
 def _make_wait_for_work() -> Compiled:
     @inner_compiler
-    def wait_for_work(board: Any, part: Any) -> Any:
-        """Whether a train has come for a helper: not if it is told to leave, or leaves since nothing came for long."""
+    def wait_for_work(board: Array, part: int) -> bool:
+        """Whether a batch has come for a helper: not if it is told to leave, or leaves since nothing came for long."""
         state = HELPERS + part * LINE
         waited = 0
         while True:
@@ -279,15 +262,15 @@ def _make_wait_for_work() -> Compiled:
 
 
 def make_share(key: KernelKey, parts: Parts) -> Compiled:
-    """``share``: for the leader (part 0) one train, for a helper all trains until it leaves.
+    """``share``: for the leader (part 0) one batch, for a helper all batches until it leaves.
 
-    A train is called in one place only, since the compiler writes it out wherever it is called.
+    A batch is called in one place only, since the compiler writes it out wherever it is called.
     """
     meet, hold, wait_for_work = _make_meet(), _make_hold(), _make_wait_for_work()
-    own_train = _make_own_train(key, parts, meet)
+    own_batch = _make_own_batch(key, parts, meet)
 
     @compiler
-    def share(part: Any, number: Any, bursts: Any, shared: Any, model: Any, out: Any) -> Any:
+    def share(part: int, number: int, bursts: int, shared: Shared, model: Model, out: Output) -> int:
         """The leader returns the number of bursts done, or ``NOT_STARTED`` and nothing has happened; a helper 0."""
         board, threads = shared.board, shared.tally.shape[1]
         if part == 0:
@@ -297,7 +280,7 @@ def make_share(key: KernelKey, parts: Parts) -> Compiled:
             for helper in range(1, threads):
                 atomic_store(board, HELPERS + helper * LINE, AT_WORK)
         while part == 0 or wait_for_work(board, part):
-            done = own_train(part, shared, model, out)
+            done: int = own_batch(part, shared, model, out)
             if part != 0:
                 atomic_store(board, HELPERS + part * LINE, IDLE)
             meet(board, threads)

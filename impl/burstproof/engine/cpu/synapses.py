@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 
+from burstproof.engine.cpu.arrays import Computed, Counters, Floats, Ids, Neurons, Plastic, Ring, Rows, Scalars, Static
+from burstproof.engine.cpu.compile import CLAMPED, HISTORY, KernelKey, inner_compiler
 from burstproof.engine.cpu.intrinsics import prefetch
-from burstproof.engine.cpu.ranges import HEADER_BYTES
+from burstproof.engine.cpu.ranges import HEADER_BYTES, Ranges
+from burstproof.engine.rules import Compiled
 
-Compiled = Callable[..., Any]
-Compiler = Callable[[Compiled], Compiled]
-
-_CLAMPED, _HISTORY = 0, 1
 _BYTE_MAX = np.float32(255)
 
 _ROWS_AHEAD = 2
@@ -21,9 +17,9 @@ _PREFETCHED_SYNAPSES = 512
 _LINE_BYTES = 64
 
 
-def _make_driven(rounded: bool, compiler: Compiler) -> Compiled:
-    @compiler
-    def driven(v: Any) -> Any:
+def _make_driven(rounded: bool) -> Compiled:
+    @inner_compiler
+    def driven(v: np.float32) -> np.float32:
         """psp of an mp-driven source that fired with potential ``v``."""
         if v < np.float32(0):
             v = np.float32(0)
@@ -34,9 +30,9 @@ def _make_driven(rounded: bool, compiler: Compiler) -> Compiled:
     return driven
 
 
-def _make_quantised(compiler: Compiler) -> Compiled:
-    @compiler
-    def quantised(contribution: Any, s: Any) -> Any:
+def _make_quantised() -> Compiled:
+    @inner_compiler
+    def quantised(contribution: np.float32, s: Scalars) -> tuple[np.int64, bool]:
         """Integer of a float32 contribution, 0 for NaN, and whether it was clamped."""
         scaled = np.rint(np.float64(contribution) * s.scale)
         if scaled > s.clamp_float:
@@ -50,12 +46,14 @@ def _make_quantised(compiler: Compiler) -> Compiled:
     return quantised
 
 
-def _make_send_computed(delayed: bool, flagged: bool, rounded: bool, compiler: Compiler) -> Compiled:
-    driven = _make_driven(rounded, compiler)
-    quantised = _make_quantised(compiler)
+def _make_send_computed(key: KernelKey) -> Compiled:
+    delayed, flagged = key.delayed, key.flagged
+    driven, quantised = _make_driven(key.round_mp_driven), _make_quantised()
 
-    @compiler
-    def send_computed(burst: Any, source: Any, v: Any, ring: Any, rows: Any, s: Any, lo: Any, hi: Any) -> Any:
+    @inner_compiler
+    def send_computed(
+        burst: int, source: int, v: np.float32, ring: Ring, rows: Computed, s: Scalars, lo: int, hi: int
+    ) -> bool:
         """Contributions of one source's computed synapses onto targets lo ... hi - 1; whether one was clamped."""
         any_clamped = False
         mp_driven = rows.mp_driven[source]
@@ -77,9 +75,11 @@ def _make_send_computed(delayed: bool, flagged: bool, rounded: bool, compiler: C
     return send_computed
 
 
-def _make_send_static(delayed: bool, flagged: bool, compiler: Compiler) -> Compiled:
-    @compiler
-    def send_static(burst: Any, first: Any, end: Any, ring: Any, static: Any, s: Any) -> Any:
+def _make_send_static(key: KernelKey) -> Compiled:
+    delayed, flagged = key.delayed, key.flagged
+
+    @inner_compiler
+    def send_static(burst: int, first: int, end: int, ring: Ring, static: Static, s: Scalars) -> None:
         """Add the static synapses ``first`` ... ``end - 1`` to the ring."""
         if delayed:
             own_slot = burst % s.slots
@@ -103,9 +103,9 @@ def _make_send_static(delayed: bool, flagged: bool, compiler: Compiler) -> Compi
     return send_static
 
 
-def _make_fetch(compiler: Compiler) -> Compiled:
-    @compiler
-    def fetch(first: Any, end: Any, static: Any) -> None:
+def _make_fetch() -> Compiled:
+    @inner_compiler
+    def fetch(first: int, end: int, static: Static) -> None:
         """Ask for the beginning of a row that comes soon: rows lie anywhere in memory, waiting for each costs most."""
         end = min(end, first + _PREFETCHED_SYNAPSES)
         for j in range(first, end, _LINE_BYTES // static.targets.itemsize):
@@ -116,17 +116,21 @@ def _make_fetch(compiler: Compiler) -> Compiled:
     return fetch
 
 
-def make_propagate(
-    delayed: bool, flagged: bool, static_clamps: bool, computed_rows: bool, rounded: bool, compiler: Compiler
-) -> Compiled:
+def make_propagate(key: KernelKey) -> Compiled:
     """``propagate``: everything that fired contributes through all its synapses."""
-    fetch = _make_fetch(compiler)
-    send_static = _make_send_static(delayed, flagged, compiler)
-    send_computed = _make_send_computed(delayed, flagged, rounded, compiler)
+    static_clamps, computed_rows = key.static_clamps, key.computed
+    fetch, send_static, send_computed = _make_fetch(), _make_send_static(key), _make_send_computed(key)
 
-    @compiler
+    @inner_compiler
     def propagate(
-        burst: Any, ids: Any, v_fired: Any, ring: Any, static: Any, computed: Any, s: Any, counters: Any
+        burst: int,
+        ids: Ids,
+        potentials: Floats,
+        ring: Ring,
+        static: Static,
+        computed: Computed,
+        s: Scalars,
+        counters: Counters,
     ) -> None:
         for j in range(len(ids)):
             if j + _ROWS_AHEAD < len(ids):
@@ -135,37 +139,36 @@ def make_propagate(
             source = np.int64(ids[j])
             send_static(burst, static.offsets[source], static.offsets[source + 1], ring, static, s)
             if static_clamps and static.clamped_sources[source]:
-                counters[_CLAMPED] = 1
-            if computed_rows and send_computed(burst, source, v_fired[j], ring, computed, s, 0, s.neurons):
-                counters[_CLAMPED] = 1
+                counters[CLAMPED] = 1
+            if computed_rows and send_computed(burst, source, potentials[j], ring, computed, s, 0, s.neurons):
+                counters[CLAMPED] = 1
 
     return propagate
 
 
-def make_propagate_range(
-    delayed: bool, flagged: bool, static_clamps: bool, computed_rows: bool, rounded: bool, compiler: Compiler
-) -> Compiled:
+def make_propagate_range(key: KernelKey) -> Compiled:
     """``propagate_range``: the same onto the target range of one thread, whose part of each row lies together.
 
     A row has few synapses in a range, so everything is written out in one loop: arrays that are passed on or sliced
     per row have their references counted. The line of a row in the table of ranges is fetched twice as far ahead as
     the part of the row that it leads to.
     """
-    send_computed = _make_send_computed(delayed, flagged, rounded, compiler)
+    delayed, flagged, static_clamps, computed_rows = key.delayed, key.flagged, key.static_clamps, key.computed
+    send_computed = _make_send_computed(key)
 
-    @compiler
+    @inner_compiler
     def propagate_range(
-        burst: Any,
-        part: Any,
-        ranges: Any,
-        count: Any,
-        ids: Any,
-        v_fired: Any,
-        ring: Any,
-        static: Any,
-        computed: Any,
-        s: Any,
-        counters: Any,
+        burst: int,
+        part: int,
+        ranges: Ranges,
+        count: int,
+        ids: Ids,
+        potentials: Floats,
+        ring: Ring,
+        static: Rows,
+        computed: Computed,
+        s: Scalars,
+        counters: Counters,
     ) -> None:
         rows, ends, ahead = ranges.rows, ranges.ends, ranges.rows_ahead
         row_width, end_width = rows.shape[1], ends.shape[1]
@@ -207,27 +210,34 @@ def make_propagate_range(
                 if flagged:
                     flags[place] = True
             if static_clamps and static.clamped_sources[source]:
-                counters[_CLAMPED] = 1
+                counters[CLAMPED] = 1
             if not computed_rows or computed.offsets[source] == computed.offsets[source + np.uint64(1)]:
                 continue
-            if send_computed(burst, source, v_fired[j], ring, computed, s, lo, hi):
-                counters[_CLAMPED] = 1
+            if send_computed(burst, source, potentials[j], ring, computed, s, lo, hi):
+                counters[CLAMPED] = 1
 
     return propagate_range
 
 
-def make_learn(all_window: bool, compiler: Compiler) -> Compiled:
+def make_learn(key: KernelKey) -> Compiled:
     """``learn``: one of ``parts`` parts of a burst's plasticity, after which the history is one burst longer."""
-    zero = np.float32(0)
+    all_window, zero = key.plastic_all_window, np.float32(0)
 
-    @compiler
+    @inner_compiler
     def learn(
-        burst: Any, rules: Any, computed: Any, neurons: Any, s: Any, counters: Any, part: Any, parts: Any
+        burst: int,
+        rules: Plastic,
+        computed: Computed,
+        neurons: Neurons,
+        s: Scalars,
+        counters: Counters,
+        part: int,
+        parts: int,
     ) -> None:
-        last, streak = neurons.last_fired, neurons.streak
+        last, streak = neurons.last_fired, neurons.fire_streak
         for rule in range(len(rules.windows)):
             window = rules.windows[rule]
-            if counters[_HISTORY] < window - 1:
+            if counters[HISTORY] < window - 1:
                 continue
             oldest = max(burst - window, 0)
             first, count = rules.starts[rule], rules.starts[rule + 1] - rules.starts[rule]
@@ -251,6 +261,6 @@ def make_learn(all_window: bool, compiler: Compiler) -> Compiled:
                     weight = min(max(weight, zero), _BYTE_MAX)
                 computed.weights[rules.positions[j]] = weight
                 rules.eligibility[j] = change
-        counters[_HISTORY] = min(counters[_HISTORY] + 1, s.longest_window - 1)
+        counters[HISTORY] = min(counters[HISTORY] + 1, s.longest_window - 1)
 
     return learn

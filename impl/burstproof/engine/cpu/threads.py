@@ -1,8 +1,8 @@
 """The threads of the numba CPU engine: how many, and how they come to their work.
 
-Each thread owns a range of neurons (``ranges.py``) and stays in compiled code for whole trains (``share.py``).
+Each thread owns a range of neurons (``ranges.py``) and stays in compiled code for whole batches (``share.py``).
 The calling thread leads. The others help: plain Python threads outside the interpreter's lock, which wait for the next
-train about as long as a busy caller takes, and otherwise sleep in a pool.
+batch about as long as a busy caller takes, and otherwise sleep in a pool.
 """
 
 from __future__ import annotations
@@ -10,16 +10,14 @@ from __future__ import annotations
 import os
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from burstproof.engine.cpu.arrays import Plan
+from burstproof.engine.cpu.arrays import Output, Plan
 from burstproof.engine.cpu.compile import CLAMPED, HISTORY
 from burstproof.engine.cpu.memory import CpuMemory
 from burstproof.engine.cpu.ranges import order_by_range
-from burstproof.engine.cpu.share import FIRED, HELPERS, IDLE, LEAVE, LEFT, LINE, NOT_STARTED, Model, Output, Shared
+from burstproof.engine.cpu.share import FIRED, HELPERS, IDLE, LEAVE, LEFT, LINE, NOT_STARTED, Shared
 from burstproof.engine.options import EngineOptions
 
 MOST_THREADS = 56
@@ -67,7 +65,7 @@ class Team:
     def __init__(self, threads: int, memory: CpuMemory) -> None:
         self._threads = threads
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="burstproof")
-        self._helping: list[Future[Any]] = []
+        self._helping: list[Future[int]] = []
         self._output = np.empty(0, np.uint32)
         self._memory = memory
         self._bind()
@@ -90,21 +88,11 @@ class Team:
         self._take_kernels(_room_for(None, memory))
 
     def _take_kernels(self, plan: Plan) -> None:
-        memory = self._memory
-        self._kernel = memory.kernels.share
-        self._model = Model(
-            memory.ring,
-            plan,
-            memory.parameters,
-            memory.neurons,
-            self._rows,
-            memory.computed,
-            memory.plastic,
-            memory.scalars,
-        )
+        self._kernel = self._memory.kernels.share
+        self._model = self._memory.model(plan)._replace(static=self._rows)
 
     def _follow(self, plan: Plan) -> None:
-        """Take over what has changed in the memory since the last train, and the stimulus of the next one."""
+        """Take over what has changed in the memory since the last batch, and the stimulus of the next one."""
         memory, model = self._memory, self._model
         if memory.static is not self._bound_static:
             self._dismiss()
@@ -113,7 +101,7 @@ class Team:
             memory.kernels.share is not self._kernel
             or memory.ring is not model.ring
             or memory.computed is not model.computed
-            or memory.plastic is not model.rules
+            or memory.plastic is not model.plastic
         ):
             self._dismiss()
             self._take_kernels(model.plan)
@@ -123,26 +111,16 @@ class Team:
         for new, room in zip(plan, self._model.plan, strict=True):
             room[: len(new)] = new
 
-    def advance(
-        self,
-        number: int,
-        bursts: int,
-        plan: Plan,
-        ids: npt.NDArray[np.uint32],
-        potentials: npt.NDArray[np.float32],
-        ends: npt.NDArray[np.int64],
-        candidates: npt.NDArray[np.int64],
-    ) -> int:
-        """Run up to ``bursts`` bursts from ``number`` on; fills the outputs as ``train`` does, returns the number."""
+    def advance(self, number: int, bursts: int, plan: Plan, out: Output) -> int:
+        """Run up to ``bursts`` bursts from ``number`` on; fills ``out`` as ``run_batch`` does, returns the number."""
         self._follow(plan)
         memory, counters = self._memory, self._shared.counters
         counters[:, : len(memory.counters)] = memory.counters
         if memory.restarts_fired:
             self._load_fired(number - 1)
-        if ids is not self._output:
+        if out.ids is not self._output:
             self._dismiss()
-            self._output = ids
-        out = Output(ids, potentials, ends, candidates)
+            self._output = out.ids
         done = self._kernel(0, number, bursts, self._shared, self._model, out)
         while done == NOT_STARTED:
             self._wake(out)

@@ -2,15 +2,14 @@
 
 A kernel names the tuples that it takes in its annotations. The dtype of a field comes from here, numba's signature from
 the fields (``kernels.catalogue``), the buffers' dtypes too (``plan.buffers``), and a launch binds buffers and numbers
-to the fields by their names (``host.launches``). A per-neuron parameter is a field of ``layout.NeuronArrays``: from
-there it has a buffer, an upload and a field of ``Parameters``.
+to the fields by their names (``host.launches``). The per-neuron parameters are those of ``network.schema.Parameters``:
+a field there has a buffer and an upload. In a kernel a parameter is a column, or a number where all neurons share it.
 
 No field is a kernel's own: those of one name hold the same in every tuple.
 """
 
 from __future__ import annotations
 
-from collections import namedtuple
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -19,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeAlias, get_arg
 import numpy as np
 import numpy.typing as npt
 
-from burstproof.engine.layout import NeuronArrays
+from burstproof.network.schema import Parameters as Parameters
 
 if TYPE_CHECKING:
     from burstproof.engine.cuda.plan.shard_variant import ShardVariant
@@ -295,15 +294,9 @@ def _field(hint: Any, variant: Variant | ShardVariant | None) -> Field:
 
 PARAMETERS: Mapping[str, np.dtype[Any]] = {
     name: np.dtype(np.uint8) if _field(hint, None).dtype == np.bool_ else _field(hint, None).dtype
-    for name, hint in get_type_hints(NeuronArrays).items()
+    for name, hint in get_type_hints(Parameters).items()
 }
 """Per-neuron parameters of the rule and their dtypes on a device."""
-
-if TYPE_CHECKING:
-    Parameters: TypeAlias = Any
-else:
-    Parameters = namedtuple("Parameters", PARAMETERS)
-    Parameters.__doc__ = "Per-neuron parameters: a column each, or a number where it is one for all neurons."
 
 
 def uniform_dtype(name: str) -> np.dtype[Any]:

@@ -28,7 +28,7 @@ from burstproof.network.files.atomic import atomic_write
 from burstproof.network.files.bpnet_format import HEAD, Column, layout
 from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Network
-from burstproof.network.schema import NEURON_FIELDS, SYNAPSE_FIELDS
+from burstproof.network.schema import NEURONS, SYNAPSES
 
 SUFFIX = ".bpstate"
 """Ending of checkpoints, by custom."""
@@ -218,9 +218,11 @@ def _column(content: bytes, column: Column, name: str) -> npt.NDArray[Any]:
 def _network_digest(network: Network) -> str:
     """Digest of all columns, areas and plastic mappings of a network."""
     digest = hashlib.sha256()
-    for table, fields in ((network.neurons, NEURON_FIELDS), (network.synapses, SYNAPSE_FIELDS)):
-        for name in fields:
-            column = getattr(table, name)
+    for table, schema in ((network.neurons, NEURONS), (network.synapses, SYNAPSES)):
+        for spec in schema:
+            name, column = spec.name, getattr(table, spec.name)
+            if spec.since > 1 and (column == spec.default).all():
+                continue
             repeated = len(column) > 0 and not column.strides[0]
             digest.update(f"{name} {column.shape} {repeated}".encode())
             digest.update(

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from burstproof.engine.layout import Layout, NeuronArrays, SynapseFacts, build_layout
+from burstproof.engine.layout import Layout, SynapseFacts, build_layout
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.sharded.partition import Partition
 from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Network, SynapseTable
 from burstproof.network.plasticity import PlasticMapping
-from burstproof.network.schema import SYNAPSE_FIELDS
+from burstproof.network.schema import SYNAPSE_FIELDS, Parameters
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,13 +107,8 @@ def _localised(
     return dataclasses.replace(
         whole,
         neuron_count=len(members),
-        neurons=_of_members(whole.neurons, members),
+        neurons=Parameters.of(lambda name: getattr(whole.neurons, name)[members]),
         static=static,
         computed=computed,
         power_neuron=int(places[whole.power_neuron]) if owned else -1,
     )
-
-
-def _of_members(neurons: NeuronArrays, members: npt.NDArray[np.uint32]) -> NeuronArrays:
-    columns = {item.name: getattr(neurons, item.name)[members] for item in dataclasses.fields(NeuronArrays)}
-    return NeuronArrays(**columns)

@@ -1,15 +1,8 @@
 // One burst: stimulus, count (where the batch path is emulated), dynamics, propagate. The constants in capitals that
 // are not declared here come from `Variant.header`.
 
-// Floats are kept as their words everywhere; `operations.wgsl` says why.
-struct Parameters {
-    threshold: u32,
-    limit: u32,
-    keep: u32,
-    excitability: u32,
-    period_and_fire_limit: u32,
-    snooze_and_accumulates: u32,
-}
+// Floats are kept as their words everywhere; `operations.wgsl` says why. `Parameters` comes from `Variant.header` too,
+// a word per parameter of a neuron.
 
 // counts: refractory countdown below, consecutive fires in the upper 16 bits.
 struct State {
@@ -54,7 +47,7 @@ const FORCED_POTENTIAL = 0x42c80000u; // 100
 @group(0) @binding(4) var<storage, read> synapses: array<u32>;
 @group(0) @binding(5) var<storage, read_write> log: array<vec2<u32>>;
 // used entries of the log; then, burst by burst, where its list begins (and one end more); then its candidates.
-@group(0) @binding(6) var<storage, read_write> batch_words: array<atomic<u32>>;
+@group(0) @binding(6) var<storage, read_write> counted: array<atomic<u32>>;
 @group(0) @binding(7) var<storage, read> stimuli: array<u32>;
 @group(1) @binding(0) var<uniform> burst: Burst;
 
@@ -63,7 +56,7 @@ fn neuron_of(group: vec3<u32>, groups: vec3<u32>, lane: u32) -> u32 {
 }
 
 fn list_begin() -> u32 {
-    return atomicLoad(&batch_words[1u + burst.index]);
+    return atomicLoad(&counted[1u + burst.index]);
 }
 
 // Whether the log has no room for a burst in which everything fires; no later burst of the batch runs then either.
@@ -156,16 +149,14 @@ struct Outcome {
 }
 
 fn dynamics_of(neuron: u32, p: Parameters, old: u32, sum: u32, cc_before: u32, batch: bool) -> Outcome {
-    let period = p.period_and_fire_limit & 0xffffu;
-    let fire_limit = p.period_and_fire_limit >> 16u;
-    let accumulates = (p.snooze_and_accumulates >> 16u) != 0u;
-    let finite = fire_limit != 0u && fire_limit != UNLIMITED_FIRES;
-    let v = integrated(old, sum, burst.unit, accumulates && !NEGATIVE_SUM_LOWERS);
-    var inside = reaches(v, p.threshold);
-    if (exceeds(v, p.limit) && !(batch && BATCH_ZEROES)) {
+    let limit = p.consecutive_fire_limits;
+    let finite = limit != 0u && limit != UNLIMITED_FIRES;
+    let v = integrated(old, sum, burst.unit, p.mp_charge_accumulation != 0u && !NEGATIVE_SUM_LOWERS);
+    var inside = reaches(v, p.thresholds);
+    if (exceeds(v, p.threshold_limits) && !(batch && BATCH_ZEROES)) {
         inside = false;
     }
-    if (inside && cc_before >= select(UNLIMITED_FIRES, fire_limit, finite)) {
+    if (inside && cc_before >= select(UNLIMITED_FIRES, limit, finite)) {
         if (!batch) {
             return Outcome(v, 0u, 0u, false, v);
         }
@@ -173,17 +164,17 @@ fn dynamics_of(neuron: u32, p: Parameters, old: u32, sum: u32, cc_before: u32, b
         if (BATCH_ZEROES) {
             return Outcome(0u, 0u, cc, false, v);
         }
-        return Outcome(leaked(v, p.keep), 0u, cc, false, v);
+        return Outcome(leaked(v, p.decays), 0u, cc, false, v);
     }
-    if (inside && excited(p.excitability, neuron, burst.number)) {
+    if (inside && excited(p.excitabilities, neuron, burst.number)) {
         let cc = min(cc_before + 1u, 65535u);
-        var rc = period;
-        if (finite && cc >= fire_limit && !batch) {
-            rc = min(period + (p.snooze_and_accumulates & 0xffffu), 65535u);
+        var rc = p.refractory_periods;
+        if (finite && cc >= limit && !batch) {
+            rc = min(p.refractory_periods + p.snooze_periods, 65535u);
         }
         return Outcome(0u, rc, cc, true, v);
     }
-    return Outcome(leaked(v, p.keep), 0u, select(cc_before, 0u, finite), false, v);
+    return Outcome(leaked(v, p.decays), 0u, select(cc_before, 0u, finite), false, v);
 }
 
 fn restarts(accumulates: bool, status: u32, rc: u32) -> bool {
@@ -197,7 +188,7 @@ fn restarts(accumulates: bool, status: u32, rc: u32) -> bool {
 }
 
 fn append(neuron: u32, potential: u32) {
-    let place = atomicAdd(&batch_words[0], 1u);
+    let place = atomicAdd(&counted[0], 1u);
     log[place] = vec2<u32>(neuron, potential);
 }
 
@@ -216,7 +207,7 @@ fn advance(i: u32) -> bool {
         sum = taken_sum(cell, i);
     }
     let p = parameters[i];
-    let accumulates = (p.snooze_and_accumulates >> 16u) != 0u;
+    let accumulates = p.mp_charge_accumulation != 0u;
     var v = before.v;
     if (restarts(accumulates, before.status, rc)) {
         v = 0u;
@@ -226,15 +217,15 @@ fn advance(i: u32) -> bool {
     if (rc > 0u) {
         if ((candidate || !COUNTDOWN_ONLY_CANDIDATES) && !forced) {
             rc -= 1u;
-            let fire_limit = p.period_and_fire_limit >> 16u;
-            if (rc == 0u && fire_limit != 0u && fire_limit != UNLIMITED_FIRES && cc >= fire_limit) {
+            let limit = p.consecutive_fire_limits;
+            if (rc == 0u && limit != 0u && limit != UNLIMITED_FIRES && cc >= limit) {
                 cc = 0u;
             }
         }
     } else if (candidate) {
         var batch = false;
         if (BATCH_PATH) {
-            batch = atomicLoad(&batch_words[FIRST_CANDIDATES + burst.index]) >= BATCH_PATH_CANDIDATES;
+            batch = atomicLoad(&counted[FIRST_CANDIDATES + burst.index]) >= BATCH_PATH_CANDIDATES;
         }
         let outcome = dynamics_of(i, p, v, sum, cc, batch);
         v = outcome.v;
@@ -256,8 +247,8 @@ fn advance(i: u32) -> bool {
 
 var<workgroup> candidates_here: atomic<u32>;
 
-// One number for the workgroup goes to the batch, as all those atomic additions to one word would queue. The word is
-// set to 0 here, since a driver was seen (llvmpipe of Mesa 22.3) that leaves what the last workgroup counted in it.
+// The workgroup adds one number to the words of the batch, as all those atomic additions to one word would queue. The
+// variable is set to 0 here, since a driver was seen (llvmpipe of Mesa 22.3) that keeps the last workgroup's count.
 fn tally(candidate: bool, lane: u32) {
     if (lane == 0u) {
         atomicStore(&candidates_here, 0u);
@@ -269,7 +260,7 @@ fn tally(candidate: bool, lane: u32) {
     workgroupBarrier();
     let found = atomicLoad(&candidates_here);
     if (lane == 0u && found != 0u) {
-        atomicAdd(&batch_words[FIRST_CANDIDATES + burst.index], found);
+        atomicAdd(&counted[FIRST_CANDIDATES + burst.index], found);
     }
 }
 
@@ -311,9 +302,9 @@ fn propagate(
     @builtin(local_invocation_index) lane: u32
 ) {
     let first = list_begin();
-    let end = atomicLoad(&batch_words[0]);
+    let end = atomicLoad(&counted[0]);
     if (group.x == 0u && lane == 0u) {
-        atomicStore(&batch_words[2u + burst.index], end);
+        atomicStore(&counted[2u + burst.index], end);
     }
     for (var k = first + group.x; k < end; k += groups.x) {
         let source = log[k].x;

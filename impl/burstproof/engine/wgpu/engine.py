@@ -46,9 +46,9 @@ class WgpuEngine(Engine):
         self.fixed_point: FixedPoint = plan_fixed_point(network, options)
         refuse_scale(self.fixed_point)
         self.burst_count = network.burst_count
-        self._batch = options.wgpu.train_length or LONGEST_BATCH
+        self._longest = options.wgpu.train_length or LONGEST_BATCH
         self._device = device
-        self._memory = WgpuMemory(device, network, options, self.fixed_point, self._batch)
+        self._memory = WgpuMemory(device, network, options, self.fixed_point, self._longest)
         self._uniforms = device.uniforms(LONGEST_BATCH)
         self._uniform_group = device.burst_group(self._uniforms)
 
@@ -106,7 +106,7 @@ class WgpuEngine(Engine):
         done: list[_Done] = []
         last = self.burst_count + bursts
         while self.burst_count < last:
-            end = min(last, self.burst_count + (self._batch if self._memory.host is None else 1))
+            end = min(last, self.burst_count + (self._longest if self._memory.host is None else 1))
             batch = [packed.get(number, nothing) for number in range(self.burst_count + 1, end + 1)]
             made = self._submit(batch, record)
             if record is not Record.NONE:

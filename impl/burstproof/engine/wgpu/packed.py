@@ -15,10 +15,11 @@ from burstproof.engine.precision import Precision
 from burstproof.engine.wgpu.shaders import Variant
 from burstproof.errors import BackendUnavailableError, OutOfMemoryError
 from burstproof.network.fixed_point import FixedPoint
+from burstproof.network.schema import Parameters
 
 Words = npt.NDArray[np.uint32]
 
-PARAMETER_WORDS, STATE_WORDS, LOG_WORDS = 6, 3, 2
+STATE_WORDS, LOG_WORDS = 3, 2
 _TENTH = 10
 _FINEST = 62
 _COUNTED_BYTES = 4 * (2**32 - 1)
@@ -73,16 +74,9 @@ def joined(low: Words, high: Words) -> npt.NDArray[np.int64]:
 
 
 def parameter_words(layout: Layout) -> Words:
-    """(N, 6) uint32, ``Parameters`` of the shader."""
-    neurons = layout.neurons
-    floats = (neurons.thresholds, neurons.threshold_limits, neurons.decays, neurons.excitabilities)
-    shift = np.uint32(16)
-    periods = neurons.refractory_periods.astype(np.uint32) | (
-        neurons.consecutive_fire_limits.astype(np.uint32) << shift
-    )
-    rest = neurons.snooze_periods.astype(np.uint32) | (neurons.mp_charge_accumulation.astype(np.uint32) << shift)
-    columns = [np.ascontiguousarray(column, np.float32).view(np.uint32) for column in floats]
-    return np.stack([*columns, periods, rest], axis=1)
+    """(N, P) uint32, ``Parameters`` of the shader: a word per parameter, floats as their bits."""
+    columns = [column.view(np.uint32) if column.dtype == np.float32 else column for column in layout.neurons]
+    return np.stack([column.astype(np.uint32) for column in columns], axis=1)
 
 
 def synapse_words(static: StaticRows, variant: Variant) -> Words:
@@ -127,7 +121,7 @@ def sizes_of(layout: Layout, variant: Variant, bursts: int, adapter: WgpuAdapter
     entries = neurons + neurons * (bursts - 1) // _TENTH
     entries = max(neurons, min(entries, largest // (4 * LOG_WORDS)))
     sizes = Sizes(
-        4 * PARAMETER_WORDS * neurons,
+        4 * len(Parameters._fields) * neurons,
         4 * STATE_WORDS * neurons,
         4 * variant.planes * layout.max_delay * neurons,
         4 * (neurons + 1),

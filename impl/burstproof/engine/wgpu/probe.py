@@ -53,14 +53,14 @@ def make_probe() -> Probe:
 
 def expected_answers(cases: Words) -> Words:
     """NumPy's answers to ``cases``, (C, 6) uint32: (C, 8) uint32."""
-    v, units, keep, threshold, excitability = (
+    v, units, decay, threshold, excitability = (
         np.ascontiguousarray(cases[:, c]).view(np.float32) for c in (0, 2, 3, 4, 5)
     )
     sums = np.ascontiguousarray(cases[:, 1]).view(np.int32)
     with np.errstate(all="ignore"):
         x = sums.astype(np.float32) * units
         added, floored = v + x, v + np.where(x < 0, np.float32(0), x)
-        lost = v * keep
+        lost = v * decay
     draws = _draws(cases[:, 0], cases[:, 1])
     passes = (excitability >= np.float32(0.999)) | ((excitability > 0) & (draws < excitability))
     wide = (sums.astype(np.int64) << 32 | cases[:, 0]).astype(np.float32)

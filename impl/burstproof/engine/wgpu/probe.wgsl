@@ -1,4 +1,4 @@
-// What the rules make of a table of cases, six words each: v, sum, unit, keep, threshold, excitability.
+// What the rules make of a table of cases, six words each: v, sum, unit, decay, threshold, excitability.
 // Eight words come out of each: integrated, with the floor, leaked, reaches, exceeds, drawn, excited, float_of_wide.
 
 @group(0) @binding(0) var<storage, read> cases: array<u32>;

@@ -2,7 +2,7 @@
 // network does.
 //
 // A contraction of `v + x` with the product in x changes nothing: unit is a power of two, so the product is exact. The
-// product with `keep` is stored, and nothing is added to it in the same invocation.
+// product with `decay` is stored, and nothing is added to it in the same invocation.
 
 // A 64-bit integer of two words, to nearest even: 32 bits of it from the first significant one on, with what lies below
 // in the last, are converted, and moved back by an exact product.
@@ -41,8 +41,8 @@ fn integrated(v: u32, sum: u32, unit: u32, floors: bool) -> u32 {
     return plus(v, x);
 }
 
-fn leaked(v: u32, keep: u32) -> u32 {
-    return product(v, keep);
+fn leaked(v: u32, decay: u32) -> u32 {
+    return product(v, decay);
 }
 
 fn reaches(v: u32, threshold: u32) -> bool {

@@ -8,6 +8,7 @@ from importlib import resources
 
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.profile import BATCH_PATH_CANDIDATES, LARGE_NETWORK_NEURONS
+from burstproof.network.schema import Parameters
 
 WORKGROUP = 256
 """Invocations of a workgroup that goes through neurons; every adapter of the WebGPU baseline has 256."""
@@ -65,7 +66,7 @@ class Variant:
         return 1 + self.wide + self.flagged
 
     def header(self) -> str:
-        """The constants as WGSL."""
+        """The constants as WGSL, and the struct of a neuron's parameters."""
         switches = {
             "FLAGGED": self.flagged,
             "DELAYED": self.delayed,
@@ -86,7 +87,8 @@ class Variant:
         }
         lines = [f"const {name} = {str(on).lower()};" for name, on in switches.items()]
         lines += [f"const {name} = {value}u;" for name, value in numbers.items()]
-        return "\n".join([*lines, f"const RESTART = {self.restart};", ""])
+        fields = ", ".join(f"{name}: u32" for name in Parameters._fields)
+        return "\n".join([*lines, f"const RESTART = {self.restart};", f"struct Parameters {{ {fields} }}", ""])
 
 
 def variant_of(neurons: int, options: EngineOptions, *, flagged: bool, delayed: bool, wide: bool) -> Variant:

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from burstproof.network.model import Network
+
+Words = npt.NDArray[np.uint32]
 
 _PROBLEMS = {
     1: "the synapse index reaches past the end of the payload",
@@ -28,7 +29,7 @@ _PROBLEMS = {
 def _walk() -> Callable[..., tuple[int, int]]:
     import numba
 
-    def walk(words: Any, sources: Any, seen: Any) -> Any:
+    def walk(words: Words, sources: Words, seen: npt.NDArray[np.bool_]) -> tuple[int, int]:
         size = words.size
         if size < 2:
             return 1, 0

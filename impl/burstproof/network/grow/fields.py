@@ -33,7 +33,7 @@ def readable(text: str) -> str:
     return shown if len(shown) <= 60 else shown[:57] + "..."
 
 
-def _summary(value: Any) -> Any:
+def _summary(value: object) -> object:
     """What an error message shows of a value; containers may be huge and are only counted."""
     if value is None:
         return _Plain("null")

@@ -177,7 +177,7 @@ def _check_tree(root: Field) -> None:
             raise _too_deep(_at(root, keys[:3]).where)
 
 
-def _entries(container: Any) -> Iterator[tuple[str | int, Any]]:
+def _entries(container: object) -> Iterator[tuple[str | int, Any]]:
     """Keys or positions of a container with the values there; nothing for a scalar."""
     if isinstance(container, dict):
         return iter(container.items())

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from burstproof.errors import NetworkError, OutOfMemoryError
-from burstproof.network.model import Area, Network, NeuronTable, SynapseTable
+from burstproof.network.model import FIRST_OWN_AREA_INDEX, Area, Network, NeuronTable, SynapseTable
 from burstproof.network.synthetic.counter_random import make_counter_random
 from burstproof.network.synthetic.laws import (
     START_STREAM,
@@ -39,8 +39,9 @@ __all__ = [
     "synthesize",
 ]
 
-FIRST_AREA_INDEX = 7
-"""Cortical indices 0...6 belong to the core areas."""
+Words = npt.NDArray[np.uint32]
+Offsets = npt.NDArray[np.int64]
+Array = npt.NDArray[Any]
 
 
 class _Fillers(NamedTuple):
@@ -61,19 +62,23 @@ def _fillers(connectivity: str) -> _Fillers:
     end, values = make_end(connectivity, random, compiler), make_values(random, compiler)
     integer, chosen = values.integer, values.chosen
 
-    def ends(seed: Any, neurons: Any, first: Any, second: Any, fan: Any, rows: Any, others: Any) -> None:
+    def ends(
+        seed: np.uint32, neurons: np.uint64, first: np.uint64, second: np.uint64, fan: int, rows: Words, others: Words
+    ) -> None:
         for row in range(np.int64(neurons)):
             for item in range(fan):
                 rows[row * fan + item] = row
                 others[row * fan + item] = end(seed, neurons, first, second, np.uint32(row), np.uint32(item))
 
-    def integers(seed: Any, which: Any, low: Any, span: Any, offsets: Any, result: Any) -> None:
+    def integers(
+        seed: np.uint32, which: np.uint32, low: np.uint64, span: np.uint64, offsets: Offsets, result: Array
+    ) -> None:
         for row in range(offsets.size - 1):
             for place in range(offsets[row], offsets[row + 1]):
                 item = np.uint32(place - offsets[row])
                 result[place] = integer(seed, which, low, span, np.uint32(row), item)
 
-    def choices(seed: Any, stream: Any, bound: Any, item: Any, result: Any) -> None:
+    def choices(seed: np.uint32, stream: np.uint32, bound: np.uint64, item: np.uint32, result: Array) -> None:
         for row in range(result.size):
             result[row] = chosen(seed, stream, bound, np.uint32(row), item)
 
@@ -85,7 +90,7 @@ def _group_by() -> Callable[..., None]:
     """Counting sort of synapses given in the order of their targets."""
     import numba
 
-    def group(sources: Any, targets: Any, offsets: Any, grouped_sources: Any, grouped_targets: Any) -> None:
+    def group(sources: Words, targets: Words, offsets: Offsets, grouped_sources: Words, grouped_targets: Words) -> None:
         following = offsets[:-1].copy()
         for place in range(sources.size):
             source = sources[place]
@@ -137,7 +142,7 @@ def synthesize(spec: SyntheticSpec) -> Network:
 def _synthesize(spec: SyntheticSpec) -> Network:
     sources, targets, offsets = _ends(spec)
     inhibitory = _chosen(spec, TYPE_STREAM, spec.inhibitory_fraction, 0)
-    types: Any = np.repeat(inhibitory.view(np.uint8), np.diff(offsets)) if spec.inhibitory_fraction > 0 else 0
+    types: npt.ArrayLike = np.repeat(inhibitory.view(np.uint8), np.diff(offsets)) if spec.inhibitory_fraction > 0 else 0
     synapses = SynapseTable.build(
         sources,
         targets,
@@ -173,7 +178,7 @@ def _values(
     which: int,
     dtype: type[np.float32] | type[np.uint8],
     offsets: npt.NDArray[np.int64],
-) -> Any:
+) -> npt.ArrayLike:
     if not isinstance(law, tuple):
         return law
     result = np.empty(int(offsets[-1]), dtype)
@@ -193,7 +198,7 @@ def _chosen(spec: SyntheticSpec, stream: int, probability: float, item: int) -> 
 
 def _neurons(spec: SyntheticSpec) -> NeuronTable:
     single = spec.block_size >= spec.neurons
-    blocks: Any = 0 if single else np.arange(spec.neurons, dtype=np.uint32) // np.uint32(spec.block_size)
+    blocks: int | Words = 0 if single else np.arange(spec.neurons, dtype=np.uint32) // np.uint32(spec.block_size)
     return NeuronTable.build(
         spec.neurons,
         thresholds=spec.threshold,
@@ -201,7 +206,7 @@ def _neurons(spec: SyntheticSpec) -> NeuronTable:
         leak_coefficients=spec.leak,
         refractory_periods=spec.refractory_period,
         excitabilities=spec.excitability,
-        cortical_areas=FIRST_AREA_INDEX + blocks,
+        cortical_areas=FIRST_OWN_AREA_INDEX + blocks,
         consecutive_fire_limits=spec.consecutive_fire_limit,
         snooze_periods=spec.snooze_period,
         mp_charge_accumulation=spec.accumulates,
@@ -213,7 +218,7 @@ def _areas(spec: SyntheticSpec) -> tuple[Area, ...]:
     size = spec.block_size
     return tuple(
         Area(
-            FIRST_AREA_INDEX + block,
+            FIRST_OWN_AREA_INDEX + block,
             base64.b64encode(f"csyn{block:04x}".encode("ascii")).decode("ascii"),
             name=f"synthetic {block}",
             neurons_per_voxel=min(size, spec.neurons - block * size),

@@ -15,7 +15,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-Compiler = Callable[[Callable[..., Any]], Callable[..., Any]]
+Compiled = Callable[..., Any]
+Compiler = Callable[[Compiled], Compiled]
+Pair = tuple[np.uint32, np.uint32]
 
 ITEM_BITS = 28
 """Bits of the second counter word that number the items of a row; the upper 4 number the stream."""
@@ -33,9 +35,9 @@ class CounterRandom(NamedTuple):
     probabilities differ from 1 / bound by less than 2^-64.
     """
 
-    philox: Callable[..., Any]
-    words: Callable[..., Any]
-    below: Callable[..., Any]
+    philox: Compiled
+    words: Compiled
+    below: Compiled
 
 
 def make_counter_random(compiler: Compiler) -> CounterRandom:
@@ -45,7 +47,7 @@ def make_counter_random(compiler: Compiler) -> CounterRandom:
     item_bits = np.uint32(ITEM_BITS)
 
     @compiler
-    def philox(key: Any, low: Any, high: Any) -> Any:
+    def philox(key: np.uint32, low: np.uint32, high: np.uint32) -> Pair:
         left, right, bump = np.uint32(low), np.uint32(high), np.uint32(key)
         for _ in range(10):
             product = np.uint64(left) * multiplier
@@ -55,11 +57,12 @@ def make_counter_random(compiler: Compiler) -> CounterRandom:
         return left, right
 
     @compiler
-    def words(seed: Any, stream: Any, row: Any, item: Any) -> Any:
-        return philox(seed, row, np.uint32(np.uint32(np.uint32(stream) << item_bits) | np.uint32(item)))
+    def words(seed: np.uint32, stream: np.uint32, row: np.uint32, item: np.uint32) -> Pair:
+        pair: Pair = philox(seed, row, np.uint32(np.uint32(np.uint32(stream) << item_bits) | np.uint32(item)))
+        return pair
 
     @compiler
-    def below(first: Any, second: Any, bound: Any) -> Any:
+    def below(first: np.uint32, second: np.uint32, bound: np.uint64) -> np.uint64:
         return (np.uint64(first) * bound + ((np.uint64(second) * bound) >> half)) >> half
 
     return CounterRandom(philox, words, below)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from burstproof.errors import NetworkError
-from burstproof.network.synthetic.counter_random import Compiler, CounterRandom, make_counter_random
+from burstproof.network.synthetic.counter_random import Compiled, Compiler, CounterRandom, make_counter_random
 from burstproof.network.synthetic.spec import SyntheticSpec
 
 END_STREAM, VALUE_STREAM, TYPE_STREAM, SECOND_END_STREAM, START_STREAM = range(5)
@@ -45,7 +44,7 @@ def probability_bound(probability: float) -> int:
     return round(probability * 2.0**32)
 
 
-def make_end(connectivity: str, random: CounterRandom, compiler: Compiler) -> Callable[..., Any]:
+def make_end(connectivity: str, random: CounterRandom, compiler: Compiler) -> Compiled:
     """``end(seed, neurons, first, second, row, item)`` -> uint32: the other end of one synapse.
 
     ``row`` is the source and the result its ``item``-th target, except with ``fixed_in_degree``, where ``row`` is
@@ -57,12 +56,16 @@ def make_end(connectivity: str, random: CounterRandom, compiler: Compiler) -> Ca
     half_unit = np.uint64(1 << 35)
 
     @compiler
-    def anywhere(seed: Any, neurons: Any, first: Any, second: Any, row: Any, item: Any) -> Any:
+    def anywhere(
+        seed: np.uint32, neurons: np.uint64, first: np.uint64, second: np.uint64, row: np.uint32, item: np.uint32
+    ) -> np.uint32:
         one, two = words(seed, end_stream, row, item)
         return np.uint32(below(one, two, neurons))
 
     @compiler
-    def nearby(seed: Any, neurons: Any, first: Any, second: Any, row: Any, item: Any) -> Any:
+    def nearby(
+        seed: np.uint32, neurons: np.uint64, first: np.uint64, second: np.uint64, row: np.uint32, item: np.uint32
+    ) -> np.uint32:
         one, two = words(seed, end_stream, row, item)
         three, four = words(seed, second_stream, row, item)
         total = (np.uint64(one) + np.uint64(two) + np.uint64(three) + np.uint64(four)) >> cut
@@ -75,7 +78,9 @@ def make_end(connectivity: str, random: CounterRandom, compiler: Compiler) -> Ca
         return np.uint32(place)
 
     @compiler
-    def in_block(seed: Any, neurons: Any, first: Any, second: Any, row: Any, item: Any) -> Any:
+    def in_block(
+        seed: np.uint32, neurons: np.uint64, first: np.uint64, second: np.uint64, row: np.uint32, item: np.uint32
+    ) -> np.uint32:
         one, two = words(seed, end_stream, row, item)
         choice, _ = words(seed, second_stream, row, item)
         if np.uint64(choice) >= second:
@@ -93,8 +98,8 @@ class Values(NamedTuple):
     delay. ``chosen(seed, stream, bound, row, item)`` -> bool with probability bound / 2^32.
     """
 
-    integer: Callable[..., Any]
-    chosen: Callable[..., Any]
+    integer: Compiled
+    chosen: Compiled
 
 
 def make_values(random: CounterRandom, compiler: Compiler) -> Values:
@@ -103,13 +108,15 @@ def make_values(random: CounterRandom, compiler: Compiler) -> Values:
     value_stream, half, zero = np.uint32(VALUE_STREAM), np.uint64(32), np.uint32(0)
 
     @compiler
-    def integer(seed: Any, which: Any, low: Any, span: Any, row: Any, item: Any) -> Any:
+    def integer(
+        seed: np.uint32, which: np.uint32, low: np.uint64, span: np.uint64, row: np.uint32, item: np.uint32
+    ) -> np.uint64:
         one, two = words(seed, value_stream, row, item)
         word = one if which == zero else two
         return low + ((np.uint64(word) * span) >> half)
 
     @compiler
-    def chosen(seed: Any, stream: Any, bound: Any, row: Any, item: Any) -> Any:
+    def chosen(seed: np.uint32, stream: np.uint32, bound: np.uint64, row: np.uint32, item: np.uint32) -> np.bool_:
         one, _ = words(seed, stream, row, item)
         return np.uint64(one) < bound
 
@@ -122,10 +129,10 @@ class SynapseGenerator(NamedTuple):
     ``target`` -> uint32, ``weight`` -> float32, ``type`` -> uint8 (1 inhibitory), ``delay`` -> uint8.
     """
 
-    target: Callable[..., Any]
-    weight: Callable[..., Any]
-    type: Callable[..., Any]
-    delay: Callable[..., Any]
+    target: Compiled
+    weight: Compiled
+    type: Compiled
+    delay: Compiled
 
 
 def make_generator(spec: SyntheticSpec, compiler: Compiler) -> SynapseGenerator:
@@ -159,11 +166,12 @@ def make_generator(spec: SyntheticSpec, compiler: Compiler) -> SynapseGenerator:
     type_stream, type_bound = np.uint32(TYPE_STREAM), np.uint64(probability_bound(spec.inhibitory_fraction))
 
     @compiler
-    def target(source: Any, item: Any) -> Any:
-        return end(seed, neurons, first, second, source, item)
+    def target(source: np.uint32, item: np.uint32) -> np.uint32:
+        other: np.uint32 = end(seed, neurons, first, second, source, item)
+        return other
 
     @compiler
-    def synapse_type(source: Any, item: Any) -> Any:
+    def synapse_type(source: np.uint32, item: np.uint32) -> np.uint8:
         return np.uint8(chosen(seed, type_stream, type_bound, source, zero))
 
     weight = _value(spec.weights, np.float32, zero, seed, integer, compiler)
@@ -183,18 +191,18 @@ def _value(
     dtype: type[np.float32] | type[np.uint8],
     which: np.uint32,
     seed: np.uint32,
-    integer: Callable[..., Any],
+    integer: Compiled,
     compiler: Compiler,
-) -> Callable[..., Any]:
+) -> Compiled:
     fixed = dtype(0 if isinstance(law, tuple) else law)
     low, span = integer_law(law)
 
     @compiler
-    def constant(source: Any, item: Any) -> Any:
+    def constant(source: np.uint32, item: np.uint32) -> np.float32 | np.uint8:
         return fixed
 
     @compiler
-    def uniform(source: Any, item: Any) -> Any:
+    def uniform(source: np.uint32, item: np.uint32) -> np.float32 | np.uint8:
         return dtype(integer(seed, which, low, span, source, item))
 
     return uniform if isinstance(law, tuple) else constant

@@ -8,14 +8,14 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from burstproof.errors import NetworkError
 from burstproof.network.model import Network, SynapseTable
-from burstproof.network.synthetic.build import synthesize
+from burstproof.network.synthetic.build import Array, Offsets, Words, synthesize
 from burstproof.network.synthetic.counter_random import LARGEST_ITEM, make_counter_random
 from burstproof.network.synthetic.laws import end_parameters, make_end
 from burstproof.network.synthetic.spec import SyntheticSpec
@@ -42,14 +42,20 @@ def _fillers() -> _Fillers:
     stream, first = np.uint32(_FAN_STREAM), np.uint32(0)
     up, down, unit = np.uint64(21), np.uint64(11), 2.0**-53
 
-    def degrees(seed: Any, low: Any, high: Any, result: Any) -> None:
+    def degrees(seed: np.uint32, low: float, high: float, result: Array) -> None:
         kept = 1.0 - low / high
         for row in range(result.size):
             one, two = words(seed, stream, np.uint32(row), first)
             uniform = np.float64((np.uint64(one) << up) | (np.uint64(two) >> down)) * unit
             result[row] = np.int64(low / (1.0 - uniform * kept))
 
-    def rows(seed: Any, numbers: Any, offsets: Any, sources: Any, targets: Any) -> None:
+    def rows(
+        seed: np.uint32,
+        numbers: tuple[np.uint64, np.uint64, np.uint64],
+        offsets: Offsets,
+        sources: Words,
+        targets: Words,
+    ) -> None:
         neurons, one, two = numbers
         for row in range(offsets.size - 1):
             for place in range(offsets[row], offsets[row + 1]):

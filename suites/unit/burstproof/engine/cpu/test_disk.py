@@ -168,4 +168,4 @@ def test_a_loaded_kernel_agrees_with_the_reference(monkeypatch: pytest.MonkeyPat
     for engine in engines:
         np.testing.assert_array_equal(engine.run(mix.bursts, plan).fired_ids, expected.fired_ids)
         assert engine.state().differences(reference.state()) == ()
-    assert [loaded(engine.kernels.train) for engine in engines] == [0, 1]
+    assert [loaded(engine.kernels.run_batch) for engine in engines] == [0, 1]
