@@ -126,6 +126,6 @@ def test_the_plan_says_what_the_device_here_holds(
 def test_the_plan_of_the_cpu_is_what_its_engine_holds(door: Door) -> None:
     document = door("info", "--plan", BUSY, "--backend", "cpu", "--json").document
     sizes = {one["name"]: one["bytes"] for one in document["buffers"]}
-    assert sizes["neurons.v"] == 4 * document["neurons"]
+    assert sizes["neurons.membrane_potentials"] == 4 * document["neurons"]
     assert sizes["static.targets"] == 4 * load(BUSY).synapse_count
     assert document["total_bytes"] == {"device": 0, "host": sum(sizes.values())}
