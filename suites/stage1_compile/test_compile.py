@@ -67,13 +67,13 @@ def test_reduced_precision_builds(variants, recorded, precision: str, measure) -
 
     oldest = next(capability for capability in CAPABILITIES if obstacle(capability) is None)
     features = replace(variants["lean"].features, storage=Storage(precision_named(precision), 0.25))
-    spec = next(s for s in catalogue(replace(variants["lean"], features=features)) if s.name == "fused")
+    spec = next(s for s in catalogue(replace(variants["lean"], features=features)) if s.name == "burst")
     used = resources_of(compile_kernel(spec.name, spec.function, spec.signature, oldest))
     where = {"variant": f"lean, {precision}", "capability": _name(oldest), "kernel": spec.name}
     measure("kernel.registers", used.registers, "1", conditions=where)
     assert used.local_bytes + used.stack_bytes == 0
     if recorded is not None:
-        assert used.registers <= recorded[key("lean", "fused", oldest)]
+        assert used.registers <= recorded[key("lean", "burst", oldest)]
 
 
 @pytest.mark.parametrize("variant", ["lean", "everything", "packed sums, long rows", "packed sums, tiles"])
@@ -84,7 +84,7 @@ def test_propagation_does_not_read_back(variants, variant: str, measure) -> None
 
     propagating = []
     for spec in catalogue(variants[variant]):
-        if spec.name.startswith(("propagate", "fused", "send")):
+        if spec.name.startswith(("propagate", "burst", "send")):
             propagating.append(spec.name)
             found = instructions_of(compile_kernel(spec.name, spec.function, spec.signature, (9, 0)))
             assert found is not None

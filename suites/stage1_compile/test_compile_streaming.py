@@ -23,7 +23,6 @@ def test_streaming_kernels(variant: str, capability: Capability) -> None:
     """The fused burst and what sends long rows, or the separate kernels that send."""
     from burstproof.compile.resources import instructions_of, resources_of
     from burstproof.engine.cuda.kernels.catalogue import catalogue
-    from burstproof.engine.cuda.kernels.streaming import streaming_catalogue
     from suites.support.compile.variants import chosen_variants
 
     reason = obstacle(capability)
@@ -34,10 +33,10 @@ def test_streaming_kernels(variant: str, capability: Capability) -> None:
     streamed = replace(chosen, streamed=True, sum_bits=8 if packed else chosen.sum_bits)
     assert streamed.packed_sums == bool(packed)
     if streamed.fused is None:
-        specs, names = streaming_catalogue(streamed), ("propagate_streamed", "propagate_computed")
+        specs, names = catalogue(streamed), ("propagate_streamed", "propagate_computed")
     else:
         long_rows = [spec for spec in catalogue(replace(streamed, long_rows=True)) if spec.name == "send_long"]
-        specs, names = (*catalogue(streamed), *long_rows), ("fused", "send_long")
+        specs, names = (*catalogue(streamed), *long_rows), ("burst", "send_long")
     sending = [spec for spec in specs if spec.name in names]
     assert sorted(spec.name for spec in sending) == sorted(names)
     for spec in sending:

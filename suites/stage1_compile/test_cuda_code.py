@@ -51,7 +51,7 @@ def test_division_rounds_to_nearest(code: dict[tuple[str, str], str]) -> None:
 
 @pytest.mark.parametrize(("variant", "conversion"), [("lean", "cvt.rn.f32.s32"), ("everything", "cvt.rn.f32.s64")])
 def test_sums_become_float32_in_one_step(variant: str, conversion: str, code: dict[tuple[str, str], str]) -> None:
-    kernel = "fused" if (variant, "fused") in code else "dynamics"
+    kernel = "burst" if (variant, "burst") in code else "dynamics"
     conversions = _instructions(code[variant, kernel], "cvt")
     assert conversion in conversions
     assert not {c for c in conversions if "f64" in c}
@@ -59,7 +59,7 @@ def test_sums_become_float32_in_one_step(variant: str, conversion: str, code: di
 
 def test_leak_is_not_computed_in_double(code: dict[tuple[str, str], str]) -> None:
     for (variant, kernel), ptx in code.items():
-        if kernel in ("dynamics", "fused"):
+        if kernel in ("dynamics", "burst"):
             assert not _instructions(ptx, "mul") & {"mul.rn.f64", "mul.f64"}, variant
 
 
@@ -68,5 +68,5 @@ def test_sums_take_integer_reductions(code: dict[tuple[str, str], str]) -> None:
     for (variant, kernel), ptx in code.items():
         atomics = _instructions(ptx, "atom") | _instructions(ptx, "red")
         assert not {a for a in atomics if re.search(r"\.f(16|32|64)", a)}, (variant, kernel)
-        if kernel.startswith(("propagate", "fused")):
+        if kernel.startswith(("propagate", "burst")):
             assert atomics, (variant, kernel)

@@ -63,7 +63,7 @@ def test_simulated_shards(name: str, problems: dict[str, list[str]]) -> None:
 )
 def test_kernels_build(capability: tuple[int, int], merged: bool, row_words: int, measure: Measure) -> None:
     """The kernels of a driven network build without spilling, for the oldest capability of the tools and for 9.0."""
-    from burstproof.engine.cuda.kernels.shard_catalogue import shard_catalogue
+    from burstproof.engine.cuda.kernels.catalogue import catalogue
     from burstproof.engine.cuda.plan.shard_pack import pack_shard
 
     reason = obstacle(capability)
@@ -74,7 +74,7 @@ def test_kernels_build(capability: tuple[int, int], merged: bool, row_words: int
     shard = pack_shard(network, options, plan_fixed_point(network, options), synapse_facts(network), partition, 0)
     variant = replace(shard.shard, merged=merged, row_words=row_words, overlapped=capability >= OVERLAP_CAPABILITY)
     kind = f"driven shard{', one kernel' if merged else ''}{', padded rows' if row_words else ''}"
-    for spec in shard_catalogue(variant):
+    for spec in catalogue(variant):
         used = resources_of(compile_kernel(spec.name, spec.function, spec.signature, capability))
         measure("kernel.registers", used.registers, "1", conditions={"variant": kind, "kernel": spec.name})
         assert used.local_bytes + used.stack_bytes == 0, spec.name

@@ -92,10 +92,9 @@ class Rules(NamedTuple):
 
     ``draw(neuron, burst)`` -> float32 in [0, 1].
     ``tick(rc, cc, consecutive_fire_limit)`` -> (rc, cc) after one burst of the countdown; call where rc > 0.
-    ``candidate(x, v, cc, threshold, threshold_limit, decay, refractory_period, consecutive_fire_limit, snooze_period,
-    excitability, neuron, burst, accumulates, batch)`` -> (fired, v_before_reset, v, rc, cc) of a candidate whose rc is
-    0; x is the float32 sum, rc and cc are int32, ``neuron`` and ``burst`` (mod 2^32) uint32, ``accumulates`` is
-    ``mp_charge_accumulation``, ``batch`` says that the batch path is emulated now.
+    ``candidate(x, v, cc, own, neuron, burst, batch)`` -> (fired, v_before_reset, v, rc, cc) of a candidate whose rc is
+    0; x is the float32 sum, rc and cc are int32, ``own`` are the neuron's ``Parameters``, 16-bit ones as int32,
+    ``neuron`` and ``burst`` (mod 2^32) uint32, ``batch`` says that the batch path is emulated now.
     """
 
     draw: Compiled
@@ -144,43 +143,37 @@ def make_rules(features: Features, compiler: Compiler) -> Rules:
         x: np.float32,
         v: np.float32,
         cc: np.int32,
-        threshold: np.float32,
-        threshold_limit: np.float32,
-        decay: np.float32,
-        refractory_period: int,
-        consecutive_fire_limit: int,
-        snooze_period: int,
-        excitability: np.float32,
+        own: Any,
         neuron: np.uint32,
         burst: np.uint32,
-        accumulates: bool,
         batch: bool,
     ) -> tuple[bool, np.float32, np.float32, np.int32, np.int32]:
         rc = np.int32(0)
-        if floors and x < zero and (all_accumulate or accumulates):
+        if floors and x < zero and (all_accumulate or own.mp_charge_accumulation):
             x = zero
         v = v + x
-        finite = fires_limited and consecutive_fire_limit != 0 and consecutive_fire_limit != UNLIMITED_FIRES
-        window: bool | np.bool_ = v >= threshold
-        ceiling = threshold_limit if limited else NO_LIMIT
+        limit = own.consecutive_fire_limits
+        finite = fires_limited and limit != 0 and limit != UNLIMITED_FIRES
+        window: bool | np.bool_ = v >= own.thresholds
+        ceiling = own.threshold_limits if limited else NO_LIMIT
         if v > ceiling and not (batch_path and batch_beta and batch):
             window = False
-        if window and counts and cc >= (consecutive_fire_limit if finite else UNLIMITED_FIRES):
+        if window and counts and cc >= (limit if finite else UNLIMITED_FIRES):
             if batch_path and batch:
-                return False, v, (zero if batch_beta else v * decay), rc, (np.int32(0) if finite else cc)
+                return False, v, (zero if batch_beta else v * own.decays), rc, (np.int32(0) if finite else cc)
             return False, v, v, rc, np.int32(0)
-        if window and draws and excitability < certain:
-            window = excitability > zero and draw(neuron, burst) < excitability
+        if window and draws and own.excitabilities < certain:
+            window = own.excitabilities > zero and draw(neuron, burst) < own.excitabilities
         if window:
             if cc < 65535:
                 cc = np.int32(cc + 1)
             if refractory:
-                rc = np.int32(refractory_period)
-                if snoozes and finite and cc >= consecutive_fire_limit and not (batch_path and batch):
-                    rc = np.int32(min(refractory_period + snooze_period, 65535))
+                rc = np.int32(own.refractory_periods)
+                if snoozes and finite and cc >= limit and not (batch_path and batch):
+                    rc = np.int32(min(own.refractory_periods + own.snooze_periods, 65535))
             return True, v, zero, rc, cc
         if finite:
             cc = np.int32(0)
-        return False, v, v * decay, rc, cc
+        return False, v, v * own.decays, rc, cc
 
     return Rules(draw, tick, candidate)

@@ -21,7 +21,7 @@ from burstproof.compile.numba_cubin import compile_kernel
 from burstproof.compile.resources import disassembled, resources_of
 
 if TYPE_CHECKING:
-    from burstproof.engine.cuda.kernels.catalogue import KernelSpec
+    from burstproof.engine.cuda.kernels.spec import KernelSpec
     from burstproof.engine.cuda.plan.shard_variant import ShardVariant
     from burstproof.engine.cuda.plan.variant import Variant
 
@@ -118,14 +118,9 @@ def compare(old: dict[str, Code], new: dict[str, Code]) -> list[Difference]:
 def surveyed() -> Iterator[tuple[str, KernelSpec]]:
     """Every kernel of the survey with the name of its variant."""
     from burstproof.engine.cuda.kernels.catalogue import catalogue
-    from burstproof.engine.cuda.kernels.shard_catalogue import shard_catalogue
-    from burstproof.engine.cuda.kernels.streaming import streaming_catalogue
 
-    for name, variant in _variants().items():
-        made = streaming_catalogue if variant.streamed and variant.fused is None else catalogue
-        yield from ((name, spec) for spec in made(variant))
-    for name, shard in _shards().items():
-        yield from ((name, spec) for spec in shard_catalogue(shard))
+    for name, variant in {**_variants(), **_shards()}.items():
+        yield from ((name, spec) for spec in catalogue(variant))
     yield from _generating()
 
 

@@ -272,7 +272,7 @@ def _rows_in_pieces_of(entries: int) -> Iterator[None]:
 
     with ExitStack() as patches:
         patches.callback(catalogue.cache_clear)
-        for name in ("plan.buffers", "plan.tiles", "kernels.rows", "kernels.lines", "kernels.fused"):
+        for name in ("plan.buffers", "plan.tiles", "kernels.rows", "kernels.lines", "kernels.send"):
             patches.enter_context(mock.patch(f"burstproof.engine.cuda.{name}.LONG_ROW", entries))
         catalogue.cache_clear()
         yield

@@ -57,7 +57,7 @@ def check_tiles() -> list[str]:
 
 def check_batch_path() -> list[str]:
     """The batch path is taken by what all shards count together, here from 12 candidates on."""
-    modules = ("engine.cuda.plan.variant", "engine.reference", "engine.cuda.kernels.shard")
+    modules = ("engine.cuda.plan.variant", "engine.reference", "engine.cuda.kernels.dynamics")
     with ExitStack() as patches:
         for module in modules:
             patches.enter_context(mock.patch(f"burstproof.{module}.BATCH_PATH_CANDIDATES", 12))

@@ -85,7 +85,7 @@ def check(exchange: Exchange) -> dict[str, list[str]]:
             found["longer lists than their reach"].append("one gathering a burst was enough")
     found["one rank builds anew"] = _check_rebuilding(create, exchange.rank)
     with ExitStack() as patches:
-        for module in ("engine.cuda.plan.variant", "engine.reference", "engine.cuda.kernels.shard"):
+        for module in ("engine.cuda.plan.variant", "engine.reference", "engine.cuda.kernels.dynamics"):
             patches.enter_context(mock.patch(f"burstproof.{module}.BATCH_PATH_CANDIDATES", 12))
         found["batch path"] = compare_mix(_mix("integers", emulate_batch_path=True), create)
     found["choice"] = _check_choice(exchange)

@@ -151,7 +151,7 @@ def check_unequal_shards() -> list[str]:
     with engine_of(course, partition, Prefilled(course.expected, partition)) as engine:
         problems = course.through(engine)
         lags = {
-            int(call.merged.arguments[list(signature(call.merged.kernel.fn).parameters).index("packets")].lag)
+            int(call.merged.arguments[list(signature(call.merged.kernel.fn).parameters).index("exchange")].lag)
             for shard in engine.devices.groups[0].shards
             for call in shard.calls
             if call.merged

@@ -63,13 +63,13 @@ class Prefilled:
             runtime: SimulatorRuntime, kernel: Any, grid: int, block: int, stream: Any, values: Any, *rest: Any
         ) -> None:
             names = list(inspect.signature(kernel.fn).parameters)
-            if "packets" in names:
+            if kernel.fn.__name__ == "burst":
                 self._put(dict(zip(names, values, strict=True)))
             launch(runtime, kernel, grid, block, stream, values, *rest)
 
         shape = "burstproof.engine.cuda.host.many_devices.merged_shape"
         apart = "burstproof.engine.cuda.host.many_devices.have_devices_of_their_own"
-        blocks = "burstproof.engine.cuda.host.shard_launches.ShardLaunches._resident"
+        blocks = "burstproof.engine.cuda.host.launches.Kernels.resident"
         with ExitStack() as patches:
             patches.enter_context(mock.patch(shape, return_value=(CHUNK, 1)))
             patches.enter_context(mock.patch(apart, return_value=True))
@@ -92,7 +92,7 @@ class Prefilled:
                 continue
             box = exchange.inboxes[sender]
             box[side] = (sequence << 32) | (FULL_BIT if self._is_full(sender, burst, place) else 0)
-            for chunk in range(int(given["packets"].chunks)):
+            for chunk in range(int(exchange.chunks)):
                 at = side + HEADER_WORDS + chunk * packet_words(CHUNK)
                 self._fill(box, at, sequence, self._fired_in(sender, burst, chunk))
 

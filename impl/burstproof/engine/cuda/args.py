@@ -184,20 +184,19 @@ class Log(NamedTuple):
     log_potentials: Floats
 
 
-class Pieces(NamedTuple):
-    """Long rows of what fired, in pieces: how many in bursts of even and of odd number, and source and part of each."""
-
-    piece_counts: Ids
-    pieces: Words
-
-
 class Chunks(NamedTuple):
-    """What fired in each chunk of neurons, from the chunk's first neuron on; ``span_counts`` add chunks up."""
+    """What fired in each chunk of neurons, from the chunk's first neuron on; ``span_counts`` add chunks up.
+
+    ``pieces`` are those of long rows that fired, source and part of each; ``piece_counts`` how many there are in bursts
+    of even and of odd number.
+    """
 
     chunk_counts: Ids
     span_counts: Ids
     chunk_ids: Ids
     chunk_potentials: Floats
+    piece_counts: Ids
+    pieces: Words
 
 
 class Window(NamedTuple):
@@ -220,6 +219,7 @@ class Exchange(NamedTuple):
     """The mailboxes of a shard: where it stores to and where it reads; a side has ``words`` words.
 
     ``own`` is the shard's number, ``room`` the firings that a list holds; who waits gives up after ``patience`` ns.
+    Where a burst is one kernel, ``chunks`` are those of the shard that has most; packets are taken ``lag`` blocks late.
     """
 
     link: Longs
@@ -229,6 +229,8 @@ class Exchange(NamedTuple):
     room: np.uint64
     own: np.uint32
     patience: np.uint64
+    chunks: np.uint32
+    lag: np.uint32
 
 
 class Identity(NamedTuple):
@@ -239,11 +241,11 @@ class Identity(NamedTuple):
     id_step: np.uint32
 
 
-class Packets(NamedTuple):
-    """``chunks`` of the shard that has most; packets are taken ``lag`` blocks behind."""
+class Counting(NamedTuple):
+    """What the blocks of a pass have counted together, in numbers of several fields of ``bits`` bits."""
 
-    chunks: np.uint32
-    lag: np.uint32
+    done: Words
+    bits: np.uint32
 
 
 class Draw(NamedTuple):
@@ -316,6 +318,13 @@ def is_tuple(kind: Any) -> bool:
     return isinstance(kind, type) and issubclass(kind, tuple)
 
 
+def is_absent(kind: type, variant: Variant | ShardVariant | None) -> bool:
+    """Whether kernels of ``variant`` have no use for a tuple: it is empty then."""
+    if variant is None:
+        return False
+    return kind is Chunks if variant.exchanges else kind in (Exchange, Identity)
+
+
 def fields_of(kind: type, variant: Variant | ShardVariant | None = None) -> dict[str, Field]:
     """The fields of a tuple; ``variant`` chooses dtypes."""
     if kind is Parameters:
@@ -355,6 +364,8 @@ def bind(
     for name, kind in parameters_of(function, variant).items():
         if isinstance(kind, Field):
             bound.append(value(name, kind))
+        elif is_absent(kind, variant):
+            bound.append(())
         elif kind not in AT_CALL:
             bound.append(kind(*(value(field, what) for field, what in fields_of(kind, variant).items())))
     return tuple(bound)

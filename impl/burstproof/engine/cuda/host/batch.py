@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from burstproof.device.protocol import DeviceBuffer, DeviceGraph, DeviceRuntime, DeviceStream
 from burstproof.engine.cuda.host.devices import BatchReport, FiredList
-from burstproof.engine.cuda.host.launches import BurstLaunches
+from burstproof.engine.cuda.host.launches import PhaseLaunches
 from burstproof.engine.cuda.host.stimulus_table import StimulusTable
 from burstproof.engine.cuda.kernels.control import INDEX, KEEP, LIMIT, REPORT_HEAD, report_length
 from burstproof.engine.cuda.plan.buffers import TrainSizes, stimulus_specs
@@ -90,7 +90,7 @@ class Batch:
     def __init__(
         self,
         runtime: DeviceRuntime,
-        launches: BurstLaunches,
+        launches: PhaseLaunches,
         packed: Packed,
         buffers: dict[str, DeviceBuffer],
         number: int,

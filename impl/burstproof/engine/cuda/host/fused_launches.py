@@ -11,6 +11,7 @@ from burstproof.engine.cuda.host.launches import Call, Kernels, Values, numbers_
 from burstproof.engine.cuda.kernels.control import COUNTS, FRESH, LISTS
 from burstproof.engine.cuda.plan.buffers import TrainSizes, chunks_of
 from burstproof.engine.cuda.plan.packed import Packed
+from burstproof.engine.cuda.plan.shard_variant import whole
 
 _STIMULUS_BLOCK = 256
 _SPAN = 8192
@@ -64,7 +65,7 @@ class FusedLaunches:
         self._shape = packed.variant.fused
         self._packed = packed
         self._chunks = chunks_of(packed.sizes.neurons, packed.variant)
-        self._kernels = Kernels(runtime, packed.variant, catalogue(packed.variant))
+        self._kernels = Kernels(runtime, whole(packed.variant), catalogue(packed.variant))
 
     def queue(self, calls: FusedCalls, kind: TrainKind, stream: DeviceStream) -> None:
         """Queue a train; allocates and synchronises nothing, so it can be captured."""
@@ -78,7 +79,7 @@ class FusedLaunches:
         for place in range(kind.length):
             if kind.stimulated:
                 yield (calls.stimulate_from_host if kind.fresh else calls.stimulate).at(True, mode, place)
-            yield calls.fused.at(kind.stimulated, mode, place)
+            yield calls.burst.at(kind.stimulated, mode, place)
             last = place == kind.length - 1
             if kind.keep or last or calls.tiles:
                 yield calls.gather.at(single, last, place)
@@ -112,7 +113,7 @@ class FusedLaunches:
             stimulate=self._stimulate(values, sizes.stimulus),
             stimulate_from_host=self._stimulate(values.but(**host.table), min(sizes.stimulus, window)),
             # A block for each chunk, and the one that keeps the books.
-            fused=kernels.call("fused", 1 + self._chunks, threads, values, overlapped),
+            burst=kernels.call("burst", 1 + self._chunks, threads, values, overlapped),
             gather=kernels.call("gather", gathering, GATHER_THREADS, values, overlapped),
             tiles=kernels.tiles(values, variant, neurons),
             send_long=kernels.call("send_long", of_long_rows, block, values) if variant.long_rows else None,
@@ -135,7 +136,7 @@ class FusedCalls:
     begin: Call
     stimulate: Call
     stimulate_from_host: Call
-    fused: Call
+    burst: Call
     gather: Call
     tiles: tuple[Call, ...]
     send_long: Call | None

@@ -6,7 +6,7 @@ batch's ``Values`` hold under the fields' names.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -14,14 +14,17 @@ from burstproof.device.protocol import DeviceBuffer, DeviceRuntime, DeviceStream
 from burstproof.engine.cuda.args import Field, bind, made, parameters_of
 from burstproof.engine.cuda.plan.buffers import slot_stride
 from burstproof.engine.cuda.plan.packed import Packed
-from burstproof.engine.cuda.plan.shard_variant import ShardVariant
+from burstproof.engine.cuda.plan.shard_variant import ShardVariant, whole
+from burstproof.engine.cuda.plan.streaming import pieces_of
 from burstproof.engine.cuda.plan.variant import Variant
 
 if TYPE_CHECKING:
-    from burstproof.engine.cuda.kernels.catalogue import KernelSpec
+    from burstproof.engine.cuda.kernels.spec import KernelSpec
 
 _THREADS_PER_MULTIPROCESSOR = 2048
+_REGISTERS_PER_MULTIPROCESSOR = 65536
 _BLOCK_OF_TILES = 256
+_WAVES = 4
 WARP = 32
 
 
@@ -55,6 +58,7 @@ def numbers_of(packed: Packed) -> dict[str, Any]:
         **{name: column[0] if len(column) else 0 for name, column in columns.items()},
         "capacity": packed.train.log,
         "neurons": sizes.neurons,
+        "bits": max(1, sizes.neurons.bit_length()),
         "stride": slot_stride(sizes.neurons, variant),
         "ring": sizes.ring,
         "unit": point.unit,
@@ -82,6 +86,10 @@ class Values:
     def but(self, **given: Any) -> Values:
         """The same with other values."""
         return Values(self._runtime, self._buffers, self._number, {**self._given, **given})
+
+    def number(self, name: str) -> int:
+        """The number called ``name``."""
+        return int(self._given[name])
 
     def __call__(self, name: str, field: Field) -> Any:
         """What ``field``, called ``name``, is given: a buffer of another dtype as words."""
@@ -142,6 +150,22 @@ class Kernels:
         sent = (self.call("send_tile", grid, block, values.but(tile_end=end)) for end in ends)
         return (self.call("open_rows", grid, block, values), *sent)
 
+    def resident(self, name: str, threads: int) -> int:
+        """Blocks of a kernel that are on the device at once: each then takes chunk after chunk, reading ahead."""
+        if self.runtime.simulated:
+            return 1
+        (compiled,) = self._compiled[name].overloads.values()
+        registers = -(-int(compiled.regs_per_thread) // 8) * 8
+        by_registers = _REGISTERS_PER_MULTIPROCESSOR // (registers * threads)
+        return self.runtime.multiprocessors * max(1, min(_THREADS_PER_MULTIPROCESSOR // threads, by_registers))
+
+    def dynamics(self, shard: ShardVariant, packed: Packed, values: Values) -> Call:
+        """A launch of the pass over all neurons, of which ``done`` can count all blocks."""
+        chunks = -(-packed.sizes.neurons // shard.chunk)
+        countable = (1 << (64 - 2 * values.number("bits"))) - 1
+        grid = max(1, min(chunks, countable, self.resident("dynamics", shard.threads)))
+        return self.call("dynamics", grid, shard.threads, values, shard.overlapped)
+
     def sort_rows(self, values: Values, stream: DeviceStream) -> None:
         """Put every row into the order that tiles need; does nothing without tiles."""
         if "sort_rows" not in self:
@@ -152,51 +176,99 @@ class Kernels:
         stream.synchronize()
 
 
-class BurstLaunches:
-    """Queues one burst of one train set; a stimulated burst has two kernels more."""
+@dataclass(frozen=True, eq=False)
+class BurstCalls:
+    """The calls of one shard for one burst of one batch.
+
+    ``count_ahead`` and ``dynamics`` end with what other shards wait for: all shards of a device do theirs before any
+    does what follows.
+    """
+
+    stimulate: Call
+    count_ahead: Call | None = None
+    dynamics: tuple[Call, Call] | None = None
+    """Without and with stimulus."""
+    delivery: tuple[Call, ...] = ()
+    merged: Call | None = None
+    """All of it but the stimulus in one kernel; whether there is some, mode and place are to follow, for both."""
+
+
+def phase_calls(
+    kernels: Kernels, shard: ShardVariant, packed: Packed, values: Values, listed: Values, stimulus: int, block: int
+) -> BurstCalls:
+    """The calls of a burst in several kernels, with room for ``stimulus`` ids; ``listed``: with the list of all."""
+    neurons = packed.sizes.neurons
+    ahead = kernels.spread("count_ahead", neurons, block, values, _WAVES) if shard.variant.count_ahead else None
+    dynamics = kernels.dynamics(shard, packed, values)
+    return BurstCalls(
+        kernels.spread("stimulate", stimulus, block, values).at(1, 0, 0),
+        ahead,
+        (dynamics.at(0, 0, 0), dynamics.at(1, 0, 0)),
+        tuple(_delivery(kernels, shard, packed, listed, block)),
+    )
+
+
+def _delivery(kernels: Kernels, shard: ShardVariant, packed: Packed, values: Values, block: int) -> Iterator[Call]:
+    """What sends: from the shards' lists at once, or from a list of everything that fired."""
+    variant, sources = shard.variant, values.number("sources")
+    if shard.exchanges and not shard.collects:
+        yield kernels.call("send_lists", kernels.full_grid(block), block, values, shard.overlapped)
+        return
+    if shard.exchanges:
+        yield kernels.spread("collect", sources, block, values)
+    if shard.fused:
+        yield from kernels.tiles(values, variant, packed.sizes.neurons)
+        return
+    learning = [kernels.spread("learn", packed.sizes.plastic_entries, block, values)] if variant.plastic else []
+    if variant.plastic_all_window:
+        yield from learning
+    yield _propagate(kernels, variant, packed, values, sources, block)
+    if variant.computed:
+        yield kernels.spread("propagate_computed", WARP * sources, block, values)
+    if not variant.plastic_all_window:
+        yield from learning
+    if variant.plastic:
+        yield kernels.call("age", 1, 1, values)
+
+
+def _propagate(kernels: Kernels, variant: Variant, packed: Packed, values: Values, sources: int, block: int) -> Call:
+    """A warp for each row, or over the link for each piece of one."""
+    if not variant.streamed:
+        return kernels.spread("propagate", WARP * sources, block, values)
+    pieces = pieces_of(packed.sizes.longest_row)
+    shares = values.but(piece=pieces.length, most_pieces=pieces.most)
+    return kernels.spread("propagate_streamed", WARP * sources * pieces.most, block, shares)
+
+
+class PhaseLaunches:
+    """Makes the calls of bursts in several kernels, on one device."""
 
     def __init__(self, runtime: DeviceRuntime, packed: Packed, block: int) -> None:
-        self._packed = packed
-        self._block = block
-        self._kernels = Kernels(runtime, packed.variant, self._specs())
-
-    def _specs(self) -> tuple[KernelSpec, ...]:
-        """The kernels to compile."""
         from burstproof.engine.cuda.kernels.catalogue import catalogue
 
-        return catalogue(self._packed.variant)
+        self._packed = packed
+        self._block = block
+        self._shard = whole(packed.variant, block)
+        self._kernels = Kernels(runtime, self._shard, catalogue(self._shard))
 
-    def calls(self, buffers: Mapping[str, DeviceBuffer], number: int) -> TrainCalls:
-        """The calls of train set ``number`` over ``buffers``."""
-        values = Values(self._kernels.runtime, buffers, number, numbers_of(self._packed))
-        variant, sizes, stimulus = self._packed.variant, self._packed.sizes, self._packed.train.stimulus
-        advance = self._kernels.call("advance", 1, 1, values)
-        before = (self._spread("inject", stimulus, values),)
-        middle = [self._spread("dynamics", sizes.neurons, values, waves=4)]
-        if variant.count_ahead:
-            middle.insert(0, self._spread("count_ahead", sizes.neurons, values, waves=4))
-        propagation = [self._propagate(values)]
-        if variant.computed:
-            propagation.append(self._spread("propagate_computed", WARP * sizes.neurons, values))
-        learning = [self._spread("learn", sizes.plastic_entries, values)] if variant.plastic else []
-        after = [*learning, *propagation] if variant.plastic_all_window else [*propagation, *learning]
-        force = self._spread("force", stimulus, values)
-        return TrainCalls(
-            advance, plain=(advance, *middle, *after), stimulated=(advance, *before, *middle, force, *after)
+    def calls(self, buffers: Mapping[str, DeviceBuffer], number: int) -> BatchCalls:
+        """The calls of batch ``number`` over ``buffers``."""
+        given = numbers_of(self._packed) | {"sources": self._packed.sizes.neurons}
+        values = Values(self._kernels.runtime, buffers, number, given)
+        stimulus = self._packed.train.stimulus
+        made = phase_calls(self._kernels, self._shard, self._packed, values, values, stimulus, self._block)
+        assert made.dynamics is not None
+        ahead = (made.count_ahead,) if made.count_ahead else ()
+        return BatchCalls(
+            plain=(*ahead, made.dynamics[0], *made.delivery),
+            stimulated=(made.stimulate, *ahead, made.dynamics[1], *made.delivery),
         )
-
-    def _spread(self, name: str, threads: int, values: Values, waves: int = 1) -> Call:
-        return self._kernels.spread(name, threads, self._block, values, waves)
-
-    def _propagate(self, values: Values) -> Call:
-        return self._spread("propagate", WARP * self._packed.sizes.neurons, values)
 
 
 @dataclass(frozen=True, eq=False)
-class TrainCalls:
-    """The calls of one burst of one train set; ``advance`` also follows the last burst of a train."""
+class BatchCalls:
+    """The calls of one burst of one batch."""
 
-    advance: Call
     plain: tuple[Call, ...]
     stimulated: tuple[Call, ...]
 
@@ -205,4 +277,3 @@ class TrainCalls:
         for _ in range(bursts):
             for call in self.stimulated if stimulated else self.plain:
                 call.queue(stream)
-        self.advance.queue(stream)

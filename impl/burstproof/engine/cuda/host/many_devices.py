@@ -81,12 +81,12 @@ def pack_shards(network: Network, options: EngineOptions, partition: Partition, 
 
 def kernels_of(runtime: DeviceRuntime, shard: ShardVariant) -> dict[str, Any]:
     """The kernels of ``shard`` by name, each compiled once."""
-    from burstproof.engine.cuda.kernels.shard_catalogue import shard_catalogue
+    from burstproof.engine.cuda.kernels.catalogue import catalogue
 
     key = shard, runtime.name
     if key not in _COMPILED:
         make_current(runtime)
-        _COMPILED[key] = {k.name: runtime.kernel(k.function, k.signature) for k in shard_catalogue(shard)}
+        _COMPILED[key] = {k.name: runtime.kernel(k.function, k.signature) for k in catalogue(shard)}
     return _COMPILED[key]
 
 

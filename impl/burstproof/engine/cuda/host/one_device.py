@@ -15,10 +15,9 @@ from burstproof.engine.cuda.host.devices import BatchReport, FiredList
 from burstproof.engine.cuda.host.fired_lists import ascending
 from burstproof.engine.cuda.host.fused_batch import FusedBatch
 from burstproof.engine.cuda.host.fused_launches import FusedLaunches
-from burstproof.engine.cuda.host.launches import BurstLaunches
+from burstproof.engine.cuda.host.launches import PhaseLaunches
 from burstproof.engine.cuda.host.state import DeviceState
 from burstproof.engine.cuda.host.stimulus_table import StimulusTable, batch_table
-from burstproof.engine.cuda.host.streaming_launches import StreamingLaunches
 from burstproof.engine.cuda.kernels.control import HALTED
 from burstproof.engine.cuda.plan.block_size import checked_block_size
 from burstproof.engine.cuda.plan.budget import MemoryPlan, available_bytes, place_synapses
@@ -147,5 +146,5 @@ def _batches(
         fused = FusedLaunches(runtime, packed)
         fused.sort_rows(buffers, streams.burst)
         return tuple(FusedBatch(runtime, fused, packed, buffers, number, streams) for number in range(SETS))
-    launches = (StreamingLaunches if packed.streamed else BurstLaunches)(runtime, packed, block)
+    launches = PhaseLaunches(runtime, packed, block)
     return tuple(Batch(runtime, launches, packed, buffers, number, streams) for number in range(SETS))

@@ -15,7 +15,8 @@ from burstproof.engine.cuda.exchange.mail import Mail
 from burstproof.engine.cuda.exchange.words import FAILED, LINK_LENGTH, WAITED, failure_of
 from burstproof.engine.cuda.host.batch import Staging, Streams, report_of, table_columns
 from burstproof.engine.cuda.host.devices import NOTHING, BatchReport, FiredList
-from burstproof.engine.cuda.host.shard_launches import BurstCalls, ShardLaunches
+from burstproof.engine.cuda.host.launches import BurstCalls
+from burstproof.engine.cuda.host.shard_launches import ShardLaunches
 from burstproof.engine.cuda.host.state import DeviceState
 from burstproof.engine.cuda.host.stimulus_table import StimulusTable
 from burstproof.engine.cuda.kernels.control import (

@@ -46,7 +46,7 @@ from burstproof.network.model import Network
 from burstproof.network.synthetic.spec import SyntheticSpec
 
 if TYPE_CHECKING:
-    from burstproof.engine.cuda.kernels.catalogue import KernelSpec
+    from burstproof.engine.cuda.kernels.spec import KernelSpec
 
 _COUNTABLE = (1 << 27) - 1
 

@@ -82,7 +82,7 @@ class DeviceGroup:
         make_current(self.runtime)
         if stimulated:
             self._launch([shard.calls[number].stimulate for shard in self.shards], self.streams.burst)
-        counted = [call for shard in self.shards if (call := shard.calls[number].census) is not None]
+        counted = [call for shard in self.shards if (call := shard.calls[number].count_ahead) is not None]
         self._launch(counted, self.streams.burst)
         return bool(counted)
 
@@ -112,20 +112,22 @@ class DeviceGroup:
     def _burst(self, number: int, place: int, stimulated: bool, keep: bool, stream: DeviceStream) -> None:
         calls = [shard.calls[number] for shard in self.shards]
         mode = LISTS if keep else COUNTS
-        if stimulated:
-            self._launch([call.stimulate for call in calls], stream)
         merged = [call.merged.at(stimulated, mode, place) for call in calls if call.merged is not None]
         if merged:
+            if stimulated:
+                self._launch([call.stimulate.at(stimulated, mode, place) for call in calls], stream)
             self._launch(merged, stream)
             return
-        self._launch([call.census for call in calls if call.census is not None], stream)
+        if stimulated:
+            self._launch([call.stimulate for call in calls], stream)
+        self._launch([call.count_ahead for call in calls if call.count_ahead is not None], stream)
         self._launch([call.dynamics[int(stimulated)] for call in calls if call.dynamics is not None], stream)
         for call in calls:
             self._launch(call.delivery, stream)
 
     def _launch(self, calls: Sequence[Call], stream: DeviceStream) -> None:
         for call in calls:
-            self.runtime.launch(call.kernel, call.grid, call.block, stream, call.arguments, call.overlapped)
+            call.queue(stream)
 
     def release(self) -> None:
         """Wait for the device and let go of its memory."""

@@ -3,27 +3,58 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from burstproof.device.numba_cuda import cuda
-from burstproof.engine.cuda.args import Fcl, Identity, Network, Outside, Parameters, State
+from burstproof.engine.cuda.args import Fcl, Floats, Identity, Ids, Network, Outside, Parameters, State, Sums
+from burstproof.engine.cuda.kernels.identity import make_seed
 from burstproof.engine.cuda.kernels.neuron import Found, make_neuron
 from burstproof.engine.cuda.kernels.stimulus import cancelled
 from burstproof.engine.cuda.kernels.storage import make_widen
-from burstproof.engine.cuda.plan.variant import Variant
+from burstproof.engine.cuda.kernels.warp import WARP, Counters, make_append, make_block_count
+from burstproof.engine.cuda.plan.shard_variant import ShardVariant
 
 
-def make_fetch(variant: Variant) -> Callable[..., Any]:
-    """``fetch(neuron, neurons, base, fcl, state)`` -> sum, potential, countdown; zeros beyond all.
+class Fired(NamedTuple):
+    """What fired in a block's chunk, in shared memory; ``found``: how many did, and how many were candidates."""
 
-    ``base`` is the first cell of the slot that the burst consumes.
+    ids: Ids
+    potentials: Floats
+    found: Counters
+
+
+class Loaded(NamedTuple):
+    """What a thread has loaded of its neurons: sums, potentials and countdowns, in local memory."""
+
+    total: Sums
+    v: Floats
+    rc: npt.NDArray[np.int32]
+
+
+class Moment(NamedTuple):
+    """What holds for all neurons of a burst.
+
+    ``base`` is the first cell of the slot that it consumes; ``batch`` says that the batch path is emulated,
+    ``stimulated`` that marks may be set.
     """
+
+    base: np.uint64
+    burst: np.uint32
+    batch: bool
+    stimulated: np.uint32
+
+
+def make_fetch_chunk(shard: ShardVariant, threads: int, per_thread: int) -> Callable[..., Any]:
+    """``fetch_chunk(first, base, fcl, state, network, loaded)``: load a chunk, the neurons from ``first`` on."""
+    variant, block = shard.variant, np.uint32(threads)
     refractory, widen = variant.features.refractory_periods, make_widen(variant.features.storage)
     number, zero, silent = variant.accumulator, variant.accumulator(0), np.float32(0)
 
     def fetch(neuron: np.uint32, neurons: np.uint32, base: np.uint64, fcl: Fcl, state: State) -> Any:
+        """Sum, potential and countdown; zeros beyond all neurons."""
         if neuron >= neurons:
             return zero, silent, np.int32(0)
         rc = np.int32(0)
@@ -31,26 +62,33 @@ def make_fetch(variant: Variant) -> Callable[..., Any]:
             rc = np.int32(state.countdowns[neuron])
         return number(fcl.cells[np.uint64(base + np.uint64(neuron))]), widen(state.potentials[neuron]), rc
 
-    return cuda.jit(device=True)(fetch)  # type: ignore[no-any-return]
+    fetch = cuda.jit(device=True)(fetch)
+
+    def fetch_chunk(
+        first: np.uint32, base: np.uint64, fcl: Fcl, state: State, network: Network, loaded: Loaded
+    ) -> None:
+        thread = np.uint32(cuda.threadIdx.x)
+        for p in range(per_thread):
+            neuron = np.uint32(first + thread + np.uint32(p) * block)
+            loaded.total[p], loaded.v[p], loaded.rc[p] = fetch(neuron, network.neurons, base, fcl, state)
+
+    return cuda.jit(device=True)(fetch_chunk)  # type: ignore[no-any-return]
 
 
-def make_consume(variant: Variant, apart: bool, make_seed: Callable[[], Callable[..., Any]]) -> Callable[..., Any]:
+def make_consume(shard: ShardVariant) -> Callable[..., Any]:
     """``consume(neuron, ...)`` -> (whether it joins the fired list, its potential there, whether it is a candidate).
 
-    ``found`` is what ``fetch`` found. ``apart``: stimulus lies in ``outside``, not in the slot; in
-    either a marker stands for an amount of 0. ``make_seed()`` gives ``seed(neuron, burst_seed, identity)``, what
-    excitability is drawn with.
+    ``found`` is what was loaded. Stimulus lies in ``outside`` where it lies ``apart``, else in the slot; in either
+    a marker stands for an amount of 0.
     """
-    neuron_burst, seed_of = make_neuron(variant), make_seed()
+    variant, apart = shard.variant, shard.apart
+    neuron_burst, seed_of = make_neuron(variant), make_seed(shard)
     flagged, draws, cell = variant.flags, variant.features.excitabilities, variant.cell
     number, zero, marker = variant.accumulator, variant.accumulator(0), cancelled(variant)
 
     def consume(
         neuron: np.uint32,
-        base: np.uint64,
-        burst_seed: np.uint32,
-        batch: bool,
-        stimulated: np.uint32,
+        moment: Moment,
         found: Found,
         fcl: Fcl,
         outside: Outside,
@@ -60,7 +98,7 @@ def make_consume(variant: Variant, apart: bool, make_seed: Callable[[], Callable
         identity: Identity,
     ) -> Any:
         arrived = found.total
-        cell_place = np.uint64(base + np.uint64(neuron))
+        cell_place = np.uint64(moment.base + np.uint64(neuron))
         is_candidate = fcl.flags[cell_place] != 0 if flagged else arrived != zero
         if is_candidate:
             fcl.cells[cell_place] = cell(0)
@@ -69,7 +107,7 @@ def make_consume(variant: Variant, apart: bool, make_seed: Callable[[], Callable
             elif not apart and arrived == marker:
                 arrived = zero
         is_forced = False
-        if stimulated != 0:
+        if moment.stimulated != 0:
             if apart:
                 amount = outside.outside[neuron]
                 if amount != zero:
@@ -83,13 +121,54 @@ def make_consume(variant: Variant, apart: bool, make_seed: Callable[[], Callable
         if np.int64(neuron) == network.power_neuron:
             arrived = number(arrived + network.power_amount)
             is_candidate = True
-        seed = burst_seed
+        seed = moment.burst
         if draws and is_candidate:
-            seed = seed_of(neuron, burst_seed, identity)
+            seed = seed_of(neuron, moment.burst, identity)
         found = Found(arrived, found.v, found.rc)
         joins, potential = neuron_burst(
-            neuron, seed, is_candidate, is_forced, batch, found, state, parameters, network.unit
+            neuron, seed, is_candidate, is_forced, moment.batch, found, state, parameters, network.unit
         )
         return joins, potential, is_candidate
 
     return cuda.jit(device=True)(consume)  # type: ignore[no-any-return]
+
+
+def make_consume_chunk(shard: ShardVariant, threads: int, per_thread: int) -> Callable[..., Any]:
+    """``consume_chunk(first, moment, loaded, fired, ...)`` -> uint32: how many fired.
+
+    What the burst does to a block's chunk, the neurons from ``first`` on. All threads of the block call it.
+    """
+    consume, append, block_count = make_consume(shard), make_append(), make_block_count()
+    lanes, block, silent, counters = np.uint32(WARP - 1), np.uint32(threads), np.float32(0), np.uint32(2)
+
+    def consume_chunk(
+        first: np.uint32,
+        moment: Moment,
+        loaded: Loaded,
+        fired: Fired,
+        fcl: Fcl,
+        outside: Outside,
+        state: State,
+        parameters: Parameters,
+        network: Network,
+        identity: Identity,
+    ) -> Any:
+        thread = np.uint32(cuda.threadIdx.x)
+        lane = np.uint32(thread & lanes)
+        if thread < counters:
+            fired.found[thread] = 0
+        cuda.syncthreads()
+        for p in range(per_thread):
+            neuron = np.uint32(first + thread + np.uint32(p) * block)
+            joins, potential, is_candidate = False, silent, False
+            if neuron < network.neurons:
+                found = Found(loaded.total[p], loaded.v[p], loaded.rc[p])
+                joins, potential, is_candidate = consume(
+                    neuron, moment, found, fcl, outside, state, parameters, network, identity
+                )
+            append(joins, lane, fired.found, 0, neuron, potential, fired.ids, fired.potentials)
+            block_count(is_candidate, lane, fired.found, 1)
+        cuda.syncthreads()
+        return np.uint32(fired.found[0])
+
+    return cuda.jit(device=True)(consume_chunk)  # type: ignore[no-any-return]

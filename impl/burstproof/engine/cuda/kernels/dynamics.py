@@ -1,149 +1,361 @@
-"""The dense pass over all neurons: consume the burst's slot, apply section 3 of SEMANTICS, list who fired."""
+"""The dense pass over all neurons, for bursts in several kernels: consume the slot, list who fired, publish it.
+
+Between shards every firing goes to all of them the moment its block knows it; the last block to finish sends the count
+after them. On one device that block says where the list lies, and whether the log has room for another burst.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
-from burstproof.device.numba_cuda import cuda
+from burstproof.device.dependent_launch import make_let_next_start, make_wait_for_last
+from burstproof.device.numba_cuda import SIMULATED, cuda
 from burstproof.engine.cuda.args import (
-    Bytes,
+    Counting,
+    Exchange,
     Fcl,
     History,
+    Identity,
     Log,
+    Longs,
     Network,
+    Outside,
     Parameters,
     State,
     Steering,
-    Stimulus,
+    Turn,
+    Words,
 )
-from burstproof.engine.cuda.kernels.control import ACTIVE, BATCH, BURST, CANDIDATES, INDEX, SLOT, START
-from burstproof.engine.cuda.kernels.neuron import Found, make_neuron
-from burstproof.engine.cuda.kernels.stimulus import cancelled, make_note_firing, make_place_of_forced
-from burstproof.engine.cuda.kernels.storage import make_widen
-from burstproof.engine.cuda.kernels.warp import WARP, make_reserve, make_tally
-from burstproof.engine.cuda.plan.variant import Variant
+from burstproof.engine.cuda.exchange.words import (
+    CENSUS_WORD,
+    COUNT_WORD,
+    FAILED,
+    FULL_BIT,
+    HEADER_WORDS,
+    MOST_SHARDS,
+    SEQUENCE,
+)
+from burstproof.engine.cuda.kernels.consume import Fired, Loaded, Moment, make_consume_chunk, make_fetch_chunk
+from burstproof.engine.cuda.kernels.control import (
+    ACTIVE,
+    BATCH,
+    BURST,
+    COUNT,
+    HALTED,
+    INDEX,
+    KEEP,
+    LIMIT,
+    REPORT_HEAD,
+    SLOT,
+    START,
+    USED,
+)
+from burstproof.engine.cuda.kernels.identity import make_id_of
+from burstproof.engine.cuda.kernels.link import make_link
+from burstproof.engine.cuda.kernels.plastic import make_note_firing
+from burstproof.engine.cuda.kernels.stimulus import make_going
+from burstproof.engine.cuda.kernels.warp import WARP, make_block_tally
+from burstproof.engine.cuda.plan.shard_variant import ShardVariant
 from burstproof.engine.profile import BATCH_PATH_CANDIDATES
 
 
-def make_count_ahead(variant: Variant) -> Callable[..., None]:
-    """``count_ahead(...)``: candidates of the burst, for the batch path."""
-    flagged = variant.flags
-    tally = make_tally()
-    zero = variant.accumulator(0)
-    lanes = np.uint32(WARP - 1)
+def make_tell() -> Callable[..., Any]:
+    """``tell(exchange, kept, place, sequence, value)``, one thread: a word to all shards."""
+    link_to = make_link()
+    store, word, near = link_to.store, link_to.word, link_to.near
 
-    def count_ahead(steering: Steering, fcl: Fcl, network: Network) -> None:
-        control, neurons = steering.control, network.neurons
-        if control[ACTIVE] == 0:
+    def tell(exchange: Exchange, kept: Words, place: np.uint64, sequence: np.uint32, value: np.uint32) -> None:
+        for sink in range(exchange.sinks.size):
+            store(near(exchange.sinks, kept), sink, place, word(sequence, value))
+
+    return cuda.jit(device=True)(tell)  # type: ignore[no-any-return]
+
+
+def make_slot_after(delayed: bool) -> Callable[..., Any]:
+    """``slot_after(control, fcl)`` -> uint32: the slot that the coming burst consumes; without delays there is one."""
+
+    def slot_after(control: Longs, fcl: Fcl) -> Any:
+        slot = np.uint32(0)
+        if delayed:
+            slot = np.uint32(np.uint32(control[SLOT]) + np.uint32(1))
+            if slot == fcl.ring:
+                slot = np.uint32(0)
+        return slot
+
+    return cuda.jit(device=True)(slot_after)  # type: ignore[no-any-return]
+
+
+def make_count_ahead(shard: ShardVariant) -> Callable[..., None]:
+    """``count_ahead(...)``: candidates of the coming burst, for the batch path; between shards, those of all."""
+    exchanges, flagged, slot_after = shard.exchanges, shard.variant.flags, make_slot_after(shard.variant.delays)
+    going, block_tally, tell = make_going(exchanges), make_block_tally(), make_tell()
+    number, zero = shard.variant.accumulator, shard.variant.accumulator(0)
+    lanes, low, one = np.uint32(WARP - 1), np.uint64(0xFFFFFFFF), np.uint32(1)
+
+    def count_ahead(
+        steering: Steering, exchange: Exchange, fcl: Fcl, outside: Outside, network: Network, counting: Counting
+    ) -> None:
+        tallies = cuda.shared.array(1, np.int32)
+        if not going(steering, exchange):
             return
-        base = np.uint64(np.uint64(control[SLOT]) * np.uint64(fcl.stride))
+        done, thread = counting.done, np.uint32(cuda.threadIdx.x)
+        if thread == np.uint32(0):
+            tallies[0] = 0
+        cuda.syncthreads()
+        base = np.uint64(np.uint64(slot_after(steering.control, fcl)) * np.uint64(fcl.stride))
         neuron = np.uint64(cuda.grid(1))
-        step = np.uint64(cuda.gridsize(1))
         seen = np.int32(0)
-        while neuron < np.uint64(neurons):
+        while neuron < np.uint64(network.neurons):
             place = np.uint64(base + neuron)
-            is_candidate = fcl.flags[place] != 0 if flagged else fcl.sums[place] != zero
-            if is_candidate or np.int64(neuron) == network.power_neuron:
+            is_candidate = fcl.flags[place] != 0 if flagged else number(fcl.cells[place]) != zero
+            if is_candidate or outside.outside[neuron] != zero or np.int64(neuron) == network.power_neuron:
                 seen = np.int32(seen + 1)
-            neuron = np.uint64(neuron + step)
-        tally(seen, np.uint32(np.uint32(cuda.grid(1)) & lanes), control, BATCH)
+            neuron = np.uint64(neuron + np.uint64(cuda.gridsize(1)))
+        block_tally(seen, np.uint32(thread & lanes), tallies, 0)
+        cuda.syncthreads()
+        if thread == np.uint32(0):
+            mine = np.uint64((np.uint64(1) << np.uint64(32)) + np.uint64(tallies[0]))
+            before = np.uint64(cuda.atomic.add(done, 1, mine))
+            if np.uint64(before >> np.uint64(32)) == np.uint64(cuda.gridDim.x) - np.uint64(1):
+                done[1] = np.uint64(0)
+                total = np.uint32((before + mine) & low)
+                if exchanges:
+                    sequence = np.uint32(exchange.link[SEQUENCE] + 1)
+                    side = np.uint64(np.uint64(sequence & one) * np.uint64(exchange.words))
+                    tell(exchange, exchange.sinks, np.uint64(side + np.uint64(CENSUS_WORD)), sequence, total)
+                else:
+                    steering.control[BATCH] = np.int64(total)
 
     return count_ahead
 
 
-def make_dynamics(variant: Variant) -> Callable[..., None]:
-    """``dynamics(...)``: one pass over all neurons in a grid-stride loop whose bound is the same for a whole warp.
+def make_counted_ahead(shard: ShardVariant) -> Callable[..., Any]:
+    """``counted_ahead(steering, exchange, side, sequence)`` -> int64, one thread: candidates of all shards."""
+    wait = make_link().wait
 
-    ``power_neuron`` is -1 where there is none.
+    def alone(steering: Steering, exchange: Exchange, side: np.uint64, sequence: np.uint32) -> Any:
+        return np.int64(steering.control[BATCH])
+
+    def together(steering: Steering, exchange: Exchange, side: np.uint64, sequence: np.uint32) -> Any:
+        everywhere = np.int64(0)
+        for box in range(exchange.inboxes.size):
+            place = np.uint64(side + np.uint64(CENSUS_WORD))
+            everywhere += np.int64(wait(exchange.inboxes, box, place, sequence, exchange))
+        return everywhere
+
+    return cuda.jit(device=True)(together if shard.exchanges else alone)  # type: ignore[no-any-return]
+
+
+def make_finish(shard: ShardVariant) -> Callable[..., Any]:
+    """``finish(steering, exchange, kept, network, slot, sequence, fired, candidates)``, one thread of the last block.
+
+    Leaves what the burst counted in the report, and what the kernels behind it and the next burst have to know. Only
+    this thread may write what others read at their start: all blocks are done.
     """
-    neuron_burst, widen = make_neuron(variant, joins_here=False), make_widen(variant.features.storage)
-    reserve, tally = make_reserve(), make_tally()
-    note_firing, place_of_forced = make_note_firing(), make_place_of_forced()
-    flagged, plastic, count_ahead = variant.flags, variant.plastic, variant.count_ahead
-    refractory = variant.features.refractory_periods
-    number, zero, marker = variant.accumulator, variant.accumulator(0), cancelled(variant)
-    silent = np.float32(0)
-    lanes = np.uint32(WARP - 1)
-    batch_from = np.int64(BATCH_PATH_CANDIDATES)
+    exchanges, tell = shard.exchanges, make_tell()
+
+    def finish(
+        steering: Steering,
+        exchange: Exchange,
+        kept: Words,
+        network: Network,
+        slot: np.uint32,
+        sequence: np.uint32,
+        fired: np.int64,
+        candidates: np.int64,
+    ) -> None:
+        control, report = steering.control, steering.report
+        index, start, full = report[INDEX] + 1, np.int64(0), False
+        if report[KEEP] != 0:
+            start = report[USED]
+            report[USED] = start + fired
+            full = index + 1 < report[LIMIT] and start + fired + np.int64(network.neurons) > steering.capacity
+        if exchanges:
+            value = np.uint32(fired)
+            if full:
+                value = np.uint32(value | np.uint32(FULL_BIT))
+            side = np.uint64(np.uint64(sequence & np.uint32(1)) * np.uint64(exchange.words))
+            tell(exchange, kept, np.uint64(side + np.uint64(COUNT_WORD)), sequence, value)
+            exchange.link[SEQUENCE] += 1
+        else:
+            control[START] = start
+            control[COUNT] = fired
+            if full:
+                control[HALTED] = 1
+        report[REPORT_HEAD + 2 * index] = fired
+        report[REPORT_HEAD + 2 * index + 1] = candidates
+        report[INDEX] = index
+        control[BURST] += 1
+        control[SLOT] = np.int64(slot)
+        control[ACTIVE] = 1
+
+    return cuda.jit(device=True)(finish)  # type: ignore[no-any-return]
+
+
+def make_list_firing(shard: ShardVariant) -> Callable[..., Any]:
+    """``list_firing(place, start, source, potential, ...)``: one firing into the log, and to all shards.
+
+    On one device it is noted for plasticity at once; shards note what they collect.
+    """
+    link_to, note_firing = make_link(), make_note_firing()
+    store, word, near = link_to.store, link_to.word, link_to.near
+    exchanges, carries, plastic = shard.exchanges, shard.carries_potentials, shard.variant.plastic
+    header = np.uint64(HEADER_WORDS)
+
+    def list_firing(
+        place: np.uint64,
+        start: np.int64,
+        source: np.uint32,
+        potential: np.float32,
+        exchange: Exchange,
+        kept: Words,
+        side: np.uint64,
+        sequence: np.uint32,
+        log: Log,
+        history: History,
+        burst: np.int64,
+    ) -> None:
+        if exchanges:
+            published = np.uint64(side + header + place)
+            for sink in range(exchange.sinks.size):
+                store(near(exchange.sinks, kept), sink, published, word(sequence, source))
+                if carries:
+                    bits_of = np.float32(potential).view(np.uint32)
+                    at = np.uint64(published + np.uint64(exchange.room))
+                    store(near(exchange.sinks, kept), sink, at, word(sequence, bits_of))
+        elif plastic:
+            note_firing(source, burst, history)
+        log.log_ids[np.uint64(np.uint64(start) + place)] = source
+        log.log_potentials[np.uint64(np.uint64(start) + place)] = potential
+
+    return cuda.jit(device=True)(list_firing)  # type: ignore[no-any-return]
+
+
+def make_add_up(shard: ShardVariant) -> Callable[..., Any]:
+    """``add_up(steering, exchange, kept, network, counting, slot, sequence, fired, ends)``, one thread of a block.
+
+    Adds what a chunk counted to what others have, and returns where its firings go: int64, behind those. ``ends`` says
+    that the block has no other chunk; the last block's thread also finishes the burst.
+    """
+    finish, one = make_finish(shard), np.uint64(1)
+
+    def add_up(
+        steering: Steering,
+        exchange: Exchange,
+        kept: Words,
+        network: Network,
+        counting: Counting,
+        slot: np.uint32,
+        sequence: np.uint32,
+        fired: Fired,
+        ends: bool,
+    ) -> Any:
+        width = np.uint64(counting.bits)
+        twice, mask = np.uint64(width + width), np.uint64((one << width) - one)
+        mine = np.uint64((np.uint64(fired.found[0]) << width) + np.uint64(fired.found[1]))
+        if ends:
+            mine = np.uint64(mine + (one << twice))
+        before = np.uint64(cuda.atomic.add(counting.done, 0, mine))
+        if ends and np.uint64(before >> twice) + one == np.uint64(cuda.gridDim.x):
+            after = np.uint64(before + mine)
+            counting.done[0] = np.uint64(0)
+            total, candidates = np.int64(np.uint64(after >> width) & mask), np.int64(after & mask)
+            finish(steering, exchange, kept, network, slot, sequence, total, candidates)
+        return np.int64(np.uint64(before >> width) & mask)
+
+    return cuda.jit(device=True)(add_up)  # type: ignore[no-any-return]
+
+
+def make_dynamics(shard: ShardVariant) -> Callable[..., None]:
+    """``dynamics(...)``: one pass over the neurons, chunk by chunk; what fires is listed.
+
+    ``counting`` holds, in one number, blocks that are finished, and firings and candidates in ``bits`` bits each: where
+    a chunk's firings go follows from what was counted before it.
+    """
+    variant, exchanges = shard.variant, shard.exchanges
+    threads = WARP if SIMULATED else shard.threads
+    per_thread = shard.per_thread
+    chunk = threads * per_thread
+    fetch_chunk = make_fetch_chunk(shard, threads, per_thread)
+    consume_chunk = make_consume_chunk(shard, threads, per_thread)
+    add_up, list_firing, counted_ahead = make_add_up(shard), make_list_firing(shard), make_counted_ahead(shard)
+    wait_for_last, let_next_start = make_wait_for_last(shard.overlapped), make_let_next_start(shard.overlapped)
+    keep_route, id_of, slot_after = make_link().keep, make_id_of(shard), make_slot_after(variant.delays)
+    count_ahead, number, one = variant.count_ahead, variant.accumulator, np.uint32(1)
+    block, size, batch_from = np.uint32(threads), np.uint32(chunk), np.int64(BATCH_PATH_CANDIDATES)
 
     def dynamics(
         steering: Steering,
-        stimulus: Stimulus,
-        forced_hits: Bytes,
-        log: Log,
+        exchange: Exchange,
+        identity: Identity,
+        outside: Outside,
         fcl: Fcl,
         state: State,
         parameters: Parameters,
+        log: Log,
         history: History,
         network: Network,
+        counting: Counting,
+        turn: Turn,
     ) -> None:
-        control, neurons = steering.control, network.neurons
-        if control[ACTIVE] == 0:
+        fired = Fired(
+            cuda.shared.array(chunk, np.uint32),
+            cuda.shared.array(chunk, np.float32),
+            cuda.shared.array(2, np.int32),
+        )
+        total, v = cuda.local.array(per_thread, number), cuda.local.array(per_thread, np.float32)
+        loaded = Loaded(total, v, cuda.local.array(per_thread, np.int32))
+        places = cuda.shared.array(2, np.int64)
+        kept = cuda.shared.array(MOST_SHARDS if exchanges else 1, np.uint64)
+        control, report = steering.control, steering.report
+        thread, item = np.uint32(cuda.threadIdx.x), np.uint32(cuda.blockIdx.x)
+        wait_for_last()
+        burst, slot = control[BURST] + 1, slot_after(control, fcl)
+        over = np.int32(report[INDEX] + 1 >= report[LIMIT]) | np.int32(control[HALTED])
+        sequence, side, start = np.uint32(0), np.uint64(0), np.int64(0)
+        if report[KEEP] != 0:
+            start = report[USED]
+        if exchanges:
+            sequence, over = np.uint32(exchange.link[SEQUENCE] + 1), over | np.int32(exchange.link[FAILED] != 0)
+            side = np.uint64(np.uint64(sequence & one) * np.uint64(exchange.words))
+            if thread < np.uint32(exchange.sinks.size):
+                keep_route(exchange.sinks, thread, kept)
+        base = np.uint64(np.uint64(slot) * np.uint64(fcl.stride))
+        fetch_chunk(np.uint32(item * size), base, fcl, state, network, loaded)
+        let_next_start()
+        if over != 0:
+            if cuda.grid(1) == 0:
+                control[ACTIVE] = 0
             return
-        burst = control[BURST]
-        burst_seed = np.uint32(burst & 0xFFFFFFFF)
-        start = control[START]
-        base = np.uint64(np.uint64(control[SLOT]) * np.uint64(fcl.stride))
-        index = steering.report[INDEX]
-        forced_low = np.int64(stimulus.forced_offsets[index])
-        forced_high = np.int64(stimulus.forced_offsets[index + 1])
-        batch = count_ahead and control[BATCH] >= batch_from
-        lane = np.uint32(np.uint32(cuda.grid(1)) & lanes)
-        step = np.uint64(cuda.gridsize(1))
-        first = np.uint64(np.uint32(cuda.grid(1)) - lane)
-        seen = np.int32(0)
-        while first < np.uint64(neurons):
-            neuron = np.uint32(first + np.uint64(lane))
-            first = np.uint64(first + step)
-            fired = False
-            potential = silent
-            if neuron < neurons:
-                place = np.uint64(base + np.uint64(neuron))
-                total = fcl.sums[place]
-                if flagged:
-                    is_candidate = fcl.flags[place] != 0
-                else:
-                    is_candidate = total != zero
-                    if total == marker:
-                        total = zero
-                if is_candidate:
-                    fcl.sums[place] = zero
-                    if flagged:
-                        fcl.flags[place] = np.uint8(0)
-                if np.int64(neuron) == network.power_neuron:
-                    total = number(total + network.power_amount)
-                    is_candidate = True
-                v, rc = silent, np.int32(0)
-                if refractory:
-                    rc = np.int32(state.countdowns[neuron])
-                if is_candidate:
-                    seen = np.int32(seen + 1)
-                    v = widen(state.potentials[neuron])
-                place_of_own = forced_high
-                if forced_low < forced_high:
-                    place_of_own = place_of_forced(neuron, forced_low, forced_high, stimulus.forced_ids)
-                fired, potential = neuron_burst(
-                    neuron,
-                    burst_seed,
-                    is_candidate,
-                    place_of_own < forced_high,
-                    batch,
-                    Found(total, v, rc),
-                    state,
-                    parameters,
-                    network.unit,
-                )
-                if fired:
-                    if plastic:
-                        note_firing(neuron, burst, history)
-                    if place_of_own < forced_high:
-                        forced_hits[place_of_own] = np.uint8(1)
-            place_in_list = reserve(fired, lane, control)
-            if fired:
-                log.log_ids[start + place_in_list] = neuron
-                log.log_potentials[start + place_in_list] = potential
-        tally(seen, lane, control, CANDIDATES)
+        batch = False
+        if count_ahead:
+            if thread == np.uint32(0):
+                places[1] = counted_ahead(steering, exchange, side, sequence)
+            cuda.syncthreads()
+            batch = places[1] >= batch_from
+        moment = Moment(base, np.uint32(burst), batch, turn.stimulated)
+        items = np.uint32((np.uint64(network.neurons) + np.uint64(chunk - 1)) // np.uint64(chunk))
+        going_on = True
+        while going_on:
+            first = np.uint32(item * size)
+            count = consume_chunk(first, moment, loaded, fired, fcl, outside, state, parameters, network, identity)
+            item = np.uint32(item + np.uint32(cuda.gridDim.x))
+            going_on = bool(item < items)
+            if going_on:
+                fetch_chunk(np.uint32(item * size), base, fcl, state, network, loaded)
+            if thread == np.uint32(0):
+                places[0] = add_up(steering, exchange, kept, network, counting, slot, sequence, fired, not going_on)
+            cuda.syncthreads()
+            entry = thread
+            while entry < count:
+                place, source = np.uint64(np.uint64(places[0]) + np.uint64(entry)), id_of(fired.ids[entry], identity)
+                potential = fired.potentials[entry]
+                list_firing(place, start, source, potential, exchange, kept, side, sequence, log, history, burst)
+                entry = np.uint32(entry + block)
+            if going_on:
+                cuda.syncthreads()
 
     return dynamics

@@ -1,8 +1,9 @@
-"""Kernels around the fused burst: the start of a train, its stimulus, and fired lists in the order of a recording."""
+"""Kernels around bursts in one kernel: the start of a batch, and fired lists in the order of a recording."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -11,17 +12,12 @@ from burstproof.device.dependent_launch import make_let_next_start, make_wait_fo
 from burstproof.device.numba_cuda import SIMULATED, cuda
 from burstproof.engine.cuda.args import (
     Chunks,
-    Fcl,
     Gathering,
     Ids,
     Log,
     Longs,
-    Network,
-    Outside,
     Start,
     Steering,
-    Stimulus,
-    Turn,
     Window,
 )
 from burstproof.engine.cuda.kernels.control import (
@@ -41,8 +37,7 @@ from burstproof.engine.cuda.kernels.control import (
     STARTS,
     STOPPED,
 )
-from burstproof.engine.cuda.kernels.steer import make_steer, make_tally_of
-from burstproof.engine.cuda.kernels.stimulus import cancelled
+from burstproof.engine.cuda.kernels.steer import make_tally_of
 from burstproof.engine.cuda.kernels.warp import WARP
 from burstproof.engine.cuda.plan.block_size import CHUNKS_PER_SPAN
 from burstproof.engine.cuda.plan.variant import Variant
@@ -81,80 +76,23 @@ def make_begin() -> Callable[..., None]:
     return begin
 
 
-def make_stimulate(variant: Variant) -> Callable[..., None]:
-    """``stimulate(...)``: add the stimulus of the turn's burst to its slot, and mark what is forced in it.
-
-    The ids of one burst differ, so that no atomic operation is needed. Packed cells have no room for stimulus: there
-    it goes to ``outside``, where the marker stands for an amount of 0.
-    """
-    flagged, packed = variant.flags, variant.packed_sums
-    number, cell = variant.accumulator, variant.cell
-    zero, marker = variant.accumulator(0), cancelled(variant)
-    steer = make_steer(variant.delays)
-
-    def stimulate(
-        steering: Steering, stimulus: Stimulus, outside: Outside, fcl: Fcl, network: Network, turn: Turn
-    ) -> None:
-        done, _, slot = steer(steering, fcl, network, turn)
-        if not done:
-            return
-        index, ids = turn.place, stimulus.stimulus_ids
-        base = np.uint64(np.uint64(slot) * np.uint64(fcl.stride))
-        entry = np.int64(stimulus.stimulus_offsets[index]) + np.int64(cuda.grid(1))
-        end = stimulus.stimulus_offsets[np.uint32(index + np.uint32(1))]
-        step = np.int64(cuda.gridsize(1))
-        while entry < end:
-            place = np.uint64(base + np.uint64(ids[entry]))
-            total = stimulus.stimulus_amounts[entry]
-            if not packed:
-                total = number(fcl.cells[place] + total)
-            if flagged:
-                fcl.flags[place] = np.uint8(1)
-            elif total == zero:
-                total = marker
-            if packed:
-                outside.outside[ids[entry]] = total
-            else:
-                fcl.cells[place] = cell(total)
-            entry += step
-        entry = np.int64(stimulus.forced_offsets[index]) + np.int64(cuda.grid(1))
-        end = stimulus.forced_offsets[np.uint32(index + np.uint32(1))]
-        while entry < end:
-            outside.forced[stimulus.forced_ids[entry]] = np.uint8(1)
-            entry += step
-
-    return stimulate
-
-
-def make_gather(variant: Variant) -> Callable[..., None]:
-    """``gather(...)``: the fired list of the last burst, ascending, into the log; that burst's number and counts.
-
-    ``order.place`` is that of the burst before it in the train. Control is brought up to date, for the kernels that
-    send from the list, for the next train and for the host.
-    A block takes some chunks at a time; a neuron's rank in its chunk is the number of set bits before it. Unless they
-    are many, the block's firings leave it in order, so that neighbouring threads write neighbouring words.
-    Where the window lies in host memory, the host has it with the end of the kernel.
-    """
-    assert variant.fused is not None
-    chunk = variant.fused.chunk
-    threads = WARP if SIMULATED else GATHER_THREADS
-    group = max(1, min(_SPAN // chunk, threads))
-    words = chunk // 32
-    cells = group * words
-    share = np.uint32(threads // group)
-    block, in_group, size = np.uint32(threads), np.uint32(group), np.uint32(chunk)
-    per_span = np.uint32(CHUNKS_PER_SPAN)
-    one, zero, low_bits, lane_bits = np.uint32(1), np.uint32(0), np.uint32(31), np.int64(WARP - 1)
-    tally_of = make_tally_of()
-    wait_for_last, let_next_start = make_wait_for_last(variant.overlapped), make_let_next_start(variant.overlapped)
+@cache
+def make_sum_of() -> Callable[..., Any]:
+    """``sum_of(values, entry, end, step)``: sum of values ``entry``, ``entry + step``, ... below ``end``."""
 
     def sum_of(values: Ids, entry: np.uint32, end: np.uint32, step: np.uint32) -> Any:
-        """Sum of values ``entry``, ``entry + step``, ... below ``end``."""
         total = np.int32(0)
         while entry < end:
             total = np.int32(total + np.int32(values[entry]))
             entry = np.uint32(entry + step)
         return total
+
+    return cuda.jit(device=True)(sum_of)  # type: ignore[no-any-return]
+
+
+@cache
+def make_put() -> Callable[..., Any]:
+    """``put(source, potential, rank, start, shown, log, window)``: one entry of the list that begins at ``start``."""
 
     def put(
         source: np.uint32,
@@ -165,20 +103,61 @@ def make_gather(variant: Variant) -> Callable[..., None]:
         log: Log,
         window: Window,
     ) -> None:
-        """One entry of the list, into the log that begins at ``start`` and into the window."""
         log.log_ids[start + rank] = source
         log.log_potentials[start + rank] = potential
         if shown:
             window.window_ids[rank] = source
             window.window_potentials[rank] = potential
 
-    sum_of, put = cuda.jit(device=True)(sum_of), cuda.jit(device=True)(put)
+    return cuda.jit(device=True)(put)  # type: ignore[no-any-return]
+
+
+@cache
+def make_settle() -> Callable[..., Any]:
+    """``settle(steering, answer, order, burst, start, tally)``, one thread: control and the last counts."""
+
+    def settle(
+        steering: Steering, answer: Longs, order: Gathering, burst: np.int64, start: np.int64, tally: np.uint64
+    ) -> None:
+        control, last = steering.control, np.int64(steering.report[INDEX])
+        fired = np.int64(tally >> np.uint64(32))
+        control[BURST] = burst
+        control[SLOT] = steering.report[CONSUMED]
+        control[START] = start
+        control[COUNT] = fired
+        control[ACTIVE] = 1 if last == np.int64(order.place) else 0
+        if order.final != 0:
+            answer[np.int64(REPORT_HEAD) + 2 * last] = fired
+            answer[np.int64(REPORT_HEAD) + 2 * last + 1] = np.int64(tally & np.uint64(0xFFFFFFFF))
+
+    return cuda.jit(device=True)(settle)  # type: ignore[no-any-return]
+
+
+def make_gather(variant: Variant) -> Callable[..., None]:
+    """``gather(...)``: the fired list of the last burst, ascending, into the log; that burst's number and counts.
+
+    ``order.place`` is that of the burst before it. Control is brought up to date, for what sends from the list.
+    A block takes some chunks at a time; a neuron's rank in its chunk is the number of set bits before it. Unless they
+    are many, the block's firings leave it in order, so that neighbouring threads write neighbouring words.
+    Where the window lies in host memory, the host has it with the end of the kernel.
+    """
+    assert variant.fused is not None
+    chunk = variant.fused.chunk
+    threads = WARP if SIMULATED else GATHER_THREADS
+    group = max(1, min(_SPAN // chunk, threads))
+    words, share = chunk // 32, np.uint32(threads // group)
+    cells = group * words
+    block, in_group, size = np.uint32(threads), np.uint32(group), np.uint32(chunk)
+    per_span = np.uint32(CHUNKS_PER_SPAN)
+    one, zero, low_bits, lane_bits = np.uint32(1), np.uint32(0), np.uint32(31), np.int64(WARP - 1)
+    tally_of, settle, sum_of, put = make_tally_of(), make_settle(), make_sum_of(), make_put()
+    wait_for_last, let_next_start = make_wait_for_last(variant.overlapped), make_let_next_start(variant.overlapped)
 
     def gather(
         steering: Steering, fired_in: Chunks, log: Log, window: Window, chunks: np.uint32, order: Gathering
     ) -> None:
-        control, report, answer = steering.control, steering.report, window.answer
-        chunk_counts, chunk_ids, place = fired_in.chunk_counts, fired_in.chunk_ids, order.place
+        report, answer = steering.report, window.answer
+        chunk_counts, chunk_ids = fired_in.chunk_counts, fired_in.chunk_ids
         present = cuda.shared.array(cells, np.uint32)
         counts = cuda.shared.array(group, np.uint32)
         starts = cuda.shared.array(group, np.int32)
@@ -189,12 +168,10 @@ def make_gather(variant: Variant) -> Callable[..., None]:
         let_next_start()
         wait_for_last()
         last = np.int64(report[INDEX])
-        now = np.uint32(last & np.int64(1))
         burst = np.int64(report[ORIGIN] + last + np.int64(1))
         tally = tally_of(steering.tallies, np.uint32(burst))
-        fired = np.int64(tally >> np.uint64(32))
-        start = report[np.uint32(STARTS) + now]
-        shown = order.direct != 0 and fired <= window.window
+        start = report[np.uint32(STARTS) + np.uint32(last & np.int64(1))]
+        shown = order.direct != 0 and np.int64(tally >> np.uint64(32)) <= window.window
         if order.final != 0 and cuda.blockIdx.x == 0:
             item = np.int64(thread)
             while item < np.int64(REPORT_HEAD) + 2 * last:
@@ -203,15 +180,8 @@ def make_gather(variant: Variant) -> Callable[..., None]:
         if last < 0:
             return
         if cuda.grid(1) == 0:
-            control[BURST] = burst
-            control[SLOT] = report[CONSUMED]
-            control[START] = start
-            control[COUNT] = fired
-            control[ACTIVE] = 1 if last == np.int64(place) else 0
-            if order.final != 0:
-                answer[np.int64(REPORT_HEAD) + 2 * last] = fired
-                answer[np.int64(REPORT_HEAD) + 2 * last + 1] = np.int64(tally & np.uint64(0xFFFFFFFF))
-        if last < np.int64(place) and report[KEEP] != 0:
+            settle(steering, answer, order, burst, start, tally)
+        if last < np.int64(order.place) and report[KEEP] != 0:
             return
         spans = np.uint32((chunks + per_span - one) // per_span)
         current = np.uint32(spans if burst & np.int64(1) else zero)

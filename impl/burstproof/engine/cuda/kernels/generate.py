@@ -10,8 +10,8 @@ import numpy as np
 
 from burstproof.device.numba_cuda import cuda
 from burstproof.engine.cuda.args import Doubles, Draw, Ids, Longs, Rows, Scale
-from burstproof.engine.cuda.kernels.catalogue import KernelSpec, kernel_spec
 from burstproof.engine.cuda.kernels.propagate import make_quantise
+from burstproof.engine.cuda.kernels.spec import KernelSpec, kernel_spec
 from burstproof.engine.cuda.kernels.warp import WARP
 from burstproof.engine.cuda.plan.variant import Variant
 from burstproof.network.synthetic.build import SyntheticSpec, make_generator

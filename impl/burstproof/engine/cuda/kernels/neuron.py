@@ -15,6 +15,7 @@ from burstproof.engine.cuda.kernels.storage import make_narrow
 from burstproof.engine.cuda.plan.variant import Restart, Variant
 from burstproof.engine.rules import make_rules
 from burstproof.engine.stimulus import FORCED_POTENTIAL
+from burstproof.network.schema import NO_LIMIT
 
 
 class Found(NamedTuple):
@@ -37,37 +38,71 @@ def make_value(variant: Variant, name: str) -> Callable[..., Any]:
     return cuda.jit(device=True)(common if name in variant.uniform else own)  # type: ignore[no-any-return]
 
 
-def make_neuron(variant: Variant, joins_here: bool = True) -> Callable[..., Any]:
-    """``neuron_burst(neuron, ...)`` -> (whether it joins the fired list, its potential there).
-
-    ``is_candidate`` comes from the slot. ``batch`` says that the batch path is emulated in this burst. Where forced
-    firings join the list later, ``is_forced`` only keeps the countdown from ticking.
-    """
+def make_own(variant: Variant) -> Callable[..., Any]:
+    """``own(parameters, neuron, limit, accumulates)`` -> ``Parameters`` of one neuron: what is not used is not read."""
     features = variant.features
-    rules = make_rules(features, cuda.jit(device=True))
-    candidate, tick, narrow = rules.candidate, rules.tick, make_narrow(features.storage)
-    refractory, ticks = (
-        features.refractory_periods,
-        features.refractory_periods and not features.countdown_only_candidates,
-    )
-    limits, fire_limits, counts_decide = (
-        features.threshold_limits,
-        features.consecutive_fire_limits,
-        features.counts_decide,
-    )
-    batch_path, batch_zeroes = features.emulate_batch_path, features.batch_ignores_limit_and_zeroes
-    snoozes, excitability_matters, leaks = features.snooze_periods, features.excitabilities, features.decays
-    mixed = features.restarts
-    restart_candidates = variant.restart is Restart.CANDIDATES
-    restart_all = variant.restart is Restart.ALL
-    restart_fired = variant.restart is Restart.FIRED
+    limits, leaks, refractory = features.threshold_limits, features.decays, features.refractory_periods
+    snoozes, draws = features.snooze_periods, features.excitabilities
     threshold_of, limit_of = make_value(variant, "thresholds"), make_value(variant, "threshold_limits")
     decay_of, period_of = make_value(variant, "decays"), make_value(variant, "refractory_periods")
-    fire_limit_of = make_value(variant, "consecutive_fire_limits")
     snooze_of, excitability_of = make_value(variant, "snooze_periods"), make_value(variant, "excitabilities")
+    no_limit, one = np.float32(NO_LIMIT), np.float32(1)
+
+    def own(parameters: Parameters, neuron: np.uint32, limit: np.int32, accumulates: bool) -> Any:
+        ceiling, decay, excitability = no_limit, one, one
+        period, snooze = np.int32(0), np.int32(0)
+        if limits:
+            ceiling = limit_of(parameters.threshold_limits, neuron)
+        if leaks:
+            decay = decay_of(parameters.decays, neuron)
+        if refractory:
+            period = np.int32(period_of(parameters.refractory_periods, neuron))
+        if snoozes:
+            snooze = np.int32(snooze_of(parameters.snooze_periods, neuron))
+        if draws:
+            excitability = excitability_of(parameters.excitabilities, neuron)
+        threshold = threshold_of(parameters.thresholds, neuron)
+        # Numbers in the place of columns.
+        return Parameters(threshold, ceiling, decay, period, limit, snooze, excitability, accumulates)  # type: ignore[arg-type]
+
+    return cuda.jit(device=True)(own)  # type: ignore[no-any-return]
+
+
+def make_restarts(variant: Variant) -> Callable[..., Any]:
+    """``restarts(mark, accumulates, rc)``: whether a neuron restarts from 0 in this burst (``Restart``)."""
+    marked_candidate, marked_fired = np.uint8(CANDIDATE_MARK), np.uint8(FIRED_MARK)
+
+    def never(mark: np.uint8, accumulates: bool, rc: np.int32) -> Any:
+        return False
+
+    def candidates(mark: np.uint8, accumulates: bool, rc: np.int32) -> Any:
+        return (mark & marked_candidate) != 0 and rc == 0
+
+    def everyone(mark: np.uint8, accumulates: bool, rc: np.int32) -> Any:
+        return not accumulates
+
+    def fired(mark: np.uint8, accumulates: bool, rc: np.int32) -> Any:
+        return (mark & marked_fired) != 0
+
+    rules = {Restart.NONE: never, Restart.CANDIDATES: candidates, Restart.ALL: everyone, Restart.FIRED: fired}
+    return cuda.jit(device=True)(rules[variant.restart])  # type: ignore[no-any-return]
+
+
+def make_neuron(variant: Variant) -> Callable[..., Any]:
+    """``neuron_burst(neuron, ...)`` -> (whether it joins the fired list, its potential there).
+
+    ``is_candidate`` comes from the slot. ``batch`` says that the batch path is emulated in this burst.
+    """
+    features = variant.features
+    rules, own_of, restarts_of = make_rules(features, cuda.jit(device=True)), make_own(variant), make_restarts(variant)
+    candidate, tick, narrow = rules.candidate, rules.tick, make_narrow(features.storage)
+    refractory, fire_limits = features.refractory_periods, features.consecutive_fire_limits
+    ticks, counts_decide = refractory and not features.countdown_only_candidates, features.counts_decide
+    batch_path, batch_zeroes = features.emulate_batch_path, features.batch_ignores_limit_and_zeroes
+    mixed, restart_fired = features.restarts, variant.restart is Restart.FIRED
+    fire_limit_of = make_value(variant, "consecutive_fire_limits")
     accumulates = make_value(variant, "mp_charge_accumulation")
-    silent, one, full = np.float32(0), np.float32(1), np.uint16(65535)
-    no_limit, given = np.float32(3.4028235e38), np.float32(FORCED_POTENTIAL)
+    silent, full, given = np.float32(0), np.uint16(65535), np.float32(FORCED_POTENTIAL)
     marked_candidate, marked_fired = np.uint8(CANDIDATE_MARK), np.uint8(FIRED_MARK)
 
     def neuron_burst(
@@ -89,12 +124,7 @@ def make_neuron(variant: Variant, joins_here: bool = True) -> Callable[..., Any]
         if mixed:
             accumulating = accumulates(parameters.mp_charge_accumulation, neuron) != 0
             mark = state.marks[neuron]
-            if restart_candidates:
-                restarts = (mark & marked_candidate) != 0 and rc == 0
-            elif restart_all:
-                restarts = not accumulating
-            elif restart_fired:
-                restarts = (mark & marked_fired) != 0
+            restarts = restarts_of(mark, accumulating, rc)
         limit, cc = np.int32(0), np.int32(0)
         if counts_decide and (is_candidate or rc > 0):
             if fire_limits:
@@ -111,36 +141,9 @@ def make_neuron(variant: Variant, joins_here: bool = True) -> Callable[..., Any]
         elif is_candidate:
             if restarts:
                 v = silent
-            ceiling, factor, excitability = no_limit, one, one
-            period, snooze = np.int32(0), np.int32(0)
-            if limits:
-                ceiling = limit_of(parameters.threshold_limits, neuron)
-            if leaks:
-                factor = decay_of(parameters.decays, neuron)
-            if refractory:
-                period = np.int32(period_of(parameters.refractory_periods, neuron))
-            if snoozes:
-                snooze = np.int32(snooze_of(parameters.snooze_periods, neuron))
-            if excitability_matters:
-                excitability = excitability_of(parameters.excitabilities, neuron)
-            threshold = threshold_of(parameters.thresholds, neuron)
+            own = own_of(parameters, neuron, limit, accumulating)
             x = np.float32(np.float32(found.total) * unit)
-            fired, potential, v, new_rc, new_cc = candidate(
-                x,
-                v,
-                cc,
-                threshold,
-                ceiling,
-                factor,
-                period,
-                limit,
-                snooze,
-                excitability,
-                neuron,
-                burst_seed,
-                accumulating,
-                batch,
-            )
+            fired, potential, v, new_rc, new_cc = candidate(x, v, cc, own, neuron, burst_seed, batch)
             if counts_decide:
                 if new_cc != cc:
                     state.counts[neuron] = np.uint16(new_cc)
@@ -149,7 +152,7 @@ def make_neuron(variant: Variant, joins_here: bool = True) -> Callable[..., Any]
                 if count == full:
                     fired, v, new_rc = False, potential, np.int32(0)
                     if batch_path and batch:
-                        v = silent if batch_zeroes else np.float32(potential * factor)
+                        v = silent if batch_zeroes else np.float32(potential * own.decays)
                     else:
                         state.counts[neuron] = np.uint16(0)
                 else:
@@ -165,7 +168,7 @@ def make_neuron(variant: Variant, joins_here: bool = True) -> Callable[..., Any]
                 new_mark = marked_candidate
             if mark != new_mark:
                 state.marks[neuron] = new_mark
-        joins = is_forced and joins_here and not fired
+        joins = is_forced and not fired
         if joins:
             if restart_fired and not accumulating:
                 state.marks[neuron] = np.uint8(state.marks[neuron] | marked_fired)

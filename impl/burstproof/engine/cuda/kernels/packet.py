@@ -13,16 +13,18 @@ from typing import Any
 import numpy as np
 
 from burstproof.device.numba_cuda import SIMULATED, cuda
-from burstproof.engine.cuda.args import Exchange, Identity, Ids, Words
+from burstproof.engine.cuda.args import Chunks, Exchange, Fcl, Identity, Ids, Longs, Rows, Words
 from burstproof.engine.cuda.exchange.words import FAILED
 from burstproof.engine.cuda.kernels.link import CLOCK_POLLS, make_failure, make_link
+from burstproof.engine.cuda.kernels.send import make_send
 from burstproof.engine.cuda.kernels.warp import WARP
+from burstproof.engine.cuda.plan.shard_variant import ShardVariant
 
 _ALL = 0xFFFFFFFF
 
 
 def make_publish(id_of: Callable[..., Any]) -> Callable[..., Any]:
-    """``publish(exchange, kept, at, sequence, count, thread, block, fired_ids, identity)``, all threads of a block.
+    """``publish(exchange, kept, at, sequence, count, fired_ids, identity)``, all threads of a block.
 
     Stores the packet of ``count`` firings from word ``at`` on into every sink but the shard's own; into that one, too,
     where it is the only one.
@@ -37,8 +39,6 @@ def make_publish(id_of: Callable[..., Any]) -> Callable[..., Any]:
         at: np.uint64,
         sequence: np.uint32,
         count: np.uint32,
-        thread: np.uint32,
-        block: np.uint32,
         fired_ids: Ids,
         identity: Identity,
     ) -> None:
@@ -46,7 +46,7 @@ def make_publish(id_of: Callable[..., Any]) -> Callable[..., Any]:
         boxes = np.uint32(sinks.size)
         others = np.uint32(max(boxes, np.uint32(2)) - one)
         length = np.uint32(count + one)
-        item = np.uint32(thread)
+        item = np.uint32(cuda.threadIdx.x)
         while item < np.uint32(length * others):
             sink = np.uint32(item // length)
             entry = np.uint32(item - sink * length)
@@ -56,7 +56,7 @@ def make_publish(id_of: Callable[..., Any]) -> Callable[..., Any]:
             if entry > np.uint32(0):
                 value = np.uint32(id_of(fired_ids[np.uint32(entry - one)], identity))
             store(near(sinks, kept), sink, np.uint64(at + np.uint64(entry)), word(sequence, value))
-            item = np.uint32(item + block)
+            item = np.uint32(item + np.uint32(cuda.blockDim.x))
 
     return cuda.jit(device=True)(publish)  # type: ignore[no-any-return]
 
@@ -153,3 +153,47 @@ def make_source() -> Callable[..., Any]:
         return found
 
     return cuda.jit(device=True)(by_thread if SIMULATED else by_warp)  # type: ignore[no-any-return]
+
+
+def make_take_row(shard: ShardVariant, threads: int, share: int) -> Callable[..., Any]:
+    """``take_row(exchange, kept, at, sequence, slot, burst, control, rows, chunks, fcl)``, all threads of a block.
+
+    Takes the packets at word ``at`` from all other shards, and sends the rows of what fired in them.
+    """
+    take, source_of, send = make_take(), make_source(), make_send(shard, share)
+    one, lanes, shares = np.uint32(1), np.uint32(WARP - 1), np.uint32(share)
+    warps, per_warp = np.uint32(threads // WARP), np.uint32(WARP // share)
+
+    def take_row(
+        exchange: Exchange,
+        kept: Words,
+        at: np.uint64,
+        sequence: np.uint32,
+        slot: np.uint32,
+        burst: np.uint32,
+        control: Longs,
+        rows: Rows,
+        chunks: Chunks,
+        fcl: Fcl,
+    ) -> None:
+        boxes, thread = np.uint32(exchange.inboxes.size), np.uint32(cuda.threadIdx.x)
+        if boxes <= one:
+            return
+        lane, own_warp = np.uint32(thread & lanes), np.uint32(thread // np.uint32(WARP))
+        part = np.uint32(lane & np.uint32(shares - one))
+        others = np.uint32(boxes - one)
+        box = np.uint32(own_warp % others)
+        teams = np.uint32(max(one, np.uint32((warps + others - one - box) // others)))
+        while box < others:
+            sender = np.uint32(box + one) if box >= exchange.own else box
+            count, held = take(exchange, kept, sender, at, sequence, lane)
+            low = np.uint32((own_warp // others) * per_warp)
+            while low < count:
+                entry = np.uint32(low + lane // shares)
+                source = source_of(exchange, kept, sender, at, sequence, entry, count, held)
+                if entry < count:
+                    send(np.uint32(source), part, slot, burst, control, rows, chunks, fcl)
+                low = np.uint32(low + teams * per_warp)
+            box = np.uint32(box + warps)
+
+    return cuda.jit(device=True)(take_row)  # type: ignore[no-any-return]

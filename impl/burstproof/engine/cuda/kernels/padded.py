@@ -13,12 +13,11 @@ import numpy as np
 import numpy.typing as npt
 
 from burstproof.device.numba_cuda import SIMULATED, cuda
-from burstproof.engine.cuda.args import Amount, Draw, Fcl, Ids, Longs, Own, Rows, Scale
-from burstproof.engine.cuda.kernels.catalogue import KernelSpec, kernel_spec
-from burstproof.engine.cuda.kernels.control import CLAMPED
+from burstproof.engine.cuda.args import Amount, Draw, Fcl, Ids, Own, Rows, Scale
 from burstproof.engine.cuda.kernels.propagate import make_quantise
 from burstproof.engine.cuda.kernels.rows import make_deliver
 from burstproof.engine.cuda.kernels.shard_generate import make_place, make_ranks
+from burstproof.engine.cuda.kernels.spec import KernelSpec, kernel_spec
 from burstproof.engine.cuda.kernels.warp import WARP
 from burstproof.engine.cuda.plan.padded_rows import HEADER_AND_LINK, UNIT
 from burstproof.engine.cuda.plan.shard_variant import ShardVariant
@@ -29,14 +28,13 @@ _LENGTH = 0xFFFF
 _AMOUNT_SHIFT = 16
 
 
-def make_padded_row(shard: ShardVariant) -> Callable[..., Any]:
-    """``padded_row(source, part, slot, control, rows, fcl)``, in place of ``row`` of ``kernels.merged``.
+def make_send_padded(shard: ShardVariant, threads: int) -> Callable[..., Any]:
+    """``send_padded(source, part, slot, rows, fcl)`` as ``rows.make_send_row``, of a padded row: ``targets`` alone.
 
-    ``rows.targets`` is the table. No other column but ``clamped_sources`` is read: nothing is delayed here.
+    Nothing is delayed where rows are padded.
     """
     variant = shard.variant
-    deliver, number, clamps = make_deliver(variant), variant.accumulator, variant.clamps
-    threads = 1 if SIMULATED else shard.share
+    deliver, number = make_deliver(variant), variant.accumulator
     words, pairs = np.uint32(shard.row_words), np.uint64(shard.row_words // 2)
     per_thread, share = shard.row_words // 2 // threads, np.uint32(threads)
     zero, one, two, half = np.uint32(0), np.uint32(1), np.uint32(2), np.uint64(32)
@@ -54,7 +52,7 @@ def make_padded_row(shard: ShardVariant) -> Callable[..., Any]:
 
     send_both = cuda.jit(device=True)(send_both)
 
-    def padded_row(source: np.uint32, part: np.uint32, slot: np.uint32, control: Longs, rows: Rows, fcl: Fcl) -> None:
+    def send_padded(source: np.uint32, part: np.uint32, slot: np.uint32, rows: Rows, fcl: Fcl) -> None:
         targets = rows.targets
         held = cuda.local.array(per_thread, np.uint64)
         at = np.uint64(np.uint64(source) * pairs)
@@ -85,10 +83,8 @@ def make_padded_row(shard: ShardVariant) -> Callable[..., Any]:
                 both = targets[np.uint64(rest + np.uint64(pair))]
                 send_both(both, np.uint32(pair * two), left, following, amount, fcl)
                 pair = np.uint32(pair + share)
-        if clamps and part == zero and rows.clamped_sources[source] != 0:
-            control[CLAMPED] = 1
 
-    return cuda.jit(device=True)(padded_row)  # type: ignore[no-any-return]
+    return cuda.jit(device=True)(send_padded)  # type: ignore[no-any-return]
 
 
 def fill_padded_kernel(spec: SyntheticSpec, words: int, contiguous: bool) -> KernelSpec:

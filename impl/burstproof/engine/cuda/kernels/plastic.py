@@ -1,8 +1,10 @@
-"""Kernel of plasticity: every plastic synapse, every burst (SEMANTICS section 5)."""
+"""Kernels of plasticity: every plastic synapse, every burst (SEMANTICS section 5)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
+from typing import Any
 
 import numpy as np
 
@@ -10,6 +12,33 @@ from burstproof.device.numba_cuda import cuda
 from burstproof.engine.cuda.args import History, Plasticity, Steering
 from burstproof.engine.cuda.kernels.control import ACTIVE, BURST, HISTORY
 from burstproof.engine.cuda.plan.variant import Variant
+
+
+@cache
+def make_note_firing() -> Callable[..., Any]:
+    """``note_firing(neuron, burst, history)``: keep the history that plasticity needs."""
+
+    def note_firing(neuron: np.uint32, burst: np.int64, history: History) -> None:
+        streak = np.int32(0)
+        if history.last_fired[neuron] == burst - 1:
+            streak = np.int32(history.streaks[neuron])
+        if streak < history.longest:
+            streak = np.int32(streak + 1)
+        history.streaks[neuron] = np.uint16(streak)
+        history.last_fired[neuron] = burst
+
+    return cuda.jit(device=True)(note_firing)  # type: ignore[no-any-return]
+
+
+def make_age() -> Callable[..., None]:
+    """``age(steering, history)``, one thread, after a burst: plasticity can look back on one more past burst."""
+
+    def age(steering: Steering, history: History) -> None:
+        control = steering.control
+        if cuda.grid(1) == 0 and control[ACTIVE] != 0 and control[HISTORY] < np.int64(history.longest) - 1:
+            control[HISTORY] += 1
+
+    return age
 
 
 def make_learn(variant: Variant) -> Callable[..., None]:

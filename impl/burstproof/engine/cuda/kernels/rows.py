@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 
 from burstproof.device.numba_cuda import cuda
-from burstproof.engine.cuda.args import Amount, Fcl, Pieces, Rows, Steering, Turn
+from burstproof.engine.cuda.args import Amount, Chunks, Fcl, Rows, Steering, Turn
 from burstproof.engine.cuda.kernels.control import CONSUMED, INDEX, ORIGIN
-from burstproof.engine.cuda.kernels.warp import WARP
 from burstproof.engine.cuda.plan.block_size import LONG_ROW
 from burstproof.engine.cuda.plan.variant import Variant
 
@@ -122,15 +121,15 @@ def make_bounds(variant: Variant) -> Callable[..., Any]:
     return cuda.jit(device=True)(bounds_computed if equal_rows else bounds_read)  # type: ignore[no-any-return]
 
 
-def make_send(variant: Variant) -> Callable[..., Any]:
-    """``send(source, lane, slot, rows, fcl)``: a whole row by a warp, of which this is thread ``lane``."""
-    send_part, bounds, offset, warp = make_send_part(variant), make_bounds(variant), variant.offset, np.uint32(WARP)
+def make_send_row(variant: Variant, share: int) -> Callable[..., Any]:
+    """``send_row(source, part, slot, rows, fcl)``: thread ``part`` of the ``share`` that send a row."""
+    send_part, bounds, offset, spacing = make_send_part(variant), make_bounds(variant), variant.offset, np.uint32(share)
 
-    def send(source: np.uint32, lane: np.uint32, slot: np.uint32, rows: Rows, fcl: Fcl) -> None:
+    def send_row(source: np.uint32, part: np.uint32, slot: np.uint32, rows: Rows, fcl: Fcl) -> None:
         start, end = bounds(source, rows)
-        send_part(source, offset(start + offset(lane)), end, warp, slot, rows, fcl)
+        send_part(source, offset(start + offset(part)), end, spacing, slot, rows, fcl)
 
-    return cuda.jit(device=True)(send)  # type: ignore[no-any-return]
+    return cuda.jit(device=True)(send_row)  # type: ignore[no-any-return]
 
 
 def make_send_piece(variant: Variant) -> Callable[..., Any]:
@@ -154,16 +153,16 @@ def make_send_long(send_piece: Callable[..., Any]) -> Callable[..., None]:
     """
     one, low = np.uint32(1), np.uint64(0xFFFFFFFF)
 
-    def send_long(steering: Steering, pieces: Pieces, rows: Rows, fcl: Fcl, turn: Turn) -> None:
+    def send_long(steering: Steering, chunks: Chunks, rows: Rows, fcl: Fcl, turn: Turn) -> None:
         report = steering.report
         if report[INDEX] != np.int64(turn.place):
             return
         burst = np.uint32(np.uint32(report[ORIGIN]) + turn.place + one)
         slot = np.uint32(report[CONSUMED])
-        count = pieces.piece_counts[np.uint32(burst & one)]
+        count = chunks.piece_counts[np.uint32(burst & one)]
         item = np.uint32(cuda.blockIdx.x)
         while item < count:
-            piece = pieces.pieces[item]
+            piece = chunks.pieces[item]
             source = np.uint32(piece >> np.uint64(32))
             part = np.uint32(piece & low)
             send_piece(source, part, slot, rows, fcl)

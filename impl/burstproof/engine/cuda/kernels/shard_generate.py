@@ -9,9 +9,9 @@ import numpy as np
 
 from burstproof.device.numba_cuda import SIMULATED, cuda
 from burstproof.engine.cuda.args import Doubles, Draw, Ids, Longs, Own, Rows, Scale
-from burstproof.engine.cuda.kernels.catalogue import KernelSpec, kernel_spec
 from burstproof.engine.cuda.kernels.generate import DELAY, DIGITS, make_finer
 from burstproof.engine.cuda.kernels.propagate import make_quantise
+from burstproof.engine.cuda.kernels.spec import KernelSpec, kernel_spec
 from burstproof.engine.cuda.kernels.warp import WARP
 from burstproof.engine.cuda.plan.variant import Variant
 from burstproof.network.synthetic.build import SyntheticSpec, make_generator

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from burstproof.device.numba_cuda import cuda
-from burstproof.engine.cuda.args import Fcl, Longs, Network, Steering, Turn, Words
+from burstproof.engine.cuda.args import Exchange, Fcl, Longs, Network, Steering, Turn, Words
+from burstproof.engine.cuda.exchange.words import COUNT_WORD, FAILED, FULL_BIT
 from burstproof.engine.cuda.kernels.control import (
     BURST,
     CONSUMED,
@@ -32,6 +33,8 @@ from burstproof.engine.cuda.kernels.control import (
     STOPPED,
     TALLIES,
 )
+from burstproof.engine.cuda.kernels.link import make_link
+from burstproof.engine.cuda.plan.shard_variant import ShardVariant
 
 
 @cache
@@ -64,30 +67,44 @@ def make_fired_of() -> Callable[..., Any]:
 
 
 @cache
-def make_steer(delayed: bool) -> Callable[..., Any]:
-    """``steer(steering, fcl, network, turn)``.
+def make_slot_of(delayed: bool) -> Callable[..., Any]:
+    """``slot_of(words, last, bursts, burst, fcl)``: the slot that ``burst`` consumes.
 
-    Returns whether the burst of the turn is done, its number, and the slot that it consumes. Every thread asks, so
-    what a ``mode`` does not need is not read. Burst numbers are here those mod 2^32, of which the slots of a ring need
-    be no divisor: with delays the slot is counted on from the last one consumed before the train. Without delays the
-    ring has two slots, and the number says it.
+    Burst numbers are here those mod 2^32, of which the slots of a ring need be no divisor: with delays the slot is
+    counted on by ``bursts`` from ``words[last]``. Without delays the ring has two slots, and the number says it.
     """
-    fired_of = make_fired_of()
     one = np.uint32(1)
 
-    def slot_of_ring(words: Longs, last: int, bursts: np.uint32, burst: np.uint32, fcl: Fcl) -> Any:
+    def of_ring(words: Longs, last: int, bursts: np.uint32, burst: np.uint32, fcl: Fcl) -> Any:
         return np.uint32(np.uint32(np.uint32(words[last]) + bursts) % fcl.ring)
 
-    def slot_of_two(words: Longs, last: int, bursts: np.uint32, burst: np.uint32, fcl: Fcl) -> Any:
+    def of_two(words: Longs, last: int, bursts: np.uint32, burst: np.uint32, fcl: Fcl) -> Any:
         return np.uint32(burst & one)
 
-    slot_of = cuda.jit(device=True)(slot_of_ring if delayed else slot_of_two)
+    return cuda.jit(device=True)(of_ring if delayed else of_two)  # type: ignore[no-any-return]
 
-    def steer(steering: Steering, fcl: Fcl, network: Network, turn: Turn) -> Any:
+
+def make_steer(shard: ShardVariant) -> Callable[..., Any]:
+    """``steer(steering, exchange, fcl, network, turn)``.
+
+    Returns whether the burst of the turn is done, its number, that of its exchange, the slot that it consumes, and
+    whether it is the batch's last; without an exchange the last is not known. Every thread asks, so what a ``mode``
+    does not need is not read.
+
+    With an exchange the host says in ``ORIGIN`` which burst and which exchange the batch begins after, and in
+    ``LAST_SLOT`` where the ring is. Where lists are kept, all shards must stop before the same burst if the log of one
+    is full: ``control[HALTED]`` is the first burst that is not done any more, or 0 (``make_agree``). An exchange in
+    which a shard was waited for in vain is the last: late blocks still publish theirs, since all threads of a burst
+    must find the same.
+    """
+    fired_of, slot_of = make_fired_of(), make_slot_of(shard.variant.delays)
+    one, none, half = np.uint32(1), np.uint32(0), np.uint64(32)
+
+    def alone(steering: Steering, exchange: Exchange, fcl: Fcl, network: Network, turn: Turn) -> Any:
         control, report, place = steering.control, steering.report, turn.place
         if turn.mode == np.uint32(FRESH):
             burst = np.uint32(np.uint32(control[BURST]) + one)
-            return True, burst, slot_of(control, SLOT, one, burst, fcl)
+            return True, burst, none, slot_of(control, SLOT, one, burst, fcl), False
         limit, origin = np.int32(report[LIMIT]), np.uint32(report[ORIGIN])
         burst = np.uint32(origin + place + one)
         done = np.int32(place) < limit
@@ -98,9 +115,21 @@ def make_steer(delayed: bool) -> Callable[..., Any]:
             if place > np.uint32(0):
                 start += np.int64(fired)
             done = done and stopped == 0 and start + np.int64(network.neurons) <= steering.capacity
-        return done, burst, slot_of(report, LAST_SLOT, np.uint32(place + one), burst, fcl)
+        return done, burst, none, slot_of(report, LAST_SLOT, np.uint32(place + one), burst, fcl), False
 
-    return cuda.jit(device=True)(steer)  # type: ignore[no-any-return]
+    def together(steering: Steering, exchange: Exchange, fcl: Fcl, network: Network, turn: Turn) -> Any:
+        report, place, failed = steering.report, turn.place, np.uint64(exchange.link[FAILED])
+        limit, origin = np.int32(report[LIMIT]), np.uint64(report[ORIGIN])
+        burst = np.uint32(np.uint32(origin) + place + one)
+        sequence = np.uint32(np.uint32(origin >> half) + place + one)
+        done = np.int32(place) < limit and (failed == np.uint64(0) or np.uint32(failed >> half) == sequence)
+        if turn.mode == np.uint32(LISTS):
+            halted = steering.control[HALTED]
+            done = done and (halted == 0 or np.int32(burst - np.uint32(halted)) < np.int32(0))
+        slot = slot_of(report, LAST_SLOT, np.uint32(place + one), burst, fcl)
+        return done, burst, sequence, slot, np.int32(place) + np.int32(1) == limit
+
+    return cuda.jit(device=True)(together if shard.exchanges else alone)  # type: ignore[no-any-return]
 
 
 @cache
@@ -146,3 +175,55 @@ def make_halt() -> Callable[..., Any]:
             steering.control[HALTED] = 1
 
     return cuda.jit(device=True)(halt)  # type: ignore[no-any-return]
+
+
+@cache
+def make_log_start() -> Callable[..., Any]:
+    """``log_start(steering, turn, burst)`` -> int64: where the burst's list begins in the log."""
+    fired_of = make_fired_of()
+
+    def log_start(steering: Steering, turn: Turn, burst: np.uint32) -> Any:
+        place = turn.place
+        start = np.int64(0)
+        if turn.mode == np.uint32(LISTS) and place > np.uint32(0):
+            before = np.uint32(np.uint32(place + np.uint32(1)) & np.uint32(1))
+            fired = fired_of(steering.tallies, np.uint32(burst - np.uint32(1)))
+            start = steering.report[np.uint32(STARTS) + before] + np.int64(fired)
+        return start
+
+    return cuda.jit(device=True)(log_start)  # type: ignore[no-any-return]
+
+
+@cache
+def make_agree() -> Callable[..., Any]:
+    """``agree(steering, exchange, network, side, ...)``, one thread of a burst that keeps its list.
+
+    Tells all shards whether this one may have no room for two more bursts, and waits for what they tell: a shard learns
+    only from the next burst what one counted, so it says so one burst ahead. ``side`` is the first word of the
+    mailboxes' side, ``start`` where the burst's list begins.
+    """
+    link_to = make_link()
+    store, word, wait = link_to.store, link_to.word, link_to.wait
+    full = np.uint32(FULL_BIT)
+
+    def agree(
+        steering: Steering,
+        exchange: Exchange,
+        network: Network,
+        side: np.uint64,
+        sequence: np.uint32,
+        burst: np.uint32,
+        start: np.int64,
+    ) -> None:
+        sinks, inboxes = exchange.sinks, exchange.inboxes
+        at = np.uint64(side + np.uint64(COUNT_WORD))
+        value = np.uint32(0)
+        if start + np.int64(2) * np.int64(network.neurons) > steering.capacity:
+            value = full
+        for sink in range(sinks.size):
+            store(sinks, sink, at, word(sequence, value))
+        for box in range(inboxes.size):
+            if wait(inboxes, box, at, sequence, exchange) != np.uint32(0):
+                steering.control[HALTED] = np.int64(burst) + np.int64(1)
+
+    return cuda.jit(device=True)(agree)  # type: ignore[no-any-return]

@@ -1,4 +1,4 @@
-"""Kernels for what comes from outside: stimulus into the FCL, forced firings into the fired list."""
+"""Kernel for what comes from outside: amounts and forced firings of the coming burst, where it finds them."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from burstproof.device.numba_cuda import cuda
-from burstproof.engine.cuda.args import Bytes, Fcl, History, Ids, Log, Parameters, State, Steering, Stimulus
-from burstproof.engine.cuda.kernels.control import ACTIVE, BURST, COUNT, INDEX, SLOT, START
-from burstproof.engine.cuda.kernels.marks import FIRED_MARK
-from burstproof.engine.cuda.kernels.neuron import make_value
-from burstproof.engine.cuda.plan.variant import Restart, Variant
-from burstproof.engine.stimulus import FORCED_POTENTIAL
+from burstproof.engine.cuda.args import Exchange, Fcl, Network, Outside, Steering, Stimulus, Turn
+from burstproof.engine.cuda.exchange.words import FAILED
+from burstproof.engine.cuda.kernels.control import HALTED, INDEX, LIMIT
+from burstproof.engine.cuda.kernels.steer import make_steer
+from burstproof.engine.cuda.plan.shard_variant import ShardVariant
+from burstproof.engine.cuda.plan.variant import Variant
 
 
 def cancelled(variant: Variant) -> Any:
@@ -25,104 +25,78 @@ def cancelled(variant: Variant) -> Any:
     return variant.accumulator(np.iinfo(variant.accumulator).min)
 
 
-def make_inject(variant: Variant) -> Callable[..., None]:
-    """``inject(...)``: add the burst's stimulus to its slot.
+@cache
+def make_going(exchanges: bool) -> Callable[..., Any]:
+    """``going(steering, exchange)``: whether the batch has another burst to do, for bursts in several kernels."""
 
-    The ids of one burst differ, so that no atomic operation is needed.
+    def alone(steering: Steering, exchange: Exchange) -> Any:
+        return steering.report[INDEX] + 1 < steering.report[LIMIT] and steering.control[HALTED] == 0
+
+    def together(steering: Steering, exchange: Exchange) -> Any:
+        report = steering.report
+        return report[INDEX] + 1 < report[LIMIT] and steering.control[HALTED] == 0 and exchange.link[FAILED] == 0
+
+    return cuda.jit(device=True)(together if exchanges else alone)  # type: ignore[no-any-return]
+
+
+def _make_coming(shard: ShardVariant) -> Callable[..., Any]:
+    """``coming(steering, exchange, fcl, network, turn)`` -> whether there is a burst, its place, its slot if known."""
+    going, steer = make_going(shard.exchanges), make_steer(shard)
+
+    def by_index(steering: Steering, exchange: Exchange, fcl: Fcl, network: Network, turn: Turn) -> Any:
+        return going(steering, exchange), np.uint32(steering.report[INDEX] + 1), np.uint32(0)
+
+    def by_turn(steering: Steering, exchange: Exchange, fcl: Fcl, network: Network, turn: Turn) -> Any:
+        done, _, _, slot, _ = steer(steering, exchange, fcl, network, turn)
+        return done, turn.place, slot
+
+    return cuda.jit(device=True)(by_turn if shard.merged else by_index)  # type: ignore[no-any-return]
+
+
+def make_stimulate(shard: ShardVariant) -> Callable[..., None]:
+    """``stimulate(...)``: amounts of the coming burst into ``outside``, or where they fit into its slot; and marks.
+
+    The ids of one burst differ, so that no atomic operation is needed. A marker stands for an amount of 0.
     """
-    flagged = variant.flags
-    number = variant.accumulator
-    zero, marker = variant.accumulator(0), cancelled(variant)
+    variant, apart = shard.variant, shard.apart
+    flagged, number, cell = variant.flags, variant.accumulator, variant.cell
+    zero, marker, coming = variant.accumulator(0), cancelled(variant), _make_coming(shard)
 
-    def inject(steering: Steering, stimulus: Stimulus, fcl: Fcl) -> None:
-        if steering.control[ACTIVE] == 0:
+    def stimulate(
+        steering: Steering,
+        exchange: Exchange,
+        stimulus: Stimulus,
+        outside: Outside,
+        fcl: Fcl,
+        network: Network,
+        turn: Turn,
+    ) -> None:
+        done, index, slot = coming(steering, exchange, fcl, network, turn)
+        if not done:
             return
-        index = steering.report[INDEX]
-        base = np.uint64(np.uint64(steering.control[SLOT]) * np.uint64(fcl.stride))
+        ids, following = stimulus.stimulus_ids, np.uint32(index + np.uint32(1))
+        base = np.uint64(np.uint64(slot) * np.uint64(fcl.stride))
         entry = np.int64(stimulus.stimulus_offsets[index]) + np.int64(cuda.grid(1))
-        end = stimulus.stimulus_offsets[index + 1]
+        end = stimulus.stimulus_offsets[following]
         step = np.int64(cuda.gridsize(1))
         while entry < end:
-            place = np.uint64(base + np.uint64(stimulus.stimulus_ids[entry]))
-            total = number(fcl.sums[place] + stimulus.stimulus_amounts[entry])
-            if flagged:
+            place = np.uint64(base + np.uint64(ids[entry]))
+            total = stimulus.stimulus_amounts[entry]
+            if not apart:
+                total = number(fcl.cells[place] + total)
+            if flagged and not apart:
                 fcl.flags[place] = np.uint8(1)
             elif total == zero:
                 total = marker
-            fcl.sums[place] = total
-            entry += step
-
-    return inject
-
-
-@cache
-def make_note_firing() -> Callable[..., Any]:
-    """``note_firing(neuron, burst, history)``: keep the history that plasticity needs."""
-
-    def note_firing(neuron: np.uint32, burst: np.int64, history: History) -> None:
-        streak = np.int32(0)
-        if history.last_fired[neuron] == burst - 1:
-            streak = np.int32(history.streaks[neuron])
-        if streak < history.longest:
-            streak = np.int32(streak + 1)
-        history.streaks[neuron] = np.uint16(streak)
-        history.last_fired[neuron] = burst
-
-    return cuda.jit(device=True)(note_firing)  # type: ignore[no-any-return]
-
-
-@cache
-def make_place_of_forced() -> Callable[..., Any]:
-    """``place_of_forced(neuron, low, high, ids)`` -> place of ``neuron`` among the ascending ids, or ``high``."""
-
-    def place_of_forced(neuron: np.uint32, low: np.int64, high: np.int64, ids: Ids) -> Any:
-        end = high
-        while low < high:
-            middle = (low + high) >> 1
-            if ids[middle] < neuron:
-                low = middle + 1
+            if apart:
+                outside.outside[ids[entry]] = total
             else:
-                high = middle
-        return low if low < end and ids[low] == neuron else end
-
-    return cuda.jit(device=True)(place_of_forced)  # type: ignore[no-any-return]
-
-
-def make_force(variant: Variant) -> Callable[..., None]:
-    """``force(...)``: append the burst's forced firings that did not fire anyway."""
-    plastic = variant.plastic
-    restart_fired = variant.restart is Restart.FIRED
-    note_firing, accumulates = make_note_firing(), make_value(variant, "mp_charge_accumulation")
-    potential = FORCED_POTENTIAL
-
-    def force(
-        steering: Steering,
-        stimulus: Stimulus,
-        forced_hits: Bytes,
-        log: Log,
-        state: State,
-        parameters: Parameters,
-        history: History,
-    ) -> None:
-        control = steering.control
-        if control[ACTIVE] == 0:
-            return
-        index = steering.report[INDEX]
+                fcl.cells[place] = cell(total)
+            entry += step
         entry = np.int64(stimulus.forced_offsets[index]) + np.int64(cuda.grid(1))
-        end = stimulus.forced_offsets[index + 1]
-        step = np.int64(cuda.gridsize(1))
+        end = stimulus.forced_offsets[following]
         while entry < end:
-            if forced_hits[entry] != 0:
-                forced_hits[entry] = np.uint8(0)
-            else:
-                neuron = stimulus.forced_ids[entry]
-                place = control[START] + np.int64(cuda.atomic.add(control, COUNT, np.int64(1)))
-                log.log_ids[place] = neuron
-                log.log_potentials[place] = potential
-                if plastic:
-                    note_firing(neuron, control[BURST], history)
-                if restart_fired and accumulates(parameters.mp_charge_accumulation, neuron) == 0:
-                    state.marks[neuron] = np.uint8(state.marks[neuron] | np.uint8(FIRED_MARK))
+            outside.forced[stimulus.forced_ids[entry]] = np.uint8(1)
             entry += step
 
-    return force
+    return stimulate

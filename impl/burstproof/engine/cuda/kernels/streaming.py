@@ -1,4 +1,4 @@
-"""Kernels of a network with plastic or mp-driven synapses whose rows lie in host memory."""
+"""Kernel that sends rows from host memory, for networks with plastic or mp-driven synapses."""
 
 from __future__ import annotations
 
@@ -8,27 +8,11 @@ import numpy as np
 
 from burstproof.device.numba_cuda import cuda
 from burstproof.engine.cuda.args import Fcl, Log, Rows, Steering
-from burstproof.engine.cuda.kernels.catalogue import KernelSpec, catalogue, kernel_spec
 from burstproof.engine.cuda.kernels.control import ACTIVE, CLAMPED, COUNT, SLOT, START
 from burstproof.engine.cuda.kernels.lines import make_send_lines
-from burstproof.engine.cuda.kernels.propagate import make_propagate_computed
 from burstproof.engine.cuda.kernels.warp import WARP
 from burstproof.engine.cuda.plan.streaming import CHUNK, line_entries
 from burstproof.engine.cuda.plan.variant import Variant
-
-
-def streaming_catalogue(variant: Variant) -> tuple[KernelSpec, ...]:
-    """Every kernel that a network of ``variant`` launches in separate kernels if its synapses lie in host memory."""
-    return tuple(_over_the_link(spec, variant) for spec in catalogue(variant))
-
-
-def _over_the_link(spec: KernelSpec, variant: Variant) -> KernelSpec:
-    """``spec``, or what takes its place where rows are read from host memory."""
-    if spec.name == "propagate":
-        return kernel_spec("propagate_streamed", make_propagate_streamed(variant), variant)
-    if spec.name == "propagate_computed":
-        return kernel_spec(spec.name, make_propagate_computed(variant, aligned=True), variant)
-    return spec
 
 
 def make_propagate_streamed(variant: Variant) -> Callable[..., None]:

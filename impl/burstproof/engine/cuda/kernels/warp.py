@@ -1,4 +1,4 @@
-"""What a warp does together: reserve places in the fired list and add up counts, one atomic operation per warp.
+"""What a warp does together: reserve places in a list and add up counts, one atomic operation per warp.
 
 The CUDA simulator has no warp operations: there each thread does its own atomic operation instead, and everything else
 in the kernels stays the same. All functions must be called by all 32 threads of a warp.
@@ -14,8 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from burstproof.device.numba_cuda import SIMULATED, cuda
-from burstproof.engine.cuda.args import Floats, Ids, Longs
-from burstproof.engine.cuda.kernels.control import COUNT
+from burstproof.engine.cuda.args import Floats, Ids
 
 WARP = 32
 _ALL = 0xFFFFFFFF
@@ -24,44 +23,23 @@ Counters: TypeAlias = npt.NDArray[np.int32]
 
 
 @cache
-def make_reserve() -> Callable[..., Any]:
-    """``reserve(fired, lane, control)`` -> int64 place in the burst's fired list for this thread, if it fired."""
+def make_block_tally() -> Callable[..., Any]:
+    """``block_tally(seen, lane, tallies, place)``: add the int32 ``seen`` of all threads to ``tallies[place]``.
 
-    def by_thread(fired: bool, lane: np.uint32, control: Longs) -> Any:
-        place = np.int64(0)
-        if fired:
-            place = np.int64(cuda.atomic.add(control, COUNT, np.int64(1)))
-        return place
+    All threads of a warp call it.
+    """
 
-    def by_warp(fired: bool, lane: np.uint32, control: Longs) -> Any:
-        votes = np.uint32(cuda.ballot_sync(_ALL, fired))
-        first = np.int64(0)
-        if votes != np.uint32(0):
-            if lane == np.uint32(0):
-                first = np.int64(cuda.atomic.add(control, COUNT, np.int64(cuda.popc(votes))))
-            first = np.int64(cuda.shfl_sync(_ALL, first, 0))
-        before = np.uint32(votes & np.uint32(np.uint32(np.uint32(1) << lane) - np.uint32(1)))
-        return np.int64(first + np.int64(cuda.popc(before)))
+    def by_thread(seen: np.int32, lane: np.uint32, tallies: Counters, place: int) -> None:
+        cuda.atomic.add(tallies, place, seen)
 
-    return cuda.jit(device=True)(by_thread if SIMULATED else by_warp)  # type: ignore[no-any-return]
-
-
-@cache
-def make_tally() -> Callable[..., Any]:
-    """``tally(seen, lane, control, place)``: add the int32 ``seen`` of all threads to ``control[place]``."""
-
-    def by_thread(seen: np.int32, lane: np.uint32, control: Longs, place: int) -> None:
-        if seen:
-            cuda.atomic.add(control, place, np.int64(seen))
-
-    def by_warp(seen: np.int32, lane: np.uint32, control: Longs, place: int) -> None:
+    def by_warp(seen: np.int32, lane: np.uint32, tallies: Counters, place: int) -> None:
         total = np.int32(seen)
         step = 16
         while step > 0:
             total = np.int32(total + cuda.shfl_down_sync(_ALL, total, step))
             step >>= 1
-        if lane == np.uint32(0) and total != np.int32(0):
-            cuda.atomic.add(control, place, np.int64(total))
+        if lane == np.uint32(0):
+            cuda.atomic.add(tallies, place, total)
 
     return cuda.jit(device=True)(by_thread if SIMULATED else by_warp)  # type: ignore[no-any-return]
 

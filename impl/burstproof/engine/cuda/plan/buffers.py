@@ -131,6 +131,9 @@ def _add_state(specs: _Specs, sizes: NetworkSizes, variant: Variant) -> None:
     specs.add("countdowns", neurons, variant.features.refractory_periods)
     specs.add("counts", neurons)
     specs.add("marks", neurons, variant.features.restarts)
+    specs.add("forced", neurons)
+    specs.add("outside", neurons, variant.packed_sums or variant.fused is None)
+    specs.add("done", 2)
     specs.add("last_fired", neurons, variant.plastic)
     specs.add("streaks", neurons, variant.plastic)
     for name, dtype in PARAMETERS.items():
@@ -168,8 +171,6 @@ def _add_plastic(specs: _Specs, sizes: NetworkSizes) -> None:
 
 def _add_fused(specs: _Specs, sizes: NetworkSizes, variant: Variant) -> None:
     chunks = chunks_of(sizes.neurons, variant)
-    specs.add("forced", sizes.neurons)
-    specs.add("outside", sizes.neurons, variant.packed_sums)
     specs.add("chunk_counts", chunks)
     specs.add("span_counts", 2 * -(-chunks // CHUNKS_PER_SPAN))
     specs.add("chunk_ids", sizes.neurons)
@@ -198,5 +199,4 @@ def stimulus_specs(number: int, variant: Variant, train: TrainSizes) -> tuple[Bu
     specs.add(f"forced_offsets.{number}", train.length + 1)
     for name in ("stimulus_ids", "stimulus_amounts", "forced_ids"):
         specs.add(f"{name}.{number}", train.stimulus)
-    specs.add(f"forced_hits.{number}", train.stimulus, dtype=np.uint8)
     return tuple(specs)

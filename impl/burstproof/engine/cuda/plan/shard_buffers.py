@@ -17,7 +17,8 @@ BY_SOURCE = frozenset(
 
 SHARED_NAMES = frozenset(
     (
-        *("control", "sums", "flags", "potentials", "countdowns", "counts", "marks", "tallies", *PARAMETERS),
+        *("control", "sums", "flags", "potentials", "countdowns", "counts", "marks", "tallies", "forced", "done"),
+        *PARAMETERS,
         *("offsets", "targets", "contributions", "delays", "clamped_sources", "last_fired", "streaks"),
         *("computed_offsets", "computed_targets", "weights", "psps", "signs", "computed_delays"),
         *("mp_driven", "divisors", "rule_starts", "rule_windows", "potentiations", "depressions"),
@@ -26,11 +27,7 @@ SHARED_NAMES = frozenset(
 )
 """Buffers that the engine for one device has too."""
 
-BY_NEURON: dict[str, type[np.generic]] = {"forced": np.uint8}
-"""Buffers of the shard alone, with an element for each of its neurons."""
-
 SINGLE: dict[str, tuple[int, type[np.generic]]] = {
     "link": (LINK_LENGTH, np.int64),
-    "done": (2, np.uint64),
 }
 """Small buffers of the shard alone."""

@@ -12,7 +12,7 @@ from burstproof.device.protocol import BufferSpec
 from burstproof.engine.cuda.plan.buffers import buffer_specs, network_sizes, train_sizes
 from burstproof.engine.cuda.plan.packed import Packed, packed_for, train_length
 from burstproof.engine.cuda.plan.padded_rows import row_lengths, table_words
-from burstproof.engine.cuda.plan.shard_buffers import BY_NEURON, BY_SOURCE, SHARED_NAMES, SINGLE
+from burstproof.engine.cuda.plan.shard_buffers import BY_SOURCE, SHARED_NAMES, SINGLE
 from burstproof.engine.cuda.plan.shard_variant import ShardVariant, row_share, shard_variant
 from burstproof.engine.cuda.plan.tiles import sized
 from burstproof.engine.cuda.plan.variant import variant_of
@@ -98,7 +98,6 @@ class PackedShard:
         tiled = everyone if variant.tiles else 1
         neurons = max(self.neurons, 1)
         own = (
-            *(BufferSpec(name, neurons, np.dtype(kind)) for name, kind in BY_NEURON.items()),
             *(BufferSpec(name, count, np.dtype(kind)) for name, (count, kind) in SINGLE.items()),
             BufferSpec("outside", neurons, np.dtype(variant.accumulator)),
             BufferSpec("members", 1 if self.spaced is not None else neurons, np.dtype(np.uint32)),

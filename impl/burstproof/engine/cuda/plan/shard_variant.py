@@ -9,6 +9,7 @@ import numpy as np
 from burstproof.engine.cuda.plan.variant import Variant
 
 _WARP = 32
+_BLOCK = 256
 _MIDDLE, _LARGE = 200_000, 1_500_000
 _ONE_PASS = 300_000
 
@@ -32,9 +33,13 @@ class ShardVariant:
     overlapped : bool
         Each kernel of the fused form may come up while the one before it ends.
     merged : bool
-        One kernel does a whole burst (``kernels.merged``).
+        One kernel does a whole burst (``kernels.burst``).
     row_words : int
         Words of a padded row (``padded_rows``), or 0 where rows lie behind offsets; only if ``merged``.
+    exchanges : bool
+        There are other shards; a network on one device is one shard without an exchange.
+    early : bool
+        The next kernel's blocks may come up from the start of a burst in one kernel.
     """
 
     variant: Variant
@@ -46,6 +51,13 @@ class ShardVariant:
     overlapped: bool = False
     merged: bool = False
     row_words: int = 0
+    exchanges: bool = True
+    early: bool = True
+
+    @property
+    def apart(self) -> bool:
+        """Whether stimulus lies beside the slot: cells of the FCL may have no room for it, or be other shards' too."""
+        return self.exchanges or not self.merged or self.variant.packed_sums
 
     @property
     def uniform(self) -> frozenset[str]:
@@ -85,6 +97,23 @@ def shard_variant(
     threads, per_thread = (256, 4) if neurons > _LARGE else (512 if neurons > _MIDDLE else 256, 1)
     return ShardVariant(
         variant, spaced_ids, mp_driven, block or threads, per_thread, row_share(entries / max(sources, 1))
+    )
+
+
+def whole(variant: Variant, block: int = _BLOCK) -> ShardVariant:
+    """A whole network on one device, ``block`` threads a block unless a burst is one kernel."""
+    fused = variant.fused
+    return ShardVariant(
+        variant,
+        spaced_ids=True,
+        carries_potentials=False,
+        threads=fused.threads if fused else block,
+        per_thread=fused.per_thread if fused else 1,
+        share=_WARP,
+        overlapped=variant.overlapped,
+        merged=fused is not None,
+        exchanges=False,
+        early=fused is not None and fused.early,
     )
 
 

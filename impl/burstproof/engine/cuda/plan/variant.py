@@ -107,6 +107,11 @@ class Variant:
         return np.int32 if self.accumulator_bits == 32 else np.int64
 
     @property
+    def exchanges(self) -> bool:
+        """There are no other shards; see ``ShardVariant``."""
+        return False
+
+    @property
     def packed_sums(self) -> bool:
         """Whether cells are narrower than the word that contributions are added to."""
         return self.sum_bits < self.accumulator_bits

@@ -1,4 +1,4 @@
-"""What fired anywhere, sent along the rows that end in this shard: waits for every shard's list of the burst."""
+"""What fired anywhere, as every shard published it: sent along the rows that end here, or put into one list."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import numpy as np
 
 from burstproof.device.dependent_launch import make_let_next_start, make_wait_for_last
 from burstproof.device.numba_cuda import SIMULATED, cuda
-from burstproof.engine.cuda.args import Exchange, Fcl, History, Ids, Log, Longs, Rows, Steering
+from burstproof.engine.cuda.args import Chunks, Exchange, Fcl, History, Ids, Log, Longs, Rows, Steering
 from burstproof.engine.cuda.exchange.words import COUNT_WORD, FULL_BIT, HEADER_WORDS, MOST_SHARDS, SEQUENCE, WAITED
-from burstproof.engine.cuda.kernels.control import ACTIVE, BURST, CLAMPED, COUNT, HALTED, HISTORY, SLOT, START
+from burstproof.engine.cuda.kernels.control import ACTIVE, BURST, COUNT, HALTED, SLOT, START
 from burstproof.engine.cuda.kernels.link import make_link
-from burstproof.engine.cuda.kernels.rows import make_send_part
-from burstproof.engine.cuda.kernels.stimulus import make_note_firing
+from burstproof.engine.cuda.kernels.plastic import make_note_firing
+from burstproof.engine.cuda.kernels.send import make_send
 from burstproof.engine.cuda.plan.shard_variant import ShardVariant
 
 
@@ -77,28 +77,30 @@ def make_find() -> Callable[..., Any]:
     return cuda.jit(device=True)(find)  # type: ignore[no-any-return]
 
 
-def make_deliver_all(shard: ShardVariant) -> Callable[..., Any]:
-    """``deliver_all(sequence, slot, control, exchange, rows, fcl)``: what all that fired contributes.
+def make_send_lists(shard: ShardVariant) -> Callable[..., None]:
+    """``send_lists(...)``: static contributions of all that fired, behind the dynamics.
 
-    ``sequence`` is the exchange's number, ``slot`` that of the burst. All threads of the grid call it;
-    ``share`` of them take one row at a time.
+    ``share`` threads take one row at a time.
     """
-    variant = shard.variant
-    lists, find, link_to = make_lists(), make_find(), make_link()
+    share = 1 if SIMULATED else shard.share
+    lists, find, link_to, send = make_lists(), make_find(), make_link(), make_send(shard, share)
     wait, keep_route, near = link_to.wait, link_to.keep, link_to.near
-    send_part, offset, clamps = make_send_part(variant), variant.offset, variant.clamps
-    share = np.uint32(1 if SIMULATED else shard.share)
+    wait_for_last, let_next_start = make_wait_for_last(shard.overlapped), make_let_next_start(shard.overlapped)
+    shares = np.uint32(share)
 
-    def deliver_all(
-        sequence: np.uint32, slot: np.uint32, control: Longs, exchange: Exchange, rows: Rows, fcl: Fcl
-    ) -> None:
-        inboxes = exchange.inboxes
+    def send_lists(steering: Steering, exchange: Exchange, rows: Rows, chunks: Chunks, fcl: Fcl) -> None:
+        control, inboxes = steering.control, exchange.inboxes
+        wait_for_last()
+        slot, active, sequence = np.uint32(control[SLOT]), control[ACTIVE], np.uint32(exchange.link[SEQUENCE])
+        let_next_start()
+        if active == 0:
+            return
         counts = cuda.shared.array(MOST_SHARDS, np.uint32)
         routes = cuda.shared.array(MOST_SHARDS, np.uint64)
         thread = np.uint32(cuda.grid(1))
-        lane = np.uint32(thread & np.uint32(share - np.uint32(1)))
-        item = np.uint32(thread // share)
-        items = np.uint32(np.uint32(cuda.gridsize(1)) // share)
+        part = np.uint32(thread & np.uint32(shares - np.uint32(1)))
+        item = np.uint32(thread // shares)
+        items = np.uint32(np.uint32(cuda.gridsize(1)) // shares)
         if np.uint32(cuda.threadIdx.x) < np.uint32(inboxes.size):
             keep_route(inboxes, np.uint32(cuda.threadIdx.x), routes)
         total, first = lists(sequence, control, exchange, counts)
@@ -106,31 +108,10 @@ def make_deliver_all(shard: ShardVariant) -> Callable[..., Any]:
             box, place = find(item, counts)
             at = np.uint64(first + np.uint64(place))
             source = wait(near(inboxes, routes), box, at, sequence, exchange)
-            entry = offset(rows.offsets[source] + offset(lane))
-            end = rows.offsets[np.uint32(source + np.uint32(1))]
-            send_part(source, entry, end, share, slot, rows, fcl)
-            if clamps and lane == np.uint32(0) and rows.clamped_sources[source] != 0:
-                control[CLAMPED] = 1
+            send(source, part, slot, sequence, control, rows, chunks, fcl)
             item = np.uint32(item + items)
 
-    return cuda.jit(device=True)(deliver_all)  # type: ignore[no-any-return]
-
-
-def make_send(shard: ShardVariant) -> Callable[..., None]:
-    """``send(...)``: ``deliver_all`` as a kernel behind the dynamics."""
-    deliver_all = make_deliver_all(shard)
-    wait_for_last, let_next_start = make_wait_for_last(shard.overlapped), make_let_next_start(shard.overlapped)
-
-    def send(steering: Steering, exchange: Exchange, rows: Rows, fcl: Fcl) -> None:
-        control = steering.control
-        wait_for_last()
-        slot, active, sequence = np.uint32(control[SLOT]), control[ACTIVE], np.uint32(exchange.link[SEQUENCE])
-        let_next_start()
-        if active == 0:
-            return
-        deliver_all(sequence, slot, control, exchange, rows, fcl)
-
-    return send
+    return send_lists
 
 
 def make_collect(shard: ShardVariant) -> Callable[..., None]:
@@ -165,14 +146,3 @@ def make_collect(shard: ShardVariant) -> Callable[..., None]:
             control[COUNT] = np.int64(total)
 
     return collect
-
-
-def make_age() -> Callable[..., None]:
-    """``age(steering, history)``, one thread, after a burst: plasticity can look back on one more past burst."""
-
-    def age(steering: Steering, history: History) -> None:
-        control = steering.control
-        if cuda.grid(1) == 0 and control[ACTIVE] != 0 and control[HISTORY] < np.int64(history.longest) - 1:
-            control[HISTORY] += 1
-
-    return age

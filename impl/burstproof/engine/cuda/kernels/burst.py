@@ -1,0 +1,253 @@
+"""One burst in one kernel: a block does the dynamics of a chunk of neurons, and at once the rows of those that fired.
+
+The FCL has a slot more than the largest delay, so that no contribution of a burst can reach the slot that the burst
+consumes: dynamics and propagation of different blocks need no order, and none waits for another. No fence is used
+anywhere: it would turn the reductions into atomics that read back. What the burst counted is left to the next kernel
+of the batch (``kernels.steer``). Where the device can, that kernel's blocks come up while this one's last ones run.
+
+Between shards that have a device each, a block also sends its chunk's packet to all shards (``kernels.packet``), then
+takes the packets of a chunk from the others: the same chunk, or where there are many one that is ``lag`` chunks behind
+and has had time to arrive. Blocks come up in their order and a block waits for no chunk behind its own, so that the
+first chunk that is missing anywhere is always under way. Without an exchange all of that compiles away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from burstproof.device.dependent_launch import make_let_next_start, make_wait_for_last
+from burstproof.device.numba_cuda import SIMULATED, cuda
+from burstproof.engine.cuda.args import (
+    Chunks,
+    Exchange,
+    Fcl,
+    Identity,
+    Log,
+    Network,
+    Outside,
+    Parameters,
+    Rows,
+    State,
+    Steering,
+    Turn,
+)
+from burstproof.engine.cuda.exchange.words import HEADER_WORDS, MOST_SHARDS, packet_words
+from burstproof.engine.cuda.kernels.consume import Fired, Loaded, Moment, make_consume_chunk, make_fetch_chunk
+from burstproof.engine.cuda.kernels.control import BURST, LISTS, SLOT, TALLIES
+from burstproof.engine.cuda.kernels.identity import make_id_of
+from burstproof.engine.cuda.kernels.link import make_link
+from burstproof.engine.cuda.kernels.packet import make_publish, make_take_row
+from burstproof.engine.cuda.kernels.send import make_send
+from burstproof.engine.cuda.kernels.steer import make_agree, make_enter, make_halt, make_log_start, make_steer
+from burstproof.engine.cuda.kernels.warp import WARP
+from burstproof.engine.cuda.plan.block_size import CHUNKS_PER_SPAN
+from burstproof.engine.cuda.plan.shard_variant import ShardVariant
+
+
+def make_count_chunk() -> Callable[..., Any]:
+    """``count_chunk(item, burst, count, items, chunks)``, one thread: how many fired in a chunk, for ``gather``.
+
+    Of the counts over ``CHUNKS_PER_SPAN`` chunks, one half is for this burst, while the other is cleared for the next.
+    """
+    one, per_span = np.uint32(1), np.uint32(CHUNKS_PER_SPAN)
+
+    def count_chunk(item: np.uint32, burst: np.uint32, count: np.uint32, items: np.uint32, chunks: Chunks) -> None:
+        spans = np.uint32((items + per_span - one) // per_span)
+        current = np.uint32(spans if burst & one else np.uint32(0))
+        following = np.uint32(spans - current)
+        chunks.chunk_counts[item] = count
+        if count > np.uint32(0):
+            cuda.atomic.add(chunks.span_counts, np.uint32(current + item // per_span), count)
+        if item % per_span == np.uint32(0):
+            chunks.span_counts[np.uint32(following + item // per_span)] = np.uint32(0)
+
+    return cuda.jit(device=True)(count_chunk)  # type: ignore[no-any-return]
+
+
+def make_keep_chunk(block: int) -> Callable[..., Any]:
+    """``keep_chunk(first, count, fired, chunks)``: what fired in the chunk of neuron ``first``, for ``gather``."""
+    step = np.uint32(block)
+
+    def keep_chunk(first: np.uint32, count: np.uint32, fired: Fired, chunks: Chunks) -> None:
+        entry = np.uint32(cuda.threadIdx.x)
+        while entry < count:
+            chunks.chunk_ids[np.uint32(first + entry)] = fired.ids[entry]
+            chunks.chunk_potentials[np.uint32(first + entry)] = fired.potentials[entry]
+            entry = np.uint32(entry + step)
+
+    return cuda.jit(device=True)(keep_chunk)  # type: ignore[no-any-return]
+
+
+def make_log_chunk(shard: ShardVariant, block: int) -> Callable[..., Any]:
+    """``log_chunk(start, count, fired, identity, log)``: what fired in a chunk, from ``start`` of the log on."""
+    id_of, step = make_id_of(shard), np.uint32(block)
+
+    def log_chunk(start: np.int64, count: np.uint32, fired: Fired, identity: Identity, log: Log) -> None:
+        entry = np.uint32(cuda.threadIdx.x)
+        while entry < count:
+            logged = np.uint64(np.uint64(start) + np.uint64(entry))
+            log.log_ids[logged] = id_of(fired.ids[entry], identity)
+            log.log_potentials[logged] = fired.potentials[entry]
+            entry = np.uint32(entry + step)
+
+    return cuda.jit(device=True)(log_chunk)  # type: ignore[no-any-return]
+
+
+def make_first_item() -> Callable[..., Any]:
+    """``first_item()``: the chunk of a block; the first block has none, it keeps the books beside the others."""
+
+    def first_of_all() -> Any:
+        return np.uint32(0)
+
+    def own_item() -> Any:
+        return np.uint32(np.uint32(cuda.blockIdx.x) - np.uint32(1))
+
+    return cuda.jit(device=True)(first_of_all if SIMULATED else own_item)  # type: ignore[no-any-return]
+
+
+def make_end_exchange() -> Callable[..., Any]:
+    """``end_exchange(steering, exchange, network, turn, ...)``, one thread: what a shard's next burst has to know."""
+    agree, log_start = make_agree(), make_log_start()
+
+    def end_exchange(
+        steering: Steering,
+        exchange: Exchange,
+        network: Network,
+        turn: Turn,
+        sequence: np.uint32,
+        burst: np.uint32,
+        slot: np.uint32,
+        is_last: bool,
+    ) -> None:
+        steering.control[BURST] += 1
+        steering.control[SLOT] = np.int64(slot)
+        if turn.mode == np.uint32(LISTS) and not is_last:
+            side = np.uint64(np.uint64(sequence & np.uint32(1)) * np.uint64(exchange.words))
+            agree(steering, exchange, network, side, sequence, burst, log_start(steering, turn, burst))
+
+    return cuda.jit(device=True)(end_exchange)  # type: ignore[no-any-return]
+
+
+def make_burst(shard: ShardVariant) -> Callable[..., None]:
+    """``burst(...)``: one burst.
+
+    Mode and place of the turn steer the burst (``kernels.steer``); its ``stimulated`` is 1 where marks may be set.
+    Without an exchange what fired is left in ``chunks``. With one, it is logged in any order where lists are kept, and
+    in the last burst of a batch; all shards send as many packets, and ``lag`` more blocks only take some.
+    """
+    variant, exchanges = shard.variant, shard.exchanges
+    threads, chunk = WARP if SIMULATED else shard.threads, shard.chunk
+    share = 1 if SIMULATED and exchanges else shard.share
+    id_of, keep_route, first_item = make_id_of(shard), make_link().keep, make_first_item()
+    per_thread, number = chunk // threads, variant.accumulator
+    fetch_chunk = make_fetch_chunk(shard, threads, per_thread)
+    consume_chunk, send = make_consume_chunk(shard, threads, per_thread), make_send(shard, share)
+    publish, take_row = make_publish(id_of), make_take_row(shard, threads, share)
+    steer, enter, halt, log_start = make_steer(shard), make_enter(), make_halt(), make_log_start()
+    end_exchange = make_end_exchange()
+    count_chunk, keep_chunk, log_chunk = make_count_chunk(), make_keep_chunk(threads), make_log_chunk(shard, threads)
+    wait_for_last = make_wait_for_last(shard.overlapped)
+    let_next_start = make_let_next_start(shard.overlapped and shard.early)
+    sends, long_rows, one, shares = variant.tiles == 0, variant.long_rows, np.uint32(1), np.uint32(share)
+    lanes, size, warps = np.uint32(WARP - 1), np.uint32(chunk), np.uint32(threads // WARP)
+    per_warp, tally_places = np.uint32(WARP // share), np.uint32(TALLIES - 1)
+    header, packet = np.uint64(HEADER_WORDS), np.uint64(packet_words(chunk))
+
+    def burst(
+        steering: Steering,
+        exchange: Exchange,
+        identity: Identity,
+        outside: Outside,
+        fcl: Fcl,
+        state: State,
+        parameters: Parameters,
+        log: Log,
+        chunks: Chunks,
+        rows: Rows,
+        network: Network,
+        turn: Turn,
+    ) -> None:
+        fired = Fired(
+            cuda.shared.array(chunk, np.uint32),
+            cuda.shared.array(chunk, np.float32),
+            cuda.shared.array(2, np.int32),
+        )
+        total, v = cuda.local.array(per_thread, number), cuda.local.array(per_thread, np.float32)
+        loaded = Loaded(total, v, cuda.local.array(per_thread, np.int32))
+        control, thread = steering.control, np.uint32(cuda.threadIdx.x)
+        lane, own_warp = np.uint32(thread & lanes), np.uint32(thread // np.uint32(WARP))
+        item = first_item()
+        if exchanges:
+            first_place = cuda.shared.array(1, np.int64)
+            sinks = cuda.shared.array(MOST_SHARDS, np.uint64)
+            boxes = cuda.shared.array(MOST_SHARDS, np.uint64)
+            if thread < np.uint32(exchange.inboxes.size):
+                keep_route(exchange.inboxes, thread, boxes)
+            if thread < np.uint32(exchange.sinks.size):
+                keep_route(exchange.sinks, thread, sinks)
+            own_items, lag = exchange.chunks, exchange.lag
+            items = np.uint32(own_items + lag)
+        else:
+            items = np.uint32((np.uint64(network.neurons) + np.uint64(chunk - 1)) // np.uint64(chunk))
+            own_items = items
+        let_next_start()
+        wait_for_last()
+        done, burst_number, sequence, slot, is_last = steer(steering, exchange, fcl, network, turn)
+        if not done:
+            if cuda.grid(1) == 0 and not exchanges:
+                halt(steering, turn)
+            return
+        if long_rows and cuda.grid(1) == 0:
+            chunks.piece_counts[np.uint32((burst_number + one) & one)] = np.uint32(0)
+        base = np.uint64(np.uint64(slot) * np.uint64(fcl.stride))
+        moment = Moment(base, burst_number, False, turn.stimulated)
+        lists = is_last or turn.mode == np.uint32(LISTS)
+        if exchanges:
+            side = np.uint64(np.uint64(sequence & one) * np.uint64(exchange.words) + header)
+        part = np.uint32(lane & np.uint32(shares - one))
+        while item < items:
+            count, first = np.uint32(0), np.uint32(item * size)
+            if item < own_items:
+                fetch_chunk(first, base, fcl, state, network, loaded)
+                count = consume_chunk(first, moment, loaded, fired, fcl, outside, state, parameters, network, identity)
+                if exchanges:
+                    at = np.uint64(side + np.uint64(item) * packet)
+                    publish(exchange, sinks, at, sequence, count, fired.ids, identity)
+                if thread == np.uint32(0):
+                    counted = np.uint64((np.uint64(count) << np.uint64(32)) + np.uint64(fired.found[1]))
+                    tally = np.uint32(burst_number & tally_places)
+                    if exchanges and lists and count > np.uint32(0):
+                        before = np.uint64(cuda.atomic.add(steering.tallies, tally, counted))
+                        first_place[0] = np.int64(before >> np.uint64(32))
+                    elif counted != np.uint64(0):
+                        cuda.atomic.add(steering.tallies, tally, counted)
+                    if not exchanges:
+                        count_chunk(item, burst_number, count, items, chunks)
+                entry = np.uint32(own_warp * per_warp + lane // shares)
+                while sends and entry < count:
+                    source = np.uint32(id_of(fired.ids[entry], identity))
+                    send(source, part, slot, burst_number, control, rows, chunks, fcl)
+                    entry = np.uint32(entry + warps * per_warp)
+            if exchanges:
+                if item >= own_items:
+                    cuda.syncthreads()
+                if item >= lag:
+                    arrived = np.uint64(side + np.uint64(np.uint32(item - lag)) * packet)
+                    take_row(exchange, boxes, arrived, sequence, slot, burst_number, control, rows, chunks, fcl)
+                if lists and count > np.uint32(0):
+                    cuda.syncthreads()
+                    log_chunk(log_start(steering, turn, burst_number) + first_place[0], count, fired, identity, log)
+            else:
+                keep_chunk(first, count, fired, chunks)
+            item = np.uint32(item + one) if SIMULATED else items
+            if SIMULATED:
+                cuda.syncthreads()
+        if cuda.grid(1) == 0:
+            enter(steering, turn, burst_number, slot)
+            if exchanges:
+                end_exchange(steering, exchange, network, turn, sequence, burst_number, slot, is_last)
+
+    return burst

@@ -1,0 +1,42 @@
+"""Who a neuron of a shard is: its id in the network, and what its excitability is drawn with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from burstproof.device.numba_cuda import cuda
+from burstproof.engine.cuda.args import Identity
+from burstproof.engine.cuda.plan.shard_variant import ShardVariant
+
+_DRAW_STEP = (2654435761 * pow(1597334677, -1, 1 << 32)) % (1 << 32)
+"""A draw depends on id * 2654435761 + burst * 1597334677 mod 2^32: so much more burst stands for one more id."""
+
+
+def make_id_of(shard: ShardVariant) -> Callable[..., Any]:
+    """``id_of(neuron, identity)``: id in the network; without an exchange a neuron's place is its id."""
+
+    def same(neuron: np.uint32, identity: Identity) -> Any:
+        return neuron
+
+    def listed(neuron: np.uint32, identity: Identity) -> Any:
+        return identity.members[neuron]
+
+    def computed(neuron: np.uint32, identity: Identity) -> Any:
+        return np.uint32(identity.first_id + neuron * identity.id_step)
+
+    of_shard = computed if shard.spaced_ids else listed
+    return cuda.jit(device=True)(of_shard if shard.exchanges else same)  # type: ignore[no-any-return]
+
+
+def make_seed(shard: ShardVariant) -> Callable[..., Any]:
+    """``seed(neuron, burst, identity)``: what to draw with, by ids, not by places in the shard."""
+    id_of, draw_step = make_id_of(shard), np.uint32(_DRAW_STEP)
+
+    def seed(neuron: np.uint32, burst: np.uint32, identity: Identity) -> Any:
+        distance = np.uint32(id_of(neuron, identity) - neuron)
+        return np.uint32(burst + np.uint32(distance * draw_step))
+
+    return cuda.jit(device=True)(seed)  # type: ignore[no-any-return]
