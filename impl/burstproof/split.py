@@ -14,7 +14,7 @@ from burstproof.engine.protocol import CreateEngine, Engine
 from burstproof.engine.registry import AUTO, create_sharded, with_shards
 from burstproof.engine.select import Choice
 from burstproof.engine.sharded.engine import Links
-from burstproof.engine.sharded.exchange import Exchange, OneProcess
+from burstproof.engine.sharded.exchange import Exchange
 from burstproof.engine.sharded.partition import Partition, make_partition
 from burstproof.errors import EnvironmentInvalidError, InputError
 from burstproof.network.model import Network
@@ -114,7 +114,7 @@ def split_of(
 
 def split_over(shards: int | None, devices: tuple[int, ...] | None, strategy: str, threads: int) -> Split:
     """The split over ``shards`` parts, or over ``devices``, in this process; the caller has the backend chosen."""
-    return Split(AUTO, shards or len(devices or ()), strategy, OneProcess(), threads or 1, devices=devices)
+    return Split(AUTO, shards or len(devices or ()), strategy, Exchange(), threads or 1, devices=devices)
 
 
 def _gpus(config: Configuration, here: int) -> int:
@@ -131,23 +131,18 @@ def _gpus(config: Configuration, here: int) -> int:
 
 @runtime_checkable
 class Resharding(Protocol):
-    """An engine that can go on with another partition, and that knows what fired so far."""
+    """An engine that can go on with another partition."""
 
     network: Network
     partition: Partition
-
-    @property
-    def rates(self) -> npt.NDArray[np.float64] | None:
-        """Firings of each neuron per burst, (N,) float64."""
-        ...
 
     def reshard(self, partition: Partition) -> None:
         """Go on with ``partition`` from the state at hand."""
         ...
 
 
-def reshard(engine: Engine) -> None:
-    """Split the network anew by the activity that the engine has seen."""
+def reshard(engine: Engine, rates: npt.NDArray[np.float64]) -> None:
+    """Split the network anew by ``rates``, the firings of each neuron per burst, (N,) float64."""
     if isinstance(engine, Resharding):
         old = engine.partition
-        engine.reshard(make_partition(engine.network, old.shards, old.strategy, engine.rates))
+        engine.reshard(make_partition(engine.network, old.shards, old.strategy, rates))

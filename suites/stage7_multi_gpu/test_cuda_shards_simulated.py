@@ -18,6 +18,7 @@ from burstproof.engine.fixed_point import plan_fixed_point
 from burstproof.engine.layout import synapse_facts
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.sharded.partition import make_partition
+from burstproof.engine.sharded.shard_layout import NetworkShard
 from burstproof.network.synthetic.build import driven_network
 from hardware.gates import evaluate_gates
 from hardware.inventory import take_inventory
@@ -71,7 +72,8 @@ def test_kernels_build(capability: tuple[int, int], merged: bool, row_words: int
         pytest.skip(reason)
     network, options = driven_network(4000, 20, 0.1), EngineOptions()
     partition = make_partition(network, 2, "contiguous")
-    shard = pack_shard(network, options, plan_fixed_point(network, options), synapse_facts(network), partition, 0)
+    point, facts = plan_fixed_point(network, options), synapse_facts(network)
+    shard = pack_shard(NetworkShard(network, options, point, facts, partition, 0))
     variant = replace(shard.shard, merged=merged, row_words=row_words, overlapped=capability >= OVERLAP_CAPABILITY)
     kind = f"driven shard{', one kernel' if merged else ''}{', padded rows' if row_words else ''}"
     for spec in catalogue(variant):

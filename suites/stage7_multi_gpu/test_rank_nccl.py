@@ -16,7 +16,7 @@ import pytest
 from burstproof.device.nccl_library import nccl_library
 from burstproof.engine.cluster.rank_lists import LEAST_REACH, reach_for
 from burstproof.engine.cluster.rank_nccl import RankDevice, agreed_obstacle, open_ranks, poll
-from burstproof.engine.sharded.exchange import OneProcess
+from burstproof.engine.sharded.exchange import Exchange
 from burstproof.errors import BackendUnavailableError, ShardLostError
 from stages.measuring import Measure
 from suites.support.shards import mpi_door
@@ -52,7 +52,7 @@ def test_a_rank_without_a_device_is_told() -> None:
         raise BackendUnavailableError("no device", where="device 0")
 
     with pytest.raises(BackendUnavailableError, match="no device"):
-        open_ranks(OneProcess(), no_device, 1, True)  # type: ignore[arg-type]
+        open_ranks(Exchange(), no_device, 1, True)  # type: ignore[arg-type]
 
 
 def test_multicast_is_off_before_nccl_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from burstproof.analysis.recording import RunRecording
 from burstproof.analysis.text import printable, table
@@ -108,6 +109,11 @@ class ActivityCounter:
     def firings(self) -> int:
         """Firings of all neurons in all bursts."""
         return int(self._firings.sum())
+
+    @property
+    def rates(self) -> npt.NDArray[np.float64]:
+        """Firings of each neuron per burst, (N,) float64, 0...1."""
+        return self._firings / max(self.bursts, 1)
 
     def areas(self) -> tuple[AreaActivity, ...]:
         """One row per area that has neurons, by area index."""

@@ -208,7 +208,7 @@ def _go(prepared: Prepared, options: argparse.Namespace, exchange: Exchange) -> 
             if leads:
                 prepared.add(chunk)
             if options.reshard_every and done % options.reshard_every == 0 and done < options.bursts:
-                reshard(engine)
+                reshard(engine, exchange.share("the activity so far", prepared.counter.rates)[0])
             checkpoints.save_if_due(engine, prepared.recordings)
     return times_s
 
@@ -223,7 +223,7 @@ def _document(
         **engine_values(prepared.engine, end),
         "source": {"path": source.where, "kind": source.kind.value, "seed": options.seed},
         "backend": dataclasses.asdict(prepared.choice),
-        "shards": shard_values(prepared.engine, exchange.ranks, counter.firings / max(counter.bursts, 1)),
+        "shards": shard_values(prepared.engine, exchange.ranks, counter),
         "stimulus": stimulus_values(prepared.engine.options, len(prepared.plan)),
         "bursts": {"first": end.burst_count - counter.bursts + 1, "last": end.burst_count, "count": counter.bursts},
         "resumed_after": resumed,

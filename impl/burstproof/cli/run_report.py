@@ -50,18 +50,18 @@ def stimulus_values(options: EngineOptions, bursts: int) -> dict[str, Any]:
     }
 
 
-def shard_values(engine: Engine, ranks: int, firings_per_burst: float) -> dict[str, Any] | None:
+def shard_values(engine: Engine, ranks: int, counter: ActivityCounter) -> dict[str, Any] | None:
     """How the network was split, and what that cost; ``None`` for one engine as a whole."""
     partition = getattr(engine, "partition", None)
     if partition is None:
         return None
-    quality = partition_quality(engine.network, partition, getattr(engine, "rates", None))
+    quality = partition_quality(engine.network, partition, counter.rates)
     return {
         "backend": engine.backend,
         "exchange": getattr(engine, "exchange_path", "in one process"),
         "ranks": ranks,
         **{name: getattr(quality, name) for name in (*_SHARDS, *_IMBALANCES)},
-        "bytes_per_burst": quality.bytes_per_burst(firings_per_burst),
+        "bytes_per_burst": quality.bytes_per_burst(counter.firings / max(counter.bursts, 1)),
     }
 
 

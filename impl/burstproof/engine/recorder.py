@@ -7,18 +7,15 @@ from dataclasses import fields
 
 import numpy as np
 
-from burstproof.engine.protocol import Engine, Progress
-from burstproof.engine.state import NO_STIMULUS, Burst, Record, Recording, StimulusPlan
-from burstproof.engine.stimulus import coming_bursts
+from burstproof.engine.protocol import Progress
+from burstproof.engine.state import Burst, Record, Recording
 
 
-def record_steps(
-    engine: Engine, bursts: int, plan: StimulusPlan, record: Record, progress: Progress | None
-) -> Recording:
-    """Step ``engine`` ``bursts`` times with the stimulus planned for each burst number, and keep what is asked for."""
+def record_steps(coming: range, step: Callable[[int], Burst], record: Record, progress: Progress | None) -> Recording:
+    """Call ``step`` with each ``coming`` burst's number, and keep what is asked for."""
     done: list[Burst] = []
-    for number in coming_bursts(engine.burst_count, bursts):
-        burst = engine.step(plan.get(number, NO_STIMULUS))
+    for number in coming:
+        burst = step(number)
         if record is not Record.NONE:
             done.append(burst)
         if progress is not None:

@@ -20,7 +20,7 @@ from burstproof.engine.profile import BATCH_PATH_CANDIDATES, LARGE_NETWORK_NEURO
 from burstproof.engine.protocol import Engine, Progress
 from burstproof.engine.recorder import record_steps
 from burstproof.engine.state import NO_PLAN, NO_STIMULUS, Burst, EngineState, Record, Recording, Stimulus, StimulusPlan
-from burstproof.engine.stimulus import FORCED_POTENTIAL, PackedStimulus, pack_stimulus
+from burstproof.engine.stimulus import FORCED_POTENTIAL, PackedStimulus, coming_bursts, pack_stimulus
 from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Network
 from burstproof.network.plasticity import PlasticMapping
@@ -358,7 +358,8 @@ class ReferenceEngine(Engine):
         progress: Progress | None = None,
     ) -> Recording:
         """Run ``bursts`` bursts one by one."""
-        return record_steps(self, bursts, plan, record, progress)
+        coming = coming_bursts(self.burst_count, bursts)
+        return record_steps(coming, lambda number: self.step(plan.get(number, NO_STIMULUS)), record, progress)
 
     def state(self) -> EngineState:
         """A copy of everything that the next burst depends on."""

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from burstproof.engine.recorder import record_steps
 from burstproof.engine.state import NO_PLAN, NO_STIMULUS, Burst, EngineState, Record, Recording, Stimulus, StimulusPlan
-from burstproof.engine.stimulus import FORCED_POTENTIAL
+from burstproof.engine.stimulus import FORCED_POTENTIAL, coming_bursts
 from burstproof.errors import InputError
 from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.schema import NO_LIMIT, UNLIMITED_FIRES
@@ -80,7 +80,8 @@ class ImplicitReference:
 
     def run(self, bursts: int, plan: StimulusPlan = NO_PLAN, record: Record = Record.FIRED) -> Recording:
         """Run ``bursts`` bursts one by one."""
-        return record_steps(self, bursts, plan, record, None)  # type: ignore[arg-type]
+        coming = coming_bursts(self.burst_count, bursts)
+        return record_steps(coming, lambda number: self.step(plan.get(number, NO_STIMULUS)), record, None)
 
     def _dynamics(self) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.float32], int]:
         spec = self.spec

@@ -13,6 +13,7 @@ from burstproof.engine.layout import build_layout, synapse_facts
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.rules import features_of
 from burstproof.engine.sharded.partition import make_partition
+from burstproof.engine.sharded.shard_layout import NetworkShard
 from burstproof.network.model import Network
 from burstproof.network.synthetic.build import driven_network
 from suites.support.parity.mixed import MIXES, mixed_network, mixed_options
@@ -77,4 +78,4 @@ def _shard(network: Network, options: EngineOptions) -> ShardVariant:
     """The variant of the first of two shards."""
     partition = make_partition(network, 2, "contiguous")
     point = plan_fixed_point(network, options)
-    return pack_shard(network, options, point, synapse_facts(network), partition, 0).shard
+    return pack_shard(NetworkShard(network, options, point, synapse_facts(network), partition, 0)).shard

@@ -19,6 +19,7 @@ from unittest import mock
 
 import numpy as np
 
+from burstproof.engine.cluster.rank_nccl import NcclRanks
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.protocol import Engine
 from burstproof.engine.reference import ReferenceEngine
@@ -33,8 +34,8 @@ from suites.support.shards.cpu_shards import EVERYTHING_LEARNS, compare_run, mix
 TIMEOUT_S = 60.0
 
 
-class OverMpi:
-    """``Gathering`` between simulated devices; counts its ``gatherings``."""
+class OverMpi(NcclRanks):
+    """``NcclRanks`` between simulated devices; counts its ``gatherings``."""
 
     def __init__(self, exchange: Exchange) -> None:
         self.ranks = exchange.ranks
@@ -103,7 +104,7 @@ def _check_rebuilding(create: CreateEngine, rank: int) -> list[str]:
     with ExitStack() as patches:
         if rank == 0:
             patches.enter_context(
-                mock.patch("burstproof.engine.cluster.cuda_rank.shard_for", lambda packed, local: replace(packed))
+                mock.patch("burstproof.engine.cluster.cuda_ranks.shard_for", lambda packed, local: replace(packed))
             )
         engine.restore(start)
     problems = recordings_differ(expected, engine.run(mix.bursts, plan))

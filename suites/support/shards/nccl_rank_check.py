@@ -120,8 +120,7 @@ class Way:
 
     def _exchanges(self, engine: ShardedEngine) -> tuple[list[float], Fired]:
         """Times of the last burst's exchange done again and again: from lists on devices to lists on all and hosts."""
-        from burstproof.engine.cluster.cuda_rank import CudaRankShard
-        from burstproof.engine.cluster.cuda_ranks import GatheredShard
+        from burstproof.engine.cluster.cuda_ranks import CudaRankShard, GatheredShard
 
         (shard,) = engine.own_shards
         assert isinstance(shard, CudaRankShard)

@@ -112,7 +112,7 @@ def check_padded_rows_made_on_the_device() -> list[str]:
     problems += _unlike(engine)
     owner = make_partition(network, 2, "round_robin")
     for shard in engine.devices.groups[0].shards:
-        places = owner.local_ids()
+        places = owner.local_ids
         words = shard.shard.shard.row_words
         rows, amounts = unpadded(shard.device.read("targets"), spec.neurons, words)
         own = owner.owner[network.synapses.target_neurons] == shard.shard.number

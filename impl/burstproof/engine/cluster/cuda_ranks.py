@@ -2,34 +2,199 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
+import numpy.typing as npt
 
 from burstproof.device.open import open_device
-from burstproof.engine.cluster.cuda_rank import ONLY, CudaRankShard, device_of_rank
 from burstproof.engine.cluster.rank_lists import RankLists
-from burstproof.engine.cluster.rank_nccl import Gathering, open_ranks
+from burstproof.engine.cluster.rank_nccl import NcclRanks, open_ranks
 from burstproof.engine.cuda.engine import create_over_devices
+from burstproof.engine.cuda.exchange.devices import device_count, make_current
 from burstproof.engine.cuda.exchange.mail import Mail, Path, rank_mail
-from burstproof.engine.cuda.exchange.words import LINK_LENGTH, side_words
-from burstproof.engine.cuda.plan.shard_pack import PackedShard
-from burstproof.engine.layout import SynapseFacts
+from burstproof.engine.cuda.exchange.words import CENSUS_WORD, COUNT_WORD, HEADER_WORDS, LINK_LENGTH, side_words
+from burstproof.engine.cuda.host.batch import Streams
+from burstproof.engine.cuda.host.many_devices import alike, kernels_of
+from burstproof.engine.cuda.host.shard import DeviceShard
+from burstproof.engine.cuda.host.shard_group import DeviceGroup
+from burstproof.engine.cuda.host.stimulus_table import batch_table
+from burstproof.engine.cuda.host.upload import fill_shard
+from burstproof.engine.cuda.kernels.control import HALTED
+from burstproof.engine.cuda.plan.shard_pack import PackedShard, pack_shard, shard_for
+from burstproof.engine.cuda.plan.sharding_choice import ShardingChoice
+from burstproof.engine.layout import refuse_overflow
 from burstproof.engine.options import EngineOptions
+from burstproof.engine.profile import BATCH_PATH_CANDIDATES
 from burstproof.engine.protocol import Engine
 from burstproof.engine.sharded.engine import Links, ShardedEngine
 from burstproof.engine.sharded.exchange import Exchange
 from burstproof.engine.sharded.partition import Partition
-from burstproof.engine.sharded.shard import Fired
+from burstproof.engine.sharded.shard import Fired, StatePart
+from burstproof.engine.sharded.shard_layout import NetworkShard
 from burstproof.engine.state import EngineState
 from burstproof.engine.stimulus import PackedStimulus
-from burstproof.network.fixed_point import FixedPoint
+from burstproof.errors import ShardLostError
 from burstproof.network.model import Network
 
 NCCL_PATH = "NCCL between ranks, lists gathered in every burst"
 HOST_PATH = "through host memory and MPI"
+
+ONLY = 0
+"""Number of the batch set that is used, and of the one shard on the device."""
+
+_LOCAL_RANKS = ("OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID")
+"""Where launchers say which of a host's ranks a process is."""
+
+
+def device_of_rank(shard: int) -> int:
+    """Ordinal of the device for this process: ranks of a host take devices in turn, else shards do."""
+    told = next((os.environ[name] for name in _LOCAL_RANKS if os.environ.get(name, "").isdigit()), None)
+    return (shard if told is None else int(told)) % device_count()
+
+
+class CudaRankShard:
+    """The ``Shard`` of one rank, on one device: burst by burst, with the host in between.
+
+    Raises
+    ------
+    BackendUnavailableError
+        No driver, no device, or a package that is missing.
+    NetworkError, OutOfMemoryError
+        As for the engine for one device.
+    """
+
+    def __init__(self, shard: NetworkShard) -> None:
+        self._source = shard
+        self._runtime = open_device(device_of_rank(shard.number))
+        self._clamped = False
+        self._build(pack_shard(shard))
+
+    def _build(self, packed: PackedShard) -> None:
+        """Put ``packed`` onto the device, with its mailboxes."""
+        runtime, network = self._runtime, self._source.network
+        make_current(runtime)
+        (own,) = alike([replace(packed, number=ONLY)], [runtime])
+        self._packed, self._room, self._mail = self._with_mail(own)
+        self._group = DeviceGroup(runtime, Streams.open(runtime, 1), use_graphs=False)
+        self._shard = DeviceShard(
+            runtime, self._packed, self._group.streams, lambda shard, device: fill_shard(shard, device, network)
+        )
+        self._group.shards.append(self._shard)
+        patience = ShardingChoice().patience_ns
+        self._shard.connect(kernels_of(runtime, self._packed.shard), self._mail, self._room, patience)
+        self._sequence = 0
+        self._group.warm()
+
+    def _with_mail(self, packed: PackedShard) -> tuple[PackedShard, int, Mail]:
+        """``packed`` as its kernels have to be, the firings that a mailbox holds, and the mailboxes: the host's."""
+        room = max(1, packed.sources)
+        words = side_words(room, packed.shard.carries_potentials)
+        return packed, room, rank_mail(Path.STAGED, self._runtime, words)
+
+    def waiting(self, number: int, stimulus: PackedStimulus | None) -> int:
+        """See ``Shard.waiting``; ``fire`` follows with the same stimulus, which is not taken twice."""
+        self._begin(number, stimulus)
+        if not self._group.census(ONLY, stimulus is not None):
+            return 0
+        word = np.zeros(1, np.uint64)
+        place = (self._sequence + 1 & 1) * self._mail.words + CENSUS_WORD
+        self._runtime.download(word, self._mail.outboxes[0], self._group.streams.burst, place)
+        self._group.streams.burst.synchronize()
+        return int(word[0] & np.uint64(0xFFFFFFFF))
+
+    def fire(self, number: int, stimulus: PackedStimulus | None, batch: bool) -> Fired:
+        """See ``Shard.fire``."""
+        group = self._group
+        if not self._packed.shard.variant.count_ahead:
+            self._begin(number, stimulus)
+            group.census(ONLY, stimulus is not None)
+        else:
+            self._put(self._sequence + 1, CENSUS_WORD, [BATCH_PATH_CANDIDATES if batch else 0])
+        self._sequence += 1
+        group.dynamics(ONLY, stimulus is not None)
+        group.finish(ONLY)
+        group.wait(ONLY)
+        result = self._shard.result(ONLY)
+        if len(result.report.candidates) != 1:
+            where = f"shard {self._source.number}"
+            raise ShardLostError("the device did no burst", where=where, got=result.missed)
+        return self.published()
+
+    def published(self) -> Fired:
+        """What fired in this shard in the last burst, from the device."""
+        report = self._shard.result(ONLY).report
+        ids, potentials = self._shard.fired(ONLY, int(report.fired[0, 0]))
+        order = np.argsort(ids)
+        return Fired(ids[order], potentials[order], int(report.candidates[0]))
+
+    def receive(self, number: int, ids: npt.NDArray[np.uint32], potentials: npt.NDArray[np.float32]) -> None:
+        """See ``Shard.receive``."""
+        self.post(ids, potentials)
+        self._group.deliver(ONLY)
+
+    def post(self, ids: npt.NDArray[np.uint32], potentials: npt.NDArray[np.float32]) -> None:
+        """Put what fired everywhere into the mailbox on the device."""
+        self._put(self._sequence, HEADER_WORDS, ids)
+        if self._packed.shard.carries_potentials:
+            bits = np.ascontiguousarray(potentials, np.float32).view(np.uint32)
+            self._put(self._sequence, HEADER_WORDS + self._room, bits)
+        self._put(self._sequence, COUNT_WORD, [len(ids)])
+
+    def _begin(self, number: int, stimulus: PackedStimulus | None) -> None:
+        """Send the head and the stimulus of burst ``number``."""
+        given = {} if stimulus is None else {number: stimulus}
+        train, point, layout = self._packed.packed.train, self._source.fixed_point, self._packed.packed.layout
+        table = batch_table(given, number, 1, train.length, train.stimulus, point.dtype)
+        self._clamped |= bool(table.clamped) or (layout.power_clamped and layout.power_neuron >= 0)
+        make_current(self._runtime)
+        self._shard.upload(ONLY, table, True)
+        self._group.ready(ONLY)
+
+    def _put(self, sequence: int, place: int, values: npt.ArrayLike) -> None:
+        """Write words of exchange ``sequence`` into the inbox."""
+        words = np.asarray(values).astype(np.uint64) | np.uint64((sequence & 0xFFFFFFFF) << 32)
+        make_current(self._runtime)
+        start = (sequence & 1) * self._mail.words + place
+        self._runtime.upload(self._mail.copies[0], words, self._group.streams.burst, start)
+        self._group.streams.burst.synchronize()
+
+    def state(self, burst_count: int) -> StatePart:
+        """See ``Shard.state``."""
+        return self._shard.state(self._clamped)
+
+    def restore(self, state: EngineState) -> None:
+        """See ``Shard.restore``.
+
+        Raises
+        ------
+        NetworkError
+            Weights that the network's fixed-point scale does not admit.
+        """
+        packed = self._packed
+        different = state.weights != packed.packed.weights
+        if packed.packed.layout.computed is not None:
+            different[packed.packed.layout.computed.rows] = False
+        if different.any():
+            weights = np.where(different, state.weights, packed.packed.weights)
+            packed = replace(pack_shard(self._source, weights), number=ONLY)
+            own = packed.packed
+            refuse_overflow(own.layout, own.network, own.options, own.fixed_point, packed.ids())
+        local = packed.local(state)
+        packed = shard_for(packed, local)
+        if packed is not self._packed:
+            self.close()
+            self._build(packed)
+        make_current(self._runtime)
+        self._shard.device.restore(local)
+        self._shard.device.write_control(HALTED, 0)
+        self._clamped = state.clamped
+
+    def close(self) -> None:
+        """Give back the device's memory; closing twice is allowed."""
+        self._group.release()
 
 
 class GatheredShard(CudaRankShard):
@@ -41,32 +206,16 @@ class GatheredShard(CudaRankShard):
         As for ``CudaRankShard``.
     """
 
-    def __init__(
-        self,
-        network: Network,
-        options: EngineOptions,
-        fixed_point: FixedPoint,
-        facts: SynapseFacts,
-        partition: Partition,
-        shard: int,
-        ranks: Gathering,
-    ) -> None:
+    def __init__(self, shard: NetworkShard, ranks: NcclRanks) -> None:
         self._ranks = ranks
-        self._largest = max(1, int(partition.sizes.max()))
-        self._carries = bool(network.area_flag("mp_driven_psp").any())
-        super().__init__(network, options, fixed_point, facts, partition, shard)
+        self._largest = max(1, int(shard.partition.sizes.max()))
+        self._carries = bool(shard.network.area_flag("mp_driven_psp").any())
+        super().__init__(shard)
 
     def _build(self, packed: PackedShard) -> None:
         super()._build(packed)
-        self._lists = RankLists(
-            self._runtime,
-            self._group.streams.burst,
-            self._ranks,
-            self._mail,
-            self._room,
-            self._carries,
-            self._shard.device.buffer,
-        )
+        stream, buffer = self._group.streams.burst, self._shard.device.buffer
+        self._lists = RankLists(self._runtime, stream, self._ranks, self._mail, self._room, self._carries, buffer)
 
     def _with_mail(self, packed: PackedShard) -> tuple[PackedShard, int, Mail]:
         """As for all ranks: potentials cross if any shard may need them, and the longest list fits box and log."""
@@ -106,15 +255,12 @@ class GatheredEngine(ShardedEngine):
     """The engine of a rank whose shard is a ``GatheredShard``; ``ranks`` joins the devices."""
 
     def __init__(
-        self,
-        network: Network,
-        options: EngineOptions,
-        partition: Partition,
-        exchange: Exchange,
-        ranks: Gathering,
+        self, network: Network, options: EngineOptions, partition: Partition, exchange: Exchange, ranks: NcclRanks
     ) -> None:
         self._ranks = ranks
-        super().__init__(network, options, partition, partial(GatheredShard, ranks=ranks), exchange, backend="cuda")
+        super().__init__(
+            network, options, partition, lambda shard: GatheredShard(shard, ranks), exchange, backend="cuda"
+        )
         self.exchange_path = NCCL_PATH
 
     def _fire_and_tell(self, number: int, parts: Sequence[PackedStimulus | None]) -> Fired:

@@ -6,7 +6,7 @@ import os
 import pickle
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NoReturn, TypeVar
 
@@ -15,9 +15,9 @@ import numpy.typing as npt
 
 from burstproof.engine.cluster.roll_call import RollCall
 from burstproof.engine.cpu.threads import usable_cores
-from burstproof.engine.sharded.exchange import merged
-from burstproof.engine.sharded.shard import Fired, StatePiece
-from burstproof.errors import BurstproofError, EnvironmentInvalidError, ExitCode, ShardLostError
+from burstproof.engine.sharded.exchange import Exchange
+from burstproof.engine.sharded.shard import Fired, merged
+from burstproof.errors import EnvironmentInvalidError, ExitCode, ShardLostError
 
 EAGER_FIRINGS = 256
 """Firings of a rank that travel with its counts in one message of fixed size; beyond, all lists follow in a second."""
@@ -56,7 +56,7 @@ def load_mpi() -> Any:
     return MPI
 
 
-class MpiExchange:
+class MpiExchange(Exchange):
     """The exchange of the ranks of a communicator.
 
     MPI libraries wait by asking again and again. Where a host has more ranks than cores, that would keep the cores from
@@ -77,8 +77,8 @@ class MpiExchange:
         self._mpi = load_mpi()
         self._world = self._mpi.COMM_WORLD if world is None else world
         self._world.Set_errhandler(self._mpi.ERRORS_RETURN)
-        self.rank: int = self._world.Get_rank()
-        self.ranks: int = self._world.Get_size()
+        self.rank = self._world.Get_rank()
+        self.ranks = self._world.Get_size()
         self._patient = self._crowded()
         self._watch = RollCall(self._mpi, self._world.Dup(), timeout_s, self._give_up)
         self._own = np.zeros(_HEAD + 2 * EAGER_FIRINGS, np.uint32)
@@ -159,39 +159,18 @@ class MpiExchange:
         words = np.concatenate([fired.ids, fired.potentials.view(np.uint32)])
         return [piece.reshape(2, -1) for piece in self._joined("the exchange of long lists", words, 2 * counts)]
 
-    def pieces(self, own: Sequence[StatePiece]) -> Sequence[StatePiece]:
-        """See ``Exchange.pieces``."""
-        everybody = self.share("the exchange of the state", list(own))
-        return [piece for one in everybody for piece in one]
-
-    def agree(self, error: BurstproofError | None) -> None:
-        """See ``Exchange.agree``."""
-        found = self.share("the report of errors", error)
-        met = [(rank, one) for rank, one in enumerate(found) if one is not None]
-        if not met:
-            return
-        rank, first = met[0]
-        if len(met) < self.ranks:
-            first.args = (f"rank {rank} of {self.ranks}: {first}",)
-        raise first
-
     def abort(self, message: str, code: int) -> NoReturn:
-        """End all ranks, this one with ``message``."""
-        self._say(message)
-        self._end_all(code)
+        """End all ranks, this one with ``message``, once the launcher has had time to pass that on.
+
+        When it ends, the launcher drops what still lies in its pipes.
+        """
+        print(f"burstproof: error: rank {self.rank} of {self.ranks}: {message}", file=sys.stderr, flush=True)
+        time.sleep(_PASSING_ON_S)
+        self._mpi.COMM_WORLD.Abort(code)
         raise SystemExit(code)
 
     def _give_up(self, message: str) -> None:
-        self._say(f"{message}. {self._advice()}".rstrip())
-        self._end_all(int(ExitCode.INVALID_ENVIRONMENT))
-
-    def _end_all(self, code: int) -> None:
-        """Abort, once the launcher has had time to pass on what was said: it drops what still lies in its pipes."""
-        time.sleep(_PASSING_ON_S)
-        self._mpi.COMM_WORLD.Abort(code)
-
-    def _say(self, message: str) -> None:
-        print(f"burstproof: error: rank {self.rank} of {self.ranks}: {message}", file=sys.stderr, flush=True)
+        self.abort(f"{message}. {self._advice()}".rstrip(), int(ExitCode.INVALID_ENVIRONMENT))
 
     def close(self) -> None:
         """End the watch; the library closes at the end of the process."""

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from burstproof.device.protocol import BufferSpec, DeviceBuffer, DeviceRuntime
-from burstproof.engine.cluster.rank_nccl import Column, Gathering
+from burstproof.engine.cluster.rank_nccl import Column, NcclRanks
 from burstproof.engine.cuda.exchange.devices import address_of, make_current
 from burstproof.engine.cuda.exchange.mail import Mail
 from burstproof.engine.cuda.exchange.words import COUNT_WORD, HEADER_WORDS
@@ -48,7 +48,7 @@ class RankLists:
 
     Parameters
     ----------
-    ranks : Gathering
+    ranks : NcclRanks
     mail : Mail
         One outbox, and an inbox for each rank.
     room : int
@@ -68,7 +68,7 @@ class RankLists:
         self,
         runtime: DeviceRuntime,
         stream: Any,
-        ranks: Gathering,
+        ranks: NcclRanks,
         mail: Mail,
         room: int,
         carries: bool,

@@ -6,11 +6,11 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from burstproof.device.nccl_library import nccl_library
-from burstproof.device.protocol import DeviceBuffer, DeviceRuntime, DeviceStream
-from burstproof.engine.cuda.exchange.devices import address_of, device_of, make_current, nccl_obstacle
+from burstproof.device.protocol import DeviceBuffer, DeviceRuntime
+from burstproof.engine.cuda.exchange.devices import address_of, make_current, nccl_obstacle
 from burstproof.engine.cuda.exchange.words import MOST_SHARDS
 from burstproof.engine.sharded.exchange import Exchange
 from burstproof.errors import BurstproofError, ShardLostError
@@ -41,28 +41,6 @@ class Column:
     start: int
     target: DeviceBuffer
     count: int
-
-
-class Gathering(Protocol):
-    """What brings columns of all ranks onto the device of each."""
-
-    ranks: int
-
-    def all_gather(self, columns: Sequence[Column], stream: DeviceStream) -> None:
-        """Queue the gathering of ``columns`` on ``stream``."""
-        ...
-
-    def watched(self) -> Any:
-        """A context in which a rank that does not come ends the run."""
-        ...
-
-    def wait(self, stream: DeviceStream) -> None:
-        """Wait for ``stream`` in a way that lets other threads run."""
-        ...
-
-    def close(self) -> None:
-        """Give back the communicator; closing twice is allowed."""
-        ...
 
 
 def own_device(runtime: DeviceRuntime, shards_per_rank: int, allowed: bool) -> RankDevice:
@@ -136,7 +114,7 @@ def _connected(exchange: Exchange, runtime: DeviceRuntime) -> NcclRanks | str:
     problems = exchange.share("the outcome of NCCL's start", problem)
     met = next((f"rank {rank}: {one}" for rank, one in enumerate(problems) if one), "")
     if not met:
-        return NcclRanks(nccl, member, exchange, runtime)
+        return NcclRanks(nccl, member, exchange)
     if member is not None:
         member.abort()
     return met
@@ -160,15 +138,14 @@ def poll(over: Callable[[], bool], check: Callable[[], None]) -> None:
 
 
 class NcclRanks:
-    """A communicator over all ranks, this one on the device of ``runtime``."""
+    """A communicator over the devices of all ranks: brings columns of each onto every device."""
 
-    def __init__(self, nccl: Any, member: Any, exchange: Exchange, runtime: DeviceRuntime) -> None:
+    def __init__(self, nccl: Any, member: Any, exchange: Exchange) -> None:
         self.ranks = exchange.ranks
-        self.device = device_of(runtime)
         self._nccl, self._member, self._exchange = nccl, member, exchange
 
     def all_gather(self, columns: Sequence[Column], stream: Any) -> None:
-        """See ``Gathering.all_gather``; bytes, in one group."""
+        """Queue the gathering of ``columns`` on ``stream``: bytes, in one group."""
         nccl, queue = self._nccl, stream.cupy_stream.ptr
         nccl.groupStart()
         for column in columns:
@@ -179,7 +156,7 @@ class NcclRanks:
 
     @contextmanager
     def watched(self) -> Iterator[None]:
-        """See ``Gathering.watched``; what NCCL reports there ends the run too."""
+        """A context in which a rank that does not come ends the run, as does what NCCL reports."""
         with self._exchange.waiting("the exchange of what fired"):
             try:
                 yield
@@ -187,7 +164,7 @@ class NcclRanks:
                 raise ShardLostError(f"NCCL fails: {error}") from error
 
     def wait(self, stream: Any) -> None:
-        """See ``Gathering.wait``."""
+        """Wait for ``stream`` in a way that lets other threads run."""
         from cupy.cuda import runtime
 
         handle = stream.cupy_stream.ptr
@@ -195,7 +172,7 @@ class NcclRanks:
         stream.synchronize()
 
     def close(self) -> None:
-        """See ``Gathering.close``."""
+        """Give back the communicator; closing twice is allowed."""
         if self._member is not None:
             self._member.destroy()
             self._member = None

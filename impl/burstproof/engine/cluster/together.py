@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 from burstproof.engine.cluster.launch import Place
-from burstproof.engine.sharded.exchange import Exchange, OneProcess
+from burstproof.engine.sharded.exchange import Exchange
 from burstproof.errors import BurstproofError, EnvironmentInvalidError, ExitCode
 
 _Result = TypeVar("_Result")
@@ -23,7 +23,7 @@ def join_ranks(place: Place | None, *, alone: bool, timeout_s: float, advice: Ca
         MPI cannot be loaded, or the launcher and the library do not see the same ranks.
     """
     if alone:
-        return OneProcess()
+        return Exchange()
     from burstproof.engine.cluster.mpi import MpiExchange
 
     exchange = MpiExchange(timeout_s, advice)

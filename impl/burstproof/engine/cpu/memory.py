@@ -198,46 +198,33 @@ class CpuMemory:
         self.kernels = kernels_for(self._key)
 
     def state(self, burst_count: int) -> EngineState:
-        """The canonical state of the whole network after burst ``burst_count``."""
-        table, columns = self._network.neurons, self.columns(burst_count)
-        running, own = columns.pop("refractory_countdowns"), table.refractory_countdowns
-        weights, eligibility = self.learnt()
-        return EngineState(
-            burst_count=burst_count,
-            refractory_countdowns=shown_countdowns(running, own, table.valid_mask),
-            weights=weights,
-            eligibility_traces=eligibility,
-            fired_ids=self.fired[0].copy(),
-            fired_potentials=self.fired[1].copy(),
-            fixed_point=self._fixed_point,
-            **columns,
-        )
-
-    def columns(self, burst_count: int) -> dict[str, Any]:
-        """Fields of the ``EngineState`` after burst ``burst_count`` that the n neurons here have, by name; copies."""
-        shape = self.layout.max_delay, self.layout.neuron_count
-        slots, neurons = self._slots(burst_count), self.neurons
+        """The canonical state after burst ``burst_count`` of the neurons and synapses that are here; copies."""
+        table, members, neurons = self._network.neurons, self.members, self.neurons
+        shape, slots = (self.layout.max_delay, self.layout.neuron_count), self._slots(burst_count)
         sums = self.ring.sums.reshape(shape)[slots].astype(np.int64)
-        last_fired, streak = self._history(burst_count)
-        return {
-            "membrane_potentials": neurons.membrane_potentials.copy(),
-            "refractory_countdowns": neurons.refractory_countdowns.copy(),
-            "consecutive_fire_counts": neurons.consecutive_fire_counts.copy(),
-            "was_candidate": neurons.was_candidate.copy(),
-            "last_fired": last_fired,
-            "fire_streak": streak,
-            "pending": sums,
-            "pending_candidate": self.ring.flags.reshape(shape)[slots] if self._key.flagged else sums != 0,
-            "history_bursts": int(self.counters[HISTORY]),
-            "clamped": bool(self.counters[CLAMPED]),
-        }
-
-    def learnt(self) -> tuple[Floats, Floats]:
-        """Weights and eligibility traces of the s synapses here; copies."""
+        own, valid = table.refractory_countdowns[members], table.valid_mask[members]
         weights, eligibility = self._weights.copy(), self._eligibility.copy()
         weights[self.computed_places] = self.computed.weights
         eligibility[self.plastic_places] = self.plastic.eligibility
-        return weights, eligibility
+        last_fired, streak = self._history(burst_count)
+        return EngineState(
+            burst_count=burst_count,
+            membrane_potentials=neurons.membrane_potentials.copy(),
+            refractory_countdowns=shown_countdowns(neurons.refractory_countdowns, own, valid),
+            consecutive_fire_counts=neurons.consecutive_fire_counts.copy(),
+            weights=weights,
+            eligibility_traces=eligibility,
+            was_candidate=neurons.was_candidate.copy(),
+            pending=sums,
+            pending_candidate=self.ring.flags.reshape(shape)[slots] if self._key.flagged else sums != 0,
+            fired_ids=self.fired[0].copy(),
+            fired_potentials=self.fired[1].copy(),
+            last_fired=last_fired,
+            fire_streak=streak,
+            history_bursts=int(self.counters[HISTORY]),
+            clamped=bool(self.counters[CLAMPED]),
+            fixed_point=self._fixed_point,
+        )
 
     def _slots(self, burst_count: int) -> Rows:
         """Slot of each row of the canonical ``pending``."""

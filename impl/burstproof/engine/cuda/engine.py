@@ -65,8 +65,6 @@ class CudaEngine(Engine):
     ----------
     partition : Partition or None
         How the neurons are split over shards; ``None`` on one device, and where shards generated their own synapses.
-    activity : int64 (N,) or None
-        Firings of each neuron in the bursts whose fired lists were recorded; ``None`` without a partition.
     """
 
     backend = "cuda"
@@ -82,8 +80,6 @@ class CudaEngine(Engine):
         self._fired: FiredList = NOTHING
         self._list_on_device: tuple[int, npt.NDArray[np.int64]] | None = None
         self.partition: Partition | None = None
-        self.activity: npt.NDArray[np.int64] | None = None
-        self._recorded = 0
 
     @property
     def devices(self) -> Devices:
@@ -112,11 +108,6 @@ class CudaEngine(Engine):
     def exchange_path(self) -> str:
         """The way that firings take between devices, in words."""
         return self.devices.path
-
-    @property
-    def rates(self) -> npt.NDArray[np.float64] | None:
-        """Firings of each neuron per burst, (N,) float64, in the bursts whose fired lists were recorded."""
-        return None if self.activity is None else self.activity / max(self._recorded, 1)
 
     @property
     def host_bytes(self) -> int:
@@ -167,7 +158,7 @@ class CudaEngine(Engine):
         cut = partition or make_partition(network, len(choice.devices), choice.strategy)
         devices = pack_shards(network, options, cut, choice)
         engine = cls(network, options, devices.packed[0].packed.fixed_point, devices)
-        engine.partition, engine.activity = cut, np.zeros(network.neuron_count, np.int64)
+        engine.partition = cut
         return engine
 
     @classmethod
@@ -301,9 +292,6 @@ class CudaEngine(Engine):
     def _take_lists(self, number: int, report: BatchReport) -> FiredList:
         """The fired lists of a batch, of which the last one belongs to the state."""
         ids, potentials = self.devices.fired(number, report.fired)
-        if self.activity is not None:
-            np.add.at(self.activity, ids, 1)
-        self._recorded += report.bursts
         first = len(ids) - int(report.fired[:, -1].sum())
         self._fired, self._list_on_device = (ids[first:], potentials[first:]), None
         return ids, potentials

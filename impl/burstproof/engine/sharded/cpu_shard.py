@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import numpy.typing as npt
 
 from burstproof.engine.cpu.arrays import plan_of
-from burstproof.engine.cpu.memory import CpuMemory, Floats, Members, Rows
-from burstproof.engine.layout import Layout, SynapseFacts
+from burstproof.engine.cpu.memory import CpuMemory
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.protocol import Engine
 from burstproof.engine.sharded.engine import Links, ShardedEngine
 from burstproof.engine.sharded.exchange import Exchange
 from burstproof.engine.sharded.partition import Partition
-from burstproof.engine.sharded.shard import Fired, StatePiece
-from burstproof.engine.sharded.shard_layout import build_shard_layout, rows_of_shard
+from burstproof.engine.sharded.shard import Fired, StatePart
+from burstproof.engine.sharded.shard_layout import NetworkShard
 from burstproof.engine.state import EngineState
 from burstproof.engine.stimulus import PackedStimulus
-from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Network
 
 
@@ -34,14 +34,7 @@ def cpu_shards(
 
 
 class CpuShard:
-    """One shard of ``network`` in the memory of this process, on one thread.
-
-    Parameters
-    ----------
-    network, options, fixed_point, facts
-        Of the whole network.
-    partition : Partition
-    shard : int
+    """One shard in the memory of this process, on one thread.
 
     Raises
     ------
@@ -49,23 +42,19 @@ class CpuShard:
         What ``build_layout`` refuses.
     """
 
-    def __init__(
-        self,
-        network: Network,
-        options: EngineOptions,
-        fixed_point: FixedPoint,
-        facts: SynapseFacts,
-        partition: Partition,
-        shard: int,
-    ) -> None:
-        def pack(weights: Floats | None) -> tuple[Layout, Members, Rows]:
-            packed = build_shard_layout(network, options, fixed_point, facts, partition, shard, weights)
-            return packed.layout, packed.members, packed.rows
-
-        self._members, self._rows = partition.members(shard), rows_of_shard(network, partition, shard)
-        self._partition, self._shard = partition, shard
-        self._memory = CpuMemory(network, options, fixed_point, pack)
-        self._restored = False
+    def __init__(self, shard: NetworkShard) -> None:
+        self._partition, self._number, self._members, self._rows = (
+            shard.partition,
+            shard.number,
+            shard.members,
+            shard.rows,
+        )
+        self._memory = CpuMemory(
+            shard.network,
+            shard.options,
+            shard.fixed_point,
+            lambda weights: (shard.layout(weights), shard.members, shard.rows),
+        )
         self._no_plan = plan_of([None], self._memory.ring.sums.dtype)
         self._places = np.empty(max(len(self._members), 1), np.uint32)
         self._potentials = np.empty(max(len(self._members), 1), np.float32)
@@ -90,21 +79,11 @@ class CpuShard:
         memory = self._memory
         memory.kernels.receive(number, ids, potentials, memory.model(self._no_plan), memory.counters)
 
-    def piece(self, burst_count: int) -> StatePiece:
-        """See ``Shard.piece``."""
-        memory, rows = self._memory, self._rows
-        weights, eligibility = memory.learnt()
-        learning, plastic = memory.computed_places, memory.plastic_places
-        if self._restored:
-            learning = plastic = np.arange(len(rows))
-        return StatePiece(
-            shard=self._shard,
-            weight_rows=rows[learning],
-            weights=weights[learning],
-            eligibility_rows=rows[plastic],
-            eligibility_traces=eligibility[plastic],
-            **memory.columns(burst_count),
-        )
+    def state(self, burst_count: int) -> StatePart:
+        """See ``Shard.state``."""
+        own, learning = self._memory.state(burst_count), self._memory.plastic_places
+        weights, traces = own.weights[learning], own.eligibility_traces[learning]
+        return StatePart(self._members, self._rows[learning], replace(own, weights=weights, eligibility_traces=traces))
 
     def restore(self, state: EngineState) -> None:
         """See ``Shard.restore``.
@@ -115,10 +94,8 @@ class CpuShard:
             Weights that the network's fixed-point scale does not admit.
         """
         self._memory.restore(state)
-        self._restored = True
-        own = self._partition.owner[state.fired_ids] == self._shard
-        places = self._partition.local_ids()[state.fired_ids[own]]
-        self._memory.fired = places, state.fired_potentials[own]
+        own = self._partition.owner[state.fired_ids] == self._number
+        self._memory.fired = self._partition.local_ids[state.fired_ids[own]], state.fired_potentials[own]
 
     def close(self) -> None:
         """Nothing to give back."""

@@ -9,22 +9,21 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from burstproof.engine.admission import check_network, check_state
 from burstproof.engine.fixed_point import plan_fixed_point
-from burstproof.engine.layout import SynapseFacts, synapse_facts
+from burstproof.engine.layout import synapse_facts
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.profile import BATCH_PATH_CANDIDATES
 from burstproof.engine.protocol import Engine, Progress
-from burstproof.engine.recorder import recording_of
-from burstproof.engine.sharded.exchange import Exchange, OneProcess, merged
+from burstproof.engine.recorder import record_steps
+from burstproof.engine.sharded.exchange import Exchange
 from burstproof.engine.sharded.partition import Partition
-from burstproof.engine.sharded.shard import Fired, Shard
-from burstproof.engine.sharded.states import joined_state
+from burstproof.engine.sharded.shard import Fired, Shard, joined_state, merged
+from burstproof.engine.sharded.shard_layout import NetworkShard
 from burstproof.engine.state import NO_PLAN, NO_STIMULUS, Burst, EngineState, Record, Recording, Stimulus, StimulusPlan
 from burstproof.engine.stimulus import PackedStimulus, coming_bursts, pack_stimulus, planned
 from burstproof.errors import BurstproofError, InputError
@@ -42,20 +41,8 @@ class Links:
     use_nccl: bool = True
 
 
-class MakeShard(Protocol):
-    """Creates the engine of one shard of a network from the facts of the whole."""
-
-    def __call__(
-        self,
-        network: Network,
-        options: EngineOptions,
-        fixed_point: FixedPoint,
-        facts: SynapseFacts,
-        partition: Partition,
-        shard: int,
-    ) -> Shard:
-        """The engine of ``shard``."""
-        ...
+MakeShard = Callable[[NetworkShard], Shard]
+"""Creates the engine of one shard."""
 
 
 class ShardedEngine(Engine):
@@ -66,10 +53,6 @@ class ShardedEngine(Engine):
     Attributes
     ----------
     partition : Partition
-    activity : int64 (N,)
-        Firings of each neuron in the bursts that this engine has run.
-    exchanged_firings : int
-        Their sum, which every shard sent to all others.
     exchange_path : str
         The way that firings take between processes, in words.
     """
@@ -86,14 +69,13 @@ class ShardedEngine(Engine):
     ) -> None:
         self.backend = backend
         self.network, self.options, self.partition = network, options, partition
-        self.exchange: Exchange = OneProcess() if exchange is None else exchange
+        self.exchange = exchange or Exchange()
         self.exchange_path = "through MPI" if self.exchange.ranks > 1 else "in one process"
         check_network(network, options)
         _check_partition(network, partition, self.exchange)
         self.fixed_point: FixedPoint = plan_fixed_point(network, options)
         self.burst_count = network.burst_count
-        self.activity = np.zeros(network.neuron_count, np.int64)
-        self._bursts = 0
+        self._weights, self._eligibility = network.synapses.weights, network.synapses.eligibility_traces
         self._facts = synapse_facts(network)
         self._make_shard = make_shard
         self._last = _NOTHING
@@ -106,24 +88,14 @@ class ShardedEngine(Engine):
         """The shards of this process."""
         return tuple(self._shards)
 
-    @property
-    def rates(self) -> npt.NDArray[np.float64]:
-        """Firings of each neuron per burst in the bursts that this engine has run, (N,) float64."""
-        return self.activity / max(self._bursts, 1)
-
-    @property
-    def exchanged_firings(self) -> int:
-        """Firings that every shard sent to all others in the bursts that this engine has run."""
-        return int(self.activity.sum())
-
     def _build(self, partition: Partition) -> None:
         """Create the shards that fall to this process."""
         self.partition = partition
         here = partition.shards // self.exchange.ranks
         self._own = range(self.exchange.rank * here, (self.exchange.rank + 1) * here)
         for shard in self._own:
-            made = self._make_shard(self.network, self.options, self.fixed_point, self._facts, partition, shard)
-            self._shards.append(made)
+            own = NetworkShard(self.network, self.options, self.fixed_point, self._facts, partition, shard)
+            self._shards.append(self._make_shard(own))
 
     def step(self, stimulus: Stimulus = NO_STIMULUS) -> Burst:
         """Run one burst; see ``Engine.step``."""
@@ -139,14 +111,7 @@ class ShardedEngine(Engine):
         """Run ``bursts`` bursts; see ``Engine.run``. The whole plan is checked before the first burst."""
         coming = coming_bursts(self.burst_count, bursts)
         packed = {number: self._pack(plan[number]) for number in planned(plan, coming)}
-        done: list[Burst] = []
-        for number in coming:
-            burst = self._burst(packed.get(number))
-            if record is not Record.NONE:
-                done.append(burst if record is Record.FIRED else _counted(burst))
-            if progress is not None:
-                progress(1)
-        return recording_of(done, record)
+        return record_steps(coming, lambda number: self._burst(packed.get(number)), record, progress)
 
     def _pack(self, stimulus: Stimulus) -> PackedStimulus:
         return pack_stimulus(stimulus, self.network, self.options, self.fixed_point)
@@ -157,8 +122,6 @@ class ShardedEngine(Engine):
         parts = [self._part(stimulus, shard) for shard in self._own]
         everything = self._fire_and_tell(number, parts)
         self._last = everything
-        self.activity[everything.ids] += 1
-        self._bursts += 1
         self.burst_count = number
         return Burst(number, everything.ids.copy(), everything.potentials.copy(), everything.candidates)
 
@@ -183,7 +146,7 @@ class ShardedEngine(Engine):
         """What of ``stimulus`` goes to ``shard``, with places in it instead of ids."""
         if stimulus is None:
             return None
-        owner, places = self.partition.owner, self.partition.local_ids()
+        owner, places = self.partition.owner, self.partition.local_ids
         own, forced = owner[stimulus.ids] == shard, owner[stimulus.forced] == shard
         return replace(
             stimulus,
@@ -194,8 +157,10 @@ class ShardedEngine(Engine):
 
     def state(self) -> EngineState:
         """A copy of everything that the next burst depends on; every process calls it and gets the whole."""
-        pieces = self.exchange.pieces([shard.piece(self.burst_count) for shard in self._shards])
-        return joined_state(self.network, self.fixed_point, self.partition, pieces, self.burst_count, self._last)
+        own = [shard.state(self.burst_count) for shard in self._shards]
+        parts = [part for some in self.exchange.share("the exchange of the state", own) for part in some]
+        fired = self._last.ids.copy(), self._last.potentials.copy()
+        return joined_state(parts, self._weights, self._eligibility, fired)
 
     def restore(self, state: EngineState) -> None:
         """Continue from ``state``, which every process has.
@@ -214,6 +179,7 @@ class ShardedEngine(Engine):
             error = found
         self.exchange.agree(error)
         self.burst_count = state.burst_count
+        self._weights, self._eligibility = state.weights.copy(), state.eligibility_traces.copy()
         self._last = Fired(state.fired_ids.copy(), state.fired_potentials.copy(), 0)
 
     def reshard(self, partition: Partition) -> None:
@@ -241,11 +207,6 @@ class ShardedEngine(Engine):
         if self._pool is not None:
             self._pool.shutdown()
             self._pool = None
-
-
-def _counted(burst: Burst) -> Burst:
-    """``burst`` without potentials, whose ids only say how many fired."""
-    return replace(burst, fired_potentials=burst.fired_potentials[:0])
 
 
 def _check_partition(network: Network, partition: Partition, exchange: Exchange) -> None:

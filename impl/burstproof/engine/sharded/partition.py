@@ -66,12 +66,9 @@ class Partition:
         """Global ids of the neurons of ``shard``, ascending, uint32."""
         return self._grouped[self._starts[shard] : self._starts[shard + 1]]
 
+    @cached_property
     def local_ids(self) -> npt.NDArray[np.uint32]:
         """Place of each neuron among the members of its owner, (N,) uint32."""
-        return self._local
-
-    @cached_property
-    def _local(self) -> npt.NDArray[np.uint32]:
         local = np.empty(self.neuron_count, np.uint32)
         places = np.arange(self.neuron_count, dtype=np.int64) - np.repeat(self._starts[:-1], self.sizes)
         local[self._grouped] = places

@@ -1,15 +1,28 @@
-"""The protocol of one shard's engine, and what passes between shards in a burst."""
+"""The protocol of one shard's engine, and what shards tell each other: their firings, and their parts of the state."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from burstproof.engine.state import EngineState
 from burstproof.engine.stimulus import PackedStimulus
+
+_BY_NEURON = (
+    "membrane_potentials",
+    "refractory_countdowns",
+    "consecutive_fire_counts",
+    "was_candidate",
+    "pending",
+    "pending_candidate",
+    "last_fired",
+    "fire_streak",
+)
+"""Fields of the state whose last axis is the neurons'."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,40 +38,74 @@ class Fired:
     candidates: int
 
 
+def merged(parts: Sequence[Fired]) -> Fired:
+    """The lists of several shards as one, ids ascending."""
+    if len(parts) == 1:
+        return parts[0]
+    ids = np.concatenate([part.ids for part in parts])
+    potentials = np.concatenate([part.potentials for part in parts])
+    candidates = sum(part.candidates for part in parts)
+    if bool((ids[1:] > ids[:-1]).all()):
+        return Fired(ids, potentials, candidates)
+    order = np.argsort(ids, kind="stable")
+    return Fired(ids[order], potentials[order], candidates)
+
+
 @dataclass(frozen=True, eq=False)
-class StatePiece:
-    """What one shard of n neurons knows of an ``EngineState``; fields of the same name have the same meaning.
+class StatePart:
+    """What one shard of n neurons knows of an ``EngineState``.
 
     Attributes
     ----------
-    shard : int
-    membrane_potentials, refractory_countdowns, consecutive_fire_counts, was_candidate, last_fired, fire_streak
-        (n,) each, of the shard's neurons in ascending order of id.
-    pending, pending_candidate : (D, n)
-    weight_rows, eligibility_rows : int64 (k,)
-        Rows of the network's synapse table whose value may differ from the network's.
-    weights, eligibility_traces : float32 (k,)
-        Their values.
-    history_bursts : int
-    clamped : bool
-        Whether a contribution was clamped in this shard.
+    members : uint32 (n,) or slice
+        Ids of its neurons, ascending.
+    rows : int64 (k,)
+        Rows of the network's synapse table that learn.
+    state : EngineState
+        Of these neurons and synapses only, without a fired list.
     """
 
-    shard: int
-    membrane_potentials: npt.NDArray[np.float32]
-    refractory_countdowns: npt.NDArray[np.uint16]
-    consecutive_fire_counts: npt.NDArray[np.uint16]
-    was_candidate: npt.NDArray[np.bool_]
-    last_fired: npt.NDArray[np.int64]
-    fire_streak: npt.NDArray[np.uint16]
-    pending: npt.NDArray[np.int64]
-    pending_candidate: npt.NDArray[np.bool_]
-    weight_rows: npt.NDArray[np.int64]
-    weights: npt.NDArray[np.float32]
-    eligibility_rows: npt.NDArray[np.int64]
-    eligibility_traces: npt.NDArray[np.float32]
-    history_bursts: int
-    clamped: bool
+    members: npt.NDArray[np.uint32] | slice
+    rows: npt.NDArray[np.int64]
+    state: EngineState
+
+
+def joined_state(
+    parts: Sequence[StatePart],
+    weights: npt.NDArray[np.float32],
+    eligibility: npt.NDArray[np.float32],
+    fired: tuple[npt.NDArray[np.uint32], npt.NDArray[np.float32]],
+) -> EngineState:
+    """The state of the whole network from the ``parts`` of all its shards.
+
+    ``weights`` and ``eligibility`` (S,) are the columns of all synapses, of which the state has copies with the rows
+    that learn replaced; ``fired`` is the fired list of the last burst.
+    """
+    weights, eligibility = weights.copy(), eligibility.copy()
+    for part in parts:
+        weights[part.rows], eligibility[part.rows] = part.state.weights, part.state.eligibility_traces
+    first = parts[0].state
+    count = sum(len(part.state.membrane_potentials) for part in parts)
+
+    def whole(name: str) -> npt.NDArray[Any]:
+        own: npt.NDArray[Any] = getattr(first, name)
+        if len(parts) == 1:
+            return own
+        result = np.empty((*own.shape[:-1], count), own.dtype)
+        for part in parts:
+            result[..., part.members] = getattr(part.state, name)
+        return result
+
+    columns: dict[str, Any] = {name: whole(name) for name in _BY_NEURON}
+    return replace(
+        first,
+        **columns,
+        weights=weights,
+        eligibility_traces=eligibility,
+        fired_ids=fired[0],
+        fired_potentials=fired[1],
+        clamped=any(part.state.clamped for part in parts),
+    )
 
 
 class Shard(Protocol):
@@ -79,7 +126,7 @@ class Shard(Protocol):
         """Propagation and plasticity of burst ``number``, in which ``ids`` (of the network, any order) fired."""
         ...
 
-    def piece(self, burst_count: int) -> StatePiece:
+    def state(self, burst_count: int) -> StatePart:
         """A copy of the shard's part of the state after burst ``burst_count``."""
         ...
 

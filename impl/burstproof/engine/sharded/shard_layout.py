@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -19,60 +20,43 @@ from burstproof.network.schema import SYNAPSE_FIELDS, Parameters
 
 
 @dataclass(frozen=True, eq=False)
-class ShardLayout:
-    """One shard packed for an engine: n of the N neurons, and the s of the S synapses that end in them.
+class NetworkShard:
+    """Shard ``number`` of ``network`` as ``partition`` splits it, with what is known of the whole network."""
 
-    Attributes
-    ----------
-    layout : Layout
+    network: Network
+    options: EngineOptions
+    fixed_point: FixedPoint
+    facts: SynapseFacts
+    partition: Partition
+    number: int
+
+    @property
+    def members(self) -> npt.NDArray[np.uint32]:
+        """Ids of the n neurons, ascending, uint32 (n,)."""
+        return self.partition.members(self.number)
+
+    @cached_property
+    def rows(self) -> npt.NDArray[np.int64]:
+        """Rows of the synapse table that end in the shard, valid or not, ascending, int64 (s,)."""
+        return np.flatnonzero(self.partition.owner[self.network.synapses.target_neurons] == self.number)
+
+    def layout(self, weights: npt.NDArray[np.float32] | None = None) -> Layout:
+        """The shard packed for an engine; ``weights`` (s,) take the place of the network's.
+
         ``neuron_count`` is n and targets are places 0 ... n - 1 in the shard, while rows are those of all N sources.
         Plastic rules name sources and targets by their ids in the network. Scale, width, divisors and the number of
         slots are those of the whole network; ``computed.rows`` are rows of its synapse table.
-    members : uint32 (n,)
-        Id of each neuron, ascending.
-    rows : int64 (s,)
-        Rows of the network's synapse table that end in the shard, valid or not, ascending.
-    """
 
-    layout: Layout
-    members: npt.NDArray[np.uint32]
-    rows: npt.NDArray[np.int64]
-
-
-def rows_of_shard(network: Network, partition: Partition, shard: int) -> npt.NDArray[np.int64]:
-    """Rows of the synapse table that end in neurons of ``shard``, ascending, int64."""
-    return np.flatnonzero(partition.owner[network.synapses.target_neurons] == shard)
-
-
-def build_shard_layout(
-    network: Network,
-    options: EngineOptions,
-    fixed_point: FixedPoint,
-    facts: SynapseFacts,
-    partition: Partition,
-    shard: int,
-    weights: npt.NDArray[np.float32] | None = None,
-) -> ShardLayout:
-    """Pack ``shard``; ``fixed_point`` and ``facts`` are those of the whole ``network``.
-
-    Parameters
-    ----------
-    weights : float32 (s,), optional
-        Weights of the shard's synapses that take the place of the network's.
-
-    Raises
-    ------
-    NetworkError
-        What ``build_layout`` refuses.
-    """
-    rows = rows_of_shard(network, partition, shard)
-    members = partition.members(shard)
-    own = network.replace(
-        synapses=_taken(network, rows, weights),
-        plastic_mappings=tuple(_restricted(mapping, rows) for mapping in network.plastic_pairs),
-    )
-    whole = build_layout(own, options, fixed_point, facts)
-    return ShardLayout(_localised(whole, partition, shard, members, rows), members, rows)
+        Raises
+        ------
+        NetworkError
+            What ``build_layout`` refuses.
+        """
+        own = self.network.replace(
+            synapses=_taken(self.network, self.rows, weights),
+            plastic_mappings=tuple(_restricted(mapping, self.rows) for mapping in self.network.plastic_pairs),
+        )
+        return _localised(build_layout(own, self.options, self.fixed_point, self.facts), self)
 
 
 def _taken(network: Network, rows: npt.NDArray[np.int64], weights: npt.NDArray[np.float32] | None) -> SynapseTable:
@@ -94,16 +78,14 @@ def _restricted(mapping: PlasticMapping, rows: npt.NDArray[np.int64]) -> Plastic
     return dataclasses.replace(mapping, synapses=places[inside])
 
 
-def _localised(
-    whole: Layout, partition: Partition, shard: int, members: npt.NDArray[np.uint32], rows: npt.NDArray[np.int64]
-) -> Layout:
+def _localised(whole: Layout, shard: NetworkShard) -> Layout:
     """``whole`` with the shard's neurons only, and targets as places in it."""
-    places = partition.local_ids()
+    partition, members, places = shard.partition, shard.members, shard.partition.local_ids
     static = dataclasses.replace(whole.static, targets=places[whole.static.targets])
     computed = whole.computed
     if computed is not None:
-        computed = dataclasses.replace(computed, targets=places[computed.targets], rows=rows[computed.rows])
-    owned = whole.power_neuron >= 0 and partition.owner[whole.power_neuron] == shard
+        computed = dataclasses.replace(computed, targets=places[computed.targets], rows=shard.rows[computed.rows])
+    owned = whole.power_neuron >= 0 and partition.owner[whole.power_neuron] == shard.number
     return dataclasses.replace(
         whole,
         neuron_count=len(members),

@@ -20,7 +20,7 @@ from burstproof.engine.cuda.exchange.nccl import NcclExchange
 from burstproof.engine.cuda.exchange.words import packets_side_words, side_words
 from burstproof.engine.cuda.host.batch import Streams
 from burstproof.engine.cuda.host.devices import BatchReport, FiredList
-from burstproof.engine.cuda.host.shard import DeviceShard, Fill, ShardResult, joined, plan_of
+from burstproof.engine.cuda.host.shard import DeviceShard, Fill, ShardResult, plan_of
 from burstproof.engine.cuda.host.shard_group import DeviceGroup
 from burstproof.engine.cuda.host.stimulus_table import Places, StimulusTable, shard_tables
 from burstproof.engine.cuda.host.upload import fill_shard
@@ -34,6 +34,8 @@ from burstproof.engine.fixed_point import plan_fixed_point
 from burstproof.engine.layout import refuse_overflow, synapse_facts
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.sharded.partition import Partition
+from burstproof.engine.sharded.shard import joined_state
+from burstproof.engine.sharded.shard_layout import NetworkShard
 from burstproof.engine.state import EngineState, Stimulus
 from burstproof.engine.stimulus import PackedStimulus
 from burstproof.errors import InputError, ShardLostError
@@ -68,7 +70,7 @@ def pack_shards(network: Network, options: EngineOptions, partition: Partition, 
 
     def repack(weights: npt.NDArray[np.float32]) -> tuple[PackedShard, ...]:
         def packed(number: int) -> PackedShard:
-            return pack_shard(network, options, point, facts, partition, number, weights)
+            return pack_shard(NetworkShard(network, options, point, facts, partition, number), weights)
 
         with ThreadPoolExecutor(min(partition.shards, _PACKERS)) as pool:
             return tuple(pool.map(packed, range(partition.shards)))
@@ -324,9 +326,7 @@ class ManyDevices:
         self, weights: npt.NDArray[np.float32], eligibility: npt.NDArray[np.float32], fired: FiredList, clamped: bool
     ) -> EngineState:
         """See ``Devices.capture``."""
-        count = self.packed[0].sources
-        state = joined(count, weights, eligibility, self.shards, fired)
-        return replace(state, clamped=state.clamped or clamped)
+        return joined_state([shard.state(clamped) for shard in self.shards], weights, eligibility, fired)
 
     def restore(self, state: EngineState) -> None:
         """See ``Devices.restore``."""

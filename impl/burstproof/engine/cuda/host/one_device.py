@@ -21,6 +21,7 @@ from burstproof.engine.cuda.plan.block_size import checked_block_size
 from burstproof.engine.cuda.plan.budget import MemoryPlan, available_bytes, place_synapses
 from burstproof.engine.cuda.plan.buffers import SETS
 from burstproof.engine.cuda.plan.packed import Packed, packed_for
+from burstproof.engine.sharded.shard import joined_state
 from burstproof.engine.state import EngineState, Stimulus
 from burstproof.engine.stimulus import PackedStimulus
 
@@ -125,7 +126,7 @@ class OneDevice:
         self, weights: npt.NDArray[np.float32], eligibility: npt.NDArray[np.float32], fired: FiredList, clamped: bool
     ) -> EngineState:
         """See ``Devices.capture``."""
-        return self.device.capture(weights, eligibility, fired, clamped)
+        return joined_state([self.device.capture(slice(None), clamped)], weights, eligibility, fired)
 
     def restore(self, state: EngineState) -> None:
         """See ``Devices.restore``."""

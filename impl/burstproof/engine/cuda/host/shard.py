@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,7 @@ from burstproof.engine.cuda.exchange.devices import make_current
 from burstproof.engine.cuda.exchange.mail import Mail
 from burstproof.engine.cuda.exchange.words import FAILED, LINK_LENGTH, WAITED, failure_of
 from burstproof.engine.cuda.host.batch import Staging, Streams, report_of, table_columns
-from burstproof.engine.cuda.host.devices import NOTHING, BatchReport, FiredList
+from burstproof.engine.cuda.host.devices import BatchReport, FiredList
 from burstproof.engine.cuda.host.launches import BurstCalls
 from burstproof.engine.cuda.host.shard_launches import ShardLaunches
 from burstproof.engine.cuda.host.state import DeviceState
@@ -33,7 +33,7 @@ from burstproof.engine.cuda.kernels.control import (
 from burstproof.engine.cuda.plan.budget import MemoryPlan, available_bytes
 from burstproof.engine.cuda.plan.buffers import SETS, stimulus_specs
 from burstproof.engine.cuda.plan.shard_pack import PackedShard
-from burstproof.engine.state import EngineState
+from burstproof.engine.sharded.shard import StatePart
 
 _LOW = 0xFFFFFFFF
 
@@ -151,6 +151,11 @@ class DeviceShard:
             count, lambda name: self._buffers[f"{name}.{number}"], self.runtime, self._streams.download
         )
 
+    def state(self, clamped: bool) -> StatePart:
+        """The shard's part of the state."""
+        make_current(self.runtime)
+        return self.device.capture(_columns(self.shard), clamped)
+
     def release(self) -> None:
         """Let go of the device's memory."""
         self.calls = []
@@ -170,50 +175,7 @@ def _place(runtime: DeviceRuntime, shard: PackedShard) -> str:
     return f"shard {shard.number} on {device}" if shard.shard.exchanges else device
 
 
-def joined(
-    count: int,
-    weights: npt.NDArray[np.float32],
-    eligibility: npt.NDArray[np.float32],
-    shards: Sequence[DeviceShard],
-    fired: FiredList,
-) -> EngineState:
-    """The state of the whole network of ``count`` neurons; ``clamped`` says what the kernels saw.
-
-    ``weights`` and ``eligibility`` (S,) are the table's columns, of which plastic rows are replaced.
-    """
-    parts: list[tuple[Any, EngineState]] = []
-    for shard in shards:
-        make_current(shard.runtime)
-        part = shard.device.capture(weights, eligibility, NOTHING, False)
-        weights, eligibility = part.weights, part.eligibility_traces
-        parts.append((_columns(shard.shard), part))
-    first = parts[0][1]
-
-    def whole(name: str) -> npt.NDArray[Any]:
-        columns = [(place, getattr(part, name)) for place, part in parts]
-        shape = (*columns[0][1].shape[:-1], count)
-        result = np.empty(shape, columns[0][1].dtype)
-        for place, column in columns:
-            result[..., place] = column
-        return result
-
-    names = ("membrane_potentials", "refractory_countdowns", "consecutive_fire_counts", "was_candidate")
-    return EngineState(
-        burst_count=first.burst_count,
-        **{name: whole(name) for name in (*names, "pending", "pending_candidate")},
-        weights=weights,
-        eligibility_traces=eligibility,
-        fired_ids=fired[0],
-        fired_potentials=fired[1],
-        last_fired=np.array(first.last_fired),
-        fire_streak=np.array(first.fire_streak),
-        history_bursts=first.history_bursts,
-        clamped=any(part.clamped for _, part in parts),
-        fixed_point=first.fixed_point,
-    )
-
-
-def _columns(shard: PackedShard) -> Any:
+def _columns(shard: PackedShard) -> npt.NDArray[np.uint32] | slice:
     """Where the shard's neurons lie in a column of the network."""
     if shard.spaced is None:
         return shard.ids()

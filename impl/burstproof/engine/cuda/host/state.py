@@ -9,11 +9,12 @@ import numpy.typing as npt
 
 from burstproof.device.protocol import DeviceBuffer, DeviceRuntime, DeviceStream
 from burstproof.engine.countdowns import running_countdowns, shown_countdowns
-from burstproof.engine.cuda.host.devices import FiredList
+from burstproof.engine.cuda.host.devices import NOTHING
 from burstproof.engine.cuda.kernels.control import BURST, CLAMPED, CONTROL_LENGTH, HISTORY, SLOT
 from burstproof.engine.cuda.kernels.marks import CANDIDATE_MARK, FIRED_MARK
 from burstproof.engine.cuda.plan.buffers import slot_stride
 from burstproof.engine.cuda.plan.packed import Packed
+from burstproof.engine.sharded.shard import StatePart
 from burstproof.engine.state import EngineState
 
 _COUNTERS = {"tallies", "span_counts", "piece_counts"}
@@ -91,14 +92,8 @@ class DeviceState:
         ring, stride = self._ring_length, self._stride
         return self.read(name)[: ring * stride].reshape(ring, stride)[:, : self._layout.neuron_count]
 
-    def capture(
-        self,
-        weights: npt.NDArray[np.float32],
-        eligibility: npt.NDArray[np.float32],
-        fired: FiredList,
-        clamped: bool,
-    ) -> EngineState:
-        """The state; ``weights`` and ``eligibility`` are the table's columns, of which plastic rows are replaced."""
+    def capture(self, members: npt.NDArray[np.uint32] | slice, clamped: bool) -> StatePart:
+        """The state of what is on the device; ``members`` are the ids of its neurons."""
         variant = self._variant
         control = self.read("control")
         burst = int(control[BURST])
@@ -108,9 +103,9 @@ class DeviceState:
         table = self._table
         countdowns = self._neurons("countdowns", variant.features.refractory_periods, np.uint16)
         marks = self._neurons("marks", variant.features.restarts, np.uint8)
-        weights, eligibility = self._plastic_columns(weights, eligibility)
         last_fired, streaks = self._history(burst)
-        return EngineState(
+        rows, weights, eligibility = self._learnt()
+        state = EngineState(
             burst_count=burst,
             membrane_potentials=self._potentials(),
             refractory_countdowns=shown_countdowns(countdowns, table.refractory_countdowns, table.valid_mask),
@@ -120,25 +115,23 @@ class DeviceState:
             was_candidate=(marks & CANDIDATE_MARK) != 0,
             pending=sums[slots].astype(np.int64),
             pending_candidate=present[slots],
-            fired_ids=fired[0],
-            fired_potentials=fired[1],
-            last_fired=last_fired,
-            fire_streak=streaks,
+            fired_ids=NOTHING[0],
+            fired_potentials=NOTHING[1],
+            last_fired=last_fired[members],
+            fire_streak=streaks[members],
             history_bursts=int(control[HISTORY]),
             clamped=clamped or bool(control[CLAMPED]),
             fixed_point=self._fixed_point,
         )
+        return StatePart(members, rows, state)
 
-    def _plastic_columns(
-        self, weights: npt.NDArray[np.float32], eligibility: npt.NDArray[np.float32]
-    ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
-        weights, eligibility = weights.copy(), eligibility.copy()
+    def _learnt(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+        """Rows of the network's synapse table that learn, their weights and their eligibility traces."""
         plastic, computed = self._layout.plastic, self._layout.computed
-        if plastic is not None and computed is not None and len(plastic.positions):
-            rows = computed.rows[plastic.positions]
-            weights[rows] = self.read("weights")[plastic.positions]
-            eligibility[rows] = self.read("eligibility")[plastic.positions]
-        return weights, eligibility
+        if plastic is None or computed is None or not len(plastic.positions):
+            return np.empty(0, np.int64), np.empty(0, np.float32), np.empty(0, np.float32)
+        places = plastic.positions
+        return computed.rows[places], self.read("weights")[places], self.read("eligibility")[places]
 
     def _history(self, burst: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint16]]:
         """Last firings and streaks, as far as a window still reaches them."""

@@ -17,13 +17,10 @@ from burstproof.engine.cuda.plan.shard_buffers import BY_SOURCE, SHARED_NAMES, S
 from burstproof.engine.cuda.plan.shard_variant import ShardVariant, row_share, shard_variant, whole
 from burstproof.engine.cuda.plan.tiles import sized
 from burstproof.engine.cuda.plan.variant import variant_of
-from burstproof.engine.layout import SynapseFacts
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.rules import features_of
-from burstproof.engine.sharded.partition import Partition
-from burstproof.engine.sharded.shard_layout import build_shard_layout
+from burstproof.engine.sharded.shard_layout import NetworkShard
 from burstproof.engine.state import EngineState
-from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Network, NeuronTable, SynapseTable
 from burstproof.network.schema import NEURON_FIELDS
 
@@ -158,16 +155,8 @@ def shard_train_length(options: EngineOptions, neurons: int) -> int:
     return train_length(options, 128 if neurons <= _LARGE else 16)
 
 
-def pack_shard(
-    network: Network,
-    options: EngineOptions,
-    point: FixedPoint,
-    facts: SynapseFacts,
-    partition: Partition,
-    number: int,
-    weights: npt.NDArray[np.float32] | None = None,
-) -> PackedShard:
-    """Pack shard ``number``; ``weights`` (S,) take the place of the network's.
+def pack_shard(shard: NetworkShard, weights: npt.NDArray[np.float32] | None = None) -> PackedShard:
+    """Pack ``shard``; ``weights`` (S,) take the place of the network's.
 
     Raises
     ------
@@ -175,26 +164,26 @@ def pack_shard(
         A network that the profile refuses, or a contribution that is not finite.
     """
     if weights is not None:
-        network = network.replace(synapses=replace(network.synapses, weights=weights))
-    cut = build_shard_layout(network, options, point, facts, partition, number)
+        network = shard.network.replace(synapses=replace(shard.network.synapses, weights=weights))
+        shard = replace(shard, network=network)
+    network, options, members, layout = shard.network, shard.options, shard.members, shard.layout()
     features = features_of(network, options)
     # The rules that depend on the size of a network mean the whole network.
-    variant = variant_of(replace(cut.layout, neuron_count=network.neuron_count), features, options, point)
-    sizes = replace(network_sizes(cut.layout, features, variant.fused is not None), ring=cut.layout.max_delay)
-    members = cut.members
+    variant = variant_of(replace(layout, neuron_count=network.neuron_count), features, options, shard.fixed_point)
+    sizes = replace(network_sizes(layout, features, variant.fused is not None), ring=layout.max_delay)
     packed = Packed(
         neurons_only(network, members),
         options,
-        point,
-        cut.layout,
+        shard.fixed_point,
+        layout,
         features,
         variant,
         sizes,
         train_sizes(len(members), shard_train_length(options, network.neuron_count)),
         network.synapses.weights,
     )
-    lengths = row_lengths(cut.layout.static.offsets)
-    return finished(number, network.neuron_count, members, spacing(members), packed, lengths)
+    lengths = row_lengths(layout.static.offsets)
+    return finished(shard.number, network.neuron_count, members, spacing(members), packed, lengths)
 
 
 def finished(

@@ -44,7 +44,7 @@ def test_every_neuron_has_one_owner_and_one_place(network: Network, strategy: st
     assert all(len(ids) > 0 and bool((np.diff(ids.astype(np.int64)) > 0).all()) for ids in members)
     for shard, ids in enumerate(members):
         assert set(partition.owner[ids].tolist()) == {shard}
-        assert np.array_equal(partition.local_ids()[ids], np.arange(len(ids)))
+        assert np.array_equal(partition.local_ids[ids], np.arange(len(ids)))
     assert partition.sizes.tolist() == [len(ids) for ids in members]
 
 
