@@ -117,7 +117,7 @@ class _Key:
     @property
     def allowed(self) -> str:
         """What the key takes, in words."""
-        if "choices" in self.metadata:
+        if self.kind is str:
             return ", ".join(self.metadata["choices"]())
         if self.kind is bool:
             return "true, false"
@@ -125,22 +125,16 @@ class _Key:
         least, most = self.metadata["least"], self.metadata["most"]
         return f"{word} from {least:g} up" if most == math.inf else f"{word} from {least:g} to {most:g}"
 
-    def accepts(self, value: Any) -> bool:
-        """Whether ``value`` has the right type and lies within the limits."""
-        if self.kind is bool or isinstance(value, bool):
-            return self.kind is bool and isinstance(value, bool)
-        if self.kind is str:
-            return value in self.metadata["choices"]()
-        if not isinstance(value, (int, float) if self.kind is float else int):
-            return False
-        return bool(self.metadata["least"] <= value <= self.metadata["most"])
-
     def objection(self, value: Any) -> str:
-        """What is wrong with a ``value`` that is not accepted."""
+        """What is wrong with ``value``: its type, or that it lies outside the limits; empty if it is admitted."""
         kinds = (int, float) if self.kind is float else self.kind
         if not isinstance(value, kinds) or (isinstance(value, bool) and self.kind is not bool):
             return "ill-typed value"
-        return "unknown choice" if self.kind is str else "value out of range"
+        if self.kind is str:
+            return "" if value in self.metadata["choices"]() else "unknown choice"
+        if self.kind is bool or self.metadata["least"] <= value <= self.metadata["most"]:
+            return ""
+        return "value out of range"
 
     def parse(self, text: str) -> Any:
         """The value that ``text`` of an environment variable stands for; the text itself if it is none."""
@@ -192,8 +186,8 @@ def _closest(name: str, known: Iterable[str]) -> str | None:
 def _checked(key: str, value: Any, where: str) -> Value:
     """``value`` if ``key`` admits it, as the key's own type."""
     description = dict(_walk_keys())[key]
-    if not description.accepts(value):
-        raise ConfigError(description.objection(value), where=where, got=value, allowed=description.allowed)
+    if objection := description.objection(value):
+        raise ConfigError(objection, where=where, got=value, allowed=description.allowed)
     return float(value) if description.kind is float else value
 
 
@@ -207,13 +201,8 @@ def _from_table(path: Path, table: str, content: Mapping[str, Any]) -> Iterator[
         if key not in known:
             allowed = ", ".join(k[len(prefix) :] for k in known)
             cure = _closest(name, [k[len(prefix) :] for k in known]) or "Remove it or correct its name."
-            raise ConfigError(
-                "unknown table" if isinstance(value, dict) else "unknown key",
-                where=where,
-                got=value,
-                allowed=allowed,
-                cure=cure,
-            )
+            what = "unknown table" if isinstance(value, dict) else "unknown key"
+            raise ConfigError(what, where=where, got=value, allowed=allowed, cure=cure)
         if key not in _TABLES:
             yield key, _checked(key, value, where)
         elif isinstance(value, dict):

@@ -29,6 +29,9 @@ from burstproof.errors import InputError
 from burstproof.network.model import Network
 from burstproof.split import split_over
 
+NO_IDS = np.empty(0, np.uint32)
+NO_POTENTIALS = np.empty((0, 0), np.float32)
+
 
 class Session:
     """One network being run on one backend; made by ``open_engine``, closed by the end of its ``with`` block.
@@ -90,7 +93,7 @@ class Session:
         kind = _record_named(record)
         if watch is None:
             made = self.engine.run(bursts, stimulus, kind, progress)
-            return self._recording(made, np.empty(0, np.uint32), np.empty((0, 0), np.float32))
+            return self._recording(made)
         area, ids = (watch, None) if isinstance(watch, str) else (None, watch)
         watched = chosen_neurons(self.network, ids, area)
         pieces, sampled = [], []
@@ -138,7 +141,7 @@ class Session:
     def recording_of(self, bursts: Sequence[Burst]) -> RunRecording:
         """What consecutive steps did, as ``run`` would have returned it."""
         made = recording_of(list(bursts), Record.FIRED)
-        return self._recording(made, np.empty(0, np.uint32), np.empty((0, 0), np.float32))
+        return self._recording(made)
 
     def save_record(
         self, recording: Recording, path: str | os.PathLike[str], stimulus: StimulusPlan = NO_PLAN
@@ -199,7 +202,10 @@ class Session:
         self.engine.close()
 
     def _recording(
-        self, made: Recording, watched: npt.NDArray[np.uint32], potentials: npt.NDArray[np.float32]
+        self,
+        made: Recording,
+        watched: npt.NDArray[np.uint32] = NO_IDS,
+        potentials: npt.NDArray[np.float32] = NO_POTENTIALS,
     ) -> RunRecording:
         columns = {item.name: getattr(made, item.name) for item in fields(Recording)}
         return RunRecording(**columns, network=self.network, watched_ids=watched, watched_potentials=potentials)
@@ -308,16 +314,22 @@ def open_engine(
     split = None
     if shards is not None or len(devices or ()) > 1:
         split = split_over(shards, None if devices is None else tuple(devices), strategy, threads)
-    choice = resolved(backend, network.neuron_count, firing_rate, options.cuda.device_id)
+    config = Configuration(cuda=Cuda(device_id=options.cuda.device_id))
+    choice = resolved(backend, network.neuron_count, firing_rate, config)
     factory = engine_factory if split is None else split.factory
     engine, choice = start_engine(choice, network, options, factory=factory)
     return Session(engine, choice.reason if split is None else f"{split.shards} shards, {strategy}")
 
 
-def resolved(backend: str, neurons: int, firing_rate: float | None = None, device: int = 0) -> Choice:
-    """The backend; nobody looks for GPUs where one without is asked for."""
+def resolved(
+    backend: str,
+    neurons: int,
+    firing_rate: float | None = None,
+    config: Configuration | None = None,
+    where: str = "backend",
+) -> Choice:
+    """The backend that runs, without fallback; nobody looks for GPUs where one without is asked for."""
     if backend in BACKENDS and not BACKENDS[backend].gpu:
         return Choice(backend, backend, "asked for", ())
-    config = Configuration(cuda=Cuda(device_id=device))
-    machine = this_machine()
-    return choose_backend(backend, neurons, firing_rate, config, machine, allow_fallback=None, where="backend")
+    settings = config or Configuration()
+    return choose_backend(backend, neurons, firing_rate, settings, this_machine(), allow_fallback=None, where=where)

@@ -79,35 +79,51 @@ class Source:
     name : str
         For people: the file's name, or the sizes of a synthetic network.
     kind : Kind
-    path : Path or None
-        The file; ``None`` for a synthetic network.
+    path : Path
+        The file, unless the network is synthetic.
     spec : SyntheticSpec or None
         The specification of a synthetic network.
     """
 
     name: str
     kind: Kind
-    path: Path | None = None
+    path: Path = Path()
     spec: SyntheticSpec | None = None
 
     @property
     def where(self) -> str:
         """Path of the file, or the sizes."""
-        return self.name if self.path is None else str(self.path)
+        return str(self.path) if self.spec is None else self.name
 
     @property
     def files(self) -> list[Path]:
         """The files that must not be written over."""
-        return [] if self.path is None else [self.path]
+        return [self.path] if self.spec is None else []
 
     def read(self, reading: Reading, progress: GrowthProgress | None = None) -> Network:
-        """The network."""
-        if self.path is not None:
-            return read_network(self.path, self.kind, reading, progress)
-        from burstproof.network.synthetic.build import synthesize
+        """The network; a genome is grown."""
+        if self.kind is Kind.CONNECTOME:
+            from burstproof.network.files.connectome import read_connectome
 
-        assert self.spec is not None
-        return synthesize(self.spec)
+            return read_connectome(self.path, apply_flags=reading.apply_flags).network
+        if self.kind is Kind.NETWORK:
+            from burstproof.network.files.bpnet import load_network
+
+            return load_network(self.path)
+        if self.spec is not None:
+            from burstproof.network.synthetic.build import synthesize
+
+            return synthesize(self.spec)
+        from burstproof.network.grow import growth
+        from burstproof.network.grow.genome import read_genome
+
+        return growth.grow(
+            read_genome(self.path, reading.policy),
+            reading.seed,
+            progress,
+            max_neurons=growth.DEFAULT_MAX_NEURONS if reading.max_neurons is None else reading.max_neurons,
+            max_synapses=growth.DEFAULT_MAX_SYNAPSES if reading.max_synapses is None else reading.max_synapses,
+        )
 
     def start(self) -> tuple[Part, ...]:
         """Stimulus that sets the network going, for its first burst; none for a file."""
@@ -134,28 +150,6 @@ def synthetic_source(
     fan, fraction = 100 if synapses_per_neuron is None else synapses_per_neuron, 0.01 if rate is None else rate
     name = f"{neurons} x {fan} synapses, rate {fraction:g}, seed {seed}"
     return Source(name, Kind.SYNTHETIC, spec=driven_spec(neurons, fan, fraction, seed))
-
-
-def read_network(path: Path, kind: Kind, reading: Reading, progress: GrowthProgress | None = None) -> Network:
-    """The network in a file; a genome is grown."""
-    if kind is Kind.CONNECTOME:
-        from burstproof.network.files.connectome import read_connectome
-
-        return read_connectome(path, apply_flags=reading.apply_flags).network
-    if kind is Kind.NETWORK:
-        from burstproof.network.files.bpnet import load_network
-
-        return load_network(path)
-    from burstproof.network.grow import growth
-    from burstproof.network.grow.genome import read_genome
-
-    return growth.grow(
-        read_genome(path, reading.policy),
-        reading.seed,
-        progress,
-        max_neurons=growth.DEFAULT_MAX_NEURONS if reading.max_neurons is None else reading.max_neurons,
-        max_synapses=growth.DEFAULT_MAX_SYNAPSES if reading.max_synapses is None else reading.max_synapses,
-    )
 
 
 def write_network(path: Path, kind: Kind, network: Network) -> None:
@@ -201,7 +195,7 @@ def load(path: str | os.PathLike[str], *, apply_flags: bool = False) -> Network:
         Another extension, or a file that cannot be read, is damaged or cannot be grown.
     """
     file = Path(path)
-    return read_network(file, kind_of(file, "path"), Reading(apply_flags=apply_flags))
+    return Source(file.name, kind_of(file, "path"), file).read(Reading(apply_flags=apply_flags))
 
 
 def grow(
@@ -238,7 +232,7 @@ def grow(
     if kind is not Kind.GENOME:
         raise InputError(f"a {kind.value} is not grown", where="path", got=str(file), cure="Read it with load")
     policy = GenomePolicy(ignore_unmodelled, as_the_engine)
-    return read_network(file, kind, Reading(seed, max_neurons, max_synapses, policy=policy))
+    return Source(file.name, kind, file).read(Reading(seed, max_neurons, max_synapses, policy=policy))
 
 
 def save(network: Network, path: str | os.PathLike[str]) -> None:

@@ -188,8 +188,8 @@ def test_with_fallback_the_choice_says_what_could_not_start(requested: str, mach
     ],
 )
 def test_a_device_that_cannot_run_is_named_with_the_cure(facts: CudaFacts, device: int, why: str, cure: str) -> None:
-    obstacle = facts.obstacle_for(device)
-    assert obstacle is not None
+    obstacle = facts.found(device)
+    assert isinstance(obstacle, Obstacle)
     assert why in obstacle.why
     assert cure in obstacle.cure
 
@@ -202,7 +202,7 @@ def test_a_device_that_cannot_run_is_named_with_the_cure(facts: CudaFacts, devic
 def test_a_device_that_can_run_has_no_obstacle(
     device: CudaDevice, driver: tuple[int, int], tools: tuple[int, int]
 ) -> None:
-    assert CudaFacts(None, (device,), driver, tools).obstacle_for(0) is None
+    assert isinstance(CudaFacts(None, (device,), driver, tools).found(0), Usable)
     assert consider(Machine(1, CudaFacts(None, (device,), driver, tools)))[0].available
 
 
@@ -210,8 +210,8 @@ def test_a_device_that_can_run_has_no_obstacle(
 @pytest.mark.parametrize("missing", ["numba_cuda", "cuda.core", "cupy"])
 def test_a_missing_package_is_named_with_the_extra_to_install(monkeypatch: pytest.MonkeyPatch, missing: str) -> None:
     monkeypatch.setattr(ask_machine, "_importable", lambda name: name != missing)
-    obstacle = ask_cuda().obstacle_for(0)
-    assert obstacle is not None
+    obstacle = ask_cuda().found(0)
+    assert isinstance(obstacle, Obstacle)
     assert obstacle.why == f"not installed: {missing}"
     assert "'.[cuda12]'" in obstacle.cure
 
@@ -261,8 +261,8 @@ def test_a_driver_that_fails_is_a_reason_and_no_crash(
         raise error
 
     fake_cuda_core(monkeypatch, fail)
-    obstacle = ask_cuda().obstacle_for(0)
-    assert obstacle is not None
+    obstacle = ask_cuda().found(0)
+    assert isinstance(obstacle, Obstacle)
     assert obstacle.why == why
     assert obstacle.cure
 

@@ -281,8 +281,8 @@ def test_watched_potentials_are_those_of_the_state_and_change_no_result() -> Non
 def test_watching_copies_no_state(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with bp.open_engine(chain(), backend) as engine:
         monkeypatch.setattr(engine.engine, "state", None)
-        drive = bp.Stimulation(chain()).add(0.5, ids=[0, 2], bursts="1-2")
-        assert engine.run(2, drive, watch="rest").watched_potentials.tolist() == [[0, 0.5], [0, 1.0]]
+        drive = bp.Stimulation(chain()).add(1, ids=[2], bursts=1)
+        assert engine.run(2, drive, watch="rest").watched_potentials.tolist() == [[0, 1], [0, 1]]
 
 
 def test_a_record_saved_from_python_replays(tmp_path: Path) -> None:
@@ -298,8 +298,10 @@ def test_a_record_saved_from_python_replays(tmp_path: Path) -> None:
         engine.step()
         with pytest.raises(InputError, match=r"every burst up to the last one done .*allowed: bursts 1 to 5"):
             engine.save_record(recording, tmp_path / "mine", drive)
+    with opened(chain(), stimulus=drive) as engine:
+        counts = engine.run(4, drive, record="counts")
         with pytest.raises(InputError, match="no fired lists"):
-            engine.save_record(engine.run(1, record="counts"), tmp_path / "mine")
+            engine.save_record(counts, tmp_path / "mine", drive)
 
 
 def test_every_engine_closes_at_the_end_of_its_block(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,7 +23,7 @@ __all__ = ["door"]
 
 pytestmark = pytest.mark.requirement("BE-18")
 
-PACKAGE_ROOT = Path(cli.__file__).parents[1]
+PACKAGE_ROOT = Path(cli.__file__).parents[2]
 
 
 @pytest.mark.parametrize(

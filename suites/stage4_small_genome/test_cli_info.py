@@ -10,7 +10,7 @@ from burstproof.cli import info as info_module
 from burstproof.cli import plan as plan_module
 from burstproof.engine.ask_machine import this_machine
 from burstproof.engine.cuda.plan.budget import RESERVE_BYTES, plan_memory
-from burstproof.engine.machine import CudaDevice, CudaFacts, Machine, Obstacle, WgpuAdapter, WgpuFacts
+from burstproof.engine.machine import CudaDevice, CudaFacts, Machine, Obstacle, Usable, WgpuAdapter, WgpuFacts
 from burstproof.engine.options import EngineOptions
 from burstproof.sources import load
 from suites.support.cli_door import BUSY, SMALL, Door, assert_one_error, door
@@ -26,8 +26,8 @@ def test_every_backend_is_listed_with_a_reason(door: Door) -> None:
     backends = {item["backend"]: item for item in answer.document["backends"]}
     assert set(backends) == {"cuda", "wgpu", "cpu", "reference"}
     assert backends["cpu"]["available"] is backends["reference"]["available"] is True
-    obstacle = this_machine().cuda.obstacle_for(0)
-    assert backends["cuda"]["available"] is (obstacle is None)
+    found = this_machine().cuda.found(0)
+    assert backends["cuda"]["available"] is isinstance(found, Usable)
     for item in backends.values():
         assert item["why"]
         assert item["available"] or item["cure"]
@@ -106,7 +106,7 @@ def test_the_plan_lists_every_buffer_without_a_device(door: Door, monkeypatch: p
     ("memory_bytes", "fits", "words"),
     [
         (2**30, True, "1.0 GiB: fits"),
-        (RESERVE_BYTES + 2**22, True, "fits, its synapses in host memory"),
+        (RESERVE_BYTES + 10_000_000, True, "fits, its synapses in host memory"),
         (2**20, False, "does not fit"),
     ],
 )
@@ -126,6 +126,6 @@ def test_the_plan_says_what_the_device_here_holds(
 def test_the_plan_of_the_cpu_is_what_its_engine_holds(door: Door) -> None:
     document = door("info", "--plan", BUSY, "--backend", "cpu", "--json").document
     sizes = {one["name"]: one["bytes"] for one in document["buffers"]}
-    assert sizes["neurons.v"] == 4 * document["neurons"]
+    assert sizes["neurons.membrane_potentials"] == 4 * document["neurons"]
     assert sizes["static.targets"] == 4 * load(BUSY).synapse_count
     assert document["total_bytes"] == {"device": 0, "host": sum(sizes.values())}

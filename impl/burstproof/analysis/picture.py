@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from burstproof.analysis.raster import Raster, RasterGrid
+from burstproof.analysis.raster import RasterGrid
 from burstproof.analysis.raster_svg import raster_svg
 from burstproof.analysis.recording import RunRecording
 from burstproof.errors import InputError
@@ -42,7 +42,7 @@ def raster(recording: RunRecording, path: str | os.PathLike[str], *, title: str 
     recording.spikes()
     grid = RasterGrid(recording.network, len(recording.bursts), int(recording.bursts[0]))
     grid.add(recording)
-    write_raster(target, grid.raster(), title)
+    write_atomically(target, raster_svg(grid.raster(), title).encode())
     return target
 
 
@@ -56,14 +56,3 @@ def check_extension(path: Path, where: str) -> None:
     """
     if path.suffix.lower() != ".svg":
         raise InputError("unknown extension", where=where, got=str(path), allowed=".svg")
-
-
-def write_raster(path: Path, drawn: Raster, title: str) -> None:
-    """Write ``drawn`` as an SVG.
-
-    Raises
-    ------
-    EnvironmentInvalidError
-        The file system refused.
-    """
-    write_atomically(path, raster_svg(drawn, title).encode())

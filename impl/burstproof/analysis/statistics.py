@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from burstproof.analysis.recording import RunRecording
 from burstproof.analysis.text import printable, table
@@ -86,29 +85,24 @@ def statistics(recording: RunRecording) -> Statistics:
 
 
 class ActivityCounter:
-    """Adds up the firings of a network by neuron and by area."""
+    """Adds up the firings of a network by neuron and by area; ``bursts`` are those counted."""
 
     def __init__(self, network: Network) -> None:
         self._network = network
         self._areas, self._row_of_neuron = np.unique(network.neurons.cortical_areas, return_inverse=True)
         self._firings = np.zeros(network.neuron_count, np.int64)
         self._peaks = np.zeros(len(self._areas), np.int64)
-        self._bursts = 0
+        self.bursts = 0
 
     def add(self, recording: Recording) -> None:
         """Count a recording that holds fired lists."""
-        self._bursts += len(recording.bursts)
+        self.bursts += len(recording.bursts)
         self._firings += np.bincount(recording.fired_ids, minlength=len(self._firings))
         areas = len(self._areas)
         burst = np.repeat(np.arange(len(recording.bursts)), recording.fired_counts)
         cells = burst * areas + self._row_of_neuron[recording.fired_ids]
         counts = np.bincount(cells, minlength=len(recording.bursts) * areas).reshape(-1, areas)
         self._peaks = np.maximum(self._peaks, counts.max(axis=0, initial=0))
-
-    @property
-    def bursts(self) -> int:
-        """Bursts counted."""
-        return self._bursts
 
     @property
     def firings(self) -> int:
@@ -121,12 +115,12 @@ class ActivityCounter:
         valid = self._network.neurons.valid_mask
         neurons = np.bincount(self._row_of_neuron[valid], minlength=rows)
         active = np.bincount(self._row_of_neuron[self._firings > 0], minlength=rows)
-        firings = self._sums(rows)
+        firings = np.bincount(self._row_of_neuron, self._firings, rows)  # in float64, exact below 2^53
         known = {area.index: area for area in self._network.areas}
         found = []
         for row, index in enumerate(self._areas.tolist()):
             area = known.get(index)
-            chances = int(neurons[row]) * self._bursts
+            chances = int(neurons[row]) * self.bursts
             found.append(
                 AreaActivity(
                     index=index,
@@ -140,12 +134,6 @@ class ActivityCounter:
                 )
             )
         return tuple(found)
-
-    def _sums(self, rows: int) -> npt.NDArray[np.int64]:
-        """Firings per area, exact."""
-        sums = np.zeros(rows, np.int64)
-        np.add.at(sums, self._row_of_neuron, self._firings)
-        return sums
 
 
 def activity_table(areas: tuple[AreaActivity, ...], *, every_area: bool = False) -> str:

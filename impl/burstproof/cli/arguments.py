@@ -105,13 +105,7 @@ def _add_config(parser: Parser, backend: str = "what runs the bursts (configurat
 
 
 def _add_reading(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--seed",
-        type=whole_number(0, 2**64 - 1),
-        default=0,
-        metavar="N",
-        help="of a network's growth",
-    )
+    parser.add_argument("--seed", type=whole_number(0, 2**64 - 1), default=0, metavar="N", help="of what is made")
     parser.add_argument("--max-neurons", type=whole_number(1, 2**31), metavar="N", help="cap of a genome's growth")
     parser.add_argument("--max-synapses", type=whole_number(1, 2**40), metavar="N", help="cap of a genome's growth")
     parser.add_argument(

@@ -28,7 +28,7 @@ _PACKAGES = ("numpy", "numba", *_CUDA_PACKAGES, "wgpu", "mpi4py", "pymetis")
 
 def info(options: argparse.Namespace) -> ExitCode:
     """Print what was found; a missing GPU is a finding, not an error."""
-    if options.plan is not None or options.synthetic is not None:
+    if any(given is not None for given in (options.plan, options.synthetic, options.synapses, options.rate)):
         return plan(options)
     config = configuration_of(options)
     document = describe(config, this_machine())

@@ -10,8 +10,9 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from burstproof.analysis.picture import check_extension, write_raster
+from burstproof.analysis.picture import check_extension
 from burstproof.analysis.raster import RasterGrid
+from burstproof.analysis.raster_svg import raster_svg
 from burstproof.analysis.statistics import ActivityCounter
 from burstproof.cli.cluster import exchange_of
 from burstproof.cli.progress import task
@@ -42,6 +43,7 @@ from burstproof.engine.state import EngineState, Record, Recording, StimulusPlan
 from burstproof.engine.stimulation import parse_stimulations, plan_of, stimulus_bounds
 from burstproof.engine.trace import trace_of_run, trace_paths, write_trace
 from burstproof.errors import BurstproofError, ExitCode, InputError
+from burstproof.network.files.atomic import write_atomically
 from burstproof.network.files.paths import check_output
 from burstproof.network.model import Network
 from burstproof.sources import Source
@@ -52,25 +54,8 @@ CHUNK_BURSTS = 256
 
 
 @dataclass(frozen=True, eq=False)
-class Activity:
-    """What a run left: counts, the cells of a picture, and the recordings if a record is wanted."""
-
-    counter: ActivityCounter
-    grid: RasterGrid | None
-    recordings: list[Recording] | None
-
-    def add(self, chunk: Recording) -> None:
-        """Take in some more bursts."""
-        self.counter.add(chunk)
-        if self.grid is not None:
-            self.grid.add(chunk)
-        if self.recordings is not None:
-            self.recordings.append(chunk)
-
-
-@dataclass(frozen=True, eq=False)
 class Prepared:
-    """Everything that was read, checked and started before the first burst."""
+    """Everything that was read, checked and started before the first burst, and what takes in the bursts."""
 
     source: Source
     config: Configuration
@@ -78,7 +63,17 @@ class Prepared:
     engine: Engine
     choice: Choice
     checkpoints: Checkpoints
-    activity: Activity
+    counter: ActivityCounter
+    grid: RasterGrid | None
+    recordings: list[Recording] | None
+
+    def add(self, chunk: Recording) -> None:
+        """Take in some more bursts: their counts, the cells of a picture, and all of them if a record is wanted."""
+        self.counter.add(chunk)
+        if self.grid is not None:
+            self.grid.add(chunk)
+        if self.recordings is not None:
+            self.recordings.append(chunk)
 
 
 def run(options: argparse.Namespace) -> ExitCode:
@@ -130,10 +125,11 @@ def _prepare(options: argparse.Namespace, exchange: Exchange) -> Prepared:
         options.bursts, plan, exchange, options.checkpoint, options.checkpoint_every, options.resume, recorded
     )
     grid = RasterGrid(network, options.bursts) if options.raster is not None else None
-    activity = Activity(ActivityCounter(network), grid, [] if recorded else None)
+    kept: list[Recording] | None = [] if recorded else None
+    ready = Prepared(source, config, plan, engine, choice, checkpoints, ActivityCounter(network), grid, kept)
     for recording in checkpoints.begin(engine):
-        activity.add(recording)
-    return Prepared(source, config, plan, engine, choice, checkpoints, activity)
+        ready.add(recording)
+    return ready
 
 
 def _check_outputs(options: argparse.Namespace, source: Source) -> None:
@@ -197,7 +193,7 @@ def _start(
 
 def _go(prepared: Prepared, options: argparse.Namespace, exchange: Exchange) -> list[float]:
     """Run all bursts in chunks; returns the time of each chunk in seconds, the first burst's first."""
-    engine, checkpoints, activity, leads = prepared.engine, prepared.checkpoints, prepared.activity, exchange.rank == 0
+    engine, checkpoints, leads = prepared.engine, prepared.checkpoints, exchange.rank == 0
     times_s: list[float] = []
     done = engine.burst_count - engine.network.burst_count
     running = f"running on {engine.backend}"
@@ -210,10 +206,10 @@ def _go(prepared: Prepared, options: argparse.Namespace, exchange: Exchange) -> 
             bar.rename(running)
             done += count
             if leads:
-                activity.add(chunk)
+                prepared.add(chunk)
             if options.reshard_every and done % options.reshard_every == 0 and done < options.bursts:
                 reshard(engine)
-            checkpoints.save_if_due(engine, activity.recordings)
+            checkpoints.save_if_due(engine, prepared.recordings)
     return times_s
 
 
@@ -221,12 +217,11 @@ def _document(
     prepared: Prepared, options: argparse.Namespace, exchange: Exchange, end: EngineState, times_s: list[float]
 ) -> dict[str, Any]:
     """What is reported. Bursts are counted from the beginning where a checkpoint holds a record of them."""
-    source, counter, resumed = prepared.source, prepared.activity.counter, prepared.checkpoints.resumed_after
+    source, counter, resumed = prepared.source, prepared.counter, prepared.checkpoints.resumed_after
     begun = prepared.engine.network.burst_count if resumed is None else resumed
-    where = {"path": source.where, "kind": source.kind.value, "seed": options.seed}
     return {
-        "source": where,
         **engine_values(prepared.engine, end),
+        "source": {"path": source.where, "kind": source.kind.value, "seed": options.seed},
         "backend": dataclasses.asdict(prepared.choice),
         "shards": shard_values(prepared.engine, exchange.ranks, counter.firings / max(counter.bursts, 1)),
         "stimulus": stimulus_values(prepared.engine.options, len(prepared.plan)),
@@ -243,14 +238,14 @@ def _document(
 
 def _write_files(prepared: Prepared, options: argparse.Namespace, end: EngineState, document: dict[str, Any]) -> None:
     """Write record and picture, and put their names into ``document``."""
-    engine, activity, files = prepared.engine, prepared.activity, document["files"]
-    if activity.recordings is not None:
+    engine, files = prepared.engine, document["files"]
+    if prepared.recordings is not None:
         with task("writing the record", shown=not options.json):
-            whole = joined(activity.recordings)
+            whole = joined(prepared.recordings)
             trace = trace_of_run(engine.network, engine.options, whole, prepared.plan, end, options.record.name)
             trace = dataclasses.replace(trace, settings={**trace.settings, **trace_settings(document)})
             files += [str(path) for path in write_trace(options.record, trace)]
-    if activity.grid is not None:
+    if prepared.grid is not None:
         title = f"{prepared.source.name} on {engine.backend}, {engine.options.profile.name}"
-        write_raster(options.raster, activity.grid.raster(), title)
+        write_atomically(options.raster, raster_svg(prepared.grid.raster(), title).encode())
         files.append(str(options.raster))

@@ -11,22 +11,24 @@ from burstproof.engine.options import CpuOptions, CudaOptions, EngineOptions, Sy
 from burstproof.engine.precision import Precision
 from burstproof.engine.profile import Profile
 
+_KEYS = {
+    "backend": "compute.backend",
+    "device": "cuda.device_id",
+    "no_graphs": "cuda.enable_cuda_graphs",
+    "multi_gpu": "cuda.multi_gpu.enabled",
+    "num_gpus": "cuda.multi_gpu.num_gpus",
+    "strategy": "cuda.multi_gpu.sharding_strategy",
+}
+"""Options of the command and the keys that they set."""
+
 
 def configuration_of(options: argparse.Namespace) -> Configuration:
     """The configuration under command line, environment and file."""
     given: dict[str, tuple[str, Value]] = {}
-    if options.backend is not None:
-        given["compute.backend"] = ("--backend", options.backend)
-    if options.device is not None:
-        given["cuda.device_id"] = ("--device", options.device)
-    if options.no_graphs:
-        given["cuda.enable_cuda_graphs"] = ("--no-graphs", False)
-    if getattr(options, "multi_gpu", False):
-        given["cuda.multi_gpu.enabled"] = ("--multi-gpu", True)
-    if getattr(options, "num_gpus", None) is not None:
-        given["cuda.multi_gpu.num_gpus"] = ("--num-gpus", options.num_gpus)
-    if getattr(options, "strategy", None) is not None:
-        given["cuda.multi_gpu.sharding_strategy"] = ("--strategy", options.strategy)
+    for name, key in _KEYS.items():
+        value = getattr(options, name, None)
+        if value is not None and value is not False:
+            given[key] = f"--{name.replace('_', '-')}", name != "no_graphs" and value
     return load_configuration(options.config, environment=os.environ, options=given, folder=Path.cwd())
 
 

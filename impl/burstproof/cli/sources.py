@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
-from burstproof import sources
 from burstproof.cli.progress import task
 from burstproof.errors import InputError
 from burstproof.network.files.paths import check_input
@@ -34,6 +32,9 @@ def source_of(options: argparse.Namespace) -> Source:
         None or several are named, a file that cannot be read, an extension that does not fit, or an option of
         synthetic networks without one.
     """
+    for extra in ("synapses", "rate"):
+        if options.synthetic is None and getattr(options, extra) is not None:
+            raise InputError("only a synthetic network has it", where=f"--{extra}", cure="Add --synthetic N")
     named = {
         "--genome": ("genome", Kind.GENOME),
         "--connectome": ("connectome", Kind.CONNECTOME),
@@ -51,9 +52,6 @@ def source_of(options: argparse.Namespace) -> Source:
             cure=f"See burstproof {options.command} --help",
         )
     option, value, kind = given[0]
-    for extra in ("synapses", "rate"):
-        if kind is not Kind.SYNTHETIC and getattr(options, extra) is not None:
-            raise InputError("only a synthetic network has it", where=f"--{extra}", cure="Add --synthetic N")
     if kind is Kind.SYNTHETIC:
         return synthetic_source(value, options.synapses, options.rate, options.seed)
     found = kind_of(value, option)
@@ -70,9 +68,3 @@ def read_source(source: Source, reading: Reading, *, bars: bool = True) -> Netwo
     verb = {Kind.GENOME: "growing", Kind.SYNTHETIC: "making"}.get(source.kind, "reading")
     with task(f"{verb} {source.name}", shown=bars) as bar:
         return source.read(reading, bar.reach)
-
-
-def write_network(path: Path, kind: Kind, network: Network, *, bars: bool = True) -> None:
-    """Write ``network`` as a connectome or a network file, replaced in one step."""
-    with task(f"writing {path.name}", shown=bars):
-        sources.write_network(path, kind, network)

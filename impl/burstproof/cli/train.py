@@ -41,11 +41,20 @@ def train_text(options: argparse.Namespace) -> ExitCode:
     config = GptConfig(options.layers, options.heads, options.width, options.length, len(corpus.alphabet))
     model = Gpt(config, place, precision, options.seed)
     losses, seconds = _losses(model, corpus, options)
-    document = _document(options, model, corpus, losses, seconds, place, precision)
-    if options.json:
-        print(json.dumps(document, indent=1))
-    else:
-        print(in_words(document))
+    document = {
+        "text": corpus.name,
+        "characters": len(corpus.tokens),
+        "alphabet": len(corpus.alphabet),
+        "parameters": config.parameter_count,
+        "backend": "cpu" if place.device is None else f"cuda {place.device}",
+        "precision": precision,
+        "activation_bytes": model.activation_bytes,
+        "losses": losses,
+        "held_out_loss": held_out_loss(model, corpus, options.length),
+        "seconds": seconds,
+        "tokens_per_second": options.steps * options.batch * options.length / seconds,
+    }
+    print(json.dumps(document, indent=1) if options.json else in_words(document))
     return ExitCode.PASS
 
 
@@ -79,31 +88,6 @@ def _losses(model: Gpt, corpus: Corpus, options: argparse.Namespace) -> tuple[li
             losses.append(loss)
             bar.advance(1)
     return losses, time.perf_counter() - start
-
-
-def _document(
-    options: argparse.Namespace,
-    model: Gpt,
-    corpus: Corpus,
-    losses: list[float],
-    seconds: float,
-    place: Backend,
-    precision: str,
-) -> dict[str, Any]:
-    """The run as plain values."""
-    return {
-        "text": corpus.name,
-        "characters": len(corpus.tokens),
-        "alphabet": len(corpus.alphabet),
-        "parameters": model.config.parameter_count,
-        "backend": "cpu" if place.device is None else f"cuda {place.device}",
-        "precision": precision,
-        "activation_bytes": model.activation_bytes,
-        "losses": losses,
-        "held_out_loss": held_out_loss(model, corpus, options.length),
-        "seconds": seconds,
-        "tokens_per_second": options.steps * options.batch * options.length / seconds,
-    }
 
 
 def in_words(document: dict[str, Any]) -> str:

@@ -13,8 +13,11 @@ from burstproof.errors import NetworkError
 from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Network, NeuronTable
 from burstproof.network.plasticity import LARGEST_WINDOW
+from burstproof.network.schema import NEURONS
 
 _BYTE_MAX = 255
+_NUMBERS = tuple(c.name for c in NEURONS if c.dtype is np.float32 and c.name != "resting_potentials")
+"""Columns that must not hold NaN; resting potentials are read by no rule."""
 
 
 def check_network(network: Network, options: EngineOptions) -> None:
@@ -41,7 +44,7 @@ def check_network(network: Network, options: EngineOptions) -> None:
 
 def _check_numbers(neurons: NeuronTable) -> None:
     """Refuse NaN in what the rules of a neuron compute with."""
-    for name in ("membrane_potentials", "thresholds", "threshold_limits", "leak_coefficients", "excitabilities"):
+    for name in _NUMBERS:
         column = getattr(neurons, name)
         missing = np.isnan(column if any(column.strides) else column[:1])
         if missing.any():

@@ -6,7 +6,7 @@ import importlib.util
 import os
 from importlib import metadata
 
-from burstproof.engine.machine import CudaDevice, CudaFacts, Machine, Obstacle, WgpuFacts
+from burstproof.engine.machine import NO_CUDA_DEVICE, CudaDevice, CudaFacts, Machine, Obstacle, WgpuFacts
 
 _INSTALL = (
     "Install the extra that fits the driver, in the folder of the clone: pip install '.[cuda12]' (drivers for CUDA 12, "
@@ -92,9 +92,7 @@ def _driver_obstacle(error: Exception) -> Obstacle:
     """A failed question as a reason."""
     text = " ".join(str(error).split()) or type(error).__name__
     if "NO_DEVICE" in text:
-        return Obstacle(
-            "the driver shows no CUDA device", "Check CUDA_VISIBLE_DEVICES and that the container was given a GPU"
-        )
+        return NO_CUDA_DEVICE
     if "DynamicLib" in type(error).__name__:
         return Obstacle("no NVIDIA driver on this machine", "Install the NVIDIA driver, or use --backend cpu")
     return Obstacle(f"the CUDA driver failed: {text}", "Check the driver's installation, or use --backend cpu")

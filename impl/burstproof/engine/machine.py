@@ -32,6 +32,11 @@ class Obstacle:
     cure: str
 
 
+NO_CUDA_DEVICE = Obstacle(
+    "the driver shows no CUDA device", "Check CUDA_VISIBLE_DEVICES and that the container was given a GPU"
+)
+
+
 @dataclass(frozen=True)
 class Usable:
     """What a backend runs on here; ``auto`` never takes a ``software`` adapter."""
@@ -58,27 +63,18 @@ class CudaFacts:
     driver_version: tuple[int, int] | None = None
     tools_version: tuple[int, int] | None = None
 
-    def obstacle_for(self, device: int) -> Obstacle | None:
-        """Why device ``device`` cannot run the CUDA engine; ``None`` if it can."""
+    def found(self, device: int) -> Usable | Obstacle:
+        """What the CUDA engine would run on as device ``device``, or why it cannot."""
         if self.obstacle is not None:
             return self.obstacle
         if not self.devices:
-            return Obstacle(
-                "the driver shows no CUDA device", "Check CUDA_VISIBLE_DEVICES and that the container was given a GPU"
-            )
+            return NO_CUDA_DEVICE
         chosen = next((d for d in self.devices if d.number == device), None)
         if chosen is None:
             numbers = ", ".join(str(d.number) for d in self.devices)
             return Obstacle(f"there is no CUDA device {device}", f"Set cuda.device_id to one of: {numbers}")
-        return self._obstacle_of_tools() or self._obstacle_of_capability(chosen)
-
-    def found(self, device: int) -> Usable | Obstacle:
-        """What the CUDA engine would run on as device ``device``, or why it cannot."""
-        obstacle = self.obstacle_for(device)
-        if obstacle is not None:
-            return obstacle
-        chosen = next(d for d in self.devices if d.number == device)
-        return Usable(f"{chosen.name}, compute capability {_dotted(chosen.capability)}")
+        usable = Usable(f"{chosen.name}, compute capability {_dotted(chosen.capability)}")
+        return self._obstacle_of_tools() or self._obstacle_of_capability(chosen) or usable
 
     def _obstacle_of_tools(self) -> Obstacle | None:
         if self.driver_version and self.tools_version and self.driver_version[0] < self.tools_version[0]:
@@ -136,20 +132,15 @@ class WgpuFacts:
     obstacle: Obstacle | None = Obstacle("not installed: wgpu", INSTALL_WGPU)
     adapters: tuple[WgpuAdapter, ...] = ()
 
-    def obstacle_of_any(self) -> Obstacle | None:
-        """Why no adapter can run the WGPU engine; ``None`` if one is there."""
-        if self.obstacle is None and not self.adapters:
+    def found(self) -> Usable | Obstacle:
+        """What the WGPU engine would run on, or why it cannot."""
+        if self.obstacle is not None:
+            return self.obstacle
+        if not self.adapters:
             return Obstacle(
                 "wgpu shows no Vulkan, Metal or DX12 adapter",
                 "Install a Vulkan driver (mesa-vulkan-drivers has one in software), or use --backend cpu",
             )
-        return self.obstacle
-
-    def found(self) -> Usable | Obstacle:
-        """What the WGPU engine would run on, or why it cannot."""
-        obstacle = self.obstacle_of_any()
-        if obstacle is not None:
-            return obstacle
         adapter = self.preferred()
         aside = ", a software adapter" if adapter.software else ""
         return Usable(f"{adapter.name} through {adapter.api}{aside}", adapter.software)

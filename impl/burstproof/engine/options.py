@@ -124,3 +124,13 @@ class EngineOptions:
                 got=bound,
                 allowed="a finite number from 0 on",
             )
+
+    def rules(self) -> dict[str, str | bool | float]:
+        """What decides a result apart from network and stimulus, as plain values; devices do not."""
+        return {
+            "profile": self.profile.name,
+            "emulate_batch_path": self.emulate_batch_path,
+            "max_stimulus": self.max_stimulus,
+            "fractional_stimulus": self.fractional_stimulus,
+            "precision": self.precision.value,
+        }

@@ -1,8 +1,9 @@
-"""A run as a loop of steps, for engines that gain nothing from doing it in one go."""
+"""What engines share of a run: a loop of steps, recordings, and telling the caller of bursts done."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import fields
 
 import numpy as np
 
@@ -39,10 +40,17 @@ def recording_of(bursts: list[Burst], record: Record) -> Recording:
 
 def joined(pieces: Sequence[Recording]) -> Recording:
     """Consecutive recordings as one."""
-    return Recording(
-        bursts=np.concatenate([np.empty(0, np.int64), *(piece.bursts for piece in pieces)]),
-        fired_counts=np.concatenate([np.empty(0, np.int64), *(piece.fired_counts for piece in pieces)]),
-        candidate_counts=np.concatenate([np.empty(0, np.int64), *(piece.candidate_counts for piece in pieces)]),
-        fired_ids=np.concatenate([np.empty(0, np.uint32), *(piece.fired_ids for piece in pieces)]),
-        fired_potentials=np.concatenate([np.empty(0, np.float32), *(piece.fired_potentials for piece in pieces)]),
-    )
+    parts = [recording_of([], Record.NONE), *pieces]
+    columns = ([getattr(part, item.name) for part in parts] for item in fields(Recording))
+    return Recording(*(np.concatenate(column) for column in columns))
+
+
+def tell(progress: Progress | None, bursts: int, settle: Callable[[], None]) -> None:
+    """Call ``progress`` with ``bursts``; if it raises, ``settle`` what is under way, then pass on what it raised."""
+    if progress is None:
+        return
+    try:
+        progress(bursts)
+    except BaseException:
+        settle()
+        raise

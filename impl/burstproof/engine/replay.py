@@ -15,6 +15,7 @@ from burstproof.engine.protocol import CreateEngine, Progress
 from burstproof.engine.reference import ReferenceEngine
 from burstproof.engine.state import NO_STIMULUS, Burst, EngineState
 from burstproof.engine.trace import Trace
+from burstproof.errors import InputError
 from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.schema import LEARNT_FIELDS, STATE_FIELDS
 
@@ -85,11 +86,21 @@ def trace_options(trace: Trace, options: EngineOptions | None = None, *, emulate
 
     A record of this package says itself how it was made. A recording of the real engine is replayed under the
     profile of ``options``, with the batch path emulated if ``emulate``.
+
+    Raises
+    ------
+    InputError
+        A record that does not say how it was made.
     """
     base = options or EngineOptions()
     if not trace.exact:
         return replace(base, emulate_batch_path=emulate)
     settings = trace.settings
+    missing = base.rules().keys() - {"precision", *settings}
+    if missing:
+        raise InputError(
+            "the record does not say how it was made", where=f"{trace.name}.json: settings", got=sorted(missing)
+        )
     return replace(
         base,
         profile=profile_named(str(settings["profile"])),
@@ -115,8 +126,7 @@ def replay(
     it (golden/README.md). Where every sum is an integer (scale 2^0) potentials must be equal, not only close.
     """
     chosen = trace_options(trace, options, emulate=emulate)
-    engine = create_engine(trace.network, chosen)
-    try:
+    with create_engine(trace.network, chosen) as engine:
         if trace.at_start is not None:
             engine.restore(_state_at_start(trace, chosen))
         comparison = _Comparison(trace, exact=trace.exact or engine.fixed_point.k == 0)
@@ -131,8 +141,6 @@ def replay(
             if progress is not None:
                 progress(1)
         return comparison.result(engine.backend, chosen.profile.name, engine.fixed_point, engine.state().clamped)
-    finally:
-        engine.close()
 
 
 def _state_at_start(trace: Trace, options: EngineOptions) -> EngineState:

@@ -10,6 +10,7 @@ import dataclasses
 import json
 import os
 import zipfile
+import zlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -44,7 +45,7 @@ class Trace:
     Attributes
     ----------
     name : str
-        File name without ending.
+        File name without extension.
     network : Network
         Start state; ``network.burst_count`` + 1 is the first burst.
     bursts : int64 (B,)
@@ -101,18 +102,12 @@ def trace_of_run(
         },
         plan=plan,
         exact=True,
-        settings={
-            "profile": options.profile.name,
-            "emulate_batch_path": options.emulate_batch_path,
-            "max_stimulus": options.max_stimulus,
-            "fractional_stimulus": options.fractional_stimulus,
-            "precision": options.precision.value,
-        },
+        settings=options.rules(),
     )
 
 
 def trace_paths(path: str | os.PathLike[str]) -> tuple[Path, Path]:
-    """The .npz and .json file of a trace named with or without one of these endings."""
+    """The .npz and .json file of a trace named with or without one of these extensions."""
     base = Path(path)
     if base.suffix in (".npz", ".json"):
         base = base.with_suffix("")
@@ -165,18 +160,12 @@ def _read_arrays(path: Path) -> dict[str, npt.NDArray[Any]]:
             return {name: archive_arrays[name] for name in archive_arrays.files}
     except OSError as error:
         raise TraceError(f"cannot be read: {error.strerror or error}", where=str(path), cure="Check the path") from None
-    except (
-        ValueError,
-        KeyError,
-        EOFError,
-        NotImplementedError,
-        RuntimeError,
-        MemoryError,
-        zipfile.BadZipFile,
-    ) as error:
+    except (*_DAMAGE, zipfile.BadZipFile, zlib.error) as error:
         raise TraceError(f"is damaged: {error}", where=str(path), cure="Record it again, or fetch it again") from None
-    except zipfile.zlib.error as error:  # type: ignore[attr-defined]
-        raise TraceError(f"is damaged: {error}", where=str(path), cure="Record it again, or fetch it again") from None
+
+
+_DAMAGE = (ValueError, KeyError, EOFError, NotImplementedError, RuntimeError, MemoryError)
+"""What NumPy raises on damaged archives."""
 
 
 def _assemble(path: Path, info: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> Trace:
@@ -230,15 +219,8 @@ def _areas(info: dict[str, Any]) -> tuple[Area, ...]:
     areas = []
     for index, cortical_id in info["area_names"].items():
         flag = flags.get(cortical_id, {})
-        areas.append(
-            Area(
-                index=int(index),
-                cortical_id=cortical_id,
-                name=str(flag.get("cortical_name", "")),
-                psp_uniform_distribution=flag.get("psp_uniform_distribution"),
-                mp_driven_psp=flag.get("mp_driven_psp"),
-            )
-        )
+        named = {name: flag.get(name) for name in ("psp_uniform_distribution", "mp_driven_psp")}
+        areas.append(Area(int(index), cortical_id, str(flag.get("cortical_name", "")), **named))
     return tuple(sorted(areas, key=lambda area: area.index))
 
 
@@ -250,13 +232,8 @@ def _plastic(info: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], network:
             area_of[network.synapses.target_neurons] == index["cB"]
         )
         rule = info["stdp"]
-        yield PlasticMapping(
-            np.flatnonzero(between),
-            int(rule["window"]),
-            float(rule["constant"]),
-            float(rule["ltp"]),
-            float(rule["ltd"]),
-        )
+        figures = (float(rule[name]) for name in ("constant", "ltp", "ltd"))
+        yield PlasticMapping(np.flatnonzero(between), int(rule["window"]), *figures)
     for number, rule in enumerate(info.get("plastic_mappings", ())):
         yield PlasticMapping(arrays[f"plastic_{number}"].astype(np.int64), **rule)
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from burstproof.engine.ask_machine import ask_wgpu
+from burstproof.engine.machine import Obstacle
 from burstproof.engine.options import CpuOptions, CudaOptions, EngineOptions, WgpuOptions
 from burstproof.engine.protocol import Engine
 from burstproof.network.model import Network
@@ -68,10 +69,8 @@ CUDA_BACKENDS = (*_LAUNCHES, Backend("cuda, packed sums", cuda=CudaOptions(sum_b
 WGPU = Backend("wgpu", wgpu=WgpuOptions())
 """On whatever adapter is there, one in software too."""
 
-_NO_ADAPTER = ask_wgpu().obstacle_of_any()
-NEEDS_ADAPTER = pytest.mark.skipif(
-    _NO_ADAPTER is not None, reason=f"no WGPU adapter: {_NO_ADAPTER.why if _NO_ADAPTER else ''}"
-)
+_ADAPTER = ask_wgpu().found()
+NEEDS_ADAPTER = pytest.mark.skipif(isinstance(_ADAPTER, Obstacle), reason=f"no WGPU adapter: {_ADAPTER.why}")
 
 
 def _parameter(backend: Backend) -> Any:

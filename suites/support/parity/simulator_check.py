@@ -248,7 +248,7 @@ def check_synapses_in_host_memory() -> list[str]:
         if pack_network(driven, host).variant.fused is not None:
             problems.append("mp-driven synapses in the fused burst")
         problems += runs_differ(driven, host, 2, plan)
-    spec = replace(SPECS[0], neurons=20, synapses_per_neuron=5)
+    spec = replace(SPECS[0], neurons=20, synapses_per_neuron=5, weights=(1, 40), delays=(1, 3))
     plan = {1: Stimulus(forced=np.arange(0, 20, 3, dtype=np.uint32))}
     reference, engine = ReferenceEngine.create(synthesize(spec)), CudaEngine.from_spec(spec, host)
     problems += recordings_differ(reference.run(4, plan), engine.run(4, plan))

@@ -149,14 +149,7 @@ _NO_OFFSETS = np.empty(0, np.int64)
 _NO_IDS = np.empty(0, np.uint32)
 
 NO_COMPUTED = Computed(
-    _NO_OFFSETS,
-    _NO_IDS,
-    _NO_FLOATS,
-    _NO_FLOATS,
-    np.empty(0, np.int8),
-    _NO_BYTES,
-    _NO_FLAGS,
-    _NO_FLOATS,
+    _NO_OFFSETS, _NO_IDS, _NO_FLOATS, _NO_FLOATS, np.empty(0, np.int8), _NO_BYTES, _NO_FLAGS, _NO_FLOATS
 )
 NO_PLASTIC = Plastic(_NO_OFFSETS, _NO_OFFSETS, _NO_IDS, _NO_IDS, _NO_OFFSETS, _NO_FLOATS, _NO_FLOATS, _NO_FLOATS)
 

@@ -24,8 +24,7 @@ import numpy.typing as npt
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.state import EngineState, Recording, StimulusPlan
 from burstproof.errors import CheckpointError, EnvironmentInvalidError
-from burstproof.network.files.atomic import atomic_write
-from burstproof.network.files.bpnet_format import HEAD, Column, layout
+from burstproof.network.files.bpnet_format import HEAD, VERSION, Column, stored_column, write_columns
 from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Network
 from burstproof.network.schema import NEURONS, SYNAPSES
@@ -34,7 +33,6 @@ SUFFIX = ".bpstate"
 """Ending of checkpoints, by custom."""
 
 MAGIC = b"\x89BPSTAT\n"
-VERSION = 1
 
 _SCALARS = ("burst_count", "history_bursts", "clamped")
 _NO_COLUMNS = (*_SCALARS, "fixed_point")
@@ -68,11 +66,7 @@ def run_identity(network: Network, options: EngineOptions, fixed_point: FixedPoi
         "network": _network_digest(network),
         "neurons": network.neuron_count,
         "synapses": network.synapse_count,
-        "profile": options.profile.name,
-        "emulate_batch_path": options.emulate_batch_path,
-        "max_stimulus": options.max_stimulus,
-        "fractional_stimulus": options.fractional_stimulus,
-        "precision": options.precision.value,
+        **options.rules(),
         "fixed_point": f"k = {fixed_point.k} in {fixed_point.bits} bit",
     }
 
@@ -105,14 +99,9 @@ def save_checkpoint(path: str | os.PathLike[str], checkpoint: Checkpoint) -> Non
         The path cannot be written.
     """
     arrays = {name: _plain(array) for name, array in _arrays(checkpoint).items()}
-    header, offsets = _encode(checkpoint, arrays)
-    head = HEAD.pack(MAGIC, VERSION, zlib.crc32(header), len(header))
+    columns = [stored_column(name, array, array.shape) for name, array in arrays.items()]
     try:
-        with atomic_write(path) as stream:
-            stream.write(head + header)
-            for array, offset in zip(arrays.values(), offsets, strict=True):
-                stream.write(bytes(offset - stream.tell()))
-                stream.write(array.data.cast("B") if array.size else b"")
+        write_columns(path, MAGIC, columns, list(arrays.values()), lambda placed: _json(checkpoint, placed))
     except OSError as error:
         raise EnvironmentInvalidError(
             f"the checkpoint cannot be written: {error.strerror}", where=os.fspath(path), cure="Free space there"
@@ -165,24 +154,7 @@ def _plain(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
 
 
-def _encode(checkpoint: Checkpoint, arrays: Mapping[str, npt.NDArray[Any]]) -> tuple[bytes, list[int]]:
-    """The header and the columns' offsets; the offsets are in the header, so its length is found by padding it."""
-    sizes = [array.nbytes for array in arrays.values()]
-    checksums = [f"{zlib.crc32(array.data.cast('B') if array.size else b''):08x}" for array in arrays.values()]
-    length = 0
-    while True:
-        offsets = layout(sizes, length)
-        columns = [
-            Column(name, array.dtype.str, array.shape, False, offset, array.nbytes, checksum)
-            for (name, array), offset, checksum in zip(arrays.items(), offsets, checksums, strict=True)
-        ]
-        header = _json(checkpoint, columns)
-        if len(header) <= length:
-            return header.ljust(length), offsets
-        length = len(header)
-
-
-def _json(checkpoint: Checkpoint, columns: list[Column]) -> bytes:
+def _json(checkpoint: Checkpoint, columns: tuple[Column, ...]) -> bytes:
     state = checkpoint.state
     scalars = {name: getattr(state, name) for name in _SCALARS}
     if state.fixed_point is not None:

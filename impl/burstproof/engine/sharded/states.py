@@ -11,6 +11,10 @@ from burstproof.engine.sharded.shard import Fired, StatePiece
 from burstproof.engine.state import EngineState
 from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Network
+from burstproof.network.schema import STATE_FIELDS
+
+_OTHERS = ("was_candidate", "last_fired", "fire_streak", "pending", "pending_candidate")
+"""What else a shard knows of its neurons; the last axis is the neurons'."""
 
 
 def joined_state(
@@ -51,13 +55,7 @@ def joined_state(
 def _put(state: EngineState, piece: StatePiece, partition: Partition) -> None:
     """Write one piece into the arrays of ``state``."""
     members = partition.members(piece.shard)
-    state.membrane_potentials[members] = piece.membrane_potentials
-    state.refractory_countdowns[members] = piece.refractory_countdowns
-    state.consecutive_fire_counts[members] = piece.consecutive_fire_counts
-    state.was_candidate[members] = piece.was_candidate
-    state.last_fired[members] = piece.last_fired
-    state.fire_streak[members] = piece.fire_streak
-    state.pending[:, members] = piece.pending
-    state.pending_candidate[:, members] = piece.pending_candidate
+    for name in (*STATE_FIELDS, *_OTHERS):
+        getattr(state, name)[..., members] = getattr(piece, name)
     state.weights[piece.weight_rows] = piece.weights
     state.eligibility_traces[piece.eligibility_rows] = piece.eligibility_traces

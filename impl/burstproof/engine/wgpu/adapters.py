@@ -83,10 +83,10 @@ def chosen_adapter(facts: WgpuFacts, number: int | None) -> WgpuAdapter:
     BackendUnavailableError
         wgpu or an adapter is missing, or there is none of that number.
     """
-    obstacle = facts.obstacle_of_any()
-    if obstacle is not None:
+    found = facts.found()
+    if isinstance(found, Obstacle):
         raise BackendUnavailableError(
-            f"the backend wgpu cannot start: {obstacle.why}", where="WGPU engine", cure=obstacle.cure
+            f"the backend wgpu cannot start: {found.why}", where="WGPU engine", cure=found.cure
         )
     if number is None:
         return facts.preferred()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-
 import numpy as np
 import numpy.typing as npt
 
@@ -11,6 +9,7 @@ from burstproof.engine.ask_machine import ask_wgpu
 from burstproof.engine.fixed_point import plan_fixed_point
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.protocol import Engine, Progress
+from burstproof.engine.recorder import joined
 from burstproof.engine.state import NO_PLAN, NO_STIMULUS, Burst, EngineState, Record, Recording, Stimulus, StimulusPlan
 from burstproof.engine.stimulus import PackedStimulus, coming_bursts, pack_stimulus, planned
 from burstproof.engine.wgpu.adapters import chosen_adapter
@@ -22,17 +21,6 @@ from burstproof.engine.wgpu.shaders import FIRST_CANDIDATES, LONGEST_BATCH
 from burstproof.errors import InputError
 from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Network
-
-
-@dataclass(frozen=True, eq=False)
-class _Done:
-    """What one burst did; its list is empty unless it was read."""
-
-    number: int
-    fired: int
-    candidates: int
-    ids: npt.NDArray[np.uint32]
-    potentials: npt.NDArray[np.float32]
 
 
 class WgpuEngine(Engine):
@@ -89,8 +77,8 @@ class WgpuEngine(Engine):
 
     def step(self, stimulus: Stimulus = NO_STIMULUS) -> Burst:
         """Run one burst; see ``Engine.step``."""
-        done = self._submit([self._pack(stimulus)], Record.FIRED)[0]
-        return Burst(done.number, done.ids, done.potentials, done.candidates)
+        done = self._submit([self._pack(stimulus)], Record.FIRED)
+        return Burst(self.burst_count, done.fired_ids, done.fired_potentials, int(done.candidate_counts[0]))
 
     def run(
         self,
@@ -103,17 +91,17 @@ class WgpuEngine(Engine):
         coming = coming_bursts(self.burst_count, bursts)
         packed = {number: self._pack(plan[number]) for number in planned(plan, coming)}
         nothing = self._pack(NO_STIMULUS)
-        done: list[_Done] = []
+        pieces: list[Recording] = []
         last = self.burst_count + bursts
         while self.burst_count < last:
             end = min(last, self.burst_count + (self._longest if self._memory.host is None else 1))
             batch = [packed.get(number, nothing) for number in range(self.burst_count + 1, end + 1)]
-            made = self._submit(batch, record)
+            piece = self._submit(batch, record)
             if record is not Record.NONE:
-                done += made
+                pieces.append(piece)
             if progress is not None:
-                progress(len(made))
-        return _recording(done)
+                progress(len(piece.bursts))
+        return joined(pieces)
 
     def state(self) -> EngineState:
         """A copy of everything that the next burst depends on."""
@@ -138,7 +126,7 @@ class WgpuEngine(Engine):
     def _pack(self, stimulus: Stimulus) -> PackedStimulus:
         return pack_stimulus(stimulus, self.network, self.options, self.fixed_point)
 
-    def _submit(self, stimuli: list[PackedStimulus], record: Record) -> list[_Done]:
+    def _submit(self, stimuli: list[PackedStimulus], record: Record) -> Recording:
         """Run as many bursts of a batch as the log has room for, at least one."""
         memory = self._memory
         if any(s.may_cancel for s in stimuli):
@@ -153,8 +141,8 @@ class WgpuEngine(Engine):
         encoder.submit()
         done = self._collect(len(stimuli), record)
         power_clamps = memory.layout.power_clamped and self.network.power_neuron is not None
-        memory.clamped |= power_clamps or any(s.clamped for s in stimuli[: len(done)])
-        self.burst_count += len(done)
+        memory.clamped |= power_clamps or any(s.clamped for s in stimuli[: len(done.bursts)])
+        self.burst_count += len(done.bursts)
         if memory.host is not None:
             self._send_computed()
         return done
@@ -168,28 +156,24 @@ class WgpuEngine(Engine):
     def _encoder(self) -> Encoder:
         return Encoder(self._device, self._memory.variant, self._memory.group, self._uniform_group)
 
-    def _collect(self, bursts: int, record: Record) -> list[_Done]:
+    def _collect(self, bursts: int, record: Record) -> Recording:
         """What the bursts of the batch did; the last list is kept as the state's."""
         memory = self._memory
         words = memory.batch_words().astype(np.int64)
         ends = words[1 : bursts + 2]
         ran = int(np.count_nonzero(memory.log_entries - ends[:-1] >= memory.layout.neuron_count))
-        candidates = words[FIRST_CANDIDATES : FIRST_CANDIDATES + ran]
+        counts = np.diff(ends[: ran + 1])
         clamping = memory.layout.static.clamped_sources
-        every = record is Record.FIRED or clamping is not None
-        first = 0 if every else int(ends[ran - 1])
+        first = 0 if record is Record.FIRED or clamping is not None else int(ends[ran - 1])
         ids, potentials = memory.logged(first, int(ends[ran]))
         if clamping is not None:
             memory.clamped |= bool(clamping[ids].any())
-        done = []
-        for index in range(ran):
-            part = slice(max(int(ends[index]) - first, 0), max(int(ends[index + 1]) - first, 0))
-            order = np.argsort(ids[part])
-            fired = int(ends[index + 1] - ends[index])
-            number = self.burst_count + 1 + index
-            done.append(_Done(number, fired, int(candidates[index]), ids[part][order], potentials[part][order]))
-        memory.fired = done[-1].ids.copy(), done[-1].potentials.copy()
-        return done if record is Record.FIRED else [replace(d, ids=ids[:0], potentials=potentials[:0]) for d in done]
+        order = np.lexsort((ids, np.repeat(np.arange(ran), counts)[first:]))
+        ids, potentials = ids[order], potentials[order]
+        last, kept = len(ids) - counts[-1], len(ids) if record is Record.FIRED else 0
+        memory.fired = ids[last:].copy(), potentials[last:].copy()
+        candidates = words[FIRST_CANDIDATES : FIRST_CANDIDATES + ran]
+        return Recording(self.burst_count + 1 + np.arange(ran), counts, candidates, ids[:kept], potentials[:kept])
 
     def _send_computed(self) -> None:
         """Put on its way what the computed synapses of the last burst contribute."""
@@ -208,14 +192,3 @@ class WgpuEngine(Engine):
         encoder.select(0)
         encoder.put(place)
         encoder.submit()
-
-
-def _recording(done: list[_Done]) -> Recording:
-    """The recording that ``done`` makes up."""
-    return Recording(
-        bursts=np.array([d.number for d in done], np.int64),
-        fired_counts=np.array([d.fired for d in done], np.int64),
-        candidate_counts=np.array([d.candidates for d in done], np.int64),
-        fired_ids=np.concatenate([np.empty(0, np.uint32), *(d.ids for d in done)]),
-        fired_potentials=np.concatenate([np.empty(0, np.float32), *(d.potentials for d in done)]),
-    )

@@ -12,20 +12,20 @@ import numpy as np
 import numpy.typing as npt
 
 from burstproof.errors import NetworkError, NetworkFileError
-from burstproof.network.files.atomic import atomic_write
 from burstproof.network.files.bpnet_format import (
     ALWAYS_WHOLE,
     HEAD,
     MAGIC,
-    VERSION,
     Column,
     Header,
+    Rule,
     check_columns,
     damaged,
     decode_header,
     expected_columns,
-    layout,
     read_head,
+    stored_column,
+    write_columns,
 )
 from burstproof.network.model import Network, NeuronTable, SynapseTable
 from burstproof.network.plasticity import PlasticMapping
@@ -55,8 +55,10 @@ def save_network(path: str | os.PathLike[str], network: Network) -> None:
     """
     name = os.fspath(path)
     stored = _stored_columns(network)
+    columns, values = [column for column, _ in stored], [array for _, array in stored]
+    header = _header(network)
     try:
-        header, raw = _encode(network, [column for column, _ in stored])
+        raw = dataclasses.replace(header, columns=tuple(columns)).encode()
     except (ValueError, TypeError) as error:
         raise NetworkFileError(
             f"the network holds a value that the file cannot: {error}",
@@ -64,16 +66,10 @@ def save_network(path: str | os.PathLike[str], network: Network) -> None:
             allowed="finite numbers, texts as provenance",
             cure="Correct the value",
         ) from error
-    crc = zlib.crc32(raw)
-    decode_header(raw, crc, name)
+    decode_header(raw, zlib.crc32(raw), name)
     _check_plastic([mapping.synapses for mapping in network.plastic_mappings], network.synapse_count, name)
     try:
-        with atomic_write(path) as stream:
-            stream.write(HEAD.pack(MAGIC, VERSION, crc, len(raw)))
-            stream.write(raw)
-            for column, (_, values) in zip(header.columns, stored, strict=True):
-                stream.write(bytes(column.offset - stream.tell()))
-                stream.write(values.reshape(-1).view(np.uint8).data)
+        write_columns(path, MAGIC, columns, values, lambda placed: dataclasses.replace(header, columns=placed).encode())
     except OSError as error:
         raise NetworkFileError(
             f"cannot be written: {error}", where=name, cure="Check folder, permissions and free space"
@@ -93,39 +89,24 @@ def _stored_columns(network: Network) -> list[_Stored]:
         if repeated:
             values = values.reshape(-1)[:1]
         values = np.ascontiguousarray(values, dtype=dtype)
-        crc = f"{zlib.crc32(values.reshape(-1).view(np.uint8).data):08x}"
-        stored.append((Column(name, dtype, shape, repeated, 0, values.nbytes, crc), values))
+        stored.append((stored_column(name, values, shape, repeated), values))
     return stored
 
 
-def _encode(network: Network, columns: list[Column]) -> tuple[Header, bytes]:
-    """The header with the offsets that its own length implies, and its bytes."""
-    header = Header(
-        columns=tuple(columns),
+def _header(network: Network) -> Header:
+    """The header without its columns."""
+    return Header(
+        columns=(),
         areas=network.areas,
         burst_count=network.burst_count,
         power_amount=network.power_amount,
         plastic_mappings=tuple(
-            {
-                "window": mapping.window,
-                "constant": mapping.constant,
-                "ltp_multiplier": mapping.ltp_multiplier,
-                "ltd_multiplier": mapping.ltd_multiplier,
-            }
+            Rule(mapping.window, mapping.constant, mapping.ltp_multiplier, mapping.ltd_multiplier)
             for mapping in network.plastic_mappings
         ),
-        provenance=network.provenance,
+        provenance=dict(network.provenance),
         fixed_point=network.fixed_point,
     )
-    sizes = [column.bytes for column in columns]
-    raw = header.encode()
-    while True:
-        offsets = layout(sizes, len(raw))
-        placed = [dataclasses.replace(column, offset=at) for column, at in zip(columns, offsets, strict=True)]
-        header = dataclasses.replace(header, columns=tuple(placed))
-        length, raw = len(raw), header.encode()
-        if len(raw) == length:
-            return header, raw
 
 
 def load_network(path: str | os.PathLike[str], verify: bool = True) -> Network:
@@ -216,7 +197,10 @@ def _assemble(header: Header, values: dict[str, npt.NDArray[Any]], name: str) ->
             header.areas,
             header.burst_count,
             header.power_amount,
-            tuple(PlasticMapping(own, **mapping) for own, mapping in zip(rows, header.plastic_mappings, strict=True)),
+            tuple(
+                PlasticMapping(own, **dataclasses.asdict(rule))
+                for own, rule in zip(rows, header.plastic_mappings, strict=True)
+            ),
             header.provenance,
             header.fixed_point,
         )

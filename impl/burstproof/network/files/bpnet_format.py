@@ -21,18 +21,23 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import os
 import struct
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from types import UnionType
+from typing import Any, get_args, get_origin, get_type_hints
 
 import numpy as np
+import numpy.typing as npt
 
 from burstproof.errors import NetworkFileError
+from burstproof.network.files.atomic import atomic_write
 from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Area
-from burstproof.network.schema import NEURON_FIELDS, SYNAPSE_FIELDS
+from burstproof.network.plasticity import LARGEST_WINDOW
+from burstproof.network.schema import NEURONS, SYNAPSES
 
 MAGIC = b"\x89BPNET\r\n"
 VERSION = 1
@@ -43,7 +48,8 @@ ALWAYS_WHOLE = ("neurons.valid_mask", "synapses.source_neurons", "synapses.targe
 
 _LARGEST_COUNT = 1 << 62
 _CURE = "Copy the file again from its origin, or save the network again"
-_MAPPING_FLOATS = ("constant", "ltp_multiplier", "ltd_multiplier")
+_LATER_KEYS = ("fixed_point",)
+"""Keys that files of before 2026-11-22 do not have."""
 
 
 @dataclass(frozen=True)
@@ -60,14 +66,24 @@ class Column:
 
 
 @dataclass(frozen=True)
+class Rule:
+    """The parameters of a plastic mapping."""
+
+    window: int
+    constant: float
+    ltp_multiplier: float
+    ltd_multiplier: float
+
+
+@dataclass(frozen=True)
 class Header:
-    """Everything but the columns' contents; ``plastic_mappings`` holds the parameters of each mapping."""
+    """Everything but the columns' contents."""
 
     columns: tuple[Column, ...]
     areas: tuple[Area, ...]
     burst_count: int
     power_amount: float
-    plastic_mappings: tuple[Mapping[str, Any], ...]
+    plastic_mappings: tuple[Rule, ...]
     provenance: Mapping[str, str]
     fixed_point: FixedPoint | None = None
 
@@ -79,16 +95,9 @@ class Header:
         ValueError, TypeError
             A value that strict JSON cannot hold.
         """
-        tree = {
-            "columns": [dataclasses.asdict(column) for column in self.columns],
-            "areas": [dataclasses.asdict(area) for area in self.areas],
-            "burst_count": self.burst_count,
-            "power_amount": self.power_amount,
-            "plastic_mappings": [dict(mapping) for mapping in self.plastic_mappings],
-            "provenance": dict(self.provenance),
-        }
-        if self.fixed_point is not None:
-            tree["fixed_point"] = dataclasses.asdict(self.fixed_point)
+        tree = dataclasses.asdict(self)
+        if self.fixed_point is None:
+            del tree["fixed_point"]
         return json.dumps(tree, separators=(",", ":"), allow_nan=False, default=_plain).encode("ascii")
 
 
@@ -107,10 +116,10 @@ def align(offset: int) -> int:
 def expected_columns(neurons: int, synapses: int, plastic: tuple[int, ...]) -> dict[str, tuple[str, tuple[int, ...]]]:
     """Name -> (dtype, shape) of every column of such a network, in file order."""
     columns: dict[str, tuple[str, tuple[int, ...]]] = {}
-    for table, fields, count in (("neurons", NEURON_FIELDS, neurons), ("synapses", SYNAPSE_FIELDS, synapses)):
-        for name, dtype in fields.items():
-            shape = (count, 3) if name == "coordinates" else (count,)
-            columns[f"{table}.{name}"] = (np.dtype(dtype).newbyteorder("<").str, shape)
+    for table, schema, count in (("neurons", NEURONS, neurons), ("synapses", SYNAPSES, synapses)):
+        for spec in schema:
+            shape = (count,) if spec.width == 1 else (count, spec.width)
+            columns[f"{table}.{spec.name}"] = (np.dtype(spec.dtype).newbyteorder("<").str, shape)
     for position, count in enumerate(plastic):
         columns[f"plastic.{position}.synapses"] = ("<i8", (count,))
     return columns
@@ -123,6 +132,44 @@ def layout(sizes: list[int], header_length: int) -> list[int]:
         offsets.append(align(position))
         position = offsets[-1] + size
     return offsets
+
+
+def stored_column(name: str, values: npt.NDArray[Any], shape: tuple[int, ...], repeated: bool = False) -> Column:
+    """The entry of a column whose ``values``, contiguous and little endian, go to a file; its offset is still 0."""
+    return Column(name, values.dtype.str, shape, repeated, 0, values.nbytes, f"{zlib.crc32(raw_bytes(values)):08x}")
+
+
+def raw_bytes(values: npt.NDArray[Any]) -> memoryview:
+    """The bytes of a contiguous array."""
+    return values.reshape(-1).view(np.uint8).data
+
+
+def write_columns(
+    path: str | os.PathLike[str],
+    magic: bytes,
+    columns: Sequence[Column],
+    values: Sequence[npt.NDArray[Any]],
+    encode: Callable[[tuple[Column, ...]], bytes],
+) -> None:
+    """Write a file of this layout, as a whole or not at all; ``encode`` makes the header of columns with offsets.
+
+    Raises
+    ------
+    OSError
+        The path cannot be written.
+    """
+    header = encode(tuple(columns))
+    length = -1
+    while len(header) != length:  # the offsets are in the header, and follow from its length
+        length = len(header)
+        offsets = layout([column.bytes for column in columns], length)
+        columns = [dataclasses.replace(column, offset=at) for column, at in zip(columns, offsets, strict=True)]
+        header = encode(tuple(columns))
+    with atomic_write(path) as stream:
+        stream.write(HEAD.pack(magic, VERSION, zlib.crc32(header), length) + header)
+        for column, array in zip(columns, values, strict=True):
+            stream.write(bytes(column.offset - stream.tell()))
+            stream.write(raw_bytes(array))
 
 
 def damaged(problem: str, where: str, got: object = None, allowed: str | None = None) -> NetworkFileError:
@@ -171,96 +218,56 @@ def _refuse_constant(text: str) -> float:
     raise ValueError(f"{text} is not a number of strict JSON")
 
 
-class _Tree:
-    """Takes typed values out of the header; an error names the key's path."""
-
-    def __init__(self, value: Any, place: str) -> None:
-        self.value = value
-        self.place = place
-
-    def _typed(self, kind: type, allowed: str) -> Any:
-        if type(self.value) is not kind:
-            raise damaged("header entry has the wrong type", self.place, self.value, allowed)
-        return self.value
-
-    def item(self, key: str) -> _Tree:
-        mapping = self._typed(dict, "an object")
-        if key not in mapping:
-            raise damaged(f"the header lacks the key {key!r}", self.place)
-        return _Tree(mapping[key], f"{self.place}.{key}")
-
-    def items(self) -> list[_Tree]:
-        values = self._typed(list, "a list")
-        return [_Tree(value, f"{self.place}[{position}]") for position, value in enumerate(values)]
-
-    def text(self) -> str:
-        value: str = self._typed(str, "a text")
-        return value
-
-    def truth(self) -> bool:
-        value: bool = self._typed(bool, "true or false")
-        return value
-
-    def flag(self) -> bool | None:
-        return None if self.value is None else self.truth()
-
-    def integer(self, lowest: int = 0, highest: int = _LARGEST_COUNT) -> int:
-        value: int = self._typed(int, "an integer")
-        if not lowest <= value <= highest:
-            raise damaged("header entry out of range", self.place, value, f"{lowest}...{highest}")
-        return value
-
-    def number(self) -> float:
-        value: float = float(self.value) if type(self.value) is int else self._typed(float, "a number")
-        if not math.isfinite(value):
-            raise damaged("header entry is not finite", self.place, value, "a finite number")
-        return value
-
-    def texts(self) -> dict[str, str]:
-        mapping = self._typed(dict, "an object of texts")
-        return {key: _Tree(value, f"{self.place}.{key}").text() for key, value in mapping.items()}
+def _decoded(kind: Any, value: object, place: str) -> Any:
+    """A value of the header as ``kind``: a dataclass, tuple, mapping of texts, optional or plain type, and no other."""
+    origin, arguments = get_origin(kind), get_args(kind)
+    if kind is FixedPoint:
+        try:
+            return FixedPoint.from_values(value)
+        except ValueError as error:
+            raise damaged(str(error), place) from None
+    if dataclasses.is_dataclass(kind) and isinstance(kind, type):
+        return _object(kind, _plain_value(dict, value, place), place)
+    if origin is UnionType:
+        return None if value is None else _decoded(arguments[0], value, place)
+    if origin is tuple:
+        values = _plain_value(list, value, place)
+        if arguments[-1] is not Ellipsis and len(values) != len(arguments):
+            raise damaged("header entry has another length", place, len(values), str(len(arguments)))
+        return tuple(_decoded(arguments[0], item, f"{place}[{number}]") for number, item in enumerate(values))
+    if origin is Mapping:
+        entries = _plain_value(dict, value, place)
+        return {key: _decoded(arguments[1], item, f"{place}.{key}") for key, item in entries.items()}
+    return _plain_value(kind, value, place)
 
 
-def _area(tree: _Tree) -> Area:
-    dimensions = [side.integer() for side in tree.item("dimensions").items()]
-    if len(dimensions) != 3:
-        raise damaged("an area has three dimensions", f"{tree.place}.dimensions", dimensions)
-    return Area(
-        index=tree.item("index").integer(0, 0xFFFFFFFF),
-        cortical_id=tree.item("cortical_id").text(),
-        name=tree.item("name").text(),
-        dimensions=(dimensions[0], dimensions[1], dimensions[2]),
-        neurons_per_voxel=tree.item("neurons_per_voxel").integer(),
-        psp_uniform_distribution=tree.item("psp_uniform_distribution").flag(),
-        mp_driven_psp=tree.item("mp_driven_psp").flag(),
-    )
+def _object(kind: type, entries: dict[str, object], place: str) -> object:
+    """A dataclass from all its fields; only the header itself may lack what has a default."""
+    found = {}
+    for name, hint in get_type_hints(kind).items():
+        if name in entries:
+            found[name] = _decoded(hint, entries[name], f"{place}.{name}")
+        elif kind is not Header or name not in _LATER_KEYS:
+            raise damaged(f"the header lacks the key {name!r}", place)
+    return kind(**found)
 
 
-def _column(tree: _Tree) -> Column:
-    return Column(
-        name=tree.item("name").text(),
-        dtype=tree.item("dtype").text(),
-        shape=tuple(side.integer() for side in tree.item("shape").items()),
-        repeated=tree.item("repeated").truth(),
-        offset=tree.item("offset").integer(),
-        bytes=tree.item("bytes").integer(),
-        crc32=tree.item("crc32").text(),
-    )
+def _plain_value(kind: type, value: object, place: str) -> Any:
+    """``value`` if it is of exactly this type; an integer passes for a float."""
+    if kind is float and type(value) is int:
+        value = float(value)
+    if type(value) is not kind:
+        raise damaged("header entry has the wrong type", place, value, kind.__name__)
+    if isinstance(value, float) and not math.isfinite(value):
+        raise damaged("header entry is not finite", place, value, "a finite number")
+    if kind is int:
+        _check_range(place, value, 0, _LARGEST_COUNT)
+    return value
 
 
-def _fixed_point(tree: _Tree) -> FixedPoint | None:
-    """The scale, which files of before 2026-11-22 do not have."""
-    if "fixed_point" not in tree.value:
-        return None
-    try:
-        return FixedPoint.from_values(tree.value["fixed_point"])
-    except ValueError as error:
-        raise damaged(str(error), f"{tree.place}.fixed_point") from None
-
-
-def _mapping(tree: _Tree) -> dict[str, Any]:
-    floats = {name: tree.item(name).number() for name in _MAPPING_FLOATS}
-    return {"window": tree.item("window").integer(1, 65535), **floats}
+def _check_range(place: str, value: Any, lowest: int, highest: int) -> None:
+    if not lowest <= value <= highest:
+        raise damaged("header entry out of range", place, value, f"{lowest}...{highest}")
 
 
 def decode_header(raw: bytes, crc: int, name: str) -> Header:
@@ -275,18 +282,14 @@ def decode_header(raw: bytes, crc: int, name: str) -> Header:
     if zlib.crc32(raw) != crc:
         raise damaged("the header does not have the stated CRC-32", place, f"{zlib.crc32(raw):08x}", f"{crc:08x}")
     try:
-        tree = _Tree(json.loads(raw.decode("ascii"), parse_constant=_refuse_constant), place)
-        return Header(
-            columns=tuple(_column(item) for item in tree.item("columns").items()),
-            areas=tuple(_area(item) for item in tree.item("areas").items()),
-            burst_count=tree.item("burst_count").integer(),
-            power_amount=tree.item("power_amount").number(),
-            plastic_mappings=tuple(_mapping(item) for item in tree.item("plastic_mappings").items()),
-            provenance=tree.item("provenance").texts(),
-            fixed_point=_fixed_point(tree),
-        )
+        header: Header = _decoded(Header, json.loads(raw.decode("ascii"), parse_constant=_refuse_constant), place)
     except (ValueError, RecursionError, OverflowError) as error:
         raise damaged(f"the header is not strict JSON: {error}", place) from error
+    for area in header.areas:
+        _check_range(f"{place}.areas: index", area.index, 0, 0xFFFFFFFF)
+    for rule in header.plastic_mappings:
+        _check_range(f"{place}.plastic_mappings: window", rule.window, 1, LARGEST_WINDOW)
+    return header
 
 
 def check_columns(header: Header, header_length: int, file_bytes: int, name: str) -> None:

@@ -35,6 +35,11 @@ class Container:
     compressed: bool
 
 
+def damaged(problem: str, where: str, got: object = None, allowed: str | None = None) -> ConnectomeError:
+    """The error for a file that cannot be trusted."""
+    return ConnectomeError(problem, where=where, got=got, allowed=allowed, cure=_CURE_COPY)
+
+
 @lru_cache(maxsize=1)
 def _fnv1a64() -> Callable[[npt.NDArray[np.uint8]], int]:
     import numba
@@ -67,11 +72,9 @@ def check_manifest(text: str, name: str) -> dict[str, Any]:
     try:
         manifest = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise ConnectomeError(
-            f"the manifest is not JSON: {error}", where=f"{name}: manifest", got=text, cure=_CURE_COPY
-        ) from error
+        raise damaged(f"the manifest is not JSON: {error}", f"{name}: manifest", text) from error
     if not isinstance(manifest, dict):
-        raise ConnectomeError("the manifest is not a JSON object", where=f"{name}: manifest", got=text, cure=_CURE_COPY)
+        raise damaged("the manifest is not a JSON object", f"{name}: manifest", text)
     return manifest
 
 
@@ -80,26 +83,22 @@ def _decompress(stored: bytes, size: int, name: str) -> bytes:
 
     limit = min(_LZ4_LARGEST_RATIO * len(stored), LZ4_LARGEST_INPUT)
     if size > limit:
-        raise ConnectomeError(
+        raise damaged(
             "uncompressed payload size is more than an LZ4 block of this length can hold",
-            where=f"{name}: byte 10 (uncompressed size)",
-            got=size,
-            allowed=f"at most {limit}",
-            cure=_CURE_COPY,
+            f"{name}: byte 10 (uncompressed size)",
+            size,
+            f"at most {limit}",
         )
     try:
         payload: bytes = lz4.block.decompress(stored, uncompressed_size=size)
     except (lz4.block.LZ4BlockError, ValueError) as error:
-        raise ConnectomeError(
-            f"the LZ4 block cannot be decompressed to {size} bytes: {error}", where=f"{name}: payload", cure=_CURE_COPY
-        ) from error
+        raise damaged(f"the LZ4 block cannot be decompressed to {size} bytes: {error}", f"{name}: payload") from error
     if len(payload) != size:
-        raise ConnectomeError(
+        raise damaged(
             "the LZ4 block has another length than the head says",
-            where=f"{name}: byte 10 (uncompressed size)",
-            got=size,
-            allowed=str(len(payload)),
-            cure=_CURE_COPY,
+            f"{name}: byte 10 (uncompressed size)",
+            size,
+            str(len(payload)),
         )
     return payload
 
@@ -115,7 +114,7 @@ def _check_head(data: bytes, name: str) -> tuple[int, int, int]:
             cure="Give a file that the engine saved as .connectome",
         )
     if len(data) < _HEAD.size:
-        raise ConnectomeError("file ends inside its head", where=f"{name}: byte {len(data)}", cure=_CURE_COPY)
+        raise damaged("file ends inside its head", f"{name}: byte {len(data)}")
     _, version, flags, size, length = _HEAD.unpack_from(data)
     if version != CONTAINER_VERSION:
         raise ConnectomeError(
@@ -126,14 +125,13 @@ def _check_head(data: bytes, name: str) -> tuple[int, int, int]:
             cure="Save it again with an engine that writes container version 3",
         )
     if flags & ~COMPRESSED_FLAG:
-        raise ConnectomeError("unknown flags", where=f"{name}: byte 9", got=flags, allowed="0 or 1", cure=_CURE_COPY)
+        raise damaged("unknown flags", f"{name}: byte 9", flags, "0 or 1")
     if length > len(data) - _HEAD.size - _CHECKSUM.size:
-        raise ConnectomeError(
+        raise damaged(
             "the manifest reaches past the end of the file",
-            where=f"{name}: byte 18 (manifest length)",
-            got=length,
-            allowed=f"at most {max(0, len(data) - _HEAD.size - _CHECKSUM.size)}",
-            cure=_CURE_COPY,
+            f"{name}: byte 18 (manifest length)",
+            length,
+            f"at most {max(0, len(data) - _HEAD.size - _CHECKSUM.size)}",
         )
     return flags, size, length
 
@@ -152,32 +150,25 @@ def unpack_container(data: bytes, name: str) -> Container:
     try:
         manifest = data[_HEAD.size : _HEAD.size + length].decode("utf-8")
     except UnicodeDecodeError as error:
-        raise ConnectomeError(
-            "the manifest is not UTF-8", where=f"{name}: byte {_HEAD.size + error.start}", cure=_CURE_COPY
-        ) from error
+        raise damaged("the manifest is not UTF-8", f"{name}: byte {_HEAD.size + error.start}") from error
     start = _HEAD.size + length
     stated = _CHECKSUM.unpack_from(data, start)[0]
     stored = data[start + _CHECKSUM.size :]
     actual = fnv1a64(stored)
     if stated != actual:
-        raise ConnectomeError(
+        raise damaged(
             "the payload does not have the stated FNV-1a checksum: the file is damaged or cut short",
-            where=f"{name}: byte {start}",
-            got=f"{stated:016x}",
-            allowed=f"{actual:016x}",
-            cure=_CURE_COPY,
+            f"{name}: byte {start}",
+            f"{stated:016x}",
+            f"{actual:016x}",
         )
     check_manifest(manifest, name)
     compressed = bool(flags & COMPRESSED_FLAG)
     if compressed:
         return Container(manifest, _decompress(stored, size, name), True)
     if size != 0:
-        raise ConnectomeError(
-            "an uncompressed payload must state the size 0",
-            where=f"{name}: byte 10 (uncompressed size)",
-            got=size,
-            allowed="0",
-            cure=_CURE_COPY,
+        raise damaged(
+            "an uncompressed payload must state the size 0", f"{name}: byte 10 (uncompressed size)", size, "0"
         )
     return Container(manifest, stored, False)
 
@@ -213,8 +204,7 @@ class PayloadReader:
 
     def error(self, problem: str, field: str, got: object = None, allowed: str | None = None) -> ConnectomeError:
         """An error about ``field`` at the present payload byte."""
-        where = f"{self.name}: {field} (payload byte {self.position})"
-        return ConnectomeError(problem, where=where, got=got, allowed=allowed, cure=_CURE_COPY)
+        return damaged(problem, f"{self.name}: {field} (payload byte {self.position})", got, allowed)
 
     def take(self, field: str, length: int) -> bytes:
         """The next ``length`` bytes."""

@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 
-from burstproof.network.grow.morphology import Morphology
+from burstproof.errors import GenomeError
+from burstproof.network.grow.fields import readable
+from burstproof.network.grow.morphology import Morphology, WiringRule, resolve
 
 CORE_AREAS = ("___death", "___power", "___fatig", "___pain_", "___pleas", "___fear_", "___hope_")
 """Ids of the areas that every network has; the position is the cortical index."""
@@ -84,6 +86,26 @@ class RuleSpec:
     ltd_multiplier: float = 1.0
     failure: str = ""
     place: str = ""
+
+
+def wiring_rule(rule: RuleSpec, defined: Mapping[str, Morphology]) -> WiringRule:
+    """What connects the voxels of ``rule``; ``defined`` are the genome's morphologies.
+
+    Raises
+    ------
+    GenomeError
+        Nothing explains the morphology's name.
+    """
+    found = resolve(rule.morphology, defined)
+    if found is None:
+        raise GenomeError(
+            "unknown morphology",
+            where=rule.place,
+            got=readable(rule.morphology),
+            allowed="a name under neuron_morphologies or a core morphology",
+            cure="Correct the name or define the morphology",
+        )
+    return found
 
 
 @dataclass(frozen=True)

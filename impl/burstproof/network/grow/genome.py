@@ -20,14 +20,15 @@ from burstproof.network.grow.blueprint import (
     encode_id,
     label,
     readable_id,
+    wiring_rule,
 )
 from burstproof.network.grow.failing_rules import failing_rule_error, without_failing
-from burstproof.network.grow.fields import Field, readable
+from burstproof.network.grow.fields import Field
 from burstproof.network.grow.flat import PREFIX, flat_areas, flat_id
 from burstproof.network.grow.genome_version import genome_version
 from burstproof.network.grow.json_tree import load_tree, parse_tree
 from burstproof.network.grow.modulators import modulator_kinds
-from burstproof.network.grow.morphology import Morphology, parse_morphology, resolve
+from burstproof.network.grow.morphology import Morphology, parse_morphology
 from burstproof.network.grow.unmodelled import unexamined, unmodelled, unmodelled_error
 
 __all__ = ["AreaSpec", "Genome", "GenomePolicy", "MappingSpec", "Morphology", "RuleSpec", "parse_genome", "read_genome"]
@@ -189,11 +190,4 @@ def _check_references(areas: tuple[AreaSpec, ...], morphologies: Mapping[str, Mo
                     cure="Correct the target or remove the mapping",
                 )
             for rule in mapping.rules:
-                if resolve(rule.morphology, morphologies) is None:
-                    raise GenomeError(
-                        "unknown morphology",
-                        where=rule.place,
-                        got=readable(rule.morphology),
-                        allowed="a name under neuron_morphologies or a core morphology",
-                        cure="Correct the name or define the morphology",
-                    )
+                wiring_rule(rule, morphologies)

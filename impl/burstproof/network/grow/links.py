@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from burstproof.errors import GenomeError
-from burstproof.network.grow.blueprint import AreaSpec, Genome, RuleSpec
+from burstproof.network.grow.blueprint import AreaSpec, Genome, RuleSpec, wiring_rule
 from burstproof.network.grow.morphologies.wiring import IntArray, Pairs, Wiring
-from burstproof.network.grow.morphology import RANDOMIZER, resolve
+from burstproof.network.grow.morphology import RANDOMIZER
 from burstproof.network.model import SynapseTable
 from burstproof.network.plasticity import PlasticMapping
 
@@ -82,7 +82,7 @@ def genome_links(genome: Genome, grow_randomizer: bool) -> Iterator[Link]:
                     target,
                     starts[source.cortical_id],
                     starts[target.cortical_id],
-                    _wiring(genome, rule, source, target),
+                    wiring_rule(rule, genome.morphologies)(source.dimensions, target.dimensions),
                     random=grow_randomizer and _is_randomizer(genome, rule),
                 )
 
@@ -108,20 +108,6 @@ def _is_randomizer(genome: Genome, rule: RuleSpec) -> bool:
     """Whether the rule names the core randomizer and not vectors or patterns that the genome calls so."""
     defined = genome.morphologies.get(rule.morphology)
     return rule.morphology == RANDOMIZER and (defined is None or defined.kind not in ("vectors", "patterns"))
-
-
-def _wiring(genome: Genome, rule: RuleSpec, source: AreaSpec, target: AreaSpec) -> Wiring:
-    """The connected voxels of a rule."""
-    wire = resolve(rule.morphology, genome.morphologies)
-    if wire is None:
-        raise GenomeError(
-            "unknown morphology",
-            where=rule.place,
-            got=rule.morphology,
-            allowed="a name under neuron_morphologies or a core morphology",
-            cure="Correct the name or define the morphology",
-        )
-    return wire(source.dimensions, target.dimensions)
 
 
 def _check_contribution(rule: RuleSpec, source: AreaSpec) -> None:

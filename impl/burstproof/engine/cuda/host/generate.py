@@ -185,7 +185,9 @@ def _fill(spec: SyntheticSpec, runtime: DeviceRuntime, packed: Packed, device: D
 
     upload_neurons(packed, device)
     stream, rows = runtime.stream(), {name: device.buffer(name) for name in Rows._fields}
-    kernels = Kernels(runtime, packed.variant, (fill_kernel(spec, packed.variant),))
+    # Rows are written entry by entry, wherever they lie; only bursts read them in words.
+    variant = replace(packed.variant, streamed=False)
+    kernels = Kernels(runtime, variant, (fill_kernel(spec, variant),))
     values = Values(runtime, rows, 0, numbers_of(packed) | draw_of(spec))
     kernels.call("fill", grid_of(runtime), BLOCK, values).queue(stream)
     stream.synchronize()
