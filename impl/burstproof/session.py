@@ -314,16 +314,22 @@ def open_engine(
     split = None
     if shards is not None or len(devices or ()) > 1:
         split = split_over(shards, None if devices is None else tuple(devices), strategy, threads)
-    choice = resolved(backend, network.neuron_count, firing_rate, options.cuda.device_id)
+    config = Configuration(cuda=Cuda(device_id=options.cuda.device_id))
+    choice = resolved(backend, network.neuron_count, firing_rate, config)
     factory = engine_factory if split is None else split.factory
     engine, choice = start_engine(choice, network, options, factory=factory)
     return Session(engine, choice.reason if split is None else f"{split.shards} shards, {strategy}")
 
 
-def resolved(backend: str, neurons: int, firing_rate: float | None = None, device: int = 0) -> Choice:
-    """The backend; nobody looks for GPUs where one without is asked for."""
+def resolved(
+    backend: str,
+    neurons: int,
+    firing_rate: float | None = None,
+    config: Configuration | None = None,
+    where: str = "backend",
+) -> Choice:
+    """The backend that runs, without fallback; nobody looks for GPUs where one without is asked for."""
     if backend in BACKENDS and not BACKENDS[backend].gpu:
         return Choice(backend, backend, "asked for", ())
-    config = Configuration(cuda=Cuda(device_id=device))
-    machine = this_machine()
-    return choose_backend(backend, neurons, firing_rate, config, machine, allow_fallback=None, where="backend")
+    settings = config or Configuration()
+    return choose_backend(backend, neurons, firing_rate, settings, this_machine(), allow_fallback=None, where=where)

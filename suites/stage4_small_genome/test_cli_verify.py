@@ -110,7 +110,7 @@ def test_a_backend_that_is_not_there_offers_no_option_that_verify_lacks(
     door: Door, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     machine = Machine(2, CudaFacts(Obstacle("no driver", "Install it")))
-    monkeypatch.setattr("burstproof.cli.verify.this_machine", lambda: machine)
+    monkeypatch.setattr("burstproof.session.this_machine", lambda: machine)
     answer = door("verify", "--backend", "cuda", TRACES / "common")
     assert_one_error(answer, 3, "--backend: the backend cuda cannot start: no driver. Install it")
     assert "--allow-fallback" not in answer.err

@@ -9,11 +9,11 @@ from pathlib import Path
 
 from burstproof.cli.notes import note_lines, notes_in
 from burstproof.cli.progress import task
-from burstproof.cli.sources import read_source, reading_of, write_network
+from burstproof.cli.sources import read_source, reading_of
 from burstproof.errors import ExitCode, InputError
 from burstproof.network.files.paths import check_input, check_output
 from burstproof.network.model import Network
-from burstproof.sources import Kind, Source, kind_of
+from burstproof.sources import Kind, Source, kind_of, write_network
 
 
 def convert(options: argparse.Namespace) -> ExitCode:
@@ -36,7 +36,8 @@ def convert(options: argparse.Namespace) -> ExitCode:
     else:
         network = read_source(Source(source.name, source_kind, source), reading_of(options), bars=not options.json)
         losses = _losses(network, target_kind)
-        write_network(target, target_kind, network, bars=not options.json)
+        with task(f"writing {target.name}", shown=not options.json):
+            write_network(target, target_kind, network)
     _report(options, network, losses)
     return ExitCode.PASS
 

@@ -14,16 +14,15 @@ from burstproof.cli.progress import task
 from burstproof.cli.settings import configuration_of, engine_options
 from burstproof.cli.verify import DEFAULT_BACKEND
 from burstproof.config import Configuration
-from burstproof.engine.ask_machine import this_machine
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.profile import FEAGI_2_6
 from burstproof.engine.protocol import CreateEngine, Engine
-from burstproof.engine.registry import AUTO, BACKENDS, engine_factory, with_shards
-from burstproof.engine.select import choose_backend
+from burstproof.engine.registry import BACKENDS, engine_factory, with_shards
 from burstproof.errors import ExitCode, InputError
 from burstproof.fuzz.search import Finding, Tally, scattered, search
 from burstproof.network.files.paths import check_output
 from burstproof.network.model import Network
+from burstproof.session import resolved
 
 MOST_FINDINGS = 10
 """Cases that differ after which the command ends."""
@@ -67,9 +66,7 @@ def fuzz(options: argparse.Namespace) -> ExitCode:
 
 def _subject(options: argparse.Namespace, config: Configuration) -> tuple[str, CreateEngine]:
     """Name of what is under test, and what makes it."""
-    backend: str = options.backend or DEFAULT_BACKEND
-    if backend == AUTO or BACKENDS[backend].gpu:
-        backend = choose_backend(backend, 0, None, config, this_machine(), allow_fallback=None).backend
+    backend = resolved(options.backend or DEFAULT_BACKEND, 0, config=config, where="--backend").backend
     if options.shards is not None and not BACKENDS[backend].shards:
         allowed = ", ".join(with_shards())
         raise InputError("this backend has no shards", where="--shards", got=backend, allowed=allowed)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
-from burstproof import sources
 from burstproof.cli.progress import task
 from burstproof.errors import InputError
 from burstproof.network.files.paths import check_input
@@ -70,9 +68,3 @@ def read_source(source: Source, reading: Reading, *, bars: bool = True) -> Netwo
     verb = {Kind.GENOME: "growing", Kind.SYNTHETIC: "making"}.get(source.kind, "reading")
     with task(f"{verb} {source.name}", shown=bars) as bar:
         return source.read(reading, bar.reach)
-
-
-def write_network(path: Path, kind: Kind, network: Network, *, bars: bool = True) -> None:
-    """Write ``network`` as a connectome or a network file, replaced in one step."""
-    with task(f"writing {path.name}", shown=bars):
-        sources.write_network(path, kind, network)

@@ -12,13 +12,12 @@ from typing import Any
 from burstproof.cli.progress import task
 from burstproof.cli.settings import configuration_of, engine_options
 from burstproof.config import Configuration
-from burstproof.engine.ask_machine import this_machine
 from burstproof.engine.profile import FEAGI_2_6, profile_named
-from burstproof.engine.registry import AUTO, BACKENDS, engine_factory
+from burstproof.engine.registry import engine_factory
 from burstproof.engine.replay import Replay, replay
-from burstproof.engine.select import choose_backend
 from burstproof.engine.trace import Trace, read_trace
 from burstproof.errors import BurstproofError, ExitCode
+from burstproof.session import resolved
 
 DEFAULT_BACKEND = "cpu"
 """Backend that replays unless the command line names one; the configured one is for runs, and so are its shards."""
@@ -58,10 +57,8 @@ def _replay(path: Path, options: argparse.Namespace, config: Configuration) -> R
     """Read one trace and run it on the asked-for backend."""
     with task(f"reading {path.name}", shown=not options.json):
         trace = _overridden(read_trace(path), options)
-    backend: str = options.backend or DEFAULT_BACKEND
-    if backend == AUTO or BACKENDS[backend].gpu:
-        machine, neurons = this_machine(), trace.network.neuron_count
-        backend = choose_backend(backend, neurons, None, config, machine, allow_fallback=None).backend
+    asked = options.backend or DEFAULT_BACKEND
+    backend = resolved(asked, trace.network.neuron_count, config=config, where="--backend").backend
     profile = profile_named(options.profile or FEAGI_2_6.name)
     with task(f"replaying {path.name} on {backend}", len(trace.bursts), shown=not options.json) as bar:
         return replay(
