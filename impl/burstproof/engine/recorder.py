@@ -40,8 +40,8 @@ def recording_of(bursts: list[Burst], record: Record) -> Recording:
 
 def joined(pieces: Sequence[Recording]) -> Recording:
     """Consecutive recordings as one."""
-    all_pieces = [recording_of([], Record.NONE), *pieces]
-    columns = ([getattr(piece, item.name) for piece in all_pieces] for item in fields(Recording))
+    parts = [recording_of([], Record.NONE), *pieces]
+    columns = ([getattr(part, item.name) for part in parts] for item in fields(Recording))
     return Recording(*(np.concatenate(column) for column in columns))
 
 
