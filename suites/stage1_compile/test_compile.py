@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from burstproof.compile.numba_cubin import CAPABILITIES, Capability, compile_kernel, obstacle, toolkit_version
+from burstproof.engine.cuda.plan.shard_variant import ShardVariant, whole
 from suites.support.compile.tools import needs_tools
 
 pytestmark = [pytest.mark.requirement("KL-1", "KL-4", "ST-1"), needs_tools]
@@ -94,3 +96,34 @@ def test_propagation_does_not_read_back(variants, variant: str, measure) -> None
             assert found.reductions > 0
             assert found.spills == 0
     assert propagating
+
+
+class _Array:
+    """An array on a device as far as a launch looks at it."""
+
+    size = 3
+
+    def __init__(self, dtype: np.dtype) -> None:
+        self.dtype = dtype
+        self.__cuda_array_interface__ = {"data": (0, False)}
+
+
+@pytest.mark.parametrize("variant", ["lean", "everything", "shard, driven, merged", "shard, everything"])
+def test_launches_give_what_the_machine_code_takes(variants, variant: str) -> None:
+    """Tuples are flattened: a launch gives every kernel as many values as it has parameters, each of its size."""
+    from burstproof.compile.resources import parameter_bytes_of, resources_by_kernel
+    from burstproof.device.dependent_launch import flattened
+    from burstproof.engine.cuda.args import AT_CALL, bind, fields_of, made, parameters_of
+    from burstproof.engine.cuda.kernels.catalogue import catalogue
+    from suites.support.compile.variants import chosen_shards
+
+    chosen = {**variants, **chosen_shards()}[variant]
+    of = chosen if isinstance(chosen, ShardVariant) else whole(chosen)
+    for spec in catalogue(chosen):
+        given = bind(spec.function, of, lambda name, field: _Array(field.dtype) if field.array else field.dtype.type(1))
+        last = [kind for kind in parameters_of(spec.function, of).values() if kind in AT_CALL]
+        values = flattened((*given, *(made(kind, *[1] * len(fields_of(kind))) for kind in last)))
+        image = compile_kernel(spec.name, spec.function, spec.signature, (8, 0))
+        (name,) = resources_by_kernel(image)
+        sizes = tuple(8 if isinstance(value, int) else value.dtype.itemsize for value in values)
+        assert sizes == parameter_bytes_of(image, name), spec.name

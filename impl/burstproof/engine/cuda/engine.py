@@ -15,21 +15,21 @@ from burstproof.device.protocol import DeviceRuntime
 from burstproof.engine.admission import check_state
 from burstproof.engine.ask_machine import this_machine
 from burstproof.engine.cuda.exchange.devices import device_count
-from burstproof.engine.cuda.exchange.mail import WORDS
-from burstproof.engine.cuda.host.devices import NOTHING, Devices, FiredList
-from burstproof.engine.cuda.host.fired_lists import Collector
+from burstproof.engine.cuda.host.devices import NOTHING, BatchReport, Devices, FiredList
 from burstproof.engine.cuda.host.many_devices import ManyDevices, pack_shards
-from burstproof.engine.cuda.host.one_device import OneDevice
+from burstproof.engine.cuda.host.one_device import Contents, OneDevice
+from burstproof.engine.cuda.host.state import DeviceState
 from burstproof.engine.cuda.host.stimulus_table import StimulusTable
 from burstproof.engine.cuda.host.upload import upload_network
 from burstproof.engine.cuda.plan.budget import MemoryPlan
 from burstproof.engine.cuda.plan.buffers import SETS
-from burstproof.engine.cuda.plan.packed import pack_network
+from burstproof.engine.cuda.plan.packed import Packed, pack_network
+from burstproof.engine.cuda.plan.shard_pack import PackedShard, whole_network
 from burstproof.engine.cuda.plan.sharding_choice import ShardingChoice
 from burstproof.engine.cuda.tuning.cache import Launch
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.protocol import Engine, Progress
-from burstproof.engine.recorder import tell
+from burstproof.engine.recorder import joined, tell
 from burstproof.engine.sharded.partition import Partition
 from burstproof.engine.state import NO_PLAN, NO_STIMULUS, Burst, EngineState, Record, Recording, Stimulus, StimulusPlan
 from burstproof.engine.stimulus import PackedStimulus, coming_bursts, pack_stimulus, planned
@@ -106,16 +106,12 @@ class CudaEngine(Engine):
     @property
     def memory_plan(self) -> MemoryPlan:
         """The buffers of an engine on one device, with their bytes."""
-        devices = self.devices
-        if not isinstance(devices, OneDevice):
-            raise InputError("each shard has a plan of its own", where="memory_plan", cure="Read memory_bytes")
-        return devices.plan
+        return self.devices.plan
 
     @property
     def exchange_path(self) -> str:
         """The way that firings take between devices, in words."""
-        devices = self.devices
-        return WORDS[devices.mail.path] if isinstance(devices, ManyDevices) else "on one device"
+        return self.devices.path
 
     @property
     def rates(self) -> npt.NDArray[np.float64] | None:
@@ -125,8 +121,7 @@ class CudaEngine(Engine):
     @property
     def host_bytes(self) -> int:
         """Bytes of synapses that one device reads from host memory."""
-        devices = self.devices
-        return devices.plan.host_bytes if isinstance(devices, OneDevice) else 0
+        return self.devices.host_bytes
 
     @property
     def launch(self) -> str:
@@ -161,7 +156,7 @@ class CudaEngine(Engine):
         if options.cuda.autotune:
             options = cls._tuned(network, options, runtime.name)
         packed = pack_network(network, options)
-        return cls(network, options, packed.fixed_point, OneDevice(runtime, packed, upload_network))
+        return cls(network, options, packed.fixed_point, on_device(runtime, packed, upload_network))
 
     @classmethod
     def _over_shards(
@@ -214,7 +209,7 @@ class CudaEngine(Engine):
 
         opened = runtime or open_device(options.cuda.device_id)
         packed, contents = pack_spec(spec, options, opened)
-        return cls(packed.network, options, packed.fixed_point, OneDevice(opened, packed, contents))
+        return cls(packed.network, options, packed.fixed_point, on_device(opened, packed, contents))
 
     def step(self, stimulus: Stimulus = NO_STIMULUS) -> Burst:
         """Run one burst and return what it did.
@@ -256,24 +251,25 @@ class CudaEngine(Engine):
         devices = self.devices
         coming = coming_bursts(self.burst_count, bursts)
         stimuli = {burst: self._pack(plan[burst]) for burst in planned(plan, coming)}
-        collector = Collector(self.burst_count + 1, record)
+        pieces: list[Recording] = []
         last = self.burst_count + bursts
         under_way: deque[_Batch] = deque()
 
         def settle() -> None:
             """Take in what is under way, so that the engine stands after the last burst done, and let batches run."""
             while under_way:
-                self._finish(under_way.popleft(), collector)
+                pieces.append(self._finish(under_way.popleft(), record))
             devices.resume()
 
         while self.burst_count < last:
-            self._queue(under_way, stimuli, last, collector.wants_fired)
-            batch = under_way.popleft()
-            done = self._finish(batch, collector)
+            self._queue(under_way, stimuli, last, record is Record.FIRED)
+            batch, before = under_way.popleft(), self.burst_count
+            pieces.append(self._finish(batch, record))
+            done = self.burst_count - before
             if done < batch.bursts:
                 settle()
             tell(progress, done, settle)
-        return collector.recording()
+        return joined(pieces if record is not Record.NONE else [])
 
     def _queue(self, under_way: deque[_Batch], stimuli: Mapping[int, PackedStimulus], last: int, keep: bool) -> None:
         """Queue batches until two are under way or the run is covered."""
@@ -288,26 +284,29 @@ class CudaEngine(Engine):
     def _pack(self, stimulus: Stimulus) -> PackedStimulus:
         return pack_stimulus(stimulus, self.network, self.options, self.fixed_point)
 
-    def _finish(self, batch: _Batch, collector: Collector) -> int:
-        """Wait for a batch, take in what it did and return the bursts done."""
+    def _finish(self, batch: _Batch, record: Record) -> Recording:
+        """Wait for a batch, take in what it did and return its recording."""
         report = self.devices.collect(batch.number)
-        if report.bursts == 0:
-            return 0
-        self.burst_count += report.bursts
-        clamped = any(place < report.bursts for table in batch.tables for place in table.clamped)
-        self._clamped |= self.devices.power_clamped or clamped
-        if not collector.wants_fired:
-            collector.add(report, None)
+        numbers = self.burst_count + 1 + np.arange(report.bursts, dtype=np.int64)
+        fired = NOTHING
+        if report.bursts:
+            self.burst_count += report.bursts
+            clamped = any(place < report.bursts for table in batch.tables for place in table.clamped)
+            self._clamped |= self.devices.power_clamped or clamped
             self._list_on_device = batch.number, report.fired[:, -1:]
-            return report.bursts
-        ids, potentials = self.devices.fired(batch.number, report.fired)
-        collector.add(report, (ids, potentials))
+            if record is Record.FIRED:
+                fired = self._take_lists(batch.number, report)
+        return Recording(numbers, report.fired.sum(axis=0), report.candidates, *fired)
+
+    def _take_lists(self, number: int, report: BatchReport) -> FiredList:
+        """The fired lists of a batch, of which the last one belongs to the state."""
+        ids, potentials = self.devices.fired(number, report.fired)
         if self.activity is not None:
             np.add.at(self.activity, ids, 1)
         self._recorded += report.bursts
         first = len(ids) - int(report.fired[:, -1].sum())
         self._fired, self._list_on_device = (ids[first:], potentials[first:]), None
-        return report.bursts
+        return ids, potentials
 
     def state(self) -> EngineState:
         """A copy of everything that the next burst depends on."""
@@ -356,6 +355,18 @@ class CudaEngine(Engine):
         if self._open is not None:
             self._open.release()
             self._open = None
+
+
+def on_device(runtime: DeviceRuntime, packed: Packed, contents: Contents) -> Devices:
+    """``packed`` on one device: bursts in one kernel where they can be, else as the one shard of a device."""
+    if packed.variant.fused is not None:
+        return OneDevice(runtime, packed, contents)
+
+    def fill(shard: PackedShard, device: DeviceState) -> None:
+        contents(shard.packed, device)
+
+    number, options = packed.options.cuda.device_id, packed.options
+    return ManyDevices([whole_network(packed)], options, ShardingChoice((number,)), fill, None, {number: runtime})
 
 
 def create_over_devices(network: Network, options: EngineOptions, partition: Partition, links: Links) -> CudaEngine:

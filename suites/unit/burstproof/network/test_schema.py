@@ -9,15 +9,19 @@ from typing import Any
 import numpy as np
 import pytest
 
+from burstproof.engine.layout import parameters_of
+from burstproof.engine.protocol import EngineOptions
 from burstproof.engine.reference import ReferenceEngine
 from burstproof.engine.replay import replay
+from burstproof.engine.rules import Features
+from burstproof.engine.sharded import checkpoint
 from burstproof.engine.sharded.checkpoint import load_checkpoint
 from burstproof.engine.trace import read_trace, write_trace
 from burstproof.errors import NetworkError, NetworkFileError, TraceError
 from burstproof.network.files import bpnet as storage
 from burstproof.network.files.bpnet import load_network, save_network
 from burstproof.network.model import NeuronTable, SynapseTable
-from burstproof.network.schema import NEURON_FIELDS, NEURONS, SYNAPSE_FIELDS, SYNAPSES
+from burstproof.network.schema import NEURON_FIELDS, NEURONS, SYNAPSE_FIELDS, SYNAPSES, Parameters
 
 DATA = Path(__file__).parents[3] / "data"
 ROUND_ONE = DATA / "round_one"
@@ -135,3 +139,29 @@ def test_files_of_round_one_load() -> None:
     assert engine.step().number == state.burst_count + 1
     result = replay(read_trace(ROUND_ONE / "stdp_run"), ReferenceEngine.create)
     assert result.fired_agree == result.bursts == 20
+
+
+def test_parameters_are_columns_and_features() -> None:
+    """Each parameter of the rule is a column or made from one, and kernels know whether a network uses it."""
+    arrays = parameters_of(NeuronTable.build(3, leak_coefficients=0.25))
+    assert set(Parameters._fields) - set(NEURON_FIELDS) == {"decays"}
+    assert {column.shape for column in arrays} == {(3,)}
+    assert arrays.decays.tolist() == [0.75] * 3
+    features = {field.name for field in dataclasses.fields(Features)}
+    assert set(Parameters._fields) - features == {"thresholds", "mp_charge_accumulation"}
+
+
+def test_a_later_column_at_its_default_leaves_a_runs_identity(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So checkpoints of before go on fitting their networks; a value that differs from the default counts."""
+    network = load_network(ROUND_ONE / "stdp.bpnet")
+    fixed_point = ReferenceEngine.create(network).fixed_point
+    later = [dataclasses.replace(c, since=2) if c.name == "neuron_types" else c for c in NEURONS]
+
+    def identity(schema: list[Any], value: int) -> object:
+        neurons = dataclasses.replace(network.neurons, neuron_types=np.full(network.neuron_count, value, np.int32))
+        monkeypatch.setattr(checkpoint, "NEURONS", schema)
+        return checkpoint.run_identity(network.replace(neurons=neurons), EngineOptions(), fixed_point)["network"]
+
+    without = [column for column in NEURONS if column.name != "neuron_types"]
+    assert identity(later, 0) == identity(without, 0)
+    assert identity(later, 1) != identity(later, 0)

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from burstproof.engine.cuda.host.stimulus_table import StimulusTable
+from burstproof.engine.cuda.plan.budget import MemoryPlan
 from burstproof.engine.state import EngineState, Stimulus
 from burstproof.engine.stimulus import PackedStimulus
 
@@ -41,6 +42,12 @@ class Devices(Protocol):
     ----------
     memory_bytes : int
         Device memory that the network takes on all devices together.
+    plan : MemoryPlan
+        The buffers of a network on one device; refused where there are shards.
+    host_bytes : int
+        Bytes of synapses that a device reads from host memory.
+    path : str
+        The way that firings take between devices, in words.
     max_delay : int
         Rows of ``EngineState.pending``.
     power_clamped : bool
@@ -49,6 +56,15 @@ class Devices(Protocol):
 
     @property
     def memory_bytes(self) -> int: ...  # noqa: D102
+
+    @property
+    def plan(self) -> MemoryPlan: ...  # noqa: D102
+
+    @property
+    def host_bytes(self) -> int: ...  # noqa: D102
+
+    @property
+    def path(self) -> str: ...  # noqa: D102
 
     @property
     def max_delay(self) -> int: ...  # noqa: D102

@@ -14,7 +14,7 @@ from burstproof.device.protocol import DeviceBuffer, DeviceRuntime, DeviceStream
 from burstproof.engine.cuda.args import Field, bind, made, parameters_of
 from burstproof.engine.cuda.plan.buffers import slot_stride
 from burstproof.engine.cuda.plan.packed import Packed
-from burstproof.engine.cuda.plan.shard_variant import ShardVariant, whole
+from burstproof.engine.cuda.plan.shard_variant import ShardVariant
 from burstproof.engine.cuda.plan.streaming import pieces_of
 from burstproof.engine.cuda.plan.variant import Variant
 
@@ -238,42 +238,3 @@ def _propagate(kernels: Kernels, variant: Variant, packed: Packed, values: Value
     pieces = pieces_of(packed.sizes.longest_row)
     shares = values.but(piece=pieces.length, most_pieces=pieces.most)
     return kernels.spread("propagate_streamed", WARP * sources * pieces.most, block, shares)
-
-
-class PhaseLaunches:
-    """Makes the calls of bursts in several kernels, on one device."""
-
-    def __init__(self, runtime: DeviceRuntime, packed: Packed, block: int) -> None:
-        from burstproof.engine.cuda.kernels.catalogue import catalogue
-
-        self._packed = packed
-        self._block = block
-        self._shard = whole(packed.variant, block)
-        self._kernels = Kernels(runtime, self._shard, catalogue(self._shard))
-
-    def calls(self, buffers: Mapping[str, DeviceBuffer], number: int) -> BatchCalls:
-        """The calls of batch ``number`` over ``buffers``."""
-        given = numbers_of(self._packed) | {"sources": self._packed.sizes.neurons}
-        values = Values(self._kernels.runtime, buffers, number, given)
-        stimulus = self._packed.train.stimulus
-        made = phase_calls(self._kernels, self._shard, self._packed, values, values, stimulus, self._block)
-        assert made.dynamics is not None
-        ahead = (made.count_ahead,) if made.count_ahead else ()
-        return BatchCalls(
-            plain=(*ahead, made.dynamics[0], *made.delivery),
-            stimulated=(made.stimulate, *ahead, made.dynamics[1], *made.delivery),
-        )
-
-
-@dataclass(frozen=True, eq=False)
-class BatchCalls:
-    """The calls of one burst of one batch."""
-
-    plain: tuple[Call, ...]
-    stimulated: tuple[Call, ...]
-
-    def queue(self, bursts: int, stimulated: bool, stream: DeviceStream) -> None:
-        """Queue ``bursts`` bursts; allocates and synchronises nothing, so it can be captured."""
-        for _ in range(bursts):
-            for call in self.stimulated if stimulated else self.plain:
-                call.queue(stream)

@@ -15,20 +15,19 @@ from burstproof.device.open import open_device
 from burstproof.device.protocol import DeviceRuntime
 from burstproof.engine.admission import check_network
 from burstproof.engine.cuda.exchange.devices import make_current
-from burstproof.engine.cuda.exchange.mail import Path, choose_path, mail_bytes, open_mail
+from burstproof.engine.cuda.exchange.mail import WORDS, Mail, Path, choose_path, mail_bytes, open_mail
 from burstproof.engine.cuda.exchange.nccl import NcclExchange
 from burstproof.engine.cuda.exchange.words import packets_side_words, side_words
 from burstproof.engine.cuda.host.batch import Streams
 from burstproof.engine.cuda.host.devices import BatchReport, FiredList
-from burstproof.engine.cuda.host.fired_lists import ascending
 from burstproof.engine.cuda.host.shard import DeviceShard, Fill, ShardResult, joined, plan_of
 from burstproof.engine.cuda.host.shard_group import DeviceGroup
 from burstproof.engine.cuda.host.stimulus_table import Places, StimulusTable, shard_tables
 from burstproof.engine.cuda.host.upload import fill_shard
 from burstproof.engine.cuda.kernels.control import HALTED
-from burstproof.engine.cuda.plan.budget import available_bytes
+from burstproof.engine.cuda.plan.budget import MemoryPlan, available_bytes, place_synapses
 from burstproof.engine.cuda.plan.padded_rows import FURTHEST, choose_words, table_words
-from burstproof.engine.cuda.plan.shard_pack import PackedShard, pack_shard, shard_for
+from burstproof.engine.cuda.plan.shard_pack import PackedShard, pack_shard, shard_for, whole_network
 from burstproof.engine.cuda.plan.shard_variant import ShardVariant, merged_shape, merged_share, padded_share, row_share
 from burstproof.engine.cuda.plan.sharding_choice import ShardingChoice
 from burstproof.engine.fixed_point import plan_fixed_point
@@ -97,7 +96,8 @@ class ManyDevices:
     ----------
     packed : tuple of PackedShard
     shards : list of DeviceShard
-    mail : Mail
+    mail : Mail or None
+        ``None`` where a whole network is the only shard.
     """
 
     def __init__(
@@ -107,10 +107,11 @@ class ManyDevices:
         choice: ShardingChoice,
         fill: Fill,
         repack: Repack | None,
+        opened: Mapping[int, DeviceRuntime] | None = None,
     ) -> None:
         self.choice, self._options, self._fill, self._repack = choice, options, fill, repack
         self._lost: ShardLostError | None = None
-        runtimes: dict[int, DeviceRuntime] = {}
+        runtimes = dict(opened or {})
         for ordinal in choice.devices:
             if ordinal not in runtimes:
                 runtimes[ordinal] = open_device(ordinal)
@@ -120,17 +121,15 @@ class ManyDevices:
     def _build(self, packed: Sequence[PackedShard]) -> None:
         """Put ``packed`` onto the devices."""
         options, choice = self._options, self.choice
-        path = choice.path or choose_path(self._runtimes, peers=choice.peers, nccl=choice.nccl)
-        merged = choice.merged and path is Path.PEER and have_devices_of_their_own(choice.devices)
-        self.packed = alike(packed, self._runtimes, merged)
-        carries = self.packed[0].shard.carries_potentials
+        path: Path | None = None
+        if packed[0].shard.exchanges:
+            path = choice.path or choose_path(self._runtimes, peers=choice.peers, nccl=choice.nccl)
+            merged = choice.merged and path is Path.PEER and have_devices_of_their_own(choice.devices)
+            self.packed = alike(packed, self._runtimes, merged)
+        else:
+            self.packed = (placed(packed[0], self._runtimes[0]),)
         self.room = max(1, *(shard.neurons for shard in self.packed), 1)
-        self._merged, packets = self.packed[0].shard.merged, 0
-        words = side_words(self.room, carries)
-        if self._merged:
-            chunk = self.packed[0].shard.chunk
-            packets = -(-self.room // chunk)
-            words = packets_side_words(packets, chunk)
+        self._merged = self.packed[0].shard.merged
         groups: dict[DeviceRuntime, DeviceGroup] = {}
         self.shards: list[DeviceShard] = []
         for runtime, shard in zip(self._runtimes, self.packed, strict=True):
@@ -141,17 +140,26 @@ class ManyDevices:
             made = DeviceShard(runtime, shard, groups[runtime].streams, self._fill)
             groups[runtime].shards.append(made)
             self.shards.append(made)
-        self.mail = replace(open_mail(path, self._runtimes, words), packets=packets)
+        self.mail = None if path is None else self._open_mail(path)
         self._connect()
         self.groups = tuple(groups.values())
         self._nccl: NcclExchange | None = None
-        if path is Path.NCCL:
-            self._nccl = NcclExchange(self._runtimes, self.mail, self.room if carries else 0)
+        if self.mail is not None and path is Path.NCCL:
+            room = self.room if self.packed[0].shard.carries_potentials else 0
+            self._nccl = NcclExchange(self._runtimes, self.mail, room)
         self._length = 1 if self._nccl is not None else self.packed[0].packed.train.length
         self._places = tuple(Places.of(shard) for shard in self.packed)
         self._exchanges = 0
         for group in self.groups:
             group.warm()
+
+    def _open_mail(self, path: Path) -> Mail:
+        """Mailboxes for the longest lists, or for a packet of every chunk where a burst is one kernel."""
+        shard = self.packed[0].shard
+        if not shard.merged:
+            return open_mail(path, self._runtimes, side_words(self.room, shard.carries_potentials))
+        packets = -(-self.room // shard.chunk)
+        return replace(open_mail(path, self._runtimes, packets_side_words(packets, shard.chunk)), packets=packets)
 
     def _connect(self) -> None:
         """Fix the calls of all shards."""
@@ -163,7 +171,26 @@ class ManyDevices:
     def memory_bytes(self) -> int:
         """Bytes on all devices."""
         plans = sum(shard.plan.total_bytes for shard in self.shards)
+        if self.mail is None:
+            return plans
         return plans + len(self.shards) * mail_bytes(self.mail.path, len(self.shards), self.mail.words)
+
+    @property
+    def plan(self) -> MemoryPlan:
+        """See ``Devices.plan``."""
+        if self.mail is not None:
+            raise InputError("each shard has a plan of its own", where="memory_plan", cure="Read memory_bytes")
+        return self.shards[0].plan
+
+    @property
+    def host_bytes(self) -> int:
+        """Bytes of synapses that a device reads from host memory."""
+        return sum(shard.plan.host_bytes for shard in self.shards)
+
+    @property
+    def path(self) -> str:
+        """See ``Devices.path``."""
+        return "on one device" if self.mail is None else WORDS[self.mail.path]
 
     @property
     def max_delay(self) -> int:
@@ -342,6 +369,12 @@ def have_devices_of_their_own(devices: Sequence[int]) -> bool:
     return len(set(devices)) == len(devices)
 
 
+def placed(shard: PackedShard, runtime: DeviceRuntime) -> PackedShard:
+    """A whole network with its synapses where its options and the memory of ``runtime`` want them."""
+    packed = shard.packed
+    return whole_network(place_synapses(packed, available_bytes(runtime.memory_info()[0], packed.options)))
+
+
 def alike(
     packed: Sequence[PackedShard], runtimes: Sequence[DeviceRuntime], merged: bool = False, padded: bool = True
 ) -> tuple[PackedShard, ...]:
@@ -397,3 +430,11 @@ def _row_words(packed: Sequence[PackedShard]) -> int:
     for shard in packed:
         lengths[: len(shard.lengths)] += shard.lengths
     return choose_words(lengths)
+
+
+def ascending(lists: Sequence[FiredList], counts: npt.NDArray[np.int64]) -> FiredList:
+    """The lists of all shards as one: burst by burst, ids ascending; ``counts`` (shards, bursts) are their firings."""
+    ids, potentials = (np.concatenate([part[column] for part in lists]) for column in (0, 1))
+    bursts = np.concatenate([np.repeat(np.arange(counts.shape[1], dtype=np.uint64), row) for row in counts])
+    order = np.argsort((bursts << np.uint64(32)) | ids)
+    return ids[order], potentials[order]

@@ -1,4 +1,4 @@
-"""A whole network on one device: buffers, kernels and the two sets of batch buffers."""
+"""A network whose bursts are one kernel, on one device: buffers, kernels and the two sets of batch buffers."""
 
 from __future__ import annotations
 
@@ -9,13 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from burstproof.device.host_memory import available_host_bytes
-from burstproof.device.protocol import DeviceBuffer, DeviceRuntime
-from burstproof.engine.cuda.host.batch import Batch, Streams
+from burstproof.device.protocol import DeviceRuntime
+from burstproof.engine.cuda.host.batch import Streams
 from burstproof.engine.cuda.host.devices import BatchReport, FiredList
-from burstproof.engine.cuda.host.fired_lists import ascending
 from burstproof.engine.cuda.host.fused_batch import FusedBatch
 from burstproof.engine.cuda.host.fused_launches import FusedLaunches
-from burstproof.engine.cuda.host.launches import PhaseLaunches
 from burstproof.engine.cuda.host.state import DeviceState
 from burstproof.engine.cuda.host.stimulus_table import StimulusTable, batch_table
 from burstproof.engine.cuda.kernels.control import HALTED
@@ -39,7 +37,7 @@ class OneDevice:
         As it runs: with the synapses in host memory where they are to lie there.
     plan : MemoryPlan
     device : DeviceState
-    sets : tuple of Batch or of FusedBatch
+    sets : tuple of FusedBatch
     """
 
     def __init__(self, runtime: DeviceRuntime, packed: Packed, contents: Contents) -> None:
@@ -49,11 +47,10 @@ class OneDevice:
     def _build(self, packed: Packed) -> None:
         """Put ``packed`` onto the device."""
         runtime = self._runtime
-        block = checked_block_size(packed.options.cuda.block_size, packed.sizes.neurons)
+        checked_block_size(packed.options.cuda.block_size, packed.sizes.neurons)
         available = available_bytes(runtime.memory_info()[0], packed.options)
         packed = place_synapses(packed, available)
-        overlapped = runtime.overlaps and packed.variant.fused is not None
-        packed = replace(packed, variant=replace(packed.variant, overlapped=overlapped))
+        packed = replace(packed, variant=replace(packed.variant, overlapped=runtime.overlaps))
         self.packed = packed
         self.plan = MemoryPlan.of(packed)
         self.plan.check(available, f"device {runtime.name}")
@@ -62,8 +59,21 @@ class OneDevice:
         streams = Streams.open(runtime, packed.options.cuda.stream_count)
         self.device = DeviceState(runtime, streams.burst, self._buffers, packed)
         self._contents(packed, self.device)
-        self.sets = _batches(runtime, packed, block, self._buffers, streams)
+        launches = FusedLaunches(runtime, packed)
+        launches.sort_rows(self._buffers, streams.burst)
+        numbers = range(SETS)
+        self.sets = tuple(FusedBatch(runtime, launches, packed, self._buffers, n, streams) for n in numbers)
         self.sets[0].warm()
+
+    @property
+    def host_bytes(self) -> int:
+        """Bytes of synapses that a device reads from host memory."""
+        return self.plan.host_bytes
+
+    @property
+    def path(self) -> str:
+        """See ``Devices.path``."""
+        return "on one device"
 
     @property
     def memory_bytes(self) -> int:
@@ -97,19 +107,15 @@ class OneDevice:
 
     def fired(self, number: int, counts: npt.NDArray[np.int64]) -> FiredList:
         """See ``Devices.fired``."""
-        fired = self.sets[number].fired(int(counts.sum()))
-        return fired if self.packed.variant.fused is not None else ascending([fired], counts)
+        return self.sets[number].fired(int(counts.sum()))
 
     def takes(self, stimulus: Stimulus) -> bool:
         """See ``Devices.takes``."""
-        first = self.sets[0]
-        return isinstance(first, FusedBatch) and first.holds(stimulus)
+        return self.sets[0].holds(stimulus)
 
     def step(self, number: int, stimulus: PackedStimulus | None) -> tuple[FiredList, int]:
         """See ``Devices.step``: one launch, one wait, nothing to sort."""
-        batch = self.sets[number]
-        assert isinstance(batch, FusedBatch)
-        return batch.step(stimulus)
+        return self.sets[number].step(stimulus)
 
     def resume(self) -> None:
         """See ``Devices.resume``."""
@@ -137,14 +143,3 @@ class OneDevice:
         """Give the memory back."""
         self._clear()
         self._runtime.close()
-
-
-def _batches(
-    runtime: DeviceRuntime, packed: Packed, block: int, buffers: dict[str, DeviceBuffer], streams: Streams
-) -> tuple[Batch | FusedBatch, ...]:
-    if packed.variant.fused is not None:
-        fused = FusedLaunches(runtime, packed)
-        fused.sort_rows(buffers, streams.burst)
-        return tuple(FusedBatch(runtime, fused, packed, buffers, number, streams) for number in range(SETS))
-    launches = PhaseLaunches(runtime, packed, block)
-    return tuple(Batch(runtime, launches, packed, buffers, number, streams) for number in range(SETS))

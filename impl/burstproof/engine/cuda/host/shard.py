@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from burstproof.device.host_memory import available_host_bytes
 from burstproof.device.protocol import DeviceRuntime
 from burstproof.engine.cuda.exchange.devices import make_current
 from burstproof.engine.cuda.exchange.mail import Mail
@@ -62,7 +63,8 @@ class DeviceShard:
         make_current(runtime)
         self.plan = plan_of(shard)
         self.plan.check(available_bytes(runtime.memory_info()[0], shard.packed.options), _place(runtime, shard))
-        self._buffers = runtime.allocate(self.plan.buffers)
+        self.plan.check_host(available_host_bytes())
+        self._buffers = runtime.allocate(self.plan.buffers) | runtime.allocate_host(self.plan.host_buffers)
         self.device = DeviceState(runtime, streams.burst, self._buffers, shard.packed, shard.sources)
         fill(shard, self.device)
         self._staging = [Staging(runtime) for _ in range(SETS)]
@@ -72,11 +74,12 @@ class DeviceShard:
         self._tallies = [runtime.pinned(TALLIES, np.uint64) for _ in range(SETS)]
         self._before = [0] * SETS
         self._capacity = [shard.packed.train.stimulus] * SETS
+        self._stimulated = [False] * SETS
         self._launches: ShardLaunches | None = None
         self.calls: list[BurstCalls] = []
 
-    def connect(self, kernels: dict[str, Any], mail: Mail, room: int, patience_ns: int) -> None:
-        """Fix the calls, once all mailboxes are there."""
+    def connect(self, kernels: dict[str, Any], mail: Mail | None, room: int, patience_ns: int) -> None:
+        """Fix the calls, once all mailboxes are there; ``None`` without an exchange."""
         make_current(self.runtime)
         self._launches = ShardLaunches(self.runtime, self.shard, kernels, mail, room, patience_ns)
         self._launches.sort_rows(self._buffers, self._streams.burst)
@@ -101,6 +104,10 @@ class DeviceShard:
         head.view(np.uint32)[2 * ORIGIN : 2 * ORIGIN + 2] = burst & _LOW, exchange & _LOW
         self._before[number] = burst
         self.runtime.upload(self._buffers[f"report.{number}"], head, stream)
+        if table.empty and not self._stimulated[number] and not grown:
+            return False
+        # Offsets of an empty table take the place of others.
+        self._stimulated[number] = not table.empty
         for name, values in table_columns(table).items():
             self.runtime.upload(self._buffers[f"{name}.{number}"], staging.filled(name, values), stream)
         return grown
@@ -120,8 +127,9 @@ class DeviceShard:
     def download(self, number: int) -> None:
         """Queue the report of a train, behind its bursts."""
         self.runtime.download(self._reports[number], self._buffers[f"report.{number}"], self._streams.burst)
-        self.runtime.download(self._links[number], self._buffers["link"], self._streams.burst)
-        self.runtime.download(self._tallies[number], self._buffers["tallies"], self._streams.burst)
+        if self.shard.shard.exchanges:
+            self.runtime.download(self._links[number], self._buffers["link"], self._streams.burst)
+            self.runtime.download(self._tallies[number], self._buffers["tallies"], self._streams.burst)
 
     def result(self, number: int) -> ShardResult:
         """The report, once the train is over."""
@@ -153,11 +161,13 @@ class DeviceShard:
 def plan_of(shard: PackedShard) -> MemoryPlan:
     """The buffers of a shard with their bytes; mailboxes come on top."""
     sizes = shard.packed.sizes
-    return MemoryPlan(shard.buffers, sizes.neurons, sizes.static_entries + sizes.computed_entries)
+    entries = sizes.static_entries + sizes.computed_entries
+    return MemoryPlan(shard.buffers, sizes.neurons, entries, shard.packed.host_buffers)
 
 
 def _place(runtime: DeviceRuntime, shard: PackedShard) -> str:
-    return f"shard {shard.number} on device {runtime.name}"
+    device = f"device {runtime.name}"
+    return f"shard {shard.number} on {device}" if shard.shard.exchanges else device
 
 
 def joined(

@@ -23,7 +23,7 @@ class ShardLaunches:
         runtime: DeviceRuntime,
         shard: PackedShard,
         compiled: Mapping[str, Any],
-        mail: Mail,
+        mail: Mail | None,
         room: int,
         patience_ns: int,
     ) -> None:
@@ -33,20 +33,20 @@ class ShardLaunches:
         self._shard = shard
         self._kernels = Kernels(runtime, shard.shard, catalogue(shard.shard), compiled)
         self._mail = mail
-        self._given = {
-            **numbers_of(shard.packed),
-            "sinks": mail.sinks[shard.number],
-            "inboxes": mail.inboxes[shard.number],
-            "words": mail.words,
-            "room": room,
-            "own": shard.number,
-            "patience": patience_ns,
-            "chunks": 0,
-            "lag": 0,
-            "first_id": shard.spaced.first if shard.spaced else 0,
-            "id_step": shard.spaced.step if shard.spaced else 0,
-            "sources": shard.sources,
-        }
+        self._given = {**numbers_of(shard.packed), "sources": shard.sources}
+        if mail is not None:
+            self._given |= {
+                "sinks": mail.sinks[shard.number],
+                "inboxes": mail.inboxes[shard.number],
+                "words": mail.words,
+                "room": room,
+                "own": shard.number,
+                "patience": patience_ns,
+                "chunks": 0,
+                "lag": 0,
+                "first_id": shard.spaced.first if shard.spaced else 0,
+                "id_step": shard.spaced.step if shard.spaced else 0,
+            }
 
     def calls(self, buffers: Mapping[str, DeviceBuffer], number: int, stimulus: int, log: int) -> BurstCalls:
         """The calls of batch ``number``, with room for ``stimulus`` ids and ``log`` firings."""
@@ -54,6 +54,8 @@ class ShardLaunches:
         if shard.merged:
             stimulate = self._kernels.spread("stimulate", stimulus, _BLOCK, values)
             return BurstCalls(stimulate, merged=self._merged(values))
+        if self._mail is None:
+            return phase_calls(self._kernels, shard, self._shard.packed, values, values, stimulus, shard.threads)
         listed = values.but(log_ids=buffers["all_ids"], log_potentials=buffers["all_potentials"])
         return phase_calls(self._kernels, shard, self._shard.packed, values, listed, stimulus, _BLOCK)
 
@@ -63,6 +65,7 @@ class ShardLaunches:
 
     def _merged(self, values: Values) -> Call:
         """The burst in one kernel: a block for each chunk, the first, and those that only take the last packets."""
+        assert self._mail is not None
         shard, chunks = self._shard.shard, self._mail.packets
         resident = self._kernels.resident("burst", shard.threads)
         lag = 0 if chunks < resident or len(self._mail.inboxes) == 1 else resident // _LAG

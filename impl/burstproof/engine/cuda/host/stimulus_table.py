@@ -104,6 +104,8 @@ class Places:
 
     def part(self, stimulus: PackedStimulus) -> PackedStimulus:
         """The shard's part, with places instead of ids."""
+        if not self.shard.shard.exchanges:
+            return stimulus
         own, ids = self.find(stimulus.ids)
         _, forced = self.find(stimulus.forced)
         return replace(stimulus, ids=ids, amounts=stimulus.amounts[own], forced=forced)

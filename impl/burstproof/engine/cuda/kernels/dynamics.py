@@ -314,19 +314,26 @@ def make_dynamics(shard: ShardVariant) -> Callable[..., None]:
         thread, item = np.uint32(cuda.threadIdx.x), np.uint32(cuda.blockIdx.x)
         wait_for_last()
         burst, slot = control[BURST] + 1, slot_after(control, fcl)
-        over = np.int32(report[INDEX] + 1 >= report[LIMIT]) | np.int32(control[HALTED])
+        index, limit, halted, used, keeps = (
+            report[INDEX] + 1,
+            report[LIMIT],
+            control[HALTED],
+            report[USED],
+            report[KEEP],
+        )
         sequence, side, start = np.uint32(0), np.uint64(0), np.int64(0)
-        if report[KEEP] != 0:
-            start = report[USED]
+        failed = np.int64(0)
         if exchanges:
-            sequence, over = np.uint32(exchange.link[SEQUENCE] + 1), over | np.int32(exchange.link[FAILED] != 0)
+            sequence, failed = np.uint32(exchange.link[SEQUENCE] + 1), exchange.link[FAILED]
             side = np.uint64(np.uint64(sequence & one) * np.uint64(exchange.words))
             if thread < np.uint32(exchange.sinks.size):
                 keep_route(exchange.sinks, thread, kept)
         base = np.uint64(np.uint64(slot) * np.uint64(fcl.stride))
         fetch_chunk(np.uint32(item * size), base, fcl, state, network, loaded)
         let_next_start()
-        if over != 0:
+        if keeps != 0:
+            start = used
+        if (np.int32(index >= limit) | np.int32(halted) | np.int32(failed)) != 0:
             if cuda.grid(1) == 0:
                 control[ACTIVE] = 0
             return

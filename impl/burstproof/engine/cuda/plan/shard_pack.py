@@ -9,11 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from burstproof.device.protocol import BufferSpec
+from burstproof.engine.cuda.plan.block_size import checked_block_size
 from burstproof.engine.cuda.plan.buffers import buffer_specs, network_sizes, train_sizes
 from burstproof.engine.cuda.plan.packed import Packed, packed_for, train_length
 from burstproof.engine.cuda.plan.padded_rows import row_lengths, table_words
 from burstproof.engine.cuda.plan.shard_buffers import BY_SOURCE, SHARED_NAMES, SINGLE
-from burstproof.engine.cuda.plan.shard_variant import ShardVariant, row_share, shard_variant
+from burstproof.engine.cuda.plan.shard_variant import ShardVariant, row_share, shard_variant, whole
 from burstproof.engine.cuda.plan.tiles import sized
 from burstproof.engine.cuda.plan.variant import variant_of
 from burstproof.engine.layout import SynapseFacts
@@ -86,6 +87,8 @@ class PackedShard:
     def buffers(self) -> tuple[BufferSpec, ...]:
         """Every buffer on the device but the mailboxes."""
         variant, packed = self.shard.variant, self.packed
+        if not self.shard.exchanges:
+            return packed.buffers
         whole = buffer_specs(replace(packed.sizes, neurons=self.sources), variant, packed.train)
         by_source = {spec.name: spec for spec in whole if spec.name in BY_SOURCE} | self._padded()
         shared = [
@@ -221,6 +224,12 @@ def finished(
     return PackedShard(number, sources, members, spaced, replace(packed, variant=variant), own, lengths)
 
 
+def whole_network(packed: Packed) -> PackedShard:
+    """A whole network as the one shard of a device, without an exchange."""
+    neurons, block = packed.sizes.neurons, checked_block_size(packed.options.cuda.block_size, packed.sizes.neurons)
+    return PackedShard(0, neurons, None, SpacedIds(0, 1), packed, whole(packed.variant, block), np.zeros(1, np.int64))
+
+
 def neurons_only(network: Network, members: npt.NDArray[np.uint32]) -> Network:
     """The neurons ``members`` of ``network`` without any synapse."""
     columns: dict[str, Any] = {name: _taken(getattr(network.neurons, name), members) for name in NEURON_FIELDS}
@@ -239,9 +248,14 @@ def _taken(column: npt.NDArray[Any], members: npt.NDArray[np.uint32]) -> npt.NDA
 
 
 def shard_for(shard: PackedShard, local: EngineState) -> PackedShard:
-    """What can run ``local``, part of a state with the weights that were packed: other kernels if it needs them."""
-    same = replace(local, weights=shard.packed.weights)
-    packed = packed_for(shard.packed, same)
+    """What can run ``local``, a part of a state: other kernels if it needs them.
+
+    Where there are several shards, its weights are those that were packed.
+    """
+    exchanges = shard.shard.exchanges
+    packed = packed_for(shard.packed, replace(local, weights=shard.packed.weights) if exchanges else local)
     if packed is shard.packed:
         return shard
+    if not exchanges:
+        return whole_network(packed)
     return finished(shard.number, shard.sources, shard.members, shard.spaced, packed, shard.lengths)
