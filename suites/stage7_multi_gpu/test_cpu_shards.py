@@ -15,9 +15,8 @@ from burstproof.engine.protocol import Engine
 from burstproof.engine.reference import ReferenceEngine
 from burstproof.engine.registry import create_sharded
 from burstproof.engine.replay import replay
-from burstproof.engine.sharded import metis
 from burstproof.engine.sharded.engine import ShardedEngine
-from burstproof.engine.sharded.partition import STRATEGIES, make_partition, partition_of
+from burstproof.engine.sharded.partition import STRATEGIES, make_partition, metis_available, partition_of
 from burstproof.engine.state import Record, Stimulus
 from burstproof.engine.trace import read_trace
 from burstproof.errors import InputError, NetworkError
@@ -31,7 +30,7 @@ from suites.support.shards.cpu_shards import EVERYTHING_LEARNS, TRACE_NAMES, TRA
 pytestmark = [pytest.mark.requirement("MG-1", "MG-4", "BE-4", "ST-7"), pytest.mark.xdist_group("shards")]
 
 SPLITS = [(strategy, shards) for strategy in STRATEGIES for shards in (2, 3, 4)]
-INSTALLED = [split for split in SPLITS if split[0] != "metis" or metis.metis_available()]
+INSTALLED = [split for split in SPLITS if split[0] != "metis" or metis_available()]
 
 
 def split_name(split: tuple[str, int]) -> str:

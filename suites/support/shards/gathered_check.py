@@ -104,7 +104,7 @@ def _check_rebuilding(create: CreateEngine, rank: int) -> list[str]:
     with ExitStack() as patches:
         if rank == 0:
             patches.enter_context(
-                mock.patch("burstproof.engine.cluster.cuda_ranks.shard_for", lambda packed, local: replace(packed))
+                mock.patch("burstproof.engine.cuda.host.many_devices.shard_for", lambda packed, local: replace(packed))
             )
         engine.restore(start)
     problems = recordings_differ(expected, engine.run(mix.bursts, plan))

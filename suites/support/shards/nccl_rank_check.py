@@ -122,7 +122,7 @@ class Way:
         """Times of the last burst's exchange done again and again: from lists on devices to lists on all and hosts."""
         from burstproof.engine.cluster.cuda_ranks import CudaRankShard, GatheredShard
 
-        (shard,) = engine.own_shards
+        (shard,) = engine.shards
         assert isinstance(shard, CudaRankShard)
 
         def once() -> Fired:

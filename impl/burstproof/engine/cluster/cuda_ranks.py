@@ -17,15 +17,14 @@ from burstproof.engine.cuda.exchange.devices import device_count, make_current
 from burstproof.engine.cuda.exchange.mail import Mail, Path, rank_mail
 from burstproof.engine.cuda.exchange.words import CENSUS_WORD, COUNT_WORD, HEADER_WORDS, LINK_LENGTH, side_words
 from burstproof.engine.cuda.host.batch import Streams
-from burstproof.engine.cuda.host.many_devices import alike, kernels_of
+from burstproof.engine.cuda.host.many_devices import alike, fitted, kernels_of
 from burstproof.engine.cuda.host.shard import DeviceShard
 from burstproof.engine.cuda.host.shard_group import DeviceGroup
 from burstproof.engine.cuda.host.stimulus_table import batch_table
 from burstproof.engine.cuda.host.upload import fill_shard
 from burstproof.engine.cuda.kernels.control import HALTED
-from burstproof.engine.cuda.plan.shard_pack import PackedShard, pack_shard, shard_for
+from burstproof.engine.cuda.plan.shard_pack import PackedShard, pack_shard
 from burstproof.engine.cuda.plan.sharding_choice import ShardingChoice
-from burstproof.engine.layout import refuse_overflow
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.profile import BATCH_PATH_CANDIDATES
 from burstproof.engine.protocol import Engine
@@ -165,6 +164,10 @@ class CudaRankShard:
         """See ``Shard.state``."""
         return self._shard.state(self._clamped)
 
+    def _repack(self, weights: npt.NDArray[np.float32]) -> tuple[PackedShard, ...]:
+        """The shard packed with other weights (S,)."""
+        return (replace(pack_shard(self._source, weights), number=ONLY),)
+
     def restore(self, state: EngineState) -> None:
         """See ``Shard.restore``.
 
@@ -173,17 +176,7 @@ class CudaRankShard:
         NetworkError
             Weights that the network's fixed-point scale does not admit.
         """
-        packed = self._packed
-        different = state.weights != packed.packed.weights
-        if packed.packed.layout.computed is not None:
-            different[packed.packed.layout.computed.rows] = False
-        if different.any():
-            weights = np.where(different, state.weights, packed.packed.weights)
-            packed = replace(pack_shard(self._source, weights), number=ONLY)
-            own = packed.packed
-            refuse_overflow(own.layout, own.network, own.options, own.fixed_point, packed.ids())
-        local = packed.local(state)
-        packed = shard_for(packed, local)
+        (packed,), (local,) = fitted((self._packed,), state, self._repack)
         if packed is not self._packed:
             self.close()
             self._build(packed)
@@ -264,7 +257,7 @@ class GatheredEngine(ShardedEngine):
         self.exchange_path = NCCL_PATH
 
     def _fire_and_tell(self, number: int, parts: Sequence[PackedStimulus | None]) -> Fired:
-        (shard,), (part,) = self.own_shards, parts
+        (shard,), (part,) = self.shards, parts
         assert isinstance(shard, GatheredShard)
         return shard.burst(number, part)
 

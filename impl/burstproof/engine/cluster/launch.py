@@ -69,7 +69,7 @@ def stand_guard(place: Place, advice: Callable[[], str]) -> None:
         _die_with_parent()
         return
     _pass_on_signals(child)
-    code = os.waitstatus_to_exitcode(_wait(child))
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     if code < 0:
         name = signal.Signals(-code).name
         print(
@@ -79,10 +79,6 @@ def stand_guard(place: Place, advice: Callable[[], str]) -> None:
         )
         code = int(ExitCode.INVALID_ENVIRONMENT)
     os._exit(code)
-
-
-def _wait(child: int) -> int:
-    return os.waitpid(child, 0)[1]
 
 
 def _pass_on_signals(child: int) -> None:

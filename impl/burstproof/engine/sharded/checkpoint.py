@@ -34,8 +34,6 @@ SUFFIX = ".bpstate"
 
 MAGIC = b"\x89BPSTAT\n"
 
-_SCALARS = ("burst_count", "history_bursts", "clamped")
-_NO_COLUMNS = (*_SCALARS, "fixed_point")
 _CURE = "Use an earlier checkpoint, or run from the beginning"
 
 
@@ -98,7 +96,14 @@ def save_checkpoint(path: str | os.PathLike[str], checkpoint: Checkpoint) -> Non
     EnvironmentInvalidError
         The path cannot be written.
     """
-    arrays = {name: _plain(array) for name, array in _arrays(checkpoint).items()}
+    values = _values(checkpoint.state)
+    if checkpoint.recording is not None:
+        values |= _values(checkpoint.recording, "recording.")
+    arrays = {
+        name: np.ascontiguousarray(value, value.dtype.newbyteorder("<"))
+        for name, value in values.items()
+        if isinstance(value, np.ndarray)
+    }
     columns = [stored_column(name, array, array.shape) for name, array in arrays.items()]
     try:
         write_columns(path, MAGIC, columns, list(arrays.values()), lambda placed: _json(checkpoint, placed))
@@ -137,28 +142,16 @@ def load_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
     return Checkpoint(state, header["identity"], recording)
 
 
-def _arrays(checkpoint: Checkpoint) -> dict[str, npt.NDArray[Any]]:
-    """The columns of the file by name."""
-    state, recording = checkpoint.state, checkpoint.recording
-    found = {
-        item.name: getattr(state, item.name) for item in dataclasses.fields(EngineState) if item.name not in _NO_COLUMNS
-    }
-    if recording is not None:
-        for item in dataclasses.fields(Recording):
-            found[f"recording.{item.name}"] = getattr(recording, item.name)
-    return found
-
-
-def _plain(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """``array`` contiguous and little endian."""
-    return np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
+def _values(part: EngineState | Recording, prefix: str = "") -> dict[str, Any]:
+    """The fields of ``part`` by name."""
+    return {f"{prefix}{item.name}": getattr(part, item.name) for item in dataclasses.fields(part)}
 
 
 def _json(checkpoint: Checkpoint, columns: tuple[Column, ...]) -> bytes:
-    state = checkpoint.state
-    scalars = {name: getattr(state, name) for name in _SCALARS}
-    if state.fixed_point is not None:
-        scalars["fixed_point"] = dataclasses.asdict(state.fixed_point)
+    scalars = {name: value for name, value in _values(checkpoint.state).items() if not isinstance(value, np.ndarray)}
+    point = scalars.pop("fixed_point")
+    if point is not None:
+        scalars["fixed_point"] = dataclasses.asdict(point)
     tree = {
         "state": scalars,
         "identity": dict(checkpoint.identity),

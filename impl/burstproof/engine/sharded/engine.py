@@ -53,6 +53,8 @@ class ShardedEngine(Engine):
     Attributes
     ----------
     partition : Partition
+    shards : list of Shard
+        Those of this process.
     exchange_path : str
         The way that firings take between processes, in words.
     """
@@ -80,13 +82,8 @@ class ShardedEngine(Engine):
         self._make_shard = make_shard
         self._last = _NOTHING
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="burstproof") if threads > 1 else None
-        self._shards: list[Shard] = []
+        self.shards: list[Shard] = []
         self._build(partition)
-
-    @property
-    def own_shards(self) -> tuple[Shard, ...]:
-        """The shards of this process."""
-        return tuple(self._shards)
 
     def _build(self, partition: Partition) -> None:
         """Create the shards that fall to this process."""
@@ -95,7 +92,7 @@ class ShardedEngine(Engine):
         self._own = range(self.exchange.rank * here, (self.exchange.rank + 1) * here)
         for shard in self._own:
             own = NetworkShard(self.network, self.options, self.fixed_point, self._facts, partition, shard)
-            self._shards.append(self._make_shard(own))
+            self.shards.append(self._make_shard(own))
 
     def step(self, stimulus: Stimulus = NO_STIMULUS) -> Burst:
         """Run one burst; see ``Engine.step``."""
@@ -139,8 +136,8 @@ class ShardedEngine(Engine):
     def _each(self, work: Callable[[Shard, PackedStimulus | None], Any], parts: Sequence[Any]) -> list[Any]:
         """``work`` of every shard of this process with its part of the stimulus."""
         if self._pool is None:
-            return [work(shard, part) for shard, part in zip(self._shards, parts, strict=True)]
-        return list(self._pool.map(work, self._shards, parts))
+            return [work(shard, part) for shard, part in zip(self.shards, parts, strict=True)]
+        return list(self._pool.map(work, self.shards, parts))
 
     def _part(self, stimulus: PackedStimulus | None, shard: int) -> PackedStimulus | None:
         """What of ``stimulus`` goes to ``shard``, with places in it instead of ids."""
@@ -157,7 +154,7 @@ class ShardedEngine(Engine):
 
     def state(self) -> EngineState:
         """A copy of everything that the next burst depends on; every process calls it and gets the whole."""
-        own = [shard.state(self.burst_count) for shard in self._shards]
+        own = [shard.state(self.burst_count) for shard in self.shards]
         parts = [part for some in self.exchange.share("the exchange of the state", own) for part in some]
         fired = self._last.ids.copy(), self._last.potentials.copy()
         return joined_state(parts, self._weights, self._eligibility, fired)
@@ -173,7 +170,7 @@ class ShardedEngine(Engine):
         check_state(state, self.fixed_point)
         error: BurstproofError | None = None
         try:
-            for shard in self._shards:
+            for shard in self.shards:
                 shard.restore(state)
         except BurstproofError as found:
             error = found
@@ -197,9 +194,9 @@ class ShardedEngine(Engine):
         self.restore(state)
 
     def _close_shards(self) -> None:
-        for shard in self._shards:
+        for shard in self.shards:
             shard.close()
-        self._shards = []
+        self.shards = []
 
     def close(self) -> None:
         """Give back memory and threads; closing twice is allowed."""
@@ -210,13 +207,7 @@ class ShardedEngine(Engine):
 
 
 def _check_partition(network: Network, partition: Partition, exchange: Exchange) -> None:
-    if partition.neuron_count != network.neuron_count:
-        raise InputError(
-            "a partition of another network",
-            where="partition",
-            got=partition.neuron_count,
-            allowed=f"{network.neuron_count} neurons",
-        )
+    partition.check(network)
     if partition.shards % exchange.ranks:
         raise InputError(
             "shards that the processes cannot share evenly",

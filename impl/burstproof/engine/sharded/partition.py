@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from burstproof.errors import InputError
+from burstproof.errors import EnvironmentInvalidError, InputError
 from burstproof.network.model import Network
 
 MOST_SHARDS = 1 << 12
@@ -23,6 +24,7 @@ EVENT_COST = 2.0
 """Cost of one arriving contribution in units of one neuron's dynamics, as for the threads of the CPU engine."""
 
 _PIECES_PER_SHARE = 4
+_COST_STEPS = 100.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +48,16 @@ class Partition:
     def neuron_count(self) -> int:
         """Number of neurons N."""
         return len(self.owner)
+
+    def check(self, network: Network) -> None:
+        """Refuse, as an ``InputError``, a partition of another network than ``network``."""
+        if self.neuron_count != network.neuron_count:
+            raise InputError(
+                "a partition of another network",
+                where="partition",
+                got=self.neuron_count,
+                allowed=f"{network.neuron_count} neurons",
+            )
 
     @cached_property
     def sizes(self) -> npt.NDArray[np.int64]:
@@ -197,9 +209,47 @@ def _by_area(network: Network, shards: int, activity: npt.NDArray[Any] | None) -
 
 
 def _by_metis(network: Network, shards: int, activity: npt.NDArray[Any] | None) -> npt.NDArray[Any]:
-    from burstproof.engine.sharded.metis import metis_owner
+    """By METIS (Karypis and Kumar) on the graph of ``_graph``; vertices weigh their cost in hundredths."""
+    if not metis_available():
+        raise EnvironmentInvalidError(
+            "the strategy metis needs the package pymetis, which is not installed",
+            where="strategy",
+            cure="pip install '.[metis]' in the folder of the clone, or use the strategy dynamic",
+        )
+    if shards == 1:
+        return np.zeros(network.neuron_count, np.int64)
+    import pymetis
 
-    return metis_owner(network, shards, neuron_cost(network, activity))
+    cost = neuron_cost(network, activity)
+    starts, neighbours, weights = _graph(network)
+    _, owner = pymetis.part_graph(
+        shards,
+        adjacency=pymetis.CSRAdjacency(starts, neighbours),
+        vweights=np.maximum(np.rint(cost * _COST_STEPS), 1).astype(np.int64).tolist(),
+        eweights=weights.tolist(),
+        recursive=shards <= 8,
+    )
+    return np.asarray(owner, np.int64)
+
+
+def metis_available() -> bool:
+    """Whether pymetis is installed."""
+    return importlib.util.find_spec("pymetis") is not None
+
+
+def _graph(network: Network) -> tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]:
+    """The undirected graph of the valid synapses: starts (N + 1,), neighbours and weights (E,).
+
+    An edge joins two neurons that any valid synapse joins, weighted by how many do; there are no loops.
+    """
+    synapses, count = network.synapses, network.neuron_count
+    kept = synapses.valid_mask & (synapses.source_neurons != synapses.target_neurons)
+    sources = synapses.source_neurons[kept].astype(np.int64)
+    targets = synapses.target_neurons[kept].astype(np.int64)
+    edges = np.concatenate([sources * count + targets, targets * count + sources])
+    joined, weights = np.unique(edges, return_counts=True)
+    starts = np.searchsorted(joined // count, np.arange(count + 1)) if count else np.zeros(1, np.int64)
+    return starts, joined % count if count else joined, weights
 
 
 _Owners = Callable[[Network, int, npt.NDArray[Any] | None], npt.NDArray[Any]]

@@ -63,8 +63,7 @@ def pack_shards(network: Network, options: EngineOptions, partition: Partition, 
     NetworkError, BackendUnavailableError, OutOfMemoryError
         As for ``CudaEngine.create``.
     """
-    if partition.neuron_count != network.neuron_count:
-        raise InputError("a partition of another network", where="partition", got=partition.neuron_count)
+    partition.check(network)
     check_network(network, options)
     point, facts = plan_fixed_point(network, options), synapse_facts(network)
 
@@ -330,18 +329,7 @@ class ManyDevices:
 
     def restore(self, state: EngineState) -> None:
         """See ``Devices.restore``."""
-        packed = self.packed
-        different = state.weights != packed[0].packed.weights
-        for shard in packed:
-            if shard.packed.layout.computed is not None:
-                different[shard.packed.layout.computed.rows] = False
-        if different.any() and self._repack is not None:
-            packed = self._repack(np.where(different, state.weights, packed[0].packed.weights))
-            for shard in packed:
-                own = shard.packed
-                refuse_overflow(own.layout, own.network, self._options, own.fixed_point, shard.ids())
-        local = [shard.local(state) for shard in packed]
-        needed = tuple(shard_for(shard, part) for shard, part in zip(packed, local, strict=True))
+        needed, local = fitted(self.packed, state, self._repack)
         if any(mine is not theirs for mine, theirs in zip(needed, self.packed, strict=True)):
             self._clear()
             self._build(needed)
@@ -362,6 +350,29 @@ class ManyDevices:
         self._clear()
         self.groups = ()
         del self.mail
+
+
+def fitted(
+    packed: tuple[PackedShard, ...], state: EngineState, repack: Repack | None
+) -> tuple[tuple[PackedShard, ...], list[EngineState]]:
+    """The shards with the kernels and contributions that ``state`` asks for, and the part of it that each takes.
+
+    Raises
+    ------
+    NetworkError
+        Weights that the network's fixed-point scale does not admit.
+    """
+    different = state.weights != packed[0].packed.weights
+    for shard in packed:
+        if shard.packed.layout.computed is not None:
+            different[shard.packed.layout.computed.rows] = False
+    if different.any() and repack is not None:
+        packed = repack(np.where(different, state.weights, packed[0].packed.weights))
+        for shard in packed:
+            own = shard.packed
+            refuse_overflow(own.layout, own.network, own.options, own.fixed_point, shard.ids())
+    local = [shard.local(state) for shard in packed]
+    return tuple(shard_for(shard, part) for shard, part in zip(packed, local, strict=True)), local
 
 
 def have_devices_of_their_own(devices: Sequence[int]) -> bool:

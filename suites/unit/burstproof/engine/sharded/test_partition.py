@@ -5,8 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from burstproof.engine.sharded import metis
-from burstproof.engine.sharded.partition import STRATEGIES, balanced_ranges, make_partition, neuron_cost, partition_of
+from burstproof.engine.sharded.partition import (
+    STRATEGIES,
+    balanced_ranges,
+    make_partition,
+    metis_available,
+    neuron_cost,
+    partition_of,
+)
 from burstproof.engine.sharded.quality import partition_quality
 from burstproof.errors import EnvironmentInvalidError, InputError
 from burstproof.network.model import Network, NeuronTable, SynapseTable
@@ -17,7 +23,7 @@ NEURONS = 600
 HERE = [
     pytest.param(
         name,
-        marks=[] if name != "metis" or metis.metis_available() else pytest.mark.skip(reason="pymetis is not installed"),
+        marks=[] if name != "metis" or metis_available() else pytest.mark.skip(reason="pymetis is not installed"),
     )
     for name in STRATEGIES
 ]
@@ -72,7 +78,7 @@ def test_dynamic_balances_synapses_first_and_activity_then(network: Network) -> 
     assert measured[0] < measured[1]
 
 
-@pytest.mark.skipif(not metis.metis_available(), reason="pymetis is not installed")
+@pytest.mark.skipif(not metis_available(), reason="pymetis is not installed")
 def test_metis_cuts_fewer_synapses(network: Network) -> None:
     found = {name: partition_quality(network, make_partition(network, 3, name)) for name in ("metis", "round_robin")}
     assert found["metis"].cut_synapses < found["round_robin"].cut_synapses / 2
@@ -125,6 +131,6 @@ def test_what_is_no_partition_is_refused(
 
 
 def test_metis_without_its_package_names_the_extra(network: Network, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(metis, "metis_available", lambda: False)
+    monkeypatch.setattr("burstproof.engine.sharded.partition.metis_available", lambda: False)
     with pytest.raises(EnvironmentInvalidError, match=r"pip install '\.\[metis\]'"):
         make_partition(network, 2, "metis")
