@@ -69,13 +69,13 @@ class CudaRankShard:
         self._source = shard
         self._runtime = open_device(device_of_rank(shard.number))
         self._clamped = False
-        self._build(pack_shard(shard))
+        self._build(*self._pack())
 
     def _build(self, packed: PackedShard) -> None:
         """Put ``packed`` onto the device, with its mailboxes."""
         runtime, network = self._runtime, self._source.network
         make_current(runtime)
-        (own,) = alike([replace(packed, number=ONLY)], [runtime])
+        (own,) = alike([packed], [runtime])
         self._packed, self._room, self._mail = self._with_mail(own)
         self._group = DeviceGroup(runtime, Streams.open(runtime, 1), use_graphs=False)
         self._shard = DeviceShard(
@@ -164,8 +164,8 @@ class CudaRankShard:
         """See ``Shard.state``."""
         return self._shard.state(self._clamped)
 
-    def _repack(self, weights: npt.NDArray[np.float32]) -> tuple[PackedShard, ...]:
-        """The shard packed with other weights (S,)."""
+    def _pack(self, weights: npt.NDArray[np.float32] | None = None) -> tuple[PackedShard]:
+        """The only shard of the device, packed with the network's weights or with others (S,)."""
         return (replace(pack_shard(self._source, weights), number=ONLY),)
 
     def restore(self, state: EngineState) -> None:
@@ -176,7 +176,7 @@ class CudaRankShard:
         NetworkError
             Weights that the network's fixed-point scale does not admit.
         """
-        (packed,), (local,) = fitted((self._packed,), state, self._repack)
+        (packed,), (local,) = fitted((self._packed,), state, self._pack)
         if packed is not self._packed:
             self.close()
             self._build(packed)

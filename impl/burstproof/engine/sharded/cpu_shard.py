@@ -43,12 +43,8 @@ class CpuShard:
     """
 
     def __init__(self, shard: NetworkShard) -> None:
-        self._partition, self._number, self._members, self._rows = (
-            shard.partition,
-            shard.number,
-            shard.members,
-            shard.rows,
-        )
+        self._partition, self._number = shard.partition, shard.number
+        self._members, self._rows = shard.members, shard.rows
         self._memory = CpuMemory(
             shard.network,
             shard.options,

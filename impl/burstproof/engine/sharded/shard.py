@@ -62,7 +62,7 @@ class StatePart:
     rows : int64 (k,)
         Rows of the network's synapse table that learn.
     state : EngineState
-        Of these neurons and synapses only, without a fired list.
+        Of these neurons and synapses only; its fired list is not used.
     """
 
     members: npt.NDArray[np.uint32] | slice
