@@ -9,17 +9,16 @@ import numpy as np
 import numpy.typing as npt
 
 from burstproof.device.protocol import BufferSpec
+from burstproof.engine.cuda.exchange.words import LINK_LENGTH
 from burstproof.engine.cuda.plan.block_size import checked_block_size
-from burstproof.engine.cuda.plan.buffers import buffer_specs, network_sizes, train_sizes
-from burstproof.engine.cuda.plan.packed import Packed, packed_for, train_length
+from burstproof.engine.cuda.plan.buffers import TrainSizes, buffer_specs, train_sizes
+from burstproof.engine.cuda.plan.packed import Packed, pack_layout, packed_for, train_length
 from burstproof.engine.cuda.plan.padded_rows import row_lengths, table_words
-from burstproof.engine.cuda.plan.shard_buffers import BY_SOURCE, SHARED_NAMES, SINGLE
+from burstproof.engine.cuda.plan.shard_buffers import BY_SOURCE, SHARED_NAMES
 from burstproof.engine.cuda.plan.shard_variant import ShardVariant, row_share, shard_variant, whole
 from burstproof.engine.cuda.plan.tiles import sized
-from burstproof.engine.cuda.plan.variant import variant_of
 from burstproof.engine.layout import SynapseFacts
 from burstproof.engine.options import EngineOptions
-from burstproof.engine.rules import features_of
 from burstproof.engine.sharded.partition import Partition
 from burstproof.engine.sharded.shard_layout import build_shard_layout
 from burstproof.engine.state import EngineState
@@ -101,7 +100,7 @@ class PackedShard:
         tiled = everyone if variant.tiles else 1
         neurons = max(self.neurons, 1)
         own = (
-            *(BufferSpec(name, count, np.dtype(kind)) for name, (count, kind) in SINGLE.items()),
+            BufferSpec("link", LINK_LENGTH, np.dtype(np.int64)),
             BufferSpec("outside", neurons, np.dtype(variant.accumulator)),
             BufferSpec("members", 1 if self.spaced is not None else neurons, np.dtype(np.uint32)),
             BufferSpec("all_ids", everyone, np.dtype(np.uint32)),
@@ -147,15 +146,15 @@ def spacing(members: npt.NDArray[np.uint32]) -> SpacedIds | None:
     return SpacedIds(int(members[0]), int(steps[0])) if bool((steps == steps[0]).all()) else None
 
 
-def shard_train_length(options: EngineOptions, neurons: int) -> int:
-    """Bursts captured in one graph for a shard of a network of ``neurons`` neurons: fewer where a burst takes longer.
+def shard_train(options: EngineOptions, neurons: int, sources: int) -> TrainSizes:
+    """Sizes of a train for ``neurons`` neurons of a network of ``sources``: fewer bursts where one takes longer.
 
     Raises
     ------
     ConfigError
         Out of range.
     """
-    return train_length(options, 128 if neurons <= _LARGE else 16)
+    return train_sizes(neurons, train_length(options, 128 if sources <= _LARGE else 16))
 
 
 def pack_shard(
@@ -177,27 +176,17 @@ def pack_shard(
     if weights is not None:
         network = network.replace(synapses=replace(network.synapses, weights=weights))
     cut = build_shard_layout(network, options, point, facts, partition, number)
-    features = features_of(network, options)
-    # The rules that depend on the size of a network mean the whole network.
-    variant = variant_of(replace(cut.layout, neuron_count=network.neuron_count), features, options, point)
-    sizes = replace(network_sizes(cut.layout, features, variant.fused is not None), ring=cut.layout.max_delay)
-    members = cut.members
-    packed = Packed(
-        neurons_only(network, members),
-        options,
-        point,
-        cut.layout,
-        features,
-        variant,
-        sizes,
-        train_sizes(len(members), shard_train_length(options, network.neuron_count)),
-        network.synapses.weights,
+    members, sources = cut.members, network.neuron_count
+    packed = replace(
+        pack_layout(network, options, point, cut.layout),
+        network=neurons_only(network, members),
+        train=shard_train(options, len(members), sources),
     )
     lengths = row_lengths(cut.layout.static.offsets)
-    return finished(number, network.neuron_count, members, spacing(members), packed, lengths)
+    return as_shard(number, sources, members, spacing(members), packed, lengths)
 
 
-def finished(
+def as_shard(
     number: int,
     sources: int,
     members: npt.NDArray[np.uint32] | None,
@@ -206,22 +195,22 @@ def finished(
     lengths: npt.NDArray[np.int64],
 ) -> PackedShard:
     """The shard around ``packed``, whose variant is made one that a shard's kernels know."""
-    sizes, layout = packed.sizes, packed.layout
+    layout = packed.layout
+    sizes = replace(packed.sizes, ring=layout.max_delay)
     entries = sizes.static_entries + sizes.computed_entries
     variant = replace(sized(packed.variant, sizes), long_rows=False, row_length=0)
     if variant.tiles:
         variant = replace(variant, tile_share=row_share(2 * entries / max(sources, 1) / variant.tiles))
-    mp_driven = layout.computed is not None and bool(layout.computed.mp_driven.any())
     own = shard_variant(
         variant,
         sizes.neurons,
         entries,
         sources,
         spaced_ids=spaced is not None,
-        mp_driven=mp_driven,
+        mp_driven=layout.computed is not None and bool(layout.computed.mp_driven.any()),
         block=packed.options.cuda.block_size,
     )
-    return PackedShard(number, sources, members, spaced, replace(packed, variant=variant), own, lengths)
+    return PackedShard(number, sources, members, spaced, replace(packed, variant=variant, sizes=sizes), own, lengths)
 
 
 def whole_network(packed: Packed) -> PackedShard:
@@ -258,4 +247,4 @@ def shard_for(shard: PackedShard, local: EngineState) -> PackedShard:
         return shard
     if not exchanges:
         return whole_network(packed)
-    return finished(shard.number, shard.sources, shard.members, shard.spaced, packed, shard.lengths)
+    return as_shard(shard.number, shard.sources, shard.members, shard.spaced, packed, shard.lengths)
