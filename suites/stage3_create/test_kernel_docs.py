@@ -1,4 +1,4 @@
-"""The examples of docs/kernels.md, run as they stand there."""
+"""The examples of docs/compile.md, run as they stand there."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from suites.support.compile.tools import needs_tools
 
 pytestmark = [pytest.mark.requirement("KL-1", "KL-2", "KL-4"), needs_tools]
 
-PAGE = Path(__file__).parents[2] / "docs" / "kernels.md"
+PAGE = Path(__file__).parents[2] / "docs" / "compile.md"
 
 
 def blocks(language: str) -> list[str]:
