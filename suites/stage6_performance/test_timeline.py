@@ -40,7 +40,7 @@ def spans() -> tuple[Span, ...]:
 
     runtime = TimelineRuntime(open_device(0))
     options = EngineOptions(cuda=CudaOptions(train_length=TRAIN))
-    with closing(CudaEngine.from_spec(ROW.spec, options, runtime)) as engine:  # type: ignore[arg-type]
+    with closing(CudaEngine.from_spec(ROW.spec, options, runtime=runtime)) as engine:  # type: ignore[arg-type]
         judge = ImplicitReference(ROW.spec, engine.fixed_point)
         problems = disagreements(judge, engine, CHECKED, _plan(2, CHECKED))
         assert problems == (), problems[0]

@@ -152,7 +152,7 @@ def _shards() -> dict[str, ShardVariant]:
 
 
 def _generating() -> Iterator[tuple[str, KernelSpec]]:
-    from burstproof.engine.cuda.kernels import generate, padded, shard_generate
+    from burstproof.engine.cuda.kernels import generate, padded
     from burstproof.network.synthetic.spec import SyntheticSpec
     from suites.support.compile.variants import chosen_variants
 
@@ -160,13 +160,11 @@ def _generating() -> Iterator[tuple[str, KernelSpec]]:
     same = SyntheticSpec(1000, 20, seed=3)
     varied = SyntheticSpec(1000, 20, seed=3, weights=(1, 3), delays=(1, 7), inhibitory_fraction=0.2)
     for name, spec, variant in (("same", same, variants["lean"]), ("varied", varied, variants["delays"])):
-        for kernel in (*generate.survey_kernels(spec), generate.fill_kernel(spec, variant)):
-            yield f"generated, {name}", kernel
-        for contiguous in (True, False):
-            where = f"generated shard, {name}, {'contiguous' if contiguous else 'in turn'}"
-            yield where, shard_generate.survey_kernel(spec, contiguous)
-            yield where, shard_generate.fill_kernel(spec, variant, contiguous)
-    yield "generated shard, padded", padded.fill_padded_kernel(same, 32, True)
+        for strategy in (None, "contiguous", "round_robin"):
+            where = f"generated, {name}, {strategy or 'whole'}"
+            yield where, generate.survey_kernel(spec, strategy)
+            yield where, generate.fill_kernel(spec, variant, strategy)
+    yield "generated, same, padded", padded.fill_padded_kernel(same, 32, "contiguous")
 
 
 def dump(folder: Path) -> None:

@@ -20,12 +20,13 @@ import numpy as np
 from burstproof.engine.options import CudaOptions, EngineOptions
 from burstproof.engine.protocol import Engine
 from burstproof.engine.reference import ReferenceEngine
-from burstproof.engine.state import Record
+from burstproof.engine.state import Record, Stimulus
 from burstproof.errors import ShardLostError
 from burstproof.network.model import Network
+from burstproof.network.synthetic.build import synthesize
 from suites.support.parity.interrupted import TRAIN, interruption_differs
 from suites.support.parity.mixed import compare_mix, mixed_network, mixed_options, mixed_plan
-from suites.support.parity.simulator_check import recordings_differ
+from suites.support.parity.simulator_check import SPECS, recordings_differ
 from suites.support.shards import one_kernel_checks, padded_checks
 from suites.support.shards.simulated import cut_mix, sharded, small_logs
 
@@ -55,14 +56,41 @@ def check_tiles() -> list[str]:
         )
 
 
-def check_batch_path() -> list[str]:
-    """The batch path is taken by what all shards count together, here from 12 candidates on."""
+def _early_batch_path() -> ExitStack:
+    """The batch path is taken from 12 candidates on, while the result is open."""
     modules = ("engine.cuda.plan.variant", "engine.reference", "engine.cuda.kernels.dynamics")
     with ExitStack() as patches:
         for module in modules:
             patches.enter_context(mock.patch(f"burstproof.{module}.BATCH_PATH_CANDIDATES", 12))
+        return patches.pop_all()
+
+
+def check_batch_path() -> list[str]:
+    """The batch path is taken by what all shards count together, here from 12 candidates on."""
+    with _early_batch_path():
         mix = cut_mix("integers", emulate_batch_path=True)
         return compare_mix(mix, lambda network, options: sharded(network, options, 2, "dynamic"))
+
+
+def check_networks_made_on_the_device() -> list[str]:
+    """Each shard makes its own rows; so does one device, where nothing is fused since the batch path is emulated."""
+    from burstproof.engine.cuda.engine import CudaEngine
+    from burstproof.engine.cuda.exchange.mail import Path
+    from burstproof.engine.cuda.plan.sharding_choice import ShardingChoice
+
+    shards = (ShardingChoice((0,) * 3, strategy, path=Path.PEER) for strategy in ("contiguous", "round_robin"))
+    options, problems = EngineOptions(emulate_batch_path=True), list[str]()
+    for choice in (None, *shards):
+        for spec in SPECS[:2]:
+            plan = {1: Stimulus(forced=np.arange(0, spec.neurons, 3, dtype=np.uint32))}
+            with _early_batch_path():
+                reference = ReferenceEngine.create(synthesize(spec), options)
+                engine = CudaEngine.from_spec(spec, options, choice)
+                found = recordings_differ(reference.run(6, plan), engine.run(6, plan))
+                found += set(reference.state().differences(engine.state())) - {"weights", "eligibility_traces"}
+                engine.close()
+            problems += [f"{choice.strategy if choice else 'one device'}: {name}" for name in found]
+    return problems
 
 
 def check_trains_from_another_state() -> list[str]:

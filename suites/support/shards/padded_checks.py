@@ -104,8 +104,8 @@ def check_padded_rows_made_on_the_device() -> list[str]:
 
     spec = SyntheticSpec(24, 24, inhibitory_fraction=0.3, weights=2, seed=5)
     network, problems = synthesize(spec), list[str]()
-    host = "burstproof.engine.cuda.host"
-    few = mock.patch(f"{host}.generate._WAVES", 1), mock.patch(f"{host}.shard_generate.BLOCK", 4)
+    host = "burstproof.engine.cuda.host.generate"
+    few = mock.patch(f"{host}._WAVES", 1), mock.patch(f"{host}.BLOCK", 4)
     with mock.patch(_OWN_DEVICES, return_value=True), few[0], few[1]:
         choice = ShardingChoice((0, 0), "round_robin", path=Path.PEER)
         engine = CudaEngine.from_spec(spec, EngineOptions(), choice)

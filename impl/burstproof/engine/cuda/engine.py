@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,14 +18,14 @@ from burstproof.engine.ask_machine import this_machine
 from burstproof.engine.cuda.exchange.devices import device_count
 from burstproof.engine.cuda.host.devices import NOTHING, BatchReport, Devices, FiredList
 from burstproof.engine.cuda.host.many_devices import ManyDevices, pack_shards
-from burstproof.engine.cuda.host.one_device import Contents, OneDevice
-from burstproof.engine.cuda.host.state import DeviceState
+from burstproof.engine.cuda.host.one_device import OneDevice
+from burstproof.engine.cuda.host.shard import Fill
 from burstproof.engine.cuda.host.stimulus_table import StimulusTable
-from burstproof.engine.cuda.host.upload import upload_network
+from burstproof.engine.cuda.host.upload import fill_shard
 from burstproof.engine.cuda.plan.budget import MemoryPlan
 from burstproof.engine.cuda.plan.buffers import SETS
 from burstproof.engine.cuda.plan.packed import Packed, pack_network
-from burstproof.engine.cuda.plan.shard_pack import PackedShard, whole_network
+from burstproof.engine.cuda.plan.shard_pack import whole_network
 from burstproof.engine.cuda.plan.sharding_choice import ShardingChoice
 from burstproof.engine.cuda.tuning.cache import Launch
 from burstproof.engine.options import EngineOptions
@@ -147,7 +148,9 @@ class CudaEngine(Engine):
         if options.cuda.autotune:
             options = cls._tuned(network, options, runtime.name)
         packed = pack_network(network, options)
-        return cls(network, options, packed.fixed_point, on_device(runtime, packed, upload_network))
+        return cls(
+            network, options, packed.fixed_point, on_device(runtime, packed, partial(fill_shard, network=network))
+        )
 
     @classmethod
     def _over_shards(
@@ -190,17 +193,17 @@ class CudaEngine(Engine):
         BackendUnavailableError, OutOfMemoryError
             As for ``create``.
         """
-        options = options or EngineOptions()
-        if choice is not None:
-            from burstproof.engine.cuda.host.shard_generate import pack_spec_shards
-
-            network, shards, fill = pack_spec_shards(spec, options, choice)
-            return cls(network, options, shards[0].packed.fixed_point, ManyDevices(shards, options, choice, fill, None))
         from burstproof.engine.cuda.host.generate import pack_spec
 
-        opened = runtime or open_device(options.cuda.device_id)
-        packed, contents = pack_spec(spec, options, opened)
-        return cls(packed.network, options, packed.fixed_point, on_device(opened, packed, contents))
+        options = options or EngineOptions()
+        devices = (options.cuda.device_id,) if choice is None else choice.devices
+        strategy = None if choice is None else choice.strategy
+        opened = {ordinal: runtime or open_device(ordinal) for ordinal in dict.fromkeys(devices)}
+        network, shards, fill = pack_spec(spec, options, [opened[ordinal] for ordinal in devices], strategy)
+        packed = shards[0].packed
+        if choice is None:
+            return cls(network, options, packed.fixed_point, on_device(opened[devices[0]], packed, fill))
+        return cls(network, options, packed.fixed_point, ManyDevices(shards, options, choice, fill, None, opened))
 
     def step(self, stimulus: Stimulus = NO_STIMULUS) -> Burst:
         """Run one burst and return what it did.
@@ -345,14 +348,10 @@ class CudaEngine(Engine):
             self._open = None
 
 
-def on_device(runtime: DeviceRuntime, packed: Packed, contents: Contents) -> Devices:
+def on_device(runtime: DeviceRuntime, packed: Packed, fill: Fill) -> Devices:
     """``packed`` on one device: bursts in one kernel where they can be, else as the one shard of a device."""
     if packed.variant.fused is not None:
-        return OneDevice(runtime, packed, contents)
-
-    def fill(shard: PackedShard, device: DeviceState) -> None:
-        contents(shard.packed, device)
-
+        return OneDevice(runtime, packed, fill)
     number, options = packed.options.cuda.device_id, packed.options
     return ManyDevices([whole_network(packed)], options, ShardingChoice((number,)), fill, None, {number: runtime})
 

@@ -1,29 +1,41 @@
-"""Synthetic networks generated on the device: no table of synapses ever exists on the host (BE-3)."""
+"""Synthetic networks generated on the devices: no table of synapses ever exists on the host (BE-3)."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import astuple, dataclass, replace
 from functools import partial
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from burstproof.device.protocol import BufferSpec, DeviceRuntime
+from burstproof.device.protocol import BufferSpec, DeviceBuffer, DeviceRuntime
 from burstproof.engine.admission import check_network
 from burstproof.engine.cuda.args import Rows
+from burstproof.engine.cuda.exchange.devices import make_current
 from burstproof.engine.cuda.host.launches import Kernels, Values, numbers_of
-from burstproof.engine.cuda.host.one_device import Contents
+from burstproof.engine.cuda.host.shard import Fill
 from burstproof.engine.cuda.host.state import DeviceState
 from burstproof.engine.cuda.host.upload import upload_neurons
 from burstproof.engine.cuda.plan.block_size import LONG_ROW
-from burstproof.engine.cuda.plan.buffers import default_train_length, network_sizes, train_sizes
-from burstproof.engine.cuda.plan.packed import Packed, train_length
+from burstproof.engine.cuda.plan.packed import Packed, pack_layout
+from burstproof.engine.cuda.plan.padded_rows import UNIT
+from burstproof.engine.cuda.plan.shard_pack import (
+    PackedShard,
+    SpacedIds,
+    as_shard,
+    neurons_only,
+    shard_train,
+    whole_network,
+)
 from burstproof.engine.cuda.plan.tiles import sized
-from burstproof.engine.cuda.plan.variant import offset_bits, sum_bits, variant_of
+from burstproof.engine.cuda.plan.variant import offset_bits
 from burstproof.engine.fixed_point import ContributionSurvey, static_fixed_point
 from burstproof.engine.layout import Layout, build_layout
 from burstproof.engine.options import EngineOptions
-from burstproof.engine.rules import features_of
-from burstproof.errors import NetworkError
+from burstproof.errors import InputError, NetworkError
 from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Network, NeuronTable, SynapseTable
 from burstproof.network.synthetic.build import SyntheticSpec, synthesize
@@ -35,54 +47,78 @@ _WAVES = 16
 
 
 @dataclass(frozen=True)
-class Survey(ContributionSurvey):
+class _Survey(ContributionSurvey):
     """What the fixed-point scale and the layout follow from, over all synapses; ``largest_input`` is exact."""
 
     longest_delay: int
 
 
-def pack_spec(spec: SyntheticSpec, options: EngineOptions, runtime: DeviceRuntime) -> tuple[Packed, Contents]:
-    """The network of ``spec`` packed without its synapses, and what fills the device with them.
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """The neurons of one device, and what the survey found of the synapses onto them.
+
+    Attributes
+    ----------
+    runtime : DeviceRuntime
+    strategy : str or None
+        How the neurons were split; ``None`` where the device has all.
+    ids : SpacedIds
+    count : int
+        Number of its neurons n.
+    row_counts : DeviceBuffer
+        Entries of each row, (N,) uint32, until the rows are filled; one element that is not used without a strategy.
+    survey : _Survey
+    lengths : int64 (fan + 1,)
+        Rows of 0, 1, ... entries.
+    """
+
+    runtime: DeviceRuntime
+    strategy: str | None
+    ids: SpacedIds
+    count: int
+    row_counts: DeviceBuffer
+    survey: _Survey
+    lengths: npt.NDArray[np.int64]
+
+    @property
+    def entries(self) -> int:
+        """Synapses onto its neurons."""
+        return int(self.lengths @ np.arange(len(self.lengths)))
+
+
+def pack_spec(
+    spec: SyntheticSpec, options: EngineOptions, runtimes: Sequence[DeviceRuntime], strategy: str | None
+) -> tuple[Network, tuple[PackedShard, ...], Fill]:
+    """The network of ``spec`` without its synapses, its shards, and what fills the devices with them.
+
+    Parameters
+    ----------
+    runtimes : sequence of DeviceRuntime
+        The device of each shard.
+    strategy : str or None
+        How the neurons are split; ``None`` for a whole network on its only device.
 
     Raises
     ------
     NetworkError
         A connectivity whose rows differ in length; laws that the profile refuses; sums that float64 cannot add exactly
         in any order, or contributions that would be clamped.
+    InputError
+        A strategy whose shards no device can tell from a formula.
     """
-    check_laws(spec, options)
-    network = without_synapses(spec)
-    survey = survey_spec(spec, runtime)
+    _check_laws(spec, options)
+    parts = _surveyed(spec, runtimes, strategy)
+    survey = _Survey(*(max(found) for found in zip(*(astuple(part.survey) for part in parts), strict=True)))
+    _refuse_inexact(spec, survey.largest_input)
+    network = synthesize(replace(spec, synapses_per_neuron=0))
     point = static_fixed_point(survey, network.power_amount, options)
-    layout, bits = spec_layout(spec, network, options, point, survey)
-    features = features_of(network, options)
-    fan = spec.synapses_per_neuron
-    entries, pieces = spec.neurons * fan, -(-fan // LONG_ROW) if fan > LONG_ROW else 0
-    variant = variant_of(layout, features, options, point)
-    variant = replace(
-        variant,
-        contribution_bits=bits,
-        offset_bits=offset_bits(entries),
-        uniform_rows=variant.fused is not None and not isinstance(spec.weights, tuple),
-        sum_bits=sum_bits(layout, options, point, packable=variant.fused is not None and not layout.needs_flags),
-    )
-    sizes = network_sizes(layout, features, variant.fused is not None)
-    sizes = replace(sizes, static_entries=entries, longest_row=fan, pieces=spec.neurons * pieces)
-    packed = Packed(
-        network,
-        options,
-        point,
-        layout,
-        features,
-        sized(variant, sizes),
-        sizes,
-        train_sizes(spec.neurons, train_length(options, default_train_length(spec.neurons))),
-        network.synapses.weights,
-    )
-    return packed, partial(_fill, spec, runtime)
+    # All neurons are alike, and so are shards of equally many.
+    alike = {count: _neurons(spec, network, options, point, survey, count) for count in {part.count for part in parts}}
+    shards = tuple(_with_synapses(spec, alike[part.count], part, number) for number, part in enumerate(parts))
+    return network, shards, partial(_fill, spec, parts)
 
 
-def check_laws(spec: SyntheticSpec, options: EngineOptions) -> None:
+def _check_laws(spec: SyntheticSpec, options: EngineOptions) -> None:
     """Let the extreme values of the laws be judged as a network of two synapses."""
     weights = spec.weights if isinstance(spec.weights, tuple) else (spec.weights, spec.weights)
     delays = spec.delays if isinstance(spec.delays, tuple) else (spec.delays, spec.delays)
@@ -91,60 +127,104 @@ def check_laws(spec: SyntheticSpec, options: EngineOptions) -> None:
     check_network(Network(NeuronTable.build(1), synapses), options)
 
 
-def without_synapses(spec: SyntheticSpec) -> Network:
-    """The neurons and areas of ``spec``."""
-    return synthesize(replace(spec, synapses_per_neuron=0))
-
-
-def survey_spec(spec: SyntheticSpec, runtime: DeviceRuntime) -> Survey:
-    """Go through all synapses of ``spec`` on the device once.
-
-    Raises
-    ------
-    NetworkError
-        See ``pack_spec``.
-    """
-    from burstproof.engine.cuda.kernels.generate import DEGREE, DELAY, DIGITS, SUMMARY_LENGTH, survey_kernels
-
-    varied = isinstance(spec.weights, tuple)
-    specs = (
-        BufferSpec("degrees", spec.neurons, np.dtype(np.uint32)),
-        BufferSpec("totals", spec.neurons if varied else 1, np.dtype(np.float64)),
-        BufferSpec("summary", SUMMARY_LENGTH, np.dtype(np.int64)),
-        BufferSpec("total", 1, np.dtype(np.float64)),
+def _spaced(neurons: int, shards: int, strategy: str | None) -> list[tuple[SpacedIds, int]]:
+    """Ids and their number of each shard, as ``make_partition`` splits them."""
+    if strategy in (None, "contiguous"):
+        bounds = [part * neurons // shards for part in range(shards + 1)]
+        return [(SpacedIds(low, 1), high - low) for low, high in pairwise(bounds)]
+    if strategy == "round_robin":
+        return [(SpacedIds(part, shards), -(-(neurons - part) // shards)) for part in range(shards)]
+    raise InputError(
+        "shards that make their own synapses need ids that follow from a formula",
+        where="strategy",
+        got=strategy,
+        allowed="contiguous, round_robin",
+        cure="Build the network with synthesize",
     )
-    kernels = Kernels(runtime, None, survey_kernels(spec))
-    buffers, stream = runtime.allocate(specs), runtime.stream()
-    values = Values(runtime, buffers, 0, draw_of(spec))
-    for name in ("survey", "largest"):
-        kernels.call(name, grid_of(runtime), BLOCK, values).queue(stream)
-    found, most = np.zeros(SUMMARY_LENGTH, np.int64), np.zeros(1, np.float64)
-    runtime.download(found, buffers["summary"], stream)
-    runtime.download(most, buffers["total"], stream)
-    stream.synchronize()
-    degree = int(found[DEGREE])
-    largest = float(most[0]) if varied else degree * contribution_of(spec, 0)
-    refuse_inexact(spec, largest)
-    return Survey(largest, int(found[DIGITS]), degree, int(found[DELAY]))
 
 
-def draw_of(spec: SyntheticSpec) -> dict[str, int]:
-    """What is drawn, by the names of the kernels' fields."""
-    return {"sources": spec.neurons, "fan": spec.synapses_per_neuron}
+def _surveyed(spec: SyntheticSpec, runtimes: Sequence[DeviceRuntime], strategy: str | None) -> list[_Part]:
+    """Go through all synapses on every device, all at once."""
+    from burstproof.engine.cuda.kernels.generate import SUMMARY_LENGTH, survey_kernel
+
+    varied, kernel = isinstance(spec.weights, tuple), survey_kernel(spec, strategy)
+    compiled: dict[str, dict[str, Any]] = {}
+    started = []
+    for runtime, (ids, count) in zip(runtimes, _spaced(spec.neurons, len(runtimes), strategy), strict=True):
+        make_current(runtime)
+        if runtime.name not in compiled:
+            compiled[runtime.name] = {"survey": runtime.kernel(kernel.function, kernel.signature)}
+        specs = (
+            BufferSpec("degrees", max(count, 1), np.dtype(np.uint32)),
+            BufferSpec("totals", max(count, 1) if varied else 1, np.dtype(np.float64)),
+            BufferSpec("summary", SUMMARY_LENGTH, np.dtype(np.int64)),
+        )
+        rows = spec.neurons if strategy is not None else 1
+        row_counts = runtime.allocate([BufferSpec("row_counts", rows, np.dtype(np.uint32))])["row_counts"]
+        buffers, stream = runtime.allocate(specs), runtime.stream()
+        values = Values(runtime, {**buffers, "row_counts": row_counts}, 0, _drawn(spec, ids, count))
+        kernels = Kernels(runtime, None, (kernel,), compiled[runtime.name])
+        kernels.call("survey", _grid(runtime), BLOCK, values).queue(stream)
+        started.append((runtime, ids, count, row_counts, buffers, stream))
+    parts = []
+    for runtime, ids, count, row_counts, buffers, stream in started:
+        make_current(runtime)
+        stream.synchronize()
+        lengths = _lengths(spec, runtime, row_counts, strategy)
+        parts.append(_Part(runtime, strategy, ids, count, row_counts, _found(spec, runtime, buffers), lengths))
+    return parts
 
 
-def grid_of(runtime: DeviceRuntime) -> int:
+def _drawn(spec: SyntheticSpec, ids: SpacedIds, count: int) -> dict[str, Any]:
+    """What is drawn and what of it is kept, by the names of the kernels' fields."""
+    drawn = {"sources": spec.neurons, "fan": spec.synapses_per_neuron}
+    return drawn | {"first": ids.first, "step": ids.step, "number": count}
+
+
+def _grid(runtime: DeviceRuntime) -> int:
     """Blocks of a kernel that draws synapses."""
     return _WAVES * runtime.multiprocessors
 
 
-def contribution_of(spec: SyntheticSpec, end: int) -> float:
+def _contents(runtime: DeviceRuntime, buffer: DeviceBuffer) -> Any:
+    """``buffer`` as an array that can be reduced where it lies."""
+    return buffer.array.copy_to_host() if runtime.simulated else buffer.array
+
+
+def _found(spec: SyntheticSpec, runtime: DeviceRuntime, buffers: dict[str, DeviceBuffer]) -> _Survey:
+    from burstproof.engine.cuda.kernels.generate import DELAY, DIGITS
+
+    summary = _contents(runtime, buffers["summary"])
+    degree = int(_contents(runtime, buffers["degrees"]).max())
+    largest = degree * _contribution(spec, 0)
+    if isinstance(spec.weights, tuple):
+        largest = float(_contents(runtime, buffers["totals"]).max())
+    return _Survey(largest, int(summary[DIGITS]), degree, int(summary[DELAY]))
+
+
+def _lengths(
+    spec: SyntheticSpec, runtime: DeviceRuntime, row_counts: DeviceBuffer, strategy: str | None
+) -> npt.NDArray[np.int64]:
+    """Rows of 0, 1, ... entries."""
+    longest = spec.synapses_per_neuron
+    if strategy is None:
+        return np.bincount([longest], [spec.neurons]).astype(np.int64)
+    if runtime.simulated:
+        return np.bincount(_contents(runtime, row_counts), minlength=longest + 1).astype(np.int64)
+    import cupy
+
+    found: npt.NDArray[np.int64] = cupy.asnumpy(cupy.bincount(row_counts.array, minlength=longest + 1))
+    cupy.get_default_memory_pool().free_all_blocks()
+    return found.astype(np.int64)
+
+
+def _contribution(spec: SyntheticSpec, end: int) -> float:
     """Contribution of the smallest (0) or largest (1) weight, a float32 product."""
     weight = spec.weights[end] if isinstance(spec.weights, tuple) else spec.weights
     return float(np.float32(weight) * np.float32(spec.postsynaptic_potential))
 
 
-def refuse_inexact(spec: SyntheticSpec, largest: float) -> None:
+def _refuse_inexact(spec: SyntheticSpec, largest: float) -> None:
     """Refuse sums of varied contributions beyond 53 bits: their float64 total would depend on the order."""
     psp = float(np.float32(spec.postsynaptic_potential))
     if not isinstance(spec.weights, tuple) or psp == 0:
@@ -160,11 +240,22 @@ def refuse_inexact(spec: SyntheticSpec, largest: float) -> None:
         )
 
 
-def spec_layout(
-    spec: SyntheticSpec, network: Network, options: EngineOptions, point: FixedPoint, survey: Survey
-) -> tuple[Layout, int]:
-    """The layout without synapses, and the width of a contribution."""
-    extremes = np.array([contribution_of(spec, 0), contribution_of(spec, 1)], np.float32)
+def _neurons(
+    spec: SyntheticSpec, network: Network, options: EngineOptions, point: FixedPoint, survey: _Survey, count: int
+) -> Packed:
+    """The first ``count`` neurons of ``network``, packed for rows that do not exist yet."""
+    own = network if count == spec.neurons else neurons_only(network, np.arange(count, dtype=np.uint32))
+    layout = _layout(spec, own, options, point, survey)
+    packed = pack_layout(network, options, point, layout)
+    uniform = packed.variant.uniform_rows and not isinstance(spec.weights, tuple)
+    return replace(packed, network=own, variant=replace(packed.variant, uniform_rows=uniform))
+
+
+def _layout(
+    spec: SyntheticSpec, network: Network, options: EngineOptions, point: FixedPoint, survey: _Survey
+) -> Layout:
+    """The layout without synapses; its static contributions have the dtype that those of ``spec`` need."""
+    extremes = np.array([_contribution(spec, 0), _contribution(spec, 1)], np.float32)
     units, clamped = point.quantise(extremes)
     if clamped:
         raise NetworkError(
@@ -175,19 +266,59 @@ def spec_layout(
         )
     layout = build_layout(network, options, point)
     cancels = spec.synapses_per_neuron > 0 and (spec.inhibitory_fraction > 0 or int(units[0]) <= 0)
-    bits = next(width for width in (16, 32, 64) if int(units[1]) < 1 << (width - 1))
-    return replace(layout, max_delay=survey.longest_delay, needs_flags=layout.needs_flags or cancels), bits
+    kind = next(kind for kind in (np.int16, np.int32, np.int64) if int(units[1]) <= np.iinfo(kind).max)
+    static = replace(layout.static, contributions=np.empty(0, kind))
+    return replace(layout, max_delay=survey.longest_delay, needs_flags=layout.needs_flags or cancels, static=static)
 
 
-def _fill(spec: SyntheticSpec, runtime: DeviceRuntime, packed: Packed, device: DeviceState) -> None:
-    """Write the neurons, then have the device write its synapses."""
+def _with_synapses(spec: SyntheticSpec, neurons: Packed, part: _Part, number: int) -> PackedShard:
+    """``neurons`` as shard ``number``, with room for the rows of ``part``."""
+    fan, entries = spec.synapses_per_neuron, part.entries
+    pieces = spec.neurons * -(-fan // LONG_ROW) if fan > LONG_ROW else 0
+    sizes = replace(neurons.sizes, static_entries=entries, longest_row=fan, pieces=pieces)
+    variant = sized(replace(neurons.variant, offset_bits=offset_bits(entries)), sizes)
+    packed = replace(neurons, sizes=sizes, variant=variant)
+    if part.strategy is None:
+        return whole_network(packed)
+    packed = replace(packed, train=shard_train(packed.options, part.count, spec.neurons))
+    return as_shard(number, spec.neurons, None, part.ids, packed, part.lengths)
+
+
+def _fill(spec: SyntheticSpec, parts: Sequence[_Part], shard: PackedShard, device: DeviceState) -> None:
+    """Write the neurons, then have the device write its rows."""
     from burstproof.engine.cuda.kernels.generate import fill_kernel
+    from burstproof.engine.cuda.kernels.padded import fill_padded_kernel
 
-    upload_neurons(packed, device)
-    stream, rows = runtime.stream(), {name: device.buffer(name) for name in Rows._fields}
+    part, words = parts[shard.number], shard.shard.row_words
+    runtime, strategy = part.runtime, part.strategy
     # Rows are written entry by entry, wherever they lie; only bursts read them in words.
-    variant = replace(packed.variant, streamed=False)
-    kernels = Kernels(runtime, variant, (fill_kernel(spec, variant),))
-    values = Values(runtime, rows, 0, numbers_of(packed) | draw_of(spec))
-    kernels.call("fill", grid_of(runtime), BLOCK, values).queue(stream)
+    variant = replace(shard.packed.variant, streamed=False)
+    upload_neurons(shard.packed, device)
+    stream = runtime.stream()
+    buffers = {name: device.buffer(name) for name in Rows._fields} | {"row_counts": part.row_counts}
+    if words and strategy is not None:
+        kernel = fill_padded_kernel(spec, words, strategy)
+        following = runtime.allocate([BufferSpec("following", 1, np.dtype(np.uint32))])["following"]
+        runtime.upload(following, np.array([spec.neurons * words // UNIT], np.uint32), stream)
+        buffers |= {"table": buffers["targets"], "following": following}
+    else:
+        kernel = fill_kernel(spec, variant, strategy)
+        if strategy is not None:
+            _scan(runtime, part.row_counts, buffers["offsets"])
+    values = Values(runtime, buffers, 0, numbers_of(shard.packed) | _drawn(spec, part.ids, part.count))
+    Kernels(runtime, variant, (kernel,)).call("fill", _grid(runtime), BLOCK, values).queue(stream)
     stream.synchronize()
+
+
+def _scan(runtime: DeviceRuntime, counts: DeviceBuffer, offsets: DeviceBuffer) -> None:
+    """Offsets of rows with these numbers of entries; the first is 0 already."""
+    if runtime.simulated:
+        host = np.zeros(offsets.spec.count, offsets.spec.dtype)
+        np.cumsum(_contents(runtime, counts), out=host[1:])
+        runtime.upload(offsets, host, runtime.stream())
+        return
+    import cupy
+
+    cupy.cumsum(counts.array, dtype=offsets.spec.dtype, out=offsets.array[1:])
+    cupy.cuda.Device().synchronize()
+    cupy.get_default_memory_pool().free_all_blocks()

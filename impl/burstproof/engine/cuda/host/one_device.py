@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -14,6 +14,7 @@ from burstproof.engine.cuda.host.batch import Streams
 from burstproof.engine.cuda.host.devices import BatchReport, FiredList
 from burstproof.engine.cuda.host.fused_batch import FusedBatch
 from burstproof.engine.cuda.host.fused_launches import FusedLaunches
+from burstproof.engine.cuda.host.shard import Fill
 from burstproof.engine.cuda.host.state import DeviceState
 from burstproof.engine.cuda.host.stimulus_table import StimulusTable, batch_table
 from burstproof.engine.cuda.kernels.control import HALTED
@@ -21,12 +22,10 @@ from burstproof.engine.cuda.plan.block_size import checked_block_size
 from burstproof.engine.cuda.plan.budget import MemoryPlan, available_bytes, place_synapses
 from burstproof.engine.cuda.plan.buffers import SETS
 from burstproof.engine.cuda.plan.packed import Packed, packed_for
+from burstproof.engine.cuda.plan.shard_pack import whole_network
 from burstproof.engine.sharded.shard import joined_state
 from burstproof.engine.state import EngineState, Stimulus
 from burstproof.engine.stimulus import PackedStimulus
-
-Contents = Callable[[Packed, DeviceState], None]
-"""Fills the buffers of a new engine with a network's first contents."""
 
 
 class OneDevice:
@@ -41,8 +40,8 @@ class OneDevice:
     sets : tuple of FusedBatch
     """
 
-    def __init__(self, runtime: DeviceRuntime, packed: Packed, contents: Contents) -> None:
-        self._runtime, self._contents = runtime, contents
+    def __init__(self, runtime: DeviceRuntime, packed: Packed, fill: Fill) -> None:
+        self._runtime, self._fill = runtime, fill
         self._build(packed)
 
     def _build(self, packed: Packed) -> None:
@@ -59,7 +58,7 @@ class OneDevice:
         self._buffers = runtime.allocate(self.plan.buffers) | runtime.allocate_host(self.plan.host_buffers)
         streams = Streams.open(runtime, packed.options.cuda.stream_count)
         self.device = DeviceState(runtime, streams.burst, self._buffers, packed)
-        self._contents(packed, self.device)
+        self._fill(whole_network(packed), self.device)
         launches = FusedLaunches(runtime, packed)
         launches.sort_rows(self._buffers, streams.burst)
         numbers = range(SETS)

@@ -22,15 +22,6 @@ from burstproof.network.model import Network
 Contents = Iterator[tuple[str, npt.NDArray[Any]]]
 
 
-def upload_network(packed: Packed, device: DeviceState) -> None:
-    """Write everything of a packed network that does not start as zeros."""
-    upload_neurons(packed, device)
-    upload_synapses(packed, device)
-    if packed.layout.plastic is not None and packed.layout.computed is not None:
-        eligibility = packed.network.synapses.eligibility_traces[packed.layout.computed.rows]
-        device.write("eligibility", eligibility)
-
-
 def fill_shard(shard: PackedShard, device: DeviceState, network: Network) -> None:
     """Write everything that does not start as zeros; ``network`` is the whole one."""
     upload_members(shard, device)

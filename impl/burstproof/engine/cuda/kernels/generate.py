@@ -1,4 +1,8 @@
-"""Kernels that make the synapses of a synthetic network where the engine lives: survey first, then fill (BE-3)."""
+"""Kernels that make the synapses of a synthetic network where the engine lives: survey first, then fill (BE-3).
+
+Every device draws all synapses and keeps those onto its own neurons. A ``strategy`` says which neurons these are:
+``None`` for all of them. Every row then has the same length, so that its place needs no count.
+"""
 
 from __future__ import annotations
 
@@ -8,25 +12,59 @@ from typing import Any
 
 import numpy as np
 
-from burstproof.device.numba_cuda import cuda
-from burstproof.engine.cuda.args import Doubles, Draw, Ids, Longs, Rows, Scale
+from burstproof.device.numba_cuda import SIMULATED, cuda
+from burstproof.engine.cuda.args import Doubles, Draw, Ids, Longs, Own, Rows, Scale
 from burstproof.engine.cuda.kernels.propagate import make_quantise
 from burstproof.engine.cuda.kernels.spec import KernelSpec, kernel_spec
 from burstproof.engine.cuda.kernels.warp import WARP
 from burstproof.engine.cuda.plan.variant import Variant
 from burstproof.network.synthetic.build import SyntheticSpec, make_generator
 
-DEGREE, DELAY, DIGITS = 0, 1, 2
-"""Places in the survey's summary: largest in-degree, largest delay, least k with contributions multiples of 2^-k."""
-SUMMARY_LENGTH = 4
+DELAY, DIGITS = 0, 1
+"""Places in the survey's summary: largest delay, least k with contributions multiples of 2^-k."""
+SUMMARY_LENGTH = 2
+
+ROW_THREADS = 1 if SIMULATED else WARP
+"""Threads that draw one row together."""
+
+_ALL = 0xFFFFFFFF
 
 
-def survey_kernels(spec: SyntheticSpec) -> tuple[KernelSpec, KernelSpec]:
-    """``survey`` counts what reaches each neuron, ``largest`` finds the maxima."""
-    return (
-        kernel_spec("survey", _make_survey(spec)),
-        kernel_spec("largest", _make_largest(isinstance(spec.weights, tuple))),
-    )
+def make_place(strategy: str | None) -> Callable[..., Any]:
+    """``place(target, members)`` -> (whether the target is the device's, its place there)."""
+
+    def anywhere(target: np.uint32, members: Own) -> Any:
+        return True, target
+
+    def in_range(target: np.uint32, members: Own) -> Any:
+        place = np.uint32(target - members.first)
+        return target >= members.first and place < members.number, place
+
+    def in_turn(target: np.uint32, members: Own) -> Any:
+        distance = np.uint32(target - members.first)
+        place = np.uint32(distance // members.step)
+        return target >= members.first and distance % members.step == 0 and place < members.number, place
+
+    places = {None: anywhere, "contiguous": in_range, "round_robin": in_turn}
+    return cuda.jit(device=True)(places[strategy])  # type: ignore[no-any-return]
+
+
+def make_ranks(strategy: str | None) -> Callable[..., Any]:
+    """``ranks(own, lane)`` -> (own ones among the warp's threads before this one, in all)."""
+
+    def alone(own: bool, lane: np.uint32) -> Any:
+        return np.uint32(0), np.uint32(1 if own else 0)
+
+    def all_own(own: bool, lane: np.uint32) -> Any:
+        return lane, np.uint32(WARP)
+
+    def by_warp(own: bool, lane: np.uint32) -> Any:
+        votes = np.uint32(cuda.ballot_sync(_ALL, own))
+        before = np.uint32(votes & np.uint32(np.uint32(np.uint32(1) << lane) - np.uint32(1)))
+        return np.uint32(cuda.popc(before)), np.uint32(cuda.popc(votes))
+
+    ranks = alone if SIMULATED else all_own if strategy is None else by_warp
+    return cuda.jit(device=True)(ranks)  # type: ignore[no-any-return]
 
 
 @cache
@@ -44,31 +82,49 @@ def make_finer() -> Callable[..., Any]:
     return cuda.jit(device=True)(finer)  # type: ignore[no-any-return]
 
 
-def _make_survey(spec: SyntheticSpec) -> Callable[..., None]:
+def survey_kernel(spec: SyntheticSpec, strategy: str | None) -> KernelSpec:
+    """``survey`` counts the device's synapses by source and by target, and finds what the fixed-point scale needs.
+
+    Without a ``strategy`` it does not count by source.
+    """
+    return kernel_spec("survey", _make_survey(spec, strategy))
+
+
+def _make_survey(spec: SyntheticSpec, strategy: str | None) -> Callable[..., None]:
     generator = make_generator(spec, cuda.jit(device=True))
     target_of, weight_of, delay_of = generator.target, generator.weight, generator.delay
-    varied = isinstance(spec.weights, tuple)
-    psp = np.float32(spec.postsynaptic_potential)
-    lanes, finer = np.uint32(WARP - 1), make_finer()
+    place_of, ranks, finer = make_place(strategy), make_ranks(strategy), make_finer()
+    varied, counted = isinstance(spec.weights, tuple), strategy is not None
+    psp, width = np.float32(spec.postsynaptic_potential), np.uint32(ROW_THREADS)
 
-    def survey(degrees: Ids, totals: Doubles, summary: Longs, draw: Draw) -> None:
+    def survey(row_counts: Ids, degrees: Ids, totals: Doubles, summary: Longs, draw: Draw, members: Own) -> None:
         fan = draw.fan
         thread = np.uint32(cuda.grid(1))
-        source = np.uint64(thread // np.uint32(WARP))
-        sources = np.uint64(np.uint32(cuda.gridsize(1)) // np.uint32(WARP))
+        lane = np.uint32(thread & np.uint32(width - np.uint32(1)))
+        source = np.uint64(thread // width)
+        sources = np.uint64(np.uint32(cuda.gridsize(1)) // width)
         longest = np.int64(1)
         digits, scale = np.int64(0), np.float64(1)
         while source < draw.sources:
-            item = np.uint32(thread & lanes)
-            while item < fan:
-                target = target_of(np.uint32(source), item)
-                cuda.atomic.add(degrees, target, np.uint32(1))
-                longest = max(longest, np.int64(delay_of(np.uint32(source), item)))
-                contribution = np.float32(weight_of(np.uint32(source), item) * psp)
-                digits, scale = finer(contribution, digits, scale)
-                if varied:
-                    cuda.atomic.add(totals, target, np.float64(contribution))
-                item = np.uint32(item + np.uint32(WARP))
+            kept = np.uint32(0)
+            start = np.uint32(0)
+            while start < fan:
+                item = np.uint32(start + lane)
+                own, place = False, np.uint32(0)
+                if item < fan:
+                    own, place = place_of(target_of(np.uint32(source), item), members)
+                if own:
+                    cuda.atomic.add(degrees, place, np.uint32(1))
+                    longest = max(longest, np.int64(delay_of(np.uint32(source), item)))
+                    contribution = np.float32(weight_of(np.uint32(source), item) * psp)
+                    digits, scale = finer(contribution, digits, scale)
+                    if varied:
+                        cuda.atomic.add(totals, place, np.float64(contribution))
+                _, together = ranks(own, lane)
+                kept = np.uint32(kept + together)
+                start = np.uint32(start + width)
+            if counted and lane == np.uint32(0):
+                row_counts[source] = kept
             source = np.uint64(source + sources)
         cuda.atomic.max(summary, DELAY, longest)
         cuda.atomic.max(summary, DIGITS, digits)
@@ -76,63 +132,57 @@ def _make_survey(spec: SyntheticSpec) -> Callable[..., None]:
     return survey
 
 
-def _make_largest(varied: bool) -> Callable[..., None]:
-    def largest(degrees: Ids, totals: Doubles, summary: Longs, total: Doubles, sources: np.uint64) -> None:
-        neuron = np.uint64(cuda.grid(1))
-        step = np.uint64(cuda.gridsize(1))
-        degree, most = np.int64(0), np.float64(0)
-        while neuron < sources:
-            degree = max(degree, np.int64(degrees[neuron]))
-            if varied:
-                most = max(most, totals[neuron])
-            neuron = np.uint64(neuron + step)
-        cuda.atomic.max(summary, DEGREE, degree)
-        if varied:
-            cuda.atomic.max(total, 0, most)
+def fill_kernel(spec: SyntheticSpec, variant: Variant, strategy: str | None) -> KernelSpec:
+    """``fill`` writes the device's packed rows behind ``offsets``, which the counts of the survey give.
 
-    return largest
+    Without a ``strategy`` it writes the offsets too, but for the first, which is 0.
+    """
+    return kernel_spec("fill", _make_fill(spec, variant, strategy), variant)
 
 
-def fill_kernel(spec: SyntheticSpec, variant: Variant) -> KernelSpec:
-    """``fill`` writes the packed rows of the network's synapses."""
-    return kernel_spec("fill", _make_fill(spec, variant), variant)
-
-
-def _make_fill(spec: SyntheticSpec, variant: Variant) -> Callable[..., None]:
+def _make_fill(spec: SyntheticSpec, variant: Variant, strategy: str | None) -> Callable[..., None]:
     generator = make_generator(spec, cuda.jit(device=True))
     target_of, weight_of, delay_of, type_of = generator.target, generator.weight, generator.delay, generator.type
-    quantise = make_quantise()
+    place_of, ranks, quantise = make_place(strategy), make_ranks(strategy), make_quantise()
     number, offset, delayed = variant.contribution, variant.offset, variant.delays
-    uniform_rows = variant.uniform_rows
-    psp = np.float32(spec.postsynaptic_potential)
-    lanes = np.uint32(WARP - 1)
+    uniform_rows, counted = variant.uniform_rows, strategy is not None
+    psp, width = np.float32(spec.postsynaptic_potential), np.uint32(ROW_THREADS)
 
-    def fill(rows: Rows, scale: Scale, draw: Draw) -> None:
+    def fill(rows: Rows, scale: Scale, draw: Draw, members: Own) -> None:
         fan = draw.fan
         thread = np.uint32(cuda.grid(1))
-        lane = np.uint32(thread & lanes)
-        source = np.uint64(thread // np.uint32(WARP))
-        sources = np.uint64(np.uint32(cuda.gridsize(1)) // np.uint32(WARP))
-        while source <= draw.sources:
-            row = np.uint64(source * np.uint64(fan))
-            if lane == np.uint32(0):
-                rows.offsets[source] = offset(row)
-            if source < draw.sources:
-                inhibitory = type_of(np.uint32(source), np.uint32(0)) != 0
-                item = lane
-                while item < fan:
-                    place = np.uint64(row + np.uint64(item))
-                    rows.targets[place] = target_of(np.uint32(source), item)
+        lane = np.uint32(thread & np.uint32(width - np.uint32(1)))
+        source = np.uint64(thread // width)
+        sources = np.uint64(np.uint32(cuda.gridsize(1)) // width)
+        while source < draw.sources:
+            if counted:
+                following = np.uint64(rows.offsets[source])
+            else:
+                following = np.uint64(source * np.uint64(fan))
+                if lane == np.uint32(0):
+                    rows.offsets[np.uint64(source + np.uint64(1))] = offset(following + np.uint64(fan))
+            inhibitory = type_of(np.uint32(source), np.uint32(0)) != 0
+            start = np.uint32(0)
+            while start < fan:
+                item = np.uint32(start + lane)
+                own, place = False, np.uint32(0)
+                if item < fan:
+                    own, place = place_of(target_of(np.uint32(source), item), members)
+                before, together = ranks(own, lane)
+                if own:
+                    at = np.uint64(following + np.uint64(before))
+                    rows.targets[at] = place
                     contribution = np.float32(weight_of(np.uint32(source), item) * psp)
                     units, _ = quantise(contribution, scale)
                     signed = number(-units if inhibitory else units)
                     if not uniform_rows:
-                        rows.contributions[place] = signed
-                    elif item == np.uint32(0):
+                        rows.contributions[at] = signed
+                    elif before == np.uint32(0):
                         rows.contributions[source] = signed
                     if delayed:
-                        rows.delays[place] = delay_of(np.uint32(source), item)
-                    item = np.uint32(item + np.uint32(WARP))
+                        rows.delays[at] = delay_of(np.uint32(source), item)
+                following = np.uint64(following + np.uint64(together))
+                start = np.uint32(start + width)
             source = np.uint64(source + sources)
 
     return fill

@@ -14,11 +14,10 @@ import numpy.typing as npt
 
 from burstproof.device.numba_cuda import SIMULATED, cuda
 from burstproof.engine.cuda.args import Amount, Draw, Fcl, Ids, Own, Rows, Scale
+from burstproof.engine.cuda.kernels.generate import ROW_THREADS, make_place, make_ranks
 from burstproof.engine.cuda.kernels.propagate import make_quantise
 from burstproof.engine.cuda.kernels.rows import make_deliver
-from burstproof.engine.cuda.kernels.shard_generate import make_place, make_ranks
 from burstproof.engine.cuda.kernels.spec import KernelSpec, kernel_spec
-from burstproof.engine.cuda.kernels.warp import WARP
 from burstproof.engine.cuda.plan.padded_rows import HEADER_AND_LINK, UNIT
 from burstproof.engine.cuda.plan.shard_variant import ShardVariant
 from burstproof.network.synthetic.build import SyntheticSpec, make_generator
@@ -87,17 +86,17 @@ def make_send_padded(shard: ShardVariant, threads: int) -> Callable[..., Any]:
     return cuda.jit(device=True)(send_padded)  # type: ignore[no-any-return]
 
 
-def fill_padded_kernel(spec: SyntheticSpec, words: int, contiguous: bool) -> KernelSpec:
+def fill_padded_kernel(spec: SyntheticSpec, words: int, strategy: str) -> KernelSpec:
     """``fill`` writes a shard's padded rows, whose counts of entries the survey gave; rests in any order."""
-    return kernel_spec("fill", _make_fill(spec, words, contiguous))
+    return kernel_spec("fill", _make_fill(spec, words, strategy))
 
 
-def _make_fill(spec: SyntheticSpec, words: int, contiguous: bool) -> Callable[..., None]:
+def _make_fill(spec: SyntheticSpec, words: int, strategy: str) -> Callable[..., None]:
     generator = make_generator(spec, cuda.jit(device=True))
     target_of, weight_of, type_of = generator.target, generator.weight, generator.type
-    place_of, ranks, quantise = make_place(contiguous), make_ranks(), make_quantise()
+    place_of, ranks, quantise = make_place(strategy), make_ranks(strategy), make_quantise()
     psp = np.float32(spec.postsynaptic_potential)
-    width = np.uint32(1 if SIMULATED else WARP)
+    width = np.uint32(ROW_THREADS)
     zero, one = np.uint32(0), np.uint32(1)
     row_words, unit, link_word = np.uint32(words), np.uint32(UNIT), np.uint64(words - 2)
     kept_of_long = np.uint32(words - HEADER_AND_LINK)

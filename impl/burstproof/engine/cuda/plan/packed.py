@@ -86,22 +86,25 @@ def pack_network(network: Network, options: EngineOptions) -> Packed:
     ConfigError
         A train length out of range.
     """
-    fixed_point = plan_fixed_point(network, options)
-    layout = build_layout(network, options, fixed_point)
+    point = plan_fixed_point(network, options)
+    return pack_layout(network, options, point, build_layout(network, options, point))
+
+
+def pack_layout(network: Network, options: EngineOptions, point: FixedPoint, layout: Layout) -> Packed:
+    """Pack ``layout``, that of ``network`` or of a shard: rules that depend on a network's size mean all of it.
+
+    Raises
+    ------
+    ConfigError
+        A train length out of range.
+    """
+    neurons = network.neuron_count
     features = features_of(network, options)
-    variant = variant_of(layout, features, options, fixed_point)
+    variant = variant_of(replace(layout, neuron_count=neurons), features, options, point)
     sizes = network_sizes(layout, features, variant.fused is not None)
-    return Packed(
-        network,
-        options,
-        fixed_point,
-        layout,
-        features,
-        sized(variant, sizes),
-        sizes,
-        train_sizes(layout.neuron_count, train_length(options, default_train_length(layout.neuron_count))),
-        network.synapses.weights,
-    )
+    train = train_sizes(neurons, train_length(options, default_train_length(neurons)))
+    variant, weights = sized(variant, sizes), network.synapses.weights
+    return Packed(network, options, point, layout, features, variant, sizes, train, weights)
 
 
 def streaming(packed: Packed) -> Packed:

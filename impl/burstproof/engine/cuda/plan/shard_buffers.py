@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from burstproof.engine.cuda.args import PARAMETERS
-from burstproof.engine.cuda.exchange.words import LINK_LENGTH
 
 BY_SOURCE = frozenset(
     (
@@ -26,8 +23,3 @@ SHARED_NAMES = frozenset(
     )
 )
 """Buffers that the engine for one device has too."""
-
-SINGLE: dict[str, tuple[int, type[np.generic]]] = {
-    "link": (LINK_LENGTH, np.int64),
-}
-"""Small buffers of the shard alone."""

@@ -9,16 +9,15 @@ import numpy as np
 import numpy.typing as npt
 
 from burstproof.device.protocol import BufferSpec
+from burstproof.engine.cuda.exchange.words import LINK_LENGTH
 from burstproof.engine.cuda.plan.block_size import checked_block_size
-from burstproof.engine.cuda.plan.buffers import buffer_specs, network_sizes, train_sizes
-from burstproof.engine.cuda.plan.packed import Packed, packed_for, train_length
+from burstproof.engine.cuda.plan.buffers import TrainSizes, buffer_specs, train_sizes
+from burstproof.engine.cuda.plan.packed import Packed, pack_layout, packed_for, train_length
 from burstproof.engine.cuda.plan.padded_rows import row_lengths, table_words
-from burstproof.engine.cuda.plan.shard_buffers import BY_SOURCE, SHARED_NAMES, SINGLE
+from burstproof.engine.cuda.plan.shard_buffers import BY_SOURCE, SHARED_NAMES
 from burstproof.engine.cuda.plan.shard_variant import ShardVariant, row_share, shard_variant, whole
 from burstproof.engine.cuda.plan.tiles import sized
-from burstproof.engine.cuda.plan.variant import variant_of
 from burstproof.engine.options import EngineOptions
-from burstproof.engine.rules import features_of
 from burstproof.engine.sharded.shard_layout import NetworkShard
 from burstproof.engine.state import EngineState
 from burstproof.network.model import Network, NeuronTable, SynapseTable
@@ -98,7 +97,7 @@ class PackedShard:
         tiled = everyone if variant.tiles else 1
         neurons = max(self.neurons, 1)
         own = (
-            *(BufferSpec(name, count, np.dtype(kind)) for name, (count, kind) in SINGLE.items()),
+            BufferSpec("link", LINK_LENGTH, np.dtype(np.int64)),
             BufferSpec("outside", neurons, np.dtype(variant.accumulator)),
             BufferSpec("members", 1 if self.spaced is not None else neurons, np.dtype(np.uint32)),
             BufferSpec("all_ids", everyone, np.dtype(np.uint32)),
@@ -144,15 +143,15 @@ def spacing(members: npt.NDArray[np.uint32]) -> SpacedIds | None:
     return SpacedIds(int(members[0]), int(steps[0])) if bool((steps == steps[0]).all()) else None
 
 
-def shard_train_length(options: EngineOptions, neurons: int) -> int:
-    """Bursts captured in one graph for a shard of a network of ``neurons`` neurons: fewer where a burst takes longer.
+def shard_train(options: EngineOptions, neurons: int, sources: int) -> TrainSizes:
+    """Sizes of a train for ``neurons`` neurons of a network of ``sources``: fewer bursts where one takes longer.
 
     Raises
     ------
     ConfigError
         Out of range.
     """
-    return train_length(options, 128 if neurons <= _LARGE else 16)
+    return train_sizes(neurons, train_length(options, 128 if sources <= _LARGE else 16))
 
 
 def pack_shard(shard: NetworkShard, weights: npt.NDArray[np.float32] | None = None) -> PackedShard:
@@ -166,27 +165,18 @@ def pack_shard(shard: NetworkShard, weights: npt.NDArray[np.float32] | None = No
     if weights is not None:
         network = shard.network.replace(synapses=replace(shard.network.synapses, weights=weights))
         shard = replace(shard, network=network)
-    network, options, members, layout = shard.network, shard.options, shard.members, shard.layout()
-    features = features_of(network, options)
-    # The rules that depend on the size of a network mean the whole network.
-    variant = variant_of(replace(layout, neuron_count=network.neuron_count), features, options, shard.fixed_point)
-    sizes = replace(network_sizes(layout, features, variant.fused is not None), ring=layout.max_delay)
-    packed = Packed(
-        neurons_only(network, members),
-        options,
-        shard.fixed_point,
-        layout,
-        features,
-        variant,
-        sizes,
-        train_sizes(len(members), shard_train_length(options, network.neuron_count)),
-        network.synapses.weights,
+    network, members, layout = shard.network, shard.members, shard.layout()
+    sources = network.neuron_count
+    packed = replace(
+        pack_layout(network, shard.options, shard.fixed_point, layout),
+        network=neurons_only(network, members),
+        train=shard_train(shard.options, len(members), sources),
     )
     lengths = row_lengths(layout.static.offsets)
-    return finished(shard.number, network.neuron_count, members, spacing(members), packed, lengths)
+    return as_shard(shard.number, sources, members, spacing(members), packed, lengths)
 
 
-def finished(
+def as_shard(
     number: int,
     sources: int,
     members: npt.NDArray[np.uint32] | None,
@@ -195,22 +185,22 @@ def finished(
     lengths: npt.NDArray[np.int64],
 ) -> PackedShard:
     """The shard around ``packed``, whose variant is made one that a shard's kernels know."""
-    sizes, layout = packed.sizes, packed.layout
+    layout = packed.layout
+    sizes = replace(packed.sizes, ring=layout.max_delay)
     entries = sizes.static_entries + sizes.computed_entries
     variant = replace(sized(packed.variant, sizes), long_rows=False, row_length=0)
     if variant.tiles:
         variant = replace(variant, tile_share=row_share(2 * entries / max(sources, 1) / variant.tiles))
-    mp_driven = layout.computed is not None and bool(layout.computed.mp_driven.any())
     own = shard_variant(
         variant,
         sizes.neurons,
         entries,
         sources,
         spaced_ids=spaced is not None,
-        mp_driven=mp_driven,
+        mp_driven=layout.computed is not None and bool(layout.computed.mp_driven.any()),
         block=packed.options.cuda.block_size,
     )
-    return PackedShard(number, sources, members, spaced, replace(packed, variant=variant), own, lengths)
+    return PackedShard(number, sources, members, spaced, replace(packed, variant=variant, sizes=sizes), own, lengths)
 
 
 def whole_network(packed: Packed) -> PackedShard:
@@ -247,4 +237,4 @@ def shard_for(shard: PackedShard, local: EngineState) -> PackedShard:
         return shard
     if not exchanges:
         return whole_network(packed)
-    return finished(shard.number, shard.sources, shard.members, shard.spaced, packed, shard.lengths)
+    return as_shard(shard.number, shard.sources, shard.members, shard.spaced, packed, shard.lengths)
