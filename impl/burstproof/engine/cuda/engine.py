@@ -32,6 +32,7 @@ from burstproof.engine.options import EngineOptions
 from burstproof.engine.protocol import Engine, Progress
 from burstproof.engine.recorder import joined, tell
 from burstproof.engine.sharded.partition import Partition
+from burstproof.engine.sharded.shard import joined_state
 from burstproof.engine.state import NO_PLAN, NO_STIMULUS, Burst, EngineState, Record, Recording, Stimulus, StimulusPlan
 from burstproof.engine.stimulus import PackedStimulus, coming_bursts, pack_stimulus, planned
 from burstproof.errors import InputError, NetworkError
@@ -305,7 +306,7 @@ class CudaEngine(Engine):
             self._fired = self.devices.fired(*self._list_on_device)
             self._list_on_device = None
         fired = self._fired[0].copy(), self._fired[1].copy()
-        return self.devices.capture(self._weights, self._eligibility, fired, self._clamped)
+        return joined_state(self.devices.state(self._clamped), self._weights, self._eligibility, fired)
 
     def restore(self, state: EngineState) -> None:
         """Continue from ``state``, taken from any backend over the same network and options.

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from burstproof.engine.cuda.host.stimulus_table import StimulusTable
 from burstproof.engine.cuda.plan.budget import MemoryPlan
+from burstproof.engine.sharded.shard import StatePart
 from burstproof.engine.state import EngineState, Stimulus
 from burstproof.engine.stimulus import PackedStimulus
 
@@ -102,10 +103,8 @@ class Devices(Protocol):
         """Let batches run again after one that ended early for lack of room in its log."""
         ...
 
-    def capture(
-        self, weights: npt.NDArray[np.float32], eligibility: npt.NDArray[np.float32], fired: FiredList, clamped: bool
-    ) -> EngineState:
-        """The state; plastic rows of the table's columns ``weights`` and ``eligibility`` (S,) are replaced."""
+    def state(self, clamped: bool) -> list[StatePart]:
+        """The part of the state that each shard holds; ``clamped`` if a contribution was, as the host knows."""
         ...
 
     def restore(self, state: EngineState) -> None:

@@ -34,7 +34,7 @@ from burstproof.engine.fixed_point import plan_fixed_point
 from burstproof.engine.layout import refuse_overflow, synapse_facts
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.sharded.partition import Partition
-from burstproof.engine.sharded.shard import joined_state
+from burstproof.engine.sharded.shard import StatePart
 from burstproof.engine.sharded.shard_layout import NetworkShard
 from burstproof.engine.state import EngineState, Stimulus
 from burstproof.engine.stimulus import PackedStimulus
@@ -321,11 +321,9 @@ class ManyDevices:
         for shard in self.shards:
             shard.device.write_control(HALTED, 0)
 
-    def capture(
-        self, weights: npt.NDArray[np.float32], eligibility: npt.NDArray[np.float32], fired: FiredList, clamped: bool
-    ) -> EngineState:
-        """See ``Devices.capture``."""
-        return joined_state([shard.state(clamped) for shard in self.shards], weights, eligibility, fired)
+    def state(self, clamped: bool) -> list[StatePart]:
+        """See ``Devices.state``."""
+        return [shard.state(clamped) for shard in self.shards]
 
     def restore(self, state: EngineState) -> None:
         """See ``Devices.restore``."""

@@ -23,7 +23,7 @@ from burstproof.engine.cuda.plan.budget import MemoryPlan, available_bytes, plac
 from burstproof.engine.cuda.plan.buffers import SETS
 from burstproof.engine.cuda.plan.packed import Packed, packed_for
 from burstproof.engine.cuda.plan.shard_pack import whole_network
-from burstproof.engine.sharded.shard import joined_state
+from burstproof.engine.sharded.shard import StatePart
 from burstproof.engine.state import EngineState, Stimulus
 from burstproof.engine.stimulus import PackedStimulus
 
@@ -121,11 +121,9 @@ class OneDevice:
         """See ``Devices.resume``."""
         self.device.write_control(HALTED, 0)
 
-    def capture(
-        self, weights: npt.NDArray[np.float32], eligibility: npt.NDArray[np.float32], fired: FiredList, clamped: bool
-    ) -> EngineState:
-        """See ``Devices.capture``."""
-        return joined_state([self.device.capture(slice(None), clamped)], weights, eligibility, fired)
+    def state(self, clamped: bool) -> list[StatePart]:
+        """See ``Devices.state``."""
+        return [self.device.capture(slice(None), clamped)]
 
     def restore(self, state: EngineState) -> None:
         """See ``Devices.restore``."""
