@@ -45,7 +45,7 @@ Repack = Callable[[npt.NDArray[np.float32]], tuple[PackedShard, ...]]
 _PACKERS = 4
 
 _LOG_PER_NEURON = 3
-"""Least room in the log of a burst in one kernel, which must hold two bursts more: see ``kernels.shard_follow``."""
+"""Least room in the log of a burst in one kernel, which must hold two bursts more: see ``kernels.steer``."""
 
 _COMPILED: dict[tuple[ShardVariant, str], dict[str, Any]] = {}
 """Kernels by variant and model of device; on every device of a model they are loaded when first launched there."""

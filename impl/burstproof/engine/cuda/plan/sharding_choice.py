@@ -25,7 +25,7 @@ class ShardingChoice:
     path : Path or None
         A way that must be taken, whatever the two allow.
     merged : bool
-        Whether a burst may be one kernel (``kernels.merged``): where every shard has a device of its own, all have
+        Whether a burst may be one kernel (``kernels.burst``): where every shard has a device of its own, all have
         peer access, all contributions are constants and the FCL is not sent in tiles.
     timeout_s : float
         How long a shard waits for another before the run ends with an error.
