@@ -126,9 +126,9 @@ def test_block_sizes_follow_the_size_class() -> None:
             checked_block_size(wrong, 1000)
 
 
-def test_a_train_length_out_of_range_is_refused() -> None:
-    with pytest.raises(ConfigError, match="train_length"):
-        plan_memory(ring(10), EngineOptions(cuda=CudaOptions(train_length=-1)))
+def test_a_batch_length_out_of_range_is_refused() -> None:
+    with pytest.raises(ConfigError, match="batch_length"):
+        plan_memory(ring(10), EngineOptions(cuda=CudaOptions(batch_length=-1)))
 
 
 @pytest.mark.gate("gpu")

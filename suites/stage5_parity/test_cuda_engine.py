@@ -42,7 +42,7 @@ def test_trains(graphs: bool, length: int, streams: int) -> None:
     network, options = mixed_network(mix), mixed_options(mix)
     plan = mixed_plan(mix, network)
     cpu = CpuEngine.create(network, options)
-    cuda = CudaOptions(graphs=graphs, train_length=length, stream_count=streams)
+    cuda = CudaOptions(graphs=graphs, batch_length=length, stream_count=streams)
     engine = CudaEngine.create(network, replace(options, cuda=cuda))
     try:
         for bursts in (1, 100, 49):

@@ -21,7 +21,7 @@ CHOSEN = ("reference", "cpu, 1 thread", "cpu, 2 threads", "cpu, 2 shards", "cuda
 
 
 def _in_short_trains(backend: backends.Backend) -> backends.Backend:
-    cuda, wgpu = CudaOptions(train_length=TRAIN), WgpuOptions(train_length=TRAIN)
+    cuda, wgpu = CudaOptions(batch_length=TRAIN), WgpuOptions(batch_length=TRAIN)
     return replace(backend, cuda=backend.cuda and cuda, wgpu=backend.wgpu and wgpu)
 
 

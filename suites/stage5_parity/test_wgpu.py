@@ -75,7 +75,7 @@ def test_batches_of_any_length_agree_where_the_log_fills_up(length: int, submiss
     The log of 64 bursts has room for 200 + 63 x 20 firings, so 7 bursts; that of 7 bursts for 200 + 6 x 20, so 1.
     """
     network = ring_network()
-    engine = WgpuEngine.create(network, EngineOptions(wgpu=WgpuOptions(train_length=length)))
+    engine = WgpuEngine.create(network, EngineOptions(wgpu=WgpuOptions(batch_length=length)))
     reference = ReferenceEngine.create(network)
     done: list[int] = []
     got = engine.run(BURSTS, START, progress=done.append)
@@ -230,7 +230,7 @@ def test_reduced_precision_is_refused_with_the_cure(precision: Precision) -> Non
 @pytest.mark.parametrize("length", [-1, LONGEST_BATCH + 1])
 def test_a_batch_length_that_is_none_is_refused(length: int) -> None:
     with pytest.raises(InputError, match="no such length"):
-        WgpuEngine.create(ring_network(), EngineOptions(wgpu=WgpuOptions(train_length=length)))
+        WgpuEngine.create(ring_network(), EngineOptions(wgpu=WgpuOptions(batch_length=length)))
 
 
 def test_an_adapter_that_is_not_there_is_refused() -> None:

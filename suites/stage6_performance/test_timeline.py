@@ -39,7 +39,7 @@ def spans() -> tuple[Span, ...]:
     from burstproof.engine.cuda.engine import CudaEngine
 
     runtime = TimelineRuntime(open_device(0))
-    options = EngineOptions(cuda=CudaOptions(train_length=TRAIN))
+    options = EngineOptions(cuda=CudaOptions(batch_length=TRAIN))
     with closing(CudaEngine.from_spec(ROW.spec, options, runtime=runtime)) as engine:  # type: ignore[arg-type]
         judge = ImplicitReference(ROW.spec, engine.fixed_point)
         problems = disagreements(judge, engine, CHECKED, _plan(2, CHECKED))

@@ -39,6 +39,6 @@ def test_tuning_on_this_device(row: Row, tmp_path: Path, monkeypatch: pytest.Mon
     conditions = {"backend": "cuda", "device": found["key"]["device"], **row.conditions}
     launches = {"default": Launch.of(default.options.cuda), "notes": notes_launch(row.neurons), "tuned": chosen}
     for name, launch in launches.items():
-        choice = {"block": launch.block_size, "train": launch.train_length, "streams": launch.stream_count}
+        choice = {"block": launch.block_size, "train": launch.batch_length, "streams": launch.stream_count}
         note = "median by the autotuner; 0 is the engine's own choice"
         measure(f"tuning.{name}_us", found[f"{name}_us"], "us", conditions=conditions | choice, note=note)

@@ -176,14 +176,14 @@ def test_shards_of_hardly_any_neurons_agree(alone: int, merged: bool) -> None:
     owner = np.zeros(spec.neurons, np.uint16)
     owner[4711 : 4711 + alone] = 1
     choice = ShardingChoice((0, 1), path=Path.PEER, merged=merged)
-    _agrees(spec, CudaOptions(train_length=20), choice, Partition(owner, 2, "by hand"))
+    _agrees(spec, CudaOptions(batch_length=20), choice, Partition(owner, 2, "by hand"))
 
 
 @pytest.mark.parametrize("merged", [True, False], ids=["one kernel", "two kernels"])
 def test_long_trains_without_graphs_agree(merged: bool) -> None:
     """More kernels in a train than a device takes ahead of time, while it waits for another device."""
     choice = ShardingChoice((0, 1), path=Path.PEER, merged=merged, timeout_s=5.0)
-    _agrees(driven_spec(2000, 20, 0.05), CudaOptions(train_length=4096, graphs=False), choice, None, 3000)
+    _agrees(driven_spec(2000, 20, 0.05), CudaOptions(batch_length=4096, graphs=False), choice, None, 3000)
 
 
 def _agrees(

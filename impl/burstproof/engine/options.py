@@ -48,7 +48,7 @@ class SynapseMemory(Enum):
 class CudaOptions:
     """Options of the CUDA engine.
 
-    ``block_size`` 0 takes the default for the network's size class; ``train_length`` is the number of bursts
+    ``block_size`` 0 takes the default for the network's size class; ``batch_length`` is the number of bursts
     captured in one graph (0 chooses); ``memory_limit_bytes`` 0 means what the device has free. ``synapse_memory``
     changes the speed and no result. ``sum_bits`` is the least width of a neuron's sum on the device: 8, 16 or 32, and
     0 chooses by size; sums that need more get it. ``autotune`` measures other launch configurations than these and
@@ -58,7 +58,7 @@ class CudaOptions:
     device_id: int = 0
     graphs: bool = True
     block_size: int = 0
-    train_length: int = 0
+    batch_length: int = 0
     stream_count: int = 4
     memory_limit_bytes: int = 0
     synapse_memory: SynapseMemory = SynapseMemory.AUTO
@@ -74,11 +74,11 @@ class WgpuOptions:
     """Options of the WGPU engine.
 
     ``adapter`` is a number of ``burstproof info``; ``None`` takes a discrete GPU before an integrated one, and a
-    software adapter last. ``train_length`` is the number of bursts in one submission, at most 64 (0 means 64).
+    software adapter last. ``batch_length`` is the number of bursts in one submission, at most 64 (0 means 64).
     """
 
     adapter: int | None = None
-    train_length: int = 0
+    batch_length: int = 0
 
 
 @dataclass(frozen=True)

@@ -118,7 +118,7 @@ def measure_row(
         cpu, threads = (judge, judge.threads) if isinstance(judge, CpuEngine) else (None, 0)
         cpu_timed = time_steadily(lambda: _wall_ms(cpu.step), CPU_RULE) if cpu else None
         before = _observed_rate(cuda)
-        train = _train_length(cuda)
+        train = _batch_length(cuda)
         timings = _timings(cuda, train, runtime, watch, scopes)
         rate = (before + _observed_rate(cuda)) / 2
         judge.restore(cuda.state())
@@ -162,7 +162,7 @@ def _observed_rate(engine: Engine) -> float:
     return float(counts.mean()) / engine.network.neuron_count
 
 
-def _train_length(engine: Engine) -> int:
+def _batch_length(engine: Engine) -> int:
     """Bursts that take long enough for the host's share to vanish."""
     bursts = 50 if engine.network.neuron_count > _HUGE_NEURONS else 200
     engine.run(bursts, record=Record.NONE)

@@ -239,7 +239,7 @@ def check_synapses_in_host_memory() -> list[str]:
         areas=(Area(7, "driven", mp_driven_psp=True), Area(8, "plain", mp_driven_psp=False)),
     )
     plan = {1: Stimulus(forced=np.arange(5, dtype=np.uint32))}
-    host = EngineOptions(cuda=CudaOptions(synapse_memory=SynapseMemory.HOST, train_length=4))
+    host = EngineOptions(cuda=CudaOptions(synapse_memory=SynapseMemory.HOST, batch_length=4))
     with _rows_in_pieces_of(128):
         if not pack_network(network, host).variant.long_rows:
             problems.append("no row is long")
@@ -335,7 +335,7 @@ def main(names: list[str]) -> int:
     from suites.support.simulated_blocks import quick_blocks
 
     # without graphs every kernel of a train is launched, those after its last burst too: a few of them tell as much
-    with quick_blocks(), mock.patch("burstproof.engine.cuda.plan.packed.default_train_length", return_value=_TRAIN):
+    with quick_blocks(), mock.patch("burstproof.engine.cuda.plan.packed.default_batch_length", return_value=_TRAIN):
         print(json.dumps({name: check() for name, check in simulated_checks() if not names or name in names}))
     return 0
 

@@ -43,7 +43,7 @@ def check_train() -> list[str]:
     """Trains of 7 bursts from a state taken half-way equal the reference."""
     mix = replace(next(m for m in MIXES if m.name.startswith("plastic, windows 3 and 2")), bursts=30)
     network = mixed_network(mix)
-    options = replace(mixed_options(mix), cuda=CudaOptions(train_length=7))
+    options = replace(mixed_options(mix), cuda=CudaOptions(batch_length=7))
     plan = mixed_plan(mix, network)
     reference = ReferenceEngine.create(network, options)
     reference.run(10, plan)
@@ -63,7 +63,7 @@ def all_fire(count: int) -> tuple[Network, dict[int, Stimulus]]:
 def check_full_log() -> list[str]:
     """A train that fires more than its log holds stops, is fetched, and goes on without loss."""
     network, plan = all_fire(20)
-    options = EngineOptions(cuda=CudaOptions(train_length=40))
+    options = EngineOptions(cuda=CudaOptions(batch_length=40))
     problems = runs_differ(network, options, 90, plan)
     engine = cuda_engine(network, options)
     done: list[int] = []
@@ -103,7 +103,7 @@ def check_late_bursts() -> list[str]:
     mix = next(m for m in MIXES if m.name == "fractions, delays to 7")
     mix = replace(mix, neurons=30, synapses=200, largest_delay=5, bursts=10)
     network = mixed_network(mix).replace(burst_count=2**32 - 5)
-    plan, options = mixed_plan(mix, network), replace(mixed_options(mix), cuda=CudaOptions(train_length=4))
+    plan, options = mixed_plan(mix, network), replace(mixed_options(mix), cuda=CudaOptions(batch_length=4))
     problems = []
     for trains in ((4, 4), (1,) * 6):
         reference, engine = ReferenceEngine.create(network, options), cuda_engine(network, options)
@@ -124,6 +124,6 @@ def check_interrupted_run() -> list[str]:
     mix = replace(mix, bursts=3 * TRAIN + 2)
 
     def create(network: Network, options: EngineOptions) -> Engine:
-        return cuda_engine(network, replace(options, cuda=CudaOptions(train_length=TRAIN)))
+        return cuda_engine(network, replace(options, cuda=CudaOptions(batch_length=TRAIN)))
 
     return interruption_differs(mix, create, [Record.FIRED])

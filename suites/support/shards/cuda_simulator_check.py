@@ -100,7 +100,7 @@ def check_trains_from_another_state() -> list[str]:
 
     mix = cut_mix(_EVERYTHING, bursts=12)
     network, plan = mixed_network(mix), mixed_plan(mix, mixed_network(mix))
-    options = replace(mixed_options(mix), cuda=CudaOptions(train_length=3))
+    options = replace(mixed_options(mix), cuda=CudaOptions(batch_length=3))
     reference, engine = ReferenceEngine.create(network, options), sharded(network, options, 2, "contiguous")
     reference.run(4, plan)
     engine.restore(reference.state())
@@ -117,7 +117,7 @@ def check_full_log() -> list[str]:
     """A shard whose log is full stops all: with no room beside one burst, a train of three does them one by one."""
     mix = cut_mix("integers", bursts=4)
     network, plan = mixed_network(mix), mixed_plan(mix, mixed_network(mix))
-    options = replace(mixed_options(mix), cuda=CudaOptions(train_length=3))
+    options = replace(mixed_options(mix), cuda=CudaOptions(batch_length=3))
     with small_logs():
         engine = sharded(network, options, 2, "contiguous")
     reference, trains = ReferenceEngine.create(network, options), list[int]()
@@ -129,7 +129,7 @@ def check_full_log() -> list[str]:
 
 def check_interrupted_run() -> list[str]:
     """A callback that raises while a train is under way leaves all shards after it, where the next run goes on."""
-    mix, short = cut_mix("integers", neurons=12, synapses=60, bursts=3 * TRAIN + 2), CudaOptions(train_length=TRAIN)
+    mix, short = cut_mix("integers", neurons=12, synapses=60, bursts=3 * TRAIN + 2), CudaOptions(batch_length=TRAIN)
 
     def create(network: Network, options: EngineOptions) -> Engine:
         return sharded(network, replace(options, cuda=short), 2, "contiguous")

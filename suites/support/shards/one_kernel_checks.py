@@ -41,7 +41,7 @@ class Course:
 
     def __init__(self, mix: Mix, sum_bits: int = 0, network: Network | None = None) -> None:
         self.mix, self.network = mix, network or mixed_network(mix)
-        self.options = replace(mixed_options(mix), cuda=CudaOptions(train_length=_TRAIN, sum_bits=sum_bits))
+        self.options = replace(mixed_options(mix), cuda=CudaOptions(batch_length=_TRAIN, sum_bits=sum_bits))
         self.plan: StimulusPlan = mixed_plan(mix, self.network)
         self.expected = self.reference().run(mix.bursts, self.plan)
 
@@ -166,7 +166,7 @@ def check_full_logs_of_unequal_shards() -> list[str]:
     partition = Partition(owner, 2, "by hand")
     filled = Prefilled(course.expected, partition)
     with small_logs(), mock.patch(_LEAST_LOG, 2), engine_of(course, partition, filled) as engine:
-        filled.logs = [shard.shard.packed.train.log for shard in engine.devices.groups[0].shards]
+        filled.logs = [shard.shard.packed.batch.log for shard in engine.devices.groups[0].shards]
         trains: list[int] = []
         problems = recordings_differ(course.expected, engine.run(6, course.plan, progress=trains.append))
         problems += course.reference(6).state().differences(engine.state())

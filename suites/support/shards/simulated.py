@@ -41,8 +41,8 @@ def sharded(
 
 def small_logs() -> mock._patch[object]:
     """Logs that hold one burst in which all fire, and a firing more: while engines are created."""
-    from burstproof.engine.cuda.plan.buffers import TrainSizes
+    from burstproof.engine.cuda.plan.buffers import BatchSizes
 
     return mock.patch(
-        "burstproof.engine.cuda.plan.shard_pack.train_sizes", lambda n, length: TrainSizes(length, n, n + 1)
+        "burstproof.engine.cuda.plan.shard_pack.batch_sizes", lambda n, length: BatchSizes(length, n, n + 1)
     )

@@ -145,8 +145,8 @@ class CudaRankShard:
     def _begin(self, number: int, stimulus: PackedStimulus | None) -> None:
         """Send the head and the stimulus of burst ``number``."""
         given = {} if stimulus is None else {number: stimulus}
-        train, point, layout = self._packed.packed.train, self._source.fixed_point, self._packed.packed.layout
-        table = batch_table(given, number, 1, train.length, train.stimulus, point.dtype)
+        batch, point, layout = self._packed.packed.batch, self._source.fixed_point, self._packed.packed.layout
+        table = batch_table(given, number, 1, batch.length, batch.stimulus, point.dtype)
         self._clamped |= bool(table.clamped) or (layout.power_clamped and layout.power_neuron >= 0)
         make_current(self._runtime)
         self._shard.upload(ONLY, table, True)
@@ -212,10 +212,10 @@ class GatheredShard(CudaRankShard):
 
     def _with_mail(self, packed: PackedShard) -> tuple[PackedShard, int, Mail]:
         """As for all ranks: potentials cross if any shard may need them, and the longest list fits box and log."""
-        train = packed.packed.train
+        batch = packed.packed.batch
         own = replace(
             packed,
-            packed=replace(packed.packed, train=replace(train, log=max(train.log, self._largest))),
+            packed=replace(packed.packed, batch=replace(batch, log=max(batch.log, self._largest))),
             shard=replace(packed.shard, carries_potentials=self._carries),
         )
         words = side_words(self._largest, self._carries)

@@ -34,7 +34,7 @@ class WgpuEngine(Engine):
         self.fixed_point: FixedPoint = plan_fixed_point(network, options)
         refuse_scale(self.fixed_point)
         self.burst_count = network.burst_count
-        self._longest = options.wgpu.train_length or LONGEST_BATCH
+        self._longest = options.wgpu.batch_length or LONGEST_BATCH
         self._device = device
         self._memory = WgpuMemory(device, network, options, self.fixed_point, self._longest)
         self._uniforms = device.uniforms(LONGEST_BATCH)
@@ -55,11 +55,11 @@ class WgpuEngine(Engine):
             A network that the profile refuses, or a contribution that is not finite.
         """
         options = options or EngineOptions()
-        if not 0 <= options.wgpu.train_length <= LONGEST_BATCH:
+        if not 0 <= options.wgpu.batch_length <= LONGEST_BATCH:
             raise InputError(
                 "no such length of a batch",
-                where="WgpuOptions.train_length",
-                got=options.wgpu.train_length,
+                where="WgpuOptions.batch_length",
+                got=options.wgpu.batch_length,
                 allowed=f"0...{LONGEST_BATCH}",
             )
         refuse_options(options)

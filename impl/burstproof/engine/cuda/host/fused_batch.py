@@ -9,10 +9,10 @@ import numpy as np
 from burstproof.device.protocol import BufferSpec, DeviceBuffer, DeviceGraph, DeviceRuntime
 from burstproof.engine.cuda.host.batch import Staging, Streams, report_of, table_columns
 from burstproof.engine.cuda.host.devices import BatchReport, FiredList
-from burstproof.engine.cuda.host.fused_launches import TABLE, FusedLaunches, HostBuffers, TrainKind
+from burstproof.engine.cuda.host.fused_launches import TABLE, BatchKind, FusedLaunches, HostBuffers
 from burstproof.engine.cuda.host.stimulus_table import StimulusTable
 from burstproof.engine.cuda.kernels.control import REPORT_HEAD, report_length
-from burstproof.engine.cuda.plan.buffers import TrainSizes, stimulus_specs
+from burstproof.engine.cuda.plan.buffers import BatchSizes, stimulus_specs
 from burstproof.engine.cuda.plan.packed import Packed
 from burstproof.engine.state import Stimulus
 from burstproof.engine.stimulus import PackedStimulus
@@ -37,16 +37,16 @@ class FusedBatch:
         self._variant = packed.variant
         self._buffers = buffers
         self._number = number
-        self.sizes = packed.train
+        self.sizes = packed.batch
         self._streams = streams
         self._use_graphs = packed.options.cuda.graphs and runtime.graphs
         self._staging = Staging(runtime)
-        self._graphs: dict[TrainKind, DeviceGraph] = {}
+        self._graphs: dict[BatchKind, DeviceGraph] = {}
         self._host = self._host_buffers(packed.sizes.neurons)
         self._calls = launches.calls(buffers, number, self._host, self.sizes)
         self._uploaded = runtime.event()
         self._finished = runtime.event()
-        self._kind = TrainKind(1, False, True)
+        self._kind = BatchKind(1, False, True)
 
     def _host_buffers(self, neurons: int) -> HostBuffers:
         window = max(1, min(neurons, _LARGEST_WINDOW))
@@ -69,7 +69,7 @@ class FusedBatch:
     def warm(self) -> None:
         """Launch every kernel once in a batch of no bursts, so that nothing is loaded during a capture."""
         self._host.head.array[0] = 0
-        self._launches.queue(self._calls, TrainKind(2, True, True), self._streams.burst)
+        self._launches.queue(self._calls, BatchKind(2, True, True), self._streams.burst)
         self._streams.burst.synchronize()
 
     def submit(self, table: StimulusTable, keep: bool) -> None:
@@ -81,7 +81,7 @@ class FusedBatch:
             self._uploaded.record(self._streams.upload)
             self._streams.burst.wait(self._uploaded)
         self._host.head.array[0] = table.bursts
-        self._run(TrainKind(1 if table.bursts == 1 else self.sizes.length, not table.empty, keep or table.bursts == 1))
+        self._run(BatchKind(1 if table.bursts == 1 else self.sizes.length, not table.empty, keep or table.bursts == 1))
         self._finished.record(self._streams.burst)
 
     def holds(self, stimulus: Stimulus) -> bool:
@@ -93,13 +93,13 @@ class FusedBatch:
         needed = max(len(table.ids), len(table.forced))
         if needed <= self.sizes.stimulus:
             return
-        self.sizes = TrainSizes(self.sizes.length, needed, self.sizes.log)
+        self.sizes = BatchSizes(self.sizes.length, needed, self.sizes.log)
         self._streams.burst.synchronize()
         self._buffers.update(self._runtime.allocate(stimulus_specs(self._number, self._variant, self.sizes)))
         self._calls = self._launches.calls(self._buffers, self._number, self._host, self.sizes)
         self._graphs.clear()
 
-    def _run(self, kind: TrainKind) -> None:
+    def _run(self, kind: BatchKind) -> None:
         self._kind = kind
         if not self._use_graphs:
             self._launches.queue(self._calls, kind, self._streams.burst)
@@ -120,7 +120,7 @@ class FusedBatch:
             ids[: len(stimulus.ids)] = stimulus.ids
             amounts[: len(stimulus.ids)] = stimulus.amounts
             forced[: len(stimulus.forced)] = stimulus.forced
-        self._run(TrainKind(1, stimulus is not None, True, fresh=True))
+        self._run(BatchKind(1, stimulus is not None, True, fresh=True))
         self._streams.burst.synchronize()
         count, candidates = self._host.answer.array[REPORT_HEAD : REPORT_HEAD + 2].tolist()
         return self.fired(count), candidates

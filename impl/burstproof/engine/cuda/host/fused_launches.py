@@ -1,4 +1,4 @@
-"""The kernels of a train of fused bursts, with grids, blocks and arguments fixed once."""
+"""The kernels of a batch of fused bursts, with grids, blocks and arguments fixed once."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from burstproof.device.protocol import DeviceBuffer, DeviceRuntime, DeviceStream
 from burstproof.engine.cuda.args import Stimulus
 from burstproof.engine.cuda.host.launches import Call, Kernels, Values, numbers_of
 from burstproof.engine.cuda.kernels.control import COUNTS, FRESH, LISTS
-from burstproof.engine.cuda.plan.buffers import TrainSizes, chunks_of
+from burstproof.engine.cuda.plan.buffers import BatchSizes, chunks_of
 from burstproof.engine.cuda.plan.packed import Packed
 from burstproof.engine.cuda.plan.shard_variant import whole
 
 _STIMULUS_BLOCK = 256
 _SPAN = 8192
 TABLE = Stimulus._fields
-"""Buffers of a train's stimulus."""
+"""Buffers of a batch's stimulus."""
 _LONG_ROW_BLOCK = 256
 
 
 @dataclass(frozen=True, eq=False)
 class HostBuffers:
-    """Host memory that the device reaches too, of one train set.
+    """Host memory that the device reaches too, of one batch set.
 
     ``head`` (1,) takes the bursts to do, ``answer`` the report, ``ids`` and ``potentials`` a single burst's list.
-    ``table`` holds the columns of a single burst's stimulus, by the names of the train's own.
+    ``table`` holds the columns of a single burst's stimulus, by the names of the batch's own.
     """
 
     head: DeviceBuffer
@@ -36,10 +36,10 @@ class HostBuffers:
 
 
 @dataclass(frozen=True)
-class TrainKind:
-    """What a captured train is made for: its length, whether it has stimulus, whether all fired lists are kept.
+class BatchKind:
+    """What a captured batch is made for: its length, whether it has stimulus, whether all fired lists are kept.
 
-    ``fresh``: one burst while no other train is under way: no kernel begins it, and its stimulus lies on the host.
+    ``fresh``: one burst while no other batch is under way: no kernel begins it, and its stimulus lies on the host.
     """
 
     length: int
@@ -56,7 +56,7 @@ class TrainKind:
 
 
 class FusedLaunches:
-    """Makes the calls of trains of fused bursts."""
+    """Makes the calls of batches of fused bursts."""
 
     def __init__(self, runtime: DeviceRuntime, packed: Packed) -> None:
         from burstproof.engine.cuda.kernels.catalogue import catalogue
@@ -67,12 +67,12 @@ class FusedLaunches:
         self._chunks = chunks_of(packed.sizes.neurons, packed.variant)
         self._kernels = Kernels(runtime, whole(packed.variant), catalogue(packed.variant))
 
-    def queue(self, calls: FusedCalls, kind: TrainKind, stream: DeviceStream) -> None:
-        """Queue a train; allocates and synchronises nothing, so it can be captured."""
-        for call in self._train(calls, kind):
+    def queue(self, calls: FusedCalls, kind: BatchKind, stream: DeviceStream) -> None:
+        """Queue a batch; allocates and synchronises nothing, so it can be captured."""
+        for call in self._batch(calls, kind):
             call.queue(stream)
 
-    def _train(self, calls: FusedCalls, kind: TrainKind) -> Iterator[Call]:
+    def _batch(self, calls: FusedCalls, kind: BatchKind) -> Iterator[Call]:
         single, mode = kind.length == 1, kind.mode
         if not kind.fresh:
             yield calls.begin.at(1 if single else 0, kind.keep)
@@ -88,9 +88,9 @@ class FusedLaunches:
                 yield calls.send_long.at(False, mode, place)
 
     def calls(
-        self, buffers: Mapping[str, DeviceBuffer], number: int, host: HostBuffers, sizes: TrainSizes
+        self, buffers: Mapping[str, DeviceBuffer], number: int, host: HostBuffers, sizes: BatchSizes
     ) -> FusedCalls:
-        """The calls of train set ``number`` over ``buffers`` and ``host``."""
+        """The calls of batch set ``number`` over ``buffers`` and ``host``."""
         from burstproof.engine.cuda.kernels.gather import GATHER_THREADS
 
         kernels, variant, neurons = self._kernels, self._packed.variant, self._packed.sizes.neurons
@@ -131,7 +131,7 @@ class FusedLaunches:
 
 @dataclass(frozen=True, eq=False)
 class FusedCalls:
-    """The calls of one train set; ``tiles`` follow the gathering of each burst, ``send_long`` every burst."""
+    """The calls of one batch set; ``tiles`` follow the gathering of each burst, ``send_long`` every burst."""
 
     begin: Call
     stimulate: Call

@@ -27,7 +27,7 @@ from burstproof.engine.cuda.plan.shard_pack import (
     SpacedIds,
     as_shard,
     neurons_only,
-    shard_train,
+    shard_batch,
     whole_network,
 )
 from burstproof.engine.cuda.plan.tiles import sized
@@ -280,7 +280,7 @@ def _with_synapses(spec: SyntheticSpec, neurons: Packed, part: _Part, number: in
     packed = replace(neurons, sizes=sizes, variant=variant)
     if part.strategy is None:
         return whole_network(packed)
-    packed = replace(packed, train=shard_train(packed.options, part.count, spec.neurons))
+    packed = replace(packed, batch=shard_batch(packed.options, part.count, spec.neurons))
     return as_shard(number, spec.neurons, None, part.ids, packed, part.lengths)
 
 

@@ -56,7 +56,7 @@ def numbers_of(packed: Packed) -> dict[str, Any]:
     columns = {name: getattr(layout.neurons, name) for name in variant.uniform}
     return {
         **{name: column[0] if len(column) else 0 for name, column in columns.items()},
-        "capacity": packed.train.log,
+        "capacity": packed.batch.log,
         "neurons": sizes.neurons,
         "bits": max(1, sizes.neurons.bit_length()),
         "stride": slot_stride(sizes.neurons, variant),

@@ -148,7 +148,7 @@ class ManyDevices:
         if self.mail is not None and path is Path.NCCL:
             room = self.room if self.packed[0].shard.carries_potentials else 0
             self._nccl = NcclExchange(self._runtimes, self.mail, room)
-        self._length = 1 if self._nccl is not None else self.packed[0].packed.train.length
+        self._length = 1 if self._nccl is not None else self.packed[0].packed.batch.length
         self._places = tuple(Places.of(shard) for shard in self.packed)
         self._exchanges = 0
         for group in self.groups:
@@ -246,7 +246,7 @@ class ManyDevices:
         self._queue(number, length, bursts, stimulated, keep and self._merged)
 
     def _queue(self, number: int, length: int, bursts: int, stimulated: bool, keep: bool) -> None:
-        """Queue a train on all devices: by its graphs of ``length``, or burst by burst.
+        """Queue a batch on all devices: by its graphs of ``length``, or burst by burst.
 
         A device takes only so many kernels ahead, then the host has to wait for it: without graphs it would wait for
         one that itself waits for another device, which has been given nothing yet.
@@ -413,7 +413,7 @@ def alike(
             packed=replace(
                 shard.packed,
                 sizes=replace(shard.packed.sizes, ring=ring),
-                train=replace(shard.packed.train, log=max(shard.packed.train.log, log)),
+                batch=replace(shard.packed.batch, log=max(shard.packed.batch.log, log)),
             ),
             shard=replace(shard.shard, overlapped=runtime.overlaps and shard.shard.fused, **common),
         )

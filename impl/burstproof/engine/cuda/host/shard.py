@@ -1,4 +1,4 @@
-"""One shard on its device: buffers, kernels, two sets of train buffers, and what comes back from a train."""
+"""One shard on its device: buffers, kernels, two sets of batch buffers, and what comes back from a batch."""
 
 from __future__ import annotations
 
@@ -68,12 +68,12 @@ class DeviceShard:
         self.device = DeviceState(runtime, streams.burst, self._buffers, shard.packed, shard.sources)
         fill(shard, self.device)
         self._staging = [Staging(runtime) for _ in range(SETS)]
-        length = shard.packed.train.length
+        length = shard.packed.batch.length
         self._reports = [runtime.pinned(report_length(length), np.int64) for _ in range(SETS)]
         self._links = [runtime.pinned(LINK_LENGTH, np.int64) for _ in range(SETS)]
         self._tallies = [runtime.pinned(TALLIES, np.uint64) for _ in range(SETS)]
         self._before = [0] * SETS
-        self._capacity = [shard.packed.train.stimulus] * SETS
+        self._capacity = [shard.packed.batch.stimulus] * SETS
         self._stimulated = [False] * SETS
         self._launches: ShardLaunches | None = None
         self.calls: list[BurstCalls] = []
@@ -87,12 +87,12 @@ class DeviceShard:
 
     def _calls(self, number: int) -> BurstCalls:
         assert self._launches is not None
-        return self._launches.calls(self._buffers, number, self._capacity[number], self.shard.packed.train.log)
+        return self._launches.calls(self._buffers, number, self._capacity[number], self.shard.packed.batch.log)
 
     def upload(self, number: int, table: StimulusTable, keep: bool, burst: int = 0, exchange: int = 0) -> bool:
-        """Queue the head and the stimulus of a train; ``True`` if graphs with the set's calls are void.
+        """Queue the head and the stimulus of a batch; ``True`` if graphs with the set's calls are void.
 
-        ``burst`` and ``exchange``: the last ones before the train.
+        ``burst`` and ``exchange``: the last ones before the batch.
         """
         make_current(self.runtime)
         grown = self._grow(number, max(len(table.ids), len(table.forced)))
@@ -116,23 +116,23 @@ class DeviceShard:
         """Make room for a burst with more stimulus than the buffers hold."""
         if needed <= self._capacity[number]:
             return False
-        train = self.shard.packed.train
+        batch = self.shard.packed.batch
         self._capacity[number] = needed
         self._streams.burst.synchronize()
-        sizes = type(train)(train.length, needed, train.log)
+        sizes = type(batch)(batch.length, needed, batch.log)
         self._buffers.update(self.runtime.allocate(stimulus_specs(number, self.shard.shard.variant, sizes)))
         self.calls[number] = self._calls(number)
         return True
 
     def download(self, number: int) -> None:
-        """Queue the report of a train, behind its bursts."""
+        """Queue the report of a batch, behind its bursts."""
         self.runtime.download(self._reports[number], self._buffers[f"report.{number}"], self._streams.burst)
         if self.shard.shard.exchanges:
             self.runtime.download(self._links[number], self._buffers["link"], self._streams.burst)
             self.runtime.download(self._tallies[number], self._buffers["tallies"], self._streams.burst)
 
     def result(self, number: int) -> ShardResult:
-        """The report, once the train is over."""
+        """The report, once the batch is over."""
         report = report_of(self._reports[number])
         if self.shard.shard.merged and report.bursts:
             last = int(self._tallies[number][(self._before[number] + report.bursts) % TALLIES])

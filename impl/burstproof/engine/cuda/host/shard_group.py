@@ -1,4 +1,4 @@
-"""The shards of one device: a stream, and a graph for each train, in which all publish before any waits."""
+"""The shards of one device: a stream, and a graph for each batch, in which all publish before any waits."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class DeviceGroup:
         self._finished = [runtime.event() for _ in range(SETS)]
 
     def warm(self) -> None:
-        """Launch every kernel once in a train of no bursts, so that nothing is loaded during a capture."""
+        """Launch every kernel once in a batch of no bursts, so that nothing is loaded during a capture."""
         make_current(self.runtime)
         for number in range(SETS):
             self._queue(number, 1, True, True, self.streams.burst)
@@ -50,31 +50,31 @@ class DeviceGroup:
         self.streams.burst.wait(self._uploaded[number])
 
     def prepare(self, number: int, length: int, stimulated: bool, keep: bool) -> None:
-        """Capture the train, if it is not yet: no device may wait for another while the host still captures."""
+        """Capture the batch, if it is not yet: no device may wait for another while the host still captures."""
         key = (number, length, stimulated, keep)
         if key not in self._graphs:
             make_current(self.runtime)
             self._graphs[key] = self.runtime.capture(lambda stream: self._queue(*key, stream))
 
     def run(self, number: int, length: int, stimulated: bool, keep: bool) -> None:
-        """Queue the train that was captured, and the reports behind it."""
+        """Queue the batch that was captured, and the reports behind it."""
         make_current(self.runtime)
         self._graphs[number, length, stimulated, keep].launch(self.streams.burst)
         self.finish(number)
 
     def burst(self, number: int, place: int, stimulated: bool, keep: bool) -> None:
-        """Queue one burst of a train without a graph."""
+        """Queue one burst of a batch without a graph."""
         make_current(self.runtime)
         self._burst(number, place, stimulated, keep, self.streams.burst)
 
     def finish(self, number: int) -> None:
-        """Queue the reports of a train, behind its bursts; the device must be current."""
+        """Queue the reports of a batch, behind its bursts; the device must be current."""
         for shard in self.shards:
             shard.download(number)
         self._finished[number].record(self.streams.burst)
 
     def wait(self, number: int) -> None:
-        """Block the host until a train is over."""
+        """Block the host until a batch is over."""
         self._finished[number].synchronize()
 
     def census(self, number: int, stimulated: bool) -> bool:

@@ -86,7 +86,7 @@ class Places:
     @classmethod
     def of(cls, shard: PackedShard) -> Places:
         """The places of ``shard``."""
-        return cls(shard, shard.ids() if shard.spaced is None else None, shard.packed.train.stimulus)
+        return cls(shard, shard.ids() if shard.spaced is None else None, shard.packed.batch.stimulus)
 
     def find(self, ids: npt.NDArray[np.uint32]) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.uint32]]:
         """Which of ascending ``ids`` are the shard's, and their places."""

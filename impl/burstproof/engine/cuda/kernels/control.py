@@ -1,7 +1,7 @@
 """Places in the two small device arrays that steer a run without the host: control and report.
 
-*Control* belongs to the engine and lives as long as it. *Report* belongs to one train of bursts: the host fills its
-head before the train, the device its counts during the train, and the host reads both after it.
+*Control* belongs to the engine and lives as long as it. *Report* belongs to one batch of bursts: the host fills its
+head before the batch, the device its counts during the batch, and the host reads both after it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ BURST = 0
 SLOT = 1
 """Slot of the FCL ring that the burst consumes: burst mod ring length."""
 ACTIVE = 2
-"""1 while a burst is being done; every kernel of a train returns at once where it is 0."""
+"""1 while a burst is being done; every kernel of a batch returns at once where it is 0."""
 START = 3
 """First place of the burst's fired list in the log."""
 COUNT = 4
@@ -21,7 +21,7 @@ CANDIDATES = 5
 BATCH = 6
 """Candidates counted ahead of the dynamics, where the batch path is emulated."""
 HALTED = 7
-"""1 once the log had no room for another burst; stays until the host clears it, so that no later train runs."""
+"""1 once the log had no room for another burst; stays until the host clears it, so that no later batch runs."""
 CLAMPED = 8
 """1 once a contribution was clamped."""
 HISTORY = 9
@@ -32,30 +32,30 @@ TALLIES = 4
 """Numbers that count firings (upper 32 bits) and candidates (lower) of the fused bursts in turn."""
 
 COUNTS, LISTS, FRESH = 0, 1, 2
-"""How a fused burst is steered: in a train that keeps the last fired list, or all; or as a train of its own."""
+"""How a fused burst is steered: in a batch that keeps the last fired list, or all; or as a batch of its own."""
 
 LIMIT = 0
-"""Bursts that the train shall do, at most its captured length."""
+"""Bursts that the batch shall do, at most its captured length."""
 KEEP = 1
-"""1 keeps every fired list of the train in the log, 0 only the last."""
+"""1 keeps every fired list of the batch in the log, 0 only the last."""
 INDEX = 2
-"""Place of the burst in the train, from 0; -1 before the first; after the train: bursts done - 1."""
+"""Place of the burst in the batch, from 0; -1 before the first; after the batch: bursts done - 1."""
 USED = 3
 """Log entries kept so far, where the burst has separate kernels."""
 ORIGIN = 4
-"""Number of the burst before the train's first, for the fused burst; as the following."""
+"""Number of the burst before the batch's first, for the fused burst; as the following."""
 STARTS = 5
-"""Where a burst's list begins in the log: two places, for bursts at even and at odd places of the train."""
+"""Where a burst's list begins in the log: two places, for bursts at even and at odd places of the batch."""
 CONSUMED = 7
 """The slot that the last burst consumed."""
 STOPPED = 8
-"""1 once the log had no room for another burst of the train."""
+"""1 once the log had no room for another burst of the batch."""
 LAST_SLOT = 9
-"""The slot that the burst before the train's first consumed, for bursts in one kernel."""
+"""The slot that the burst before the batch's first consumed, for bursts in one kernel."""
 REPORT_HEAD = 16
 """Counts follow from here: fired, candidates of burst 0, of burst 1, ..."""
 
 
-def report_length(train_length: int) -> int:
-    """Elements of the report of a train of ``train_length`` bursts."""
-    return REPORT_HEAD + 2 * train_length
+def report_length(batch_length: int) -> int:
+    """Elements of the report of a batch of ``batch_length`` bursts."""
+    return REPORT_HEAD + 2 * batch_length

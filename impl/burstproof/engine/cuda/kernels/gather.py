@@ -50,9 +50,9 @@ _STAGED = 1024
 
 
 def make_begin() -> Callable[..., None]:
-    """``begin(...)``, one thread: start a train of ``start.limit`` bursts, ``head[0]`` if 0.
+    """``begin(...)``, one thread: start a batch of ``start.limit`` bursts, ``head[0]`` if 0.
 
-    While the train before it is halted it does none.
+    While the batch before it is halted it does none.
     """
 
     def begin(steering: Steering, head: Longs, start: Start) -> None:

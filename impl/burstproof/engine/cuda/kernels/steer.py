@@ -1,6 +1,6 @@
-"""How a fused burst knows whether it is done, and which: from its place in the train and what the last burst left.
+"""How a fused burst knows whether it is done, and which: from its place in the batch and what the last burst left.
 
-Nobody finishes a burst. Its blocks add what they counted to one number, and the next kernel of the train, which starts
+Nobody finishes a burst. Its blocks add what they counted to one number, and the next kernel of the batch, which starts
 when all have, works out the rest for itself: whether the log has room for another burst, and where its list begins.
 Two places of the report take turns, so that nothing is read that the same kernel writes. The numbers, *tallies*, are
 four that take turns with the burst number: the last burst's is read, this one's added to, the next one's cleared.
@@ -164,9 +164,9 @@ def make_enter() -> Callable[..., Any]:
 
 @cache
 def make_halt() -> Callable[..., Any]:
-    """``halt(steering, turn)``, one thread of a burst that is not done: if the log is full, stop the train.
+    """``halt(steering, turn)``, one thread of a burst that is not done: if the log is full, stop the batch.
 
-    The train behind is held up as well, until the host has taken in this one's list.
+    The batch behind is held up as well, until the host has taken in this one's list.
     """
 
     def halt(steering: Steering, turn: Turn) -> None:

@@ -17,28 +17,28 @@ from burstproof.engine.layout import Layout
 from burstproof.engine.rules import Features
 
 SETS = 2
-"""Trains under way at a time: while one runs, the other's stimulus goes up and its results come down."""
+"""Batches under way at a time: while one runs, the other's stimulus goes up and its results come down."""
 
 _LARGEST_STIMULUS = 1 << 22
 _LARGEST_EXTRA_LOG = 1 << 22
 
 
 @dataclass(frozen=True)
-class TrainSizes:
-    """Capacities of one train: ``length`` bursts, ``stimulus`` ids (and as many forced ids), ``log`` firings."""
+class BatchSizes:
+    """Capacities of one batch: ``length`` bursts, ``stimulus`` ids (and as many forced ids), ``log`` firings."""
 
     length: int
     stimulus: int
     log: int
 
 
-def train_sizes(neurons: int, length: int) -> TrainSizes:
+def batch_sizes(neurons: int, length: int) -> BatchSizes:
     """Capacities for a network; the log holds one burst in which everything fires, and then some."""
     stimulus = max(1, min(neurons, _LARGEST_STIMULUS))
-    return TrainSizes(length, stimulus, neurons + min(16 * neurons, _LARGEST_EXTRA_LOG))
+    return BatchSizes(length, stimulus, neurons + min(16 * neurons, _LARGEST_EXTRA_LOG))
 
 
-def default_train_length(neurons: int) -> int:
+def default_batch_length(neurons: int) -> int:
     """Bursts captured in one graph, by size class."""
     if neurons <= 200_000:
         return 128
@@ -90,7 +90,7 @@ def _constant(column: npt.NDArray[Any]) -> bool:
     return not len(column) or bool((column == column[0]).all())
 
 
-def buffer_specs(sizes: NetworkSizes, variant: Variant, train: TrainSizes) -> tuple[BufferSpec, ...]:
+def buffer_specs(sizes: NetworkSizes, variant: Variant, batch: BatchSizes) -> tuple[BufferSpec, ...]:
     """Every buffer of an engine, in the order of the arena."""
     specs = _Specs(variant)
     _add_state(specs, sizes, variant)
@@ -102,10 +102,10 @@ def buffer_specs(sizes: NetworkSizes, variant: Variant, train: TrainSizes) -> tu
     if variant.fused is not None:
         _add_fused(specs, sizes, variant)
     for number in range(SETS):
-        specs.add(f"report.{number}", report_length(train.length))
-        specs.add(f"log_ids.{number}", train.log)
-        specs.add(f"log_potentials.{number}", train.log)
-        specs.extend(stimulus_specs(number, variant, train))
+        specs.add(f"report.{number}", report_length(batch.length))
+        specs.add(f"log_ids.{number}", batch.log)
+        specs.add(f"log_potentials.{number}", batch.log)
+        specs.extend(stimulus_specs(number, variant, batch))
     return tuple(specs)
 
 
@@ -192,11 +192,11 @@ def chunks_of(neurons: int, variant: Variant) -> int:
     return -(-neurons // variant.fused.chunk) if variant.fused is not None else 0
 
 
-def stimulus_specs(number: int, variant: Variant, train: TrainSizes) -> tuple[BufferSpec, ...]:
-    """The buffers of train set ``number`` that hold what comes from outside."""
+def stimulus_specs(number: int, variant: Variant, batch: BatchSizes) -> tuple[BufferSpec, ...]:
+    """The buffers of batch set ``number`` that hold what comes from outside."""
     specs = _Specs(variant)
-    specs.add(f"stimulus_offsets.{number}", train.length + 1)
-    specs.add(f"forced_offsets.{number}", train.length + 1)
+    specs.add(f"stimulus_offsets.{number}", batch.length + 1)
+    specs.add(f"forced_offsets.{number}", batch.length + 1)
     for name in ("stimulus_ids", "stimulus_amounts", "forced_ids"):
-        specs.add(f"{name}.{number}", train.stimulus)
+        specs.add(f"{name}.{number}", batch.stimulus)
     return tuple(specs)

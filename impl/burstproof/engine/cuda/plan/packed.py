@@ -9,12 +9,12 @@ import numpy.typing as npt
 
 from burstproof.device.protocol import BufferSpec
 from burstproof.engine.cuda.plan.buffers import (
+    BatchSizes,
     NetworkSizes,
-    TrainSizes,
+    batch_sizes,
     buffer_specs,
-    default_train_length,
+    default_batch_length,
     network_sizes,
-    train_sizes,
     uniform_parameters,
 )
 from burstproof.engine.cuda.plan.streaming import split_buffers
@@ -29,7 +29,7 @@ from burstproof.errors import ConfigError
 from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Network
 
-_LONGEST_TRAIN = 4096
+_LONGEST_BATCH = 4096
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +47,7 @@ class Packed:
     features: Features
     variant: Variant
     sizes: NetworkSizes
-    train: TrainSizes
+    batch: BatchSizes
     weights: npt.NDArray[np.float32]
 
     @property
@@ -72,7 +72,7 @@ class Packed:
 
     @property
     def _places(self) -> tuple[tuple[BufferSpec, ...], tuple[BufferSpec, ...]]:
-        specs = buffer_specs(self.sizes, self.variant, self.train)
+        specs = buffer_specs(self.sizes, self.variant, self.batch)
         return split_buffers(specs, self.variant.uniform_rows) if self.streamed else (specs, ())
 
 
@@ -84,7 +84,7 @@ def pack_network(network: Network, options: EngineOptions) -> Packed:
     NetworkError
         A network that the profile refuses, or a contribution that is not finite.
     ConfigError
-        A train length out of range.
+        A batch length out of range.
     """
     point = plan_fixed_point(network, options)
     return pack_layout(network, options, point, build_layout(network, options, point))
@@ -96,15 +96,15 @@ def pack_layout(network: Network, options: EngineOptions, point: FixedPoint, lay
     Raises
     ------
     ConfigError
-        A train length out of range.
+        A batch length out of range.
     """
     neurons = network.neuron_count
     features = features_of(network, options)
     variant = variant_of(replace(layout, neuron_count=neurons), features, options, point)
     sizes = network_sizes(layout, features, variant.fused is not None)
-    train = train_sizes(neurons, train_length(options, default_train_length(neurons)))
+    batch = batch_sizes(neurons, batch_length(options, default_batch_length(neurons)))
     variant, weights = sized(variant, sizes), network.synapses.weights
-    return Packed(network, options, point, layout, features, variant, sizes, train, weights)
+    return Packed(network, options, point, layout, features, variant, sizes, batch, weights)
 
 
 def streaming(packed: Packed) -> Packed:
@@ -157,7 +157,7 @@ def _holds(variant: Variant, state: EngineState, point: FixedPoint) -> bool:
     return int(state.pending.min(initial=0)) >= 0 and max(int(state.pending.max(initial=0)), int(later)) <= room
 
 
-def train_length(options: EngineOptions, default: int) -> int:
+def batch_length(options: EngineOptions, default: int) -> int:
     """Bursts captured in one graph: ``default`` unless the options name a number.
 
     Raises
@@ -165,9 +165,9 @@ def train_length(options: EngineOptions, default: int) -> int:
     ConfigError
         Out of range.
     """
-    length = options.cuda.train_length or default
-    if not 1 <= length <= _LONGEST_TRAIN:
+    length = options.cuda.batch_length or default
+    if not 1 <= length <= _LONGEST_BATCH:
         raise ConfigError(
-            "not a train length", where="cuda.train_length", got=length, allowed=f"0, or 1...{_LONGEST_TRAIN}"
+            "not a batch length", where="cuda.batch_length", got=length, allowed=f"0, or 1...{_LONGEST_BATCH}"
         )
     return length

@@ -11,8 +11,8 @@ import numpy.typing as npt
 from burstproof.device.protocol import BufferSpec
 from burstproof.engine.cuda.exchange.words import LINK_LENGTH
 from burstproof.engine.cuda.plan.block_size import checked_block_size
-from burstproof.engine.cuda.plan.buffers import TrainSizes, buffer_specs, train_sizes
-from burstproof.engine.cuda.plan.packed import Packed, pack_layout, packed_for, train_length
+from burstproof.engine.cuda.plan.buffers import BatchSizes, batch_sizes, buffer_specs
+from burstproof.engine.cuda.plan.packed import Packed, batch_length, pack_layout, packed_for
 from burstproof.engine.cuda.plan.padded_rows import row_lengths, table_words
 from burstproof.engine.cuda.plan.shard_buffers import BY_SOURCE, SHARED_NAMES
 from burstproof.engine.cuda.plan.shard_variant import ShardVariant, row_share, shard_variant, whole
@@ -85,11 +85,11 @@ class PackedShard:
         variant, packed = self.shard.variant, self.packed
         if not self.shard.exchanges:
             return packed.buffers
-        whole = buffer_specs(replace(packed.sizes, neurons=self.sources), variant, packed.train)
+        whole = buffer_specs(replace(packed.sizes, neurons=self.sources), variant, packed.batch)
         by_source = {spec.name: spec for spec in whole if spec.name in BY_SOURCE} | self._padded()
         shared = [
             by_source.get(spec.name, spec)
-            for spec in buffer_specs(packed.sizes, variant, packed.train)
+            for spec in buffer_specs(packed.sizes, variant, packed.batch)
             if spec.name in SHARED_NAMES or "." in spec.name
         ]
         everyone = max(self.sources, 1) if self.shard.collects else 1
@@ -143,15 +143,15 @@ def spacing(members: npt.NDArray[np.uint32]) -> SpacedIds | None:
     return SpacedIds(int(members[0]), int(steps[0])) if bool((steps == steps[0]).all()) else None
 
 
-def shard_train(options: EngineOptions, neurons: int, sources: int) -> TrainSizes:
-    """Sizes of a train for ``neurons`` neurons of a network of ``sources``: fewer bursts where one takes longer.
+def shard_batch(options: EngineOptions, neurons: int, sources: int) -> BatchSizes:
+    """Sizes of a batch for ``neurons`` neurons of a network of ``sources``: fewer bursts where one takes longer.
 
     Raises
     ------
     ConfigError
         Out of range.
     """
-    return train_sizes(neurons, train_length(options, 128 if sources <= _LARGE else 16))
+    return batch_sizes(neurons, batch_length(options, 128 if sources <= _LARGE else 16))
 
 
 def pack_shard(shard: NetworkShard, weights: npt.NDArray[np.float32] | None = None) -> PackedShard:
@@ -170,7 +170,7 @@ def pack_shard(shard: NetworkShard, weights: npt.NDArray[np.float32] | None = No
     packed = replace(
         pack_layout(network, shard.options, shard.fixed_point, layout),
         network=neurons_only(network, members),
-        train=shard_train(shard.options, len(members), sources),
+        batch=shard_batch(shard.options, len(members), sources),
     )
     lengths = row_lengths(layout.static.offsets)
     return as_shard(shard.number, sources, members, spacing(members), packed, lengths)

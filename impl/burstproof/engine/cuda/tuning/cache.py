@@ -24,16 +24,16 @@ class Launch:
     """What the autotuner chooses, as in ``CudaOptions``; 0 is the engine's own choice."""
 
     block_size: int
-    train_length: int
+    batch_length: int
     stream_count: int
 
     @classmethod
     def of(cls, options: CudaOptions) -> Launch:
         """The launch configuration in ``options``."""
-        return cls(options.block_size, options.train_length, options.stream_count)
+        return cls(options.block_size, options.batch_length, options.stream_count)
 
     def __str__(self) -> str:
-        return f"block {self.block_size}, train {self.train_length}, streams {self.stream_count}"
+        return f"block {self.block_size}, batch {self.batch_length}, streams {self.stream_count}"
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from burstproof.device.host_memory import available_host_bytes
 from burstproof.engine.cuda.plan.block_size import default_block_size
-from burstproof.engine.cuda.plan.buffers import default_train_length
+from burstproof.engine.cuda.plan.buffers import default_batch_length
 from burstproof.engine.cuda.tuning.cache import Launch, Tuned, load, save, tuning_key
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.protocol import Engine
@@ -36,7 +36,7 @@ LEAST_GAIN = 0.02
 """Fraction by which a candidate must beat the engine's own choice, whatever the noise."""
 
 _BLOCKS = (128, 256, 512, 1024)
-_LONGEST_TRAIN = 1024
+_LONGEST_BATCH = 1024
 _FORCED_FRACTION = 0.01
 _SAMPLE_S = 0.02
 _FEWEST_BURSTS, _MOST_BURSTS = 32, 4000
@@ -59,11 +59,11 @@ def block_candidates(default: Launch, neurons: int) -> tuple[Launch, ...]:
     return tuple(dict.fromkeys([default, notes_launch(neurons), *blocks]))
 
 
-def train_candidates(default: Launch, winner: Launch, neurons: int) -> tuple[Launch, ...]:
-    """The default first, then the winner among blocks with trains of its own length, a quarter and four times that."""
-    length = winner.train_length or default_train_length(neurons)
-    lengths = (max(1, length // 4), min(4 * length, _LONGEST_TRAIN))
-    return tuple(dict.fromkeys([default, winner, *(replace(winner, train_length=n) for n in lengths)]))
+def batch_candidates(default: Launch, winner: Launch, neurons: int) -> tuple[Launch, ...]:
+    """The default first, then the winner among blocks with batches of its own length, a quarter and four times that."""
+    length = winner.batch_length or default_batch_length(neurons)
+    lengths = (max(1, length // 4), min(4 * length, _LONGEST_BATCH))
+    return tuple(dict.fromkeys([default, winner, *(replace(winner, batch_length=n) for n in lengths)]))
 
 
 class Runner(Protocol):
@@ -171,14 +171,14 @@ def fastest(comparison: Comparison, default: Launch) -> Launch:
 def tune(
     default: Launch, neurons: int, open_runner: OpenRunner, rounds: int = ROUNDS, at_once: int = MOST_AT_ONCE
 ) -> Tuned:
-    """Compare block sizes, then train lengths of the best one; both times against ``default``, which wins ties."""
+    """Compare block sizes, then batch lengths of the best one; both times against ``default``, which wins ties."""
     blocks = compare(block_candidates(default, neurons), open_runner, rounds, at_once)
     winner = fastest(blocks, default)
-    trains = compare(train_candidates(default, winner, neurons), open_runner, rounds, at_once)
-    chosen = fastest(trains, default)
+    batches = compare(batch_candidates(default, winner, neurons), open_runner, rounds, at_once)
+    chosen = fastest(batches, default)
     notes = notes_launch(neurons)
     notes_us = blocks.median_us(notes) if notes in blocks.ratios else None
-    return Tuned(chosen, blocks.default_us, notes_us, blocks.default_us * float(np.median(trains.ratios[chosen])))
+    return Tuned(chosen, blocks.default_us, notes_us, blocks.default_us * float(np.median(batches.ratios[chosen])))
 
 
 @dataclass(frozen=True, eq=False)
@@ -243,7 +243,7 @@ def with_launch(options: EngineOptions, launch: Launch) -> EngineOptions:
     cuda = replace(
         options.cuda,
         block_size=launch.block_size,
-        train_length=launch.train_length,
+        batch_length=launch.batch_length,
         stream_count=launch.stream_count,
         autotune=False,
     )

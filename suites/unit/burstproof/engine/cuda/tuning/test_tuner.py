@@ -86,7 +86,7 @@ def test_the_notes_defaults_follow_the_size_class() -> None:
 
 def test_a_faster_block_and_train_are_found(states: tuple[EngineState, EngineState]) -> None:
     def cost(launch: Launch) -> float:
-        return {0: 10.0, 256: 9.0, 512: 8.0}.get(launch.block_size, 12.0) - (launch.train_length == 256)
+        return {0: 10.0, 256: 9.0, 512: 8.0}.get(launch.block_size, 12.0) - (launch.batch_length == 256)
 
     tuned = tune(DEFAULT, NEURONS, opener(states, cost))
     assert tuned.launch == Launch(512, 256, 4)
