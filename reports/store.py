@@ -18,6 +18,9 @@ from reports.judge.verdict import exit_code, run_verdict
 from reports.values import serialise
 from reports.values.record import BASELINE_NAME, RECORD_NAME, REPORT_NAME, SCHEMA_VERSION, RunRecord, attach
 
+LARGEST_RECORD_BYTES = 256 << 20
+"""Largest text that is taken for a record; those of whole runs have a few million bytes."""
+
 
 def dumps(record: RunRecord) -> str:
     """Write a record as JSON text, with a ``summary`` (verdict, exit code) for programs that read no further."""
@@ -102,8 +105,13 @@ def load_run(path: Path) -> RunRecord:
         cure = f"Give a folder with a {RECORD_NAME} or a {BASELINE_NAME}."
         raise InputError("no record of a run here", where=str(path), cure=cure)
     try:
-        data = file.read_bytes()
-        text = (gzip.decompress(data) if file.suffix == ".gz" else data).decode()
+        with gzip.open(file) if file.suffix == ".gz" else file.open("rb") as stream:
+            data = stream.read(LARGEST_RECORD_BYTES + 1)
+        if len(data) > LARGEST_RECORD_BYTES:
+            raise InputError(
+                "too large for a record", where=str(file), allowed=f"{LARGEST_RECORD_BYTES} bytes, unpacked"
+            )
+        text = data.decode()
     except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
         raise InputError(f"not a record: {error}", where=str(file)) from error
     return loads(text, where=str(file))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Self
@@ -19,13 +19,21 @@ from burstproof.engine.precision import precision_named
 from burstproof.engine.profile import profile_named
 from burstproof.engine.protocol import Engine, Progress
 from burstproof.engine.recorder import joined, recording_of
-from burstproof.engine.registry import AUTO, BACKENDS, engine_factory
+from burstproof.engine.registry import AUTO, BACKENDS, backend_names, engine_factory
 from burstproof.engine.select import Choice, choose_backend, start_engine
 from burstproof.engine.sharded.partition import STRATEGIES
 from burstproof.engine.state import NO_PLAN, NO_STIMULUS, Burst, EngineState, Record, Recording, Stimulus, StimulusPlan
-from burstproof.engine.stimulation import Part, checked_amount, chosen_neurons, stimulus_bounds, stimulus_of
+from burstproof.engine.stimulation import (
+    Part,
+    checked_amount,
+    checked_plan,
+    chosen_neurons,
+    stimulus_bounds,
+    stimulus_of,
+)
+from burstproof.engine.stimulus import coming_bursts
 from burstproof.engine.trace import trace_of_run, write_trace
-from burstproof.errors import InputError
+from burstproof.errors import InputError, NetworkError
 from burstproof.network.model import Network
 from burstproof.split import split_over
 
@@ -50,6 +58,7 @@ class Session:
         self.network = engine.network
         self.backend = engine.backend
         self.reason = reason
+        self._closed = False
 
     @property
     def burst_count(self) -> int:
@@ -90,7 +99,10 @@ class Session:
         NetworkError
             No such area.
         """
+        self._check_open("run")
         kind = _record_named(record)
+        checked_plan(stimulus, "stimulus")
+        coming_bursts(self.burst_count, bursts)
         if watch is None:
             made = self.engine.run(bursts, stimulus, kind, progress)
             return self._recording(made)
@@ -101,7 +113,7 @@ class Session:
             pieces.append(self.engine.run(1, stimulus, kind, progress))
             sampled.append(self.engine.potentials(watched))
         pieces = pieces or [self.engine.run(bursts, stimulus, kind)]
-        return self._recording(joined(pieces), watched, np.array(sampled, np.float32).reshape(-1, len(watched)))
+        return self._recording(joined(pieces), watched, np.array(sampled, np.float32).reshape(bursts, len(watched)))
 
     def step(
         self,
@@ -130,6 +142,7 @@ class Session:
         StimulusError, NetworkError
             As for ``run``; also both ``stimulus`` and neurons, or an amount without neurons.
         """
+        self._check_open("step")
         if amount is None and ids is None and area is None:
             return self.engine.step(stimulus)
         if stimulus is not NO_STIMULUS:
@@ -139,8 +152,20 @@ class Session:
         return self.engine.step(stimulus_of([Part(range(0), neurons, given)]))
 
     def recording_of(self, bursts: Sequence[Burst]) -> RunRecording:
-        """What consecutive steps did, as ``run`` would have returned it."""
-        made = recording_of(list(bursts), Record.FIRED)
+        """What consecutive steps did, as ``run`` would have returned it.
+
+        Raises
+        ------
+        InputError
+            Something else than consecutive bursts.
+        """
+        steps = list(bursts) if isinstance(bursts, Iterable) else [bursts]
+        if not all(isinstance(one, Burst) for one in steps):
+            raise InputError("not bursts", where="recording_of", got=bursts, allowed="what step returned, in order")
+        numbers = [one.number for one in steps]
+        if numbers != list(range(numbers[0], numbers[0] + len(numbers)) if numbers else []):
+            raise InputError("bursts out of order", where="recording_of", got=numbers, allowed="each the next one")
+        made = recording_of(steps, Record.FIRED)
         return self._recording(made)
 
     def save_record(
@@ -165,12 +190,22 @@ class Session:
         Raises
         ------
         InputError
-            A recording of other bursts, or without fired lists.
+            A recording of other bursts, of another network, of no burst, or without fired lists.
         EnvironmentInvalidError
             The file system refused.
         """
+        if not isinstance(recording, Recording):
+            raise InputError("not a recording", where="recording", got=recording, cure="Pass what run returned")
+        network = getattr(recording, "network", self.network)
+        if network is not self.network:
+            raise InputError(
+                "a recording of another network", where="recording", got=network, allowed=repr(self.network)
+            )
+        checked_plan(stimulus, "stimulus")
         recording.spikes()
         first, last = self.network.burst_count + 1, self.burst_count
+        if last < first:
+            raise InputError("a record of no bursts shows nothing", where="recording", cure="Run some bursts")
         if recording.bursts.tolist() != list(range(first, last + 1)):
             raise InputError(
                 "a record holds every burst up to the last one done",
@@ -185,6 +220,7 @@ class Session:
 
     def state(self) -> EngineState:
         """A copy of everything that the next burst depends on, equal on every backend."""
+        self._check_open("state")
         return self.engine.state()
 
     def restore(self, state: EngineState) -> None:
@@ -193,13 +229,29 @@ class Session:
         Raises
         ------
         NetworkError
-            Sums of another scale.
+            The state of another network, by its sizes, or sums of another scale.
         """
+        self._check_open("restore")
+        if not isinstance(state, EngineState):
+            raise NetworkError("not a state", where="restore", got=state, allowed="what state() returned")
+        sizes = self.network.neuron_count, self.network.synapse_count
+        for name, column in vars(state).items():
+            if isinstance(column, np.ndarray) and name not in ("fired_ids", "fired_potentials"):
+                size = sizes[name in ("weights", "eligibility_traces")]
+                if column.shape[-1:] != (size,):
+                    got, where = column.shape, f"state.{name}"
+                    raise NetworkError("the state of another network", where=where, got=got, allowed=f"{size} in a row")
         self.engine.restore(state)
 
     def close(self) -> None:
         """Give back memory and devices. Closing twice is allowed."""
+        self._closed = True
         self.engine.close()
+
+    def _check_open(self, where: str) -> None:
+        """Refuse a session that is closed, whatever its engine still could do."""
+        if self._closed:
+            raise InputError("the engine is closed", where=where, cure="Open another one")
 
     def _recording(
         self,
@@ -289,6 +341,15 @@ def open_engine(
     EnvironmentInvalidError
         The backend cannot start here: no device, no memory.
     """
+    if not isinstance(network, Network):
+        raise InputError("not a network", where="network", got=network, cure="Read a file with load")
+    if not isinstance(backend, str):
+        raise InputError("unknown backend", where="backend", got=backend, allowed=", ".join(backend_names()))
+    checked_plan(stimulus, "stimulus")
+    if shards is not None and type(shards) is not int:
+        raise InputError("not a number of shards", where="shards", got=shards, allowed="1 or more")
+    if devices is not None and not (isinstance(devices, tuple | list) and all(type(one) is int for one in devices)):
+        raise InputError("not device numbers", where="devices", got=devices, allowed="a list such as [0, 1]")
     if shards is not None and devices is not None:
         raise InputError("the number of shards is given twice", where="shards", got=shards, cure="Leave out shards")
     if devices is not None and not len(devices):

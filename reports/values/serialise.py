@@ -104,7 +104,10 @@ def _decode_plain(kind: type, value: object, where: str) -> object:
             return math.nan
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise _wrong("a number or null", value, where)
-        return float(value)
+        try:
+            return float(value)
+        except OverflowError:
+            raise _wrong("a number that float64 holds", value, where) from None
     if issubclass(kind, Enum):
         try:
             return kind(value)
@@ -127,8 +130,12 @@ def _decode_dataclass(kind: type, value: object, where: str) -> object:
             raise InputError(f"the field {name} is missing", where=where)
     hints = _hints(kind)
     decoded = {name: _decode(hints[name], value[name], f"{where}.{name}") for name in known if name in value}
-    if kind is Measurement and value.get("validity") in _VALIDITY:
-        decoded["value"] = _VALIDITY[value["validity"]]
+    if kind is Measurement and "validity" in value:
+        validity, known_ones = value["validity"], ("ok", "missing", *_VALIDITY)
+        if validity not in known_ones:
+            raise _wrong(" or ".join(map(repr, known_ones)), validity, f"{where}.validity")
+        if validity in _VALIDITY:
+            decoded["value"] = _VALIDITY[validity]
     return kind(**decoded)
 
 

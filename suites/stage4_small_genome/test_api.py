@@ -186,8 +186,23 @@ def test_arrays_become_a_network_with_named_areas() -> None:
         ({"areas": {"a": [0, 1], "b": [1]}}, ["overlap", "'b'", "got 1"]),
         ({"areas": {"a": [3]}}, ["not neurons", "'a'"]),
         ({"areas": {"a": [0]}, "neurons": {"cortical_areas": [7, 7, 7]}}, ["twice"]),
+        ({"neurons": None}, ["neurons", "mapping"]),
+        ({"areas": {7: [0]}}, ["areas", "names"]),
+        ({"neurons": {"leak_coefficients": [[0], [0, 1]]}}, ["neurons", "different lengths"]),
+        ({"neurons": {"thresholds": np.ma.array([1.0, 2.0, 3.0], mask=[0, 1, 0])}}, ["thresholds", "masked"]),
+        ({"neurons": {}, "count": -1}, ["count", "-1", "0..."]),
+        ({"neurons": {}, "count": 1.5}, ["count", "1.5"]),
+        ({"areas": {"a": slice(0, 3, 0)}}, ["'a'", "slice"]),
+        ({"areas": {"a": range(2**40)}}, ["'a'", "ids in 0...2"]),
+        ({"areas": {"a": {"neurons": [0], "dimensions": (1, -1, 1)}}}, ["'dimensions'", "-1"]),
+        ({"areas": {"a": {"neurons": [0], "neurons_per_voxel": "x"}}}, ["'neurons_per_voxel'", "'x'"]),
+        ({"areas": {"a": {"neurons": [0], "cortical_id": 5}}}, ["'cortical_id'", "5"]),
+        ({"areas": {"a": {"neurons": [0], "mp_driven_psp": 1}}}, ["'mp_driven_psp'", "True, False"]),
+        ({"areas": {n: {"neurons": [i], "cortical_id": "x"} for i, n in enumerate("ab")}}, ["same", "'a', 'b'"]),
+        ({"plastic_mappings": ("x",)}, ["plastic_mappings", "'x'"]),
+        ({"plastic_mappings": (bp.PlasticMapping([1]),)}, ["plastic_mappings[0].synapses", "0...0"]),  # type: ignore[arg-type]
+        ({"plastic_mappings": (bp.PlasticMapping(np.array([0]), constant="x"),)}, ["[0].constant", "'x'"]),  # type: ignore[arg-type]
     ],
-    ids=["count", "wrap", "column", "missing", "outside", "truncated", "overlap", "area", "twice"],
 )
 def test_arrays_that_make_no_network_are_refused(change: dict[str, Any], parts: list[str]) -> None:
     arrays = {
@@ -230,6 +245,14 @@ def test_stimulus_goes_in_by_id_and_by_area() -> None:
         {"amount": 1, "ids": [0], "bursts": "0-3"},
         {"amount": 1, "ids": [0], "bursts": "1-"},
         {"amount": 1, "ids": "2-3"},
+        {"amount": 1, "ids": [[0], [0, 1]]},
+        {"amount": 1, "area": 5},
+        {"amount": 1j, "ids": [0]},
+        {"amount": "3", "ids": [0]},
+        {"amount": 1, "ids": [0], "bursts": 1.5},
+        {"amount": 1, "ids": [0], "bursts": None},
+        {"amount": 1, "ids": [0], "bursts": b"1"},
+        {"amount": 1, "ids": [0], "bursts": 2**70},
     ],
     ids=str,
 )
@@ -387,12 +410,68 @@ def test_bounds_follow_from_the_declared_stimulus() -> None:
         {"backend": "reference", "shards": 2},
         {"shards": 2, "strategy": "best"},
         {"max_stimulus": -1.0},
+        {"backend": ["cpu"]},
+        {"fractional_stimulus": "x"},
+        {"emulate_batch_path": 2},
+        {"threads": -1},
+        {"threads": 1.5},
+        {"shards": "2"},
+        {"devices": 0},
+        {"firing_rate": "x"},
+        {"stimulus": None},
+        {"stimulus": {1: None}},
+        {"stimulus": {"1": bp.Stimulus()}},
     ],
-    ids=str,
+    ids=lambda options: str(options)[:100],
 )
 def test_options_that_cannot_be_are_refused(options: dict[str, Any]) -> None:
     with pytest.raises(InputError):
         bp.open_engine(chain(), **options)
+
+
+@pytest.mark.parametrize("backend", ["cpu", "reference"])
+@pytest.mark.parametrize(
+    "misuse",
+    [
+        lambda e: e.run(1.5),
+        lambda e: e.run("x", watch=[0]),
+        lambda e: e.run(True),
+        lambda e: e.run(1, None),
+        lambda e: e.run(1, "x"),
+        lambda e: e.run(1, {"1": bp.Stimulus()}),
+        lambda e: e.step({1: bp.Stimulus()}),
+        lambda e: e.step(bp.Stimulus(np.array([0]), np.array(["x"]))),
+        lambda e: e.recording_of([1]),
+        lambda e: e.recording_of([e.step(), e.step()][::-1]),
+        lambda e: e.save_record(None, "r"),
+        lambda e: e.save_record(e.run(0), "r"),
+        lambda e: e.save_record(e.run(1), "."),
+        lambda e: e.save_record(opened(chain()).run(e.run(1).bursts.size), "r"),
+        lambda e: e.restore(None),
+        lambda e: e.restore(opened(bp.synthetic(10, 2)).state()),
+    ],
+)
+def test_misuse_of_an_engine_is_one_error_and_leaves_no_file(
+    backend: str, misuse: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with bp.open_engine(chain(), backend) as engine, pytest.raises(InputError):
+        misuse(engine)
+    assert not list(tmp_path.iterdir())
+
+
+def test_nobody_is_watched() -> None:
+    with opened(chain()) as engine:
+        assert engine.run(2, watch=[]).watched_potentials.shape == (2, 0)
+
+
+def test_a_closed_engine_says_so() -> None:
+    with opened(chain()) as engine:
+        state = engine.state()
+    engine.close()
+    for call in (lambda: engine.run(1), engine.step, engine.state, lambda: engine.restore(state)):
+        with pytest.raises(InputError, match="closed"):
+            call()
 
 
 def test_strings_choose_precision_and_shards_change_nothing() -> None:

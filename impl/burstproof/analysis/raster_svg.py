@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from burstproof.analysis.raster import Band, Raster
+from burstproof.analysis.text import printable
 
 _LEFT, _TOP, _WIDTH, _GAP, _BARS = 190.0, 44.0, 900.0, 3.0, 64.0
 _LEVELS = ((0.0, 0.4), (0.05, 0.6), (0.25, 0.8), (0.6, 1.0))
@@ -27,12 +28,12 @@ def raster_svg(raster: Raster, title: str) -> str:
     bottom = tops[-1] + raster.bands[-1].height if raster.bands else _TOP
     height = bottom + _BARS + 64
     width = _LEFT + _WIDTH + 30
-    description = _description(raster)
+    description, heading = _description(raster), escape(printable(title, 200))
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" width="{width:g}" '
-        f'height="{height:g}" role="img" aria-labelledby="t d"><title id="t">{escape(title)}</title>'
+        f'height="{height:g}" role="img" aria-labelledby="t d"><title id="t">{heading}</title>'
         f'<desc id="d">{escape(description)}</desc><style>{_STYLE}</style>',
-        f'<rect class="r" width="100%" height="100%"/><text class="h" x="16" y="24">{escape(title)}</text>',
+        f'<rect class="r" width="100%" height="100%"/><text class="h" x="16" y="24">{heading}</text>',
     ]
     for band, top in zip(raster.bands, tops, strict=True):
         parts.append(_band(band, top))

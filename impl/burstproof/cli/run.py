@@ -141,7 +141,10 @@ def _check_outputs(options: argparse.Namespace, source: Source) -> None:
         check_output(options.raster, "--raster", source.files)
         check_extension(options.raster, "--raster")
     if options.checkpoint is not None:
+        written = [] if options.record is None else list(trace_paths(options.record))
+        written += [] if options.raster is None else [options.raster]
         check_output(options.checkpoint, "--checkpoint", source.files)
+        check_output(options.checkpoint, "--checkpoint", written, what="that of another option")
     elif options.checkpoint_every is not None:
         raise InputError("no file to write checkpoints to", where="--checkpoint-every", cure="Add --checkpoint FILE")
 

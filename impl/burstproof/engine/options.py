@@ -10,6 +10,9 @@ from burstproof.engine.precision import Precision
 from burstproof.engine.profile import FEAGI_2_6, Profile
 from burstproof.errors import InputError
 
+MOST_THREADS = 4096
+"""Most threads that the CPU engine may be asked for."""
+
 
 def _check_kind(where: str, value: object, kind: type) -> None:
     """Refuse what is no ``kind``: a name in its place would be taken for something else without a word."""
@@ -34,6 +37,11 @@ class CpuOptions:
 
     threads: int = 0
     specialise: bool | None = None
+
+    def __post_init__(self) -> None:
+        if type(self.threads) is not int or not 0 <= self.threads <= MOST_THREADS:
+            allowed = f"0...{MOST_THREADS}"
+            raise InputError("not a number of threads", where="CpuOptions.threads", got=self.threads, allowed=allowed)
 
 
 class SynapseMemory(Enum):
@@ -101,7 +109,8 @@ class EngineOptions:
     Raises
     ------
     InputError
-        A profile or a precision that is only a name, or a bound of the stimulus that is no finite number from 0 on.
+        A profile or a precision that is only a name, a switch that is neither true nor false, or a bound of the
+        stimulus that is no finite number from 0 on.
     """
 
     profile: Profile = FEAGI_2_6
@@ -116,6 +125,10 @@ class EngineOptions:
     def __post_init__(self) -> None:
         _check_kind("EngineOptions.profile", self.profile, Profile)
         _check_kind("EngineOptions.precision", self.precision, Precision)
+        for name in ("emulate_batch_path", "fractional_stimulus"):
+            if not isinstance(getattr(self, name), bool):
+                got = getattr(self, name)
+                raise InputError("not a switch", where=f"EngineOptions.{name}", got=got, allowed="True, False")
         bound = self.max_stimulus
         if isinstance(bound, bool) or not isinstance(bound, int | float) or not 0 <= bound < math.inf:
             raise InputError(

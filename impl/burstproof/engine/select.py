@@ -102,8 +102,8 @@ def choose_backend(
     """
     if requested not in backend_names():
         raise InputError("unknown backend", where=where, got=requested, allowed=", ".join(backend_names()))
-    if firing_rate is not None and not 0.0 <= firing_rate <= 1.0:
-        raise InputError("not a firing rate", where="--firing-rate", got=firing_rate, allowed="0 to 1")
+    if firing_rate is not None and not (isinstance(firing_rate, int | float) and 0.0 <= firing_rate <= 1.0):
+        raise InputError("not a firing rate", where="firing_rate", got=firing_rate, allowed="0 to 1")
     considered = consider(machine, config.cuda.device_id)
     if requested == AUTO:
         backend, reason = _automatic(neurons, firing_rate, config, considered)

@@ -85,8 +85,11 @@ def chosen_neurons(network: Network, ids: Any, area: str | None) -> npt.NDArray[
         return network.ids_of(area)
     if isinstance(ids, str):
         return numbers_in(ids, 0, network.neuron_count - 1, "ids").astype(np.uint32)
-    found = np.atleast_1d(np.asarray(ids))
-    if not found.size:
+    try:
+        found = np.atleast_1d(np.asarray(ids))
+    except ValueError:
+        found = np.empty((0, 0))
+    if found.shape == (0,):
         return np.empty(0, np.uint32)
     if found.ndim != 1 or found.dtype.kind not in "iu":
         raise StimulusError("not neuron ids", where="ids", got=ids, allowed="whole numbers in one dimension")
@@ -114,6 +117,8 @@ class Stimulation(Mapping[int, Stimulus]):
     """
 
     def __init__(self, network: Network) -> None:
+        if not isinstance(network, Network):
+            raise StimulusError("not a network", where="Stimulation", got=network, cure="Pass a bp.Network")
         self.network = network
         self._parts: list[Part] = []
         self._plan: StimulusPlan | None = NO_PLAN
@@ -160,10 +165,13 @@ class Stimulation(Mapping[int, Stimulus]):
         first = self.network.burst_count + 1
         if isinstance(bursts, str):
             bursts = numbers_in(bursts, first, first + MOST_BURSTS, "bursts").tolist()
-        numbers = [bursts] if isinstance(bursts, int | np.integer) else list(bursts)
-        wrong = [number for number in numbers if not isinstance(number, int | np.integer) or number < first]
+        numbers: list[Any] = [bursts]
+        if isinstance(bursts, Iterable) and not isinstance(bursts, bytes | Mapping):
+            numbers = list(np.atleast_1d(bursts) if isinstance(bursts, np.ndarray) else bursts)
+        wrong = [number for number in numbers if not _is_burst(number, first)]
         if wrong:
-            raise StimulusError("not a burst to come", where="bursts", got=wrong[0], allowed=f"{first} or more")
+            allowed = f"{first} or more, a number, several or a text like '1-100/10,150'"
+            raise StimulusError("not a burst to come", where="bursts", got=wrong[0], allowed=allowed)
         self._parts.append(Part(np.unique(np.array(numbers, np.int64)), neurons, amount))
         self._plan = None
         return self
@@ -190,6 +198,32 @@ class Stimulation(Mapping[int, Stimulus]):
         return f"Stimulation({len(self)} bursts, {min(self)} to {max(self)})"
 
 
+def checked_plan(plan: StimulusPlan, where: str) -> StimulusPlan:
+    """``plan`` if it maps burst numbers to stimuli; otherwise parts of it would be passed over without a word.
+
+    Raises
+    ------
+    StimulusError
+        Something else.
+    """
+    if isinstance(plan, Stimulation):
+        return plan
+    allowed = "a Stimulation, or a mapping of burst numbers to Stimulus"
+    if not isinstance(plan, Mapping):
+        raise StimulusError("not a stimulus by burst", where=where, got=plan, allowed=allowed)
+    for burst, stimulus in plan.items():
+        if not _is_burst(burst, 1) or not isinstance(stimulus, Stimulus):
+            raise StimulusError("not a stimulus by burst", where=where, got={burst: stimulus}, allowed=allowed)
+    return plan
+
+
+def _is_burst(number: object, first: int) -> bool:
+    """Whether ``number`` is a burst from ``first`` on."""
+    if not isinstance(number, int | np.integer) or isinstance(number, bool):
+        return False
+    return bool(first <= number <= np.iinfo(np.int64).max)
+
+
 def checked_amount(amount: float | npt.ArrayLike, neurons: int) -> npt.NDArray[np.float32]:
     """``amount`` as float32, () or (``neurons``,).
 
@@ -199,10 +233,11 @@ def checked_amount(amount: float | npt.ArrayLike, neurons: int) -> npt.NDArray[n
         No finite float32, or another shape.
     """
     try:
-        with np.errstate(over="ignore"):
-            found = np.asarray(amount).astype(np.float32)
-    except (TypeError, ValueError):
-        found = np.array(np.nan, np.float32)
+        given = np.asarray(amount)
+    except ValueError:
+        given = np.array(None)
+    with np.errstate(over="ignore"):
+        found = given.astype(np.float32) if given.dtype.kind in "biuf" else np.array(np.nan, np.float32)
     if found.shape not in ((), (neurons,)):
         raise StimulusError(
             "amounts and neurons differ in length", where="amount", got=found.shape, allowed=f"({neurons},)"

@@ -49,11 +49,13 @@ def coming_bursts(done: int, bursts: int) -> range:
     Raises
     ------
     InputError
-        Fewer than 0 bursts.
+        Fewer than 0 bursts, or no whole number.
     """
+    if not isinstance(bursts, int | np.integer) or isinstance(bursts, bool):
+        raise InputError("not a number of bursts", where="run", got=bursts, allowed="a whole number, 0 or more")
     if bursts < 0:
         raise InputError("a number of bursts below 0", where="run", got=bursts, allowed="0 or more")
-    return range(done + 1, done + 1 + bursts)
+    return range(done + 1, done + 1 + int(bursts))
 
 
 def planned(plan: StimulusPlan, coming: range) -> list[int]:
@@ -75,6 +77,9 @@ def pack_stimulus(
         finite, or fractional without ``fractional_stimulus``; a neuron whose absolute amounts add up to more
         than ``max_stimulus``.
     """
+    if not isinstance(stimulus, Stimulus):
+        cure = "Pass a bp.Stimulus; a Stimulation goes to run"
+        raise StimulusError("not the stimulus of a burst", where="stimulus", got=stimulus, cure=cure)
     ids = _checked_ids("stimulus.ids", stimulus.ids, network)
     forced = _checked_ids("stimulus.forced", stimulus.forced, network)
     if len(forced):
@@ -132,7 +137,11 @@ def _checked_ids(where: str, ids: npt.NDArray[Any], network: Network) -> npt.NDA
 
 def _checked_amounts(stimulus: Stimulus, count: int, options: EngineOptions) -> npt.NDArray[np.float32]:
     """The amounts as float32, finite, and integers unless fractions are declared."""
-    amounts = np.asarray(stimulus.amounts, np.float32)
+    given = np.asarray(stimulus.amounts)
+    if given.dtype.kind not in "biuf":
+        raise StimulusError("amounts are no numbers", where="stimulus.amounts", got=stimulus.amounts)
+    with np.errstate(over="ignore"):
+        amounts = given.astype(np.float32, copy=False)
     if amounts.shape != (count,):
         raise StimulusError(
             "ids and amounts differ in length",

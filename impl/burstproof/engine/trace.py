@@ -109,6 +109,9 @@ def trace_of_run(
 def trace_paths(path: str | os.PathLike[str]) -> tuple[Path, Path]:
     """The .npz and .json file of a trace named with or without one of these extensions."""
     base = Path(path)
+    if base.name in ("", ".."):
+        cure = "Name a file in it: NAME stands for NAME.npz and NAME.json"
+        raise TraceError("this is a folder", where="trace", got=str(base), cure=cure)
     if base.suffix in (".npz", ".json"):
         base = base.with_suffix("")
     return base.with_name(base.name + ".npz"), base.with_name(base.name + ".json")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import dataclasses
 import difflib
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -16,13 +17,16 @@ import numpy.typing as npt
 from burstproof.errors import NetworkError
 from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.plasticity import PlasticMapping, pair_mappings
-from burstproof.network.schema import NeuronTable, SynapseTable
+from burstproof.network.schema import NeuronTable, SynapseTable, plain_array
 
 POWER_AREA_INDEX = 1
 """Cortical index of the power neuron."""
 
 FIRST_OWN_AREA_INDEX = 7
 """Cortical indices 0...6 belong to the core areas."""
+
+LARGEST_COUNT = (1 << 32) - 1
+"""Most neurons that ids of 32 bits can tell apart."""
 
 _AREAS_SHOWN = 12
 
@@ -123,9 +127,16 @@ class Network:
         ------
         NetworkError
             An unknown column; a value that does not fit its column's dtype, by row; columns of different lengths; a
-            synapse that points outside the network; areas that overlap, or reach outside the network.
+            synapse that points outside the network; areas that overlap, or reach outside the network; a property of
+            an area, or a plastic mapping, that cannot be.
         """
+        for where, given in (("neurons", neurons), ("synapses", synapses), ("areas", {} if areas is None else areas)):
+            if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
+                raise NetworkError("not values by name", where=where, got=given, allowed="a mapping with names as keys")
         total = _neuron_count(neurons) if count is None else count
+        if not _is_whole(total, 0, LARGEST_COUNT):
+            raise NetworkError("not a number of neurons", where="count", got=total, allowed=f"0...{LARGEST_COUNT}")
+        total = int(total)
         missing = [name for name in ("source_neurons", "target_neurons") if name not in synapses]
         if missing:
             raise NetworkError("a synapse column is missing", where="synapses", got=missing, cure="Pass it")
@@ -138,7 +149,7 @@ class Network:
                 )
             columns["cortical_areas"], named = _areas_of(areas, total)
         tables = NeuronTable.build(total, **columns), SynapseTable.build(**synapses)
-        return cls(*tables, areas=named, plastic_mappings=plastic_mappings)
+        return cls(*tables, areas=named, plastic_mappings=_mappings_of(plastic_mappings, len(tables[1])))
 
     def __repr__(self) -> str:
         learning = f"{len(self.plastic_mappings)} plastic mappings, " if self.plastic_mappings else ""
@@ -174,7 +185,7 @@ class Network:
         """The error for a name that stands for no area, or for several."""
         names = [area.name or area.cortical_id for area in self.areas]
         rest = f" and {len(names) - _AREAS_SHOWN} more" if len(names) > _AREAS_SHOWN else ""
-        near = difflib.get_close_matches(name, names, n=1)
+        near = difflib.get_close_matches(str(name), names, n=1)
         return NetworkError(
             f"{found} areas have this name" if found else "no such cortical area",
             where=where,
@@ -233,9 +244,10 @@ class Network:
 
 def _neuron_count(columns: Mapping[str, npt.ArrayLike]) -> int:
     """Length of the first neuron column that is no scalar."""
-    for values in columns.values():
-        if np.ndim(values):
-            return len(np.asarray(values))
+    for name, values in columns.items():
+        found = plain_array(f"neurons.{name}", values)
+        if found.ndim:
+            return len(found)
     raise NetworkError(
         "the number of neurons is not known", where="count", cure="Pass count=, or one column as an array"
     )
@@ -256,6 +268,10 @@ def _areas_of(areas: Mapping[str, Members], count: int) -> tuple[npt.NDArray[np.
         cortical_id = base64.b64encode(f"cown{index:04x}".encode("ascii")).decode("ascii")
         own = {"cortical_id": cortical_id, "neurons_per_voxel": max(1, len(rows)), **properties}
         named.append(Area(index, name=name, **own))
+    ids = [area.cortical_id for area in named]
+    twice = [area.name for area in named if ids.count(area.cortical_id) > 1] if len(set(ids)) < len(ids) else []
+    if twice:
+        raise NetworkError("areas with the same cortical id", where="areas", got=twice, cure="Give each its own")
     return indexes, tuple(named)
 
 
@@ -269,18 +285,62 @@ def _members_of(name: str, given: Any) -> tuple[Any, dict[str, Any]]:
     where, allowed = f"areas[{name!r}]", f"neurons, and any of {', '.join(known)}"
     if "neurons" not in given or not set(properties) <= set(known):
         raise NetworkError("not an area", where=where, got=list(given), allowed=allowed)
-    for flag in flags:
-        if properties.get(flag) not in (None, True, False):
-            raise NetworkError("not a flag", where=f"{where}[{flag!r}]", got=properties[flag], allowed="True, False")
-    return given["neurons"], properties
+    for key, value in properties.items():
+        if key in flags and not (value is None or isinstance(value, bool | np.bool_)):
+            raise NetworkError("not a flag", where=f"{where}[{key!r}]", got=value, allowed="True, False")
+        if key == "cortical_id" and not (isinstance(value, str) and value):
+            raise NetworkError("not a cortical id", where=f"{where}[{key!r}]", got=value, allowed="a text")
+        if key == "neurons_per_voxel" and not _is_whole(value, 0, LARGEST_COUNT):
+            allowed = f"0...{LARGEST_COUNT}"
+            raise NetworkError("not a number of neurons", where=f"{where}[{key!r}]", got=value, allowed=allowed)
+        if key == "dimensions":
+            triple = isinstance(value, tuple | list) and len(value) == 3
+            if not triple or not all(_is_whole(one, 0, LARGEST_COUNT) for one in value):
+                allowed = f"three whole numbers, 0...{LARGEST_COUNT}"
+                raise NetworkError("not dimensions", where=f"{where}[{key!r}]", got=value, allowed=allowed)
+            properties[key] = tuple(int(one) for one in value)
+    return given["neurons"], {key: bool(v) if isinstance(v, np.bool_) else v for key, v in properties.items()}
+
+
+def _is_whole(value: object, least: int, most: int) -> bool:
+    """Whether ``value`` is a whole number from ``least`` to ``most``."""
+    return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(least <= value <= most)
+
+
+def _mappings_of(mappings: Any, synapses: int) -> tuple[PlasticMapping, ...]:
+    """Plastic mappings with their rows as (P,) int64, all rows of a table of so many ``synapses``."""
+    if not isinstance(mappings, tuple | list) or not all(isinstance(one, PlasticMapping) for one in mappings):
+        allowed = "a tuple of PlasticMapping"
+        raise NetworkError("not plastic mappings", where="plastic_mappings", got=mappings, allowed=allowed)
+    checked = []
+    for number, mapping in enumerate(mappings):
+        where = f"plastic_mappings[{number}]"
+        for key in ("constant", "ltp_multiplier", "ltd_multiplier"):
+            value = getattr(mapping, key)
+            number_like = isinstance(value, int | float | np.integer | np.floating)
+            if not number_like or not math.isfinite(value):
+                raise NetworkError("a plastic parameter is not finite", where=f"{where}.{key}", got=value)
+        rows = plain_array(f"{where}.synapses", mapping.synapses)
+        ids = rows.size == 0 or rows.dtype.kind in "iu"
+        if rows.ndim != 1 or not ids or (rows.size and (rows.min() < 0 or rows.max() >= synapses)):
+            allowed = f"rows of the synapse table, 0...{synapses - 1}, in one dimension"
+            raise NetworkError("not synapses", where=f"{where}.synapses", got=mapping.synapses, allowed=allowed)
+        checked.append(dataclasses.replace(mapping, synapses=rows.astype(np.int64)))
+    return tuple(checked)
 
 
 def _rows(name: str, members: Members, count: int) -> npt.NDArray[np.int64]:
     """Ids of the neurons that ``members``, a range, a slice, a mask or ids, stands for, each once, (n,) int64."""
-    rows = np.arange(*members.indices(count)) if isinstance(members, slice) else np.asarray(members)
+    where, allowed = f"areas[{name!r}]", f"a range, a slice, ids in 0...{count - 1} or a mask ({count},)"
+    refused = NetworkError("not neurons of the network", where=where, got=members, allowed=allowed)
+    if isinstance(members, range) and not all(0 <= end < count for end in (*members[:1], *members[-1:])):
+        raise refused
+    try:
+        rows = np.arange(*members.indices(count)) if isinstance(members, slice) else plain_array(where, members)
+    except (TypeError, ValueError):
+        raise refused from None
     if rows.dtype == np.bool_ and rows.shape == (count,):
         return np.flatnonzero(rows)
     if rows.ndim != 1 or (rows.size and (rows.dtype.kind not in "iu" or rows.min() < 0 or rows.max() >= count)):
-        allowed = f"a range, a slice, ids in 0...{count - 1} or a mask ({count},)"
-        raise NetworkError("not neurons of the network", where=f"areas[{name!r}]", got=members, allowed=allowed)
+        raise refused
     return np.unique(rows.astype(np.int64))

@@ -203,7 +203,7 @@ def _columns(
 def _array(table: str, column: ColumnSpec, value: npt.ArrayLike | None, count: int) -> npt.NDArray[Any]:
     """``value`` as a read-only array of ``count`` rows; a scalar becomes a zero-stride view."""
     where, shape = f"{table}.{column.name}", (count,) if column.width == 1 else (count, column.width)
-    array = _fitted(where, np.asarray(value), np.dtype(column.dtype))
+    array = _fitted(where, plain_array(where, value), np.dtype(column.dtype))
     if array.ndim == 0:
         array = np.broadcast_to(array, shape)
     if array.shape != shape:
@@ -212,6 +212,23 @@ def _array(table: str, column: ColumnSpec, value: npt.ArrayLike | None, count: i
         array = array.view()
         array.flags.writeable = False
     return array
+
+
+def plain_array(where: str, value: Any) -> npt.NDArray[Any]:
+    """``value`` as an array.
+
+    Raises
+    ------
+    NetworkError
+        Rows of different lengths, or masked entries: an array would show what is below the mask.
+    """
+    if np.ma.is_masked(value):
+        raise NetworkError("masked entries", where=where, got=value, cure="Fill them, or leave these rows out")
+    try:
+        return np.asarray(value)
+    except ValueError:
+        allowed = "a scalar, or rows of equal length"
+        raise NetworkError("rows of different lengths", where=where, got=value, allowed=allowed) from None
 
 
 def _fitted(where: str, values: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:

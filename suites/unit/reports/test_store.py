@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import json
 import math
@@ -90,6 +91,11 @@ def test_attachment_must_be_there(tmp_path: Path, name: str) -> None:
     assert not (folder / "record.json").exists()
 
 
+def measured(document):
+    """The first measurement of the first case that has one."""
+    return next(case["measurements"][0] for case in document["cases"] if case["measurements"])
+
+
 @pytest.mark.parametrize(
     ("damage", "named"),
     [
@@ -100,6 +106,9 @@ def test_attachment_must_be_there(tmp_path: Path, name: str) -> None:
         (lambda d: d["cases"][0].update(outcome="fine"), r"cases\[0\].outcome"),
         (lambda d: d["stages"][2].update(gate_open=1), r"stages\[2\].gate_open"),
         (lambda d: d["cases"][0].update(duration_s="long"), r"cases\[0\].duration_s"),
+        (lambda d: d["cases"][0].update(duration_s=10**400), r"cases\[0\].duration_s"),
+        (lambda d: measured(d).update(validity=[]), r"measurements\[0\].validity"),
+        (lambda d: measured(d).update(validity="fine"), r"measurements\[0\].validity"),
         (lambda d: d.update(command="pytest"), "command"),
         (lambda d: d["environment"].update(packages=[]), "environment.packages"),
     ],
@@ -117,6 +126,15 @@ def test_a_damaged_record_is_named(damage, named: str | None) -> None:
 def test_json_of_another_encoding_is_refused(tmp_path: Path) -> None:
     (tmp_path / "record.json").write_bytes(b"\xff\xfe{}")
     with pytest.raises(InputError, match="not a record"):
+        load_run(tmp_path)
+
+
+def test_a_record_that_unpacks_to_far_more_is_not_read_to_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store, "LARGEST_RECORD_BYTES", 1000)
+    (tmp_path / "record.json.gz").write_bytes(gzip.compress(bytes(1001)))
+    with pytest.raises(InputError, match=r"too large.*1000 bytes"):
         load_run(tmp_path)
 
 

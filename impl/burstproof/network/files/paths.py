@@ -25,8 +25,8 @@ def check_input(path: Path, where: str) -> None:
         ) from None
 
 
-def check_output(path: Path, option: str, inputs: Sequence[Path] = ()) -> None:
-    """Refuse an output that could not be written, or that would overwrite an input.
+def check_output(path: Path, option: str, inputs: Sequence[Path] = (), what: str = "the input itself") -> None:
+    """Refuse an output that could not be written, or that would overwrite an input; ``what`` says what those are.
 
     Raises
     ------
@@ -44,9 +44,7 @@ def check_output(path: Path, option: str, inputs: Sequence[Path] = ()) -> None:
         raise InputError("the folder cannot be written to", where=option, got=str(folder), cure="Choose another folder")
     for source in inputs:
         if _same_file(path, source):
-            raise InputError(
-                "the output is the input itself", where=option, got=str(path), cure="Write to another file"
-            )
+            raise InputError(f"the output is {what}", where=option, got=str(path), cure="Write to another file")
 
 
 def _same_file(one: Path, other: Path) -> bool:

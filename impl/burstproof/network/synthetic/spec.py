@@ -17,20 +17,21 @@ LARGEST_EXACT_WEIGHT = 1 << 24
 """Largest integer up to which every integer is a float32."""
 
 LARGEST_DISTANCE_SCALE = 9_000_000.0
+_LARGEST_DEVIATION = 0.15
 _LARGEST_NEURONS = (1 << 32) - 1
 _LEAST_RING = 16
 _LEAST_DISTANCE_SCALE = 0.25
 _LARGEST_BLOCKS = 1 << 16
 
 
-def _require(condition: bool, field: str, got: object, allowed: str) -> None:
+def _require(condition: bool, field: str, got: object, allowed: str, cure: str = "Correct the value") -> None:
     if not condition:
         raise NetworkError(
             "a synthetic network cannot have this value",
             where=f"SyntheticSpec.{field}",
             got=got,
             allowed=allowed,
-            cure="Correct the value",
+            cure=cure,
         )
 
 
@@ -211,19 +212,21 @@ def driven_spec(
     (refractoriness lowers it further). The number of firings fluctuates with a relative deviation of at most
     1 / sqrt(N r (1 - a^2)). The network rests until ``initial_stimulus`` starts it at the rate.
     """
-    _require(_is_number(firing_rate, 1e-9, 1.0), "firing_rate", firing_rate, "above 0, at most 1")
+    _require(_is_number(firing_rate, 1e-9, 1.0), "firing_rate", firing_rate, "1e-9...1")
     _require(_is_integer(refractory_period, 0, 65535), "refractory_period", refractory_period, "0...65535")
-    _require(_is_integer(synapses_per_neuron, 1, LARGEST_ITEM), "synapses_per_neuron", synapses_per_neuron, "1 or more")
+    allowed = f"1...{LARGEST_ITEM}"
+    _require(_is_integer(synapses_per_neuron, 1, LARGEST_ITEM), "synapses_per_neuron", synapses_per_neuron, allowed)
     _require(_is_number(leak, 0.0, 1.0), "leak", leak, "0...1")
     free = 1.0 - refractory_period * firing_rate
     inputs = synapses_per_neuron * firing_rate
     excitability = firing_rate / (free * -math.expm1(-inputs)) if free > 0 else math.inf
     allowed = f"a rate that needs an excitability below 0.999, not {excitability:.4g}"
-    _require(excitability < 0.999, "firing_rate", firing_rate, allowed)
+    _require(excitability < 0.999, "firing_rate", firing_rate, allowed, "Lower the rate, or take more synapses")
     spec: dict[str, Any] = {"seed": seed, "excitability": excitability, "initial_firing": float(firing_rate)}
     made = SyntheticSpec(neurons, synapses_per_neuron, refractory_period=refractory_period, leak=float(leak), **spec)
     slope = inputs / math.expm1(inputs) if inputs < 700 else 0.0
     deviation = 1.0 / math.sqrt(neurons * firing_rate * (1.0 - slope * slope))
-    allowed = f"enough neurons that the number of firings fluctuates by less than 15 %, not {deviation:.0%}"
-    _require(deviation < 0.15, "neurons", neurons, allowed)
+    least = math.ceil(neurons * (deviation / _LARGEST_DEVIATION) ** 2) + 1
+    allowed = f"{least} or more at this rate, so that the number of firings fluctuates by less than 15 %"
+    _require(deviation < _LARGEST_DEVIATION, "neurons", neurons, allowed, "Take more neurons, or a higher rate")
     return made

@@ -49,9 +49,9 @@ def test_a_cell_is_drawn_where_and_when_a_neuron_fired() -> None:
 def test_a_raster_of_silence_and_of_markup_is_still_a_picture() -> None:
     grid = RasterGrid(network([2], {2: "<b>&\x1b[31m"}), 3)
     grid.add(recording(1, [[], [], []]))
-    text = raster_svg(grid.raster(), "a < b & c")
-    root = ElementTree.fromstring(text)
-    assert root.findtext("{http://www.w3.org/2000/svg}title") == "a < b & c"
+    text = raster_svg(grid.raster(), "a < b & c\udcff\0")
+    root = ElementTree.fromstring(text.encode())
+    assert root.findtext("{http://www.w3.org/2000/svg}title") == "a < b & c??"
     assert "<b>&?[31m (1)" in [e.text for e in root.iter("{http://www.w3.org/2000/svg}text")]
 
 
