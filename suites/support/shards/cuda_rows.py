@@ -12,6 +12,7 @@ import numpy as np
 from burstproof.engine.cuda.engine import CudaEngine
 from burstproof.engine.cuda.exchange.devices import make_current
 from burstproof.engine.cuda.exchange.mail import Path
+from burstproof.engine.cuda.host.many_devices import ManyDevices
 from burstproof.engine.cuda.plan.sharding_choice import ShardingChoice
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.state import Record, Recording, Stimulus
@@ -140,7 +141,7 @@ def sharded(
 def _timed(
     network: Network,
     devices: int,
-    engine: CudaEngine | CudaEngine,
+    engine: CudaEngine,
     built: float,
     memory: int,
     watch: Callable[[], Watch] | None,
@@ -154,11 +155,11 @@ def _timed(
     for _ in range(_ESTIMATES):  # of few bursts, most is the host's beginning and end
         bursts = int(np.clip(_SAMPLE_SECONDS / _per_burst_s(engine, bursts), 32, 8192))
     timed = time_steadily(lambda: 1e3 * _per_burst_s(engine, bursts), RULE, watch)
-    split = _split(engine, bursts, 1e3 * timed.samples.estimate) if isinstance(engine, CudaEngine) else {}
+    split = _split(engine, bursts, 1e3 * timed.samples.estimate) if isinstance(engine.devices, ManyDevices) else {}
     return Timing(network, devices, (), timed, split, built, memory)
 
 
-def _per_burst_s(engine: CudaEngine | CudaEngine, bursts: int) -> float:
+def _per_burst_s(engine: CudaEngine, bursts: int) -> float:
     began = time.perf_counter()
     engine.run(bursts, record=Record.NONE)
     return (time.perf_counter() - began) / bursts

@@ -137,7 +137,8 @@ class ManyDevices:
             if runtime not in groups:
                 make_current(runtime)
                 streams = Streams.open(runtime, options.cuda.stream_count)
-                groups[runtime] = DeviceGroup(runtime, streams, options.cuda.graphs and path is not Path.NCCL)
+                use_graphs = options.cuda.graphs and path is not Path.NCCL
+                groups[runtime] = DeviceGroup(runtime, streams, use_graphs, one_of_many=path is not None)
             made = DeviceShard(runtime, shard, groups[runtime].streams, self._fill)
             groups[runtime].shards.append(made)
             self.shards.append(made)

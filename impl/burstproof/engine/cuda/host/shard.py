@@ -78,9 +78,14 @@ class DeviceShard:
         self._launches: ShardLaunches | None = None
         self.calls: list[BurstCalls] = []
 
+    def _enter(self) -> None:
+        """Make the device current, where there may be others: for one call it costs more than a short copy."""
+        if self.shard.shard.exchanges:
+            make_current(self.runtime)
+
     def connect(self, kernels: dict[str, Any], mail: Mail | None, room: int, patience_ns: int) -> None:
         """Fix the calls, once all mailboxes are there; ``None`` without an exchange."""
-        make_current(self.runtime)
+        self._enter()
         self._launches = ShardLaunches(self.runtime, self.shard, kernels, mail, room, patience_ns)
         self._launches.sort_rows(self._buffers, self._streams.burst)
         self.calls = [self._calls(number) for number in range(SETS)]
@@ -94,7 +99,7 @@ class DeviceShard:
 
         ``burst`` and ``exchange``: the last ones before the batch.
         """
-        make_current(self.runtime)
+        self._enter()
         grown = self._grow(number, max(len(table.ids), len(table.forced)))
         stream, staging = self._streams.upload, self._staging[number]
         head = staging.room("head", REPORT_HEAD, np.dtype(np.int64))
@@ -141,19 +146,19 @@ class DeviceShard:
 
     def waited_ns(self) -> int:
         """Nanoseconds that the shard has waited for what others publish, since it was created."""
-        make_current(self.runtime)
+        self._enter()
         return int(self.device.read("link")[WAITED])
 
     def fired(self, number: int, count: int) -> FiredList:
         """The first ``count`` entries of a batch's log: ids in the network and potentials, in the order of the log."""
-        make_current(self.runtime)
+        self._enter()
         return self._staging[number].fired(
             count, lambda name: self._buffers[f"{name}.{number}"], self.runtime, self._streams.download
         )
 
     def state(self, clamped: bool) -> StatePart:
         """The shard's part of the state."""
-        make_current(self.runtime)
+        self._enter()
         return self.device.capture(_columns(self.shard), clamped)
 
     def release(self) -> None:

@@ -23,8 +23,8 @@ class DeviceGroup:
     for lists. So no kernel waits for one that is queued behind it.
     """
 
-    def __init__(self, runtime: DeviceRuntime, streams: Streams, use_graphs: bool) -> None:
-        self.runtime, self.streams = runtime, streams
+    def __init__(self, runtime: DeviceRuntime, streams: Streams, use_graphs: bool, one_of_many: bool = True) -> None:
+        self.runtime, self.streams, self._one_of_many = runtime, streams, one_of_many
         self.shards: list[DeviceShard] = []
         self.graphs = use_graphs and runtime.graphs
         self._graphs: dict[tuple[int, int, bool, bool], DeviceGraph] = {}
@@ -32,9 +32,14 @@ class DeviceGroup:
         self._uploaded = [runtime.event() for _ in range(SETS)]
         self._finished = [runtime.event() for _ in range(SETS)]
 
+    def _enter(self) -> None:
+        """Make the device current, where the engine has others."""
+        if self._one_of_many:
+            make_current(self.runtime)
+
     def warm(self) -> None:
         """Launch every kernel once in a batch of no bursts, so that nothing is loaded during a capture."""
-        make_current(self.runtime)
+        self._enter()
         for number in range(SETS):
             self._queue(number, 1, True, True, self.streams.burst)
             self._queue(number, 1, False, True, self.streams.burst)
@@ -53,18 +58,18 @@ class DeviceGroup:
         """Capture the batch, if it is not yet: no device may wait for another while the host still captures."""
         key = (number, length, stimulated, keep)
         if key not in self._graphs:
-            make_current(self.runtime)
+            self._enter()
             self._graphs[key] = self.runtime.capture(lambda stream: self._queue(*key, stream))
 
     def run(self, number: int, length: int, stimulated: bool, keep: bool) -> None:
         """Queue the batch that was captured, and the reports behind it."""
-        make_current(self.runtime)
+        self._enter()
         self._graphs[number, length, stimulated, keep].launch(self.streams.burst)
         self.finish(number)
 
     def burst(self, number: int, place: int, stimulated: bool, keep: bool) -> None:
         """Queue one burst of a batch without a graph."""
-        make_current(self.runtime)
+        self._enter()
         self._burst(number, place, stimulated, keep, self.streams.burst)
 
     def finish(self, number: int) -> None:
@@ -79,7 +84,7 @@ class DeviceGroup:
 
     def census(self, number: int, stimulated: bool) -> bool:
         """Queue what comes before the dynamics; ``True`` if candidates are counted ahead."""
-        make_current(self.runtime)
+        self._enter()
         if stimulated:
             self._launch([shard.calls[number].stimulate for shard in self.shards], self.streams.burst)
         counted = [call for shard in self.shards if (call := shard.calls[number].count_ahead) is not None]
@@ -88,19 +93,19 @@ class DeviceGroup:
 
     def dynamics(self, number: int, stimulated: bool) -> None:
         """Queue the dynamics of one burst."""
-        make_current(self.runtime)
+        self._enter()
         calls = [shard.calls[number].dynamics for shard in self.shards]
         self._launch([call[int(stimulated)] for call in calls if call is not None], self.streams.burst)
 
     def deliver(self, number: int) -> None:
         """Queue what sends along the rows."""
-        make_current(self.runtime)
+        self._enter()
         for shard in self.shards:
             self._launch(shard.calls[number].delivery, self.streams.burst)
 
     def repeated_delivery(self, number: int, times: int) -> DeviceGraph:
         """A graph that sends the lists of the last burst ``times`` times: for timing, its sums mean nothing."""
-        make_current(self.runtime)
+        self._enter()
         calls = [call for shard in self.shards for call in shard.calls[number].delivery]
         return self.runtime.capture(lambda stream: self._launch(calls * times, stream))
 
@@ -131,7 +136,7 @@ class DeviceGroup:
 
     def release(self) -> None:
         """Wait for the device and let go of its memory."""
-        make_current(self.runtime)
+        self._enter()
         self.runtime.close()
         self._graphs.clear()
         for shard in self.shards:
