@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from burstproof.errors import BurstproofError, ExitCode
+from burstproof.network.files.atomic import make_folder
 from reports import html
 from reports.judge.compare import Comparison, compare
 from reports.judge.goals import goal_lines, goal_rows, measured_goals, unmeasured_goals
@@ -107,7 +108,7 @@ def describe_history(history: History) -> str:
 
 
 def _write(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     write_text(path, text)
     print(f"wrote {path}")
 

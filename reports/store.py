@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from burstproof.errors import InputError
-from burstproof.network.files.atomic import write_atomically
+from burstproof.network.files.atomic import make_folder, write_atomically
 from reports import html
 from reports.judge.history import History, history_of
 from reports.judge.thinning import thin
@@ -72,7 +72,7 @@ def write_run(folder: Path, record: RunRecord, attachments: Sequence[str] = ()) 
     RunRecord
         As written, with attachments.
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     if attachments:
         record = replace(record, attachments=tuple(attach(folder, name) for name in attachments))
     write_text(folder / RECORD_NAME, dumps(record))
@@ -85,7 +85,7 @@ def write_baseline(folder: Path, record: RunRecord) -> Path:
 
     The same record gives the same bytes.
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     path = folder / BASELINE_NAME
     write_atomically(path, gzip.compress(dumps(thin(record)).encode(), mtime=0))
     return path

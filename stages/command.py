@@ -71,6 +71,13 @@ def select(names: Sequence[str], plan: Sequence[Stage] = PLAN) -> tuple[Stage, .
     return tuple(stage for stage in plan if not names or stage.name in names)
 
 
+def _processes(text: str) -> int:
+    """A number of processes, 1 or more."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of processes, 1 or more")
+    return int(text)
+
+
 def _parser(plan: Sequence[Stage]) -> argparse.ArgumentParser:
     spread = ", ".join(stage.name for stage in plan if stage.side_by_side)
     parser = _Parser(prog=PROGRAM, description="The staged test plan.")
@@ -87,7 +94,7 @@ def _parser(plan: Sequence[Stage]) -> argparse.ArgumentParser:
     run.add_argument("--only", action="append", default=[], metavar="NAME", help="of the plan, run this stage now")
     run.add_argument(
         "--workers",
-        type=int,
+        type=_processes,
         default=MOST_WORKERS,
         metavar="N",
         help=f"processes for the cases of {spread} (default: a core each, at most {MOST_WORKERS})",

@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from burstproof.network.files.atomic import make_folder
+
 _PLAN = "plan.json"
 _STAGES = "stages"
 _DONE = "stage.json"
@@ -94,7 +96,7 @@ class RunFolder:
 
     def write_plan(self, plan: RunPlan) -> None:
         """Create the folder with its plan."""
-        self.path.mkdir(parents=True, exist_ok=True)
+        make_folder(self.path)
         write_json(self.path / _PLAN, asdict(plan))
 
     def read_plan(self) -> RunPlan:

@@ -325,7 +325,7 @@ def _mappings_of(mappings: Any, synapses: int) -> tuple[PlasticMapping, ...]:
         if rows.ndim != 1 or not ids or (rows.size and (rows.min() < 0 or rows.max() >= synapses)):
             allowed = f"rows of the synapse table, 0...{synapses - 1}, in one dimension"
             raise NetworkError("not synapses", where=f"{where}.synapses", got=mapping.synapses, allowed=allowed)
-        checked.append(dataclasses.replace(mapping, synapses=rows.astype(np.int64)))
+        checked.append(dataclasses.replace(mapping, synapses=np.unique(rows.astype(np.int64))))
     return tuple(checked)
 
 

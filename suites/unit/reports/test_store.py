@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from burstproof.errors import InputError
+from burstproof.errors import EnvironmentInvalidError, InputError
 from reports import store
 from reports.store import load_run, write_run
 from reports.values.measurement import CaseResult, Measurement, Outcome
@@ -142,6 +142,13 @@ def test_a_record_that_unpacks_to_far_more_is_not_read_to_its_end(
 def test_no_record_at_all(text: str) -> None:
     with pytest.raises(InputError):
         store.loads(text)
+
+
+def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for folder in (tmp_path / "file", tmp_path / "file" / "below"):
+        with pytest.raises(EnvironmentInvalidError, match=f"{folder}.*cannot be made"):
+            store.write_run(folder, SAMPLES[0])
 
 
 def test_write_leaves_the_old_file_on_failure(tmp_path: Path) -> None:

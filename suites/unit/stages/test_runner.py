@@ -233,6 +233,8 @@ def test_a_run_in_which_nothing_ran_exits_3(checkout: Checkout, capsys: pytest.C
         ("run", "stage9"),
         ("run", "--only", "stage9"),
         ("run", "--bogus"),
+        ("run", "--workers", "0"),
+        ("run", "--workers=-3"),
         ("walk",),
         (),
         ("run", "--resume", "nowhere"),

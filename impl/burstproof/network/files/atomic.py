@@ -57,3 +57,19 @@ def write_atomically(path: Path, content: bytes) -> None:
             where=str(path),
             cure="Free space there or choose another place",
         ) from None
+
+
+def make_folder(folder: Path) -> None:
+    """Make ``folder`` and those above it, as far as they are missing.
+
+    Raises
+    ------
+    EnvironmentInvalidError
+        The file system refused, or a file stands in the way.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise EnvironmentInvalidError(
+            f"the folder cannot be made: {error.strerror}", where=str(folder), cure="Choose another place"
+        ) from None
