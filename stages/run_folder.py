@@ -12,8 +12,6 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from burstproof.network.files.atomic import make_folder
-
 _PLAN = "plan.json"
 _STAGES = "stages"
 _DONE = "stage.json"
@@ -96,6 +94,9 @@ class RunFolder:
 
     def write_plan(self, plan: RunPlan) -> None:
         """Create the folder with its plan."""
+        # The noxfile imports this module under nox's own Python, which has no package of ours.
+        from burstproof.network.files.atomic import make_folder
+
         make_folder(self.path)
         write_json(self.path / _PLAN, asdict(plan))
 

@@ -5,14 +5,19 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 
+from burstproof.device.protocol import DeviceStream
 from burstproof.engine.cuda.engine import CudaEngine
 from burstproof.engine.cuda.exchange.devices import make_current
 from burstproof.engine.cuda.exchange.mail import Path
+from burstproof.engine.cuda.exchange.words import WAITED
+from burstproof.engine.cuda.host.launches import Call
 from burstproof.engine.cuda.host.many_devices import ManyDevices
+from burstproof.engine.cuda.host.shard import DeviceShard
+from burstproof.engine.cuda.host.shard_group import DeviceGroup
 from burstproof.engine.cuda.plan.sharding_choice import ShardingChoice
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.state import Record, Recording, Stimulus
@@ -175,14 +180,14 @@ def _split(engine: CudaEngine, bursts: int, burst_us: float) -> dict[str, float]
     shards = [shard for group in engine.devices.groups for shard in group.shards]
     if shards[0].shard.shard.merged:
         return {}
-    before = [shard.waited_ns() for shard in shards]
+    before = [_waited_ns(shard) for shard in shards]
     engine.run(bursts, record=Record.NONE)
-    waits = [(shard.waited_ns() - ns) / bursts / 1e3 for shard, ns in zip(shards, before, strict=True)]
+    waits = [(_waited_ns(shard) - ns) / bursts / 1e3 for shard, ns in zip(shards, before, strict=True)]
     engine.run(1, record=Record.NONE)  # a longer train may end with bursts that it does not do
     sends = []
     for group in engine.devices.groups:
         make_current(group.runtime)
-        graph, stream = group.repeated_delivery(0, _SENDS), group.streams.burst
+        graph, stream = group.runtime.capture(partial(_repeat, _deliveries(group))), group.streams.burst
         marks = group.runtime.event(timing=True), group.runtime.event(timing=True)
         for _ in range(2):
             marks[0].record(stream)
@@ -192,3 +197,19 @@ def _split(engine: CudaEngine, bursts: int, burst_us: float) -> dict[str, float]
         sends.append(1e3 * marks[1].elapsed_ms(marks[0]) / _SENDS)
     propagate, wait = max(sends), float(np.mean(waits))
     return {"propagate": propagate, "wait": wait, "dynamics": burst_us - propagate - wait}
+
+
+def _waited_ns(shard: DeviceShard) -> int:
+    """Nanoseconds that a shard has waited for what others publish, since it was created."""
+    make_current(shard.runtime)
+    return int(shard.device.read("link")[WAITED])
+
+
+def _deliveries(group: DeviceGroup) -> list[Call]:
+    """What sends the lists of the last burst."""
+    return [call for shard in group.shards for call in shard.calls[0].delivery]
+
+
+def _repeat(calls: list[Call], stream: DeviceStream) -> None:
+    for call in calls * _SENDS:
+        call.queue(stream)

@@ -22,7 +22,8 @@ ROOT = Path(__file__).parents[3]
 
 def test_the_plan_needs_nothing_but_the_standard_library() -> None:
     """The noxfile makes its sessions from it before anything is installed."""
-    program = f"import sys; sys.path.insert(0, {str(ROOT)!r}); import stages.bootstrap; assert stages.bootstrap.STAGES"
+    modules = "from stages import bootstrap, driver, plan, run_folder; assert bootstrap.STAGES == plan.STAGES"
+    program = f"import sys; sys.path.insert(0, {str(ROOT)!r}); {modules}"
     subprocess.run([sys.executable, "-I", "-S", "-c", program], check=True)
 
 

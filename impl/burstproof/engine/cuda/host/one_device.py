@@ -12,8 +12,7 @@ from burstproof.device.host_memory import available_host_bytes
 from burstproof.device.protocol import DeviceRuntime
 from burstproof.engine.cuda.host.batch import Streams
 from burstproof.engine.cuda.host.devices import BatchReport, FiredList
-from burstproof.engine.cuda.host.fused_batch import FusedBatch
-from burstproof.engine.cuda.host.fused_launches import FusedLaunches
+from burstproof.engine.cuda.host.fused_batch import FusedBatch, FusedLaunches
 from burstproof.engine.cuda.host.shard import Fill
 from burstproof.engine.cuda.host.state import DeviceState
 from burstproof.engine.cuda.host.stimulus_table import StimulusTable, batch_table

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,14 +10,13 @@ import numpy as np
 import numpy.typing as npt
 
 from burstproof.device.host_memory import available_host_bytes
-from burstproof.device.protocol import DeviceRuntime
+from burstproof.device.protocol import DeviceBuffer, DeviceRuntime, DeviceStream
 from burstproof.engine.cuda.exchange.devices import make_current
 from burstproof.engine.cuda.exchange.mail import Mail
-from burstproof.engine.cuda.exchange.words import FAILED, LINK_LENGTH, WAITED, failure_of
+from burstproof.engine.cuda.exchange.words import FAILED, LINK_LENGTH, failure_of
 from burstproof.engine.cuda.host.batch import Staging, Streams, report_of, table_columns
 from burstproof.engine.cuda.host.devices import BatchReport, FiredList
-from burstproof.engine.cuda.host.launches import BurstCalls
-from burstproof.engine.cuda.host.shard_launches import ShardLaunches
+from burstproof.engine.cuda.host.launches import BurstCalls, Call, Kernels, Values, numbers_of, phase_calls
 from burstproof.engine.cuda.host.state import DeviceState
 from burstproof.engine.cuda.host.stimulus_table import StimulusTable
 from burstproof.engine.cuda.kernels.control import (
@@ -35,6 +34,9 @@ from burstproof.engine.cuda.plan.buffers import SETS, stimulus_specs
 from burstproof.engine.cuda.plan.shard_pack import PackedShard
 from burstproof.engine.sharded.shard import StatePart
 
+_BLOCK = 256
+_LAG = 3
+"""Of the blocks that are on the device at once, the part that comes up between a chunk and its packets' arrival."""
 _LOW = 0xFFFFFFFF
 
 Fill = Callable[[PackedShard, DeviceState], None]
@@ -52,6 +54,64 @@ class ShardResult:
     before: int
     missed: int
     missed_in: int
+
+
+class ShardLaunches:
+    """Makes the calls of one shard."""
+
+    def __init__(
+        self,
+        runtime: DeviceRuntime,
+        shard: PackedShard,
+        compiled: Mapping[str, Any],
+        mail: Mail | None,
+        room: int,
+        patience_ns: int,
+    ) -> None:
+        from burstproof.engine.cuda.kernels.catalogue import catalogue
+
+        self._runtime = runtime
+        self._shard = shard
+        self._kernels = Kernels(runtime, shard.shard, catalogue(shard.shard), compiled)
+        self._mail = mail
+        self._given = {**numbers_of(shard.packed), "sources": shard.sources}
+        if mail is not None:
+            self._given |= {
+                "sinks": mail.sinks[shard.number],
+                "inboxes": mail.inboxes[shard.number],
+                "words": mail.words,
+                "room": room,
+                "own": shard.number,
+                "patience": patience_ns,
+                "chunks": 0,
+                "lag": 0,
+                "first_id": shard.spaced.first if shard.spaced else 0,
+                "id_step": shard.spaced.step if shard.spaced else 0,
+            }
+
+    def calls(self, buffers: Mapping[str, DeviceBuffer], number: int, stimulus: int, log: int) -> BurstCalls:
+        """The calls of batch ``number``, with room for ``stimulus`` ids and ``log`` firings."""
+        values, shard = Values(self._runtime, buffers, number, self._given | {"capacity": log}), self._shard.shard
+        if shard.merged:
+            stimulate = self._kernels.spread("stimulate", stimulus, _BLOCK, values)
+            return BurstCalls(stimulate, merged=self._merged(values))
+        if self._mail is None:
+            return phase_calls(self._kernels, shard, self._shard.packed, values, values, stimulus, shard.threads)
+        listed = values.but(log_ids=buffers["all_ids"], log_potentials=buffers["all_potentials"])
+        return phase_calls(self._kernels, shard, self._shard.packed, values, listed, stimulus, _BLOCK)
+
+    def sort_rows(self, buffers: Mapping[str, DeviceBuffer], stream: DeviceStream) -> None:
+        """Put every row into the order that tiles need; does nothing without tiles."""
+        self._kernels.sort_rows(Values(self._runtime, buffers, 0, self._given), stream)
+
+    def _merged(self, values: Values) -> Call:
+        """The burst in one kernel: a block for each chunk, the first, and those that only take the last packets."""
+        assert self._mail is not None
+        shard, chunks = self._shard.shard, self._mail.packets
+        resident = self._kernels.resident("burst", shard.threads)
+        lag = 0 if chunks < resident or len(self._mail.inboxes) == 1 else resident // _LAG
+        values = values.but(chunks=chunks, lag=lag)
+        return self._kernels.call("burst", 1 + chunks + lag, shard.threads, values, shard.overlapped)
 
 
 class DeviceShard:
@@ -143,11 +203,6 @@ class DeviceShard:
             last = int(self._tallies[number][(self._before[number] + report.bursts) % TALLIES])
             report.fired[0, -1], report.candidates[-1] = last >> 32, last & _LOW
         return ShardResult(report, self._before[number], *failure_of(int(self._links[number][FAILED])))
-
-    def waited_ns(self) -> int:
-        """Nanoseconds that the shard has waited for what others publish, since it was created."""
-        self._enter()
-        return int(self.device.read("link")[WAITED])
 
     def fired(self, number: int, count: int) -> FiredList:
         """The first ``count`` entries of a batch's log: ids in the network and potentials, in the order of the log."""

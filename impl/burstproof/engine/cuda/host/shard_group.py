@@ -103,12 +103,6 @@ class DeviceGroup:
         for shard in self.shards:
             self._launch(shard.calls[number].delivery, self.streams.burst)
 
-    def repeated_delivery(self, number: int, times: int) -> DeviceGraph:
-        """A graph that sends the lists of the last burst ``times`` times: for timing, its sums mean nothing."""
-        self._enter()
-        calls = [call for shard in self.shards for call in shard.calls[number].delivery]
-        return self.runtime.capture(lambda stream: self._launch(calls * times, stream))
-
     def _queue(self, number: int, length: int, stimulated: bool, keep: bool, stream: DeviceStream) -> None:
         """Queue ``length`` bursts; allocates and synchronises nothing, so it can be captured."""
         for place in range(length):

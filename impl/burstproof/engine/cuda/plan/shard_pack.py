@@ -14,7 +14,6 @@ from burstproof.engine.cuda.plan.block_size import checked_block_size
 from burstproof.engine.cuda.plan.buffers import BatchSizes, batch_sizes, buffer_specs
 from burstproof.engine.cuda.plan.packed import Packed, batch_length, pack_layout, packed_for
 from burstproof.engine.cuda.plan.padded_rows import row_lengths, table_words
-from burstproof.engine.cuda.plan.shard_buffers import BY_SOURCE, SHARED_NAMES
 from burstproof.engine.cuda.plan.shard_variant import ShardVariant, row_share, shard_variant, whole
 from burstproof.engine.cuda.plan.tiles import sized
 from burstproof.engine.options import EngineOptions
@@ -22,6 +21,14 @@ from burstproof.engine.sharded.shard_layout import NetworkShard
 from burstproof.engine.state import EngineState
 from burstproof.network.model import Network, NeuronTable, SynapseTable
 from burstproof.network.schema import NEURON_FIELDS
+
+_BY_SOURCE = frozenset(("offsets", "contributions", "clamped_sources", "computed_offsets"))
+_BY_SOURCE |= {"mp_driven", "divisors", "last_fired", "streaks"}
+"""Buffers that follow the number of all neurons of the network, not of the shard's."""
+
+_OF_ONE_DEVICE = frozenset(("outside", "chunk_counts", "span_counts", "chunk_ids", "chunk_potentials"))
+_OF_ONE_DEVICE |= {"piece_counts", "pieces", "cursors", "amounts"}
+"""Buffers of a network on one device that a shard lacks, or sizes in its own way."""
 
 _LARGE = 1_000_000
 
@@ -86,11 +93,11 @@ class PackedShard:
         if not self.shard.exchanges:
             return packed.buffers
         whole = buffer_specs(replace(packed.sizes, neurons=self.sources), variant, packed.batch)
-        by_source = {spec.name: spec for spec in whole if spec.name in BY_SOURCE} | self._padded()
+        by_source = {spec.name: spec for spec in whole if spec.name in _BY_SOURCE} | self._padded()
         shared = [
             by_source.get(spec.name, spec)
             for spec in buffer_specs(packed.sizes, variant, packed.batch)
-            if spec.name in SHARED_NAMES or "." in spec.name
+            if spec.name not in _OF_ONE_DEVICE
         ]
         everyone = max(self.sources, 1) if self.shard.collects else 1
         carried = self.shard.carries_potentials or not self.shard.fused
