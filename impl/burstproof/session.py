@@ -234,13 +234,6 @@ class Session:
         self._check_open("restore")
         if not isinstance(state, EngineState):
             raise NetworkError("not a state", where="restore", got=state, allowed="what state() returned")
-        sizes = self.network.neuron_count, self.network.synapse_count
-        for name, column in vars(state).items():
-            if isinstance(column, np.ndarray) and name not in ("fired_ids", "fired_potentials"):
-                size = sizes[name in ("weights", "eligibility_traces")]
-                if column.shape[-1:] != (size,):
-                    got, where = column.shape, f"state.{name}"
-                    raise NetworkError("the state of another network", where=where, got=got, allowed=f"{size} in a row")
         self.engine.restore(state)
 
     def close(self) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from burstproof.engine.options import CudaOptions, EngineOptions, WgpuOptions
 from burstproof.engine.protocol import Engine
-from burstproof.errors import InputError
+from burstproof.errors import InputError, NetworkError
 from burstproof.network.model import Network
 from suites.support.parity import backends
 from suites.support.parity.interrupted import TRAIN, interruption_differs
@@ -47,3 +47,15 @@ def test_no_run_has_fewer_than_0_bursts(backend: backends.Backend) -> None:
         assert (len(engine.run(0).bursts), engine.burst_count) == (0, before)
     finally:
         engine.close()
+
+
+@pytest.mark.parametrize("backend", backends.ALL)
+def test_a_state_of_another_network_is_refused(backend: backends.Backend) -> None:
+    """By its sizes, and the engine goes on from where it stood."""
+    small, large = (mixed_network(replace(MIXES[0], neurons=neurons)) for neurons in (20, 21))
+    options = mixed_options(MIXES[0])
+    with backend.create(small, options) as engine, backend.create(large, options) as other:
+        before = engine.state()
+        with pytest.raises(NetworkError, match=r"state\.\w+: the state of another network \(got \(.*21.*\); allowed"):
+            engine.restore(other.state())
+        assert engine.state().differences(before) == ()

@@ -57,14 +57,22 @@ def _check_numbers(neurons: NeuronTable) -> None:
             )
 
 
-def check_state(state: EngineState, fixed_point: FixedPoint) -> None:
-    """Refuse a state from which the engine with this ``fixed_point`` cannot go on.
+def check_state(state: EngineState, network: Network, fixed_point: FixedPoint) -> None:
+    """Refuse a state from which an engine over ``network`` with this ``fixed_point`` cannot go on.
 
     Raises
     ------
     NetworkError
-        A weight that is not finite; another scale, width or clamp than ``fixed_point``.
+        A column of another size than the network's; a weight that is not finite; another scale, width or clamp than
+        ``fixed_point``.
     """
+    sizes = network.neuron_count, network.synapse_count
+    for name, column in vars(state).items():
+        if isinstance(column, np.ndarray) and name not in ("fired_ids", "fired_potentials"):
+            size = sizes[name in ("weights", "eligibility_traces")]
+            if column.shape[-1:] != (size,):
+                got, where = column.shape, f"state.{name}"
+                raise NetworkError("the state of another network", where=where, got=got, allowed=f"{size} in a row")
     wrong = ~np.isfinite(state.weights)
     if wrong.any():
         row = int(np.argmax(wrong))

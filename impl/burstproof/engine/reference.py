@@ -389,7 +389,7 @@ class ReferenceEngine(Engine):
 
     def restore(self, state: EngineState) -> None:
         """Continue from ``state``; see ``Engine.restore``."""
-        check_state(state, self.fixed_point)
+        check_state(state, self.network, self.fixed_point)
         self.burst_count = state.burst_count
         self.v = self.storage.rounded(state.membrane_potentials)
         self.rc = state.refractory_countdowns.astype(np.int64)

@@ -109,7 +109,7 @@ class CpuEngine(Engine):
         NetworkError
             Weights that the network's fixed-point scale does not admit.
         """
-        check_state(state, self.fixed_point)
+        check_state(state, self.network, self.fixed_point)
         self._memory.restore(state)
         self.burst_count = state.burst_count
 

@@ -319,12 +319,10 @@ class CudaEngine(Engine):
         NetworkError
             A state of another network, or weights that its fixed-point scale does not admit.
         """
-        shape = (self.devices.max_delay, self.network.neuron_count)
-        if state.pending.shape != shape or state.weights.shape != self._weights.shape:
-            raise NetworkError(
-                "a state of another network", where="state.pending", got=state.pending.shape, allowed=str(shape)
-            )
-        check_state(state, self.fixed_point)
+        check_state(state, self.network, self.fixed_point)
+        if len(state.pending) != self.devices.max_delay:
+            got, rows = len(state.pending), self.devices.max_delay
+            raise NetworkError("the state of another network", where="state.pending", got=got, allowed=f"{rows} rows")
         self.devices.restore(state)
         self.burst_count = state.burst_count
         self._weights, self._eligibility = state.weights.copy(), state.eligibility_traces.copy()

@@ -167,7 +167,7 @@ class ShardedEngine(Engine):
         NetworkError
             Weights that the network's fixed-point scale does not admit.
         """
-        check_state(state, self.fixed_point)
+        check_state(state, self.network, self.fixed_point)
         error: BurstproofError | None = None
         try:
             for shard in self.shards:

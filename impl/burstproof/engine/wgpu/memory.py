@@ -207,7 +207,7 @@ class WgpuMemory:
         NetworkError
             Weights that the fixed-point scale does not admit.
         """
-        check_state(state, self._fixed_point)
+        check_state(state, self._network, self._fixed_point)
         self._restore_weights(state)
         status = np.where(state.was_candidate, np.uint32(WAS_CANDIDATE), np.uint32(0))
         status[state.fired_ids] |= np.uint32(FIRED)
