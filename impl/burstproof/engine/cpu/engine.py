@@ -107,7 +107,7 @@ class CpuEngine(Engine):
         Raises
         ------
         NetworkError
-            Weights that the network's fixed-point scale does not admit.
+            A state of another network, or weights that its fixed-point scale does not admit.
         """
         check_state(state, self.network, self.fixed_point)
         self._memory.restore(state)

@@ -165,7 +165,7 @@ class ShardedEngine(Engine):
         Raises
         ------
         NetworkError
-            Weights that the network's fixed-point scale does not admit.
+            A state of another network, or weights that its fixed-point scale does not admit.
         """
         check_state(state, self.network, self.fixed_point)
         error: BurstproofError | None = None

@@ -113,7 +113,7 @@ class WgpuEngine(Engine):
         Raises
         ------
         NetworkError
-            Weights that the network's fixed-point scale does not admit.
+            A state of another network, or weights that its fixed-point scale does not admit.
         """
         self._memory.restore(state)
         self.burst_count = state.burst_count
