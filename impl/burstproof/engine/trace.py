@@ -1,12 +1,15 @@
 """Traces: a network's start state and what happened in every burst after it, kept as NAME.npz + NAME.json.
 
 The format is that of the recordings of the real engine (``suites/data/golden/README.md``). A run of this package writes
-the same, with ``exact`` set, the fired lists of all bursts and the state after the last one.
+the same, with ``exact`` set, the fired lists of all bursts, the state after the last one and, among the arrays, the
+SHA-256 of the JSON file. The archive has a CRC-32 for each array; so no change of either file goes unnoticed, nor does
+a pair of files from two runs. In recordings of the real engine, which lack the digest, nothing covers the JSON file.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import json
 import os
 import zipfile
@@ -27,6 +30,10 @@ from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Area, Network, NeuronTable, SynapseTable
 from burstproof.network.plasticity import PlasticMapping
 from burstproof.network.schema import LEARNT_FIELDS, NEURON_FIELDS, STATE_FIELDS, SYNAPSE_FIELDS
+from burstproof.regular_file import check_regular
+
+_DIGEST = "json_sha256"
+"""Array (32,) uint8 of the .npz file: SHA-256 of the .json file."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,8 +133,16 @@ def read_trace(path: str | os.PathLike[str]) -> Trace:
         A file that is missing, damaged, incomplete or contradicts itself.
     """
     npz_path, json_path = trace_paths(path)
-    info = _read_json(json_path)
+    text = _read_text(json_path)
+    info = _parsed(text, json_path)
     arrays = _read_arrays(npz_path)
+    digest = arrays.pop(_DIGEST, None)
+    if digest is not None and digest.tobytes() != hashlib.sha256(text).digest():
+        raise TraceError(
+            "is damaged, or belongs to another recording: its SHA-256 is not the one in the .npz file",
+            where=str(json_path),
+            cure="Record it again, or take both files from the same recording",
+        )
     try:
         return _assemble(npz_path, info, arrays)
     except TraceError:
@@ -140,13 +155,19 @@ def read_trace(path: str | os.PathLike[str]) -> Trace:
         ) from None
 
 
-def _read_json(path: Path) -> dict[str, Any]:
+def _read_text(path: Path) -> bytes:
     try:
-        info = json.loads(path.read_text("utf-8"))
+        check_regular(path)
+        return path.read_bytes()
     except OSError as error:
         raise TraceError(f"cannot be read: {error.strerror}", where=str(path), cure="Check the path") from None
+
+
+def _parsed(text: bytes, path: Path) -> dict[str, Any]:
+    try:
+        info = json.loads(text.decode("utf-8"))
     except (ValueError, RecursionError) as error:
-        raise TraceError(f"is not JSON: {error}", where=str(path)) from None
+        raise TraceError(f"is not JSON: {error}", where=str(path), cure="Fetch it again") from None
     if not isinstance(info, dict):
         raise TraceError("must hold a JSON object", where=str(path), got=type(info).__name__)
     return info
@@ -154,6 +175,7 @@ def _read_json(path: Path) -> dict[str, Any]:
 
 def _read_arrays(path: Path) -> dict[str, npt.NDArray[Any]]:
     try:
+        check_regular(path)
         size = path.stat().st_size
         with zipfile.ZipFile(path) as archive:
             unpacked = sum(item.file_size for item in archive.infolist())
@@ -302,9 +324,10 @@ def write_trace(path: str | os.PathLike[str], trace: Trace) -> tuple[Path, Path]
         "fired_id": trace.fired_id,
         "fired_mp": trace.fired_mp,
     }
+    text = json.dumps(_info(trace), indent=1).encode()
+    arrays[_DIGEST] = np.frombuffer(hashlib.sha256(text).digest(), np.uint8)
     _replace(npz_path, lambda handle: np.savez_compressed(handle, allow_pickle=False, **arrays))
-    text = json.dumps(_info(trace), indent=1)
-    _replace(json_path, lambda handle: handle.write(text.encode()))
+    _replace(json_path, lambda handle: handle.write(text))
     return npz_path, json_path
 
 

@@ -34,6 +34,7 @@ from burstproof.network.files.bpnet_format import Column, stored_column, write_c
 from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Network
 from burstproof.network.schema import NEURONS, SYNAPSES
+from burstproof.regular_file import check_regular
 
 SUFFIX = ".bpstate"
 """Ending of checkpoints, by custom."""
@@ -125,6 +126,7 @@ def load_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
     """
     name = os.fspath(path)
     try:
+        check_regular(Path(path))
         content = Path(path).read_bytes()
     except OSError as error:
         raise CheckpointError(f"cannot be read: {error.strerror}", where=name, cure="Check the path") from None

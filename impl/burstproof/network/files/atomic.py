@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 from collections.abc import Iterator
@@ -9,7 +10,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from burstproof.errors import EnvironmentInvalidError
+from burstproof.errors import BurstproofError, EnvironmentInvalidError
+
+_NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS}
+"""What the machine lacks, whatever the path."""
 
 
 @contextmanager
@@ -40,6 +44,16 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         raise
 
 
+def refused_write(error: OSError, where: str, kind: type[BurstproofError]) -> BurstproofError:
+    """The error for a file that could not be written: the environment's if space is lacking, else of ``kind``."""
+    lacking = error.errno in _NO_SPACE
+    return (EnvironmentInvalidError if lacking else kind)(
+        f"cannot be written: {error.strerror or error}",
+        where=where,
+        cure="Free space there or choose another place" if lacking else "Check folder, permissions and free space",
+    )
+
+
 def write_atomically(path: Path, content: bytes) -> None:
     """Write ``content`` beside ``path`` and move it there: readers see the old file or the new one.
 
@@ -52,11 +66,7 @@ def write_atomically(path: Path, content: bytes) -> None:
         with atomic_write(path) as stream:
             stream.write(content)
     except OSError as error:
-        raise EnvironmentInvalidError(
-            f"cannot be written: {error.strerror or error}",
-            where=str(path),
-            cure="Free space there or choose another place",
-        ) from None
+        raise refused_write(error, str(path), EnvironmentInvalidError) from None
 
 
 def make_folder(folder: Path) -> None:
