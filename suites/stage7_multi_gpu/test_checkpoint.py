@@ -75,7 +75,7 @@ def test_a_checkpoint_comes_back_as_it_was(checkpoint: Checkpoint, tmp_path: Pat
 @pytest.fixture(scope="module")
 def small() -> Checkpoint:
     """After three bursts of a network of few neurons, with a recording."""
-    network = synthetic(16, 3, threshold=0.1)
+    network = synthetic(8, 2, threshold=0.1)
     engine = ReferenceEngine.create(network, EngineOptions())
     recording = engine.run(3, {network.burst_count + 1: Stimulus(forced=np.arange(5, dtype=np.uint32))})
     assert engine.state().fired_ids.size

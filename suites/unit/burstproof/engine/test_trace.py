@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -19,11 +20,11 @@ from burstproof.sources import synthetic
 pytestmark = pytest.mark.requirement("BE-18")
 
 
-def record(folder: Path, name: str, forced: int = 3) -> tuple[Path, Path]:
+def record(folder: Path, name: str, seed: int = 0) -> tuple[Path, Path]:
     """Record two bursts of eight neurons."""
-    network = synthetic(8, 2, threshold=0.1)
+    network = synthetic(8, 2, seed, threshold=0.1)
     engine = ReferenceEngine.create(network, EngineOptions())
-    plan = {network.burst_count + 1: Stimulus(forced=np.arange(forced, dtype=np.uint32))}
+    plan = {network.burst_count + 1: Stimulus(forced=np.arange(3, dtype=np.uint32))}
     recording = engine.run(2, plan)
     return write_trace(folder / name, trace_of_run(network, engine.options, recording, plan, engine.state(), "run"))
 
@@ -48,34 +49,41 @@ def pair(tmp_path: Path) -> tuple[Path, Path, Trace]:
     return npz, text, read_trace(npz)
 
 
-def test_every_flipped_bit_of_the_text_is_noticed(pair: tuple[Path, Path, Trace]) -> None:
-    _, text, _ = pair
-    whole, accepted = text.read_bytes(), []
-    for at in range(len(whole)):
-        text.write_bytes(whole[:at] + bytes([whole[at] ^ 1 << at % 8]) + whole[at + 1 :])
-        with suppress(TraceError):
-            accepted.append((at, read_trace(text)))
-    assert accepted == []
+def flips(file: Path, step: int) -> Iterator[int]:
+    """Flip one bit of ``file`` after the other, of every ``step``-th byte; yields where, and puts it right again."""
+    whole = file.read_bytes()
+    for at in range(0, len(whole), step):
+        file.write_bytes(whole[:at] + bytes([whole[at] ^ 1 << at % 8]) + whole[at + 1 :])
+        yield at
+    file.write_bytes(whole)
 
 
-def test_every_flipped_bit_of_the_arrays_is_noticed_or_changes_nothing(pair: tuple[Path, Path, Trace]) -> None:
-    """A zip archive holds dates and the like, which the checksums of the arrays do not cover and nobody reads."""
-    npz, _, wanted = pair
-    whole, changed, harmless = npz.read_bytes(), [], 0
-    for at in range(0, len(whole), 7):
-        npz.write_bytes(whole[:at] + bytes([whole[at] ^ 1 << at % 8]) + whole[at + 1 :])
+def test_every_flipped_bit_of_the_text_is_noticed_or_changes_nothing(pair: tuple[Path, Path, Trace]) -> None:
+    """A blank that becomes a tab or an end of line is the same JSON."""
+    _, text, wanted = pair
+    changed, harmless = [], 0
+    for at in flips(text, 1):
         with suppress(TraceError):
-            found = read_trace(npz)
+            found = read_trace(text)
             harmless += 1
             if not same(wanted, found):
                 changed.append(at)
     assert changed == []
-    assert harmless < len(whole) / 14
+    assert harmless < 10
+
+
+def test_every_flipped_bit_of_the_arrays_is_noticed(pair: tuple[Path, Path, Trace]) -> None:
+    npz, _, _ = pair
+    accepted = []
+    for at in flips(npz, 9):
+        with suppress(TraceError):
+            accepted.append((at, read_trace(npz)))
+    assert accepted == []
 
 
 def test_files_of_two_runs_are_no_trace(tmp_path: Path) -> None:
     record(tmp_path, "one")
-    npz, _ = record(tmp_path, "other", forced=4)
+    npz, _ = record(tmp_path, "other", seed=1)
     npz.replace(tmp_path / "one.npz")
     with pytest.raises(TraceError, match="belongs to another recording"):
         read_trace(tmp_path / "one")
