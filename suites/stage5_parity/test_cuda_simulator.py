@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from stages.measuring import Measure
-from suites.support.parity.simulator_check import checks
+from suites.support.parity.simulator_check import simulated_checks
 from suites.support.simulated_process import Simulated, device_functions, run_simulated
 
 pytestmark = [pytest.mark.requirement("BE-4", "BE-6", "BE-17", "ST-5"), pytest.mark.xdist_group("simulator")]
@@ -56,7 +56,7 @@ def shards() -> Simulated:
     return run_simulated("suites.support.shards.cuda_simulator_check")
 
 
-@pytest.mark.parametrize("name", [name for name, _ in checks()])
+@pytest.mark.parametrize("name", simulated_checks())
 def test_simulated_engine(name: str, engine: Simulated) -> None:
     """The simulated engine does what the reference does."""
     assert engine.problems[name] == []

@@ -30,6 +30,7 @@ from suites.support.parity.cases.learning import learning_cases
 from suites.support.parity.cases.limits import limit_cases
 from suites.support.parity.cases.sums import sum_cases
 from suites.support.parity.cases.synapses import synapse_cases
+from suites.support.parity.failing import failing_device, restore_without_memory
 from suites.support.parity.mixed import MIXES, Mix, compare_mix, mixed_network, mixed_options, mixed_plan
 from suites.support.parity.reduced import REDUCED_MIXES
 from suites.support.parity.train_checks import cuda_engine, recordings_differ, runs_differ
@@ -318,11 +319,16 @@ def checks() -> Iterator[tuple[str, Callable[[], list[str]]]]:
             yield name.removeprefix("check_").replace("_", " "), function
 
 
+def simulated_checks() -> dict[str, Callable[[], list[str]]]:
+    """Those, and the ones that need a device that fails when told to."""
+    return {**dict(checks()), "failing device": failing_device, "restore without memory": restore_without_memory}
+
+
 def main(names: list[str]) -> int:
     """Run the checks called ``names``, or all, and print their problems."""
     # without graphs every kernel of a train is launched, those after its last burst too: a few of them tell as much
     with mock.patch("burstproof.engine.cuda.plan.packed.default_batch_length", return_value=_TRAIN):
-        return print_problems(dict(checks()), names)
+        return print_problems(simulated_checks(), names)
 
 
 if __name__ == "__main__":
