@@ -1,6 +1,6 @@
-"""What compute-sanitizer watches: the replay of a recording, or a kernel with a planted fault.
+"""What compute-sanitizer watches: the replay of recordings, or a kernel with a planted fault.
 
-``python -m suites.support.parity.sanitized WHAT`` with the name of a recording, or of the tool that is to find a fault.
+``python -m suites.support.parity.sanitized WHAT``: ``recordings``, or the name of the tool that is to find a fault.
 """
 
 from __future__ import annotations
@@ -12,7 +12,9 @@ from burstproof.engine.replay import replay
 from suites.support.parity.backends import Backend
 from suites.support.parity.recordings import recording
 
-TRACES = ("traces/lif_mix", "traces/delays_frac", "traces/stdp_w3", "traces/essential_stim")
+RECORDINGS = "recordings"
+
+_TRACES = ("traces/lif_mix", "traces/delays_frac", "traces/stdp_w3", "traces/essential_stim")
 """Recordings that between them launch the fused burst, delays, plasticity and forced firing."""
 
 _FAULTS = {
@@ -35,15 +37,17 @@ def planted(tool: str) -> str:
     return "done"
 
 
-def replayed(name: str) -> str:
-    """Replay a recording on the device."""
-    result = replay(recording(name), Backend("cuda", cuda=CudaOptions()).create)
-    return "agrees" if result.agrees else f"differs: {result.first}"
+def replayed() -> str:
+    """Replay the recordings on the device."""
+    create = Backend("cuda", cuda=CudaOptions()).create
+    found = {name: replay(recording(name), create) for name in _TRACES}
+    differ = [f"{name}: {result.first}" for name, result in found.items() if not result.agrees]
+    return "; ".join(differ) or "all agree"
 
 
 def main(what: str) -> None:
     """Do it, and say how it went."""
-    print(planted(what) if what in _FAULTS else replayed(what), flush=True)
+    print(replayed() if what == RECORDINGS else planted(what), flush=True)
 
 
 if __name__ == "__main__":
