@@ -25,11 +25,11 @@ from stages.environment import take_environment
 from stages.plan import NO_GATE, Stage
 from stages.provenance import environment_of, note_invocation, read_invocations
 from stages.run_folder import RunFolder, RunPlan, write_json
-from suites.unit.stages.test_runner import GOOD, no_gpu
 
 pytestmark = pytest.mark.requirement("RE-1", "RE-9")
 
 ROOT = Path(__file__).parents[3]
+GOOD = "import pytest\npytestmark = pytest.mark.requirement('BE-1')\ndef test_good(): assert 1 + 1 == 2\n"
 PLAN = tuple(Stage(f"stage{n}", "part", NO_GATE, "the CPU", (f"part{n}",), "it works") for n in (1, 2))
 
 
@@ -42,7 +42,7 @@ def git(root: Path, *arguments: str) -> str:
 def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A committed checkout of two stages, and no GPU."""
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT / "impl"), str(ROOT)]))
-    monkeypatch.setattr(gating, "machine_gates", no_gpu)
+    monkeypatch.setattr(gating, "machine_gates", gating.closed_gates)
     root = tmp_path / "checkout"
     for stage in PLAN:
         (root / stage.suites[0]).mkdir(parents=True)
