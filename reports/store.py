@@ -13,6 +13,7 @@ from pathlib import Path
 from burstproof.errors import InputError
 from burstproof.network.files.atomic import make_folder, write_atomically
 from reports import html
+from reports.judge.admit import reasons_against
 from reports.judge.history import History, history_of
 from reports.judge.thinning import thin
 from reports.judge.verdict import exit_code, run_verdict
@@ -42,6 +43,10 @@ MOST_DIGITS = 308
 
 DEEPEST_HARDWARE = 16
 """Deepest nesting of an inventory."""
+
+
+class RecordChangedError(InputError):
+    """A record, or a file of evidence beside it, that is not as it was written."""
 
 
 def dumps(record: RunRecord) -> str:
@@ -116,7 +121,7 @@ def _items(value: object) -> Collection[object]:
 def _unsealed(record: RunRecord, where: str) -> RunRecord:
     """``record``, of version 1, if it has nothing that only a sealed one has: else it was sealed before."""
     if record.invocations or record.judged or record.thinned_from or record.digests:
-        raise InputError(
+        raise RecordChangedError(
             "a record of version 1 with fields of version 2: it was changed after it was written", where=where
         )
     return record
@@ -126,7 +131,7 @@ def _check_seal(document: Mapping[str, object], digests: Mapping[str, str], wher
     found = digests_of(document)
     changed = [part for part in found if digests.get(part) != found[part]]
     if changed or set(digests) != set(found):
-        raise InputError(
+        raise RecordChangedError(
             "the record was changed after it was written: its digests do not agree",
             where=where,
             got=changed or sorted(digests),
@@ -214,12 +219,33 @@ def _check_attachments(folder: Path, record: RunRecord) -> None:
     missing = missing_attachments(folder, record)
     changed = [one.path for one in record.attachments if one.path not in missing and attach(folder, one.path) != one]
     if changed:
-        raise InputError(
+        raise RecordChangedError(
             "files beside the record were changed after it was written",
             where=str(folder),
             got=changed,
             cure=f"If the run was killed while it wrote them: python -m stages record {folder}",
         )
+
+
+def reasons_against_run(path: Path) -> tuple[str, ...]:
+    """Why the record at ``path`` may not be quoted, with what its folder lacks; empty if it may.
+
+    Raises
+    ------
+    InputError
+        If there is no record, or none that can be read.
+    """
+    try:
+        record = load_run(path)
+    except RecordChangedError as error:
+        return (str(error),)
+    folder = path if path.is_dir() else path.parent
+    missing = missing_attachments(folder, record)
+    lost = [f"files of the run are not there: {', '.join(missing)}"] if missing else []
+    report = folder / REPORT_NAME
+    if report.is_file() and record.seal not in report.read_text(encoding="utf-8", errors="replace"):
+        lost.append(f"{REPORT_NAME} was drawn from another record; draw it again with: python -m reports render")
+    return (*reasons_against(record), *lost)
 
 
 def load_history(folder: Path) -> History:

@@ -11,6 +11,7 @@ from hardware.inventory import take_inventory
 from reports.judge.judging import judging
 from reports.judge.verdict import judge_cases
 from reports.store import write_run
+from reports.values.machine import machine_in
 from reports.values.measurement import CaseResult, Outcome
 from reports.values.record import Environment, Invocation, RunRecord, StageRun
 from reports.values.serialise import decode, encode
@@ -63,8 +64,8 @@ class Runner:
         The record is written after an interruption too; it says that the run did not finish.
         """
         asked = self.folder.read_plan()
-        invocation = self._invocation(asked, only)
         machine = FoundMachine(take_inventory().to_dict(), Gatekeeper(gpu_free=asked.gpu_free).gates)
+        invocation = self._invocation(asked, machine, only)
         write_json(self.folder.machine, encode(machine))
         try:
             for stage in self._planned(asked):
@@ -79,12 +80,12 @@ class Runner:
     def _planned(self, asked: RunPlan) -> tuple[Stage, ...]:
         return tuple(stage for stage in self.plan if stage.name in asked.stages)
 
-    def _invocation(self, asked: RunPlan, only: Sequence[str]) -> Invocation:
+    def _invocation(self, asked: RunPlan, machine: FoundMachine, only: Sequence[str]) -> Invocation:
         """This start of the runner; what it resumes is named without the folders above it."""
         begun = read_invocations(self.folder, asked.stages)
         resumed = ("python", "-m", "stages", "run", "--resume", self.folder.path.name)
         command = (*(resumed if begun else asked.command), *(word for name in only for word in ("--only", name)))
-        return Invocation(command, utc_now(), take_environment(self.root), ())
+        return Invocation(command, utc_now(), take_environment(self.root), (), machine_in(machine.hardware).label)
 
     def _run_stage(self, stage: Stage, gate: Gate, invocation: Invocation, *, gpu_free: bool) -> None:
         files = self.folder.files(stage.name)

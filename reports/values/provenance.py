@@ -38,7 +38,7 @@ def invocation_rows(record: RunRecord) -> tuple[tuple[str, tuple[str, ...]], ...
 
     The first row names the stages that each ran. Empty for a run of one invocation, and where nothing differs.
     """
-    found = [facts(invocation.environment) for invocation in record.invocations]
+    found = [{"machine": one.machine, **facts(one.environment)} for one in record.invocations]
     rows = list(_differing(found))
     if not rows:
         return ()

@@ -87,12 +87,16 @@ class Environment:
 
 @dataclass(frozen=True)
 class Invocation:
-    """One start of the runner that contributed to a run, and the stages it ran (``--resume`` adds another)."""
+    """One start of the runner that contributed to a run, and the stages it ran (``--resume`` adds another).
+
+    ``machine`` is the label of the machine that it ran on (:mod:`reports.values.machine`).
+    """
 
     command: tuple[str, ...]
     started_utc: str
     environment: Environment
     stages: tuple[str, ...]
+    machine: str = ""
 
 
 @dataclass(frozen=True)
