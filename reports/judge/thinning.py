@@ -14,6 +14,9 @@ KEPT_SAMPLES = 60
 KEPT_DIGITS = 5
 """Significant digits of samples; the values, which are judged, keep all of theirs."""
 
+UNSEALED = "a record without a seal"
+"""What a thinned record says of the whole one, where that had no digests."""
+
 _DURATION_DECIMALS = 1
 
 _CHECKOUT = re.compile(r"/[^\s'\"]*?/(?=(?:impl|suites|stages|reports|hardware)/)")
@@ -25,8 +28,15 @@ def thin(record: RunRecord) -> RunRecord:
 
     Samples are rounded to ``KEPT_DIGITS``; the note of a thinned measurement says how many samples it had. Paths in
     reasons of cases begin at the checkout. Attachments, which lie elsewhere, are left out. All else stays as it was.
+    It is sealed anew when it is written; ``thinned_from`` holds the seal of ``record``.
     """
-    return replace(record, cases=tuple(map(_thin_case, record.cases)), attachments=())
+    return replace(
+        record,
+        cases=tuple(map(_thin_case, record.cases)),
+        attachments=(),
+        thinned_from=record.thinned_from or (f"seal {record.seal}" if record.seal else UNSEALED),
+        digests={},
+    )
 
 
 def _thin_case(case: CaseResult) -> CaseResult:
