@@ -25,6 +25,9 @@ import nox  # noqa: E402
 from stages.driver import find_package_set  # noqa: E402
 from stages.plan import STAGES, Stage  # noqa: E402
 from stages.run_folder import new_run_path  # noqa: E402
+from stages.signals import end_in_order, interrupt_children  # noqa: E402
+
+end_in_order(before=interrupt_children)
 
 nox.options.sessions = [DEFAULT_SESSION]
 nox.options.reuse_venv = "yes"

@@ -13,10 +13,14 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from stages.plan import STAGES
+from stages.signals import Interrupted, call
 
 NOX = "nox>=2025.5.1"
 FOLDER = ".nox-bootstrap"
 DEFAULT_SESSION = "stages"
+INTERRUPTED = 130
+"""Exit code after a signal that ends a run, as nox has it."""
+
 SPREAD = ("-n", "2", "--dist", "loadfile")
 """The test suite runs in two processes; a file stays in one, for what its cases share is costly to make."""
 
@@ -28,8 +32,16 @@ def start(root: Path, arguments: Sequence[str]) -> int:
     """Run nox with ``arguments`` and return its exit code.
 
     nox is taken from this environment, else from a virtual environment of its own under ``root``. Where that cannot
-    be made, or ``--no-venv`` forbids installing, the sessions' commands run directly in this environment.
+    be made, or ``--no-venv`` forbids installing, the sessions' commands run directly in this environment. A signal that
+    ends a run (:mod:`stages.signals`) ends what was started here first.
     """
+    try:
+        return _start(root, arguments)
+    except Interrupted:
+        return INTERRUPTED
+
+
+def _start(root: Path, arguments: Sequence[str]) -> int:
     if find_spec("nox") is not None:
         return _nox(sys.executable, root, arguments)
     if "--no-venv" in arguments:
@@ -71,7 +83,7 @@ def run_directly(root: Path, arguments: Sequence[str], reason: str) -> int:
             print(f"noxfile: no session {session!r}", file=sys.stderr)
             return 4
         for command in planned:
-            status = subprocess.call([sys.executable, "-m", *command], cwd=root)
+            status = call([sys.executable, "-m", *command], root)
             worst = worst or status
     return worst
 
@@ -95,7 +107,7 @@ def session_commands(session: str, positional: Sequence[str]) -> list[list[str]]
 
 
 def _nox(python: str, root: Path, arguments: Sequence[str]) -> int:
-    return subprocess.call([python, "-m", "nox", "--noxfile", str(root / "noxfile.py"), *arguments])
+    return call([python, "-m", "nox", "--noxfile", str(root / "noxfile.py"), *arguments])
 
 
 def _split(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
