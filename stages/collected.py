@@ -12,7 +12,9 @@ from types import ModuleType
 
 import pytest
 
+from burstproof.errors import InputError
 from reports.values.serialise import decode
+from stages.time_limit import limit_of
 
 _OWN = ("_pytest", "stages", "builtins")
 _FILES = "test_*.py"
@@ -30,6 +32,8 @@ class Collection:
         Those of them that an option, a conftest or another plugin left out.
     plugins : tuple of str
         Plugins besides pytest's and the test plan's: packages, and conftest files relative to the checkout.
+    longest_limit_s : float or None
+        Longest time limit that a case states for itself.
     sha256 : str
         Over ``collected`` and ``deselected``.
     """
@@ -37,6 +41,7 @@ class Collection:
     collected: tuple[str, ...]
     deselected: tuple[str, ...]
     plugins: tuple[str, ...]
+    longest_limit_s: float | None
     sha256: str
 
 
@@ -47,13 +52,13 @@ class CollectionNotes:
     ----------
     path : Path
         Where to; every process that collects writes the same.
-    done : collection of str
-        Cases that have a result already, and are not run again.
+    begun : iterable of str
+        Cases that another process began, and that are not run again.
     """
 
-    def __init__(self, path: Path, done: Iterable[str] = ()) -> None:
+    def __init__(self, path: Path, begun: Iterable[str] = ()) -> None:
         self._path = path
-        self._done = frozenset(done)
+        self._begun = frozenset(begun)
         self._found: list[str] = []
 
     def pytest_itemcollected(self, item: pytest.Item) -> None:
@@ -62,15 +67,17 @@ class CollectionNotes:
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Leave out what has a result already."""
-        items[:] = [item for item in items if item.nodeid not in self._done]
+        """Leave out what was begun already."""
+        items[:] = [item for item in items if item.nodeid not in self._begun]
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Write down what was found, and what of it will not run."""
-        kept = {item.nodeid for item in session.items} | self._done
+        kept = {item.nodeid for item in session.items} | self._begun
         gone = tuple(found for found in self._found if found not in kept)
-        collection = Collection(tuple(self._found), gone, loaded_plugins(session.config), _digest(self._found, gone))
+        limits = [limit for item in session.items if (limit := limit_of(item)) is not None]
+        plugins, digest = loaded_plugins(session.config), _digest(self._found, gone)
+        collection = Collection(tuple(self._found), gone, plugins, max(limits, default=None), digest)
         self._path.parent.mkdir(parents=True, exist_ok=True)
         partial = self._path.with_name(f".{self._path.name}.{id(self)}")
         partial.write_text(json.dumps(asdict(collection), indent=1) + "\n", encoding="utf-8")
@@ -98,9 +105,15 @@ def read_collection(path: Path) -> Collection | None:
         return None
     try:
         found = decode(Collection, json.loads(path.read_text(encoding="utf-8")), path.name)
-    except ValueError:
+    except (ValueError, InputError):
         return None
     return found if found.sha256 == _digest(found.collected, found.deselected) else None
+
+
+def longest_limit_s(path: Path, default_s: float) -> float:
+    """Return the longest time limit of a case, in seconds, of those that :class:`CollectionNotes` wrote down."""
+    found = read_collection(path)
+    return max(default_s, (found.longest_limit_s if found is not None else None) or 0.0)
 
 
 def unaccounted(collection: Collection, reported: Iterable[str]) -> str:
@@ -119,7 +132,8 @@ def unaccounted(collection: Collection, reported: Iterable[str]) -> str:
     added = sorted(set(cases) - expected)
     if not (lost or added or twice):
         return ""
-    counts = f"{len(collection.collected)} cases collected, {len(collection.deselected)} deselected, {len(cases)} reported"
+    counts = f"{len(collection.collected)} cases collected, {len(collection.deselected)} deselected, "
+    counts += f"{len(cases)} reported"
     what = [("without a result", lost), ("never collected", added), ("reported twice", twice)]
     return "; ".join([counts, *(f"{_first(names)} {words}" for words, names in what if names)])
 
@@ -140,15 +154,14 @@ def _test_functions(file: Path) -> list[str]:
         module = ast.parse(file.read_bytes())
     except SyntaxError:  # pytest says so itself
         return []
-    names = [node.name for node in module.body if _is_test(node)]
+    names = _test_names(module.body)
     classes = [node for node in module.body if isinstance(node, ast.ClassDef) and node.name.startswith("Test")]
-    return names + [f"{one.name}::{node.name}" for one in classes for node in one.body if _is_test(node)]
+    return names + [f"{one.name}::{name}" for one in classes for name in _test_names(one.body)]
 
 
-def _is_test(node: ast.stmt) -> bool:
-    if not isinstance(node, ast.FunctionDef) or not node.name.startswith("test"):
-        return False
-    return not any("fixture" in ast.unparse(mark) for mark in node.decorator_list)
+def _test_names(body: Sequence[ast.stmt]) -> list[str]:
+    functions = [node for node in body if isinstance(node, ast.FunctionDef) and node.name.startswith("test")]
+    return [one.name for one in functions if not any("fixture" in ast.unparse(mark) for mark in one.decorator_list)]
 
 
 def _first(names: Sequence[str]) -> str:

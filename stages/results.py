@@ -1,7 +1,8 @@
 """Case results as JSON lines: what the plugin appends while the suites run, and the runner reads afterwards.
 
-Each line holds its number, a checksum, and one of: a case that begins (so that a crash of the interpreter leaves its
-name behind), the result of a case, the end of the file. A file that lost or changed a line is found out.
+Each line holds its number, a checksum, and one of: how many cases there will be, a case that begins (so that a crash
+of the interpreter leaves its name behind), the result of a case, the end of the file. Lines that were lost or changed
+are found out.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import TextIO
 from reports.values.measurement import CaseResult
 from reports.values.serialise import decode, encode
 
-_STARTED, _RESULT, _END = "started", "result", "end"
+_COLLECTED, _STARTED, _CASE, _END = "collected", "started", "case", "end"
 
 
 @dataclass(frozen=True)
@@ -51,13 +52,18 @@ class ResultLines:
         self._file: TextIO = path.open("a", encoding="utf-8")
         self._file.truncate(len("".join(whole).encode()))
 
+    def collected(self, count: int) -> None:
+        """Note how many cases will run, in the first line."""
+        if self._number == 0:
+            self._append({_COLLECTED: count})
+
     def started(self, case: str) -> None:
         """Note that a case began."""
         self._append({_STARTED: case})
 
     def finished(self, result: CaseResult) -> None:
         """Append the result of a case."""
-        self._append({_RESULT: encode(result)})
+        self._append(encode(result))
 
     def close(self) -> None:
         """Write the last line and close the file."""
@@ -89,8 +95,8 @@ def read_lines(path: Path) -> CaseLines:
             started[str(content[_STARTED])] = None
         elif _END in content:
             closed = True
-        else:
-            cases.append(decode(CaseResult, content[_RESULT], path.name))
+        elif _CASE in content:
+            cases.append(decode(CaseResult, content, path.name))
             started.pop(cases[-1].case, None)
     return CaseLines(tuple(cases), tuple(started), closed=closed)
 
@@ -111,7 +117,7 @@ def _content(number: int, line: str) -> dict[str, object] | None:
     if not isinstance(value, dict) or value.pop("line", None) != number:
         return None
     found = value.pop("crc32", None)
-    return value if found == _checksum(number, value) and set(value) <= {_STARTED, _RESULT, _END} else None
+    return value if found == _checksum(number, value) else None
 
 
 def _checksum(number: int, content: Mapping[str, object]) -> str:

@@ -1,9 +1,9 @@
 """Runs one command and leaves no process behind: neither when it ends, nor when whoever started this one is gone.
 
-``python supervisor.py COMMAND ...``. Standard library only, since it stands beside every suite. It holds the reading end
-of a pipe as its standard input: when the runner closes the pipe, or dies of whatever signal, the command is interrupted,
-and what is left of it after the grace time is killed. On Linux it is the reaper of its descendants, so that a process
-that made a session of its own, or whose parent died, is found too; elsewhere it kills the process group.
+``python supervisor.py COMMAND ...``. Standard library only, since it stands beside every suite. Its standard input is a
+pipe. When the runner closes it, or dies of whatever signal, the command is interrupted, and what is left of it after
+the grace time is killed. On Linux this process is the reaper of its descendants: a process that made a session of its
+own, or whose parent died, is found too. Elsewhere the command's process group is killed.
 """
 
 from __future__ import annotations

@@ -22,8 +22,14 @@ WATCHDOG_S = 30.0
 """How long after the alarm the watchdog acts."""
 
 
-class CaseOverranError(pytest.fail.Exception):
+class CaseOverranError(BaseException):
     """The case took longer than its time limit; no ``except Exception`` in it catches this."""
+
+
+def limit_of(item: pytest.Item) -> float | None:
+    """Return the time limit that a case states for itself, in seconds."""
+    marker = item.get_closest_marker(MARKER)
+    return None if marker is None else float(marker.args[0])
 
 
 class TimeLimit:
@@ -43,8 +49,7 @@ class TimeLimit:
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
         """Arm the watchdog for all phases of a case."""
-        marker = item.get_closest_marker(MARKER)
-        self._limit_s = float(marker.args[0]) if marker is not None else self._default_s
+        self._limit_s = limit_of(item) or self._default_s
         self._case, self._deadline = item.nodeid, time.monotonic() + self._limit_s
         faulthandler.dump_traceback_later(self._limit_s + WATCHDOG_S, exit=True, file=self._log)
         try:
