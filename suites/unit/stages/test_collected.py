@@ -1,4 +1,4 @@
-"""No case is lost on the way to the record: neither dropped by options, conftests and plugins, nor lost from results."""
+"""No case is lost on the way to the record: none dropped by options, conftests or plugins, none lost from results."""
 
 from __future__ import annotations
 
