@@ -31,7 +31,7 @@ _MOST_DEATHS = 8
 _PLUGINS = ("xdist", "benchmark", "hypothesispytest")
 _USAGE_ERROR, _NOTHING_RAN = 4, 5
 _FATAL = re.compile(r"Fatal Python error: (?P<what>[^\n]+)")
-_WATCHDOG = re.compile(r"^Timeout \([\d:.]+\)!", re.MULTILINE)
+_WATCHDOG = re.compile(r"Timeout \([\d:.]+\)!\nThread 0x")
 _HEADING = re.compile(r"^=+ (?P<name>.+?) =+$", re.MULTILINE)
 _PROBLEMS = {
     2: "pytest was interrupted",
