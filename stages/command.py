@@ -144,7 +144,9 @@ def _run(options: argparse.Namespace, root: Path, plan: Sequence[Stage]) -> int:
         record = Runner(root, folder, console, plan, workers=options.workers).run(options.only)
     except KeyboardInterrupt as signal:
         named = f" ({signal})" if str(signal) else ""
-        console.say(f"Interrupted{named}. Report so far: {folder.path / REPORT_NAME}. Go on with --resume {folder.path}")
+        console.say(
+            f"Interrupted{named}. Report so far: {folder.path / REPORT_NAME}. Go on with --resume {folder.path}"
+        )
         return ExitCode.UNDECIDED
     part = bool(options.only) and not record.finished_utc
     console.say(*(closing_part if part else closing)(record, folder.path))

@@ -24,21 +24,23 @@ from hardware.gates import evaluate_gates
 from hardware.inventory import take_inventory
 from stages.measuring import Measure
 from suites.support.compile.tools import needs_tools
+from suites.support.plans import asked, every, thinned
 from suites.support.shards.cuda_simulator_check import checks
 
 pytestmark = pytest.mark.requirement("MG-1", "MG-2", "MG-4", "BE-3", "ST-7")
 
 ROOT = Path(__file__).parents[2]
+BUILDS = "builds kernels for seconds"
 
 
 @pytest.fixture(scope="module")
-def problems() -> dict[str, list[str]]:
+def problems(request: pytest.FixtureRequest) -> dict[str, list[str]]:
     """Problems of each check, from one process with the simulator switched on."""
     if evaluate_gates(take_inventory())["multi_gpu"].is_open:
         pytest.skip("GPUs that reach each other are here: the same kernels run on them, no simulator is needed")
     paths = os.pathsep.join([str(ROOT / "impl"), str(ROOT)])
     done = subprocess.run(
-        [sys.executable, "-m", "suites.support.shards.cuda_simulator_check"],
+        [sys.executable, "-m", "suites.support.shards.cuda_simulator_check", *asked(request, "name")],
         cwd=ROOT,
         env={**os.environ, "NUMBA_ENABLE_CUDASIM": "1", "PYTHONPATH": paths},
         capture_output=True,
@@ -51,7 +53,7 @@ def problems() -> dict[str, list[str]]:
     return found
 
 
-@pytest.mark.parametrize("name", checks())
+@pytest.mark.parametrize("name", thinned(checks(), "half a second each in the simulator", keep=every(3)))
 def test_simulated_shards(name: str, problems: dict[str, list[str]]) -> None:
     """Simulated shards do what the reference does."""
     assert problems[name] == []
@@ -60,7 +62,12 @@ def test_simulated_shards(name: str, problems: dict[str, list[str]]) -> None:
 @needs_tools
 @pytest.mark.requirement("KL-1")
 @pytest.mark.parametrize(
-    ("capability", "merged", "row_words"), [((7, 5), False, 0), ((9, 0), True, 0), ((9, 0), True, 32)]
+    ("capability", "merged", "row_words"),
+    [
+        pytest.param((7, 5), False, 0, marks=pytest.mark.thorough(BUILDS)),
+        ((9, 0), True, 0),
+        pytest.param((9, 0), True, 32, marks=pytest.mark.thorough(BUILDS)),
+    ],
 )
 def test_kernels_build(capability: tuple[int, int], merged: bool, row_words: int, measure: Measure) -> None:
     """The kernels of a driven network build without spilling, for the oldest capability of the tools and for 9.0."""
