@@ -82,6 +82,8 @@ def _parameter(backend: Backend) -> Any:
         marks = [pytest.mark.gate("gpu")]
         if backend.name not in _QUICK_LAUNCHES:
             marks.append(pytest.mark.thorough("the same kernels in blocks of another size"))
+    if backend.shards:
+        marks = [pytest.mark.thorough("four more kernels; stage 7 has shards in the quick plan")]
     if backend.wgpu is not None:
         marks = [NEEDS_ADAPTER, pytest.mark.requirement("BE-16")]
     return pytest.param(backend, id=backend.name, marks=marks)
