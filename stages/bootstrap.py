@@ -24,6 +24,9 @@ INTERRUPTED = 130
 SPREAD = ("-n", "2", "--dist", "loadfile")
 """The test suite runs in two processes; a file stays in one, for what its cases share is costly to make."""
 
+LARGER_PLANS = ("--thorough", "--nightly")
+"""Arguments that ask for more than the quick plan."""
+
 IMPORTS = "suites/harness/test_imports.py"
 """The contract of imports, which the linters do not know."""
 
@@ -99,11 +102,22 @@ def session_commands(session: str, positional: Sequence[str]) -> list[list[str]]
     table = {
         "stages": [["stages", "run", *positional]],
         "gpu_free": [["stages", "run", "--gpu-free", *positional]],
-        "tests": [["pytest", *SPREAD, *positional]],
+        "tests": [["pytest", *SPREAD, *_planned(positional)]],
         "lint": [["ruff", "check", "."], ["ruff", "format", "--check", "."], ["mypy"], ["pytest", "-q", IMPORTS]],
     }
     one_stage = {stage.name: [["stages", "run", stage.name, *positional]] for stage in STAGES}
     return (table | one_stage)[session]
+
+
+def is_quick(positional: Sequence[str]) -> bool:
+    """Whether these arguments of a session ask for the quick plan, the default; a run that is resumed has its plan."""
+    return not {*LARGER_PLANS, "--resume"} & set(positional)
+
+
+def _planned(positional: Sequence[str]) -> list[str]:
+    """Arguments for pytest, which knows the plans by the option ``--bp-plan``."""
+    plan = next((name for name in LARGER_PLANS if name in positional), "--quick").removeprefix("--")
+    return [f"--bp-plan={plan}", *(one for one in positional if one not in LARGER_PLANS)]
 
 
 def _nox(python: str, root: Path, arguments: Sequence[str]) -> int:

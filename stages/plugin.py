@@ -87,11 +87,9 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         reason = item.config.stash[_GATEKEEPER].closed_reason(name)
         if reason is not None:
             pytest.skip(f"gate {name} is closed: {reason}")
-    plan = item.config.getoption("--bp-plan")
-    larger = PLAN_KINDS[PLAN_KINDS.index(plan) + 1 :]
-    left_out = [f"left to --{kind}: {mark.args[0]}" for kind in larger if (mark := item.get_closest_marker(kind))]
-    if left_out:
-        pytest.skip(f"{plan} plan: {left_out[0]}")
+    why = left_out(item)
+    if why:
+        pytest.skip(why)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -117,6 +115,16 @@ def measure(request: pytest.FixtureRequest) -> Measure:
     """Attach measured figures to the running case: ``measure(name, value, unit, ...)``."""
     request.node.stash[_MEASUREMENTS] = taken = Measure(requirements_of(request.node))
     return taken
+
+
+def left_out(item: pytest.Item) -> str:
+    """Return why the plan leaves a case out, or the empty string."""
+    plan = item.config.getoption("--bp-plan")
+    for kind in PLAN_KINDS[PLAN_KINDS.index(plan) + 1 :]:
+        mark = item.get_closest_marker(kind)
+        if mark is not None:
+            return f"{plan} plan: left to --{kind}: {mark.args[0]}"
+    return ""
 
 
 def requirements_of(item: pytest.Item) -> tuple[str, ...]:

@@ -30,8 +30,8 @@ def end_in_order(before: Callable[[], None] = lambda: None) -> None:
     """Let the first of the signals raise :class:`Interrupted`, after ``before()``; the later ones do nothing.
 
     A terminal sends Ctrl-C to every process of a job, and a parent may send it on: what follows the first must not
-    disturb the ending. SIGHUP stays ignored where ``nohup`` has it so. Only the main thread can set handlers; elsewhere
-    nothing is changed.
+    disturb the ending. A signal other than SIGINT that is ignored stays so, as ``nohup`` has it with SIGHUP. Only the
+    main thread can set handlers; elsewhere nothing is changed.
     """
     asked = False
 
@@ -80,6 +80,5 @@ def _handle(handler: Callable[[int, FrameType | None], None]) -> dict[signal.Sig
     """Set ``handler`` where a handler may be set, and return what was there."""
     if threading.current_thread() is not threading.main_thread():
         return {}
-    hangup = getattr(signal, "SIGHUP", None)
-    taken = [one for one in ENDING if not (one is hangup and signal.getsignal(one) is signal.SIG_IGN)]
-    return {one: signal.signal(one, handler) for one in taken}
+    ignored = {one for one in ENDING if one is not signal.SIGINT and signal.getsignal(one) is signal.SIG_IGN}
+    return {one: signal.signal(one, handler) for one in ENDING if one not in ignored}
