@@ -33,7 +33,8 @@ def half_even(values: Integers, places: Integers) -> Integers:
     down = values >> places
     rest, half = values - (down << places), (1 << places) >> 1
     up = (rest > half) | ((rest == half) & (places > 0) & (down & 1 == 1))
-    return down + up
+    rounded: Integers = down + up
+    return rounded
 
 
 def quantised(contributions: Floats, scale: FixedPoint) -> tuple[Integers, bool]:
@@ -84,14 +85,15 @@ def stored(potentials: Floats, precision: Precision, thresholds: Floats) -> Floa
         return potentials.copy()
     wide = potentials.astype(np.float64)
     if precision is Precision.INT8:
-        exponent = level_exponent(thresholds)
-        levels = np.clip(np.rint(np.ldexp(np.nan_to_num(wide, posinf=np.inf, neginf=-np.inf), -exponent)), -127, 127)
-        return (np.ldexp(levels, exponent) + 0.0).astype(np.float32)
+        exponent, numbers = level_exponent(thresholds), np.where(np.isnan(wide), 0.0, wide)
+        levels = np.clip(np.rint(np.ldexp(numbers, -exponent)), -127, 127)
+        steps: Floats = (np.ldexp(levels, exponent) + 0.0).astype(np.float32)
+        return steps
     digits, least, largest = _FORMATS[precision]
     unit = np.maximum(np.frexp(wide)[1] - digits, least)
-    rounded = np.ldexp(np.rint(np.ldexp(np.where(np.isfinite(wide), wide, 0.0), -unit)), unit)
-    kept = np.clip(np.where(np.isfinite(wide), rounded, wide), -largest, largest)
-    return np.copysign(kept, wide).astype(np.float32)
+    nearest = np.ldexp(np.rint(np.ldexp(wide, -unit)), unit)
+    kept: Floats = np.clip(nearest, -largest, largest).astype(np.float32)
+    return kept
 
 
 # Scale ---------------------------------------------------------------------------------------------------------------
