@@ -286,7 +286,7 @@ def test_the_network_knows_no_device() -> None:
 
 
 def test_the_reference_shares_no_computation() -> None:
-    """What the specification had in common with an engine could be wrong in both alike, and no comparison would tell."""
+    """What the specification had in common with an engine could be wrong in both, and no comparison would tell."""
     for one in imports():
         if one.importer in REFERENCE and one.module not in REFERENCE and lies_in(one.module, "burstproof"):
             assert one.name in REFERENCE_TAKES.get(one.module.partition(".")[2], ()), str(one)

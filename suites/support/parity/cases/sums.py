@@ -119,6 +119,7 @@ def _wide() -> Iterator[Case]:
     table: tuple[tuple[str, Sequence[float], float], ...] = (
         ("units beside 2^24 are not lost one by one", (2.0**24, 1, 1), 2.0**24 + 2),
         ("a sum of integers above 2^31 is exact", (2.0**31, 128, 128), 2.0**31 + 256),
+        ("a sum carries into its upper 32 bits", (3 * 2.0**30, 3 * 2.0**30), 6 * 2.0**30),
         ("a sum just above the middle of two floats goes up, in one rounding", (2.0**24, 1, 2.0**-30), 2.0**24 + 2),
         ("a contribution of 2^-40 remains of 200 - 200", (200, -200, 2.0**-40), 2.0**-40),
         ("a contribution of 2^-40 decides beside 200", (200, 2.0**-17, 2.0**-40), 200 + 2.0**-16),
