@@ -12,15 +12,18 @@ from pathlib import Path
 import pytest
 
 from hardware.gates import GATE_NAMES
+from reports.values.record import PLAN_KINDS, THOROUGH
 from reports.values.requirements import load_requirements
 from stages.collecting import CaseCollector, Findings, skip_reason
 from stages.gating import Gatekeeper
 from stages.measuring import Measure
 from stages.plan import stage_of
 from stages.results import ResultLines
+from stages.signals import end_in_order
 
 _GATEKEEPER = pytest.StashKey[Gatekeeper]()
 _MEASUREMENTS = pytest.StashKey[Measure]()
+_NEED_ARGUMENTS = ("requirement", "gate", *PLAN_KINDS[1:])
 _UNREASONED = ("", "unconditional skip")
 MAX_NODE_ID = 200  # characters; ids stand in the report and in every results file
 
@@ -29,6 +32,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options of the test plan."""
     group = parser.getgroup("burstproof", "test plan")
     group.addoption("--bp-results", metavar="PATH", default=None, help="append every case's result to PATH")
+    group.addoption("--bp-plan", choices=PLAN_KINDS, default=THOROUGH, help="leave out what a larger plan holds")
     group.addoption("--gpu-free", action="store_true", help="treat every hardware gate as closed")
 
 
@@ -38,6 +42,10 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", f"gate(name): what the case needs of the hardware: {', '.join(GATE_NAMES)}")
     config.addinivalue_line("markers", "xdist_group(name): cases that share something costly stay in one process")
     config.addinivalue_line("markers", "file_group(name): the same of whole files, where files are spread")
+    for kind in PLAN_KINDS[1:]:
+        config.addinivalue_line("markers", f"{kind}(why): a smaller plan leaves the case out, for this reason")
+    if not hasattr(config, "workerinput"):
+        end_in_order()
     config.stash[_GATEKEEPER] = Gatekeeper(gpu_free=config.getoption("--gpu-free"))
     if config.pluginmanager.hasplugin("xdist"):
         from stages.grouping import Grouping
@@ -57,11 +65,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Skip a case whose gate is closed, with the gate's reason."""
+    """Skip a case whose gate is closed, with the gate's reason, or which the plan leaves out."""
     for name in gates_of(item):
         reason = item.config.stash[_GATEKEEPER].closed_reason(name)
         if reason is not None:
             pytest.skip(f"gate {name} is closed: {reason}")
+    why = left_out(item)
+    if why:
+        pytest.skip(why)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -84,6 +95,16 @@ def measure(request: pytest.FixtureRequest) -> Measure:
     """Attach measured figures to the running case: ``measure(name, value, unit, ...)``."""
     request.node.stash[_MEASUREMENTS] = taken = Measure(requirements_of(request.node))
     return taken
+
+
+def left_out(item: pytest.Item) -> str:
+    """Return why the plan leaves a case out, or the empty string."""
+    plan = item.config.getoption("--bp-plan")
+    for kind in PLAN_KINDS[PLAN_KINDS.index(plan) + 1 :]:
+        mark = item.get_closest_marker(kind)
+        if mark is not None:
+            return f"{plan} plan: left to --{kind}: {mark.args[0]}"
+    return ""
 
 
 def requirements_of(item: pytest.Item) -> tuple[str, ...]:
@@ -121,5 +142,5 @@ def _marker_problems(item: pytest.Item, known: set[str]) -> Iterator[str]:
     for name in gates:
         if name not in GATE_NAMES:
             yield f"{item.nodeid}: unknown gate {name!r}; gates are {', '.join(GATE_NAMES)}"
-    if any(not mark.args for kind in ("requirement", "gate") for mark in item.iter_markers(kind)):
+    if any(not mark.args for kind in _NEED_ARGUMENTS for mark in item.iter_markers(kind)):
         yield f"{item.nodeid}: a marker without an argument"

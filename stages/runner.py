@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -15,10 +16,12 @@ from reports.values.measurement import CaseResult, Outcome
 from reports.values.record import Environment, RunRecord, StageRun
 from reports.values.serialise import decode, encode
 from stages.console import Console
+from stages.contention import contention_between, read_times
 from stages.environment import take_environment
 from stages.evidence import join_evidence
 from stages.gating import Gatekeeper
 from stages.plan import PLAN, Stage
+from stages.progress import Progress, earlier_durations, keep_durations
 from stages.results import CaseLines, read_lines
 from stages.run_folder import NOT_RUN, RunFolder, RunPlan, StageFiles, utc_now, write_json
 from stages.suite_process import MOST_WORKERS, SuiteEnd, run_suites
@@ -67,7 +70,7 @@ class Runner:
         try:
             for stage in self._planned(asked):
                 if not self.folder.files(stage.name).done.is_file() and (not only or stage.name in only):
-                    self._run_stage(stage, machine.gates[stage.gate], gpu_free=asked.gpu_free)
+                    self._run_stage(stage, machine.gates[stage.gate], asked)
         finally:
             record = self._record(asked, machine)
             evidence = join_evidence(self.folder, record.stages)
@@ -77,16 +80,22 @@ class Runner:
     def _planned(self, asked: RunPlan) -> tuple[Stage, ...]:
         return tuple(stage for stage in self.plan if stage.name in asked.stages)
 
-    def _run_stage(self, stage: Stage, gate: Gate, *, gpu_free: bool) -> None:
+    def _run_stage(self, stage: Stage, gate: Gate, asked: RunPlan) -> None:
         files = self.folder.files(stage.name)
         _clear(files)
         write_json(files.environment, asdict(take_environment(self.root)))
         self.console.stage_begins(stage, gate)
+        progress = Progress(files.results, earlier_durations(stage.name, asked.plan))
+        began, times = time.monotonic(), read_times()
 
         def tick() -> None:
-            self.console.stage_goes_on(stage, read_lines(files.results))
+            progress.look()
+            self.console.stage_goes_on(progress, time.monotonic() - began)
 
-        end = run_suites(stage, self.root, files, gpu_free=gpu_free, tick=tick, workers=self.workers)
+        end = run_suites(
+            stage, self.root, files, gpu_free=asked.gpu_free, plan=asked.plan, tick=tick, workers=self.workers
+        )
+        contention = contention_between(times, read_times())
         lines = read_lines(files.results)
         run = StageRun(
             stage=stage.name,
@@ -96,7 +105,10 @@ class Runner:
             requirements=stage.requirements,
             problem=end.problem or inconsistency(end, lines),
             duration_s=end.duration_s,
+            contention=contention,
         )
+        if not run.problem:
+            keep_durations(stage.name, asked.plan, {case.case: case.duration_s for case in lines.cases})
         write_json(files.done, asdict(run))
         self.console.stage_ended(run, stage_cases(run, lines))
 

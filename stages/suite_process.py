@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
+from reports.values.record import THOROUGH
 from stages.plan import Stage
 from stages.run_folder import StageFiles
 
@@ -47,6 +48,7 @@ def run_suites(
     files: StageFiles,
     *,
     gpu_free: bool,
+    plan: str = THOROUGH,
     tick: Callable[[], None] = lambda: None,
     workers: int = MOST_WORKERS,
 ) -> SuiteEnd:
@@ -61,6 +63,8 @@ def run_suites(
         Where the evidence goes.
     gpu_free : bool
         Close every hardware gate.
+    plan : str
+        How much is run: one of ``PLAN_KINDS``.
     tick : callable
         Called about twice a second while pytest runs.
     workers : int
@@ -69,7 +73,7 @@ def run_suites(
     began = time.monotonic()
     with files.log.open("wb") as log:
         process = subprocess.Popen(
-            pytest_command(stage, files, gpu_free=gpu_free, workers=workers),
+            pytest_command(stage, files, gpu_free=gpu_free, plan=plan, workers=workers),
             cwd=root,
             env=suite_environment(root),
             stdin=subprocess.DEVNULL,
@@ -90,10 +94,12 @@ def run_suites(
     return SuiteEnd(process.returncode, problem, duration)
 
 
-def pytest_command(stage: Stage, files: StageFiles, *, gpu_free: bool, workers: int = MOST_WORKERS) -> list[str]:
+def pytest_command(
+    stage: Stage, files: StageFiles, *, gpu_free: bool, plan: str = THOROUGH, workers: int = MOST_WORKERS
+) -> list[str]:
     """Return the command line that runs a stage's suites."""
     command = [sys.executable, "-m", "pytest", *stage.suites, "-p", "no:cacheprovider", "--color=no"]
-    command += ["--continue-on-collection-errors", f"--bp-results={files.results}"]
+    command += ["--continue-on-collection-errors", f"--bp-results={files.results}", f"--bp-plan={plan}"]
     command += [f"--junitxml={files.junit}", f"--benchmark-json={files.benchmark}"]
     command += ["--gpu-free"] if gpu_free else []
     return [*command, *_spread(min(os.cpu_count() or 1, workers))] if stage.side_by_side else command

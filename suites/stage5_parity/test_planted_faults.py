@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import pytest
 
 from stages.measuring import Measure
 from suites.support.parity.backends import NEEDS_ADAPTER
-from suites.support.parity.planted import CATALOGUE, CPU, CUDA, SHARDS, SIMULATOR, THREADS, WGPU, Fault, plant
+from suites.support.parity.planted import CATALOGUE, CPU, CUDA, SIMULATOR, WGPU, Fault, plant
 
 pytestmark = [pytest.mark.requirement("BE-4", "SU-5", "ST-5")]
 

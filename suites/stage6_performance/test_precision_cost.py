@@ -107,6 +107,7 @@ def _cost(scene: Scene, measure: Measure) -> dict[Precision, Divergence]:
     return found
 
 
+@pytest.mark.thorough("measures for seconds")
 @pytest.mark.parametrize("name", _THRESHOLDS)
 def test_cost_on_fractional_contributions(name: str, measure: Measure) -> None:
     """Potentials that no reduced format holds exactly: every format parts from fp32, fewer bits sooner."""
@@ -121,6 +122,7 @@ def test_cost_on_the_essential_genome(measure: Measure) -> None:
     assert all(0.0 <= cost.jaccard <= cost.coincidence <= 1.0 for cost in found.values())
 
 
+@pytest.mark.thorough("measures for seconds")
 @pytest.mark.parametrize("name", TRACE_NAMES)
 def test_cost_on_recorded_networks(name: str, measure: Measure) -> None:
     found = _cost(_trace(name), measure)

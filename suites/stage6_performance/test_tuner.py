@@ -17,6 +17,7 @@ from suites.support.parity.simulator_check import recordings_differ
 pytestmark = pytest.mark.requirement("BE-12")
 
 
+@pytest.mark.thorough("measures for seconds")
 @pytest.mark.gate("gpu")
 @pytest.mark.parametrize("row", [Row(100_000, 0.01), Row(250_000, 0.01)], ids=lambda row: row.name)
 def test_tuning_on_this_device(row: Row, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, measure: Measure) -> None:

@@ -49,7 +49,7 @@ class Judge(Protocol):
 
 @dataclass(frozen=True)
 class Work:
-    """One call that is timed: ``do`` does ``bursts`` bursts with ``stimulus`` each, and says how many fired, if known."""
+    """One call that is timed: ``do`` does ``bursts`` bursts with ``stimulus`` each; says how many fired, if known."""
 
     do: Callable[[], int | None]
     bursts: int = 1
