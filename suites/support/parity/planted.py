@@ -12,13 +12,17 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from queue import SimpleQueue
+from typing import TypeVar
 
 CHECKOUT = Path(__file__).parents[3]
 PACKAGE = CHECKOUT / "impl" / "burstproof"
 TIME_LIMIT_S = 600.0
+Result = TypeVar("Result")
 
 PROBE = "float32 of this adapter is not exact"
 """In place of a check: the WGPU engine refuses, since its probe of the adapter runs the functions of the shader."""
@@ -74,12 +78,12 @@ class Workshop:
         self._folder = folder
         shutil.copytree(PACKAGE, folder / "burstproof", ignore=shutil.ignore_patterns("__pycache__"))
         paths = os.pathsep.join([str(folder), str(CHECKOUT)])
-        caches = {name: str(folder / "cache") for name in ("XDG_CACHE_HOME", "NUMBA_CACHE_DIR")}
-        self._environment = {**os.environ, **caches, "PYTHONPATH": paths}
+        self._environment = {**os.environ, "NUMBA_CACHE_DIR": str(folder / "kernels"), "PYTHONPATH": paths}
+        self._runs = 0
 
     def healthy(self, backend: str, checks: Iterable[str]) -> dict[str, list[str]]:
         """Problems that the checks find without a fault."""
-        found, error = self._run(backend, [name for name in checks if name != PROBE])
+        found, error = self._run(backend, checks)
         return {"the process": [error]} if error else {name: problems for name, problems in found.items() if problems}
 
     def try_out(self, backend: str, fault: Fault) -> Outcome:
@@ -108,12 +112,15 @@ class Workshop:
             compiled.unlink()
 
     def _run(self, backend: str, checks: Iterable[str]) -> tuple[dict[str, list[str]], str]:
-        simulated = {"NUMBA_ENABLE_CUDASIM": "1"} if backend == SIMULATOR else {}
+        self._runs += 1
+        own = {"XDG_CACHE_HOME": str(self._folder / f"images {self._runs}")}  # no image of another run is taken
+        if backend == SIMULATOR:
+            own["NUMBA_ENABLE_CUDASIM"] = "1"
         try:
             done = subprocess.run(
                 [sys.executable, "-m", "suites.support.parity.planted_check", backend, *checks],
                 cwd=CHECKOUT,
-                env=self._environment | simulated,
+                env=self._environment | own,
                 capture_output=True,
                 text=True,
                 check=False,
@@ -129,13 +136,25 @@ class Workshop:
         return answer["problems"], ""
 
 
-def plant(backend: str, faults: Iterable[Fault]) -> tuple[dict[str, list[str]], list[Outcome]]:
-    """What is wrong without a fault (it should be empty), and what became of each fault."""
+def plant(backend: str, faults: Iterable[Fault], jobs: int = 1) -> tuple[dict[str, list[str]], list[Outcome]]:
+    """What is wrong without a fault (it should be empty), and what became of each fault; ``jobs`` run at once."""
     chosen = list(faults)
-    with tempfile.TemporaryDirectory(prefix="burstproof-planted-") as folder:
-        workshop = Workshop(Path(folder))
-        healthy = workshop.healthy(backend, sorted({name for fault in chosen for name in fault.caught_by}))
-        return healthy, [workshop.try_out(backend, fault) for fault in chosen]
+    free: SimpleQueue[Workshop] = SimpleQueue()
+
+    def borrowed(work: Callable[[Workshop], Result]) -> Result:
+        workshop = free.get()
+        try:
+            return work(workshop)
+        finally:
+            free.put(workshop)
+
+    with tempfile.TemporaryDirectory(prefix="burstproof-planted-") as folder, ThreadPoolExecutor(jobs) as pool:
+        for job in range(jobs):
+            free.put(Workshop(Path(folder) / str(job)))
+        names = sorted({name for fault in chosen for name in fault.caught_by} - {PROBE})
+        healthy = pool.submit(borrowed, lambda workshop: workshop.healthy(backend, names))
+        outcomes = pool.map(lambda fault: borrowed(lambda workshop: workshop.try_out(backend, fault)), chosen)
+        return healthy.result(), list(outcomes)
 
 
 # The catalogue ----------------------------------------------------------------------------------------------------
