@@ -37,6 +37,14 @@ def test_fault_is_caught(fault: type[ReferenceEngine], measure) -> None:
     assert caught, f"no case worked out by hand catches: {fault.__doc__}"
 
 
+def test_catch_rate(measure) -> None:
+    """The share of the faults that cases worked out by hand find, stated beside that of the real engines."""
+    caught = [fault for fault in FAULTS if any(run_case(case, fault.create) for case in CASES)]
+    conditions = {"backend": "copies of the reference", "planted": len(FAULTS)}
+    measure("parity.faults_caught", 100 * len(caught) / len(FAULTS), "%", conditions=conditions)
+    assert len(caught) == len(FAULTS)
+
+
 @pytest.mark.thorough("all mixes and recordings against each fault: seconds each")
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.__name__)
 def test_what_else_catches_a_fault(fault: type[ReferenceEngine], measure) -> None:
