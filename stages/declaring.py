@@ -3,7 +3,8 @@
 ``@pytest.mark.measures("burst.latency", backend="cuda", neurons=[100_000, 1_000_000], device=...)`` says that the case
 delivers ``burst.latency`` whenever it passes. A condition has one value or a list of alternatives; an ellipsis stands
 for a value that only the machine knows. Several markers are several declarations. What only some parameters of a case
-deliver is declared on these parameters.
+deliver is declared on these parameters; what needs something that may not be installed takes ``only_if="words"``, and
+may then be missing.
 """
 
 from __future__ import annotations
@@ -36,10 +37,13 @@ class Declared:
     conditions : mapping of str to Alternatives
         What they hold for; a condition that is not named here may have any value in a measurement, but answers no
         target.
+    only_if : str
+        On what the measurements depend, besides the case's gates; empty if each must arrive.
     """
 
     names: tuple[str, ...]
     conditions: Mapping[str, Alternatives]
+    only_if: str = ""
 
     @classmethod
     def of(cls, mark: pytest.Mark) -> Declared:
@@ -53,7 +57,11 @@ class Declared:
         names = tuple(name for name in mark.args if isinstance(name, str))
         if len(names) != len(mark.args) or not names:
             raise pytest.UsageError(f"the marker {MARKER} takes names of measurements, got {mark.args!r}")
-        return cls(names, {name: _alternatives(name, value) for name, value in mark.kwargs.items()})
+        given = dict(mark.kwargs)
+        only_if = given.pop("only_if", "")
+        if not isinstance(only_if, str):
+            raise pytest.UsageError(f"{MARKER}(only_if=...) takes words, got {only_if!r}")
+        return cls(names, {name: _alternatives(name, value) for name, value in given.items()}, only_if)
 
     def allows(self, measurement: Measurement) -> str:
         """Why ``measurement`` contradicts the declaration, in words; empty if it does not."""

@@ -68,6 +68,8 @@ def put_ratio(measure: Measure, card: Card, name: str, against: str, times: tupl
     measure(name, value, "x", conditions=where, note=note)
 
 
+@pytest.mark.measures("attention.forward", "attention.forward_rate", backend="cuda", scope=..., **SHAPE)
+@pytest.mark.measures("attention.speedup", backend="cuda", against="standard", device=..., **SHAPE)
 def test_forward(card: Card, arrays: list[Any], measure: Measure) -> None:
     """Against the definition; then beside every standard form, whose whole result must be the same function's.
 
@@ -94,6 +96,9 @@ def test_forward(card: Card, arrays: list[Any], measure: Measure) -> None:
 
 
 @pytest.mark.skipif(not HAS_TORCH, reason=NO_TORCH)
+@pytest.mark.measures("attention.forward", "attention.forward_rate", scope="PyTorch flash", **SHAPE)
+@pytest.mark.measures("attention.backward", "attention.backward_rate", scope=["flash", "PyTorch flash"], **SHAPE)
+@pytest.mark.measures("attention.speedup", "attention.backward_speedup", against="pytorch", device=..., **SHAPE)
 def test_forward_and_backward_beside_pytorch(card: Card, arrays: list[Any], measure: Measure) -> None:
     """PyTorch's flash attention on the same memory: equal results, then both are timed, forward and backward."""
     import cupy

@@ -68,6 +68,17 @@ def where(card: Card) -> dict[str, Any]:
     return {**WHERE, "device": card.runtime.name}
 
 
+@pytest.mark.measures(
+    "gpt2.step",
+    "gpt2.forward",
+    "gpt2.backward",
+    "gpt2.throughput",
+    "gpt2.memory",
+    "gpt2.activations",
+    scope="burstproof",
+    device=...,
+    **WHERE,
+)
 def test_step(ours: Ours, where: dict[str, Any], measure: Measure) -> None:
     """The loss of repeated steps on one batch falls from that of a uniform guess; memory holds the activations."""
     assert ours.memory > ours.activations
@@ -84,6 +95,9 @@ def test_step(ours: Ours, where: dict[str, Any], measure: Measure) -> None:
 
 
 @pytest.mark.skipif(not HAS_TORCH, reason=NO_TORCH)
+@pytest.mark.measures("gpt2.step_of_pytorch", "gpt2.memory_of_pytorch", scope="PyTorch eager", device=..., **WHERE)
+@pytest.mark.measures("gpt2.speedup", "gpt2.memory_ratio", against="pytorch", device=..., steps=COMPARED_STEPS, **WHERE)
+@pytest.mark.measures("gpt2.loss_difference", against="pytorch", device=...)
 def test_step_beside_pytorch(
     card: Card, ours: Ours, batch: tuple[Any, Any], where: dict[str, Any], measure: Measure
 ) -> None:
@@ -113,6 +127,7 @@ def test_step_beside_pytorch(
     measure("gpt2.loss_difference", worst, "1", conditions=against)
 
 
+@pytest.mark.measures("training.loss", "training.held_out_loss", backend="cuda", dtype="bfloat16")
 def test_a_small_gpt_learns_the_text(measure: Measure) -> None:
     """From fresh weights to a loss far below that of single characters; the curve stands in the report."""
     corpus = sample_corpus()

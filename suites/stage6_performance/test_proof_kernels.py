@@ -28,6 +28,7 @@ def timed_on(card: Card, launch: Callable[[], object], repeats: int = 1) -> Time
     return time_steadily(device_ms(launch, repeats), RULE, card.watch)
 
 
+@pytest.mark.measures("kernel.bandwidth", "kernel.fraction_of_copy", backend="custom", device=...)
 def test_vector_add(card: Card, measure: Measure) -> None:
     """64 M float32: two arrays read, one written, against a copy of as many bytes in the same run."""
     import cupy
@@ -53,6 +54,8 @@ def test_vector_add(card: Card, measure: Measure) -> None:
     )
 
 
+@pytest.mark.measures("kernel.matmul_throughput", backend=["custom", "cublas", "cpu blas"], device=...)
+@pytest.mark.measures("matmul.speedup", backend="custom", against="cpu", dtype="float32", device=...)
 @pytest.mark.parametrize("size", [1024, 4096])
 def test_matrix_product(size: int, card: Card, measure: Measure) -> None:
     """Checked against float64 first; NumPy's BLAS on all cores of this host is the CPU."""
@@ -87,6 +90,7 @@ def test_matrix_product(size: int, card: Card, measure: Measure) -> None:
     )
 
 
+@pytest.mark.measures("kernel.latency", "kernel.speedup", backend="custom", device=...)
 def test_neural_forward(card: Card, measure: Measure) -> None:
     """65 536 samples x 784 -> 1024 -> 10, data on the device."""
     from burstproof.compile.proof import neural_forward
@@ -105,6 +109,7 @@ def test_neural_forward(card: Card, measure: Measure) -> None:
 
 
 @pytest.mark.requirement("KL-2")
+@pytest.mark.measures("kernel.launch_overhead", way=["checked", "driver alone", "cupy.RawKernel"], device=...)
 def test_what_a_launch_costs_the_host(card: Card, measure: Measure) -> None:
     """Host time per launch of an empty kernel with three arrays and a number, beside the driver alone and CuPy."""
     import cupy

@@ -59,6 +59,7 @@ def test_simulated_shards(name: str, problems: dict[str, list[str]]) -> None:
 
 @needs_tools
 @pytest.mark.requirement("KL-1")
+@pytest.mark.measures("kernel.registers", variant=..., kernel=...)
 @pytest.mark.parametrize(
     ("capability", "merged", "row_words"), [((7, 5), False, 0), ((9, 0), True, 0), ((9, 0), True, 32)]
 )
