@@ -36,6 +36,8 @@ def recorded():
     return document["registers"] if tuple(document["toolkit"]) == toolkit_version() else None
 
 
+@pytest.mark.measures("kernel.registers", "kernel.local_bytes", variant=..., capability=..., kernel=...)
+@pytest.mark.measures("kernel.registers_over_baseline", only_if="the recorded figures are of these compilers")
 @pytest.mark.parametrize("capability", CAPABILITIES, ids=_name)
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_every_kernel_builds(variants, recorded, variant: str, capability: Capability, measure) -> None:

@@ -38,6 +38,23 @@ def recorded():
     return document if tuple(document["compiler"]) == compiler_version() else None
 
 
+@pytest.mark.measures(
+    "kernel.registers",
+    "kernel.local_bytes",
+    "kernel.occupancy",
+    only_if="a kernel of the module is for the capability",
+    variant=...,
+    capability=...,
+    kernel=...,
+)
+@pytest.mark.measures(
+    "kernel.registers_over_baseline",
+    "kernel.spills_over_baseline",
+    only_if="the recorded figures are of these compilers",
+    variant=...,
+    capability=...,
+    kernel=...,
+)
 @pytest.mark.parametrize("capability", CAPABILITIES, ids=_name)
 @pytest.mark.parametrize("module", CATALOGUES)
 def test_every_catalogued_kernel_builds(recorded, module: str, capability: Capability, measure) -> None:

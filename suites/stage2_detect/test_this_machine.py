@@ -35,7 +35,13 @@ def test_inventory(inventory: Inventory, measure: Measure) -> None:
 
 
 @pytest.mark.requirement("ST-2")
-@pytest.mark.parametrize("name", ["driver", "cuda", "nccl", "compute_capability", "memory", "pcie"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.measures(f"prerequisite.{name}", gpus=..., subject=...))
+        for name in ("driver", "cuda", "nccl", "compute_capability", "memory", "pcie")
+    ],
+)
 def test_prerequisite(name: str, inventory: Inventory, measure: Measure) -> None:
     """1 says met, 0 not met; the target of the same name decides what that means."""
     judged = [one for one in judge_prerequisites(inventory) if one.name == name]

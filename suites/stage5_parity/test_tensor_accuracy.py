@@ -50,6 +50,13 @@ def _errors(operation_name: str, dtype_name: str, place: Backend) -> dict[str, f
 
 
 @pytest.mark.requirement("TO-2", "TO-3", "TO-4")
+@pytest.mark.measures(
+    "accuracy.relative_error",
+    dtype=sorted({row.dtype for row in PLAIN}),
+    tf32=False,
+    backend=["numpy", "cupy"],
+    operation=...,
+)
 @pytest.mark.parametrize("row", PLAIN, ids=lambda row: f"{row.operation}-{row.dtype}")
 def test_promised_error(place: Backend, row: Accuracy, measure: Measure) -> None:
     operation = operation_named(row.operation, row.dtype)

@@ -61,9 +61,7 @@ PAIRS = [*((row, n) for row in ROWS for n in THREADS), *((row, 1) for row in OTH
 
 def _declared(row: Row, threads: int) -> ParameterSet:
     where = {"backend": "cpu", "device": ..., "threads": threads, "scope": "launch to download", **row.conditions}
-    marks = [pytest.mark.measures("burst.latency", **where)]
-    if cpu_ghz() is not None:
-        marks = [pytest.mark.measures("burst.latency", **where, cpu_ghz=...)]
+    marks = [pytest.mark.measures("burst.latency", **where, **clock) for clock in ({}, {"cpu_ghz": ...})]
     return pytest.param((row, threads), id=f"{row.name}, {threads} threads", marks=marks)
 
 
