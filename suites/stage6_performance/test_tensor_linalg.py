@@ -15,6 +15,7 @@ from burstproof.tensor.ops.nn_reference import widened
 from stages.measuring import Measure
 from suites.support.accuracy import bound_of
 from suites.support.bench.card_limits import Card
+from suites.support.bench.ceilings import TENSOR_PEAKS, ceiling
 from suites.support.bench.steady import Rule, Timed, time_steadily
 from suites.support.bench.tensor_bench import alternate, as_torch, normal, put_contest, torch_is_here
 from suites.support.bench.timers import device_ms, host_ms
@@ -66,7 +67,8 @@ def _error(product: Any, a: Any, b: Any) -> float:
 def _put(measure: Measure, timed: Timed, size: int, name: str, conditions: dict[str, object], note: str = "") -> None:
     operations = _operations(size, _dtype(name))
     where = {"size": size, "dtype": "float32" if name == "tf32" else name, "tf32": name == "tf32", **conditions}
-    timed.put(measure, "matmul.throughput", "GFLOP/s", where, note, lambda ms: operations / ms / 1e6)
+    best = ceiling(str(where["device"]), TENSOR_PEAKS.get(name), 1000.0) if "device" in where else {}
+    timed.put(measure, "matmul.throughput", "GFLOP/s", where | best, note, lambda ms: operations / ms / 1e6)
     measure("matmul.latency", timed.samples.estimate, "ms", conditions=where)
 
 
