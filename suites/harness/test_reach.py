@@ -19,23 +19,39 @@ TARGETS = load_targets()
 
 
 class Collected:
-    """A pytest plugin that keeps what was declared by the cases that a session collects."""
+    """A pytest plugin that keeps what is declared by the cases that a session collects, and who declares nothing."""
 
     def __init__(self) -> None:
-        self.declared: dict[str, tuple[Declared, ...]] = {}
+        self.declared: list[Declared] = []
+        self.silent: list[str] = []
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        self.declared = {item.nodeid: declared_by(item) for item in session.items}
+        for item in session.items:
+            found = declared_by(item)
+            self.declared += found
+            if not found and "measure" in getattr(item, "fixturenames", ()):
+                self.silent.append(item.nodeid)
 
 
 @pytest.fixture(scope="module")
-def declared() -> list[Declared]:
-    """What the cases of all stages declare, each once."""
+def collected() -> Collected:
+    """What the cases of all stages declare."""
     found = Collected()
     folders = [str(ROOT / folder) for stage in STAGES for folder in stage.suites]
     quiet = ("--collect-only", "-qq", "--gpu-free", "-p", "no:cacheprovider", f"--rootdir={ROOT}")
     assert pytest.main([*quiet, *folders], plugins=[found]) == pytest.ExitCode.OK
-    return [one for declarations in found.declared.values() for one in declarations]
+    return found
+
+
+@pytest.fixture
+def declared(collected: Collected) -> list[Declared]:
+    """The declarations of all cases."""
+    return collected.declared
+
+
+def test_who_measures_declares_it(collected: Collected) -> None:
+    """A case that takes ``measure`` says by the marker ``measures`` what it delivers, so that nothing is misspelt."""
+    assert collected.silent == []
 
 
 def closest(target: Target, declared: list[Declared]) -> str:

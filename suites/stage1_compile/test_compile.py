@@ -60,6 +60,7 @@ def test_every_kernel_builds(variants, recorded, variant: str, capability: Capab
     assert set(used) == {spec.name for spec in catalogue(variants[variant])}
 
 
+@pytest.mark.measures("kernel.registers")
 @pytest.mark.requirement("BE-11")
 @pytest.mark.parametrize("precision", ["fp16", "bf16", "int8"])
 def test_reduced_precision_builds(variants, recorded, precision: str, measure) -> None:
@@ -80,6 +81,7 @@ def test_reduced_precision_builds(variants, recorded, precision: str, measure) -
         assert used.registers <= recorded[key("lean", "burst", oldest)]
 
 
+@pytest.mark.measures("kernel.reductions", "kernel.reading_atomics")
 @pytest.mark.parametrize("variant", ["lean", "everything", "packed sums, long rows", "packed sums, tiles"])
 def test_propagation_does_not_read_back(variants, variant: str, measure) -> None:
     """On capability 9.0 the propagation adds with reductions (RED), never with atomics that return a value."""

@@ -65,6 +65,7 @@ def disagreements(want: Expected, engine: Engine) -> list[str]:
     return found
 
 
+@pytest.mark.measures("parity.disagreements", backend=..., network=...)
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("backend", backends.ENGINES)
 def test_up_run_and_back(backend: backends.Backend, name: str, measure: Measure) -> None:
