@@ -23,8 +23,8 @@ from stages.environment import take_environment
 from stages.evidence import join_evidence
 from stages.gating import Gatekeeper
 from stages.plan import PLAN, Stage
-from stages.provenance import environment_of, note_invocation, note_judging, read_invocations
 from stages.progress import Progress, earlier_durations, keep_durations
+from stages.provenance import environment_of, note_invocation, note_judging, read_invocations
 from stages.results import CaseLines, read_lines
 from stages.run_folder import NOT_RUN, RunFolder, RunPlan, StageFiles, read_json, utc_now, write_json
 from stages.suite_process import MOST_WORKERS, SuiteEnd, run_suites

@@ -60,7 +60,8 @@ def calls(name):
     function(session)
     return before + session.calls
 found = {name: os.environ[name] for name in ("PIP_NO_COMPILE", "PYTHONDONTWRITEBYTECODE") if name in os.environ}
-print(json.dumps({"environment": found, "cwd": os.getcwd(), "sessions": sorted(nox.sessions), "calls": calls(sys.argv[3])}))
+sessions = sorted(nox.sessions)
+print(json.dumps({"environment": found, "cwd": os.getcwd(), "sessions": sessions, "calls": calls(sys.argv[3])}))
 """
 
 

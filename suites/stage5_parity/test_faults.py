@@ -29,6 +29,14 @@ def _disagree(names: tuple[str, ...], fault: type[ReferenceEngine]) -> list[str]
     return [name for name in names if not replay(recording(name), fault.create).agrees]
 
 
+@pytest.mark.measures(
+    "parity.faults_caught_by_cases",
+    "parity.faults_caught_by_mixes",
+    "parity.faults_caught_by_traces",
+    "parity.faults_caught_by_random_recordings",
+    only_if="such runs can meet the fault",
+    fault=...,
+)
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.__name__)
 def test_fault_is_caught(fault: type[ReferenceEngine], measure) -> None:
     """An engine with one planted fault fails a case worked out by hand."""

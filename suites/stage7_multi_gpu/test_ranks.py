@@ -37,6 +37,7 @@ def run_arguments(bursts: int, *more: object) -> list[object]:
     return ["run", "--genome", GENOME, "--bursts", bursts, "--backend", "cpu", "--stimulate", "1-9:1=2", *more]
 
 
+@pytest.mark.measures("parity.bursts_agreeing", backend=..., strategy=..., trace=...)
 def test_one_to_four_ranks_agree(tmp_path: Path, measure: Measure) -> None:
     """Recorded traces and mixed networks on 1, 2, 3 and 4 ranks, strategies in turn; mixes on two shards a rank."""
     output = tmp_path / "verdicts.json"
