@@ -112,7 +112,7 @@ def subject(measurement: Measurement) -> str:
         return measurement.name
     words = f"{units.shown(neurons)} neurons"
     if fan_out is not None:
-        words += f" × {fan_out:g}"  # noqa: RUF001
+        words += f" × {fan_out:g}"
     if rate is not None:
         words += f", {100.0 * rate:g} % firing"
     return words

@@ -79,7 +79,7 @@ def test_timeline_by_hand() -> None:
     (chart,) = timelines(TIMED)
     bars = {lane.name: (lane.bars[0].x, lane.bars[0].width) for lane in chart.lanes}
     assert bars == {"up": (150.0, 41.5), "bursts": (191.5, 705.5), "down": (565.0, 415.0)}
-    assert chart.ticks[0] == (150.0, "0 us")
+    assert chart.ticks[0] == (150.0, "0 µs")
     assert chart.ticks[-1][0] == 980.0
     assert timelines(WHOLE) == ()
     assert timelines(record_of(Measurement(SPAN, None, "us", conditions={"start_us": 1.0}))) == ()
