@@ -6,6 +6,7 @@ Nothing here imports a CUDA package; they are looked for, not loaded.
 from __future__ import annotations
 
 import ctypes
+import hmac
 import importlib.metadata
 import importlib.util
 import os
@@ -40,6 +41,13 @@ class Host:
         ``docker``, ``podman``, ``kubernetes`` or ``container``; ``None`` outside one.
     visible_devices : str or None
         The value of ``CUDA_VISIBLE_DEVICES``; ``None`` when unset. NVML ignores it, CUDA does not.
+    name : str or None
+        Host name; of a container, the container's.
+    machine_id : str or None
+        Hash of the system's machine id, from which the id cannot be had back; ``None`` where there is none, and in a
+        container, whose id is that of its image.
+    cpu_max_mhz : float or None
+        Highest clock of the first core; ``None`` where the system does not say (most virtual machines).
     """
 
     cpu: str
@@ -51,6 +59,9 @@ class Host:
     python: str
     container: str | None
     visible_devices: str | None = None
+    name: str | None = None
+    machine_id: str | None = None
+    cpu_max_mhz: float | None = None
 
 
 @dataclass(frozen=True)
@@ -78,6 +89,7 @@ class CudaStack:
 
 def take_host() -> Host:
     """Collect the facts about this computer; what the system does not tell stays ``None`` or ``unknown``."""
+    container = _container()
     return Host(
         cpu=_cpu_model(),
         cores=os.cpu_count() or 1,
@@ -86,8 +98,11 @@ def take_host() -> Host:
         os=platform.system(),
         os_release=platform.release(),
         python=platform.python_version(),
-        container=_container(),
+        container=container,
         visible_devices=os.environ.get("CUDA_VISIBLE_DEVICES"),
+        name=platform.node() or None,
+        machine_id=None if container else _machine_id(),
+        cpu_max_mhz=_cpu_max_mhz(),
     )
 
 
@@ -146,6 +161,17 @@ def _cpu_model() -> str:
     if named:
         return named.group(1).strip()
     return platform.processor() or platform.machine() or "unknown"
+
+
+def _machine_id() -> str | None:
+    """As machine-id(5) asks: never the id itself, but a hash keyed with it."""
+    found = _read("/etc/machine-id").strip()
+    return hmac.new(found.encode(), b"burstproof", "sha256").hexdigest()[:16] if found else None
+
+
+def _cpu_max_mhz() -> float | None:
+    khz = _read("/sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq").strip()
+    return int(khz) / 1e3 if khz.isdecimal() else None
 
 
 def _usable_cores() -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,16 +16,27 @@ from reports.judge.history import History, history_of
 from reports.judge.thinning import thin
 from reports.judge.verdict import exit_code, run_verdict
 from reports.values import serialise
-from reports.values.record import BASELINE_NAME, RECORD_NAME, REPORT_NAME, SCHEMA_VERSION, RunRecord, attach
+from reports.values.record import (
+    BASELINE_NAME,
+    READABLE_VERSIONS,
+    RECORD_NAME,
+    REPORT_NAME,
+    SCHEMA_VERSION,
+    THOROUGH,
+    RunRecord,
+    attach,
+)
+from reports.values.seal import digests_of
 
 LARGEST_RECORD_BYTES = 256 << 20
 """Largest text that is taken for a record; those of whole runs have a few million bytes."""
 
 
 def dumps(record: RunRecord) -> str:
-    """Write a record as JSON text, with a ``summary`` (verdict, exit code) for programs that read no further."""
+    """Write a record as sealed JSON text; its ``summary`` (verdict, exit code) is for programs that read no further."""
     summary = {"verdict": run_verdict(record).value, "exit_code": int(exit_code(record))}
-    document = {"summary": summary, **serialise.encode(record)}
+    document = {"summary": summary, **serialise.encode(replace(record, schema_version=SCHEMA_VERSION))}
+    document["digests"] = digests_of(document)
     return json.dumps(document, indent=1, allow_nan=False, ensure_ascii=False) + "\n"
 
 
@@ -35,7 +46,8 @@ def loads(text: str, where: str = "record") -> RunRecord:
     Raises
     ------
     InputError
-        Naming the field that does not fit, or the schema version that this version cannot read.
+        Naming the field that does not fit, the schema version that this version cannot read, or the part of a sealed
+        record that was changed after it was written.
     """
     try:
         document = json.loads(text)
@@ -43,16 +55,40 @@ def loads(text: str, where: str = "record") -> RunRecord:
         raise InputError(f"not a record: {error}", where=where) from error
     if not isinstance(document, dict):
         raise InputError("a record is a JSON object", where=where, got=type(document).__name__)
-    if document.get("schema_version") != SCHEMA_VERSION:
+    if document.get("schema_version") not in READABLE_VERSIONS:
         raise InputError(
             "a record of another schema version",
             where=where,
             got=document.get("schema_version"),
-            allowed=str(SCHEMA_VERSION),
+            allowed=" or ".join(map(str, READABLE_VERSIONS)),
             cure="Read it with the version of the checkout that wrote it.",
         )
-    document.pop("summary", None)
-    return serialise.decode(RunRecord, document, where)
+    record = serialise.decode(RunRecord, {key: document[key] for key in document if key != "summary"}, where)
+    if record.schema_version == 1:
+        return replace(_unsealed(record, where), plan=THOROUGH)
+    _check_seal(document, record.digests, where)
+    return record
+
+
+def _unsealed(record: RunRecord, where: str) -> RunRecord:
+    """``record``, of version 1, if it has nothing that only a sealed one has: else it was sealed before."""
+    if record.invocations or record.judged or record.thinned_from or record.digests:
+        raise InputError(
+            "a record of version 1 with fields of version 2: it was changed after it was written", where=where
+        )
+    return record
+
+
+def _check_seal(document: Mapping[str, object], digests: Mapping[str, str], where: str) -> None:
+    found = digests_of(document)
+    changed = [part for part in found if digests.get(part) != found[part]]
+    if changed or set(digests) != set(found):
+        raise InputError(
+            "the record was changed after it was written: its digests do not agree",
+            where=where,
+            got=changed or sorted(digests),
+            cure="Take the record as the run wrote it; figures are corrected by running again.",
+        )
 
 
 def write_run(folder: Path, record: RunRecord, attachments: Sequence[str] = ()) -> RunRecord:

@@ -25,7 +25,7 @@ class RunPlan:
     """What was asked for: enough to continue after an interruption.
 
     ``asked`` holds the names given on the command line (empty: the whole plan), ``stages`` the names planned,
-    ``command`` what asks for the same plan again.
+    ``command`` what asks for the same plan again; ``plan`` how much of it: quick, thorough or nightly.
     """
 
     asked: tuple[str, ...]
@@ -33,6 +33,7 @@ class RunPlan:
     gpu_free: bool
     started_utc: str
     command: tuple[str, ...]
+    plan: str = "quick"
 
 
 @dataclass(frozen=True)

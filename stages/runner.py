@@ -138,6 +138,7 @@ def assemble(
         hardware=hardware,
         cases=cases,
         judgements=judge_cases(cases),
+        plan=asked.plan,
     )
 
 

@@ -7,12 +7,16 @@ from dataclasses import replace
 
 from reports.values.measurement import CaseResult, Measurement
 from reports.values.record import RunRecord
+from reports.values.seal import seal_of
 
 KEPT_SAMPLES = 60
 """Samples kept of each measurement: a steady series whole, and of a noisy one enough to compare two runs."""
 
 KEPT_DIGITS = 5
 """Significant digits of samples; the values, which are judged, keep all of theirs."""
+
+UNSEALED = "a record without a seal"
+"""What a thinned record says of the whole one, where that had no digests."""
 
 _DURATION_DECIMALS = 1
 
@@ -25,8 +29,16 @@ def thin(record: RunRecord) -> RunRecord:
 
     Samples are rounded to ``KEPT_DIGITS``; the note of a thinned measurement says how many samples it had. Paths in
     reasons of cases begin at the checkout. Attachments, which lie elsewhere, are left out. All else stays as it was.
+    It is sealed anew when it is written; ``thinned_from`` holds the seal of ``record``.
     """
-    return replace(record, cases=tuple(map(_thin_case, record.cases)), attachments=())
+    whole = seal_of(record.digests) if record.is_sealed else UNSEALED
+    return replace(
+        record,
+        cases=tuple(map(_thin_case, record.cases)),
+        attachments=(),
+        thinned_from=record.thinned_from or whole,
+        digests={},
+    )
 
 
 def _thin_case(case: CaseResult) -> CaseResult:

@@ -33,11 +33,26 @@ class Interval:
 
 
 @dataclass(frozen=True)
+class Limits:
+    """What a figure was held against, in the unit of the judgement.
+
+    ``comparison`` is ``<``, ``<=``, ``>``, ``>=`` or ``range``; ``low`` and ``high`` are ``None`` on the side without
+    a bound; ``marginal`` is a fraction of the limit; ``floor`` is the one that applied, of target or measurement.
+    """
+
+    comparison: str
+    low: float | None
+    high: float | None
+    marginal: float = 0.0
+    floor: float | None = None
+
+
+@dataclass(frozen=True)
 class Judgement:
     """A verdict, why (for programs and for people), and how sure.
 
     ``value`` is the judged figure in ``unit``, the target's unit; ``None`` where there was none. ``interval`` is
-    ``None`` where fewer than two samples were taken.
+    ``None`` where fewer than two samples were taken, ``limits`` where there was no target, and in records of version 1.
     """
 
     verdict: Verdict
@@ -46,6 +61,7 @@ class Judgement:
     value: float | None = None
     unit: str = "1"
     interval: Interval | None = None
+    limits: Limits | None = None
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,13 @@ from burstproof.errors import InputError
 from reports.values.judgement import JudgedMeasurement
 from reports.values.measurement import CaseResult, Measurement
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+READABLE_VERSIONS = (1, 2)
+"""Version 1 has neither digests nor invocations; its records are read as *not sealed*."""
+
+QUICK, THOROUGH, NIGHTLY = PLAN_KINDS = ("quick", "thorough", "nightly")
+"""How much of the test plan is run; each holds the one before."""
+
 RECORD_NAME = "record.json"
 BASELINE_NAME = "record.json.gz"
 REPORT_NAME = "report.html"
@@ -37,6 +43,12 @@ class StageRun:
         What kept the stage from finishing (crash, time-out, interruption); empty where it ran to its end.
     duration_s : float
         Wall time in seconds.
+    collected : int
+        Cases that pytest collected; 0 where the stage did not run, and in records of version 1.
+    deselected : tuple of str
+        Node ids that were collected and left out by something other than the plan.
+    contention : mapping
+        What else the machine did meanwhile: load, shares of stolen and of others' CPU time (fractions), CPU clock.
     """
 
     stage: str
@@ -46,6 +58,9 @@ class StageRun:
     requirements: tuple[str, ...] = ()
     problem: str = ""
     duration_s: float = 0.0
+    collected: int = 0
+    deselected: tuple[str, ...] = ()
+    contention: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -53,7 +68,8 @@ class Environment:
     """The software a run used: what a comparison of two runs has to name.
 
     ``variables`` holds the environment variables that bear on results (``CUDA_VISIBLE_DEVICES``, ``NUMBA_*`` ...).
-    ``git_commit`` is empty outside a checkout; ``git_dirty`` says that tracked files were changed.
+    ``git_commit`` is empty outside a checkout. ``git_dirty`` says that files were changed, or lie there untracked and
+    not ignored; ``git_changes`` names the first of them as ``git status --porcelain`` does (``?? conftest.py``).
     """
 
     python: str
@@ -62,6 +78,27 @@ class Environment:
     git_commit: str = ""
     git_dirty: bool = False
     variables: Mapping[str, str] = field(default_factory=dict)
+    git_changes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Invocation:
+    """One start of the runner that contributed to a run, and the stages it ran (``--resume`` adds another)."""
+
+    command: tuple[str, ...]
+    started_utc: str
+    environment: Environment
+    stages: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Judging:
+    """When the figures of a run were held against targets, by which commit, and which targets those were."""
+
+    utc: str
+    commit: str
+    dirty: bool
+    targets_sha256: str
 
 
 @dataclass(frozen=True)
@@ -97,6 +134,16 @@ class RunRecord:
         From :func:`reports.judge.verdict.judge_cases`.
     attachments : tuple of Attachment
     schema_version : int
+    plan : str
+        One of ``PLAN_KINDS``; records of version 1 are read as thorough, since there was no lesser plan.
+    invocations : tuple of Invocation
+        Every start of the runner that contributed, in order.
+    judged : tuple of Judging
+        Every judging, in order; more than one means judged again.
+    thinned_from : str
+        Of a thinned record, the seal of the whole one (or that it had none); empty for a record with all samples.
+    digests : mapping
+        SHA-256 of each part of the record; empty in a record of version 1, which is *not sealed*.
     """
 
     run_id: str
@@ -111,6 +158,16 @@ class RunRecord:
     judgements: tuple[JudgedMeasurement, ...] = ()
     attachments: tuple[Attachment, ...] = ()
     schema_version: int = SCHEMA_VERSION
+    plan: str = QUICK
+    invocations: tuple[Invocation, ...] = ()
+    judged: tuple[Judging, ...] = ()
+    thinned_from: str = ""
+    digests: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def is_sealed(self) -> bool:
+        """Whether digests say what it held when it was written."""
+        return bool(self.digests)
 
     @property
     def measurements(self) -> tuple[Measurement, ...]:

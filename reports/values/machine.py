@@ -1,0 +1,123 @@
+"""What machine a record is of: its identity, and the coarser class by which other machines are compared with it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeVar
+
+from reports.values.record import RunRecord
+
+Value = TypeVar("Value")
+
+_GIB = 2**30
+_UUID_SHOWN = 12
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Identity of a machine; ``None`` or empty is what the inventory did not say.
+
+    Attributes
+    ----------
+    gpu_uuids, gpu_names : tuple of str
+        In NVML's order; empty without a GPU.
+    gpu_memory_gib : tuple of int
+        Memory of each GPU, rounded down to GiB.
+    gpu_clocks_mhz : tuple of tuple of int or None
+        Highest SM clock and highest memory clock of each GPU.
+    driver : str or None
+    host : str or None
+        Host name; of a container, the container's.
+    machine_id : str or None
+        Hash of the system's machine id; ``None`` in a container, whose id is that of its image.
+    container : bool
+    cpu : str
+        Model name of the processor.
+    cores : int
+        Logical cores that the run could use.
+    cpu_clock_mhz : float or None
+        Highest clock of the processor.
+    """
+
+    gpu_uuids: tuple[str, ...]
+    gpu_names: tuple[str, ...]
+    gpu_memory_gib: tuple[int, ...]
+    gpu_clocks_mhz: tuple[tuple[int | None, int | None], ...]
+    driver: str | None
+    host: str | None
+    machine_id: str | None
+    container: bool
+    cpu: str
+    cores: int
+    cpu_clock_mhz: float | None
+
+    def same_machine(self, other: Machine) -> bool:
+        """Whether both are one machine in one state: GPUs, driver, clocks, host and CPU.
+
+        Equal GPU UUIDs stand in for a host that a record does not name, or that is a container. Two records without
+        a GPU whose host is unknown are never of the same machine.
+        """
+        if self._state != other._state:
+            return False
+        unsure = {self.host, other.host} & {None} or (self.container and other.container)
+        if self.gpu_uuids and unsure:
+            return True
+        return self.host is not None and (self.host, self.machine_id) == (other.host, other.machine_id)
+
+    def same_class(self, other: Machine) -> bool:
+        """Whether both are of one model: the same GPUs by name and memory, and the same CPU by name."""
+        return self._model == other._model
+
+    @property
+    def label(self) -> str:
+        """The machine in one line: ``4 x NVIDIA H200 (GPU-8e0d22e5, ...), driver 580.1, Xeon, 64 cores, host a``."""
+        counted = Counter(self.gpu_names).items()
+        names = " + ".join(name if count == 1 else f"{count} x {name}" for name, count in counted)
+        uuids = ", ".join(uuid[:_UUID_SHOWN] for uuid in self.gpu_uuids)
+        words = [f"{names} ({uuids})" if uuids else names or "no GPU", f"driver {self.driver}" if self.driver else ""]
+        words += [self.cpu or "unknown CPU", f"{self.cores} cores", f"host {self.host}" if self.host else ""]
+        return ", ".join(filter(None, words))
+
+    @property
+    def _state(self) -> tuple[object, ...]:
+        return (
+            self.gpu_uuids,
+            self.gpu_clocks_mhz,
+            self.driver,
+            self.cpu,
+            self.cores,
+            self.cpu_clock_mhz,
+        )
+
+    @property
+    def _model(self) -> tuple[object, ...]:
+        return tuple(sorted(zip(self.gpu_names, self.gpu_memory_gib, strict=True))), self.cpu
+
+
+def machine_of(record: RunRecord) -> Machine:
+    """The machine that ``record`` is of, from its inventory; an inventory without an entry leaves it unknown."""
+    found = record.hardware.get("gpus")
+    gpus = [gpu for gpu in found if isinstance(gpu, Mapping)] if isinstance(found, list | tuple) else []
+    host = record.hardware.get("host")
+    host = host if isinstance(host, Mapping) else {}
+    return Machine(
+        gpu_uuids=tuple(_of(str, gpu.get("uuid")) or "" for gpu in gpus),
+        gpu_names=tuple(_of(str, gpu.get("name")) or "unknown GPU" for gpu in gpus),
+        gpu_memory_gib=tuple((_of(int, gpu.get("memory_total_bytes")) or 0) // _GIB for gpu in gpus),
+        gpu_clocks_mhz=tuple(
+            (_of(int, gpu.get("max_sm_clock_mhz")), _of(int, gpu.get("max_memory_clock_mhz"))) for gpu in gpus
+        ),
+        driver=_of(str, record.hardware.get("driver_version")),
+        host=_of(str, host.get("name")),
+        machine_id=_of(str, host.get("machine_id")),
+        container=host.get("container") is not None,
+        cpu=_of(str, host.get("cpu")) or "",
+        cores=_of(int, host.get("usable_cores")) or 0,
+        cpu_clock_mhz=_of(float, host.get("cpu_max_mhz")),
+    )
+
+
+def _of(kind: type[Value], value: object) -> Value | None:
+    return value if isinstance(value, kind) else None
