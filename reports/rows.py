@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from reports.judge.statistics import interval_of
@@ -42,14 +42,14 @@ class Row:
     sort_key: tuple[str, str, float]
 
 
-def measurement_rows(record: RunRecord) -> tuple[Row, ...]:
+def measurement_rows(record: RunRecord, targets: Sequence[Target] | None = None) -> tuple[Row, ...]:
     """Every measurement of a run, in the order of its cases."""
-    targets = {target.id: target for target in load_targets()}
+    known = {target.id: target for target in (load_targets() if targets is None else targets)}
     limits: dict[tuple[str, int], list[Limit]] = {}
     for judged in record.judgements:
-        target, judgement = targets.get(judged.target), judged.judgement
+        target, judgement = known.get(judged.target), judged.judgement
         text = target.limit_text if target else judged.target
-        limit = Limit(judgement.verdict, target, text, judgement.text)
+        limit = Limit(judgement.verdict, target, text, units.typeset(judgement.text))
         limits.setdefault((judged.case, judged.index), []).append(limit)
     return tuple(
         _row(case, measurement, tuple(limits.get((case.case, index), ())))
@@ -63,7 +63,7 @@ def _row(case: CaseResult, measurement: Measurement, limits: tuple[Limit, ...]) 
     return Row(
         name=measurement.name,
         subject=subject(measurement),
-        conditions=_conditions(measurement),
+        conditions=conditions(measurement),
         value=_value(measurement),
         interval=_interval(measurement),
         samples=measurement.samples,
@@ -118,7 +118,8 @@ def subject(measurement: Measurement) -> str:
     return words
 
 
-def _conditions(measurement: Measurement) -> str:
+def conditions(measurement: Measurement) -> str:
+    """What tells a figure from others of its name; what :func:`subject` says of a burst is left out."""
     known = measurement.conditions
     hidden = _HIDDEN_CONDITIONS if measurement.number("neurons") is not None else frozenset()
     first = [units.scalar_text(known[key]) for key in ("backend", "scope", "device") if key in known]

@@ -86,4 +86,4 @@ def _charts(record: RunRecord) -> list[LineChart]:
     return [chart for curve, one in empty for chart in line_charts(curve_lines(record, curve), "ms", one)]
 
 
-FIGURE = Figure(20, _charts, LINE_CHART)
+FIGURE = Figure(20, _charts, LINE_CHART, is_chart=True)

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 
 from reports.drawing import Figure, LogScale
 from reports.judge.targets import Comparison, Target, load_targets
-from reports.rows import subject
+from reports.rows import conditions, subject
 from reports.values.judgement import JudgedMeasurement
 from reports.values.measurement import Measurement
 from reports.values.record import RunRecord
 
 _RIGHT_OR_WRONG = ("parity.", "prerequisite.")
-_LEFT, _RIGHT, _TOP, _STEP = 330.0, 820.0, 30.0, 26.0
+_MOST = 12
+_GOOD = ("PASS", "MARGINAL")
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,7 @@ class LimitRow:
 
     label: str
     detail: str
+    limit: str
     verdict: str
     fraction: float
     low: float
@@ -36,21 +38,18 @@ class LimitRow:
 
 @dataclass(frozen=True)
 class LimitChart:
-    """Rows over one logarithmic axis; ``scale`` places fractions of the limit on it."""
+    """Rows over one logarithmic axis; ``scale`` places fractions of the limit in percent of its width.
 
-    rows: tuple[LimitRow, ...]
+    ``shown`` are rows to be seen at once, all that miss their limit among them; ``folded`` the rest.
+    """
+
+    shown: tuple[LimitRow, ...]
+    folded: tuple[LimitRow, ...]
     scale: LogScale
-    top: float = _TOP
-    step: float = _STEP
-
-    @property
-    def height(self) -> float:
-        """Where the axis lies."""
-        return self.top + self.step * len(self.rows)
 
     @property
     def ticks(self) -> tuple[tuple[float, str], ...]:
-        """Pixels and texts along the axis."""
+        """Places and texts along the axis."""
         return tuple((self.scale(tick), _share(tick)) for tick in self.scale.ticks())
 
 
@@ -71,9 +70,11 @@ def limit_rows(record: RunRecord) -> list[LimitRow]:
             continue
         what = measurements.get(key)
         label = _label(what) if what else judged.measurement
-        backend = str(what.conditions.get("backend", "")) if what else ""
-        detail = f"{backend} {target.limit_text} ({'goal' if target.source == 'goal' else 'notes ' + target.source})"
-        rows[key] = LimitRow(label, detail.strip(), judged.judgement.verdict.value, *fractions)
+        source = "goal" if target.source == "goal" else f"notes {target.source}"
+        limit = f"{target.limit_text} ({source})"
+        rows[key] = LimitRow(
+            label, conditions(what) if what else "", limit, judged.judgement.verdict.value, *fractions
+        )
     return sorted(rows.values(), key=lambda row: -row.fraction)
 
 
@@ -83,7 +84,9 @@ def limit_charts(rows: Sequence[LimitRow]) -> tuple[LimitChart, ...]:
         return ()
     least, most = min(row.low for row in rows), max(row.high for row in rows)
     lowest = 10.0 ** math.floor(math.log10(min(least, 0.1)))
-    return (LimitChart(tuple(rows), LogScale(lowest, max(2.0, most * 1.15), _LEFT, _RIGHT)),)
+    bad = sum(row.verdict not in _GOOD for row in rows)
+    split = min(max(bad, _MOST), 2 * _MOST)
+    return (LimitChart(tuple(rows[:split]), tuple(rows[split:]), LogScale(lowest, max(2.0, most * 1.15), 0.0, 100.0)),)
 
 
 def _label(measurement: Measurement) -> str:
@@ -104,37 +107,33 @@ def _fractions(judged: JudgedMeasurement, target: Target | None) -> tuple[float,
 
 
 def _share(fraction: float) -> str:
-    return f"{100.0 * fraction:.3g} %" if fraction < 10.0 else f"{fraction:.3g}x"
+    return f"{100.0 * fraction:.3g} %" if fraction < 10.0 else f"{fraction:.3g}×"
 
 
 _TEMPLATE = """
-{% import "charts.jinja" as charts %}
-{% set shapes = {"PASS": 0, "MARGINAL": 3, "AMBIGUOUS": 2, "FAIL": 1, "ERROR": 4} %}
+{% import "parts.jinja" as parts %}
 {% set at = chart.scale %}
-<figure class="chart">
-<figcaption>Each judged figure as a share of its strictest limit, worst first: left of the dashed line meets it.
-Bars are 95 % intervals.</figcaption>
-<svg viewBox="0 0 1040 {{ chart.height + 30 }}" width="1040" role="img" aria-labelledby="limit-title limit-desc">
-<title id="limit-title">Figures against their limits</title>
-<desc id="limit-desc">
-{%- for row in chart.rows -%}
-{{ row.label }}, {{ row.detail }}: {{ row.text }} of the limit, {{ row.verdict }}. {% endfor %}</desc>
-{% for x, text in chart.ticks %}
-<line class="grid" x1="{{ x }}" x2="{{ x }}" y1="14" y2="{{ chart.height }}"/>
-<text class="axis" x="{{ x }}" y="{{ chart.height + 18 }}" text-anchor="middle">{{ text }}</text>
+{% macro axis() %}<span class="track">
+{%- for x, text in chart.ticks %}<i class="tick" style="left:{{ x }}%">{{ text }}</i>{% endfor %}</span>{% endmacro %}
+{% macro table(caption, rows) %}
+<div class="scroll" tabindex="0" role="region" aria-label="{{ caption }}"><table class="cards"><caption>{{ caption }}</caption>
+<thead><tr><th scope="col">Figure</th><th scope="col">Verdict</th><th scope="col" class="num">Of the limit</th>
+<th scope="col">{{ axis() }}</th><th scope="col" class="num">Limit</th></tr></thead><tbody>
+{% for row in rows %}
+<tr><th scope="row">{{ row.label }} <span class="soft small">{{ row.detail }}</span></th>
+<td>{{ parts.badge(row.verdict) }}</td>
+<td class="num" data-head="Of the limit">{{ row.text }}</td>
+<td><span class="track is-{{ row.verdict|lower }}" aria-hidden="true"><i class="at" style="left:{{ at(1.0) }}%"></i>
+<i class="span" style="left:{{ at(row.low) }}%;width:{{ (at(row.high) - at(row.low))|round(1) }}%"></i>
+<i class="dot is-{{ row.verdict|lower }}" style="left:{{ at(row.fraction) }}%"></i></span></td>
+<td class="num small" data-head="Limit">{{ row.limit }}</td></tr>
 {% endfor %}
-<line class="limit" x1="{{ at(1.0) }}" x2="{{ at(1.0) }}" y1="8" y2="{{ chart.height }}"/>
-<text class="axis" x="{{ at(1.0) + 4 }}" y="12">limit</text>
-{% for row in chart.rows %}
-{% set y = chart.top + chart.step * loop.index0 %}
-{% set class = "mark-" ~ row.verdict|lower %}
-<text x="{{ at.start - 12 }}" y="{{ y + 4 }}" text-anchor="end">{{ row.label }}</text>
-<line class="{{ class }}" stroke-width="3" x1="{{ at(row.low) }}" x2="{{ at(row.high) }}" y1="{{ y }}" y2="{{ y }}"/>
-{{ charts.shape(shapes[row.verdict], at(row.fraction), y, class) }}
-<text x="{{ at.end + 14 }}" y="{{ y + 4 }}">{{ row.text }} <tspan fill="var(--soft)">{{ row.detail }}</tspan></text>
-{% endfor %}
-</svg>
-</figure>
+</tbody></table></div>
+{% endmacro %}
+{{ table("Figures against their limits, nearest first: each as a share of its strictest limit, on a logarithmic axis; "
+~ "left of the dashed line meets it. Bars are 95 % intervals.", chart.shown) }}
+{% if chart.folded %}<details class="fold"><summary>{{ chart.folded|length }} more figures, further from their limits
+</summary>{{ table("Figures further from their limits", chart.folded) }}</details>{% endif %}
 """
 
 FIGURE = Figure(10, lambda record: limit_charts(limit_rows(record)), _TEMPLATE)
