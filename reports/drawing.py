@@ -78,11 +78,12 @@ class Series:
 
 @dataclass(frozen=True)
 class LineChart:
-    """Lines over two logarithmic axes; ``key`` is unique on the page, ``axis`` says what lies across."""
+    """Lines over two logarithmic axes; ``key`` is unique on the page, ``axis`` says what lies across, in ``unit``."""
 
     key: str
     title: str
     axis: str
+    unit: str = "1"
     series: tuple[Series, ...] = ()
     x_ticks: tuple[tuple[float, str], ...] = ()
     y_ticks: tuple[tuple[float, str], ...] = ()
@@ -105,14 +106,17 @@ def line_charts(lines: Lines, y_unit: str, empty: LineChart) -> tuple[LineChart,
     across = LogScale(min(xs), max(max(xs), min(xs) * 2.0), empty.left + 12, empty.right)
     down = LogScale(min(ys) / 1.6, max(ys) * 1.6, empty.bottom, empty.top)
 
+    def place(x: float) -> str:
+        return units.shown(units.convert(x, "1", empty.unit), empty.unit)
+
     def label(x: float, y: float) -> str:
-        return f"{units.shown(x)} {empty.axis}: {units.readable(y, y_unit)}"
+        return f"{place(x)} {empty.axis}: {units.readable(y, y_unit)}"
 
     series = tuple(
         Series(name, style, tuple((across(x), down(y), label(x, y)) for x, y in sorted(points)))
         for style, (name, points) in enumerate(lines.items())
     )
-    x_ticks = _apart([(across(x), units.shown(x)) for x in sorted(set(xs))], 64.0)
+    x_ticks = _apart([(across(x), place(x)) for x in sorted(set(xs))], 64.0)
     y_ticks = tuple((down(tick), units.readable(tick, y_unit)) for tick in down.ticks())
     return (replace(empty, series=series, x_ticks=x_ticks, y_ticks=y_ticks),)
 

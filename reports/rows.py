@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from reports.judge.statistics import interval_of
 from reports.judge.targets import Target, load_targets
-from reports.judge.verdict import worst
+from reports.judge.verdict import FLOOR_CONDITION, worst
 from reports.values import units
 from reports.values.measurement import CaseResult, Measurement, Outcome, Verdict
 from reports.values.record import RunRecord
 
 _HIDDEN_CONDITIONS = frozenset({"backend", "neurons", "synapses_per_neuron", "firing_rate", "scope", "device"})
+_WITHOUT_NAME = ("backend", "scope", "device")
 
 
 @dataclass(frozen=True)
@@ -118,10 +119,21 @@ def subject(measurement: Measurement) -> str:
     return words
 
 
-def conditions(measurement: Measurement) -> str:
-    """What tells a figure from others of its name; what :func:`subject` says of a burst is left out."""
+def conditions(measurement: Measurement, names: Collection[str] | None = None) -> str:
+    """What tells a figure from others of its name; what :func:`subject` says of a burst is left out.
+
+    Parameters
+    ----------
+    measurement : Measurement
+    names : collection of str, optional
+        Conditions to be named; by default all but the floor, which has a column of its own.
+    """
     known = measurement.conditions
     hidden = _HIDDEN_CONDITIONS if measurement.number("neurons") is not None else frozenset()
-    first = [units.scalar_text(known[key]) for key in ("backend", "scope", "device") if key in known]
-    rest = [f"{key} {units.scalar_text(value)}" for key, value in known.items() if key not in hidden]
+    first = [units.scalar_text(known[key]) for key in _WITHOUT_NAME if key in known and (names is None or key in names)]
+    rest = [
+        f"{key.replace('_', ' ')} {units.scalar_text(value)}"
+        for key, value in known.items()
+        if key not in hidden and key != FLOOR_CONDITION and (names is None or key in names)
+    ]
     return ", ".join((first if hidden else []) + rest)

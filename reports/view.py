@@ -159,7 +159,7 @@ def build_view(record: RunRecord, targets: Sequence[Target] | None = None) -> Vi
     shown = tuple(goal for goal in goals if goal.is_latency or goal.verdict not in _GOOD)
     return View(
         record=record,
-        line=first_line(record, summary).partition(": ")[2],
+        line=first_line(record, summary, why_skipped=False).partition(": ")[2],
         remarks=remarks(record),
         machine=machine_of(record).label,
         summary=summary,
@@ -187,8 +187,7 @@ def build_view(record: RunRecord, targets: Sequence[Target] | None = None) -> Vi
 def _case_counts(summary: Summary) -> tuple[tuple[str, str, int], ...]:
     """Cases by verdict, worst first, PASS always among them; what the plan left out apart from other skips."""
     counts = [(one.value.lower(), one.value.lower(), summary.cases.get(one, 0)) for one in WORST_FIRST[:-1]]
-    skipped = summary.cases.get(Verdict.SKIPPED, 0) - summary.left_out
-    counts += [("skipped", "skipped", skipped), ("skipped", "left out by the plan", summary.left_out)]
+    counts += [("skipped", "skipped", summary.skipped), ("skipped", "left out by the plan", summary.left_out)]
     return tuple(one for one in counts if one[2] or one[1] == "pass")
 
 
@@ -211,7 +210,7 @@ def _requirement_counts(summary: Summary, plan: str) -> tuple[tuple[str, str, in
 
 def _headline(goals: Sequence[GoalRow]) -> tuple[GoalRow, ...]:
     """Of the goals measured those for the first screen: missed ones and ones that another program can be named for."""
-    measured = [goal for goal in goals if goal.is_measured]
+    measured = [goal for goal in goals if goal.is_measured and not goal.is_exact]
 
     def rank(goal: GoalRow) -> tuple[bool, bool, bool]:
         return goal.verdict in _GOOD, not goal.against_other, not goal.floor

@@ -10,12 +10,14 @@ from reports.drawing import Figure, LogScale
 from reports.judge.targets import Comparison, Target, load_targets
 from reports.rows import conditions, subject
 from reports.values.judgement import JudgedMeasurement
-from reports.values.measurement import Measurement
+from reports.values.measurement import Measurement, Scalar
 from reports.values.record import RunRecord
 
 _RIGHT_OR_WRONG = ("parity.", "prerequisite.")
 _MOST = 12
 _GOOD = ("PASS", "MARGINAL")
+_Fractions = tuple[float, float, float]
+"""Of the limit: the value, and the ends of its interval."""
 
 
 @dataclass(frozen=True)
@@ -40,12 +42,12 @@ class LimitRow:
 class LimitChart:
     """Rows over one logarithmic axis; ``scale`` places fractions of the limit in percent of its width.
 
-    ``shown`` are rows to be seen at once, all that miss their limit among them; ``folded`` the rest.
+    ``nearest`` rows are to be seen at once, all that miss their limit among them; others are folded.
     """
 
-    shown: tuple[LimitRow, ...]
-    folded: tuple[LimitRow, ...]
+    rows: tuple[LimitRow, ...]
     scale: LogScale
+    nearest: bool
 
     @property
     def ticks(self) -> tuple[tuple[float, str], ...]:
@@ -59,43 +61,55 @@ def limit_rows(record: RunRecord) -> list[LimitRow]:
     Counts that are right or wrong, as those of parity and prerequisites, have no distance to show and are left out.
     """
     targets = {target.id: target for target in load_targets()}
-    rows: dict[tuple[str, int], LimitRow] = {}
-    measurements = record.by_place
+    strictest: dict[tuple[str, int], tuple[_Fractions, JudgedMeasurement, Target]] = {}
     for judged in record.judgements:
         target, key = targets.get(judged.target), (judged.case, judged.index)
         fractions = _fractions(judged, target)
         if target is None or fractions is None or judged.measurement.startswith(_RIGHT_OR_WRONG):
             continue
-        if key in rows and rows[key].fraction >= fractions[0]:
-            continue
-        what = measurements.get(key)
-        label = _label(what) if what else judged.measurement
-        source = "goal" if target.source == "goal" else f"notes {target.source}"
-        limit = f"{target.limit_text} ({source})"
-        rows[key] = LimitRow(
-            label, conditions(what) if what else "", limit, judged.judgement.verdict.value, *fractions
-        )
-    return sorted(rows.values(), key=lambda row: -row.fraction)
+        if key in record.by_place and (key not in strictest or strictest[key][0][0] < fractions[0]):
+            strictest[key] = fractions, judged, target
+    labels = _labels([(record.by_place[key], target) for key, (_, _, target) in strictest.items()])
+    rows = [
+        LimitRow(*label, _limit(target), judged.judgement.verdict.value, *fractions)
+        for label, (fractions, judged, target) in zip(labels, strictest.values(), strict=True)
+    ]
+    return sorted(rows, key=lambda row: -row.fraction)
 
 
 def limit_charts(rows: Sequence[LimitRow]) -> tuple[LimitChart, ...]:
-    """One chart of all rows; none without rows."""
-    if not rows:
-        return ()
+    """The rows nearest to their limits and the rest, each over an axis of its own; none without rows."""
+    split = min(max(sum(row.verdict not in _GOOD for row in rows), _MOST), 2 * _MOST)
+    return tuple(
+        LimitChart(tuple(part), _scale(part), nearest)
+        for part, nearest in ((rows[:split], True), (rows[split:], False))
+        if part
+    )
+
+
+def _scale(rows: Sequence[LimitRow]) -> LogScale:
     least, most = min(row.low for row in rows), max(row.high for row in rows)
-    lowest = 10.0 ** math.floor(math.log10(min(least, 0.1)))
-    bad = sum(row.verdict not in _GOOD for row in rows)
-    split = min(max(bad, _MOST), 2 * _MOST)
-    return (LimitChart(tuple(rows[:split]), tuple(rows[split:]), LogScale(lowest, max(2.0, most * 1.15), 0.0, 100.0)),)
+    return LogScale(min(0.5, 0.9 * least), max(2.0, 1.15 * most), 0.0, 100.0)
 
 
-def _label(measurement: Measurement) -> str:
-    """The network; what was measured as well, unless that is the latency of a burst."""
-    known = subject(measurement)
-    return known if measurement.name in ("burst.latency", known) else f"{measurement.name}, {known}"
+def _labels(judged: Sequence[tuple[Measurement, Target]]) -> list[tuple[str, str]]:
+    """What each figure is, and the conditions that tell it from others of that label."""
+    labels = [subject(one) if one.name == "burst.latency" else target.words for one, target in judged]
+    found: dict[str, dict[str, set[Scalar]]] = {}
+    for label, (measurement, _) in zip(labels, judged, strict=True):
+        for name, value in measurement.conditions.items():
+            found.setdefault(label, {}).setdefault(name, set()).add(value)
+    return [
+        (label, conditions(one, [name for name, values in found.get(label, {}).items() if len(values) > 1]))
+        for label, (one, _) in zip(labels, judged, strict=True)
+    ]
 
 
-def _fractions(judged: JudgedMeasurement, target: Target | None) -> tuple[float, float, float] | None:
+def _limit(target: Target) -> str:
+    return f"{target.limit_text} ({'goal' if target.source == 'goal' else f'notes {target.source}'})"
+
+
+def _fractions(judged: JudgedMeasurement, target: Target | None) -> _Fractions | None:
     """The value and its interval over the limit, inverted for lower limits."""
     value, interval = judged.judgement.value, judged.judgement.interval
     if target is None or value is None or value <= 0.0 or target.comparison is Comparison.RANGE:
@@ -130,10 +144,13 @@ _TEMPLATE = """
 {% endfor %}
 </tbody></table></div>
 {% endmacro %}
+{% if chart.nearest %}
 {{ table("Figures against their limits, nearest first: each as a share of its strictest limit, on a logarithmic axis; "
-~ "left of the dashed line meets it. Bars are 95 % intervals.", chart.shown) }}
-{% if chart.folded %}<details class="fold"><summary>{{ chart.folded|length }} more figures, further from their limits
-</summary>{{ table("Figures further from their limits", chart.folded) }}</details>{% endif %}
+~ "left of the dashed line meets it. Bars are 95 % intervals.", chart.rows) }}
+{% else %}
+<details class="fold"><summary>{{ chart.rows|length }} more figures, further from their limits</summary>
+{{ table("Figures further from their limits, on a logarithmic axis", chart.rows) }}</details>
+{% endif %}
 """
 
 FIGURE = Figure(10, lambda record: limit_charts(limit_rows(record)), _TEMPLATE)

@@ -17,6 +17,7 @@ from reports.values.record import RunRecord
 NOT_MEASURED = "not measured"
 HEADS = ("row", "best other", "goal", "measured", "floor", "of floor", "verdict")
 _GOALS_OF = "burst.latency"
+_EXACT = ("parity.", "prerequisite.", "accuracy.")
 _PROGRAMS = {"pytorch": "PyTorch", "standard": "standard attention"}
 _MISSED = (Verdict.FAIL.value, Verdict.AMBIGUOUS.value)
 _Judged = tuple[JudgedMeasurement, Measurement]
@@ -50,12 +51,15 @@ class GoalRow:
         Why the figure counts for nothing: its case failed, or its result was found to be wrong.
     is_latency : bool
         Whether it is a burst's latency: these are shown whether a run measured them or not.
+    is_exact : bool
+        Whether it is right or wrong and no speed: disagreements, errors of rounding.
     """
 
     row: str
     other: str
     goal: str
     is_latency: bool
+    is_exact: bool = False
     measured: str = ""
     interval: str = ""
     against_other: str = ""
@@ -110,7 +114,7 @@ def measured_goals(record: RunRecord, targets: Sequence[Target] | None = None) -
 def unmeasured_goals(record: RunRecord, targets: Sequence[Target] | None = None) -> tuple[str, ...]:
     """What the goals limit that the run did not measure and :func:`measured_goals` leaves out of the table."""
     shown = {row.row for row in measured_goals(record, targets)}
-    return tuple(row for row in map(_words, _goals(targets)) if row not in shown)
+    return tuple(row for row in (goal.words for goal in _goals(targets)) if row not in shown)
 
 
 def _goals(targets: Sequence[Target] | None) -> list[Target]:
@@ -154,14 +158,20 @@ def _row(target: Target, judged: Sequence[_Judged], doubts: Doubts) -> GoalRow:
     best = target.others[0] if target.others else None
     other = "" if best is None else best.name
     if best is not None and best.value is not None:
-        other = f"{units.shown(best.value, target.unit)} {best.name}"
+        other = f"{units.readable(best.value, target.unit)} {best.name}"
     since = f"elsewhere, {target.date}" if other else ""
     sources = "; ".join(
-        (one.name if one.value is None else f"{one.name}: {units.shown(one.value, target.unit)}") + f" ({one.source})"
+        (one.name if one.value is None else f"{one.name}: {units.readable(one.value, target.unit)}") + f" ({one.source})"
         for one in target.others
     )
     row = GoalRow(
-        _words(target), other, target.limit_text, target.measurement == _GOALS_OF, sources=sources, other_from=since
+        target.words,
+        other,
+        target.limit_text,
+        target.measurement == _GOALS_OF,
+        target.measurement.startswith(_EXACT),
+        sources=sources,
+        other_from=since,
     )
     if not judged:
         return row
@@ -176,11 +186,11 @@ def _row(target: Target, judged: Sequence[_Judged], doubts: Doubts) -> GoalRow:
     count = sum(one.aggregate.count if one.aggregate else 1 for _, one in judged)
     return replace(
         row,
-        measured=("missing" if value is None else units.shown(value, target.unit))
+        measured=("missing" if value is None else units.readable(value, target.unit))
         + ("" if row.is_latency or count == 1 else f", worst of {count}"),
         interval=_interval(measurement, target),
         against_other="" if faster is None else f"{units.shown(round(faster, 2 if beside else 1), 'x')}",
-        floor="" if floor is None else units.shown(floor, target.unit),
+        floor="" if floor is None else units.readable(floor, target.unit),
         of_floor="" if floor is None or not value else _share(value, floor, target),
         verdict=Verdict.FAIL.value if doubt else decided.judgement.verdict.value,
         doubt=doubt,
@@ -193,13 +203,8 @@ def _share(value: float, floor: float, target: Target) -> str:
     return f"{100.0 * reached:.0f} %"
 
 
-def _words(target: Target) -> str:
-    """The metric without what every row shares."""
-    return target.metric.removeprefix("burst, ").removesuffix(", H200")
-
-
 def _interval(measurement: Measurement, target: Target) -> str:
     interval = interval_of(measurement)
     ends = () if interval is None else (interval.low, interval.high)
     in_unit = [units.converted(end, measurement.unit, target.unit) for end in ends]
-    return " to ".join(units.shown(end, target.unit) for end in in_unit if end is not None)
+    return " to ".join(units.readable(end, target.unit) for end in in_unit if end is not None)

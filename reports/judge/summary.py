@@ -44,8 +44,10 @@ class Summary:
         Cases that failed by themselves, not by a figure.
     absent : int
         Figures that are missing or not finite.
-    skipped : str
-        How many were skipped for another reason than the plan, and why.
+    skipped : int
+        Cases that were skipped for another reason than the plan.
+    why_skipped : str
+        The most frequent of these reasons.
     problems : tuple of str
         What kept stages from finishing.
     """
@@ -57,7 +59,8 @@ class Summary:
     missed: tuple[str, ...]
     broken: int
     absent: int
-    skipped: str
+    skipped: int
+    why_skipped: str
     problems: tuple[str, ...]
 
     @property
@@ -84,7 +87,8 @@ def summarise(record: RunRecord, rows: Iterable[TraceRow] | None = None) -> Summ
         missed=_missed(record.judgements),
         broken=sum(case.outcome is Outcome.FAILED for case in record.cases),
         absent=sum(judged.judgement.reason_code in _NO_FIGURE for judged in record.judgements),
-        skipped=f"{units.counted(len(others), 'case')} skipped: {reasons(others)}" if others else "",
+        skipped=len(others),
+        why_skipped=reasons(others) if others else "",
         problems=tuple(_problems(record)),
     )
 
@@ -116,14 +120,18 @@ def _size(text: str) -> float:
     return (float(number[0]) if number else 0.0) * (1000.0 if "factor" in text else 1.0)
 
 
-def first_line(record: RunRecord, summary: Summary | None = None) -> str:
-    """The verdict, what is wrong, and what was not proven or skipped, in one line without markup."""
+def first_line(record: RunRecord, summary: Summary | None = None, *, why_skipped: bool = True) -> str:
+    """The verdict, what is wrong, and what was not proven or skipped, in one line without markup.
+
+    ``why_skipped`` is ``False`` where the reasons are listed in another place.
+    """
     known = summary or summarise(record)
     parts = [*_narrowed(record), *_found(known), *known.problems, _requirements(known, record.plan)]
     if known.left_out:
         parts.append(f"{units.counted(known.left_out, 'case')} left out by the {record.plan} plan")
     if known.skipped:
-        parts.append(known.skipped)
+        reason = f": {known.why_skipped}" if why_skipped else ""
+        parts.append(f"{units.counted(known.skipped, 'case')} skipped{reason}")
     return units.typeset(f"{known.verdict.value}: " + "; ".join(parts).removesuffix(".") + ".")
 
 

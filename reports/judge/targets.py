@@ -127,7 +127,12 @@ class Target:
         if self.comparison is Comparison.RANGE:
             return f"{units.shown(self.low)} to {units.shown(self.high, self.unit)}"
         limit = self.high if math.isfinite(self.high) else self.low
-        return units.typeset(f"{self.comparison.value} {units.shown(limit, self.unit)}")
+        return units.typeset(f"{self.comparison.value} {units.readable(limit, self.unit)}")
+
+    @property
+    def words(self) -> str:
+        """The metric without what every burst and every H200 shares."""
+        return self.metric.removeprefix("burst, ").removesuffix(", H200")
 
 
 @cache

@@ -127,7 +127,7 @@ def readable(value: float, unit: str) -> str:
 
 
 def _with_size(value: float) -> str:
-    for size, letter in ((1e9, " G"), (1e6, " M"), (1e5, " K")):
+    for size, letter in ((1e9, " G"), (1e6, " M"), (1e4, " K")):
         if abs(value) >= size:
             return f"{_digits(value / (1e3 if letter == ' K' else size))}{letter}"
     return _digits(value)
