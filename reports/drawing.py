@@ -88,7 +88,7 @@ class LineChart:
     x_ticks: tuple[tuple[float, str], ...] = ()
     y_ticks: tuple[tuple[float, str], ...] = ()
     left: float = 76.0
-    right: float = 580.0
+    right: float = 560.0
     top: float = 10.0
     bottom: float = 270.0
 

@@ -16,7 +16,7 @@ from reports.values.machine import machine_of
 from reports.values.measurement import SPAN, CaseResult, Measurement, Outcome, Verdict
 from reports.values.record import RunRecord, StageRun
 
-_TILES = 8
+_TILES, _FEW_GOALS = 8, 14
 _LATENCY, _PARITY = "burst.latency", "parity."
 _GOOD = (Verdict.PASS.value, NOT_MEASURED)
 
@@ -156,7 +156,7 @@ def build_view(record: RunRecord, targets: Sequence[Target] | None = None) -> Vi
     parity = [row for row in every if row.name.startswith(_PARITY)]
     others = [row for row in every if row.name not in (_LATENCY, SPAN) and not row.name.startswith(_PARITY)]
     goals = measured_goals(record, known)
-    shown = tuple(goal for goal in goals if goal.is_latency or goal.verdict not in _GOOD)
+    shown = tuple(goal for goal in goals if goal.is_latency or goal.verdict not in _GOOD or len(goals) <= _FEW_GOALS)
     return View(
         record=record,
         line=first_line(record, summary, why_skipped=False).partition(": ")[2],
@@ -170,8 +170,8 @@ def build_view(record: RunRecord, targets: Sequence[Target] | None = None) -> Vi
         findings=_findings(record),
         skips=_skips(record.cases),
         gaps=_gaps(rows),
-        goals=shown or goals,
-        goals_met=tuple(goal for goal in goals if goal not in shown) if shown else (),
+        goals=shown,
+        goals_met=tuple(goal for goal in goals if goal not in shown),
         latency=tuple(latency),
         parity=_groups(parity),
         others=_families(others),

@@ -78,13 +78,16 @@ def limit_rows(record: RunRecord) -> list[LimitRow]:
 
 
 def limit_charts(rows: Sequence[LimitRow]) -> tuple[LimitChart, ...]:
-    """The rows nearest to their limits and the rest, each over an axis of its own; none without rows."""
-    split = min(max(sum(row.verdict not in _GOOD for row in rows), _MOST), 2 * _MOST)
-    return tuple(
-        LimitChart(tuple(part), _scale(part), nearest)
-        for part, nearest in ((rows[:split], True), (rows[split:], False))
-        if part
-    )
+    """The rows nearest to their limits and the rest, each over an axis of its own; none without rows.
+
+    Of rows that differ in their conditions only, the worst is enough to be seen at once.
+    """
+    worst = {(row.label, row.limit): row for row in reversed(rows)}.values()
+    first = [row for row in rows if any(row is one for one in worst)]
+    split = min(max(sum(row.verdict not in _GOOD for row in first), _MOST), 2 * _MOST)
+    nearest = tuple(first[:split])
+    rest = tuple(row for row in rows if not any(row is one for one in nearest))
+    return tuple(LimitChart(part, _scale(part), part is nearest) for part in (nearest, rest) if part)
 
 
 def _scale(rows: Sequence[LimitRow]) -> LogScale:

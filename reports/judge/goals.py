@@ -158,10 +158,10 @@ def _row(target: Target, judged: Sequence[_Judged], doubts: Doubts) -> GoalRow:
     best = target.others[0] if target.others else None
     other = "" if best is None else best.name
     if best is not None and best.value is not None:
-        other = f"{units.readable(best.value, target.unit)} {best.name}"
+        other = f"{units.shown(best.value, target.unit)} {best.name}"
     since = f"elsewhere, {target.date}" if other else ""
     sources = "; ".join(
-        (one.name if one.value is None else f"{one.name}: {units.readable(one.value, target.unit)}") + f" ({one.source})"
+        (one.name if one.value is None else f"{one.name}: {units.shown(one.value, target.unit)}") + f" ({one.source})"
         for one in target.others
     )
     row = GoalRow(
