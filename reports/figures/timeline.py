@@ -12,7 +12,7 @@ from reports.values.record import RunRecord
 
 _LEAST_WIDTH = 1.0
 _TICKS = 5
-_LEFT, _RIGHT, _STEP = 130.0, 560.0, 30.0
+_LEFT, _RIGHT, _STEP = 150.0, 560.0, 30.0
 
 
 @dataclass(frozen=True)

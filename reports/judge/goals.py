@@ -186,11 +186,11 @@ def _row(target: Target, judged: Sequence[_Judged], doubts: Doubts) -> GoalRow:
     count = sum(one.aggregate.count if one.aggregate else 1 for _, one in judged)
     return replace(
         row,
-        measured=("missing" if value is None else units.readable(value, target.unit))
+        measured=("missing" if value is None else units.fitting(value, target.unit))
         + ("" if row.is_latency or count == 1 else f", worst of {count}"),
         interval=_interval(measurement, target),
         against_other="" if faster is None else f"{units.shown(round(faster, 2 if beside else 1), 'x')}",
-        floor="" if floor is None else units.readable(floor, target.unit),
+        floor="" if floor is None else units.fitting(floor, target.unit),
         of_floor="" if floor is None or not value else _share(value, floor, target),
         verdict=Verdict.FAIL.value if doubt else decided.judgement.verdict.value,
         doubt=doubt,
@@ -207,4 +207,4 @@ def _interval(measurement: Measurement, target: Target) -> str:
     interval = interval_of(measurement)
     ends = () if interval is None else (interval.low, interval.high)
     in_unit = [units.converted(end, measurement.unit, target.unit) for end in ends]
-    return " to ".join(units.readable(end, target.unit) for end in in_unit if end is not None)
+    return " to ".join(units.fitting(end, target.unit) for end in in_unit if end is not None)

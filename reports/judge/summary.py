@@ -151,7 +151,9 @@ def _found(summary: Summary) -> Iterable[str]:
         return
     if summary.missed:
         by = [much for much in summary.missed if much]
-        shown = f", by {_listed(by)}" if by and len(by) <= _SHOWN else f", the worst by {max(by, key=_size)}" if by else ""
+        shown = (
+            f", by {_listed(by)}" if by and len(by) <= _SHOWN else f", the worst by {max(by, key=_size)}" if by else ""
+        )
         yield f"{units.counted(len(summary.missed), 'goal')} missed{shown}"
     if summary.broken:
         yield f"{units.counted(summary.broken, 'case')} broken"

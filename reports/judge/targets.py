@@ -127,7 +127,7 @@ class Target:
         if self.comparison is Comparison.RANGE:
             return f"{units.shown(self.low)} to {units.shown(self.high, self.unit)}"
         limit = self.high if math.isfinite(self.high) else self.low
-        return units.typeset(f"{self.comparison.value} {units.readable(limit, self.unit)}")
+        return units.typeset(f"{self.comparison.value} {units.fitting(limit, self.unit)}")
 
     @property
     def words(self) -> str:

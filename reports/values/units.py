@@ -126,6 +126,11 @@ def readable(value: float, unit: str) -> str:
     return shown(convert(value, unit, best), best)
 
 
+def fitting(value: float, unit: str) -> str:
+    """In ``unit`` where that suits the size, so that a figure and its limit read alike; else as :func:`readable`."""
+    return shown(value, unit) if 0.1 <= abs(value) < 1000.0 else readable(value, unit)
+
+
 def _with_size(value: float) -> str:
     for size, letter in ((1e9, " G"), (1e6, " M"), (1e4, " K")):
         if abs(value) >= size:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import fcntl
 import json
 import os
 import re
@@ -16,7 +17,14 @@ from pathlib import Path
 from types import TracebackType
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
-_FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--remote-debugging-pipe", "--no-first-run")
+_FLAGS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--hide-scrollbars",
+    "--remote-debugging-pipe",
+    "--no-first-run",
+)
 _ANSWER_S = 120.0
 WITHOUT_CHROMIUM = "no Chromium here: apt-get install chromium"
 WITHOUT_AXE = "axe-core-python is not installed: pip install -e '.[test]'"
@@ -42,18 +50,24 @@ class Browser:
 
     def __init__(self, path: str) -> None:
         self._profile = tempfile.TemporaryDirectory(prefix="browser-", ignore_cleanup_errors=True)
-        read, self._write = os.pipe()
-        self._read, write = os.pipe()
-        # The browser reads commands from descriptor 3 and answers on 4.
-        command = [path, *_FLAGS, f"--user-data-dir={self._profile.name}", "about:blank"]
+        commands, self._write = os.pipe()
+        self._read, answers = os.pipe()
+
+        def pipes() -> None:
+            """The browser reads commands from descriptor 3 and answers on 4."""
+            ends = [fcntl.fcntl(end, fcntl.F_DUPFD, 10) for end in (commands, answers)]
+            for end, place in zip(ends, (3, 4), strict=True):
+                os.dup2(end, place)
+
         self._process = subprocess.Popen(
-            ["sh", "-c", f'exec "$@" 3<&{read} 4>&{write}', "sh", *command],
-            pass_fds=(read, write),
+            [path, *_FLAGS, f"--user-data-dir={self._profile.name}", "about:blank"],
+            preexec_fn=pipes,
+            pass_fds=(3, 4),
             stderr=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
         )
-        os.close(read)
-        os.close(write)
+        os.close(commands)
+        os.close(answers)
         self._buffer, self._count, self._session = b"", 0, ""
         self._events: list[dict[str, object]] = []
         target = self.ask("Target.createTarget", url="about:blank")["targetId"]
@@ -143,8 +157,10 @@ class Browser:
     def axe(self, script: Path) -> list[str]:
         """What axe-core finds wrong: the rule, and the elements that break it."""
         self.evaluate(script.read_text(encoding="utf-8") + ";0")
-        found = self.evaluate("axe.run(document, {resultTypes: ['violations']}).then(r => r.violations.map("
-                              "v => v.id + ': ' + v.nodes.slice(0, 5).map(n => n.html.slice(0, 200)).join(' | ')))")
+        found = self.evaluate(
+            "axe.run(document, {resultTypes: ['violations']}).then(r => r.violations.map("
+            "v => v.id + ': ' + v.nodes.slice(0, 5).map(n => n.html.slice(0, 200)).join(' | ')))"
+        )
         return list(found)  # type: ignore[call-overload]
 
 

@@ -75,7 +75,15 @@ def test_dark_and_print_are_provided() -> None:
 
 def test_verdict_comes_first_then_what_is_not_pass(record: RunRecord) -> None:
     text = render(record)
-    order = ['class="verdict', 'class="tiles"', 'id="findings"', 'id="stages"', 'id="latency"', 'id="parity"', 'id="telemetry"']
+    order = [
+        'class="verdict',
+        'class="tiles"',
+        'id="findings"',
+        'id="stages"',
+        'id="latency"',
+        'id="parity"',
+        'id="telemetry"',
+    ]
     order += ['id="environment"', 'id="hardware"', 'id="trace"']
     places = [text.index(piece) for piece in order if piece in text or piece != 'class="tiles"']
     assert places == sorted(places)
@@ -222,7 +230,9 @@ def test_the_limit_chart_leaves_out_what_is_right_or_wrong() -> None:
 
 def test_first_line_says_what_was_skipped_and_not_proven() -> None:
     line = first_line(sample_record(gpu=False, faults=False))
-    assert line.startswith("PASS: all 31 cases that ran passed; of 76 requirements 5 proven, 7 proven in part, 64 not proven; ")
+    assert line.startswith(
+        "PASS: all 31 cases that ran passed; of 76 requirements 5 proven, 7 proven in part, 64 not proven; "
+    )
     assert NO_GPU in line
     assert "; 14 cases skipped: " in line
     empty = replace(sample_record(), cases=(), judgements=(), finished_utc="")

@@ -75,11 +75,11 @@ TIMED = record_of(
 
 
 def test_timeline_by_hand() -> None:
-    """From 10 to 110 us over 430 pixels: bars lie where their times are."""
+    """From 10 to 110 us over 410 pixels: bars lie where their times are."""
     (chart,) = timelines(TIMED)
     bars = {lane.name: (lane.bars[0].x, lane.bars[0].width) for lane in chart.lanes}
-    assert bars == {"up": (130.0, 21.5), "bursts": (151.5, 365.5), "down": (345.0, 215.0)}
-    assert chart.ticks[0] == (130.0, "0 µs")
+    assert bars == {"up": (150.0, 20.5), "bursts": (170.5, 348.5), "down": (355.0, 205.0)}
+    assert chart.ticks[0] == (150.0, "0 µs")
     assert chart.ticks[-1][0] == 560.0
     assert timelines(WHOLE) == ()
     assert timelines(record_of(Measurement(SPAN, None, "us", conditions={"start_us": 1.0}))) == ()
