@@ -161,6 +161,20 @@ def load_history(folder: Path) -> History:
     InputError
         If the folder does not exist or holds no readable run.
     """
+    records, unreadable = load_records(folder)
+    if not records:
+        raise InputError("no readable run here", where=str(folder), got=[name for name, _ in unreadable] or None)
+    return history_of(records, unreadable)
+
+
+def load_records(folder: Path) -> tuple[list[RunRecord], list[tuple[str, str]]]:
+    """Read every record below ``folder``; the second list names the folders that could not be read, and why.
+
+    Raises
+    ------
+    InputError
+        If the folder does not exist.
+    """
     if not folder.is_dir():
         raise InputError("no such folder", where=str(folder), cure="Give the folder that holds run folders.")
     records, unreadable = [], []
@@ -169,9 +183,7 @@ def load_history(folder: Path) -> History:
             records.append(load_run(path))
         except InputError as error:
             unreadable.append((str(path.relative_to(folder)), str(error)))
-    if not records:
-        raise InputError("no readable run here", where=str(folder), got=[name for name, _ in unreadable] or None)
-    return history_of(records, unreadable)
+    return records, unreadable
 
 
 def write_text(path: Path, text: str) -> None:
