@@ -17,7 +17,15 @@ from reports.judge.detection import measure_page, measure_rates, rates_table
 from reports.judge.difference import NOISE
 from reports.judge.goals import goal_lines, goal_rows, measured_goals, unmeasured_goals
 from reports.judge.summary import first_line
-from reports.store import load_history, load_records, load_run, write_baseline, write_text
+from reports.store import (
+    load_history,
+    load_records,
+    load_run,
+    reasons_against_run,
+    write_baseline,
+    write_text,
+)
+from reports.values import units
 from reports.values.record import REPORT_NAME
 
 _BASELINES = Path(__file__).with_name("baselines")
@@ -119,6 +127,13 @@ def _baseline(options: argparse.Namespace) -> int:
     return ExitCode.PASS
 
 
+def _admit(options: argparse.Namespace) -> int:
+    reasons = reasons_against_run(options.run)
+    print(f"not to be quoted, for {units.counted(len(reasons), 'reason')}:" if reasons else "may be quoted")
+    print(*(f"  {reason}" for reason in reasons), sep="\n", end="\n" if reasons else "")
+    return ExitCode.FAIL if reasons and options.strict else ExitCode.PASS
+
+
 def _write(path: Path, text: str) -> None:
     make_folder(path.parent)
     write_text(path, text)
@@ -146,6 +161,10 @@ def _parser() -> argparse.ArgumentParser:
     detection = actions.add_parser("detection", help="simulate how often the comparison is right")
     detection.add_argument("--tries", type=int, default=1000, help="comparisons of each kind (default 1000)")
     detection.set_defaults(action=_detection)
+    admit = actions.add_parser("admit", help="say whether a record may be quoted, and why not")
+    admit.add_argument("run", type=Path, help="run folder or record.json")
+    admit.add_argument("--strict", action="store_true", help="exit 1 if it may not")
+    admit.set_defaults(action=_admit)
     for action in (render, several, history):
         action.add_argument("--out", type=Path, help="HTML file to write")
     return parser

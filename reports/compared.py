@@ -15,6 +15,7 @@ from reports.judge.thermometer import Kind
 from reports.values import units
 
 MARKDOWN_LINES = 30
+_TIMES = "\N{MULTIPLICATION SIGN}"
 _ROWS = 20
 _NAMED = 12
 _MARKDOWN_ROWS = 12
@@ -63,7 +64,7 @@ def change_text(row: Row) -> str:
         return _share(ratio)
     gain = row.gain if row.gain >= 1.0 else 1.0 / row.gain
     better, worse = ("faster", "slower") if row.timed else ("better", "worse")
-    return f"{gain:.3g}x {better if row.gain > 1.0 else worse}"
+    return f"{gain:.3g}{_TIMES} {better if row.gain > 1.0 else worse}"
 
 
 def interval_text(row: Row) -> str:
@@ -73,7 +74,7 @@ def interval_text(row: Row) -> str:
         return ""
     if 0.5 < row.difference.ratio < 2.0:
         return f"{_share(interval.low)} to {_share(interval.high)}"
-    return f"x{interval.low:.3g} to x{interval.high:.3g}"
+    return f"{interval.low:.3g} to {interval.high:.3g} times"
 
 
 def _share(ratio: float) -> str:
@@ -208,7 +209,7 @@ def describe_across(tables: Iterable[AcrossTable]) -> str:
 def _across_cell(cell: Cell | None) -> str:
     if cell is None:
         return "not measured"
-    inside = [f"{cell.gain:.3g}x"] if cell.gain != 1.0 else []
+    inside = [f"{cell.gain:.3g}{_TIMES}"] if cell.gain != 1.0 else []
     inside += [cell.conditions] if cell.conditions else []
     return f"{cell.value} ({', '.join(inside)})" if inside else cell.value
 
