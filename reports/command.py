@@ -18,6 +18,7 @@ from reports.judge.difference import NOISE
 from reports.judge.goals import goal_lines, goal_rows, measured_goals, unmeasured_goals
 from reports.judge.summary import first_line
 from reports.store import (
+    BASELINES,
     load_history,
     load_records,
     load_run,
@@ -27,8 +28,6 @@ from reports.store import (
 )
 from reports.values import units
 from reports.values.record import REPORT_NAME
-
-_BASELINES = Path(__file__).with_name("baselines")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -178,7 +177,7 @@ def _add_compare(parser: argparse.ArgumentParser) -> None:
         )
     parser.add_argument("--across", default="", metavar="CONDITION", help="figures side by side, e.g. backend")
     parser.add_argument("--noise", type=_share, default=NOISE, help="relative change of no account (default 0.03)")
-    parser.add_argument("--history", type=Path, default=_BASELINES, help="folder of runs that show how much runs vary")
+    parser.add_argument("--history", type=Path, default=BASELINES, help="folder of runs that show how much runs vary")
     parser.add_argument("--any-machine", action="store_true", help="judge as if all runs came from one machine")
     parser.add_argument("--strict", action="store_true", help="exit 1 on whatever is slower, vanished or unclear, too")
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write 30 lines at most for a pull request")

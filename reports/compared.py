@@ -16,6 +16,7 @@ from reports.values import units
 
 MARKDOWN_LINES = 30
 _TIMES = "\N{MULTIPLICATION SIGN}"
+_THERMOMETER = {Kind.LIMIT: "limits of the machine", Kind.PEER: "other people's code"}
 _ROWS = 20
 _NAMED = 12
 _MARKDOWN_ROWS = 12
@@ -84,13 +85,13 @@ def _share(ratio: float) -> str:
 def thermometer_lines(comparison: Comparison) -> list[str]:
     """How far figures moved that no code of this project moves: limits of the machine, other people's code."""
     lines = []
-    for kind in (Kind.LIMIT, Kind.PEER):
+    for kind, whose in _THERMOMETER.items():
         rows = [row for row in comparison.thermometer if row.kind is kind]
         gains = [row.gain for row in rows if row.lower is not None and 0.0 < row.gain < math.inf]
         if gains:
             span = f"from {_gain(min(gains))} to {_gain(max(gains))}"
             figures = units.counted(len(gains), "figure")
-            lines.append(f"{kind.value}: {_gain(middle(gains))} at the median of {figures}, {span}")
+            lines.append(f"{whose}: {_gain(middle(gains))} at the median of {figures}, {span}")
     return lines
 
 

@@ -8,6 +8,7 @@ import math
 import zlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 from burstproof.errors import InputError
@@ -17,6 +18,7 @@ from reports.judge.admit import reasons_against
 from reports.judge.history import History, history_of
 from reports.judge.thinning import thin
 from reports.judge.verdict import exit_code, run_verdict
+from reports.standing import standing
 from reports.values import serialise
 from reports.values.record import (
     BASELINE_NAME,
@@ -29,6 +31,8 @@ from reports.values.record import (
     attach,
 )
 from reports.values.seal import digests_of
+
+BASELINES = Path(__file__).with_name("baselines")
 
 LARGEST_RECORD_BYTES = 64 << 20
 """Largest text that is taken for a record; those of whole runs have a few million bytes."""
@@ -279,6 +283,16 @@ def load_records(folder: Path) -> tuple[list[RunRecord], list[tuple[str, str]]]:
         except InputError as error:
             unreadable.append((_printable(path.relative_to(folder)), _printable(error)))
     return records, unreadable
+
+
+def standing_of(record: RunRecord) -> str:
+    """How ``record`` stands against the committed baseline of its machine or class; empty if it measured nothing."""
+    return standing(record, _baselines())
+
+
+@cache
+def _baselines() -> tuple[RunRecord, ...]:
+    return tuple(load_records(BASELINES)[0])
 
 
 def _printable(value: object) -> str:

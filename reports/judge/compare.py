@@ -24,7 +24,7 @@ from reports.judge.difference import (
 from reports.judge.direction import lower_is_better
 from reports.judge.findings import CaseChange, Finding, case_changes, environment_differences, find_all
 from reports.judge.pairing import Figure, Key, figures, samples_of, words
-from reports.judge.thermometer import Kind, kind_of
+from reports.judge.thermometer import Kind, thermometer_kind
 from reports.judge.variation import Variation, pair_difference, seen_variation
 from reports.values import units
 from reports.values.judgement import Interval
@@ -73,7 +73,7 @@ class Row:
     """
 
     key: Key
-    kind: Kind
+    kind: Kind | None
     old: str
     new: str
     difference: Difference
@@ -200,13 +200,13 @@ def compare(
     judge = _Judge(before, after, relation, variation, noise, any_machine)
     old, fresh = before.keys, after.keys
     rows = _folded([judge.row(key) for key in old if key in fresh and judge.comparable(key)], old, fresh)
-    ours = _confirmed([row for row in rows if row.kind is Kind.OURS], judge.by_runs)
+    ours = _confirmed([row for row in rows if row.kind is None], judge.by_runs)
     return Comparison(
         before,
         after,
         relation,
         tuple(sorted(ours, key=lambda row: -row.size)),
-        tuple(sorted((row for row in rows if row.kind is not Kind.OURS), key=lambda row: -row.size)),
+        tuple(sorted((row for row in rows if row.kind is not None), key=lambda row: -row.size)),
         case_changes(base, new),
         environment_differences(base, new, before.machine, after.machine),
         find_all(base, new, old, fresh),
@@ -266,7 +266,7 @@ class _Judge:
         before, after = (units.readable(middle(values), unit) for values in centres)
         timed = units.lower_is_better(unit) is not None or unit.endswith("/s") or unit == "x"
         confirmed = counted and self._one_machine
-        return Row(key, kind_of(new.measurement), before, after, found, lower, confirmed, counted, timed)
+        return Row(key, thermometer_kind(new.measurement), before, after, found, lower, confirmed, counted, timed)
 
     def _centres(self, side: Side, key: Key, unit: str) -> list[float]:
         found = [run[key] for run in side.figures if key in run]

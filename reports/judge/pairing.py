@@ -11,7 +11,7 @@ from reports.values import units
 from reports.values.measurement import SPAN, Measurement
 from reports.values.record import RunRecord
 
-MACHINE_CONDITIONS = frozenset({"device", "cpu_ghz", "floor", "found"})
+MACHINE_CONDITIONS = frozenset({"device", "cpu_ghz", "floor", "found", "single_gpu_ms"})
 """Conditions that name the machine and not the work: figures are paired across them."""
 
 Key = tuple[str, tuple[tuple[str, str], ...]]

@@ -14,7 +14,7 @@ import numpy as np
 
 from reports.judge.difference import CONFIDENCE, ERROR, Difference, change_of, student_quantile
 from reports.judge.pairing import Figure, Key, figures
-from reports.judge.thermometer import Kind, kind_of
+from reports.judge.thermometer import Kind, thermometer_kind
 from reports.values.judgement import Interval
 from reports.values.record import RunRecord
 
@@ -70,8 +70,8 @@ def seen_variation(records: Sequence[RunRecord], whose: str) -> Variation:
             groups.setdefault(record.environment.git_commit, []).append(found)
     gathered = _Gathered()
     for group in groups.values():
-        gathered.add(group, lambda kind: kind is Kind.OURS)
-    gathered.add(read, lambda kind: kind is not Kind.OURS)
+        gathered.add(group, lambda kind: kind is None)
+    gathered.add(read, lambda kind: kind is not None)
     largest = float(np.quantile(gathered.gaps, 1.0 - ERROR, method="higher")) if gathered.gaps else None
     return Variation(whose, len(records), gathered.spreads(), largest)
 
@@ -83,11 +83,11 @@ class _Gathered:
         self.gaps: list[float] = []
         self._squares: dict[Key, tuple[float, int]] = {}
 
-    def add(self, group: Iterable[Mapping[Key, Figure]], wanted: Callable[[Kind], bool]) -> None:
+    def add(self, group: Iterable[Mapping[Key, Figure]], wanted: Callable[[Kind | None], bool]) -> None:
         logs: dict[Key, list[float]] = {}
         for run in group:
             for key, figure in run.items():
-                if figure.centre > 0.0 and figure.measurement.samples and wanted(kind_of(figure.measurement)):
+                if figure.centre > 0.0 and figure.measurement.samples and wanted(thermometer_kind(figure.measurement)):
                     logs.setdefault(key, []).append(math.log(figure.centre))
         for key, values in logs.items():
             squares, freedom = self._squares.get(key, (0.0, 0))
