@@ -29,7 +29,9 @@ def main() -> int:
         return error.exit_code
     from burstproof.door import guarded
     from stages.command import main as carry_out
+    from stages.signals import end_in_order
 
+    end_in_order()
     return guarded("stages", lambda: carry_out(sys.argv[1:], ROOT), plain=False)
 
 

@@ -37,6 +37,7 @@ def run_arguments(bursts: int, *more: object) -> list[object]:
     return ["run", "--genome", GENOME, "--bursts", bursts, "--backend", "cpu", "--stimulate", "1-9:1=2", *more]
 
 
+@pytest.mark.measures("parity.bursts_agreeing", backend=..., strategy=..., trace=...)
 def test_one_to_four_ranks_agree(tmp_path: Path, measure: Measure) -> None:
     """Recorded traces and mixed networks on 1, 2, 3 and 4 ranks, strategies in turn; mixes on two shards a rank."""
     output = tmp_path / "verdicts.json"
@@ -53,6 +54,7 @@ def test_one_to_four_ranks_agree(tmp_path: Path, measure: Measure) -> None:
             assert case["problem"] is None, f"{name} on {count} ranks: {case['problem']}"
 
 
+@pytest.mark.thorough("starts ranks for seconds")
 def test_the_command_writes_the_same_record_and_says_an_error_once(tmp_path: Path) -> None:
     ranks = mpi_door.start(2, ["burstproof", *run_arguments(60, "--record", "ranks", "--json")], tmp_path)
     printed, errors = ranks.communicate(timeout=PATIENCE_S)
@@ -223,6 +225,7 @@ def two_hosts(tmp_path: Path) -> Iterator[Path]:
             ip("netns", "del", name, check=False)
 
 
+@pytest.mark.thorough("starts ranks for seconds")
 def test_ranks_in_two_network_namespaces_agree(two_hosts: Path, tmp_path: Path) -> None:
     """Two ranks that share no network but a cable, each on a host of its own as far as the launcher knows."""
     found = mpi_door.launcher()
