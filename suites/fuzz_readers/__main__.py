@@ -24,6 +24,8 @@ from suites.fuzz_readers.campaign import Tally, fuzz, table
 from suites.fuzz_readers.readers import READERS
 
 ROOT = Path(__file__).resolve().parents[2]
+ROUND = 1000
+"""Inputs of one reader before it is the turn of the next, so that a campaign that is ended has read of all."""
 
 
 def main() -> int:
@@ -36,18 +38,15 @@ def main() -> int:
         raise InputError("no such reader, or no inputs", got=unknown or options.inputs, allowed=allowed)
     deadline = time.monotonic() + 60 * options.minutes if options.minutes else float("inf")
     commit = _commit()
-    done: list[Tally] = []
-    for reader in READERS:
-        if reader.name not in names:
-            continue
-
-        def progress(tally: Tally) -> None:
-            _write(options, commit, [*done, tally])
-
-        done.append(fuzz(reader, options.inputs, options.seed, options.findings, deadline, progress))
-        _write(options, commit, done)
-    print(table(done))
-    return ExitCode.FAIL if any(tally.findings for tally in done) else ExitCode.PASS
+    done = {name: Tally(name) for name in names}
+    for begun in range(0, options.inputs, ROUND):
+        for reader in READERS:
+            if reader.name in done and time.monotonic() < deadline:
+                inputs = min(ROUND, options.inputs - begun)
+                fuzz(reader, inputs, options.seed, options.findings, done[reader.name])
+                _write(options, commit, list(done.values()))
+    print(table(list(done.values())))
+    return ExitCode.FAIL if any(tally.findings for tally in done.values()) else ExitCode.PASS
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -55,7 +54,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--inputs", type=int, default=300, metavar="N", help="of each reader (default: 300)")
     parser.add_argument("--seed", type=int, default=0, metavar="S", help="the same seed gives the same inputs")
     parser.add_argument("--readers", metavar="A,B", help="only these")
-    parser.add_argument("--minutes", type=float, metavar="M", help="begin no input after so long")
+    parser.add_argument("--minutes", type=float, metavar="M", help="begin no more rounds after so long")
     parser.add_argument("--findings", type=Path, default=Path("fuzz-findings"), metavar="DIR", help="kept inputs")
     parser.add_argument("--out", type=Path, metavar="FILE", help="write a summary as JSON, also on the way")
     return parser

@@ -9,7 +9,7 @@ import signal
 import tempfile
 import time
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -70,15 +70,8 @@ def _time_limit() -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
-def fuzz(
-    reader: Reader,
-    inputs: int,
-    seed: int,
-    kept: Path,
-    deadline: float = float("inf"),
-    progress: Callable[[Tally], None] | None = None,
-) -> Tally:
-    """Have ``reader`` read so many inputs; input ``i`` is the same for the same ``seed``, whatever ``inputs`` is.
+def fuzz(reader: Reader, inputs: int, seed: int, kept: Path, tally: Tally | None = None) -> Tally:
+    """Have ``reader`` read so many inputs; input number i is the same for the same ``seed``.
 
     Parameters
     ----------
@@ -86,35 +79,39 @@ def fuzz(
     inputs, seed : int
     kept : Path
         Folder for the inputs that break the rules; one of each kind of problem.
-    deadline : float
-        Of ``time.monotonic()``, after which nothing more is begun.
-    progress : callable, optional
-        Called with the tally so far after every thousand inputs.
+    tally : Tally, optional
+        Of what this reader read before; it goes on behind that.
+
+    Returns
+    -------
+    Tally
+        Of all that this reader read.
     """
-    tally = Tally(reader.name)
+    tally = tally or Tally(reader.name)
     with tempfile.TemporaryDirectory(dir=MEMORY if os.access(MEMORY, os.W_OK) else None) as name:
         folder = Path(name)
         seeds = list(reader.seeds(_made(folder / "seeds")))
-        for seed_files in seeds:
-            problem = _problem(reader, seed_files, _made(folder / "valid"), tally)
-            if problem or tally.refused:
+        valid = Tally(reader.name)
+        for files in seeds:
+            problem = _problem(reader, files, _made(folder / "valid"), valid)
+            if problem or valid.refused:
                 raise AssertionError(f"a valid {reader.name} is not read: {problem}")
-        tally = Tally(reader.name)
-        largest = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        for number in range(inputs):
-            if time.monotonic() > deadline:
-                break
+        largest = _largest_bytes()
+        for number in range(tally.inputs, tally.inputs + inputs):
             files = reader.draw(random.Random(f"{seed} {reader.name} {number}"), seeds)
             problem = _problem(reader, files, _made(folder / "input"), tally)
-            grown = 1024 * (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - largest)
+            grown = _largest_bytes() - largest
             if problem is None and grown > MOST_GROWTH_BYTES:
-                problem, largest = f"takes {grown} bytes of memory", resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+                problem, largest = f"takes too much memory: {grown} bytes", largest + grown
             tally.inputs += 1
             if problem is not None:
                 _keep(tally, number, problem, files, kept)
-            if progress is not None and tally.inputs % 1000 == 0:
-                progress(tally)
     return tally
+
+
+def _largest_bytes() -> int:
+    """The most memory that this process had at once; Linux counts in KiB."""
+    return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
 def _made(folder: Path) -> Path:
@@ -142,7 +139,7 @@ def _problem(reader: Reader, files: Files, folder: Path, tally: Tally) -> str | 
     taken_s = time.process_time() - started
     tally.slowest_s = max(tally.slowest_s, taken_s)
     if problem is None and taken_s > MOST_CPU_S:
-        problem = f"takes {taken_s:.0f} s"
+        problem = f"takes too long: {taken_s:.0f} s"
     return problem
 
 
