@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from burstproof.errors import InputError
-from suites.fuzz_readers import campaign
-from suites.fuzz_readers.campaign import fuzz
-from suites.fuzz_readers.mutate import any_bytes, change_json
-from suites.fuzz_readers.readers import READERS, NotTheSameError, Reader
+from suites.support.fuzz_readers import campaign
+from suites.support.fuzz_readers.campaign import fuzz
+from suites.support.fuzz_readers.mutate import any_bytes, change_json
+from suites.support.fuzz_readers.readers import READERS, NotTheSameError, Reader
 
 ROOT = Path(__file__).parents[2]
 
@@ -105,7 +105,17 @@ def test_a_planted_fault_is_found_and_kept(
 def test_the_command_writes_a_summary(tmp_path: Path) -> None:
     done = subprocess.run(
         [
-            *(sys.executable, "-m", "suites.fuzz_readers", "--inputs", "5", "--seed", "3", "--readers", "plan,record"),
+            *(
+                sys.executable,
+                "-m",
+                "suites.support.fuzz_readers",
+                "--inputs",
+                "5",
+                "--seed",
+                "3",
+                "--readers",
+                "plan,record",
+            ),
             *("--out", str(tmp_path / "summary.json"), "--findings", str(tmp_path / "findings")),
         ],
         cwd=ROOT,
