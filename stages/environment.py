@@ -12,7 +12,7 @@ from pathlib import Path
 from reports.values.record import Environment
 
 _CHANGES_NAMED = 10
-_PREFIXES = ("CUDA_", "NUMBA_", "OMP_", "CUPY_", "NCCL_", "NVIDIA_VISIBLE_DEVICES")
+_PREFIXES = ("CUDA_", "NUMBA_", "OMP_", "CUPY_", "NCCL_", "NVIDIA_VISIBLE_DEVICES", "PYTEST_", "PYTHONOPTIMIZE")
 
 
 def take_environment(root: Path) -> Environment:
@@ -21,7 +21,7 @@ def take_environment(root: Path) -> Environment:
     Untracked files that git does not ignore are changes, too: a ``conftest.py`` can drop cases.
     """
     commit = _git(root, "rev-parse", "HEAD")
-    changed = _git(root, "status", "--porcelain").splitlines()
+    changed = _git(root, "status", "--porcelain", "--untracked-files=normal").splitlines()
     return Environment(
         python=platform.python_version(),
         platform=platform.platform(),

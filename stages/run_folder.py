@@ -153,7 +153,13 @@ def read_json(path: Path) -> object:
 
 
 def write_json(path: Path, value: object) -> None:
-    """Write JSON so that a reader sees the old file or the whole new one."""
-    partial = path.with_name(f".{path.name}.partial")
-    partial.write_text(json.dumps(value, indent=1) + "\n", encoding="utf-8")
-    partial.replace(path)
+    """Write JSON so that a reader sees the old file or the whole new one.
+
+    Raises
+    ------
+    EnvironmentInvalidError
+        The file system refused (full, read-only).
+    """
+    from burstproof.network.files.atomic import write_atomically
+
+    write_atomically(path, f"{json.dumps(value, indent=1)}\n".encode())

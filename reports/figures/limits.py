@@ -77,12 +77,16 @@ def limit_rows(record: RunRecord) -> list[LimitRow]:
     return sorted(rows.values(), key=lambda row: -row.fraction)
 
 
+_LEAST = 1e-6
+"""Left end of the scale at the lowest: an interval may reach down to zero."""
+
+
 def limit_charts(rows: Sequence[LimitRow]) -> tuple[LimitChart, ...]:
     """One chart of all rows; none without rows."""
     if not rows:
         return ()
     least, most = min(row.low for row in rows), max(row.high for row in rows)
-    lowest = 10.0 ** math.floor(math.log10(min(least, 0.1)))
+    lowest = 10.0 ** math.floor(math.log10(max(_LEAST, min(least, 0.1))))
     return (LimitChart(tuple(rows), LogScale(lowest, max(2.0, most * 1.15), _LEFT, _RIGHT)),)
 
 

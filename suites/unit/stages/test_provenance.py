@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
@@ -158,6 +159,17 @@ def test_a_damaged_file_of_the_run_is_named_without_a_traceback(
     (folder.path / name).write_bytes(content)
     assert main(["record", str(folder.path)], checkout, PLAN) == ExitCode.USAGE
     assert f"error: {folder.path / name}" in capsys.readouterr().err
+
+
+def test_a_full_disk_is_a_sentence_and_exit_3(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def full(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    assert main(["run", "--run", str(checkout / "run")], checkout, PLAN) == ExitCode.INVALID_ENVIRONMENT
+    assert "plan.json: cannot be written: No space left on device" in capsys.readouterr().err
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a process is killed by a signal")
