@@ -93,5 +93,5 @@ def test_a_record_with_one_odd_value_is_refused_or_read_whole(data: st.DataObjec
         (("judgements", 0, "index"), 10**30),
     ],
 )
-def test_what_once_gave_a_traceback_is_read(place: Path, value: object) -> None:
+def test_values_that_fit_their_type_and_nothing_else(place: Path, value: object) -> None:
     check(place, value)
