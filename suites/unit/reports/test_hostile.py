@@ -69,7 +69,7 @@ def check(place: Path, value: object) -> None:
     for drawn in (render(record), first_line(record), *goal_lines(goal_rows(record)), store.dumps(thin(record))):
         assert isinstance(drawn, str)
     assert reasons_against(record)
-    assert history_of([record]).runs
+    assert history_of([record]).machines
 
 
 @settings(deadline=None, max_examples=40, derandomize=True)
