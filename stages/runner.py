@@ -68,12 +68,15 @@ class Runner:
         The record is written after an interruption too; it says that the run did not finish.
         """
         asked = self.folder.read_plan()
-        machine = FoundMachine(take_inventory().to_dict(), Gatekeeper(gpu_free=asked.gpu_free).gates)
+        waiting = [stage for stage in self._planned(asked) if not self.folder.files(stage.name).done.is_file()]
+        machine = None if waiting else kept_machine(self.folder)  # a finished run is of the machine that ran it
+        if machine is None:
+            machine = FoundMachine(take_inventory().to_dict(), Gatekeeper(gpu_free=asked.gpu_free).gates)
+            write_json(self.folder.machine, encode(machine))
         invocation = self._invocation(asked, machine, only)
-        write_json(self.folder.machine, encode(machine))
         try:
-            for stage in self._planned(asked):
-                if not self.folder.files(stage.name).done.is_file() and (not only or stage.name in only):
+            for stage in waiting:
+                if not only or stage.name in only:
                     self._run_stage(stage, machine.gates[stage.gate], invocation, asked)
         finally:
             record = self._record(asked, machine)
@@ -140,6 +143,12 @@ class Runner:
     def _stage_run(self, stage: Stage, gate: Gate) -> StageRun:
         waiting = StageRun(stage.name, stage.title, gate.is_open, gate.reason, stage.requirements, NOT_RUN)
         return finished_stage(self.folder, stage) or waiting
+
+
+def kept_machine(folder: RunFolder) -> FoundMachine | None:
+    """What the run found at its start; ``None`` if it was not kept."""
+    path = folder.machine
+    return decode(FoundMachine, read_json(path), str(path)) if path.is_file() else None
 
 
 def finished_stage(folder: RunFolder, stage: Stage) -> StageRun | None:
