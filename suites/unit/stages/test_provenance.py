@@ -74,6 +74,20 @@ def test_an_untracked_file_is_a_change_and_is_named(checkout: Path) -> None:
     assert found.git_changes == (" M conftest.py", "?? part1/conftest.py")
 
 
+def test_what_git_was_told_to_hide_is_a_change(checkout: Path) -> None:
+    (checkout / ".git" / "info" / "exclude").write_text("hidden/\n/part1/conftest.py\n", encoding="utf-8")
+    (checkout / "part1" / "conftest.py").touch()
+    (checkout / "part1" / "__pycache__").mkdir()
+    (checkout / "part1" / "__pycache__" / "conftest.pyc").touch()
+    git(checkout, "update-index", "--assume-unchanged", "conftest.py")
+    git(checkout, "update-index", "--skip-worktree", "pyproject.toml")
+    assert take_environment(checkout).git_changes == (
+        "!! part1/conftest.py",
+        "h conftest.py",
+        "S pyproject.toml",
+    )
+
+
 def test_only_the_first_changes_are_named(checkout: Path) -> None:
     for number in range(30):
         (checkout / f"new{number}").touch()
