@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from reports.judge.contention import in_doubt
 from reports.judge.trace import Status, TraceRow, reasons, trace
 from reports.judge.verdict import case_verdict, run_verdict
 from reports.values import units
@@ -57,7 +58,7 @@ def summarise(record: RunRecord, rows: Iterable[TraceRow] | None = None) -> Summ
 def first_line(record: RunRecord, summary: Summary | None = None) -> str:
     """The verdict, what is wrong, and what was not proven or skipped, in one line without markup."""
     known = summary or summarise(record)
-    parts = [f"{_found(known)}", *known.problems]
+    parts = [f"{_found(known)}", *in_doubt(record), *known.problems]
     unproven = known.requirements.get(Status.NOT_PROVEN, 0)
     partly = known.requirements.get(Status.PARTLY, 0)
     total = sum(known.requirements.values())
