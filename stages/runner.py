@@ -96,7 +96,7 @@ class Runner:
         _clear(files)
         note_invocation(self.folder, stage.name, replace(invocation, environment=take_environment(self.root)))
         self.console.stage_begins(stage, gate)
-        progress = Progress(files.results, files.collected, earlier_durations(stage.name, asked.plan))
+        progress = Progress(files.results, earlier_durations(stage.name, asked.plan))
         began, times = time.monotonic(), read_times()
 
         def tick() -> None:
