@@ -45,7 +45,7 @@ ONLY_ON_GPU = {
 """Device functions that no GPU-free case executes, and why."""
 
 
-QUICK_MIXES = (
+QUICK_MIXES = ("plastic, window 1", "fractions, delays to 7")
     "integers, all excitatory",
     "plastic, window 1",
     "fractions, delays to 7",
