@@ -46,12 +46,6 @@ ONLY_ON_GPU = {
 
 
 QUICK_MIXES = ("plastic, window 1", "fractions, delays to 7")
-    "integers, all excitatory",
-    "plastic, window 1",
-    "fractions, delays to 7",
-    "beta",
-    "clamped contributions",
-)
 LONG = (
     *("synapses in host memory", "train", "lists too long to stage", "late bursts", "stimulus beyond capacity"),
     *("full log", "generated networks", "long rows", "rows in pieces", "tiles"),
