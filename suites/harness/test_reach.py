@@ -12,7 +12,7 @@ from reports.values.measurement import Measurement
 from stages.declaring import Declared, declared_by
 from stages.plan import STAGES
 
-pytestmark = pytest.mark.requirement("RE-2")
+pytestmark = [pytest.mark.requirement("RE-2"), pytest.mark.xdist_group("reach")]
 
 ROOT = Path(__file__).parents[2]
 TARGETS = load_targets()
