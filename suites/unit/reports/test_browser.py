@@ -14,7 +14,6 @@ from suites.support.browser import WITHOUT_AXE, WITHOUT_CHROMIUM, Browser, find_
 from suites.support.sample_record import sample_record
 
 pytestmark = [
-    pytest.mark.xdist_group("browser"),
     pytest.mark.thorough("a real browser draws each page in four ways"),
     pytest.mark.requirement("RE-3"),
     pytest.mark.skipif(find_chromium() is None, reason=WITHOUT_CHROMIUM),
