@@ -12,6 +12,7 @@ from typing import TextIO
 
 from burstproof.errors import ExitCode
 from hardware.gates import Gate
+from reports.judge.contention import busy
 from reports.judge.goals import goal_lines, measured_goals
 from reports.judge.summary import first_line
 from reports.judge.trace import Status, trace
@@ -66,8 +67,7 @@ class Console:
         """Say how the stage's cases ended."""
         if self.out.isatty():
             print("\r\x1b[K", end="", file=self.out)
-        problem = f"; {run.problem}" if run.problem else ""
-        self.say(f"  {counted(cases)} in {run.duration_s:.0f} s{problem}")
+        self.say("; ".join(filter(None, (f"  {counted(cases)} in {run.duration_s:.0f} s", busy(run), run.problem))))
 
 
 def counted(cases: Sequence[CaseResult]) -> str:

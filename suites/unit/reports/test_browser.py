@@ -14,6 +14,7 @@ from suites.support.browser import WITHOUT_AXE, WITHOUT_CHROMIUM, Browser, find_
 from suites.support.sample_record import sample_record
 
 pytestmark = [
+    pytest.mark.thorough("a real browser draws each page in four ways"),
     pytest.mark.requirement("RE-3"),
     pytest.mark.skipif(find_chromium() is None, reason=WITHOUT_CHROMIUM),
     pytest.mark.xdist_group("browser"),
