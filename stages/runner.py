@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from hardware.gates import Gate
 from hardware.inventory import take_inventory
+from reports.judge.judging import judging
 from reports.judge.verdict import judge_cases
 from reports.store import write_run
+from reports.values.machine import machine_in
 from reports.values.measurement import CaseResult, Outcome
-from reports.values.record import Environment, RunRecord, StageRun
+from reports.values.record import Environment, Invocation, RunRecord, StageRun
 from reports.values.serialise import decode, encode
 from stages.console import Console
 from stages.environment import take_environment
 from stages.evidence import join_evidence
 from stages.gating import Gatekeeper
 from stages.plan import PLAN, Stage
+from stages.provenance import environment_of, note_invocation, note_judging, read_invocations
 from stages.results import CaseLines, read_lines
-from stages.run_folder import NOT_RUN, RunFolder, RunPlan, StageFiles, utc_now, write_json
+from stages.run_folder import NOT_RUN, RunFolder, RunPlan, StageFiles, read_json, utc_now, write_json
 from stages.suite_process import MOST_WORKERS, SuiteEnd, run_suites
 
 
@@ -63,11 +65,12 @@ class Runner:
         """
         asked = self.folder.read_plan()
         machine = FoundMachine(take_inventory().to_dict(), Gatekeeper(gpu_free=asked.gpu_free).gates)
+        invocation = self._invocation(asked, machine, only)
         write_json(self.folder.machine, encode(machine))
         try:
             for stage in self._planned(asked):
                 if not self.folder.files(stage.name).done.is_file() and (not only or stage.name in only):
-                    self._run_stage(stage, machine.gates[stage.gate], gpu_free=asked.gpu_free)
+                    self._run_stage(stage, machine.gates[stage.gate], invocation, gpu_free=asked.gpu_free)
         finally:
             record = self._record(asked, machine)
             evidence = join_evidence(self.folder, record.stages)
@@ -77,10 +80,17 @@ class Runner:
     def _planned(self, asked: RunPlan) -> tuple[Stage, ...]:
         return tuple(stage for stage in self.plan if stage.name in asked.stages)
 
-    def _run_stage(self, stage: Stage, gate: Gate, *, gpu_free: bool) -> None:
+    def _invocation(self, asked: RunPlan, machine: FoundMachine, only: Sequence[str]) -> Invocation:
+        """This start of the runner; what it resumes is named without the folders above it."""
+        begun = read_invocations(self.folder, asked.stages)
+        resumed = ("python", "-m", "stages", "run", "--resume", self.folder.path.name)
+        command = (*(resumed if begun else asked.command), *(word for name in only for word in ("--only", name)))
+        return Invocation(command, utc_now(), take_environment(self.root), (), machine_in(machine.hardware).label)
+
+    def _run_stage(self, stage: Stage, gate: Gate, invocation: Invocation, *, gpu_free: bool) -> None:
         files = self.folder.files(stage.name)
         _clear(files)
-        write_json(files.environment, asdict(take_environment(self.root)))
+        note_invocation(self.folder, stage.name, replace(invocation, environment=take_environment(self.root)))
         self.console.stage_begins(stage, gate)
 
         def tick() -> None:
@@ -96,6 +106,7 @@ class Runner:
             requirements=stage.requirements,
             problem=end.problem or inconsistency(end, lines),
             duration_s=end.duration_s,
+            ended_utc=utc_now(),
         )
         write_json(files.done, asdict(run))
         self.console.stage_ended(run, stage_cases(run, lines))
@@ -114,31 +125,38 @@ def finished_stage(folder: RunFolder, stage: Stage) -> StageRun | None:
     done = folder.files(stage.name).done
     if not done.is_file():
         return None
-    return decode(StageRun, json.loads(done.read_text(encoding="utf-8")), str(done))
+    return decode(StageRun, read_json(done), str(done))
 
 
 def assemble(
     folder: RunFolder,
     asked: RunPlan,
     stages: tuple[StageRun, ...],
-    environment: Environment,
+    judge: Environment,
     hardware: Mapping[str, object],
 ) -> RunRecord:
-    """The record of the run in ``folder``; one whose stages have not all ended did not finish."""
+    """The record of the run in ``folder``, judged by the checkout of ``judge``.
+
+    A run whose stages have not all ended did not finish; one whose stages have ended when the last of them did,
+    however often it is judged again.
+    """
+    invocations = read_invocations(folder, asked.stages)
     cases = tuple(case for run in stages for case in stage_cases(run, read_lines(folder.files(run.stage).results)))
     complete = all(folder.files(run.stage).done.is_file() for run in stages)
     return RunRecord(
         run_id=folder.path.name,
         started_utc=asked.started_utc,
-        finished_utc=utc_now() if complete else "",
+        finished_utc=(max(run.ended_utc for run in stages) or utc_now()) if complete else "",
         command=asked.command,
         asked=asked.asked,
         stages=stages,
-        environment=environment,
+        environment=environment_of(invocations) if invocations else judge,
         hardware=hardware,
         cases=cases,
         judgements=judge_cases(cases),
         plan=asked.plan,
+        invocations=invocations,
+        judged=note_judging(folder, judging(utc_now(), judge), complete=complete),
     )
 
 

@@ -123,6 +123,10 @@ class ShardLostError(EnvironmentInvalidError):
     """A shard that the others waited for in vain; its engine cannot go on, its devices can be used."""
 
 
+class DeviceFaultError(EnvironmentInvalidError):
+    """A device failed while it ran: a kernel faulted, or the device is lost; its process cannot go on with it."""
+
+
 class CompileError(EnvironmentInvalidError):
     """Device code did not compile; the message carries source line and compiler log."""
 

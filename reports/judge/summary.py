@@ -12,6 +12,7 @@ from reports.judge.verdict import case_verdict, run_verdict
 from reports.values import units
 from reports.values.judgement import JudgedMeasurement, ReasonCode
 from reports.values.measurement import Outcome, Verdict
+from reports.values.provenance import provenance_lines
 from reports.values.record import NIGHTLY, RunRecord
 
 _BUSY_SHARE = 0.1
@@ -200,25 +201,13 @@ def _remarks(record: RunRecord) -> Iterable[str]:
     if len(record.invocations) > 1:
         starts = [f"{one.started_utc}, {' '.join(one.stages) or 'no stage'}" for one in record.invocations]
         yield f"{len(record.invocations)} starts of the runner contributed: {_few(starts)}."
-    if len(record.judged) > 1:
-        last = record.judged[-1]
-        targets = "other" if len({one.targets_sha256 for one in record.judged}) > 1 else "the same"
-        yield f"Judged again at {last.utc} by commit {last.commit[:12] or 'unknown'} with {targets} targets."
-    yield from _commits(record)
-    if record.schema_version == 1:
-        yield "Not sealed: a record of version 1 carries no digests, so an edit would not show."
-
-
-def _commits(record: RunRecord) -> Iterable[str]:
     environments = [record.environment, *(one.environment for one in record.invocations)]
     commits = tuple(dict.fromkeys(one.git_commit[:12] for one in environments if one.git_commit))
     if len(commits) > 1:
         yield f"The starts of the runner were at different commits: {_few(commits)}."
-    dirty = [one for one in environments if one.git_dirty]
-    if dirty:
-        changes = tuple(dict.fromkeys(change.strip() for one in dirty for change in one.git_changes))
-        named = f": {_few(changes)}" if changes else ""
-        yield f"Not the commit itself: the checkout had local changes{named}."
+    if any(one.git_dirty for one in environments):
+        yield "Not the commit itself: the checkout had local changes."
+    yield from provenance_lines(record)
 
 
 def _contention(found: Mapping[str, float]) -> str:

@@ -1,48 +1,72 @@
-"""The CUDA engine's own kernels in the CUDA simulator, in a process of their own: their logic, without a GPU."""
+"""The CUDA engine's own kernels in the CUDA simulator, in a process of their own: their logic, without a GPU.
+
+They run beside a GPU too: only there do the stand-ins for warp and link instructions meet the reference.
+"""
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
-from hardware.gates import evaluate_gates
-from hardware.inventory import take_inventory
+from stages.measuring import Measure
 from suites.support.parity.simulator_check import simulated_checks
+from suites.support.simulated_process import Simulated, device_functions, run_simulated
 
 pytestmark = [pytest.mark.requirement("BE-4", "BE-6", "BE-17", "ST-5"), pytest.mark.xdist_group("simulator")]
 
-ROOT = Path(__file__).parents[2]
-TIME_LIMIT_S = 2400
+_WARP = "warp operations; in the simulator each thread works alone"
+_LINK = "instructions for memory of other devices; in the simulator plain loads and stores"
+_UNUSED = "a network without restarts leaves the call out"
+
+ONLY_ON_GPU = {
+    "burst.make_first_item.own_item": "a block's own items; the simulator runs one block for all",
+    "dependent_launch._instruction.typed": "an instruction for overlapping launches; the simulator has none",
+    "generate.make_ranks.all_own": "a warp generates a row together; in the simulator one thread does",
+    "generate.make_ranks.by_warp": _WARP,
+    "lines.make_part_of_word.by_warp": _WARP,
+    "link._instructions.assembled": _LINK,
+    "link._instructions.clock": _LINK,
+    "link._instructions.load_at": _LINK,
+    "link._instructions.store_at": _LINK,
+    "link._on_device.keep": _LINK,
+    "link._on_device.load": _LINK,
+    "link._on_device.near": _LINK,
+    "link._on_device.now": _LINK,
+    "link._on_device.store": _LINK,
+    "neuron.make_restarts.never": _UNUSED,
+    "packet.make_source.by_warp": _WARP,
+    "packet.make_take.by_warp": _WARP,
+    "tiles.make_send_tile.any_by_warp": _WARP,
+    "tiles.make_send_tile.vote_by_warp": _WARP,
+    "warp.make_append.by_warp": _WARP,
+    "warp.make_block_count.by_warp": _WARP,
+    "warp.make_block_tally.by_warp": _WARP,
+}
+"""Device functions that no GPU-free case executes, and why."""
 
 
 @pytest.fixture(scope="module")
-def problems() -> dict[str, list[str]]:
-    """Problems of each check, from one process with the simulator switched on."""
-    if evaluate_gates(take_inventory())["gpu"].is_open:
-        pytest.skip(
-            "a GPU is here: the same kernels run on it, the simulator stands in for it only where there is none"
-        )
-    paths = os.pathsep.join([str(ROOT / "impl"), str(ROOT)])
-    done = subprocess.run(
-        [sys.executable, "-m", "suites.support.parity.simulator_check"],
-        cwd=ROOT,
-        env={**os.environ, "NUMBA_ENABLE_CUDASIM": "1", "PYTHONPATH": paths},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=TIME_LIMIT_S,
-    )
-    assert done.returncode == 0, done.stderr[-4000:]
-    found: dict[str, list[str]] = json.loads(done.stdout)
-    return found
+def engine() -> Simulated:
+    """The checks of the engine on one device."""
+    return run_simulated("suites.support.parity.simulator_check")
 
 
-@pytest.mark.parametrize("name", [name for name, _ in simulated_checks()])
-def test_simulated_engine(name: str, problems: dict[str, list[str]]) -> None:
+@pytest.fixture(scope="module")
+def shards() -> Simulated:
+    """The checks of shards."""
+    return run_simulated("suites.support.shards.cuda_simulator_check")
+
+
+@pytest.mark.parametrize("name", simulated_checks())
+def test_simulated_engine(name: str, engine: Simulated) -> None:
     """The simulated engine does what the reference does."""
-    assert problems[name] == []
+    assert engine.problems[name] == []
+
+
+def test_device_functions(engine: Simulated, shards: Simulated, measure: Measure) -> None:
+    """Every device function runs in the simulator, but for those that only a GPU executes: named, with the reason."""
+    functions = device_functions()
+    executed = (engine.executed | shards.executed) & functions
+    measure("device_function.simulated", len(executed), "1", conditions={"functions": len(functions)})
+    for name, reason in ONLY_ON_GPU.items():
+        measure("device_function.only_on_gpu", 1, "1", conditions={"function": name}, note=reason)
+    assert functions - executed == set(ONLY_ON_GPU)

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
+from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -20,39 +16,22 @@ from burstproof.engine.options import EngineOptions
 from burstproof.engine.sharded.partition import make_partition
 from burstproof.engine.sharded.shard_layout import NetworkShard
 from burstproof.network.synthetic.build import driven_network
-from hardware.gates import evaluate_gates
-from hardware.inventory import take_inventory
 from stages.measuring import Measure
 from suites.support.compile.tools import needs_tools
 from suites.support.shards.cuda_simulator_check import checks
+from suites.support.simulated_process import run_simulated
 
 pytestmark = pytest.mark.requirement("MG-1", "MG-2", "MG-4", "BE-3", "ST-7")
 
-ROOT = Path(__file__).parents[2]
-
 
 @pytest.fixture(scope="module")
-def problems() -> dict[str, list[str]]:
+def problems() -> Mapping[str, list[str]]:
     """Problems of each check, from one process with the simulator switched on."""
-    if evaluate_gates(take_inventory())["multi_gpu"].is_open:
-        pytest.skip("GPUs that reach each other are here: the same kernels run on them, no simulator is needed")
-    paths = os.pathsep.join([str(ROOT / "impl"), str(ROOT)])
-    done = subprocess.run(
-        [sys.executable, "-m", "suites.support.shards.cuda_simulator_check"],
-        cwd=ROOT,
-        env={**os.environ, "NUMBA_ENABLE_CUDASIM": "1", "PYTHONPATH": paths},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=600,
-    )
-    assert done.returncode == 0, done.stderr[-4000:]
-    found: dict[str, list[str]] = json.loads(done.stdout)
-    return found
+    return run_simulated("suites.support.shards.cuda_simulator_check").problems
 
 
 @pytest.mark.parametrize("name", checks())
-def test_simulated_shards(name: str, problems: dict[str, list[str]]) -> None:
+def test_simulated_shards(name: str, problems: Mapping[str, list[str]]) -> None:
     """Simulated shards do what the reference does."""
     assert problems[name] == []
 

@@ -1,16 +1,12 @@
 """Checks of the CUDA engine that run in the CUDA simulator, for a process of their own.
 
-The simulator is chosen when numba-cuda is imported, so these cannot share a process with anything that compiles.
-``python -m suites.support.parity.simulator_check`` runs all checks, or those named as arguments, and prints one JSON
-object: the name of each check with the list of its problems.
+``NUMBA_ENABLE_CUDASIM=1 python -m suites.support.parity.simulator_check`` runs all checks, or those named as arguments,
+and prints one JSON object: the problems of each check, and the device functions that ran.
 """
 
 from __future__ import annotations
 
-import json
-import os
 import sys
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -34,9 +30,11 @@ from suites.support.parity.cases.learning import learning_cases
 from suites.support.parity.cases.limits import limit_cases
 from suites.support.parity.cases.sums import sum_cases
 from suites.support.parity.cases.synapses import synapse_cases
+from suites.support.parity.failing import failing_device, restore_without_memory
 from suites.support.parity.mixed import MIXES, Mix, compare_mix, mixed_network, mixed_options, mixed_plan
 from suites.support.parity.reduced import REDUCED_MIXES
 from suites.support.parity.train_checks import cuda_engine, recordings_differ, runs_differ
+from suites.support.simulated_process import print_problems
 
 _SHORT_BURSTS, _BRIEF_BURSTS = 12, 4
 _MANY_NEURONS = 1000
@@ -44,8 +42,6 @@ _LONG_DELAY = 20
 _FEW_NEURONS = 64
 _FEW_BURSTS = 8
 _TRAIN = 8
-_MINUTES = ("full log", "generated networks", "long rows", "rows in pieces", "tiles")
-"""Checks that take minutes in the simulator: they run on a device only (test_cuda_engine.py)."""
 
 
 def _short(mix: Mix) -> Mix:
@@ -323,21 +319,16 @@ def checks() -> Iterator[tuple[str, Callable[[], list[str]]]]:
             yield name.removeprefix("check_").replace("_", " "), function
 
 
-def simulated_checks() -> Iterator[tuple[str, Callable[[], list[str]]]]:
-    """The checks that the simulator does in seconds."""
-    return ((name, check) for name, check in checks() if name not in _MINUTES)
+def simulated_checks() -> dict[str, Callable[[], list[str]]]:
+    """Those, and the ones that need a device that fails when told to."""
+    return {**dict(checks()), "failing device": failing_device, "restore without memory": restore_without_memory}
 
 
 def main(names: list[str]) -> int:
     """Run the checks called ``names``, or all, and print their problems."""
-    os.environ["NUMBA_ENABLE_CUDASIM"] = "1"
-    warnings.simplefilter("ignore", RuntimeWarning)
-    from suites.support.simulated_blocks import quick_blocks
-
     # without graphs every kernel of a train is launched, those after its last burst too: a few of them tell as much
-    with quick_blocks(), mock.patch("burstproof.engine.cuda.plan.packed.default_batch_length", return_value=_TRAIN):
-        print(json.dumps({name: check() for name, check in simulated_checks() if not names or name in names}))
-    return 0
+    with mock.patch("burstproof.engine.cuda.plan.packed.default_batch_length", return_value=_TRAIN):
+        return print_problems(simulated_checks(), names)
 
 
 if __name__ == "__main__":

@@ -1,15 +1,12 @@
 """Checks of shards on one simulated CUDA device, for a process of their own: all that crosses between shards.
 
-``python -m suites.support.shards.cuda_simulator_check`` runs them and prints one JSON object: the name of each check
-with the list of its problems.
+``NUMBA_ENABLE_CUDASIM=1 python -m suites.support.shards.cuda_simulator_check`` runs them and prints one JSON object:
+the problems of each check, and the device functions that ran.
 """
 
 from __future__ import annotations
 
-import json
-import os
 import sys
-import warnings
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
@@ -29,6 +26,7 @@ from suites.support.parity.mixed import compare_mix, mixed_network, mixed_option
 from suites.support.parity.simulator_check import SPECS, recordings_differ
 from suites.support.shards import one_kernel_checks, padded_checks
 from suites.support.shards.simulated import cut_mix, sharded, small_logs
+from suites.support.simulated_process import print_problems
 
 _EVERYTHING = "plastic, windows 3 and 2, delays to 4, mp-driven"
 
@@ -180,16 +178,5 @@ def checks() -> dict[str, Callable[[], list[str]]]:
     return {name.removeprefix("check_").replace("_", " "): found[name] for name in sorted(found)}
 
 
-def main(names: list[str]) -> int:
-    """Run the checks called ``names``, or all, and print their problems."""
-    os.environ["NUMBA_ENABLE_CUDASIM"] = "1"
-    warnings.simplefilter("ignore", RuntimeWarning)
-    from suites.support.simulated_blocks import quick_blocks
-
-    with quick_blocks():
-        print(json.dumps({name: check() for name, check in checks().items() if not names or name in names}))
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(print_problems(checks(), sys.argv[1:]))

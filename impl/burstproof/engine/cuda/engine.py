@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from burstproof.device.faults import error_of, translated
 from burstproof.device.open import open_device
 from burstproof.device.protocol import DeviceRuntime
 from burstproof.engine.admission import check_state
@@ -35,7 +36,7 @@ from burstproof.engine.sharded.partition import Partition
 from burstproof.engine.sharded.shard import joined_state
 from burstproof.engine.state import NO_PLAN, NO_STIMULUS, Burst, EngineState, Record, Recording, Stimulus, StimulusPlan
 from burstproof.engine.stimulus import PackedStimulus, coming_bursts, pack_stimulus, planned
-from burstproof.errors import InputError, NetworkError
+from burstproof.errors import InputError, NetworkError, OutOfMemoryError
 from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Network
 from burstproof.network.synthetic.spec import SyntheticSpec
@@ -122,6 +123,7 @@ class CudaEngine(Engine):
         return str(Launch.of(self.options.cuda))
 
     @classmethod
+    @translated
     def create(
         cls,
         network: Network,
@@ -174,6 +176,7 @@ class CudaEngine(Engine):
         return with_launch(options, tuned_launch(network, options, cls.create, device, driver).launch)
 
     @classmethod
+    @translated
     def from_spec(
         cls,
         spec: SyntheticSpec,
@@ -206,6 +209,7 @@ class CudaEngine(Engine):
             return cls(network, options, packed.fixed_point, on_device(opened[devices[0]], packed, fill))
         return cls(network, options, packed.fixed_point, ManyDevices(shards, options, choice, fill, None, opened))
 
+    @translated
     def step(self, stimulus: Stimulus = NO_STIMULUS) -> Burst:
         """Run one burst and return what it did.
 
@@ -227,6 +231,7 @@ class CudaEngine(Engine):
         self._clamped |= devices.power_clamped or (packed is not None and packed.clamped)
         return Burst(number, *fired, candidates)
 
+    @translated
     def run(
         self,
         bursts: int,
@@ -242,6 +247,8 @@ class CudaEngine(Engine):
             A burst's stimulus is refused.
         ShardLostError
             A shard was waited for in vain: it is named, and this engine cannot go on.
+        DeviceFaultError, OutOfMemoryError
+            A device failed, or its memory ran out.
         """
         devices = self.devices
         coming = coming_bursts(self.burst_count, bursts)
@@ -300,6 +307,7 @@ class CudaEngine(Engine):
         self._fired, self._list_on_device = (ids[first:], potentials[first:]), None
         return ids, potentials
 
+    @translated
     def state(self) -> EngineState:
         """A copy of everything that the next burst depends on."""
         if self._list_on_device is not None:
@@ -308,6 +316,7 @@ class CudaEngine(Engine):
         fired = self._fired[0].copy(), self._fired[1].copy()
         return joined_state(self.devices.state(self._clamped), self._weights, self._eligibility, fired)
 
+    @translated
     def restore(self, state: EngineState) -> None:
         """Continue from ``state``, taken from any backend over the same network and options.
 
@@ -318,12 +327,18 @@ class CudaEngine(Engine):
         ------
         NetworkError
             A state of another network, or weights that its fixed-point scale does not admit.
+        OutOfMemoryError
+            The network packed for the state does not fit; the engine is closed then.
         """
         check_state(state, self.network, self.fixed_point)
         if len(state.pending) != self.devices.max_delay:
             got, rows = len(state.pending), self.devices.max_delay
             raise NetworkError("the state of another network", where="state.pending", got=got, allowed=f"{rows} rows")
-        self.devices.restore(state)
+        try:
+            self.devices.restore(state)
+        except OutOfMemoryError:
+            self.close()  # what the devices held is gone
+            raise
         self.burst_count = state.burst_count
         self._weights, self._eligibility = state.weights.copy(), state.eligibility_traces.copy()
         self._clamped = state.clamped
@@ -340,11 +355,18 @@ class CudaEngine(Engine):
         self.restore(state)
 
     def close(self) -> None:
-        """Give back the devices' memory; the engine cannot be used afterwards. Closing twice is allowed."""
+        """Give back the devices' memory; the engine cannot be used afterwards. Closing twice is allowed.
+
+        A device that failed has nothing to give back.
+        """
         self._list_on_device = None
-        if self._open is not None:
-            self._open.release()
-            self._open = None
+        devices, self._open = self._open, None
+        if devices is not None:
+            try:
+                devices.release()
+            except Exception as error:
+                if error_of(error) is None:
+                    raise
 
 
 def on_device(runtime: DeviceRuntime, packed: Packed, fill: Fill) -> Devices:

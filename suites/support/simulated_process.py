@@ -1,0 +1,108 @@
+"""Checks that run in the CUDA simulator: a process of their own, and which device functions it executed.
+
+The simulator is chosen when numba-cuda is imported, so these checks cannot share a process with anything that compiles.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import subprocess
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from unittest import mock
+
+ROOT = Path(__file__).parents[2]
+TIME_LIMIT_S = 2400
+
+_IMPL = ROOT / "impl" / "burstproof"
+_OF_DEVICE = ("engine/cuda/kernels/*.py", "engine/rules.py", "network/synthetic/laws.py", "device/dependent_launch.py")
+"""Modules whose nested functions are kernels and device functions: factories make them for a variant."""
+
+
+@dataclass(frozen=True)
+class Simulated:
+    """What a process of checks said.
+
+    Attributes
+    ----------
+    problems : mapping
+        Name of each check to the list of its problems.
+    executed : frozenset of str
+        Kernels and device functions that ran, as :func:`device_functions` names them.
+    """
+
+    problems: Mapping[str, list[str]]
+    executed: frozenset[str]
+
+
+def run_simulated(module: str) -> Simulated:
+    """Run ``python -m module`` with the simulator switched on, and return what it printed."""
+    done = subprocess.run(
+        [sys.executable, "-m", module],
+        cwd=ROOT,
+        env={
+            **os.environ,
+            "NUMBA_ENABLE_CUDASIM": "1",
+            "PYTHONPATH": os.pathsep.join([str(ROOT / "impl"), str(ROOT)]),
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=TIME_LIMIT_S,
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    document = json.loads(done.stdout)
+    return Simulated(document["problems"], frozenset(document["executed"]))
+
+
+def print_problems(checks: Mapping[str, Callable[[], list[str]]], names: Sequence[str]) -> int:
+    """In such a process: run the checks called ``names``, or all, and print what :func:`run_simulated` reads."""
+    warnings.simplefilter("ignore", RuntimeWarning)
+    from suites.support.simulated_blocks import quick_blocks
+
+    with quick_blocks(), _recording() as executed:
+        problems = {name: check() for name, check in checks.items() if not names or name in names}
+    print(json.dumps({"problems": problems, "executed": sorted(executed)}))
+    return 0
+
+
+@contextmanager
+def _recording() -> Iterator[set[str]]:
+    """Names of the kernels and device functions that the simulator calls meanwhile."""
+    from numba.cuda.simulator.kernel import FakeCUDAKernel
+
+    executed: set[str] = set()
+    call = FakeCUDAKernel.__call__
+
+    def recorded(self: FakeCUDAKernel, *arguments: object) -> object:
+        code = self.fn.__code__
+        executed.add(f"{Path(code.co_filename).stem}.{code.co_qualname.replace('.<locals>', '')}")
+        return call(self, *arguments)
+
+    with mock.patch.object(FakeCUDAKernel, "__call__", recorded):
+        yield executed
+
+
+def device_functions() -> frozenset[str]:
+    """Every kernel and device function of the CUDA engine: ``module.factory.function``, read from the source."""
+    files = [file for pattern in _OF_DEVICE for file in sorted(_IMPL.glob(pattern))]
+    found = frozenset(name for file in files for name in _nested(ast.parse(file.read_text()), file.stem, inside=False))
+    return frozenset(name for name in found if name.rpartition(".")[0] not in found)
+
+
+def _nested(node: ast.AST, path: str, *, inside: bool) -> Iterator[str]:
+    """Functions inside functions; a function inside one of those generates code and is none of the device."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.FunctionDef):
+            name = f"{path}.{child.name}"
+            if inside:
+                yield name
+            yield from _nested(child, name, inside=True)
+        else:
+            yield from _nested(child, path, inside=inside)
