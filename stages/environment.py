@@ -13,6 +13,8 @@ from reports.values.record import Environment
 
 _CHANGES_NAMED = 10
 _PREFIXES = ("CUDA_", "NUMBA_", "OMP_", "CUPY_", "NCCL_", "NVIDIA_VISIBLE_DEVICES")
+IGNORED = ("PYTEST_ADDOPTS", "PYTEST_PLUGINS", "PYTEST_DISABLE_PLUGIN_AUTOLOAD", "PYTHONOPTIMIZE")
+"""Variables that would narrow or alter the suites; their process does not get them."""
 
 
 def take_environment(root: Path) -> Environment:
@@ -29,8 +31,15 @@ def take_environment(root: Path) -> Environment:
         git_commit=commit,
         git_dirty=bool(changed),
         git_changes=tuple(changed[:_CHANGES_NAMED]),
-        variables={name: os.environ[name] for name in sorted(os.environ) if name.startswith(_PREFIXES)},
+        variables=_variables(),
     )
+
+
+def _variables() -> dict[str, str]:
+    """The variables that bear on results, and those that would but are kept from the suites."""
+    kept = {name: value for name, value in os.environ.items() if name.startswith(_PREFIXES)}
+    ignored = {name: f"{os.environ[name]} (ignored)" for name in IGNORED if name in os.environ}
+    return dict(sorted((kept | ignored).items()))
 
 
 @cache

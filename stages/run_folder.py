@@ -49,6 +49,16 @@ class StageFiles:
         return self.folder / "results.jsonl"
 
     @property
+    def collected(self) -> Path:
+        """What pytest collected."""
+        return self.folder / "collected.json"
+
+    @property
+    def begun(self) -> Path:
+        """The cases that had begun when a process of the stage died, one a line: another process runs the rest."""
+        return self.folder / "begun.txt"
+
+    @property
     def junit(self) -> Path:
         """JUnit XML of pytest."""
         return self.folder / "junit.xml"

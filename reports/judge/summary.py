@@ -137,12 +137,11 @@ def first_line(record: RunRecord, summary: Summary | None = None, *, why_skipped
 
 
 def _narrowed(record: RunRecord) -> list[str]:
-    """What something other than the plan took away, said before everything else."""
-    lost = [name for stage in record.stages for name in stage.deselected]
-    if not lost:
-        return []
+    """What something other than the plan left out, said before everything else."""
+    gone = [case for stage in record.stages for case in stage.deselected]
     collected = sum(stage.collected for stage in record.stages)
-    return [f"NARROWED RUN, {len(lost)} of {units.counted(collected, 'case')} collected were deselected"]
+    more = f" and {len(gone) - 1} more" if len(gone) > 1 else ""
+    return [f"a narrowed run: {len(gone)} of {collected} cases were left out: {gone[0]}{more}"] if gone else []
 
 
 def _found(summary: Summary) -> Iterable[str]:

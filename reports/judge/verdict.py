@@ -114,10 +114,10 @@ def case_verdict(case: CaseResult, judgements: Iterable[JudgedMeasurement]) -> V
 
 
 def stage_verdict(record: RunRecord, stage: StageRun) -> Verdict:
-    """Verdict of a planned stage: ERROR if it did not finish, or has an open gate and ran nothing."""
+    """Verdict of a planned stage: ERROR if it did not finish, was narrowed, or has an open gate and ran nothing."""
     cases = [case for case in record.cases if case.stage == stage.stage]
     verdicts = [case_verdict(case, record.judgements) for case in cases]
-    if stage.problem or (stage.gate_open and not cases):
+    if stage.problem or stage.deselected or (stage.gate_open and not cases):
         verdicts.append(Verdict.ERROR)
     return worst(verdicts)
 
