@@ -153,7 +153,7 @@ _TEMPLATE = """
 {% macro axis() %}<span class="track">
 {%- for x, text in chart.ticks %}<i class="tick" style="left:{{ x }}%">{{ text }}</i>{% endfor %}</span>{% endmacro %}
 {% macro table(caption, rows) %}
-<div class="scroll" tabindex="0" role="region" aria-label="{{ caption }}"><table class="cards">
+<div class="scroll" tabindex="0" role="group" aria-label="{{ caption }}"><table class="cards">
 <caption>{{ caption }}</caption>
 <thead><tr><th scope="col">Figure</th><th scope="col">Verdict</th><th scope="col" class="num">Of the limit</th>
 <th scope="col">{{ axis() }}</th><th scope="col" class="num">Limit</th></tr></thead><tbody>
