@@ -11,7 +11,7 @@ from hardware.gates import Gate
 from hardware.inventory import take_inventory
 from reports.judge.judging import judging
 from reports.judge.verdict import judge_cases
-from reports.store import write_run
+from reports.store import targets_of, write_run
 from reports.values.machine import machine_in
 from reports.values.measurement import CaseResult, Outcome
 from reports.values.record import Environment, Invocation, RunRecord, StageRun
@@ -171,6 +171,7 @@ def assemble(
     A run whose stages have not all ended did not finish; one whose stages have ended when the last of them did,
     however often it is judged again.
     """
+    targets = targets_of(folder.path)
     invocations = read_invocations(folder, asked.stages)
     lines = [read_lines(folder.files(run.stage).results) for run in stages]
     stages = tuple(_with_damage(folder, run, found) for run, found in zip(stages, lines, strict=True))
@@ -186,10 +187,10 @@ def assemble(
         environment=environment_of(invocations) if invocations else judge,
         hardware=hardware,
         cases=cases,
-        judgements=judge_cases(cases),
+        judgements=judge_cases(cases, targets),
         plan=asked.plan,
         invocations=invocations,
-        judged=note_judging(folder, judging(utc_now(), judge), complete=complete),
+        judged=note_judging(folder, judging(utc_now(), judge, targets), complete=complete),
     )
 
 
