@@ -1,7 +1,8 @@
 """The doors: ``python3 noxfile.py -s stages`` runs the test plan, ``-s tests`` the test suite.
 
 Works with nothing but Python 3.11 or newer; see ``stages/bootstrap.py`` for how nox is found. Arguments after ``--``
-go to the stage runner, or to pytest in the session ``tests``.
+go to the stage runner, or to pytest in the session ``tests``; ``--thorough`` and ``--nightly`` ask for more than the
+quick plan.
 """
 
 import os
@@ -15,7 +16,7 @@ if sys.version_info < (3, 11):  # noqa: UP036 - whoever types python3 may have a
 os.chdir(ROOT)
 sys.path.insert(0, str(ROOT))
 
-from stages.bootstrap import DEFAULT_SESSION, session_commands, start  # noqa: E402
+from stages.bootstrap import DEFAULT_SESSION, is_quick, session_commands, start  # noqa: E402
 
 if __name__ == "__main__":
     sys.exit(start(ROOT, sys.argv[1:]))
@@ -25,10 +26,17 @@ import nox  # noqa: E402
 from stages.driver import find_package_set  # noqa: E402
 from stages.plan import STAGES, Stage  # noqa: E402
 from stages.run_folder import new_run_path  # noqa: E402
+from stages.signals import end_in_order, interrupt_children  # noqa: E402
+
+end_in_order(before=interrupt_children)
 
 nox.options.sessions = [DEFAULT_SESSION]
 nox.options.reuse_venv = "yes"
 nox.options.error_on_missing_interpreters = True
+
+# A module is compiled when it is first imported, and kept: an installation need not compile all of them.
+os.environ["PIP_NO_COMPILE"] = "1"
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 # The runner's codes for pass, fail and could-not-judge: the second part of a run tells the verdict of the whole.
 JUDGED = (0, 1, 2)
@@ -47,10 +55,15 @@ def install(session: nox.Session, *extras: str) -> None:
     session.install("-e", f".[{','.join(extras)}]")
 
 
-def install_main(session: nox.Session) -> None:
+def install_main(session: nox.Session, *more: str) -> None:
     chosen = find_package_set()
     session.log(f"packages: {chosen.extra or 'CPU set'} ({chosen.reason})")
-    install(session, "test", *filter(None, [chosen.extra]))
+    install(session, *more, "test", *filter(None, [chosen.extra]))
+
+
+def one_environment(session: nox.Session) -> bool:
+    """Whether one environment serves every stage: the quick plan has no time for several, but pip must agree."""
+    return is_quick(session.posargs) and find_package_set().extra != "cuda13"  # the extra compile is of CUDA 12
 
 
 def install_for(session: nox.Session, stage: Stage) -> None:
@@ -87,7 +100,7 @@ def add_part(door: str, stage: Stage, before: list[str]) -> str:
     """Give a stage with an environment of its own a session; the session ``door`` continues the same run."""
 
     def part(session: nox.Session) -> None:
-        if "--explain" in session.posargs:
+        if "--explain" in session.posargs or one_environment(session):
             return
         install_for(session, stage)
         if "--resume" in session.posargs:
@@ -104,15 +117,19 @@ def add_part(door: str, stage: Stage, before: list[str]) -> str:
 
 
 def add_door(door: str, doc: str) -> None:
-    """A session for all stages: a part for each with an environment of its own, then the rest, in one run."""
+    """A session for all stages: a part for each with an environment of its own, then the rest, in one run.
+
+    In the quick plan one environment serves all, where it can, and the parts do nothing.
+    """
     parts: list[str] = []
     for stage in STAGES:
         if stage.extras:
             parts.append(add_part(door, stage, parts[-1:]))
 
     def rest(session: nox.Session) -> None:
-        install_main(session)
-        if parts and not {"--resume", "--explain"} & set(session.posargs):
+        alone = one_environment(session)
+        install_main(session, *(dict.fromkeys(extra for stage in STAGES for extra in stage.extras) if alone else ()))
+        if parts and not alone and not {"--resume", "--explain"} & set(session.posargs):
             run_module(session, "stages", "run", "--resume", str(run_path()))
         else:
             run_session(session, door)
@@ -129,8 +146,7 @@ for one in STAGES:
 
 @nox.session(default=False)
 def tests(session: nox.Session) -> None:
-    """The whole test suite."""
-    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # its hundred processes compile their modules once, not each
+    """The test suite."""
     install_main(session)
     run_session(session, "tests")
 

@@ -30,7 +30,9 @@ def main() -> int:
         print(f"stages: error: {error}", file=sys.stderr)
         return error.exit_code
     from stages.command import main as carry_out
+    from stages.signals import end_in_order
 
+    end_in_order()
     try:
         return carry_out(sys.argv[1:], ROOT)
     except BrokenPipeError:  # the reader is gone; keep the interpreter from flushing into the closed pipe

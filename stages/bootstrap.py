@@ -13,12 +13,19 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from stages.plan import STAGES
+from stages.signals import Interrupted, call
 
 NOX = "nox>=2025.5.1"
 FOLDER = ".nox-bootstrap"
 DEFAULT_SESSION = "stages"
+INTERRUPTED = 130
+"""Exit code after a signal that ends a run, as nox has it."""
+
 SPREAD = ("-n", "2", "--dist", "loadfile")
 """The test suite runs in two processes; a file stays in one, for what its cases share is costly to make."""
+
+LARGER_PLANS = ("--thorough", "--nightly")
+"""Arguments that ask for more than the quick plan."""
 
 IMPORTS = "suites/harness/test_imports.py"
 """The contract of imports, which the linters do not know."""
@@ -28,8 +35,16 @@ def start(root: Path, arguments: Sequence[str]) -> int:
     """Run nox with ``arguments`` and return its exit code.
 
     nox is taken from this environment, else from a virtual environment of its own under ``root``. Where that cannot
-    be made, or ``--no-venv`` forbids installing, the sessions' commands run directly in this environment.
+    be made, or ``--no-venv`` forbids installing, the sessions' commands run directly in this environment. A signal that
+    ends a run (:mod:`stages.signals`) ends what was started here first.
     """
+    try:
+        return _start(root, arguments)
+    except Interrupted:
+        return INTERRUPTED
+
+
+def _start(root: Path, arguments: Sequence[str]) -> int:
     if find_spec("nox") is not None:
         return _nox(sys.executable, root, arguments)
     if "--no-venv" in arguments:
@@ -71,7 +86,7 @@ def run_directly(root: Path, arguments: Sequence[str], reason: str) -> int:
             print(f"noxfile: no session {session!r}", file=sys.stderr)
             return 4
         for command in planned:
-            status = subprocess.call([sys.executable, "-m", *command], cwd=root)
+            status = call([sys.executable, "-m", *command], root)
             worst = worst or status
     return worst
 
@@ -87,15 +102,26 @@ def session_commands(session: str, positional: Sequence[str]) -> list[list[str]]
     table = {
         "stages": [["stages", "run", *positional]],
         "gpu_free": [["stages", "run", "--gpu-free", *positional]],
-        "tests": [["pytest", *SPREAD, *positional]],
+        "tests": [["pytest", *SPREAD, *_planned(positional)]],
         "lint": [["ruff", "check", "."], ["ruff", "format", "--check", "."], ["mypy"], ["pytest", "-q", IMPORTS]],
     }
     one_stage = {stage.name: [["stages", "run", stage.name, *positional]] for stage in STAGES}
     return (table | one_stage)[session]
 
 
+def is_quick(positional: Sequence[str]) -> bool:
+    """Whether these arguments of a session ask for the quick plan, the default; a run that is resumed has its plan."""
+    return not {*LARGER_PLANS, "--resume"} & set(positional)
+
+
+def _planned(positional: Sequence[str]) -> list[str]:
+    """Arguments for pytest, which knows the plans by the option ``--bp-plan``."""
+    plan = next((name for name in LARGER_PLANS if name in positional), "--quick").removeprefix("--")
+    return [f"--bp-plan={plan}", *(one for one in positional if one not in LARGER_PLANS)]
+
+
 def _nox(python: str, root: Path, arguments: Sequence[str]) -> int:
-    return subprocess.call([python, "-m", "nox", "--noxfile", str(root / "noxfile.py"), *arguments])
+    return call([python, "-m", "nox", "--noxfile", str(root / "noxfile.py"), *arguments])
 
 
 def _split(arguments: Sequence[str]) -> tuple[list[str], list[str]]:

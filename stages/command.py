@@ -10,7 +10,8 @@ from typing import NoReturn
 
 from burstproof.errors import BurstproofError, ExitCode, InputError
 from reports.judge.verdict import exit_code
-from stages.console import Console, closing, closing_part, explanation, listing, opening
+from reports.values.record import NIGHTLY, QUICK, REPORT_NAME, THOROUGH
+from stages.console import Console, closing, closing_part, explanation, listing, opening, plan_line
 from stages.gating import Gatekeeper
 from stages.plan import PLAN, Stage
 from stages.recovery import recover
@@ -46,13 +47,13 @@ def main(arguments: Sequence[str], root: Path, plan: Sequence[Stage] = PLAN) -> 
             Console().say(*listing(plan))
             return ExitCode.PASS
         if options.command == "record":
-            return _record(RunFolder(options.run), plan)
+            return _record(RunFolder(options.run), root, plan)
         return _run(options, root, plan)
     except BurstproofError as error:
         print(f"{PROGRAM}: error: {error}", file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
-        print(f"{PROGRAM}: interrupted; continue with --resume and the run's folder", file=sys.stderr)
+        print(f"{PROGRAM}: interrupted", file=sys.stderr)
         return ExitCode.UNDECIDED
 
 
@@ -99,6 +100,16 @@ def _parser(plan: Sequence[Stage]) -> argparse.ArgumentParser:
         metavar="N",
         help=f"processes for the cases of {spread} (default: a core each, at most {MOST_WORKERS})",
     )
+    kinds = run.add_mutually_exclusive_group()
+    for kind, what in ((THOROUGH, "all that CI runs"), (NIGHTLY, "also what takes longer than CI may")):
+        kinds.add_argument(
+            f"--{kind}",
+            dest="plan",
+            action="store_const",
+            const=kind,
+            default=QUICK,
+            help=f"run the {kind} plan: {what} (default: the quick plan)",
+        )
     run.add_argument("--gpu-free", action="store_true", help="treat every hardware gate as closed")
     return parser
 
@@ -114,37 +125,52 @@ def _run(options: argparse.Namespace, root: Path, plan: Sequence[Stage]) -> int:
             stages=tuple(stage.name for stage in select(options.names, plan)),
             gpu_free=options.gpu_free,
             started_utc=utc_now(),
-            command=("python", "-m", "stages", "run", *options.names, *(["--gpu-free"] if options.gpu_free else [])),
+            command=("python", "-m", "stages", "run", *options.names, *_chosen(options)),
+            plan=options.plan,
         )
         folder = RunFolder(options.run or new_run_path(options.runs))
     stages = select(asked.stages, plan)
     gates = Gatekeeper(gpu_free=asked.gpu_free).gates
     if options.explain:
-        console.say(*explanation(stages, gates))
+        console.say(*explanation(stages, gates, asked.plan))
         return ExitCode.PASS
     select(options.only, plan)
     if options.resume is None:
         if folder.exists:
             raise InputError("this run exists already", where="--run", got=str(folder.path), cure="Use --resume.")
         folder.write_plan(asked)
-    console.say(opening(stages, gates), f"Run: {folder.path}")
-    record = Runner(root, folder, console, plan, workers=options.workers).run(options.only)
+    console.say(opening(stages, gates), plan_line(asked.plan), f"Run: {folder.path}")
+    try:
+        record = Runner(root, folder, console, plan, workers=options.workers).run(options.only)
+    except KeyboardInterrupt as signal:
+        named = f" ({signal})" if str(signal) else ""
+        console.say(
+            f"Interrupted{named}. Report so far: {folder.path / REPORT_NAME}. Go on with --resume {folder.path}"
+        )
+        return ExitCode.UNDECIDED
     part = bool(options.only) and not record.finished_utc
     console.say(*(closing_part if part else closing)(record, folder.path))
     return exit_code(record)
 
 
-def _record(folder: RunFolder, plan: Sequence[Stage]) -> int:
+def _chosen(options: argparse.Namespace) -> list[str]:
+    """Options that belong to what was asked for."""
+    kind = [] if options.plan == QUICK else [f"--{options.plan}"]
+    return [*kind, *(["--gpu-free"] if options.gpu_free else [])]
+
+
+def _record(folder: RunFolder, root: Path, plan: Sequence[Stage]) -> int:
     if not folder.exists:
         raise InputError("no run with a plan here", where="record", got=str(folder.path))
-    record = recover(folder, plan)
+    record = recover(folder, plan, root)
     Console().say(*closing(record, folder.path))
     return exit_code(record)
 
 
 def _resumed(options: argparse.Namespace) -> RunFolder:
-    if options.names or options.run or options.gpu_free:
-        raise InputError("a resumed run has its plan already", where="--resume", cure="Leave NAME and --gpu-free out.")
+    if options.names or options.run or _chosen(options):
+        cure = "Leave NAME, --thorough, --nightly and --gpu-free out."
+        raise InputError("a resumed run has its plan already", where="--resume", cure=cure)
     for path in (options.resume, options.runs / options.resume):
         if RunFolder(path).exists:
             return RunFolder(path)

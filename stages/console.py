@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from shutil import get_terminal_size
 from typing import TextIO
 
 from burstproof.errors import ExitCode
@@ -16,9 +17,9 @@ from reports.judge.summary import first_line
 from reports.judge.trace import Status, trace
 from reports.judge.verdict import case_verdict, exit_code, stage_verdict
 from reports.values.measurement import CaseResult, Outcome, Verdict
-from reports.values.record import REPORT_NAME, RunRecord, StageRun
+from reports.values.record import NIGHTLY, QUICK, REPORT_NAME, THOROUGH, RunRecord, StageRun
 from stages.plan import Stage
-from stages.results import CaseLines
+from stages.progress import Progress
 from stages.run_folder import NOT_RUN
 
 _SHOWN = 20
@@ -27,9 +28,19 @@ _BAD = (Verdict.FAIL, Verdict.ERROR, Verdict.AMBIGUOUS)
 
 @dataclass
 class Console:
-    """Prints how a run goes on; on a terminal it counts along."""
+    """Prints how a run goes on: on a terminal in one line that is written again, elsewhere in a line now and then.
+
+    Attributes
+    ----------
+    out : text file
+        By default standard output.
+    every_s : float
+        Seconds between lines where ``out`` is no terminal.
+    """
 
     out: TextIO = field(default_factory=lambda: sys.stdout)
+    every_s: float = 30.0
+    _said_s: float = 0.0
 
     def say(self, *lines: str) -> None:
         """Print lines at once."""
@@ -37,13 +48,18 @@ class Console:
 
     def stage_begins(self, stage: Stage, gate: Gate) -> None:
         """Name the stage, and what a closed gate leaves of it."""
+        self._said_s = 0.0
         closed = "" if gate.is_open else f"; gate {gate.name} is closed, what runs: {stage.gpu_free}"
         self.say(f"{stage.name} {stage.title} ...{closed}")
 
-    def stage_goes_on(self, stage: Stage, lines: CaseLines) -> None:
-        """Count cases in place, on a terminal only."""
+    def stage_goes_on(self, progress: Progress, elapsed_s: float) -> None:
+        """Say how far the stage is."""
+        line = f"  {progress.line(elapsed_s)}"
         if self.out.isatty():
-            print(f"\r  {counted(lines.cases)} so far\x1b[K", end="", file=self.out, flush=True)
+            print(f"\r{line[: get_terminal_size().columns - 1]}\x1b[K", end="", file=self.out, flush=True)
+        elif elapsed_s - self._said_s >= self.every_s:
+            self._said_s = elapsed_s
+            self.say(line)
 
     def stage_ended(self, run: StageRun, cases: Sequence[CaseResult]) -> None:
         """Say how the stage's cases ended."""
@@ -69,6 +85,15 @@ def opening(stages: Sequence[Stage], gates: Mapping[str, Gate]) -> str:
         return "Every gate of this plan is open."
     parts = [f"{', '.join(names)} ({reason})" for reason, names in closed.items()]
     return f"Skipped here but for their GPU-free part: {'; '.join(parts)}"
+
+
+def plan_line(plan: str) -> str:
+    """Return which plan runs, and what the larger ones add."""
+    return {
+        QUICK: "Quick plan: what takes long is left out, and named in the report; --thorough runs it.",
+        THOROUGH: "Thorough plan: all cases but those of the nightly plan (--nightly).",
+        NIGHTLY: "Nightly plan: all cases.",
+    }[plan]
 
 
 def closing(record: RunRecord, folder: Path) -> list[str]:
@@ -106,9 +131,9 @@ def closing_part(record: RunRecord, folder: Path) -> list[str]:
     ]
 
 
-def explanation(stages: Sequence[Stage], gates: Mapping[str, Gate]) -> list[str]:
+def explanation(stages: Sequence[Stage], gates: Mapping[str, Gate], plan: str) -> list[str]:
     """Return, stage by stage, what would run here and why not the rest."""
-    lines = [opening(stages, gates)]
+    lines = [opening(stages, gates), plan_line(plan)]
     for stage in stages:
         gate = gates[stage.gate]
         lines += ["", f"{stage.name} {stage.title}: {stage.proves}", f"  requirements: {', '.join(stage.requirements)}"]

@@ -12,15 +12,20 @@ from pathlib import Path
 import pytest
 
 from hardware.gates import GATE_NAMES
+from reports.values.record import PLAN_KINDS, THOROUGH
 from reports.values.requirements import load_requirements
+from stages.collected import CollectionNotes
 from stages.collecting import CaseCollector, Findings, skip_reason
 from stages.gating import Gatekeeper
 from stages.measuring import Measure
 from stages.plan import stage_of
 from stages.results import ResultLines
+from stages.signals import end_in_order
+from stages.time_limit import MARKER, CaseOverranError, TimeLimit
 
 _GATEKEEPER = pytest.StashKey[Gatekeeper]()
 _MEASUREMENTS = pytest.StashKey[Measure]()
+_NEED_ARGUMENTS = ("requirement", "gate", MARKER, *PLAN_KINDS[1:])
 _UNREASONED = ("", "unconditional skip")
 MAX_NODE_ID = 200  # characters; ids stand in the report and in every results file
 
@@ -29,6 +34,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options of the test plan."""
     group = parser.getgroup("burstproof", "test plan")
     group.addoption("--bp-results", metavar="PATH", default=None, help="append every case's result to PATH")
+    group.addoption("--bp-collected", metavar="PATH", default=None, help="write what was collected to PATH")
+    group.addoption("--bp-begun", metavar="PATH", default=None, help="leave out the cases that PATH lists")
+    group.addoption("--bp-case-limit", metavar="S", type=float, default=None, help="end a case after S seconds")
+    group.addoption("--bp-plan", choices=PLAN_KINDS, default=THOROUGH, help="leave out what a larger plan holds")
     group.addoption("--gpu-free", action="store_true", help="treat every hardware gate as closed")
 
 
@@ -37,16 +46,32 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "requirement(*ids): ids of REQUIREMENTS.md that the case bears on")
     config.addinivalue_line("markers", f"gate(name): what the case needs of the hardware: {', '.join(GATE_NAMES)}")
     config.addinivalue_line("markers", "measures(*names, **conditions): what the case delivers when it passes")
+    config.addinivalue_line("markers", f"{MARKER}(seconds): the case may take so long, instead of what its stage says")
     config.addinivalue_line("markers", "xdist_group(name): cases that share something costly stay in one process")
     config.addinivalue_line("markers", "file_group(name): the same of whole files, where files are spread")
+    for kind in PLAN_KINDS[1:]:
+        config.addinivalue_line("markers", f"{kind}(why): a smaller plan leaves the case out, for this reason")
+    if not hasattr(config, "workerinput"):
+        end_in_order()
     config.stash[_GATEKEEPER] = Gatekeeper(gpu_free=config.getoption("--gpu-free"))
     if config.pluginmanager.hasplugin("xdist"):
         from stages.grouping import Grouping
 
         config.pluginmanager.register(Grouping(config), "burstproof-grouping")
-    path = config.getoption("--bp-results")
-    if path is not None and not hasattr(config, "workerinput"):
-        config.pluginmanager.register(CaseCollector(ResultLines(Path(path))), "burstproof-collector")
+    limit_s = config.getoption("--bp-case-limit")
+    if limit_s is not None:
+        config.pluginmanager.register(TimeLimit(limit_s), "burstproof-time-limit")
+    _configure_results(config)
+
+
+def _configure_results(config: pytest.Config) -> None:
+    """Register what writes down the collection and the results."""
+    results, collected, begun = (config.getoption(f"--bp-{name}") for name in ("results", "collected", "begun"))
+    if collected is not None:
+        without = Path(begun).read_text(encoding="utf-8").splitlines() if begun is not None else ()
+        config.pluginmanager.register(CollectionNotes(Path(collected), without), "burstproof-collection")
+    if results is not None and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(CaseCollector(ResultLines(Path(results))), "burstproof-collector")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -58,15 +83,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Skip a case whose gate is closed, with the gate's reason."""
+    """Skip a case whose gate is closed, with the gate's reason, or which the plan leaves out."""
     for name in gates_of(item):
         reason = item.config.stash[_GATEKEEPER].closed_reason(name)
         if reason is not None:
             pytest.skip(f"gate {name} is closed: {reason}")
+    why = left_out(item)
+    if why:
+        pytest.skip(why)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Turn a skip without a reason into a failure, and give the report what the collector needs."""
     report = yield
     unreasoned = report.skipped and skip_reason(report) in _UNREASONED
@@ -74,9 +104,10 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
         vars(report).pop("wasxfail", None)  # pytest forgives a failed report that has it
         report.outcome = "failed"
         report.longrepr = f"{item.nodeid} was skipped without a reason; say why it did not run"
+    unjudged = unreasoned or (call.excinfo is not None and call.excinfo.errisinstance(CaseOverranError))
     measured = item.stash.get(_MEASUREMENTS, None)
     measurements = measured.taken if measured is not None else ()
-    Findings(requirements_of(item), title_of(item), measurements, unreasoned).put_on(report)
+    Findings(requirements_of(item), title_of(item), measurements, unjudged).put_on(report)
     return report
 
 
@@ -85,6 +116,16 @@ def measure(request: pytest.FixtureRequest) -> Measure:
     """Attach measured figures to the running case: ``measure(name, value, unit, ...)``."""
     request.node.stash[_MEASUREMENTS] = taken = Measure(requirements_of(request.node))
     return taken
+
+
+def left_out(item: pytest.Item) -> str:
+    """Return why the plan leaves a case out, or the empty string."""
+    plan = item.config.getoption("--bp-plan")
+    for kind in PLAN_KINDS[PLAN_KINDS.index(plan) + 1 :]:
+        mark = item.get_closest_marker(kind)
+        if mark is not None:
+            return f"{plan} plan: left to --{kind}: {mark.args[0]}"
+    return ""
 
 
 def requirements_of(item: pytest.Item) -> tuple[str, ...]:
@@ -122,5 +163,5 @@ def _marker_problems(item: pytest.Item, known: set[str]) -> Iterator[str]:
     for name in gates:
         if name not in GATE_NAMES:
             yield f"{item.nodeid}: unknown gate {name!r}; gates are {', '.join(GATE_NAMES)}"
-    if any(not mark.args for kind in ("requirement", "gate") for mark in item.iter_markers(kind)):
+    if any(not mark.args for kind in _NEED_ARGUMENTS for mark in item.iter_markers(kind)):
         yield f"{item.nodeid}: a marker without an argument"

@@ -39,8 +39,10 @@ def session(function=None, *, name=None, **settings):
 
 LOAD_NOXFILE = """
 import json, os, runpy, sys
-sys.path.insert(0, sys.argv[1])
+sys.path[:0] = [sys.argv[1], os.path.dirname(sys.argv[2])]
 import nox
+from stages import driver
+driver.find_package_set = lambda: driver.PackageSet(os.environ["CHOSEN"], "as told")
 runpy.run_path(sys.argv[2], run_name="noxfile")
 class Session:
     posargs = sys.argv[5:]
@@ -57,17 +59,19 @@ def calls(name):
     session = Session(sys.argv[4])
     function(session)
     return before + session.calls
-print(json.dumps({"cwd": os.getcwd(), "sessions": sorted(nox.sessions), "calls": calls(sys.argv[3])}))
+found = {name: os.environ[name] for name in ("PIP_NO_COMPILE", "PYTHONDONTWRITEBYTECODE") if name in os.environ}
+print(json.dumps({"environment": found, "cwd": os.getcwd(), "sessions": sorted(nox.sessions), "calls": calls(sys.argv[3])}))
 """
 
 
 def load_noxfile(
-    tmp_path: Path, session: str, backend: str = "virtualenv", *posargs: str, root: Path = ROOT
+    tmp_path: Path, session: str, backend: str = "virtualenv", *posargs: str, root: Path = ROOT, extra: str = ""
 ) -> dict[str, Any]:
     """Carry out a session of the noxfile against a nox that only writes down; started in another folder."""
     (tmp_path / "nox.py").write_text(FAKE_NOX, encoding="utf-8")
     command = [sys.executable, "-c", LOAD_NOXFILE, str(tmp_path), str(root / "noxfile.py"), session, backend, *posargs]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    environment = {**os.environ, "CHOSEN": extra, "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     loaded: dict[str, Any] = json.loads(done.stdout)
     loaded["runs"] = [call[2:] for call in loaded["calls"] if call[0] == "run"]
@@ -79,21 +83,49 @@ def test_every_door_is_there_and_opens_from_any_folder(tmp_path: Path) -> None:
     loaded = load_noxfile(tmp_path, "tests")
     assert set(loaded["sessions"]) >= SESSIONS
     assert Path(loaded["cwd"]) == ROOT
-    assert loaded["runs"] == [["-m", "pytest", *bootstrap.SPREAD]]
+    assert loaded["runs"] == [["-m", "pytest", *bootstrap.SPREAD, "--bp-plan=quick"]]
 
 
 @pytest.mark.parametrize("session", ["stages", "gpu_free"])
 def test_stage_1_has_its_own_environment_and_the_run_is_one(tmp_path: Path, session: str) -> None:
     """Two environments, one run folder: the second part resumes what the first began."""
-    loaded = load_noxfile(tmp_path, session, "virtualenv", "--gpu-free")
+    loaded = load_noxfile(tmp_path, session, "virtualenv", "--gpu-free", "--thorough")
     first, second = loaded["runs"]
     run = first[first.index("--run") + 1]
     assert Path(run).name.startswith("named-after-the-set-up-")
     assert first[-2:] == ["--only", "stage1"]
-    assert "--gpu-free" in first
+    assert {"--gpu-free", "--thorough"} <= set(first)
     assert second == ["-m", "stages", "run", "--resume", run]
     assert loaded["installs"][0] == ["-e", ".[compile,test]"]
     assert loaded["installs"][1][1].startswith(".[test")
+
+
+@pytest.mark.parametrize("session", ["stages", "gpu_free"])
+def test_the_quick_plan_is_installed_once_and_run_at_once(tmp_path: Path, session: str) -> None:
+    """One environment has what every stage needs; nothing in it is compiled before it is used."""
+    loaded = load_noxfile(tmp_path, session)
+    assert loaded["installs"] == [["-e", ".[compile,test]"]]
+    assert loaded["runs"] == [["-m", *bootstrap.session_commands(session, [])[0]]]
+    assert loaded["environment"]["PIP_NO_COMPILE"] == "1"
+    assert "PYTHONDONTWRITEBYTECODE" not in loaded["environment"]
+
+
+def test_the_quick_plan_has_two_environments_where_tools_of_cuda_13_rule_out_those_of_12(tmp_path: Path) -> None:
+    loaded = load_noxfile(tmp_path, "stages", "virtualenv", extra="cuda13")
+    assert loaded["installs"] == [["-e", ".[compile,test]"], ["-e", ".[test,cuda13]"]]
+    assert len(loaded["runs"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ([], ["--bp-plan=quick"]),
+        (["--thorough", "-k", "x"], ["--bp-plan=thorough", "-k", "x"]),
+        (["-x", "--nightly"], ["--bp-plan=nightly", "-x"]),
+    ],
+)
+def test_the_test_suite_has_the_plans_too(arguments: list[str], expected: list[str]) -> None:
+    assert bootstrap.session_commands("tests", arguments) == [["pytest", *bootstrap.SPREAD, *expected]]
 
 
 def test_stages_pass_resume_and_explain_on(tmp_path: Path) -> None:
@@ -149,7 +181,7 @@ def test_a_new_stage_has_its_session_and_its_part_in_a_run_of_all(tmp_path: Path
     assert {"stage99", *SESSIONS} <= set(loaded["sessions"])
     assert loaded["installs"] == [["-e", ".[metis,test]"]]
     assert loaded["runs"] == [["-m", "stages", "run", "stage99"]]
-    first, second, rest = load_noxfile(tmp_path, "stages", root=checkout)["runs"]
+    first, second, rest = load_noxfile(tmp_path, "stages", "virtualenv", "--thorough", root=checkout)["runs"]
     run = first[first.index("--run") + 1]
     assert second == ["-m", "stages", "run", "--resume", run, "--only", "stage99"]
     assert rest == ["-m", "stages", "run", "--resume", run]
@@ -237,12 +269,12 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     """Commands that would have been started, instead of starting them; nox is not importable."""
     started: list[list[str]] = []
 
-    def call(command: list[str], **_: object) -> int:
+    def call(command: list[str], _: Path | None = None) -> int:
         started.append(command)
         return 7 if "stage6" in command else 0
 
     monkeypatch.setattr(bootstrap, "find_spec", lambda name: None)
-    monkeypatch.setattr(bootstrap.subprocess, "call", call)
+    monkeypatch.setattr(bootstrap, "call", call)
     return started
 
 
@@ -311,7 +343,7 @@ def test_ci_ends_with_pytests_summary_and_fails_when_tests_fail(tmp_path: Path) 
     fake = tmp_path / "bin" / "python3"
     fake.parent.mkdir()
     fake.write_text(
-        '#!/bin/sh\n[ "$3" = lint ] && exit 0\n'
+        '#!/bin/sh\n[ "$3" = lint ] && exit 0\n[ "$4 $5" = "-- --thorough" ] || exit 9\n'
         "echo '==== 1 failed, 2 passed in 3.00s ===='\necho nox failed\nexit 1\n",
         encoding="utf-8",
     )

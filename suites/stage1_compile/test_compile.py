@@ -11,10 +11,14 @@ import pytest
 from burstproof.compile.numba_cubin import CAPABILITIES, Capability, compile_kernel, obstacle, toolkit_version
 from burstproof.engine.cuda.plan.shard_variant import ShardVariant, whole
 from suites.support.compile.tools import needs_tools
+from suites.support.plans import only, thinned
 
 pytestmark = [pytest.mark.requirement("KL-1", "KL-4", "ST-1"), needs_tools]
 
 VARIANTS = ("lean", "delays", "everything", "beta batch path", "packed sums, long rows", "packed sums, tiles")
+PROPAGATING = ("lean", "everything", "packed sums, long rows", "packed sums, tiles")
+LAUNCHED = ("lean", "everything", "shard, driven, merged", "shard, everything")
+LONG = "two seconds and more for each variant and capability"
 
 
 def _name(capability: Capability) -> str:
@@ -38,7 +42,7 @@ def recorded():
 
 @pytest.mark.measures("kernel.registers", "kernel.local_bytes", variant=..., capability=..., kernel=...)
 @pytest.mark.measures("kernel.registers_over_baseline", only_if="the recorded figures are of these compilers")
-@pytest.mark.parametrize("capability", CAPABILITIES, ids=_name)
+@pytest.mark.parametrize("capability", thinned(CAPABILITIES, LONG, keep=only((9, 0))), ids=_name)
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_every_kernel_builds(variants, recorded, variant: str, capability: Capability, measure) -> None:
     """All kernels of a variant compile to machine code; registers, spills and the recorded registers are compared."""
@@ -62,7 +66,7 @@ def test_every_kernel_builds(variants, recorded, variant: str, capability: Capab
 
 @pytest.mark.measures("kernel.registers")
 @pytest.mark.requirement("BE-11")
-@pytest.mark.parametrize("precision", ["fp16", "bf16", "int8"])
+@pytest.mark.parametrize("precision", thinned(["fp16", "bf16", "int8"], LONG, keep=only("int8")))
 def test_reduced_precision_builds(variants, recorded, precision: str, measure) -> None:
     """The fused burst with potentials in 2 or 1 bytes needs no more than fp32, on the oldest capability there is."""
     from burstproof.compile.resources import resources_of
@@ -82,7 +86,7 @@ def test_reduced_precision_builds(variants, recorded, precision: str, measure) -
 
 
 @pytest.mark.measures("kernel.reductions", "kernel.reading_atomics")
-@pytest.mark.parametrize("variant", ["lean", "everything", "packed sums, long rows", "packed sums, tiles"])
+@pytest.mark.parametrize("variant", thinned(PROPAGATING, LONG, keep=only("lean", "everything")))
 def test_propagation_does_not_read_back(variants, variant: str, measure) -> None:
     """On capability 9.0 the propagation adds with reductions (RED), never with atomics that return a value."""
     from burstproof.compile.resources import instructions_of
@@ -112,7 +116,7 @@ class _Array:
         self.__cuda_array_interface__ = {"data": (0, False)}
 
 
-@pytest.mark.parametrize("variant", ["lean", "everything", "shard, driven, merged", "shard, everything"])
+@pytest.mark.parametrize("variant", thinned(LAUNCHED, LONG, keep=only("lean")))
 def test_launches_give_what_the_machine_code_takes(variants, variant: str) -> None:
     """Tuples are flattened: a launch gives every kernel as many values as it has parameters, each of its size."""
     from burstproof.compile.resources import parameter_bytes_of, resources_by_kernel

@@ -37,6 +37,7 @@ def _instructions(ptx: str, name: str) -> set[str]:
     return set(re.findall(rf"^\s*(?:@!?%p\d+\s+)?({name}\.[\w.:]+)", ptx, re.MULTILINE))
 
 
+@pytest.mark.thorough("compiles every variant: ten seconds")
 def test_nothing_flushes_subnormals_or_approximates(code: dict[tuple[str, str], str]) -> None:
     for place, ptx in code.items():
         assert ".ftz" not in ptx, place

@@ -12,6 +12,7 @@ from burstproof.compile.numba_cubin import CAPABILITIES, Capability, obstacle
 from burstproof.compile.resources import KernelReport, occupancy, report_of
 from suites.support.compile.cuda_sources import CATALOGUES, catalogued, title
 from suites.support.compile.tools import needs_tools
+from suites.support.plans import only, thinned
 
 pytestmark = [pytest.mark.requirement("KL-1", "KL-4", "ST-1"), needs_tools]
 
@@ -58,7 +59,7 @@ def recorded():
     capability=...,
     kernel=...,
 )
-@pytest.mark.parametrize("capability", CAPABILITIES, ids=_name)
+@pytest.mark.parametrize("capability", thinned(CAPABILITIES, "a capability of many", keep=only((9, 0))), ids=_name)
 @pytest.mark.parametrize("module", CATALOGUES)
 def test_every_catalogued_kernel_builds(recorded, module: str, capability: Capability, measure) -> None:
     """Registers and spills against the recorded figures, and how many blocks fit at once."""

@@ -19,12 +19,19 @@ import pytest
 import burstproof as bp
 from burstproof.engine.state import NO_PLAN, NO_STIMULUS
 from burstproof.errors import InputError, NetworkError, StimulusError
+from suites.support.plans import thinned
 
 pytestmark = pytest.mark.requirement("BE-22")
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 EXAMPLES = sorted((DOCS / "examples").glob("*.py"))
+
+
+def _quick(_: int, example: Path) -> bool:
+    return example.stem in ("from_genome", "own_kernel")
+
+
 GOLDEN = ROOT / "suites" / "data" / "golden"
 FENCE = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "impl"), str(ROOT)])}
@@ -125,7 +132,7 @@ def test_the_import_loads_no_heavy_module(tmp_path: Path) -> None:
     assert run_python("-c", heavy, folder=tmp_path) == "[]\n"
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("example", thinned(EXAMPLES, "seconds each", keep=_quick), ids=lambda path: path.stem)
 def test_an_example_runs(example: Path, tmp_path: Path) -> None:
     out = run_python(str(example), folder=tmp_path)
     if example.stem == "own_kernel" and "not here" in out:

@@ -15,6 +15,7 @@ from burstproof.network.model import Network
 from stages.measuring import Measure
 from suites.support.networks.small_networks import NAMES, OPTIONS, SYNTHETIC, seeded_plan, small_network
 from suites.support.parity import backends
+from suites.support.plans import thinned
 
 pytestmark = pytest.mark.requirement("ST-4", "BE-1")
 
@@ -65,8 +66,11 @@ def disagreements(want: Expected, engine: Engine) -> list[str]:
     return found
 
 
+QUICK = thinned(NAMES, "a large genome, which the reference takes seconds for", keep=lambda _, name: name != "vision")
+
+
 @pytest.mark.measures("parity.disagreements", backend=..., network=...)
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", QUICK)
 @pytest.mark.parametrize("backend", backends.ENGINES)
 def test_up_run_and_back(backend: backends.Backend, name: str, measure: Measure) -> None:
     """What was uploaded comes down unchanged before the first burst; 200 bursts later all equals the reference."""
@@ -92,7 +96,7 @@ def test_up_run_and_back(backend: backends.Backend, name: str, measure: Measure)
     assert not found, found[0]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", QUICK)
 @pytest.mark.parametrize("backend", backends.ENGINES)
 def test_down_and_up_again(backend: backends.Backend, name: str) -> None:
     """A state that came down goes up into a fresh engine, which runs on as if nothing had happened."""
@@ -114,6 +118,7 @@ def test_down_and_up_again(backend: backends.Backend, name: str) -> None:
         second.close()
 
 
+@pytest.mark.thorough("runs the reference on every network, the large genome included")
 def test_the_networks_are_what_stage_4_names() -> None:
     """1 K neurons and 10 K synapses, and the four genomes; all of them fire in nearly every burst."""
     network = expected(SYNTHETIC).network

@@ -219,6 +219,7 @@ def test_paths_that_cannot_be_used(tmp_path):
         save_network(tmp_path, sample())
 
 
+@pytest.mark.thorough("changes thousands of bytes one by one")
 def test_changed_bytes_are_noticed_wherever_they_are(saved, tmp_path):
     raw = saved.read_bytes()
     path = tmp_path / "changed.bpnet"
@@ -369,6 +370,7 @@ def leaves(tree, path=()):
         yield from leaves(value, (*path, key))
 
 
+@pytest.mark.thorough("changes thousands of bytes one by one")
 @FUZZ
 @given(st.data())
 def test_changed_headers_under_a_valid_checksum(saved, tmp_path, data):

@@ -18,8 +18,11 @@ from burstproof.network.model import Area, Network, NeuronTable, SynapseTable
 from burstproof.network.plasticity import PlasticMapping
 from burstproof.network.schema import NO_LIMIT
 from suites.support.parity.mixed import MIXES, compare_mix
+from suites.support.plans import first, thinned
 
 pytestmark = pytest.mark.requirement("BE-4", "BE-5", "BE-17")
+
+OWN_KERNEL = "compiles a kernel of its own, which takes seconds"
 
 TWO_THREADS = CpuOptions(threads=2)
 SPECIALISED = CpuOptions(threads=1, specialise=True)
@@ -140,9 +143,9 @@ def test_mixed_networks_agree_under_the_beta_profile(threads: int) -> None:
     ("name", "threads"),
     [
         ("integers, all excitatory", 1),
-        ("fractions, delays to 7", 2),
-        ("beta, mp-driven, plastic, windows 1 and 3", 2),
-        ("batch path", 1),
+        pytest.param("fractions, delays to 7", 2, marks=pytest.mark.thorough(OWN_KERNEL)),
+        pytest.param("beta, mp-driven, plastic, windows 1 and 3", 2, marks=pytest.mark.thorough(OWN_KERNEL)),
+        pytest.param("batch path", 1, marks=pytest.mark.thorough(OWN_KERNEL)),
     ],
 )
 def test_specialised_kernels_agree(name: str, threads: int) -> None:
@@ -167,7 +170,7 @@ def test_small_networks_share_the_kernels_of_their_profile() -> None:
         assert CpuEngine.create(network, options).kernels is not engines[0].kernels
 
 
-@pytest.mark.parametrize("cpu", [CpuOptions(1), TWO_THREADS, SPECIALISED], ids=str)
+@pytest.mark.parametrize("cpu", thinned([CpuOptions(1), TWO_THREADS, SPECIALISED], OWN_KERNEL, keep=first(2)), ids=str)
 def test_a_clamped_static_contribution_sets_the_sticky_flag(cpu: CpuOptions) -> None:
     """Neuron 1 gets more than 64 bits admit at any scale in burst 2; the flag stays for good."""
     network = Network(NeuronTable.build(2), SynapseTable.build([0], [1], weights=1e19))
@@ -184,6 +187,7 @@ def test_a_clamped_static_contribution_sets_the_sticky_flag(cpu: CpuOptions) -> 
     assert flags == [False, True, True, True]
 
 
+@pytest.mark.thorough(OWN_KERNEL)
 def test_large_networks_restart_only_what_fired_under_the_beta_profile(monkeypatch: pytest.MonkeyPatch) -> None:
     """The bound of a million neurons is lowered for both engines; without it their states must differ."""
     network, options = beta_network(7), EngineOptions(profile=FEAGI_BETA)
@@ -285,6 +289,7 @@ def test_restored_weights_change_the_contributions(variant: str, threads: int) -
     cpu.close()
 
 
+@pytest.mark.thorough(OWN_KERNEL)
 def test_restored_countdowns_run_in_a_network_without_refractoriness() -> None:
     network = Network(NeuronTable.build(3, thresholds=1.0, leak_coefficients=0.5), SynapseTable.build([0], [1]))
     cpu = CpuEngine.create(network, EngineOptions(cpu=SPECIALISED))
@@ -318,6 +323,7 @@ def test_a_chain_fires_one_neuron_per_burst() -> None:
     assert recording.candidate_counts.tolist() == [1, 1, 1, 1, 1, 0]
 
 
+@pytest.mark.thorough(OWN_KERNEL)
 def test_a_stimulus_that_cancels_makes_a_candidate() -> None:
     """Amounts of +3 and -3: the sum is 0, yet the neuron leaks half of its potential of 8."""
     network = Network(

@@ -9,6 +9,7 @@ import pytest
 
 from stages.measuring import Measure
 from suites.support.parity.simulator_check import simulated_checks
+from suites.support.plans import asked, thinned
 from suites.support.simulated_process import Simulated, device_functions, run_simulated
 
 pytestmark = [pytest.mark.requirement("BE-4", "BE-6", "BE-17", "ST-5"), pytest.mark.xdist_group("simulator")]
@@ -44,10 +45,29 @@ ONLY_ON_GPU = {
 """Device functions that no GPU-free case executes, and why."""
 
 
+QUICK_MIXES = (
+    "integers, all excitatory",
+    "plastic, window 1",
+    "fractions, delays to 7",
+    "beta",
+    "clamped contributions",
+)
+LONG = (
+    *("synapses in host memory", "train", "lists too long to stage", "late bursts", "stimulus beyond capacity"),
+    *("full log", "generated networks", "long rows", "rows in pieces", "tiles"),
+)
+
+
+def _quick(_: int, name: str) -> bool:
+    """Every case worked out by hand, a few of the mixes, and the checks of a fraction of a second."""
+    kind, _, mix = name.partition("mix: ")
+    return name not in LONG if kind else mix in QUICK_MIXES
+
+
 @pytest.fixture(scope="module")
-def engine() -> Simulated:
+def engine(request: pytest.FixtureRequest) -> Simulated:
     """The checks of the engine on one device."""
-    return run_simulated("suites.support.parity.simulator_check")
+    return run_simulated("suites.support.parity.simulator_check", asked(request, "name"))
 
 
 @pytest.fixture(scope="module")
@@ -56,13 +76,14 @@ def shards() -> Simulated:
     return run_simulated("suites.support.shards.cuda_simulator_check")
 
 
-@pytest.mark.parametrize("name", simulated_checks())
+@pytest.mark.parametrize("name", thinned(simulated_checks(), "seconds each in the simulator", keep=_quick))
 def test_simulated_engine(name: str, engine: Simulated) -> None:
     """The simulated engine does what the reference does."""
     assert engine.problems[name] == []
 
 
 @pytest.mark.measures("device_function.simulated", "device_function.only_on_gpu")
+@pytest.mark.thorough("runs every check of the simulator")
 def test_device_functions(engine: Simulated, shards: Simulated, measure: Measure) -> None:
     """Every device function runs in the simulator, but for those that only a GPU executes: named, with the reason."""
     functions = device_functions()

@@ -23,6 +23,7 @@ from burstproof.fuzz.draw import draw_case
 from burstproof.fuzz.shrink import shrink
 from burstproof.fuzz.switches import Switches, draw_switches
 from suites.support.parity import backends, faults
+from suites.support.plans import every, thinned
 
 pytestmark = pytest.mark.requirement("BE-4", "BE-17", "ST-5")
 
@@ -57,7 +58,12 @@ def differences(seeds: Iterable[int], backend: backends.Backend, families: int =
 
 
 HOST_CASES = [
-    pytest.param(backend, first, id=f"{backend.name}, {first}")
+    pytest.param(
+        backend,
+        first,
+        id=f"{backend.name}, {first}",
+        marks=[pytest.mark.thorough("more of the random cases")] if first else [],
+    )
     for backend, cases in (
         (backends.REFERENCE, CHUNK),
         (backends.CPU_BACKENDS[0], CASES),
@@ -74,6 +80,7 @@ def test_cases(backend: backends.Backend, first: int) -> None:
     assert differences(range(first, first + CHUNK), backend) == []
 
 
+@pytest.mark.thorough("random cases take seconds")
 @backends.NEEDS_ADAPTER
 @pytest.mark.requirement("BE-16")
 def test_cases_on_wgpu() -> None:
@@ -99,19 +106,22 @@ def cuda_seeds() -> tuple[int, ...]:
 
 @pytest.mark.gate("gpu")
 @pytest.mark.requirement("BE-6")
-@pytest.mark.parametrize("first", range(0, CASES, CHUNK))
+@pytest.mark.parametrize("first", thinned(range(0, CASES, CHUNK), "more of the random cases", keep=every(CASES)))
 def test_cases_on_cuda(first: int) -> None:
     """Likewise on CUDA, every other chunk without graphs."""
     backend = backends.Backend("cuda", cuda=CudaOptions(graphs=first % (2 * CHUNK) == 0))
     assert differences(cuda_seeds()[first : first + CHUNK], backend, CUDA_FAMILIES) == []
 
 
+@pytest.mark.thorough("random cases take seconds")
 def test_cases_for_cuda_have_few_variants() -> None:
     """Most of the seeds tried are taken: the variants are those of the families."""
     assert cuda_seeds()[-1] < 1.5 * CASES
 
 
-@pytest.mark.parametrize("fault", PLANTED, ids=lambda fault: fault.__name__)
+@pytest.mark.parametrize(
+    "fault", thinned(PLANTED, "shrinking takes seconds", keep=every(4)), ids=lambda fault: fault.__name__
+)
 def test_a_planted_fault_is_found_and_shrunk(fault: type[ReferenceEngine], tmp_path: Path) -> None:
     """Within the suite's cases, to a handful of neurons, in a trace that shows it."""
     seed = next(seed for seed in range(CASES) if compare(draw_case(seed), fault.create) is not None)
@@ -194,6 +204,7 @@ def test_the_command_agrees(capsys: pytest.CaptureFixture[str]) -> None:
     assert document["cases"] == 5
 
 
+@pytest.mark.thorough("random cases take seconds")
 def test_the_command_finds(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     """Cases that differ exit with 1; their traces are there, and what replays the first is printed."""
     monkeypatch.setattr("burstproof.cli.fuzz.engine_factory", lambda backend: faults.NoSnooze.create)

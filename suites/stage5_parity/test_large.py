@@ -22,6 +22,7 @@ from suites.support.networks.small_networks import seeded_plan, small_network
 from suites.support.parity import backends
 from suites.support.parity.large import OPTIONS, SYNAPSES_PER_NEURON, Large, large_network, large_plan, slim
 from suites.support.parity.simulator_check import recordings_differ
+from suites.support.plans import first, thinned
 
 pytestmark = pytest.mark.requirement("BE-4", "ST-5")
 
@@ -37,6 +38,7 @@ LARGE = (
 SPECIALISED = backends.Backend("cpu, specialised", cpu=backends.CpuOptions(threads=1, specialise=True))
 """The kernels that larger networks get."""
 
+LONG = "a large network of several, run for long"
 GENOME_BURSTS = 1000
 PARTS = (1, 99, 400, 500)
 """Bursts between checkpoints of the state, of a run of 1000."""
@@ -114,7 +116,7 @@ def _prove(run: Run, backend: backends.Backend, measure: Measure) -> None:
     assert not found, found[0]
 
 
-@pytest.fixture(scope="module", params=SMALLER, ids=lambda large: large.name)
+@pytest.fixture(scope="module", params=thinned(SMALLER, LONG, keep=first(1)), ids=lambda large: large.name)
 def smaller(request: pytest.FixtureRequest) -> Run:
     """A network of 20 K neurons and what the reference makes of it."""
     large: Large = request.param
@@ -123,7 +125,7 @@ def smaller(request: pytest.FixtureRequest) -> Run:
     return _trusted(large.name, network, OPTIONS, plan, (1, 49, large.bursts - 50), backends.REFERENCE)
 
 
-@pytest.fixture(scope="module", params=LARGE, ids=lambda large: large.name)
+@pytest.fixture(scope="module", params=thinned(LARGE, LONG, keep=first(1)), ids=lambda large: large.name)
 def large(request: pytest.FixtureRequest) -> Run:
     """A large network and what the CPU engine makes of it; one at a time is held."""
     described: Large = request.param
@@ -132,7 +134,7 @@ def large(request: pytest.FixtureRequest) -> Run:
     return _trusted(described.name, network, OPTIONS, plan, PARTS, backends.Backend("cpu", cpu=CpuOptions()))
 
 
-@pytest.fixture(scope="module", params=SHIPPED)
+@pytest.fixture(scope="module", params=thinned(SHIPPED, LONG, keep=first(2)))
 def genome(request: pytest.FixtureRequest) -> Run:
     """A shipped genome under seeded input, and what the CPU engine makes of it."""
     network = small_network(request.param)

@@ -65,6 +65,7 @@ def test_100_000_random_cases_are_exact_where_the_adapter_flushes(flushing: Devi
     assert wrong_answers(flushing.answers(cases), expected).sum(axis=0).tolist() == [0] * 8
 
 
+@pytest.mark.thorough("seconds on a software adapter")
 @backends.NEEDS_ADAPTER
 @pytest.mark.requirement("BE-16")
 def test_bursts_are_exact_where_the_adapter_flushes(flushing: Device) -> None:

@@ -42,6 +42,7 @@ def _declared(density: str, row: Row) -> ParameterSet:
     return pytest.param(density, id=row.name, marks=marks)
 
 
+@pytest.mark.thorough("makes networks of gigabytes")
 @pytest.mark.parametrize("density", [_declared(*one) for one in NETWORKS.items()])
 def test_capacity_of_80_gb(density: str, measure: Measure) -> None:
     """5 M x 100; 10 M x 1000, 10 G synapses; 40 M x 100: made on the device, run, equal to the implicit reference."""

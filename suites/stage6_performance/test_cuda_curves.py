@@ -28,6 +28,7 @@ def point(request: pytest.FixtureRequest, bench: Bench) -> RowResult:
     return bench(request.param)
 
 
+@pytest.mark.thorough("measures for seconds")
 def test_point(known_limits: CardLimits, point: RowResult, measure: Measure) -> None:
     """A point of the curves over synapses per neuron and firing rate, at a million neurons."""
     assert point.problems == (), point.problems[0]
@@ -44,6 +45,7 @@ def table(bench: Bench) -> list[tuple[Row, float]]:
 
 
 @pytest.mark.measures("burst.cost_fixed", "burst.cost_per_event", "burst.cost_per_neuron", device=..., scope=RESIDENT)
+@pytest.mark.thorough("measures for seconds")
 def test_costs_over_the_curves(card: Card, table: list[tuple[Row, float]], measure: Measure) -> None:
     """Device-resident latency as a fixed cost, a cost per contribution and one per neuron, fitted over all points."""
     model = fit_costs([row for row, _ in table], [latency for _, latency in table])

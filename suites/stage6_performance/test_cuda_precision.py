@@ -81,6 +81,7 @@ def time_trains(engine: CudaEngine, card: Card) -> Timed:
     neurons=[row.neurons for row in ROWS],
     scope="device-resident",
 )
+@pytest.mark.thorough("measures for seconds")
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 def test_latency_of_each_format(card: Card, row: Row, measure: Measure) -> None:
     """Every format equals the reference in that format, then runs in trains; fp32 is timed first and last."""

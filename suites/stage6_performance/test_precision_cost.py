@@ -116,6 +116,7 @@ def _cost(scene: Scene, measure: Measure) -> dict[Precision, Divergence]:
 
 
 @COST
+@pytest.mark.thorough("measures for seconds")
 @pytest.mark.parametrize("name", _THRESHOLDS)
 def test_cost_on_fractional_contributions(name: str, measure: Measure) -> None:
     """Potentials that no reduced format holds exactly: every format parts from fp32, fewer bits sooner."""
@@ -132,6 +133,7 @@ def test_cost_on_the_essential_genome(measure: Measure) -> None:
 
 
 @COST
+@pytest.mark.thorough("measures for seconds")
 @pytest.mark.parametrize("name", TRACE_NAMES)
 def test_cost_on_recorded_networks(name: str, measure: Measure) -> None:
     found = _cost(_trace(name), measure)

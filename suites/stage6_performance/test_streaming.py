@@ -59,6 +59,7 @@ def result(request: pytest.FixtureRequest, watch: Callable[[], Watch]) -> Stream
     neurons=[row.neurons for row in STREAMED_ROWS],
     parity_bursts=[row.checked_bursts for row in STREAMED_ROWS],
 )
+@pytest.mark.thorough("measures for seconds")
 def test_link_fraction(result: StreamedResult, link: tuple[str, Timed], measure: Measure) -> None:
     """Bytes of the rows of what fired, over the whole burst's time, against a copy over the same link.
 

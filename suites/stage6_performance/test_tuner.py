@@ -17,6 +17,7 @@ from suites.support.parity.simulator_check import recordings_differ
 pytestmark = pytest.mark.requirement("BE-12")
 
 
+@pytest.mark.thorough("measures for seconds")
 @pytest.mark.gate("gpu")
 @pytest.mark.measures("tuning.default_us", "tuning.notes_us", "tuning.tuned_us", backend="cuda", device=...)
 @pytest.mark.parametrize("row", [Row(100_000, 0.01), Row(250_000, 0.01)], ids=lambda row: row.name)

@@ -25,6 +25,7 @@ from burstproof.split import reshard
 from stages.measuring import Measure
 from suites.support.parity.builder import CreateEngine
 from suites.support.parity.mixed import MIXES, Mix, compare_mix, mixed_network, mixed_options, mixed_plan
+from suites.support.plans import every, thinned
 from suites.support.shards.cpu_shards import EVERYTHING_LEARNS, TRACE_NAMES, TRACES, compare_run, mix_named, sharded
 
 pytestmark = [pytest.mark.requirement("MG-1", "MG-4", "BE-4", "ST-7"), pytest.mark.xdist_group("shards")]
@@ -55,12 +56,13 @@ def test_every_split_learns_as_one(split: tuple[str, int]) -> None:
     assert not problems, problems[0]
 
 
-@pytest.mark.parametrize("mix", MIXES, ids=lambda mix: mix.name)
+@pytest.mark.parametrize("mix", thinned(MIXES, "a mix of many", keep=every(4)), ids=lambda mix: mix.name)
 def test_every_mix_runs_from_any_state(mix: Mix) -> None:
     differs = compare_run(mix, sharded("round_robin", 3))
     assert not differs, differs
 
 
+@pytest.mark.thorough("compiles a kernel of its own")
 def test_specialised_kernels_of_reduced_precision_on_two_threads() -> None:
     """Kernels compiled for a network and for potentials in 8 bits, in shards that run side by side."""
     mix = replace(mix_named("integers"), precision=Precision.INT8)

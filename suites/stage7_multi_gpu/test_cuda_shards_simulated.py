@@ -18,19 +18,22 @@ from burstproof.engine.sharded.shard_layout import NetworkShard
 from burstproof.network.synthetic.build import driven_network
 from stages.measuring import Measure
 from suites.support.compile.tools import needs_tools
+from suites.support.plans import asked, every, thinned
 from suites.support.shards.cuda_simulator_check import checks
 from suites.support.simulated_process import run_simulated
+
+BUILDS = "builds kernels for seconds"
 
 pytestmark = pytest.mark.requirement("MG-1", "MG-2", "MG-4", "BE-3", "ST-7")
 
 
 @pytest.fixture(scope="module")
-def problems() -> Mapping[str, list[str]]:
+def problems(request: pytest.FixtureRequest) -> Mapping[str, list[str]]:
     """Problems of each check, from one process with the simulator switched on."""
-    return run_simulated("suites.support.shards.cuda_simulator_check").problems
+    return run_simulated("suites.support.shards.cuda_simulator_check", asked(request, "name")).problems
 
 
-@pytest.mark.parametrize("name", checks())
+@pytest.mark.parametrize("name", thinned(checks(), "seconds each in the simulator", keep=every(3)))
 def test_simulated_shards(name: str, problems: Mapping[str, list[str]]) -> None:
     """Simulated shards do what the reference does."""
     assert problems[name] == []
@@ -40,7 +43,12 @@ def test_simulated_shards(name: str, problems: Mapping[str, list[str]]) -> None:
 @pytest.mark.requirement("KL-1")
 @pytest.mark.measures("kernel.registers", variant=..., kernel=...)
 @pytest.mark.parametrize(
-    ("capability", "merged", "row_words"), [((7, 5), False, 0), ((9, 0), True, 0), ((9, 0), True, 32)]
+    ("capability", "merged", "row_words"),
+    [
+        pytest.param((7, 5), False, 0, marks=pytest.mark.thorough(BUILDS)),
+        ((9, 0), True, 0),
+        pytest.param((9, 0), True, 32, marks=pytest.mark.thorough(BUILDS)),
+    ],
 )
 def test_kernels_build(capability: tuple[int, int], merged: bool, row_words: int, measure: Measure) -> None:
     """The kernels of a driven network build without spilling, for the oldest capability of the tools and for 9.0."""

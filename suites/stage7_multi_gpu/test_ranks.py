@@ -54,6 +54,7 @@ def test_one_to_four_ranks_agree(tmp_path: Path, measure: Measure) -> None:
             assert case["problem"] is None, f"{name} on {count} ranks: {case['problem']}"
 
 
+@pytest.mark.thorough("starts ranks for seconds")
 def test_the_command_writes_the_same_record_and_says_an_error_once(tmp_path: Path) -> None:
     ranks = mpi_door.start(2, ["burstproof", *run_arguments(60, "--record", "ranks", "--json")], tmp_path)
     printed, errors = ranks.communicate(timeout=PATIENCE_S)
@@ -212,6 +213,7 @@ def two_hosts(tmp_path: Path) -> Iterator[Path]:
             ip("netns", "del", name, check=False)
 
 
+@pytest.mark.thorough("starts ranks for seconds")
 def test_ranks_in_two_network_namespaces_agree(two_hosts: Path, tmp_path: Path) -> None:
     """Two ranks that share no network but a cable, each on a host of its own as far as the launcher knows."""
     found = mpi_door.launcher()

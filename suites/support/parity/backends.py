@@ -73,10 +73,17 @@ _ADAPTER = ask_wgpu().found()
 NEEDS_ADAPTER = pytest.mark.skipif(isinstance(_ADAPTER, Obstacle), reason=f"no WGPU adapter: {_ADAPTER.why}")
 
 
+_QUICK_LAUNCHES = ("cuda, graphs, block 256", "cuda, no graphs, block 256", "cuda, packed sums")
+
+
 def _parameter(backend: Backend) -> Any:
     marks: list[Any] = []
     if backend.cuda is not None:
         marks = [pytest.mark.gate("gpu")]
+        if backend.name not in _QUICK_LAUNCHES:
+            marks.append(pytest.mark.thorough("the same kernels in blocks of another size"))
+    if backend.shards:
+        marks = [pytest.mark.thorough("four more kernels; stage 7 has shards in the quick plan")]
     if backend.wgpu is not None:
         marks = [NEEDS_ADAPTER, pytest.mark.requirement("BE-16")]
     return pytest.param(backend, id=backend.name, marks=marks)

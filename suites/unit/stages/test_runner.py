@@ -25,6 +25,7 @@ from reports.values.record import RunRecord
 from stages import gating, suite_process
 from stages.command import main
 from stages.plan import NO_GATE, PLAN, Stage
+from stages.results import numbered
 
 pytestmark = pytest.mark.requirement("RE-1", "RE-2", "RE-6")
 
@@ -39,12 +40,13 @@ Checkout = Callable[..., tuple[Path, tuple[Stage, ...]]]
 def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Checkout:
     """Make a checkout whose stages hold the given sources, in order."""
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT / "impl"), str(ROOT)]))
-    monkeypatch.setenv("PYTEST_ADDOPTS", "-p no:hypothesispytest -p no:xdist")
+    monkeypatch.setattr(suite_process, "_PLUGINS", ("benchmark",))
     monkeypatch.setattr(gating, "machine_gates", no_gpu)
     root = tmp_path / "checkout"
 
     def make(*sources: str, gates: tuple[str, ...] = (), limit_s: float = 60.0) -> tuple[Path, tuple[Stage, ...]]:
         root.mkdir()
+        (root / "pyproject.toml").write_text("[tool.pytest.ini_options]\n", encoding="utf-8")
         (root / "conftest.py").write_text('pytest_plugins = ["stages.plugin"]\n', encoding="utf-8")
         stages = []
         for number, source in enumerate(sources, 1):
@@ -147,7 +149,7 @@ def test_a_death_after_the_last_case_is_found_and_loses_nothing(
     """As the interpreter ends, of the stage's process or of one of those in which its cases run side by side."""
     root, stages = checkout(MARK + DIES_AT_EXIT, GOOD)
     if side_by_side:
-        monkeypatch.setenv("PYTEST_ADDOPTS", "-p no:hypothesispytest")
+        monkeypatch.setattr(suite_process, "_PLUGINS", ("benchmark", "xdist"))
         monkeypatch.setattr(suite_process, "_spread", lambda workers: ["-n", "2", "--dist", "loadgroup"])
     stages = tuple(replace(stage, side_by_side=side_by_side) for stage in stages)
     code, folder, record = run((root, stages))
@@ -358,8 +360,8 @@ def test_a_run_whose_runner_is_gone_still_gets_its_record(
     for name in ("record.json", "report.html", "stages/stage2/stage.json", "stages/stage2/junit.xml"):
         (folder / name).unlink()
     lines = (folder / "stages/stage2/results.jsonl").read_text(encoding="utf-8").splitlines()
-    begun = json.dumps({"started": "part2/test_part2.py::test_another"})
-    (folder / "stages/stage2/results.jsonl").write_text("\n".join([*lines, begun, ""]), encoding="utf-8")
+    begun = numbered(len(lines), {"started": "part2/test_part2.py::test_another"})
+    (folder / "stages/stage2/results.jsonl").write_text("\n".join([*lines[:-1], begun, ""]), encoding="utf-8")
     root, plan = where
     assert main(["record", str(folder)], root, plan) == ExitCode.UNDECIDED
     record = load_run(folder)
@@ -368,6 +370,8 @@ def test_a_run_whose_runner_is_gone_still_gets_its_record(
     assert (record.finished_utc, record.stages[0]) == ("", whole.stages[0])
     assert record.stages[1].problem == ("the runner ended before the stage did; of 2 cases that had begun, 1 had ended")
     assert [case.outcome for case in record.cases] == [Outcome.PASSED, Outcome.PASSED, Outcome.ERROR]
+    assert main(["record", str(folder)], root, plan) == ExitCode.UNDECIDED
+    main(["run", "--resume", str(folder)], root, plan)
     assert main(["record", str(folder)], root, plan) == ExitCode.USAGE
     assert "this run has its record" in capsys.readouterr().err
 

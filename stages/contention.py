@@ -1,0 +1,68 @@
+"""What else kept the machine busy while a stage ran (Linux): load, stolen time, CPU time of others, CPU clock."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+_PROC = Path("/proc")
+_MHZ = re.compile(r"^cpu MHz\s*:\s*([0-9.]+)", re.MULTILINE)
+_IDLE = (3, 4)  # idle, iowait: columns of /proc/stat, proc(5)
+_STEAL = 7
+_COUNTED = 8  # guest time, which follows, is in user time already
+
+
+@dataclass(frozen=True)
+class CpuTimes:
+    """CPU time since the machine started, in seconds over all cores, and the part of it that is this run's."""
+
+    total_s: float
+    idle_s: float
+    steal_s: float
+    own_s: float
+
+
+def read_times(proc: Path = _PROC) -> CpuTimes | None:
+    """Read the clocks of the CPUs, or ``None`` where there are none to read.
+
+    What this process, and each child that has ended, took is its own; a child that still runs counts as another's.
+    """
+    try:
+        fields = (proc / "stat").read_text(encoding="ascii").splitlines()[0].split()[1:]
+    except OSError:
+        return None
+    tick = os.sysconf("SC_CLK_TCK")
+    times = [int(one) / tick for one in fields[:_COUNTED]]
+    own = os.times()
+    mine = own.user + own.system + own.children_user + own.children_system
+    return CpuTimes(sum(times), sum(times[one] for one in _IDLE), times[_STEAL], mine)
+
+
+def contention_between(before: CpuTimes | None, after: CpuTimes | None, proc: Path = _PROC) -> Mapping[str, float]:
+    """What others took between two readings; empty where nothing could be read.
+
+    Returns
+    -------
+    mapping
+        ``others`` and ``steal`` as shares of the CPU time of all cores (0 to 1), ``load`` (one-minute average of
+        runnable processes), ``clock_mhz`` (mean of the cores, where the system tells it).
+    """
+    if before is None or after is None or after.total_s <= before.total_s:
+        return {}
+    total = after.total_s - before.total_s
+    steal = after.steal_s - before.steal_s
+    busy = total - (after.idle_s - before.idle_s) - steal
+    others = max(0.0, busy - (after.own_s - before.own_s))
+    found = {"others": others / total, "steal": max(0.0, steal) / total, "load": os.getloadavg()[0]}
+    clocks = [float(one) for one in _MHZ.findall(_text(proc / "cpuinfo"))]
+    return {**found, "clock_mhz": sum(clocks) / len(clocks)} if clocks else found
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""

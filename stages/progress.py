@@ -1,0 +1,116 @@
+"""How far a stage is: cases done, of how many, the slowest so far, and the time that is left.
+
+The time left follows from the cases' durations in an earlier run, which the user's cache keeps; where there was none,
+from the rate so far.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from burstproof.errors import BurstproofError
+from burstproof.network.files.atomic import make_folder
+from burstproof.user_cache import cache_folder
+from stages.run_folder import write_json
+
+_FOLDER = "durations"
+
+
+@dataclass
+class Progress:
+    """Follows the results file of a running stage; each line is read once.
+
+    Parameters
+    ----------
+    results : Path
+        Result lines of the plugin; it may not exist yet.
+    earlier : mapping
+        Duration in seconds of each case in an earlier run of the same stage and plan.
+    """
+
+    results: Path
+    earlier: Mapping[str, float] = field(default_factory=dict)
+    done: dict[str, float] = field(default_factory=dict)
+    collected: int = 0
+    _read: int = 0
+
+    def look(self) -> None:
+        """Read the lines that have been written since the last look; a line cut short is left for the next."""
+        if not self.results.is_file():
+            return
+        with self.results.open("rb") as file:
+            file.seek(self._read)
+            for line in file:
+                if not line.endswith(b"\n"):
+                    break
+                self._read += len(line)
+                self._take(json.loads(line))
+
+    def _take(self, value: Mapping[str, object]) -> None:
+        if "collected" in value:
+            self.collected = _count(value["collected"])
+        elif "case" in value:
+            self.done[str(value["case"])] = float(str(value["duration_s"]))
+
+    @property
+    def total(self) -> int:
+        """Cases that were collected, or those of the earlier run as long as nobody said; 0 if neither is known."""
+        return max(self.collected or len(self.earlier), len(self.done))
+
+    def left_s(self, elapsed_s: float) -> float | None:
+        """Seconds that are left after ``elapsed_s``, or ``None`` as long as nothing is known."""
+        known = sum(self.earlier.values())
+        over = sum(self.earlier.get(case, 0.0) for case in self.done)
+        if over > 0.0:
+            return elapsed_s * (known - over) / over
+        if known > 0.0:
+            return known
+        return elapsed_s * (self.total / len(self.done) - 1.0) if self.done and self.collected else None
+
+    def line(self, elapsed_s: float) -> str:
+        """Return ``120 of 480 cases, slowest test_large (4 s), about 2 min left``."""
+        of = f" of {self.total}" if self.total else ""
+        parts = [f"{len(self.done)}{of} cases"]
+        if self.done:
+            case, duration = max(self.done.items(), key=lambda item: item[1])
+            parts.append(f"slowest {case.rpartition('::')[2][:60]} ({_time(duration)})")
+        left = self.left_s(elapsed_s)
+        if left is not None:
+            parts.append(f"about {_time(left)} left")
+        return ", ".join(parts)
+
+
+def earlier_durations(stage: str, plan: str) -> Mapping[str, float]:
+    """Return how long each case took when this user last ran the stage to its end; empty where that is not known."""
+    try:
+        found = json.loads(_file(stage, plan).read_text(encoding="utf-8"))
+        return {str(case): float(duration) for case, duration in found.items()}
+    except (OSError, ValueError, TypeError, AttributeError):
+        return {}
+
+
+def keep_durations(stage: str, plan: str, durations: Mapping[str, float]) -> None:
+    """Keep the durations for the next run; a cache that cannot be written is left alone."""
+    path = _file(stage, plan)
+    try:
+        make_folder(path.parent)
+        write_json(path, {case: round(duration, 3) for case, duration in durations.items()})
+    except (OSError, BurstproofError):
+        return
+
+
+def _file(stage: str, plan: str) -> Path:
+    return cache_folder() / _FOLDER / f"{stage}-{plan}.json"
+
+
+def _count(value: object) -> int:
+    return len(value) if isinstance(value, list) else int(str(value))
+
+
+def _time(seconds: float) -> str:
+    if seconds < 1.0:
+        return "under a second"
+    return f"{seconds:.0f} s" if seconds < 100.0 else f"{seconds / 60.0:.0f} min"
