@@ -19,7 +19,7 @@ SOURCES = {
     "essential": ("--genome", GENOMES / "essential_genome.json"),
     "20K": ("--synthetic", "20K", "--synapses", "50", "--rate", "0.02", "--seed", "3"),
 }
-TRAINING = ("--steps", "12", "--batch", "4", "--length", "32", "--width", "32", "--precision", "float32")
+TRAINING = ("--steps", "12", "--batch", "4", "--length", "32", "--width", "64", "--precision", "float32")
 
 
 @pytest.mark.requirement("BE-18", "BE-4")

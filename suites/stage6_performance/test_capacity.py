@@ -45,7 +45,7 @@ def _declared(density: str, row: Row) -> ParameterSet:
 @pytest.mark.thorough("makes networks of gigabytes")
 @pytest.mark.parametrize("density", [_declared(*one) for one in NETWORKS.items()])
 def test_capacity_of_80_gb(density: str, measure: Measure) -> None:
-    """5 M x 100; 10 M x 1000, 10 G synapses; 40 M x 150, 6 G: made on the device, run, equal to the implicit reference."""
+    """5 M x 100; 10 M x 1000, 10 G synapses; 40 M x 150, 6 G: made on the device, equal to the implicit reference."""
     from burstproof.engine.cuda.engine import CudaEngine
 
     row = NETWORKS[density]
