@@ -199,6 +199,7 @@ def test_time_split(network: Network, devices: int, limits: CardLimits, measure:
 @pytest.mark.measures("shard.build_time", devices=[2, 4, 8])
 @pytest.mark.measures("capacity.neurons", "capacity.synapses", gpus=[2, 4, 8], density=list(LARGEST))
 @pytest.mark.measures("capacity.device_bytes", "capacity.bytes_per_synapse", gpus=[2, 4, 8], density=list(LARGEST))
+@pytest.mark.thorough("makes networks of hundreds of gigabytes")
 @pytest.mark.parametrize("devices", [2, 4, 8])
 @pytest.mark.parametrize("density", LARGEST)
 def test_largest_network(density: str, devices: int, limits: CardLimits, measure: Measure) -> None:
