@@ -38,6 +38,7 @@ def test_fault_is_caught(fault: type[ReferenceEngine], measure) -> None:
     assert caught, f"no case worked out by hand catches: {fault.__doc__}"
 
 
+@pytest.mark.measures("parity.faults_caught", backend="copies of the reference", planted=...)
 def test_catch_rate(measure) -> None:
     """The share of the faults that cases worked out by hand find, stated beside that of the real engines."""
     caught = [fault for fault in FAULTS if any(run_case(case, fault.create) for case in CASES)]
@@ -46,6 +47,8 @@ def test_catch_rate(measure) -> None:
     assert len(caught) == len(FAULTS)
 
 
+@pytest.mark.measures("parity.faults_caught_by_mixes", "parity.faults_caught_by_traces", fault=...)
+@pytest.mark.measures("parity.faults_caught_by_random_recordings", only_if="the fault is one of revision 2", fault=...)
 @pytest.mark.measures(
     "parity.faults_caught_by_mixes",
     "parity.faults_caught_by_traces",
