@@ -8,7 +8,7 @@ import pytest
 
 from reports.standing import standing
 from reports.values.record import RunRecord
-from suites.unit.reports.judge.test_compare import figure, on, run, timed
+from suites.support.sample_runs import figure, on, run, timed
 
 pytestmark = pytest.mark.requirement("ST-6", "RE-8")
 
