@@ -23,12 +23,12 @@ from reports.store import (
     load_records,
     load_run,
     reasons_against_run,
+    standing_of,
     write_baseline,
     write_text,
 )
 from reports.values import units
 from reports.values.record import REPORT_NAME
-
 
 _TRIES_A_PAGE = 10
 """A page has hundreds of comparisons: so many fewer of them are simulated."""
@@ -47,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _render(options: argparse.Namespace) -> int:
     record = load_run(options.run)
     beside = options.run if options.run.is_dir() else options.run.parent
-    _write(options.out or beside / REPORT_NAME, html.render(record))
+    _write(options.out or beside / REPORT_NAME, html.render(record, standing=standing_of(record)))
     print(first_line(record))
     return ExitCode.PASS
 

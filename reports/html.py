@@ -33,7 +33,7 @@ class Drawings:
     charts: tuple[Markup, ...]
 
 
-def render(record: RunRecord, targets: Sequence[Target] | None = None) -> str:
+def render(record: RunRecord, targets: Sequence[Target] | None = None, standing: str = "") -> str:
     """Draw the report of a run.
 
     Parameters
@@ -41,6 +41,8 @@ def render(record: RunRecord, targets: Sequence[Target] | None = None) -> str:
     record : RunRecord
     targets : sequence of Target, optional
         What goals there are; those of the checkout by default.
+    standing : str
+        How the run stands against its baseline, in one sentence.
 
     Returns
     -------
@@ -48,7 +50,7 @@ def render(record: RunRecord, targets: Sequence[Target] | None = None) -> str:
         A complete HTML document: no script, no link to any resource; every value escaped.
     """
     view = build_view(record, targets)
-    return render_template("report.html.jinja", view=view, drawings=_drawings(record))
+    return render_template("report.html.jinja", view=view, drawings=_drawings(record), standing=standing)
 
 
 def _drawings(record: RunRecord) -> Drawings:
