@@ -92,7 +92,9 @@ def thermometer_lines(comparison: Comparison) -> list[str]:
         if gains:
             span = f"from {_gain(min(gains))} to {_gain(max(gains))}"
             figures = units.counted(len(gains), "figure")
-            lines.append(f"{whose}: {_gain(middle(gains))} at the median of {figures}, {span}")
+            moved = abs(middle(gains) - 1.0) > comparison.noise
+            machine = "; so much of a difference may be the machine's" if moved else ""
+            lines.append(f"{whose}: {_gain(middle(gains))} at the median of {figures}, {span}{machine}")
     return lines
 
 
