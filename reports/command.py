@@ -27,12 +27,19 @@ from reports.store import (
     load_records,
     load_run,
     reasons_against_run,
+<<<<<<< HEAD
     targets_of,
+=======
+    standing_of,
+>>>>>>> refs/heads/compare
     write_baseline,
     write_text,
 )
 from reports.values import units
 from reports.values.record import REPORT_NAME
+
+_TRIES_A_PAGE = 10
+"""A page has hundreds of comparisons: so many fewer of them are simulated."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -48,6 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _render(options: argparse.Namespace) -> int:
     record = load_run(options.run)
     beside = options.run if options.run.is_dir() else options.run.parent
+<<<<<<< HEAD
     targets, note = targets_of(beside), ""
     if options.targets:
         if not options.out:
@@ -59,6 +67,9 @@ def _render(options: argparse.Namespace) -> int:
             f"Judged for this page with the targets of {options.targets.name} (targets {targets_sha256(targets)[:12]})."
         )
     _write(options.out or beside / REPORT_NAME, html.render(record, targets, note))
+=======
+    _write(options.out or beside / REPORT_NAME, html.render(record, standing=standing_of(record)))
+>>>>>>> refs/heads/compare
     print(first_line(record))
     return ExitCode.PASS
 
@@ -125,7 +136,7 @@ def _across(options: argparse.Namespace) -> int:
 
 
 def _detection(options: argparse.Namespace) -> int:
-    print(rates_table((*measure_rates(options.tries), measure_page(options.tries))))
+    print(rates_table((*measure_rates(options.tries), measure_page(max(1, options.tries // _TRIES_A_PAGE)))))
     return ExitCode.PASS
 
 

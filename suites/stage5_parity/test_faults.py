@@ -47,8 +47,6 @@ def test_catch_rate(measure) -> None:
     assert len(caught) == len(FAULTS)
 
 
-@pytest.mark.measures("parity.faults_caught_by_mixes", "parity.faults_caught_by_traces", fault=...)
-@pytest.mark.measures("parity.faults_caught_by_random_recordings", only_if="the fault is one of revision 2", fault=...)
 @pytest.mark.measures(
     "parity.faults_caught_by_mixes",
     "parity.faults_caught_by_traces",
