@@ -49,6 +49,15 @@ class CaseCollector:
         self._lines = lines
         self._phases: dict[str, list[pytest.TestReport]] = {}
 
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Note how many cases there will be, where they run in this process."""
+        self._lines.collected(len(session.items))
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self, ids: Sequence[str]) -> None:
+        """Note how many cases there will be, where they run side by side."""
+        self._lines.collected(len(ids))
+
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         """Name the case before it can crash the interpreter."""
         self._lines.started(nodeid)

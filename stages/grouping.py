@@ -79,6 +79,29 @@ class GroupScheduling(LoadScopeScheduling):  # type: ignore[misc]
         whole_files = self.config.getvalue("dist") == "loadfile"
         return self._groups.get(nodeid, nodeid.split("::", 1)[0] if whole_files else nodeid)
 
+    def remove_node(self, node: WorkerController) -> str | None:
+        """Give the cases of a worker that died to the others, but for the one that it died in, which is returned.
+
+        pytest-xdist 3.8 queues that one, and what the worker had finished, again: cases without work, which leave a
+        worker waiting for ever.
+        """
+        workload = self.assigned_work.pop(node)
+        pending = [case for unit in workload.values() for case, done in unit.items() if not done]
+        for scope, unit in workload.items():
+            rest = {case: False for case, done in unit.items() if not done and case != pending[0]}
+            if rest:
+                self.workqueue[scope] = rest
+        for other in self.assigned_work:
+            if pending and other in self.registered_collections:
+                self._reschedule(other)
+        return pending[0] if pending else None
+
+    def _reschedule(self, node: WorkerController) -> None:
+        """Keep two cases at a worker: it begins one only when it knows the next, or that there is none."""
+        super()._reschedule(node)
+        if self.workqueue and not node.shutting_down and self._pending_of(self.assigned_work[node]) < 2:
+            super()._reschedule(node)
+
 
 def groups_of(items: list[pytest.Item], marker: str) -> dict[str, str]:
     """Return the group of each case that has ``marker``; several of them make one group of their names."""

@@ -32,6 +32,8 @@ class Stage:
         What a pass means.
     time_limit_s : float
         After this many seconds the stage is ended and recorded as an error.
+    case_limit_s : float
+        After this many seconds a case is ended and recorded as an error; the marker ``time_limit`` says otherwise.
     side_by_side : bool
         Whether its cases may run in several processes at once; not where anything is timed.
     extras : tuple of str
@@ -45,6 +47,7 @@ class Stage:
     suites: tuple[str, ...]
     proves: str
     time_limit_s: float = 3600.0
+    case_limit_s: float = 600.0
     side_by_side: bool = False
     extras: tuple[str, ...] = ()
 

@@ -14,16 +14,18 @@ import pytest
 from hardware.gates import GATE_NAMES
 from reports.values.record import PLAN_KINDS, THOROUGH
 from reports.values.requirements import load_requirements
+from stages.collected import CollectionNotes
 from stages.collecting import CaseCollector, Findings, skip_reason
 from stages.gating import Gatekeeper
 from stages.measuring import Measure
 from stages.plan import stage_of
 from stages.results import ResultLines
 from stages.signals import end_in_order
+from stages.time_limit import MARKER, CaseOverranError, TimeLimit
 
 _GATEKEEPER = pytest.StashKey[Gatekeeper]()
 _MEASUREMENTS = pytest.StashKey[Measure]()
-_NEED_ARGUMENTS = ("requirement", "gate", *PLAN_KINDS[1:])
+_NEED_ARGUMENTS = ("requirement", "gate", MARKER, *PLAN_KINDS[1:])
 _UNREASONED = ("", "unconditional skip")
 MAX_NODE_ID = 200  # characters; ids stand in the report and in every results file
 
@@ -32,6 +34,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options of the test plan."""
     group = parser.getgroup("burstproof", "test plan")
     group.addoption("--bp-results", metavar="PATH", default=None, help="append every case's result to PATH")
+    group.addoption("--bp-collected", metavar="PATH", default=None, help="write what was collected to PATH")
+    group.addoption("--bp-begun", metavar="PATH", default=None, help="leave out the cases that PATH lists")
+    group.addoption("--bp-case-limit", metavar="S", type=float, default=None, help="end a case after S seconds")
     group.addoption("--bp-plan", choices=PLAN_KINDS, default=THOROUGH, help="leave out what a larger plan holds")
     group.addoption("--gpu-free", action="store_true", help="treat every hardware gate as closed")
 
@@ -40,6 +45,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """Register the markers, the gates and, where asked for, the writer of results."""
     config.addinivalue_line("markers", "requirement(*ids): ids of REQUIREMENTS.md that the case bears on")
     config.addinivalue_line("markers", f"gate(name): what the case needs of the hardware: {', '.join(GATE_NAMES)}")
+    config.addinivalue_line("markers", "measures(*names, **conditions): what the case delivers when it passes")
+    config.addinivalue_line("markers", f"{MARKER}(seconds): the case may take so long, instead of what its stage says")
     config.addinivalue_line("markers", "xdist_group(name): cases that share something costly stay in one process")
     config.addinivalue_line("markers", "file_group(name): the same of whole files, where files are spread")
     for kind in PLAN_KINDS[1:]:
@@ -51,9 +58,20 @@ def pytest_configure(config: pytest.Config) -> None:
         from stages.grouping import Grouping
 
         config.pluginmanager.register(Grouping(config), "burstproof-grouping")
-    path = config.getoption("--bp-results")
-    if path is not None and not hasattr(config, "workerinput"):
-        config.pluginmanager.register(CaseCollector(ResultLines(Path(path))), "burstproof-collector")
+    limit_s = config.getoption("--bp-case-limit")
+    if limit_s is not None:
+        config.pluginmanager.register(TimeLimit(limit_s), "burstproof-time-limit")
+    _configure_results(config)
+
+
+def _configure_results(config: pytest.Config) -> None:
+    """Register what writes down the collection and the results."""
+    results, collected, begun = (config.getoption(f"--bp-{name}") for name in ("results", "collected", "begun"))
+    if collected is not None:
+        without = Path(begun).read_text(encoding="utf-8").splitlines() if begun is not None else ()
+        config.pluginmanager.register(CollectionNotes(Path(collected), without), "burstproof-collection")
+    if results is not None and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(CaseCollector(ResultLines(Path(results))), "burstproof-collector")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -76,7 +94,9 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Turn a skip without a reason into a failure, and give the report what the collector needs."""
     report = yield
     unreasoned = report.skipped and skip_reason(report) in _UNREASONED
@@ -84,9 +104,10 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
         vars(report).pop("wasxfail", None)  # pytest forgives a failed report that has it
         report.outcome = "failed"
         report.longrepr = f"{item.nodeid} was skipped without a reason; say why it did not run"
+    unjudged = unreasoned or (call.excinfo is not None and call.excinfo.errisinstance(CaseOverranError))
     measured = item.stash.get(_MEASUREMENTS, None)
     measurements = measured.taken if measured is not None else ()
-    Findings(requirements_of(item), title_of(item), measurements, unreasoned).put_on(report)
+    Findings(requirements_of(item), title_of(item), measurements, unjudged).put_on(report)
     return report
 
 

@@ -1,11 +1,14 @@
 """Case results as JSON lines: what the plugin appends while the suites run, and the runner reads afterwards.
 
-A line ``{"started": case}`` precedes each case, so that a crash of the interpreter leaves the name of its case behind.
+Each line holds its number, a checksum, and one of: how many cases there will be, a case that begins (so that a crash
+of the interpreter leaves its name behind), the result of a case, the end of the file. Lines that were lost or changed
+are found out.
 """
 
 from __future__ import annotations
 
 import json
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,52 +17,108 @@ from typing import TextIO
 from reports.values.measurement import CaseResult
 from reports.values.serialise import decode, encode
 
+_COLLECTED, _STARTED, _CASE, _END = "collected", "started", "case", "end"
+
 
 @dataclass(frozen=True)
 class CaseLines:
-    """What a file of result lines holds: the finished cases, and those that started and never finished."""
+    """What a file of result lines holds.
 
-    cases: tuple[CaseResult, ...]
-    unfinished: tuple[str, ...]
+    Attributes
+    ----------
+    cases : tuple of CaseResult
+        The finished cases.
+    unfinished : tuple of str
+        Cases that started and never finished.
+    damage : str
+        Which line is not what was written, in words; that line and those after it are not read. Empty: none.
+    closed : bool
+        Whether the last line says that it is the last.
+    """
+
+    cases: tuple[CaseResult, ...] = ()
+    unfinished: tuple[str, ...] = ()
+    damage: str = ""
+    closed: bool = False
 
 
 class ResultLines:
-    """Appends lines to a file, each flushed at once."""
+    """Appends lines to a file, each flushed at once; a file that a crashed process left is continued."""
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
+        whole = _whole_lines(path)
+        self._number = len(whole)
         self._file: TextIO = path.open("a", encoding="utf-8")
+        self._file.truncate(len("".join(whole).encode()))
+
+    def collected(self, count: int) -> None:
+        """Note how many cases will run, in the first line."""
+        if self._number == 0:
+            self._append({_COLLECTED: count})
 
     def started(self, case: str) -> None:
         """Note that a case began."""
-        self._append({"started": case})
+        self._append({_STARTED: case})
 
     def finished(self, result: CaseResult) -> None:
         """Append the result of a case."""
         self._append(encode(result))
 
     def close(self) -> None:
-        """Close the file."""
+        """Write the last line and close the file."""
+        self._append({_END: self._number})
         self._file.close()
 
-    def _append(self, value: Mapping[str, object]) -> None:
-        self._file.write(json.dumps(value) + "\n")
+    def _append(self, content: Mapping[str, object]) -> None:
+        self._number += 1
+        self._file.write(numbered(self._number, content) + "\n")
         self._file.flush()
+
+
+def numbered(number: int, content: Mapping[str, object]) -> str:
+    """Return ``content`` as the line ``number`` (from 1) of a file, with its checksum, without a line end."""
+    return json.dumps({"line": number, "crc32": _checksum(number, content), **content})
 
 
 def read_lines(path: Path) -> CaseLines:
     """Read a file of result lines; a missing file holds none, a last line cut short by a crash is left out."""
-    if not path.is_file():
-        return CaseLines((), ())
     started: dict[str, None] = {}
     cases: list[CaseResult] = []
-    for line in path.read_text(encoding="utf-8").splitlines(keepends=True):
-        if not line.endswith("\n"):
-            break
+    closed = False
+    for number, line in enumerate(_whole_lines(path), 1):
+        content = None if closed else _content(number, line)
+        if content is None:
+            damage = f"{path.name} is damaged: line {number} is not what was written; {len(cases)} cases precede it"
+            return CaseLines(tuple(cases), tuple(started), damage)
+        if _STARTED in content:
+            started[str(content[_STARTED])] = None
+        elif _END in content:
+            closed = True
+        elif _CASE in content:
+            cases.append(decode(CaseResult, content, path.name))
+            started.pop(cases[-1].case, None)
+    return CaseLines(tuple(cases), tuple(started), closed=closed)
+
+
+def _whole_lines(path: Path) -> list[str]:
+    if not path.is_file():
+        return []
+    lines = path.read_bytes().decode("utf-8", errors="replace").split("\n")
+    return [f"{line}\n" for line in lines[:-1]]
+
+
+def _content(number: int, line: str) -> dict[str, object] | None:
+    """What a line holds, or ``None`` if it is not the line that was written there."""
+    try:
         value = json.loads(line)
-        if "started" in value:
-            started[value["started"]] = None
-            continue
-        cases.append(decode(CaseResult, value, path.name))
-        started.pop(value["case"], None)
-    return CaseLines(tuple(cases), tuple(started))
+    except ValueError:
+        return None
+    if not isinstance(value, dict) or value.pop("line", None) != number:
+        return None
+    found = value.pop("crc32", None)
+    return value if found == _checksum(number, value) else None
+
+
+def _checksum(number: int, content: Mapping[str, object]) -> str:
+    return f"{zlib.crc32(json.dumps([number, content]).encode()):08x}"

@@ -30,8 +30,8 @@ def end_in_order(before: Callable[[], None] = lambda: None) -> None:
     """Let the first of the signals raise :class:`Interrupted`, after ``before()``; the later ones do nothing.
 
     A terminal sends Ctrl-C to every process of a job, and a parent may send it on: what follows the first must not
-    disturb the ending. What other signal is ignored stays so, as ``nohup`` has it with SIGHUP. Only the main thread can set handlers; elsewhere
-    nothing is changed.
+    disturb the ending. A signal other than SIGINT that is ignored stays so, as ``nohup`` has it with SIGHUP. Only the
+    main thread can set handlers; elsewhere nothing is changed.
     """
     asked = False
 

@@ -8,28 +8,36 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from importlib.metadata import entry_points
 from importlib.util import find_spec
 from pathlib import Path
 
 from reports.values.record import THOROUGH
+from stages import supervisor
+from stages.collected import longest_limit_s, read_collection
 from stages.plan import Stage
+from stages.results import read_lines
 from stages.run_folder import StageFiles
+from stages.time_limit import WATCHDOG_S
 
 TICK_S = 0.5
 MOST_WORKERS = 12
 """Processes of a stage whose cases run side by side, unless told; each may hold a context on every GPU."""
 
 _GRACE_S = 10.0
-_USAGE_ERROR = 4
+_MOST_DEATHS = 8
+_PLUGINS = ("xdist", "benchmark", "hypothesispytest")
+_USAGE_ERROR, _NOTHING_RAN = 4, 5
 _FATAL = re.compile(r"Fatal Python error: (?P<what>[^\n]+)")
+_WATCHDOG = re.compile(r"Timeout \([\d:.]+\)!\nThread 0x")
 _HEADING = re.compile(r"^=+ (?P<name>.+?) =+$", re.MULTILINE)
 _PROBLEMS = {
     2: "pytest was interrupted",
     3: "pytest had an internal error",
     _USAGE_ERROR: "pytest refused to start",
-    5: "no case was collected",
+    _NOTHING_RAN: "no case was collected",
 }
 
 
@@ -52,13 +60,13 @@ def run_suites(
     tick: Callable[[], None] = lambda: None,
     workers: int = MOST_WORKERS,
 ) -> SuiteEnd:
-    """Run the suites of a stage and wait for them.
+    """Run the suites of a stage and wait for them; where the process dies during a case, run the others in another one.
 
     Parameters
     ----------
     stage : Stage
     root : Path
-        The checkout; pytest runs in it.
+        The checkout; pytest runs in it, with its ``pyproject.toml`` as the only file of options.
     files : StageFiles
         Where the evidence goes.
     gpu_free : bool
@@ -71,38 +79,74 @@ def run_suites(
         Most processes that cases of a stage run side by side in.
     """
     began = time.monotonic()
-    with files.log.open("wb") as log:
+    command = pytest_command(stage, root, files, gpu_free=gpu_free, plan=plan, workers=workers)
+    deadline = began + stage.time_limit_s
+    problems: list[str] = []
+    while True:
+        status, problem = _run_once(command, stage, root, files, deadline, tick)
+        lines = read_lines(files.results)
+        if lines.closed or lines.damage or not lines.unfinished:
+            break
+        problems.append(f"{problem or f'pytest ended with exit status {status}'} during {lines.unfinished[-1]}")
+        problem = ""
+        begun = {*(case.case for case in lines.cases), *lines.unfinished}
+        if len(problems) > _MOST_DEATHS or time.monotonic() > deadline or not _cases_left(files, begun):
+            break
+        files.begun.write_text("\n".join(sorted(begun)), encoding="utf-8")
+    if problems and status == _NOTHING_RAN:
+        problem = ""
+    return SuiteEnd(status, "; ".join([*problems, *filter(None, [problem])]), time.monotonic() - began)
+
+
+def _cases_left(files: StageFiles, begun: set[str]) -> bool:
+    collection = read_collection(files.collected)
+    return collection is not None and not begun.issuperset(collection.collected)
+
+
+def _run_once(
+    command: Sequence[str], stage: Stage, root: Path, files: StageFiles, deadline: float, tick: Callable[[], None]
+) -> tuple[int, str]:
+    """Run pytest to its end; return its exit status, and what kept it from finishing."""
+    again = [f"--bp-begun={files.begun}"] if files.begun.is_file() else []
+    with files.log.open("ab") as log:
         process = subprocess.Popen(
-            pytest_command(stage, files, gpu_free=gpu_free, plan=plan, workers=workers),
+            [sys.executable, "-I", "-S", supervisor.__file__, *command, *again],
             cwd=root,
             env=suite_environment(root),
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.PIPE,
             stdout=log,
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
         try:
-            in_time = _wait(process, stage.time_limit_s, tick)
-        except BaseException:
+            problem = _wait(process, stage, files, deadline, tick)
+        finally:
             _end(process)
-            raise
-        if not in_time:
-            _end(process)
-    duration = time.monotonic() - began
-    limit = f"ended after its time limit of {stage.time_limit_s:g} s"
-    problem = describe_status(process.returncode, files) if in_time else limit
-    return SuiteEnd(process.returncode, problem, duration)
+    return process.returncode, problem or describe_status(process.returncode, files)
 
 
 def pytest_command(
-    stage: Stage, files: StageFiles, *, gpu_free: bool, plan: str = THOROUGH, workers: int = MOST_WORKERS
+    stage: Stage, root: Path, files: StageFiles, *, gpu_free: bool, plan: str = THOROUGH, workers: int = MOST_WORKERS
 ) -> list[str]:
-    """Return the command line that runs a stage's suites."""
+    """Return the command line that runs a stage's suites.
+
+    Options come from it and from the checkout's ``pyproject.toml`` alone, plugins are those that the suites need, and
+    conftest files those of the checkout.
+    """
     command = [sys.executable, "-m", "pytest", *stage.suites, "-p", "no:cacheprovider", "--color=no"]
+    command += [f"--config-file={root / 'pyproject.toml'}", f"--rootdir={root}", f"--confcutdir={root}"]
+    command += ["--disable-plugin-autoload", *(part for name in _plugins() for part in ("-p", name))]
     command += ["--continue-on-collection-errors", f"--bp-results={files.results}", f"--bp-plan={plan}"]
+    command += [f"--bp-collected={files.collected}", f"--bp-case-limit={stage.case_limit_s:g}"]
     command += [f"--junitxml={files.junit}", f"--benchmark-json={files.benchmark}"]
     command += ["--gpu-free"] if gpu_free else []
     return [*command, *_spread(min(os.cpu_count() or 1, workers))] if stage.side_by_side else command
+
+
+def _plugins() -> list[str]:
+    """Return the plugins of other packages that the suites need, of those that are installed."""
+    installed = {entry.name for entry in entry_points(group="pytest11")}
+    return [name for name in _PLUGINS if name in installed]
 
 
 def _spread(workers: int) -> list[str]:
@@ -115,11 +159,13 @@ def _spread(workers: int) -> list[str]:
 def suite_environment(root: Path) -> dict[str, str]:
     """Return the environment of the process: this one, with both source roots first on the path.
 
-    Without the variables of pytest-xdist: the process is nobody's worker, and a worker takes no benchmarks. A process
-    that a signal kills leaves its stack in the log, at the end of the interpreter too.
+    Without pytest's variables, which add options and plugins or make the process somebody's worker, and without
+    ``PYTHONOPTIMIZE``, which removes assertions. A process that a signal kills leaves its stack in the log, at the end
+    of the interpreter too.
     """
     paths = [str(root / "impl"), str(root), *filter(None, [os.environ.get("PYTHONPATH")])]
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_XDIST_")}
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    kept.pop("PYTHONOPTIMIZE", None)
     return {**kept, "PYTHONPATH": os.pathsep.join(paths), "PYTHONFAULTHANDLER": "1"}
 
 
@@ -149,6 +195,8 @@ def _death_in(log: Path) -> str:
     reports = [heading for heading in headings if heading["name"] in ("FAILURES", "ERRORS")]
     if reports:
         text = text[: reports[0].start()] + text[headings[-1].end() :]
+    if _WATCHDOG.search(text):
+        return f"a case overran its time limit and could not be interrupted; its stack is in {log.name}"
     found = _FATAL.search(text)
     return f"a process that ran cases died: {found['what']}; its stack is in {log.name}" if found else ""
 
@@ -160,36 +208,35 @@ def _last_words(log: Path) -> str:
     return " ".join(said[-3:])[:500] or "it printed nothing"
 
 
-def _wait(process: subprocess.Popen[bytes], limit_s: float, tick: Callable[[], None]) -> bool:
-    """Wait for the process; ``False`` if the limit came first."""
-    deadline = time.monotonic() + limit_s
+def _wait(
+    process: subprocess.Popen[bytes], stage: Stage, files: StageFiles, deadline: float, tick: Callable[[], None]
+) -> str:
+    """Wait for the process; return why it has to be ended, or the empty string if it ended by itself."""
+    size, since = -1, time.monotonic()
     while True:
         left = deadline - time.monotonic()
         try:
             process.wait(timeout=max(0.0, min(TICK_S, left)))
         except subprocess.TimeoutExpired:
             if left <= 0:
-                return False
+                return f"ended after its time limit of {stage.time_limit_s:g} s"
+            now = files.results.stat().st_size if files.results.is_file() else 0
+            if now != size:
+                size, since = now, time.monotonic()
+            quiet_s = longest_limit_s(files.collected, stage.case_limit_s) + WATCHDOG_S + _GRACE_S
+            if time.monotonic() - since > quiet_s:
+                return f"ended after {quiet_s:g} s in which no case began or ended"
             tick()
         else:
-            return True
+            return ""
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """End the process and its children: an interrupt first, so that pytest can tear down, then by force."""
-    _signal(process, signal.SIGINT)
+    """Let the supervisor interrupt pytest, so that it can tear down, and kill what is left of it."""
+    assert process.stdin is not None
+    process.stdin.close()
     try:
-        process.wait(timeout=_GRACE_S)
+        process.wait(timeout=2.0 * supervisor.GRACE_S + _GRACE_S)
     except subprocess.TimeoutExpired:
-        _signal(process, getattr(signal, "SIGKILL", signal.SIGTERM))
+        process.kill()
         process.wait()
-
-
-def _signal(process: subprocess.Popen[bytes], number: signal.Signals) -> None:
-    if sys.platform == "win32":
-        process.terminate()
-        return
-    try:
-        os.killpg(process.pid, number)
-    except ProcessLookupError:
-        return

@@ -22,6 +22,7 @@ class Summary:
     requirements: dict[Status, int]
     skipped: str
     problems: tuple[str, ...]
+    narrowed: str = ""
 
     @property
     def case_count(self) -> int:
@@ -51,13 +52,22 @@ def summarise(record: RunRecord, rows: Iterable[TraceRow] | None = None) -> Summ
         requirements=dict(Counter(row.status for row in (trace(record) if rows is None else rows))),
         skipped=f"{units.counted(len(skipped), 'case')} skipped: {reasons(skipped)}" if skipped else "",
         problems=tuple(problems),
+        narrowed=_narrowed(record),
     )
+
+
+def _narrowed(record: RunRecord) -> str:
+    """Say what something other than the plan left out; empty where nothing was."""
+    gone = [case for stage in record.stages for case in stage.deselected]
+    collected = sum(stage.collected for stage in record.stages)
+    more = f" and {len(gone) - 1} more" if len(gone) > 1 else ""
+    return f"a narrowed run: {len(gone)} of {collected} cases were left out: {gone[0]}{more}" if gone else ""
 
 
 def first_line(record: RunRecord, summary: Summary | None = None) -> str:
     """The verdict, what is wrong, and what was not proven or skipped, in one line without markup."""
     known = summary or summarise(record)
-    parts = [f"{_found(known)}", *known.problems]
+    parts = [*filter(None, [known.narrowed]), _found(known), *known.problems]
     unproven = known.requirements.get(Status.NOT_PROVEN, 0)
     partly = known.requirements.get(Status.PARTLY, 0)
     total = sum(known.requirements.values())

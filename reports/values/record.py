@@ -10,6 +10,7 @@ from pathlib import Path
 from burstproof.errors import InputError
 from reports.values.judgement import JudgedMeasurement
 from reports.values.measurement import CaseResult, Measurement
+from reports.values.seal import seal_of
 
 SCHEMA_VERSION = 2
 READABLE_VERSIONS = (1, 2)
@@ -47,6 +48,10 @@ class StageRun:
         Cases that pytest collected; 0 where the stage did not run, and in records of version 1.
     deselected : tuple of str
         Node ids that were collected and left out by something other than the plan.
+    ended_utc : str
+        When it ended, ISO 8601 with ``Z``; empty if it has not, and in records of version 1.
+    plugins : tuple of str
+        What pytest loaded besides itself and the plugin of the test plan: packages, and the checkout's conftest files.
     contention : mapping
         What else the machine did meanwhile: load, shares of stolen and of others' CPU time (fractions), CPU clock.
     """
@@ -60,6 +65,8 @@ class StageRun:
     duration_s: float = 0.0
     collected: int = 0
     deselected: tuple[str, ...] = ()
+    ended_utc: str = ""
+    plugins: tuple[str, ...] = ()
     contention: Mapping[str, float] = field(default_factory=dict)
 
 
@@ -83,12 +90,16 @@ class Environment:
 
 @dataclass(frozen=True)
 class Invocation:
-    """One start of the runner that contributed to a run, and the stages it ran (``--resume`` adds another)."""
+    """One start of the runner that contributed to a run, and the stages it ran (``--resume`` adds another).
+
+    ``machine`` is the label of the machine that it ran on (:mod:`reports.values.machine`).
+    """
 
     command: tuple[str, ...]
     started_utc: str
     environment: Environment
     stages: tuple[str, ...]
+    machine: str = ""
 
 
 @dataclass(frozen=True)
@@ -165,9 +176,9 @@ class RunRecord:
     digests: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def is_sealed(self) -> bool:
-        """Whether digests say what it held when it was written."""
-        return bool(self.digests)
+    def seal(self) -> str:
+        """One SHA-256 for all its digests: what names it in its report; empty in a record without digests."""
+        return seal_of(self.digests) if self.digests else ""
 
     @property
     def measurements(self) -> tuple[Measurement, ...]:

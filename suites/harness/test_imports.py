@@ -39,21 +39,23 @@ PACKAGES = {
 """What each package of the checkout may import of the others."""
 
 _NETWORK = {"network", "network.synthetic", "network.files"}
-_ENGINE = {"engine", "network", "errors"}
+_ENGINE = {"engine", "network", "errors", "regular_file"}
 
 ROOMS = {
     "errors": set[str](),
     "version": set[str](),
     "user_cache": set[str](),
-    "config": {"errors", "engine.registry", "engine.sharded"},
+    "regular_file": set[str](),
+    "door": {"errors"},
+    "config": {"errors", "regular_file", "engine.registry", "engine.sharded"},
     "network": {"errors"},
     "network.grow": {"network", "errors"},
     "network.synthetic": {"network", "errors"},
-    "network.files": {"network", "network.grow", "errors"},
+    "network.files": {"network", "network.grow", "errors", "regular_file"},
     "device": {"errors"},
-    "compile": {"device", "errors", "user_cache"},
-    "engine": {"network", "network.files", "errors"},
-    "engine.cpu": _ENGINE,
+    "compile": {"device", "errors", "regular_file", "user_cache"},
+    "engine": {"network", "network.files", "errors", "regular_file"},
+    "engine.cpu": {*_ENGINE, "user_cache"},
     "engine.wgpu": {*_ENGINE, "engine.ask_machine"},
     "engine.sharded": {*_ENGINE, "engine.cpu", "network.files"},
     "engine.cuda": {*_ENGINE, *_NETWORK, "engine.ask_machine", "engine.sharded", "device", "compile", "user_cache"},
@@ -61,7 +63,7 @@ ROOMS = {
     "engine.ask_machine": {*_ENGINE, "engine.wgpu"},
     "engine.registry": {*_ENGINE, "engine.cpu", "engine.wgpu", "engine.cuda", "engine.sharded", "engine.cluster"},
     "engine.select": {*_ENGINE, "engine.registry", "config"},
-    "tensor": {"compile", "device", "errors"},
+    "tensor": {"compile", "device", "errors", "regular_file"},
     "fuzz": {*_ENGINE, "engine.registry", "engine.sharded"},
     "analysis": {*_ENGINE, "network.files"},
     "sources": {*_ENGINE, *_NETWORK, "network.grow"},

@@ -6,8 +6,10 @@ import ctypes
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -39,8 +41,10 @@ def session(function=None, *, name=None, **settings):
 
 LOAD_NOXFILE = """
 import json, os, runpy, sys
-sys.path.insert(0, sys.argv[1])
+sys.path[:0] = [sys.argv[1], os.path.dirname(sys.argv[2])]
 import nox
+from stages import driver
+driver.find_package_set = lambda: driver.PackageSet(os.environ["CHOSEN"], "as told")
 runpy.run_path(sys.argv[2], run_name="noxfile")
 class Session:
     posargs = sys.argv[5:]
@@ -57,17 +61,25 @@ def calls(name):
     session = Session(sys.argv[4])
     function(session)
     return before + session.calls
-print(json.dumps({"cwd": os.getcwd(), "sessions": sorted(nox.sessions), "calls": calls(sys.argv[3])}))
+found = {name: os.environ[name] for name in ("PIP_NO_COMPILE", "PYTHONDONTWRITEBYTECODE") if name in os.environ}
+<<<<<<< HEAD
+sessions = sorted(nox.sessions)
+print(json.dumps({"environment": found, "cwd": os.getcwd(), "sessions": sessions, "calls": calls(sys.argv[3])}))
+=======
+loaded = {"environment": found, "cwd": os.getcwd(), "sessions": sorted(nox.sessions), "calls": calls(sys.argv[3])}
+print(json.dumps(loaded))
+>>>>>>> refs/heads/quick
 """
 
 
 def load_noxfile(
-    tmp_path: Path, session: str, backend: str = "virtualenv", *posargs: str, root: Path = ROOT
+    tmp_path: Path, session: str, backend: str = "virtualenv", *posargs: str, root: Path = ROOT, extra: str = ""
 ) -> dict[str, Any]:
     """Carry out a session of the noxfile against a nox that only writes down; started in another folder."""
     (tmp_path / "nox.py").write_text(FAKE_NOX, encoding="utf-8")
     command = [sys.executable, "-c", LOAD_NOXFILE, str(tmp_path), str(root / "noxfile.py"), session, backend, *posargs]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    environment = {**os.environ, "CHOSEN": extra, "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     loaded: dict[str, Any] = json.loads(done.stdout)
     loaded["runs"] = [call[2:] for call in loaded["calls"] if call[0] == "run"]
@@ -79,21 +91,49 @@ def test_every_door_is_there_and_opens_from_any_folder(tmp_path: Path) -> None:
     loaded = load_noxfile(tmp_path, "tests")
     assert set(loaded["sessions"]) >= SESSIONS
     assert Path(loaded["cwd"]) == ROOT
-    assert loaded["runs"] == [["-m", "pytest", *bootstrap.SPREAD]]
+    assert loaded["runs"] == [["-m", "pytest", *bootstrap.SPREAD, "--bp-plan=quick"]]
 
 
 @pytest.mark.parametrize("session", ["stages", "gpu_free"])
 def test_stage_1_has_its_own_environment_and_the_run_is_one(tmp_path: Path, session: str) -> None:
     """Two environments, one run folder: the second part resumes what the first began."""
-    loaded = load_noxfile(tmp_path, session, "virtualenv", "--gpu-free")
+    loaded = load_noxfile(tmp_path, session, "virtualenv", "--gpu-free", "--thorough")
     first, second = loaded["runs"]
     run = first[first.index("--run") + 1]
     assert Path(run).name.startswith("named-after-the-set-up-")
     assert first[-2:] == ["--only", "stage1"]
-    assert "--gpu-free" in first
+    assert {"--gpu-free", "--thorough"} <= set(first)
     assert second == ["-m", "stages", "run", "--resume", run]
     assert loaded["installs"][0] == ["-e", ".[compile,test]"]
     assert loaded["installs"][1][1].startswith(".[test")
+
+
+@pytest.mark.parametrize("session", ["stages", "gpu_free"])
+def test_the_quick_plan_is_installed_once_and_run_at_once(tmp_path: Path, session: str) -> None:
+    """One environment has what every stage needs; nothing in it is compiled before it is used."""
+    loaded = load_noxfile(tmp_path, session)
+    assert loaded["installs"] == [["-e", ".[compile,test]"]]
+    assert loaded["runs"] == [["-m", *bootstrap.session_commands(session, [])[0]]]
+    assert loaded["environment"]["PIP_NO_COMPILE"] == "1"
+    assert "PYTHONDONTWRITEBYTECODE" not in loaded["environment"]
+
+
+def test_the_quick_plan_has_two_environments_where_tools_of_cuda_13_rule_out_those_of_12(tmp_path: Path) -> None:
+    loaded = load_noxfile(tmp_path, "stages", "virtualenv", extra="cuda13")
+    assert loaded["installs"] == [["-e", ".[compile,test]"], ["-e", ".[test,cuda13]"]]
+    assert len(loaded["runs"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ([], ["--bp-plan=quick"]),
+        (["--thorough", "-k", "x"], ["--bp-plan=thorough", "-k", "x"]),
+        (["-x", "--nightly"], ["--bp-plan=nightly", "-x"]),
+    ],
+)
+def test_the_test_suite_has_the_plans_too(arguments: list[str], expected: list[str]) -> None:
+    assert bootstrap.session_commands("tests", arguments) == [["pytest", *bootstrap.SPREAD, *expected]]
 
 
 def test_stages_pass_resume_and_explain_on(tmp_path: Path) -> None:
@@ -149,7 +189,7 @@ def test_a_new_stage_has_its_session_and_its_part_in_a_run_of_all(tmp_path: Path
     assert {"stage99", *SESSIONS} <= set(loaded["sessions"])
     assert loaded["installs"] == [["-e", ".[metis,test]"]]
     assert loaded["runs"] == [["-m", "stages", "run", "stage99"]]
-    first, second, rest = load_noxfile(tmp_path, "stages", root=checkout)["runs"]
+    first, second, rest = load_noxfile(tmp_path, "stages", "virtualenv", "--thorough", root=checkout)["runs"]
     run = first[first.index("--run") + 1]
     assert second == ["-m", "stages", "run", "--resume", run, "--only", "stage99"]
     assert rest == ["-m", "stages", "run", "--resume", run]
@@ -169,6 +209,31 @@ def test_a_new_stage_runs_from_every_door(checkout: Path) -> None:
     assert [(case.case, case.stage) for case in record.cases] == [
         ("suites/stage99_more/test_more.py::test_more", "stage99")
     ]
+
+
+@pytest.mark.requirement("RE-7")
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="sh and /proc are those of Linux")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
+def test_a_session_in_the_background_ends_in_order(checkout: Path, tmp_path: Path, number: signal.Signals) -> None:
+    """The signal reaches noxfile.py alone, where it was ignored for SIGINT; the run has its record, nothing is left."""
+    case = "import pytest, time\n@pytest.mark.requirement('RE-6')\ndef test_more(): time.sleep(600)\n"
+    (checkout / "suites" / "stage99_more" / "test_more.py").write_text(case, encoding="utf-8")
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(checkout / "impl"), str(checkout)])}
+    command = f"{sys.executable} {checkout}/noxfile.py --no-venv -s stage99 -- --run out & echo $!; wait"
+    said = tmp_path / "said.txt"
+    with said.open("w", encoding="utf-8") as out:
+        shell = subprocess.Popen(["sh", "-c", command], cwd=checkout, env=environment, stdout=out, stderr=out)
+    results = checkout / "out" / "stages" / "stage99" / "results.jsonl"
+    deadline = time.monotonic() + 60
+    while not (results.is_file() and "started" in results.read_text(encoding="utf-8")):
+        assert time.monotonic() < deadline, said.read_text(encoding="utf-8")
+        time.sleep(0.2)
+    os.kill(int(said.read_text(encoding="utf-8").split()[0]), number)
+    shell.wait(timeout=90)
+    left = [file.read_bytes() for file in Path("/proc").glob("[0-9]*/cmdline") if file.exists()]
+    assert [line for line in left if str(checkout).encode() in line] == []
+    assert not load_run(checkout / "out").finished_utc
+    assert said.read_text(encoding="utf-8").count("Interrupted (") == 1
 
 
 @pytest.mark.parametrize("session", sorted(SESSIONS))
@@ -237,12 +302,12 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     """Commands that would have been started, instead of starting them; nox is not importable."""
     started: list[list[str]] = []
 
-    def call(command: list[str], **_: object) -> int:
+    def call(command: list[str], _: Path | None = None) -> int:
         started.append(command)
         return 7 if "stage6" in command else 0
 
     monkeypatch.setattr(bootstrap, "find_spec", lambda name: None)
-    monkeypatch.setattr(bootstrap.subprocess, "call", call)
+    monkeypatch.setattr(bootstrap, "call", call)
     return started
 
 
@@ -311,7 +376,7 @@ def test_ci_ends_with_pytests_summary_and_fails_when_tests_fail(tmp_path: Path) 
     fake = tmp_path / "bin" / "python3"
     fake.parent.mkdir()
     fake.write_text(
-        '#!/bin/sh\n[ "$3" = lint ] && exit 0\n'
+        '#!/bin/sh\n[ "$3" = lint ] && exit 0\n[ "$4 $5" = "-- --thorough" ] || exit 9\n'
         "echo '==== 1 failed, 2 passed in 3.00s ===='\necho nox failed\nexit 1\n",
         encoding="utf-8",
     )

@@ -12,7 +12,7 @@ from hardware.gates import GATE_NAMES, Gate
 from reports.values.measurement import CaseResult, Outcome
 from stages import gating
 from stages.plugin import MAX_NODE_ID
-from stages.results import read_lines
+from stages.results import CaseLines, numbered, read_lines
 
 pytestmark = pytest.mark.requirement("RE-2", "RE-1")
 
@@ -266,9 +266,9 @@ def test_crash():
 
 def test_a_line_cut_short_is_left_out(tmp_path: Path) -> None:
     path = tmp_path / "results.jsonl"
-    path.write_text('{"started": "a"}\n{"started": "b', encoding="utf-8")
-    assert read_lines(path).unfinished == ("a",)
-    assert read_lines(tmp_path / "none.jsonl").cases == ()
+    path.write_text(numbered(1, {"started": "a"}) + "\n" + numbered(2, {"started": "b"})[:-5], encoding="utf-8")
+    assert read_lines(path) == CaseLines((), ("a",))
+    assert read_lines(tmp_path / "none.jsonl") == CaseLines()
 
 
 def test_without_a_path_nothing_is_written(pytester: pytest.Pytester) -> None:

@@ -29,6 +29,7 @@ def _disagree(names: tuple[str, ...], fault: type[ReferenceEngine]) -> list[str]
     return [name for name in names if not replay(recording(name), fault.create).agrees]
 
 
+@pytest.mark.measures("parity.faults_caught", backend="copies of the reference", planted=len(FAULTS))
 def test_every_fault_is_caught(measure) -> None:
     """Each fault fails a case worked out by hand; the share stands beside those of the real engines."""
     missed = [str(fault.__doc__) for fault in FAULTS if not any(run_case(case, fault.create) for case in CASES)]
@@ -39,6 +40,15 @@ def test_every_fault_is_caught(measure) -> None:
 
 
 @pytest.mark.thorough("all mixes and recordings against each fault: seconds each")
+@pytest.mark.measures(
+    "parity.faults_caught_by_cases",
+    "parity.faults_caught_by_mixes",
+    "parity.faults_caught_by_traces",
+    fault=...,
+)
+@pytest.mark.measures(
+    "parity.faults_caught_by_random_recordings", only_if="faults that revision 2 corrected", fault=...
+)
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.__name__)
 def test_what_catches_a_fault(fault: type[ReferenceEngine], measure) -> None:
     """How many cases, mixes and recordings find it; random ones are held against the faults of revision 2 alone."""

@@ -42,7 +42,7 @@ class Simulated:
 
 
 def run_simulated(module: str, names: Sequence[str] = ()) -> Simulated:
-    """Run ``python -m module`` with the simulator switched on, and return what it printed of all checks, or of these."""
+    """Run ``python -m module`` with the simulator switched on, and return what it printed of these checks, or all."""
     done = subprocess.run(
         [sys.executable, "-m", module, *names],
         cwd=ROOT,

@@ -1,0 +1,172 @@
+"""What pytest collected: written down by the process that collects, and held against results and sources afterwards."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from burstproof.errors import InputError
+from reports.values.serialise import decode
+from stages.time_limit import limit_of
+
+_OWN = ("_pytest", "stages", "builtins")
+_FILES = "test_*.py"
+
+
+@dataclass(frozen=True)
+class Collection:
+    """The cases of a stage.
+
+    Attributes
+    ----------
+    collected : tuple of str
+        Node ids of all cases found, in order.
+    deselected : tuple of str
+        Those of them that an option, a conftest or another plugin left out.
+    plugins : tuple of str
+        Plugins besides pytest's and the test plan's: packages, and conftest files relative to the checkout.
+    longest_limit_s : float or None
+        Longest time limit that a case states for itself.
+    sha256 : str
+        Over ``collected`` and ``deselected``.
+    """
+
+    collected: tuple[str, ...]
+    deselected: tuple[str, ...]
+    plugins: tuple[str, ...]
+    longest_limit_s: float | None
+    sha256: str
+
+
+class CollectionNotes:
+    """A pytest plugin that writes down what was collected.
+
+    Parameters
+    ----------
+    path : Path
+        Where to; every process that collects writes the same.
+    begun : iterable of str
+        Cases that another process began, and that are not run again.
+    """
+
+    def __init__(self, path: Path, begun: Iterable[str] = ()) -> None:
+        self._path = path
+        self._begun = frozenset(begun)
+        self._found: list[str] = []
+
+    def pytest_itemcollected(self, item: pytest.Item) -> None:
+        """Count each case as it is found, before anything can take it away."""
+        self._found.append(item.nodeid)
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Leave out what was begun already."""
+        items[:] = [item for item in items if item.nodeid not in self._begun]
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Write down what was found, and what of it will not run."""
+        kept = {item.nodeid for item in session.items} | self._begun
+        gone = tuple(found for found in self._found if found not in kept)
+        limits = [limit for item in session.items if (limit := limit_of(item)) is not None]
+        plugins, digest = loaded_plugins(session.config), _digest(self._found, gone)
+        collection = Collection(tuple(self._found), gone, plugins, max(limits, default=None), digest)
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        partial = self._path.with_name(f".{self._path.name}.{id(self)}")
+        partial.write_text(json.dumps(asdict(collection), indent=1) + "\n", encoding="utf-8")
+        partial.replace(self._path)
+
+
+def loaded_plugins(config: pytest.Config) -> tuple[str, ...]:
+    """Return packages and conftest files that are loaded as plugins, besides pytest and the test plan, in order."""
+    return tuple(sorted({name for plugin in config.pluginmanager.get_plugins() for name in _names(plugin, config)}))
+
+
+def _names(plugin: object, config: pytest.Config) -> Iterable[str]:
+    module = plugin.__name__ if isinstance(plugin, ModuleType) else type(plugin).__module__
+    file = getattr(plugin, "__file__", None)
+    if isinstance(plugin, ModuleType) and file is not None and Path(file).name == "conftest.py":
+        inside = Path(file).is_relative_to(config.rootpath)
+        yield Path(file).relative_to(config.rootpath).as_posix() if inside else file
+    elif module.split(".")[0] not in _OWN:
+        yield module.split(".")[0]
+
+
+def read_collection(path: Path) -> Collection | None:
+    """Read what :class:`CollectionNotes` wrote; ``None`` if nothing was, or if it is not what was written."""
+    if not path.is_file():
+        return None
+    try:
+        found = decode(Collection, json.loads(path.read_text(encoding="utf-8")), path.name)
+    except (ValueError, InputError):
+        return None
+    return found if found.sha256 == _digest(found.collected, found.deselected) else None
+
+
+def longest_limit_s(path: Path, default_s: float) -> float:
+    """Return the longest time limit of a case, in seconds, of those that :class:`CollectionNotes` wrote down."""
+    found = read_collection(path)
+    return max(default_s, (found.longest_limit_s if found is not None else None) or 0.0)
+
+
+def unaccounted(collection: Collection, reported: Iterable[str]) -> str:
+    """Why collected and reported cases do not add up, with the numbers; empty if each collected case is accounted for.
+
+    Parameters
+    ----------
+    collection : Collection
+    reported : iterable of str
+        Node ids with a result; those of modules that were not collected do not count.
+    """
+    cases = [case for case in reported if "::" in case]
+    twice = sorted({case for case in cases if cases.count(case) > 1}) if len(set(cases)) < len(cases) else []
+    expected = set(collection.collected) - set(collection.deselected)
+    lost = sorted(expected - set(cases))
+    added = sorted(set(cases) - expected)
+    if not (lost or added or twice):
+        return ""
+    counts = f"{len(collection.collected)} cases collected, {len(collection.deselected)} deselected, "
+    counts += f"{len(cases)} reported"
+    what = [("without a result", lost), ("never collected", added), ("reported twice", twice)]
+    return "; ".join([counts, *(f"{_first(names)} {words}" for words, names in what if names)])
+
+
+def uncollected(root: Path, suites: Sequence[str], collection: Collection, reported: Iterable[str]) -> tuple[str, ...]:
+    """Test functions that the sources in the folders ``suites`` define and nobody collected.
+
+    A module that has a result of its own (it was skipped, or could not be imported) has no cases to look for.
+    """
+    seen = {case.partition("[")[0] for case in collection.collected} | {case for case in reported if "::" not in case}
+    files = sorted({file for folder in suites for file in (root / folder).rglob(_FILES)})
+    defined = ((file.relative_to(root).as_posix(), name) for file in files for name in _test_functions(file))
+    return tuple(f"{file}::{name}" for file, name in defined if file not in seen and f"{file}::{name}" not in seen)
+
+
+def _test_functions(file: Path) -> list[str]:
+    try:
+        module = ast.parse(file.read_bytes())
+    except SyntaxError:  # pytest says so itself
+        return []
+    names = _test_names(module.body)
+    classes = [node for node in module.body if isinstance(node, ast.ClassDef) and node.name.startswith("Test")]
+    return names + [f"{one.name}::{name}" for one in classes for name in _test_names(one.body)]
+
+
+def _test_names(body: Sequence[ast.stmt]) -> list[str]:
+    functions = [node for node in body if isinstance(node, ast.FunctionDef) and node.name.startswith("test")]
+    return [one.name for one in functions if not any("fixture" in ast.unparse(mark) for mark in one.decorator_list)]
+
+
+def _first(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
+
+
+def _digest(collected: Sequence[str], deselected: Sequence[str]) -> str:
+    return hashlib.sha256(json.dumps([list(collected), list(deselected)]).encode()).hexdigest()

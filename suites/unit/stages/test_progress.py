@@ -1,0 +1,83 @@
+"""How far a stage is: what has been written is read once, and the time left follows from an earlier run."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from stages.console import Console
+from stages.progress import Progress, earlier_durations, keep_durations
+
+pytestmark = pytest.mark.requirement("RE-7")
+
+
+def finished(case: str, duration_s: float) -> str:
+    return json.dumps({"case": case, "duration_s": duration_s}) + "\n"
+
+
+def test_lines_are_read_once_and_half_a_line_waits(tmp_path: Path) -> None:
+    results = tmp_path / "results.jsonl"
+    progress = Progress(results)
+    progress.look()
+    assert progress.line(1.0) == "0 cases"
+    results.write_text('{"started": "a"}\n' + finished("t.py::a", 2.0) + '{"case": "t.py::b"', encoding="utf-8")
+    progress.look()
+    assert progress.done == {"t.py::a": 2.0}
+    with results.open("a", encoding="utf-8") as file:
+        file.write(', "duration_s": 5.0}\n')
+    progress.look()
+    assert progress.done == {"t.py::a": 2.0, "t.py::b": 5.0}
+    assert progress.line(7.0) == "2 of 2 cases, slowest b (5 s)"
+
+
+def test_the_time_left_follows_from_the_earlier_run(tmp_path: Path) -> None:
+    """Half of the earlier time took 20 s here, so 20 s are left; a machine twice as slow takes twice as long."""
+    progress = Progress(tmp_path / "none", {"a": 5.0, "b": 5.0, "c": 10.0})
+    assert progress.left_s(0.0) == 20.0
+    progress.done = {"a": 9.0, "b": 11.0}
+    assert progress.left_s(20.0) == pytest.approx(20.0)
+    assert progress.line(20.0) == "2 of 3 cases, slowest b (11 s), about 20 s left"
+
+
+def test_without_an_earlier_run_the_rate_tells(tmp_path: Path) -> None:
+    progress = Progress(tmp_path / "none", done={"a": 1.0})
+    assert progress.left_s(10.0) is None
+    progress.collected = 20
+    assert progress.line(10.0) == "1 of 20 cases, slowest a (1 s), about 3 min left"
+
+
+def test_durations_come_back_and_a_damaged_file_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert earlier_durations("stage4", "quick") == {}
+    keep_durations("stage4", "quick", {"a": 1.23456})
+    assert earlier_durations("stage4", "quick") == {"a": 1.235}
+    assert earlier_durations("stage4", "thorough") == {}
+    (file,) = tmp_path.rglob("stage4-quick.json")
+    file.write_text('{"a": "x"}', encoding="utf-8")
+    assert earlier_durations("stage4", "quick") == {}
+
+
+def test_a_log_gets_a_line_now_and_then(tmp_path: Path) -> None:
+    out = io.StringIO()
+    console = Console(out, every_s=30.0)
+    progress = Progress(tmp_path / "none", collected=9)
+    for elapsed in (0.5, 29.0, 30.0, 45.0, 61.0):
+        console.stage_goes_on(progress, elapsed)
+    assert out.getvalue() == "  0 of 9 cases\n" * 2
+
+
+def test_a_terminal_has_one_line_that_is_written_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cut to its width, so that it stays one line."""
+    out = io.StringIO()
+    monkeypatch.setattr(out, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "40")
+    progress = Progress(tmp_path / "none", done={"t.py::" + "long" * 20: 3.0})
+    for elapsed in (0.5, 1.0):
+        Console(out).stage_goes_on(progress, elapsed)
+    first, second = out.getvalue().split("\r")[1:]
+    assert first == second
+    assert first.startswith("  1 of 1 cases, slowest longlong")
+    assert len(first.removesuffix("\x1b[K")) == 39
