@@ -123,11 +123,16 @@ class Target:
 
     @property
     def limit_text(self) -> str:
-        """The limit for people: ``<= 0.6 ms``, ``2 ... 5 ms``."""
+        """The limit for people: ``≤ 0.6 ms``, ``2 to 5 ms``."""
         if self.comparison is Comparison.RANGE:
-            return f"{units.shown(self.low)} ... {units.shown(self.high, self.unit)}"
+            return f"{units.shown(self.low)} to {units.shown(self.high, self.unit)}"
         limit = self.high if math.isfinite(self.high) else self.low
-        return f"{self.comparison.value} {units.shown(limit, self.unit)}"
+        return units.typeset(f"{self.comparison.value} {units.fitting(limit, self.unit)}")
+
+    @property
+    def words(self) -> str:
+        """The metric without what every burst and every H200 shares."""
+        return self.metric.removeprefix("burst, ").removesuffix(", H200")
 
 
 @cache
