@@ -35,6 +35,7 @@ def _plant(backend: str, faults: Sequence[Fault], measure: Measure) -> None:
 
 @pytest.mark.measures("parity.faults_caught", backend=list(CATALOGUE), planted=...)
 @pytest.mark.thorough("every fault is compiled by itself")
+@pytest.mark.time_limit(1800)
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_every_planted_fault_is_found(backend: str, measure: Measure) -> None:
     """One edited line each in a copy of the package, kernels and shaders included."""

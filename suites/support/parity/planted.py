@@ -160,6 +160,7 @@ def plant(backend: str, faults: Iterable[Fault], jobs: int = 1) -> tuple[dict[st
 # The catalogue ----------------------------------------------------------------------------------------------------
 
 CPU, THREADS, SHARDS, WGPU, SIMULATOR, CUDA = "cpu", "cpu, 2 threads", "cpu, 2 shards", "wgpu", "cuda simulator", "cuda"
+SHARED = "cpu, shared helpers"
 
 _FAN = "3 parts of 2.0 divided by 3 add up"
 _LIMIT = "above the threshold limit it does not fire, at the limit it does"
@@ -679,7 +680,8 @@ _CUDA = (
 )
 
 CATALOGUE: dict[str, tuple[Fault, ...]] = {
-    CPU: (*_CPU_KERNELS, *_CPU_ROWS, *HELPERS),
+    CPU: (*_CPU_KERNELS, *_CPU_ROWS),
+    SHARED: HELPERS,
     THREADS: _THREADS,
     SHARDS: _SHARDS,
     WGPU: _WGPU,
