@@ -27,8 +27,8 @@ from reports.store import (
     load_records,
     load_run,
     reasons_against_run,
-    targets_of,
     standing_of,
+    targets_of,
     write_baseline,
     write_text,
 )
