@@ -17,7 +17,7 @@ from reports.judge.goals import goal_lines, measured_goals
 from reports.judge.summary import first_line
 from reports.judge.trace import Status, trace
 from reports.judge.verdict import case_verdict, exit_code, stage_verdict
-from reports.store import standing_of
+from reports.store import standing_of, targets_of
 from reports.values.measurement import CaseResult, Outcome, Verdict
 from reports.values.record import NIGHTLY, QUICK, REPORT_NAME, THOROUGH, RunRecord, StageRun
 from stages.plan import Stage
@@ -106,7 +106,7 @@ def closing(record: RunRecord, folder: Path) -> list[str]:
         *_section("Not passed:", _not_passed(record)),
         "",
         *_table(record),
-        *_goals(record),
+        *_goals(record, folder),
         *filter(None, [standing_of(record)]),
         "",
         f"Report: {folder / REPORT_NAME}",
@@ -161,9 +161,9 @@ def _section(title: str, lines: list[str]) -> list[str]:
     return ["", title, *lines] if lines else []
 
 
-def _goals(record: RunRecord) -> list[str]:
+def _goals(record: RunRecord, folder: Path) -> list[str]:
     """Return the table of goals, all of it."""
-    lines = [f"  {line}" for line in goal_lines(measured_goals(record))]
+    lines = [f"  {line}" for line in goal_lines(measured_goals(record, targets_of(folder)))]
     return ["", "Goals, and the floors that this hardware has:", *lines] if lines else []
 
 
