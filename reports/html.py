@@ -33,7 +33,7 @@ class Drawings:
     charts: tuple[Markup, ...]
 
 
-def render(record: RunRecord, targets: Sequence[Target] | None = None, note: str = "") -> str:
+def render(record: RunRecord, targets: Sequence[Target] | None = None, note: str = "", standing: str = "") -> str:
     """Draw the report of a run.
 
     Parameters
@@ -43,6 +43,8 @@ def render(record: RunRecord, targets: Sequence[Target] | None = None, note: str
         What goals there are; those of the checkout by default.
     note : str, optional
         A sentence about this page, said with what else a reader has to know first.
+    standing : str
+        How the run stands against its baseline, in one sentence.
 
     Returns
     -------
@@ -50,7 +52,7 @@ def render(record: RunRecord, targets: Sequence[Target] | None = None, note: str
         A complete HTML document: no script, no link to any resource; every value escaped.
     """
     view = build_view(record, targets)
-    return render_template("report.html.jinja", view=view, note=note, drawings=_drawings(record))
+    return render_template("report.html.jinja", view=view, note=note, standing=standing, drawings=_drawings(record))
 
 
 def _drawings(record: RunRecord) -> Drawings:

@@ -19,7 +19,7 @@ from reports.judge.history import History, history_of
 from reports.judge.targets import Target, load_targets
 from reports.judge.thinning import thin
 from reports.judge.verdict import exit_code, run_verdict
-from reports.standing import standing
+from reports.standing import has_performance, standing
 from reports.values import serialise
 from reports.values.record import (
     BASELINE_NAME,
@@ -170,7 +170,7 @@ def write_run(folder: Path, record: RunRecord, attachments: Sequence[str] = ()) 
         record = replace(record, attachments=tuple(attach(folder, name) for name in attachments))
     text = dumps(record)
     record = loads(text)
-    report = html.render(record, targets_of(folder))
+    report = html.render(record, targets_of(folder), standing=standing_of(record))
     (folder / REPORT_NAME).unlink(missing_ok=True)
     write_text(folder / RECORD_NAME, text)
     write_text(folder / REPORT_NAME, report)
@@ -301,7 +301,7 @@ def load_records(folder: Path) -> tuple[list[RunRecord], list[tuple[str, str]]]:
 
 def standing_of(record: RunRecord) -> str:
     """How ``record`` stands against the committed baseline of its machine or class; empty if it measured nothing."""
-    return standing(record, _baselines())
+    return standing(record, _baselines()) if has_performance(record) else ""
 
 
 @cache

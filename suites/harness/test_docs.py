@@ -75,6 +75,7 @@ def test_a_page_for_every_room_that_needs_one() -> None:
         "stages",
         "plans",
         "reports",
+        "comparison",
         "records",
         "compile",
         "training",
