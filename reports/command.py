@@ -1,4 +1,4 @@
-"""``python -m reports render | goals | compare | history | baseline``: reports drawn from records, on any machine."""
+"""``python -m reports render | goals | compare | history | baseline | admit``: what is made of records, anywhere."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from reports.judge.compare import Comparison, compare
 from reports.judge.goals import goal_lines, goal_rows, measured_goals, unmeasured_goals
 from reports.judge.history import History
 from reports.judge.summary import first_line
-from reports.store import load_history, load_run, write_baseline, write_text
+from reports.store import load_history, load_run, reasons_against_run, write_baseline, write_text
 from reports.values import units
 from reports.values.record import REPORT_NAME
 
@@ -70,6 +70,13 @@ def _baseline(options: argparse.Namespace) -> int:
     path = write_baseline(options.out, load_run(options.run))
     print(f"wrote {path}, {path.stat().st_size} bytes")
     return ExitCode.PASS
+
+
+def _admit(options: argparse.Namespace) -> int:
+    reasons = reasons_against_run(options.run)
+    print(f"not to be quoted, for {units.counted(len(reasons), 'reason')}:" if reasons else "may be quoted")
+    print(*(f"  {reason}" for reason in reasons), sep="\n", end="\n" if reasons else "")
+    return ExitCode.FAIL if reasons and options.strict else ExitCode.PASS
 
 
 def describe_comparison(comparison: Comparison) -> str:
@@ -134,6 +141,10 @@ def _parser() -> argparse.ArgumentParser:
     baseline.add_argument("run", type=Path, help="run folder")
     baseline.add_argument("out", type=Path, help="folder under reports/baselines/")
     baseline.set_defaults(action=_baseline)
+    admit = actions.add_parser("admit", help="say whether a record may be quoted, and why not")
+    admit.add_argument("run", type=Path, help="run folder or record.json")
+    admit.add_argument("--strict", action="store_true", help="exit 1 if it may not")
+    admit.set_defaults(action=_admit)
     for action in (render, several, history):
         action.add_argument("--out", type=Path, help="HTML file to write")
     return parser

@@ -12,6 +12,7 @@ from burstproof.errors import EnvironmentInvalidError
 from reports.drawing import sparkline
 from reports.figures import all_figures
 from reports.values import units
+from reports.values.provenance import invocation_rows, provenance_lines
 from reports.values.record import RunRecord
 from reports.view import build_view
 
@@ -76,4 +77,5 @@ def _environment() -> Environment:
     )
     environment.filters["readable"] = units.readable
     environment.filters["sparkline"] = sparkline
+    environment.globals |= {"provenance_lines": provenance_lines, "invocation_rows": invocation_rows}
     return environment

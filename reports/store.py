@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import gzip
 import json
+import math
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from burstproof.errors import InputError
 from burstproof.network.files.atomic import make_folder, write_atomically
 from reports import html
+from reports.judge.admit import reasons_against
 from reports.judge.history import History, history_of
 from reports.judge.thinning import thin
 from reports.judge.verdict import exit_code, run_verdict
@@ -28,8 +30,23 @@ from reports.values.record import (
 )
 from reports.values.seal import digests_of
 
-LARGEST_RECORD_BYTES = 256 << 20
+LARGEST_RECORD_BYTES = 64 << 20
 """Largest text that is taken for a record; those of whole runs have a few million bytes."""
+
+LARGEST_RATIO = 200
+"""Most bytes that a byte of a compressed record may give; those of real ones give 7 to 31."""
+
+_ANY_RATIO_BYTES = 1 << 20
+
+MOST_DIGITS = 308
+"""Longest integer that is taken for a number of a record: float64 holds it."""
+
+DEEPEST_HARDWARE = 16
+"""Deepest nesting of an inventory."""
+
+
+class RecordChangedError(InputError):
+    """A record, or a file of evidence beside it, that is not as it was written."""
 
 
 def dumps(record: RunRecord) -> str:
@@ -50,8 +67,9 @@ def loads(text: str, where: str = "record") -> RunRecord:
         record that was changed after it was written.
     """
     try:
-        document = json.loads(text)
-    except (json.JSONDecodeError, RecursionError) as error:
+        document = json.loads(text, parse_int=_integer, parse_float=_finite, parse_constant=_finite)
+        json.dumps(document, ensure_ascii=False).encode()  # as it will be written: escapes may stand for no Unicode
+    except (ValueError, RecursionError) as error:
         raise InputError(f"not a record: {error}", where=where) from error
     if not isinstance(document, dict):
         raise InputError("a record is a JSON object", where=where, got=type(document).__name__)
@@ -64,16 +82,46 @@ def loads(text: str, where: str = "record") -> RunRecord:
             cure="Read it with the version of the checkout that wrote it.",
         )
     record = serialise.decode(RunRecord, {key: document[key] for key in document if key != "summary"}, where)
+    _check_depth(record.hardware, f"{where}.hardware")
     if record.schema_version == 1:
         return replace(_unsealed(record, where), plan=THOROUGH)
     _check_seal(document, record.digests, where)
     return record
 
 
+def _integer(text: str) -> int:
+    if len(text) > MOST_DIGITS:
+        raise ValueError(f"a number of {len(text)} digits; {MOST_DIGITS} are allowed")
+    return int(text)
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"{text} is no number that float64 holds")
+    return value
+
+
+def _check_depth(value: object, where: str) -> None:
+    """Refuse what would exhaust the stack of those who walk it."""
+    level = [value]
+    for _ in range(DEEPEST_HARDWARE):
+        level = [item for outer in level for item in _items(outer)]
+        if not level:
+            return
+    raise InputError("nested too deeply", where=where, allowed=f"{DEEPEST_HARDWARE} levels")
+
+
+def _items(value: object) -> Collection[object]:
+    if isinstance(value, Mapping):
+        return value.values()
+    return value if isinstance(value, list) else ()
+
+
 def _unsealed(record: RunRecord, where: str) -> RunRecord:
     """``record``, of version 1, if it has nothing that only a sealed one has: else it was sealed before."""
     if record.invocations or record.judged or record.thinned_from or record.digests:
-        raise InputError(
+        raise RecordChangedError(
             "a record of version 1 with fields of version 2: it was changed after it was written", where=where
         )
     return record
@@ -83,7 +131,7 @@ def _check_seal(document: Mapping[str, object], digests: Mapping[str, str], wher
     found = digests_of(document)
     changed = [part for part in found if digests.get(part) != found[part]]
     if changed or set(digests) != set(found):
-        raise InputError(
+        raise RecordChangedError(
             "the record was changed after it was written: its digests do not agree",
             where=where,
             got=changed or sorted(digests),
@@ -93,6 +141,9 @@ def _check_seal(document: Mapping[str, object], digests: Mapping[str, str], wher
 
 def write_run(folder: Path, record: RunRecord, attachments: Sequence[str] = ()) -> RunRecord:
     """Write ``record.json`` and ``report.html`` into ``folder``, each in one atomic step.
+
+    The report that lay there goes first and the new one comes last: a run that is killed in between has no report,
+    never the report of another record. The report carries the seal of its record.
 
     Parameters
     ----------
@@ -106,13 +157,17 @@ def write_run(folder: Path, record: RunRecord, attachments: Sequence[str] = ()) 
     Returns
     -------
     RunRecord
-        As written, with attachments.
+        As written, with attachments and digests.
     """
     make_folder(folder)
     if attachments:
         record = replace(record, attachments=tuple(attach(folder, name) for name in attachments))
-    write_text(folder / RECORD_NAME, dumps(record))
-    write_text(folder / REPORT_NAME, html.render(record))
+    text = dumps(record)
+    record = loads(text)
+    report = html.render(record)
+    (folder / REPORT_NAME).unlink(missing_ok=True)
+    write_text(folder / RECORD_NAME, text)
+    write_text(folder / REPORT_NAME, report)
     return record
 
 
@@ -133,7 +188,8 @@ def load_run(path: Path) -> RunRecord:
     Raises
     ------
     InputError
-        If there is no record, or it is damaged, no valid JSON, or does not fit the schema version.
+        If there is no record, or it is damaged, no valid JSON, or does not fit the schema version; if it, or a file of
+        evidence beside it, was changed after it was written.
     """
     files = [path / RECORD_NAME, path / BASELINE_NAME] if path.is_dir() else [path]
     file = next((file for file in files if file.is_file()), None)
@@ -142,15 +198,54 @@ def load_run(path: Path) -> RunRecord:
         raise InputError("no record of a run here", where=str(path), cure=cure)
     try:
         with gzip.open(file) if file.suffix == ".gz" else file.open("rb") as stream:
-            data = stream.read(LARGEST_RECORD_BYTES + 1)
-        if len(data) > LARGEST_RECORD_BYTES:
-            raise InputError(
-                "too large for a record", where=str(file), allowed=f"{LARGEST_RECORD_BYTES} bytes, unpacked"
-            )
+            limit = min(LARGEST_RECORD_BYTES, max(_ANY_RATIO_BYTES, LARGEST_RATIO * file.stat().st_size))
+            data = stream.read(limit + 1)
+        if len(data) > limit:
+            raise InputError("too large for a record", where=str(file), allowed=f"{limit} bytes, unpacked")
         text = data.decode()
     except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
         raise InputError(f"not a record: {error}", where=str(file)) from error
-    return loads(text, where=str(file))
+    record = loads(text, where=str(file))
+    _check_attachments(file.parent, record)
+    return record
+
+
+def missing_attachments(folder: Path, record: RunRecord) -> tuple[str, ...]:
+    """Attachments that do not lie in ``folder``: a record may be taken out of its run's folder."""
+    return tuple(one.path for one in record.attachments if not (folder / one.path).is_file())
+
+
+def _check_attachments(folder: Path, record: RunRecord) -> None:
+    missing = missing_attachments(folder, record)
+    changed = [one.path for one in record.attachments if one.path not in missing and attach(folder, one.path) != one]
+    if changed:
+        raise RecordChangedError(
+            "files beside the record were changed after it was written",
+            where=str(folder),
+            got=changed,
+            cure=f"If the run was killed while it wrote them: python -m stages record {folder}",
+        )
+
+
+def reasons_against_run(path: Path) -> tuple[str, ...]:
+    """Why the record at ``path`` may not be quoted, with what its folder lacks; empty if it may.
+
+    Raises
+    ------
+    InputError
+        If there is no record, or none that can be read.
+    """
+    try:
+        record = load_run(path)
+    except RecordChangedError as error:
+        return (str(error),)
+    folder = path if path.is_dir() else path.parent
+    missing = missing_attachments(folder, record)
+    lost = [f"files of the run are not there: {', '.join(missing)}"] if missing else []
+    report = folder / REPORT_NAME
+    if report.is_file() and record.seal not in report.read_text(encoding="utf-8", errors="replace"):
+        lost.append(f"{REPORT_NAME} was drawn from another record; draw it again with: python -m reports render")
+    return (*reasons_against(record), *lost)
 
 
 def load_history(folder: Path) -> History:
@@ -168,10 +263,15 @@ def load_history(folder: Path) -> History:
         try:
             records.append(load_run(path))
         except InputError as error:
-            unreadable.append((str(path.relative_to(folder)), str(error)))
+            unreadable.append((_printable(path.relative_to(folder)), _printable(error)))
     if not records:
         raise InputError("no readable run here", where=str(folder), got=[name for name, _ in unreadable] or None)
     return history_of(records, unreadable)
+
+
+def _printable(value: object) -> str:
+    """Text that can be written: a file name need not be Unicode."""
+    return str(value).encode(errors="backslashreplace").decode()
 
 
 def write_text(path: Path, text: str) -> None:

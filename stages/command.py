@@ -47,7 +47,7 @@ def main(arguments: Sequence[str], root: Path, plan: Sequence[Stage] = PLAN) -> 
             Console().say(*listing(plan))
             return ExitCode.PASS
         if options.command == "record":
-            return _record(RunFolder(options.run), plan)
+            return _record(RunFolder(options.run), root, plan)
         return _run(options, root, plan)
     except BurstproofError as error:
         print(f"{PROGRAM}: error: {error}", file=sys.stderr)
@@ -159,10 +159,10 @@ def _chosen(options: argparse.Namespace) -> list[str]:
     return [*kind, *(["--gpu-free"] if options.gpu_free else [])]
 
 
-def _record(folder: RunFolder, plan: Sequence[Stage]) -> int:
+def _record(folder: RunFolder, root: Path, plan: Sequence[Stage]) -> int:
     if not folder.exists:
         raise InputError("no run with a plan here", where="record", got=str(folder.path))
-    record = recover(folder, plan)
+    record = recover(folder, plan, root)
     Console().say(*closing(record, folder.path))
     return exit_code(record)
 

@@ -11,21 +11,26 @@ from pathlib import Path
 
 from reports.values.record import Environment
 
+_CHANGES_NAMED = 10
 _PREFIXES = ("CUDA_", "NUMBA_", "OMP_", "CUPY_", "NCCL_", "NVIDIA_VISIBLE_DEVICES")
 IGNORED = ("PYTEST_ADDOPTS", "PYTEST_PLUGINS", "PYTEST_DISABLE_PLUGIN_AUTOLOAD", "PYTHONOPTIMIZE")
 """Variables that would narrow or alter the suites; their process does not get them."""
 
 
 def take_environment(root: Path) -> Environment:
-    """Describe this interpreter, its packages and the checkout at ``root``."""
+    """Describe this interpreter, its packages and the checkout at ``root``.
+
+    Untracked files that git does not ignore are changes, too: a ``conftest.py`` can drop cases.
+    """
     commit = _git(root, "rev-parse", "HEAD")
-    changed = _git(root, "status", "--porcelain", "--untracked-files=no")
+    changed = _git(root, "status", "--porcelain").splitlines()
     return Environment(
         python=platform.python_version(),
         platform=platform.platform(),
         packages=_packages(),
         git_commit=commit,
         git_dirty=bool(changed),
+        git_changes=tuple(changed[:_CHANGES_NAMED]),
         variables=_variables(),
     )
 
@@ -49,4 +54,4 @@ def _git(root: Path, *args: str) -> str:
         said = subprocess.run(["git", *args], cwd=root, capture_output=True, text=True, timeout=30, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return ""
-    return said.stdout.strip() if said.returncode == 0 else ""
+    return said.stdout.rstrip() if said.returncode == 0 else ""

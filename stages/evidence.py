@@ -62,9 +62,8 @@ def _problem_suite(stage: StageRun) -> ET.Element:
 
 def _benchmarks(path: Path) -> tuple[list[object], dict[str, object]]:
     """Read benchmarks and the rest of a pytest-benchmark file, which is empty where nothing was measured."""
-    text = path.read_text(encoding="utf-8") if path.is_file() else ""
     try:
-        document = json.loads(text.strip() or "{}")
-    except json.JSONDecodeError:
+        document = json.loads(path.read_bytes())
+        return document.pop("benchmarks", []), document
+    except (OSError, ValueError, AttributeError, RecursionError):
         return [], {}
-    return document.pop("benchmarks", []), document

@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from burstproof.errors import InputError
 from hardware.gates import Gate
-from reports.store import write_run
-from reports.values.record import RECORD_NAME, Environment, RunRecord, StageRun
+from reports.store import load_run, write_run
+from reports.values.record import RunRecord, StageRun
 from reports.values.serialise import decode
+from stages.environment import take_environment
 from stages.evidence import join_evidence
 from stages.plan import Stage
+from stages.provenance import read_invocations
 from stages.results import CaseLines, read_lines
-from stages.run_folder import RunFolder
+from stages.run_folder import RunFolder, read_json
 from stages.runner import FoundMachine, assemble, finished_stage
 
 _CLOSED = "is closed"
 _NOT_KEPT = "The hardware was not kept: the machine was gone before the record was written."
 
 
-def recover(folder: RunFolder, plan: Sequence[Stage]) -> RunRecord:
+def recover(folder: RunFolder, plan: Sequence[Stage], root: Path) -> RunRecord:
     """Write the record of a run that cannot write its own any more, and return it; nothing runs.
+
+    A record of a run that was continued and killed, and one that no longer agrees with its folder, are replaced.
 
     A stage that had not ended says so, with the cases that had. Hardware and gates are those that the run found at its
     start.
@@ -29,30 +33,32 @@ def recover(folder: RunFolder, plan: Sequence[Stage]) -> RunRecord:
     Raises
     ------
     InputError
-        The run has a record, or no stage of it began.
+        The run has finished and has its record, or no stage of it began.
     """
-    if (folder.path / RECORD_NAME).is_file():
+    if _has_its_record(folder.path):
         raise InputError("this run has its record", where="record", got=str(folder.path))
     asked = folder.read_plan()
     planned = [stage for stage in plan if stage.name in asked.stages]
     machine = _machine(folder)
     stages = tuple(_stage_run(folder, stage, machine.gates) for stage in planned)
-    record = assemble(folder, asked, stages, _environment(folder, planned), machine.hardware)
+    if not read_invocations(folder, asked.stages):
+        cure = "Run it with --resume."
+        raise InputError("no stage of this run began", where="record", got=str(folder.path), cure=cure)
+    record = assemble(folder, asked, stages, take_environment(root), machine.hardware)
     return write_run(folder.path, record, join_evidence(folder, stages))
+
+
+def _has_its_record(folder: Path) -> bool:
+    try:
+        return bool(load_run(folder).finished_utc)
+    except InputError:
+        return False
 
 
 def _machine(folder: RunFolder) -> FoundMachine:
     if not folder.machine.is_file():
         return FoundMachine({"problem": _NOT_KEPT})
-    return decode(FoundMachine, json.loads(folder.machine.read_text(encoding="utf-8")), str(folder.machine))
-
-
-def _environment(folder: RunFolder, planned: Sequence[Stage]) -> Environment:
-    for stage in planned:
-        path = folder.files(stage.name).environment
-        if path.is_file():
-            return decode(Environment, json.loads(path.read_text(encoding="utf-8")), str(path))
-    raise InputError("no stage of this run began", where="record", got=str(folder.path), cure="Run it with --resume.")
+    return decode(FoundMachine, read_json(folder.machine), str(folder.machine))
 
 
 def _stage_run(folder: RunFolder, stage: Stage, gates: Mapping[str, Gate]) -> StageRun:

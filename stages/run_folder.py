@@ -16,6 +16,7 @@ _PLAN = "plan.json"
 _STAGES = "stages"
 _DONE = "stage.json"
 _MACHINE = "machine.json"
+_JUDGED = "judged.json"
 NOT_RUN = "it has not run yet; continue with --resume"
 """Problem of a planned stage that has no evidence."""
 
@@ -74,7 +75,7 @@ class StageFiles:
 
     @property
     def environment(self) -> Path:
-        """The software that the stage ran with."""
+        """The invocation that ran the stage, and its software."""
         return self.folder / "environment.json"
 
     @property
@@ -95,6 +96,11 @@ class RunFolder:
         return (self.path / _PLAN).is_file()
 
     @property
+    def judged(self) -> Path:
+        """Every judging of the finished run."""
+        return self.path / _JUDGED
+
+    @property
     def machine(self) -> Path:
         """Hardware and gates as the run found them at its start."""
         return self.path / _MACHINE
@@ -112,10 +118,17 @@ class RunFolder:
         write_json(self.path / _PLAN, asdict(plan))
 
     def read_plan(self) -> RunPlan:
-        """Read the plan that :meth:`write_plan` wrote."""
-        value = json.loads((self.path / _PLAN).read_text(encoding="utf-8"))
-        lists = {name: tuple(value[name]) for name in ("asked", "stages", "command")}
-        return RunPlan(**{**value, **lists})
+        """Read the plan that :meth:`write_plan` wrote.
+
+        Raises
+        ------
+        InputError
+            The file is damaged.
+        """
+        from reports.values.serialise import decode
+
+        path = self.path / _PLAN
+        return decode(RunPlan, read_json(path), str(path))
 
     def evidence(self, stages: Sequence[str]) -> tuple[str, ...]:
         """Return the files of the stages relative to the folder, with forward slashes, in order."""
@@ -131,6 +144,22 @@ def new_run_path(runs: Path) -> Path:
 def utc_now() -> str:
     """Return the time as ISO 8601 with ``Z``, to the second."""
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+
+
+def read_json(path: Path) -> object:
+    """Read what :func:`write_json` wrote.
+
+    Raises
+    ------
+    InputError
+        The file cannot be read, or is damaged.
+    """
+    from burstproof.errors import InputError
+
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise InputError(f"no JSON of a run: {error}", where=str(path)) from error
 
 
 def write_json(path: Path, value: object) -> None:

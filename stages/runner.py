@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -10,10 +9,12 @@ from pathlib import Path
 
 from hardware.gates import Gate
 from hardware.inventory import take_inventory
+from reports.judge.judging import judging
 from reports.judge.verdict import judge_cases
 from reports.store import write_run
+from reports.values.machine import machine_in
 from reports.values.measurement import CaseResult, Outcome
-from reports.values.record import Environment, RunRecord, StageRun
+from reports.values.record import Environment, Invocation, RunRecord, StageRun
 from reports.values.serialise import decode, encode
 from stages.collected import Collection, read_collection, unaccounted, uncollected
 from stages.console import Console
@@ -23,8 +24,9 @@ from stages.evidence import join_evidence
 from stages.gating import Gatekeeper
 from stages.plan import PLAN, Stage
 from stages.progress import Progress, earlier_durations, keep_durations
+from stages.provenance import environment_of, note_invocation, note_judging, read_invocations
 from stages.results import CaseLines, read_lines
-from stages.run_folder import NOT_RUN, RunFolder, RunPlan, StageFiles, utc_now, write_json
+from stages.run_folder import NOT_RUN, RunFolder, RunPlan, StageFiles, read_json, utc_now, write_json
 from stages.suite_process import MOST_WORKERS, SuiteEnd, run_suites
 
 
@@ -67,11 +69,12 @@ class Runner:
         """
         asked = self.folder.read_plan()
         machine = FoundMachine(take_inventory().to_dict(), Gatekeeper(gpu_free=asked.gpu_free).gates)
+        invocation = self._invocation(asked, machine, only)
         write_json(self.folder.machine, encode(machine))
         try:
             for stage in self._planned(asked):
                 if not self.folder.files(stage.name).done.is_file() and (not only or stage.name in only):
-                    self._run_stage(stage, machine.gates[stage.gate], asked)
+                    self._run_stage(stage, machine.gates[stage.gate], invocation, asked)
         finally:
             record = self._record(asked, machine)
             evidence = join_evidence(self.folder, record.stages)
@@ -81,10 +84,17 @@ class Runner:
     def _planned(self, asked: RunPlan) -> tuple[Stage, ...]:
         return tuple(stage for stage in self.plan if stage.name in asked.stages)
 
-    def _run_stage(self, stage: Stage, gate: Gate, asked: RunPlan) -> None:
+    def _invocation(self, asked: RunPlan, machine: FoundMachine, only: Sequence[str]) -> Invocation:
+        """This start of the runner; what it resumes is named without the folders above it."""
+        begun = read_invocations(self.folder, asked.stages)
+        resumed = ("python", "-m", "stages", "run", "--resume", self.folder.path.name)
+        command = (*(resumed if begun else asked.command), *(word for name in only for word in ("--only", name)))
+        return Invocation(command, utc_now(), take_environment(self.root), (), machine_in(machine.hardware).label)
+
+    def _run_stage(self, stage: Stage, gate: Gate, invocation: Invocation, asked: RunPlan) -> None:
         files = self.folder.files(stage.name)
         _clear(files)
-        write_json(files.environment, asdict(take_environment(self.root)))
+        note_invocation(self.folder, stage.name, replace(invocation, environment=take_environment(self.root)))
         self.console.stage_begins(stage, gate)
         progress = Progress(files.results, earlier_durations(stage.name, asked.plan))
         began, times = time.monotonic(), read_times()
@@ -109,6 +119,7 @@ class Runner:
             collected=len(collection.collected) if collection is not None else 0,
             deselected=collection.deselected if collection is not None else (),
             plugins=collection.plugins if collection is not None else (),
+            ended_utc=utc_now(),
             contention=contention,
         )
         if not run.problem:
@@ -136,17 +147,22 @@ def finished_stage(folder: RunFolder, stage: Stage) -> StageRun | None:
     done = folder.files(stage.name).done
     if not done.is_file():
         return None
-    return decode(StageRun, json.loads(done.read_text(encoding="utf-8")), str(done))
+    return decode(StageRun, read_json(done), str(done))
 
 
 def assemble(
     folder: RunFolder,
     asked: RunPlan,
     stages: tuple[StageRun, ...],
-    environment: Environment,
+    judge: Environment,
     hardware: Mapping[str, object],
 ) -> RunRecord:
-    """The record of the run in ``folder``; one whose stages have not all ended did not finish."""
+    """The record of the run in ``folder``, judged by the checkout of ``judge``.
+
+    A run whose stages have not all ended did not finish; one whose stages have ended when the last of them did,
+    however often it is judged again.
+    """
+    invocations = read_invocations(folder, asked.stages)
     lines = [read_lines(folder.files(run.stage).results) for run in stages]
     stages = tuple(_with_damage(folder, run, found) for run, found in zip(stages, lines, strict=True))
     cases = tuple(case for run, found in zip(stages, lines, strict=True) for case in stage_cases(run, found))
@@ -154,15 +170,17 @@ def assemble(
     return RunRecord(
         run_id=folder.path.name,
         started_utc=asked.started_utc,
-        finished_utc=utc_now() if complete else "",
+        finished_utc=(max(run.ended_utc for run in stages) or utc_now()) if complete else "",
         command=asked.command,
         asked=asked.asked,
         stages=stages,
-        environment=environment,
+        environment=environment_of(invocations) if invocations else judge,
         hardware=hardware,
         cases=cases,
         judgements=judge_cases(cases),
         plan=asked.plan,
+        invocations=invocations,
+        judged=note_judging(folder, judging(utc_now(), judge), complete=complete),
     )
 
 

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from reports.values.measurement import CaseResult, Measurement
 from reports.values.record import RunRecord
-from reports.values.seal import seal_of
 
 KEPT_SAMPLES = 60
 """Samples kept of each measurement: a steady series whole, and of a noisy one enough to compare two runs."""
@@ -31,12 +30,11 @@ def thin(record: RunRecord) -> RunRecord:
     reasons of cases begin at the checkout. Attachments, which lie elsewhere, are left out. All else stays as it was.
     It is sealed anew when it is written; ``thinned_from`` holds the seal of ``record``.
     """
-    whole = seal_of(record.digests) if record.is_sealed else UNSEALED
     return replace(
         record,
         cases=tuple(map(_thin_case, record.cases)),
         attachments=(),
-        thinned_from=record.thinned_from or whole,
+        thinned_from=record.thinned_from or (f"seal {record.seal}" if record.seal else UNSEALED),
         digests={},
     )
 

@@ -11,7 +11,7 @@ from burstproof.errors import ExitCode, InputError
 from reports.judge.statistics import median_interval
 from reports.judge.targets import Comparison, Target, match
 from reports.values import units
-from reports.values.judgement import Interval, JudgedMeasurement, Judgement, ReasonCode
+from reports.values.judgement import Interval, JudgedMeasurement, Judgement, Limits, ReasonCode
 from reports.values.measurement import CaseResult, Measurement, Outcome, Verdict
 from reports.values.record import RunRecord, StageRun
 
@@ -58,19 +58,30 @@ def judge(measurement: Measurement, target: Target | None) -> Judgement:
         than ``FLOOR_NOISE``; AMBIGUOUS where the interval straddles the limit;
         MARGINAL inside the target's band, on the good side of the limit; else PASS.
     """
+    judgement, floor = _judge(measurement, target)
+    return replace(judgement, limits=_limits(target, floor) if target else None)
+
+
+def _judge(measurement: Measurement, target: Target | None) -> tuple[Judgement, float | None]:
+    """The judgement, and the floor that it took into account."""
     figure = _figure(measurement)
     if isinstance(figure, Judgement):
-        return figure
+        return figure, None
     unit = target.unit if target else measurement.unit
     try:
         value = units.convert(figure, measurement.unit, unit)
         scale = units.convert(1.0, measurement.unit, unit)
         floor = _floor(measurement, target)
     except InputError as error:
-        return Judgement(Verdict.ERROR, ReasonCode.UNIT_MISMATCH, str(error), None, unit)
+        return Judgement(Verdict.ERROR, ReasonCode.UNIT_MISMATCH, str(error), None, unit), None
     interval = _interval(measurement, scale)
     verdict, reason, text = _decide(value, interval, target, floor, unit)
-    return Judgement(verdict, reason, text, value, unit, interval)
+    return Judgement(verdict, reason, text, value, unit, interval), floor
+
+
+def _limits(target: Target, floor: float | None) -> Limits:
+    low, high = (bound if math.isfinite(bound) else None for bound in (target.low, target.high))
+    return Limits(target.comparison.value, low, high, target.marginal, target.floor if floor is None else floor)
 
 
 def judge_cases(cases: Iterable[CaseResult], targets: Sequence[Target] | None = None) -> tuple[JudgedMeasurement, ...]:

@@ -97,10 +97,15 @@ class Machine:
 
 
 def machine_of(record: RunRecord) -> Machine:
-    """The machine that ``record`` is of, from its inventory; an inventory without an entry leaves it unknown."""
-    found = record.hardware.get("gpus")
+    """The machine that ``record`` is of."""
+    return machine_in(record.hardware)
+
+
+def machine_in(hardware: Mapping[str, object]) -> Machine:
+    """The machine of an inventory as JSON values; what has no entry there stays unknown."""
+    found = hardware.get("gpus")
     gpus = [gpu for gpu in found if isinstance(gpu, Mapping)] if isinstance(found, list | tuple) else []
-    host = record.hardware.get("host")
+    host = hardware.get("host")
     host = host if isinstance(host, Mapping) else {}
     return Machine(
         gpu_uuids=tuple(_of(str, gpu.get("uuid")) or "" for gpu in gpus),
@@ -109,7 +114,7 @@ def machine_of(record: RunRecord) -> Machine:
         gpu_clocks_mhz=tuple(
             (_of(int, gpu.get("max_sm_clock_mhz")), _of(int, gpu.get("max_memory_clock_mhz"))) for gpu in gpus
         ),
-        driver=_of(str, record.hardware.get("driver_version")),
+        driver=_of(str, hardware.get("driver_version")),
         host=_of(str, host.get("name")),
         machine_id=_of(str, host.get("machine_id")),
         container=host.get("container") is not None,

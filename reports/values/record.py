@@ -10,6 +10,7 @@ from pathlib import Path
 from burstproof.errors import InputError
 from reports.values.judgement import JudgedMeasurement
 from reports.values.measurement import CaseResult, Measurement
+from reports.values.seal import seal_of
 
 SCHEMA_VERSION = 2
 READABLE_VERSIONS = (1, 2)
@@ -49,6 +50,8 @@ class StageRun:
         Node ids that were collected and left out by something other than the plan.
     plugins : tuple of str
         What pytest loaded besides itself and the plugin of the test plan: packages, and the checkout's conftest files.
+    ended_utc : str
+        When it ended, ISO 8601 with ``Z``; empty if it has not, and in records of version 1.
     contention : mapping
         What else the machine did meanwhile: load, shares of stolen and of others' CPU time (fractions), CPU clock.
     """
@@ -63,6 +66,7 @@ class StageRun:
     collected: int = 0
     deselected: tuple[str, ...] = ()
     plugins: tuple[str, ...] = ()
+    ended_utc: str = ""
     contention: Mapping[str, float] = field(default_factory=dict)
 
 
@@ -86,12 +90,16 @@ class Environment:
 
 @dataclass(frozen=True)
 class Invocation:
-    """One start of the runner that contributed to a run, and the stages it ran (``--resume`` adds another)."""
+    """One start of the runner that contributed to a run, and the stages it ran (``--resume`` adds another).
+
+    ``machine`` is the label of the machine that it ran on (:mod:`reports.values.machine`).
+    """
 
     command: tuple[str, ...]
     started_utc: str
     environment: Environment
     stages: tuple[str, ...]
+    machine: str = ""
 
 
 @dataclass(frozen=True)
@@ -168,9 +176,9 @@ class RunRecord:
     digests: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def is_sealed(self) -> bool:
-        """Whether digests say what it held when it was written."""
-        return bool(self.digests)
+    def seal(self) -> str:
+        """One SHA-256 for all its digests: what names it in its report; empty in a record without digests."""
+        return seal_of(self.digests) if self.digests else ""
 
     @property
     def measurements(self) -> tuple[Measurement, ...]:

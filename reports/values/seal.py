@@ -28,12 +28,14 @@ def digests_of(document: Mapping[str, object]) -> dict[str, str]:
     whole: dict[str, object] = {part: [document.get(name) for name in names] for part, names in _FIELDS.items()}
     cases, samples = _split(document.get(_SPLIT))
     rest = {name: value for name, value in document.items() if name not in held}
-    return {part: _sha256(value) for part, value in {"run": rest, "cases": cases, "samples": samples, **whole}.items()}
+    return {
+        part: sha256_of(value) for part, value in {"run": rest, "cases": cases, "samples": samples, **whole}.items()
+    }
 
 
 def seal_of(digests: Mapping[str, str]) -> str:
     """One SHA-256 for the whole record: what names it in its report, and in a baseline made of it."""
-    return _sha256(dict(digests))
+    return sha256_of(dict(digests))
 
 
 def _split(cases: object) -> tuple[list[object], list[object]]:
@@ -47,6 +49,7 @@ def _split(cases: object) -> tuple[list[object], list[object]]:
     return kept, samples
 
 
-def _sha256(value: object) -> str:
+def sha256_of(value: object) -> str:
+    """SHA-256 of JSON values, whatever the order of keys and the white space they were written with."""
     text = json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()

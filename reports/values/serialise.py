@@ -42,7 +42,9 @@ def _encode(value: object) -> object:
         return [_encode(item) for item in value]
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else None
-    if value is None or isinstance(value, str | bool | int):
+    if isinstance(value, str):
+        return value if value.isascii() else value.encode(errors="backslashreplace").decode()
+    if value is None or isinstance(value, bool | int):
         return value
     raise InputError("a record holds JSON values only", got=value)
 

@@ -74,6 +74,7 @@ def test_a_page_for_every_room_that_needs_one() -> None:
         "hardware",
         "stages",
         "reports",
+        "records",
         "compile",
         "training",
         "tensor",

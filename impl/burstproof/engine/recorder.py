@@ -36,7 +36,9 @@ def recording_of(bursts: list[Burst], record: Record) -> Recording:
 
 
 def joined(pieces: Sequence[Recording]) -> Recording:
-    """Consecutive recordings as one."""
+    """Consecutive recordings as one; a single piece is not copied."""
+    if len(pieces) == 1:
+        return pieces[0]
     parts = [recording_of([], Record.NONE), *pieces]
     columns = ([getattr(part, item.name) for part in parts] for item in fields(Recording))
     return Recording(*(np.concatenate(column) for column in columns))

@@ -20,8 +20,8 @@ _TRACES = ("traces/lif_mix", "traces/delays_frac", "traces/stdp_w3", "traces/ess
 _FAULTS = {
     "memcheck": 'extern "C" __global__ void planted(int* data) { data[1 << 20] = 1; }',
     "racecheck": (
-        'extern "C" __global__ void planted(int* data) { __shared__ int one[1]; one[0] = threadIdx.x;'
-        " data[threadIdx.x] = one[0]; }"
+        'extern "C" __global__ void planted(int* data) { __shared__ int row[64]; row[threadIdx.x] = data[threadIdx.x];'
+        " data[threadIdx.x] = row[63 - threadIdx.x]; }"
     ),
     "initcheck": 'extern "C" __global__ void planted(int* data) { data[1] = data[0] + 1; }',
 }
@@ -32,6 +32,8 @@ def planted(tool: str) -> str:
     import cupy
 
     memory = cupy.cuda.memory.Memory(1024)
+    if tool != "initcheck":
+        cupy.cuda.runtime.memset(memory.ptr, 0, 1024)
     cupy.RawKernel(_FAULTS[tool], "planted")((1,), (64,), (cupy.cuda.memory.MemoryPointer(memory, 0).ptr,))
     cupy.cuda.runtime.deviceSynchronize()
     return "done"

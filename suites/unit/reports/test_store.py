@@ -6,6 +6,10 @@ import gzip
 import hashlib
 import json
 import math
+import os
+import signal
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,14 +18,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from burstproof.errors import EnvironmentInvalidError, InputError
+from burstproof.errors import EnvironmentInvalidError, ExitCode, InputError
 from reports import store
+from reports.command import main
 from reports.store import load_run, write_run
 from reports.values.measurement import CaseResult, Measurement, Outcome
 from reports.values.record import RunRecord
 from suites.support.sample_record import VALIDATOR, sample_record
 
 pytestmark = pytest.mark.requirement("RE-1")
+ROOT = Path(__file__).parents[3]
 SAMPLES = [sample_record(gpu=gpu, faults=faults) for gpu in (True, False) for faults in (True, False)]
 
 
@@ -91,6 +97,10 @@ def test_attachment_must_be_there(tmp_path: Path, name: str) -> None:
     assert not (folder / "record.json").exists()
 
 
+def nested(levels: int) -> list[object]:
+    return [nested(levels - 1)] if levels else []
+
+
 def measured(document):
     """The first measurement of the first case that has one."""
     return next(case["measurements"][0] for case in document["cases"] if case["measurements"])
@@ -106,7 +116,9 @@ def measured(document):
         (lambda d: d["cases"][0].update(outcome="fine"), r"cases\[0\].outcome"),
         (lambda d: d["stages"][2].update(gate_open=1), r"stages\[2\].gate_open"),
         (lambda d: d["cases"][0].update(duration_s="long"), r"cases\[0\].duration_s"),
-        (lambda d: d["cases"][0].update(duration_s=10**400), r"cases\[0\].duration_s"),
+        (lambda d: d["cases"][0].update(duration_s=10**400), "a number of 401 digits"),
+        (lambda d: d["hardware"].update(nested=nested(20)), "hardware: nested too deeply"),
+        (lambda d: d["cases"][0].update(reason="\ud800"), "not a record.*surrogates"),
         (lambda d: measured(d).update(validity=[]), r"measurements\[0\].validity"),
         (lambda d: measured(d).update(validity="fine"), r"measurements\[0\].validity"),
         (lambda d: d.update(command="pytest"), "command"),
@@ -120,12 +132,6 @@ def test_a_damaged_record_is_named(damage, named: str) -> None:
         store.loads(json.dumps(document))
 
 
-def test_json_of_another_encoding_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "record.json").write_bytes(b"\xff\xfe{}")
-    with pytest.raises(InputError, match="not a record"):
-        load_run(tmp_path)
-
-
 def test_a_record_that_unpacks_to_far_more_is_not_read_to_its_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -135,10 +141,107 @@ def test_a_record_that_unpacks_to_far_more_is_not_read_to_its_end(
         load_run(tmp_path)
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{", "null", '{"schema_version": 1}', "[" * 100_000])
-def test_no_record_at_all(text: str) -> None:
-    with pytest.raises(InputError):
-        store.loads(text)
+def test_a_record_may_grow_by_a_bounded_ratio(tmp_path: Path) -> None:
+    """As text that repeats itself does; a record of real samples gives 7 to 31 bytes for one."""
+    packed = gzip.compress(b" " * (8 << 20))
+    (tmp_path / "record.json.gz").write_bytes(packed)
+    allowed = max(1 << 20, 200 * len(packed))
+    assert allowed < 8 << 20
+    with pytest.raises(InputError, match=f"too large.*{allowed} bytes"):
+        load_run(tmp_path)
+
+
+HOSTILE = {
+    "empty": b"",
+    "a list": b"[]",
+    "cut short": b"{",
+    "null": b"null",
+    "no fields": b'{"schema_version": 1}',
+    "deep": b"[" * 100_000,
+    "5000 digits": b'{"schema_version": ' + b"9" * 5000 + b"}",
+    "an infinite number": b'{"schema_version": 1e999}',
+    "NaN": b'{"schema_version": NaN}',
+    "UTF-16": b"\xff\xfe{\0}\0",
+    "Latin-1": b'{"run_id": "\xe9"}',
+}
+
+
+@pytest.mark.parametrize("content", HOSTILE.values(), ids=HOSTILE)
+def test_what_is_no_record_is_one_sentence_and_exit_4(
+    tmp_path: Path, content: bytes, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "record.json").write_bytes(content)
+    for action in ("render", "goals"):
+        assert main([action, str(tmp_path)]) == ExitCode.USAGE
+        said = capsys.readouterr()
+        assert said.err.startswith(f"error: {tmp_path / 'record.json'}: ")
+        assert said.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("content", HOSTILE.values(), ids=HOSTILE)
+def test_a_history_goes_on_beside_what_is_no_record(
+    tmp_path: Path, content: bytes, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_run(tmp_path / "good", SAMPLES[0])
+    (tmp_path / "bad").mkdir()
+    (tmp_path / "bad" / "record.json").write_bytes(content)
+    assert main(["history", str(tmp_path)]) == ExitCode.PASS
+    assert "could not be read: bad: " in capsys.readouterr().out
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="file names are bytes on Linux alone")
+def test_a_folder_whose_name_is_no_unicode_is_named_all_the_same(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_run(tmp_path / "good", SAMPLES[0])
+    odd = Path(os.fsdecode(os.fsencode(tmp_path) + b"/run\xff"))
+    odd.mkdir()
+    (odd / "record.json").write_text("{", encoding="utf-8")
+    assert main(["history", str(tmp_path)]) == ExitCode.PASS
+    assert "could not be read: run\\udcff: " in capsys.readouterr().out
+
+
+def test_a_reason_that_is_no_unicode_does_not_cost_the_record(tmp_path: Path) -> None:
+    broken = replace(SAMPLES[0].cases[0], reason="a file named \udcff")
+    write_run(tmp_path, replace(SAMPLES[0], cases=(broken, *SAMPLES[0].cases[1:])))
+    assert load_run(tmp_path).cases[0].reason == "a file named \\udcff"
+
+
+def test_a_file_beside_the_record_that_was_changed_is_named(tmp_path: Path) -> None:
+    (tmp_path / "junit.xml").write_text("<testsuites/>")
+    write_run(tmp_path, SAMPLES[0], ["junit.xml"])
+    (tmp_path / "junit.xml").write_text("<testsuites></testsuites>")
+    with pytest.raises(InputError, match=r"changed after.*'junit.xml'"):
+        load_run(tmp_path)
+    (tmp_path / "junit.xml").unlink()
+    assert store.missing_attachments(tmp_path, load_run(tmp_path)) == ("junit.xml",)
+
+
+def test_the_report_names_its_record(tmp_path: Path) -> None:
+    written = write_run(tmp_path, SAMPLES[0])
+    assert written == load_run(tmp_path)
+    assert f'<meta name="record-seal" content="{written.seal}">' in (tmp_path / "report.html").read_text("utf-8")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a process is killed by a signal")
+@pytest.mark.parametrize("before", ["record.json", "report.html"])
+def test_a_run_killed_between_its_files_has_no_report_of_another_record(tmp_path: Path, before: str) -> None:
+    write_run(tmp_path, SAMPLES[0])
+    program = (
+        "import os, signal, sys\nfrom pathlib import Path\nfrom reports import store\n"
+        "from suites.support.sample_record import sample_record\nwrite = store.write_text\n"
+        "def killed(path, text):\n"
+        f"    os.kill(os.getpid(), signal.SIGKILL) if path.name == {before!r} else write(path, text)\n"
+        "store.write_text = killed\nstore.write_run(Path(sys.argv[1]), sample_record(gpu=False))\n"
+    )
+    command = [sys.executable, "-c", program, str(tmp_path)]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "impl"), str(ROOT)])}
+    assert subprocess.run(command, env=environment, check=False).returncode == -signal.SIGKILL
+    expected = SAMPLES[0] if before == "record.json" else sample_record(gpu=False)
+    assert load_run(tmp_path).run_id == expected.run_id
+    assert not (tmp_path / "report.html").exists()
+    assert main(["render", str(tmp_path)]) == ExitCode.PASS
+    assert load_run(tmp_path).seal in (tmp_path / "report.html").read_text("utf-8")
 
 
 def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:

@@ -370,6 +370,8 @@ def test_a_run_whose_runner_is_gone_still_gets_its_record(
     assert (record.finished_utc, record.stages[0]) == ("", whole.stages[0])
     assert record.stages[1].problem == ("the runner ended before the stage did; of 2 cases that had begun, 1 had ended")
     assert [case.outcome for case in record.cases] == [Outcome.PASSED, Outcome.PASSED, Outcome.ERROR]
+    assert main(["record", str(folder)], root, plan) == ExitCode.UNDECIDED
+    main(["run", "--resume", str(folder)], root, plan)
     assert main(["record", str(folder)], root, plan) == ExitCode.USAGE
     assert "this run has its record" in capsys.readouterr().err
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from burstproof.errors import ExitCode
 from reports.judge.targets import Comparison, Status, Target
 from reports.judge.verdict import case_verdict, exit_code, judge, judge_cases, run_verdict, stage_verdict, worst
-from reports.values.judgement import ReasonCode
+from reports.values.judgement import Limits, ReasonCode
 from reports.values.measurement import CaseResult, Measurement, Outcome, Verdict
 from reports.values.record import RunRecord, StageRun
 from suites.support.sample_record import sample_record
@@ -60,6 +60,14 @@ def test_judgement(measurement: Measurement, target: Target | None, verdict: Ver
     judged = judge(measurement, target)
     assert (judged.verdict, judged.reason_code) == (verdict, reason)
     assert judged.text
+
+
+def test_a_judgement_states_the_limits_it_was_made_with() -> None:
+    assert judge(figure(9.0), BAND).limits == Limits("<=", None, 10.0, BAND.marginal)
+    assert judge(figure(None), RATE).limits == Limits(RATE.comparison.value, RATE.low, None)
+    own = replace(figure(9000.0, "us"), conditions={"floor": 3000.0})
+    assert judge(own, replace(LIMIT, floor=2.0)).limits == Limits("<=", None, 10.0, floor=3.0)
+    assert judge(figure(9.0), None).limits is None
 
 
 def test_a_ratio_without_a_target_has_no_better_side() -> None:

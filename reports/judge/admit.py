@@ -1,0 +1,219 @@
+"""Whether a record may be quoted (requirement RE-9): every reason why not, in words."""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import tomllib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from burstproof.errors import InputError
+from hardware.nvml_codes import THROTTLING, ClockReason, clock_reason_words
+from reports.judge.judging import targets_sha256
+from reports.judge.targets import Status, Target, load_targets, parse_targets
+from reports.judge.verdict import FLOOR_CONDITION, judge_cases
+from reports.values import units
+from reports.values.judgement import JudgedMeasurement, Judgement, ReasonCode
+from reports.values.measurement import Measurement
+from reports.values.record import NIGHTLY, THOROUGH, RunRecord, StageRun
+
+_CHECKOUT = Path(__file__).parents[2]
+_TARGETS = "reports/targets.toml"
+_NAMED = 3
+_HELD_BACK = set(clock_reason_words(THROTTLING & ~ClockReason.SW_POWER_CAP))
+"""Clock reasons that spoil a figure. Its power limit is the state in which a card does dense work."""
+
+_SAMPLE_NOISE = 1e-6
+"""What a value may lie outside its samples by, as a fraction: it may be a mean of equal ones."""
+
+
+def reasons_against(record: RunRecord, checkout: Path = _CHECKOUT) -> tuple[str, ...]:
+    """Why ``record`` may not be quoted; empty if it may.
+
+    Parameters
+    ----------
+    record : RunRecord
+        As :func:`reports.store.load_run` read it, which has refused an edited one.
+    checkout : Path
+        A checkout with the record's commit: its targets are held against those that the record was judged with.
+
+    Returns
+    -------
+    tuple of str
+        A sentence each. A verdict is no reason: a FAIL may be quoted as a FAIL.
+    """
+    targets, problem = _targets_of(record, checkout)
+    return (
+        *_seal(record),
+        *_commit(record),
+        *_plan(record),
+        *_machine(record),
+        *_judging(record, targets, problem),
+        *_samples(record),
+        *_floors(record),
+        *_throttling(record),
+        *_judged_again(record, targets),
+    )
+
+
+def _seal(record: RunRecord) -> Iterator[str]:
+    if not record.seal:
+        yield "it has no digests: nobody can tell whether it was changed"
+
+
+def _commit(record: RunRecord) -> Iterator[str]:
+    if not record.invocations:
+        yield "it does not say which invocations contributed"
+    commits = {one.environment.git_commit for one in record.invocations}
+    if "" in commits:
+        yield "it was run outside a checkout: no commit has its code"
+    if len(commits) > 1:
+        yield f"its stages were run at {len(commits)} commits: {_first([commit[:12] or 'none' for commit in commits])}"
+    if record.environment.git_dirty or any(one.environment.git_dirty for one in record.invocations):
+        yield f"the checkout had local changes: {_first(record.environment.git_changes) or 'which is not said'}"
+
+
+def _plan(record: RunRecord) -> Iterator[str]:
+    if record.plan not in (THOROUGH, NIGHTLY):
+        yield f"only the {record.plan} plan was run"
+    if record.asked:
+        yield f"only {', '.join(record.asked)} of the plan was asked for"
+    if not record.finished_utc:
+        yield "the run did not finish"
+    for stage in record.stages:
+        yield from _stage(record, stage)
+
+
+def _stage(record: RunRecord, stage: StageRun) -> Iterator[str]:
+    reported = sum(case.stage == stage.stage for case in record.cases)
+    if stage.problem:
+        yield f"{stage.stage} did not finish: {stage.problem}"
+    if stage.deselected:
+        cases = units.counted(len(stage.deselected), "case")
+        yield f"{cases} of {stage.stage} left out: {_first(stage.deselected)}"
+    if not stage.collected:
+        yield f"{stage.stage} does not say how many cases it collected"
+    elif stage.collected != reported + len(stage.deselected):
+        yield f"{stage.stage} collected {stage.collected} cases and reports {reported}"
+
+
+def _machine(record: RunRecord) -> Iterator[str]:
+    machines = dict.fromkeys(one.machine for one in record.invocations)
+    if "" in machines:
+        yield "an invocation does not say which machine it ran on"
+    if len(machines) > 1:
+        yield f"it was run on {len(machines)} machines: {_first([name or 'unknown' for name in machines])}"
+
+
+def _targets_of(record: RunRecord, checkout: Path) -> tuple[Sequence[Target] | None, str]:
+    """The targets of the record's commit, or why they cannot be had."""
+    commit = record.environment.git_commit
+    if not commit:
+        return None, "there is no commit whose targets it could have been judged with"
+    try:
+        said = subprocess.run(
+            ["git", "show", f"{commit}:{_TARGETS}"], cwd=checkout, capture_output=True, timeout=30, check=False
+        )
+        if said.returncode == 0:
+            return parse_targets(tomllib.loads(said.stdout.decode()), f"{commit[:12]}:{_TARGETS}"), ""
+        why = said.stderr.decode(errors="replace").strip()
+    except (OSError, subprocess.TimeoutExpired, ValueError, InputError) as error:
+        why = str(error)
+    return None, f"the targets of commit {commit[:12]} cannot be read here: {why}"
+
+
+def _judging(record: RunRecord, targets: Sequence[Target] | None, problem: str) -> Iterator[str]:
+    if problem:
+        yield problem
+    if not record.judged:
+        yield "it does not say what it was judged with"
+        return
+    last = record.judged[-1]
+    if last.commit != record.environment.git_commit or last.dirty:
+        changes = " with local changes" if last.dirty else ""
+        yield f"it was judged by commit {last.commit[:12] or 'none'}{changes}, not by the one that was run"
+    if targets is not None and last.targets_sha256 != targets_sha256(targets):
+        yield "it was judged with other targets than those of its commit"
+
+
+def _samples(record: RunRecord) -> Iterator[str]:
+    if record.thinned_from:
+        yield f"its samples were thinned; quote the whole record: {record.thinned_from}"
+    apart = [m.name for m in record.measurements if not _agrees(m)]
+    if apart:
+        yield f"{units.counted(len(apart), 'value')} outside the range of the samples: {_first(apart)}"
+
+
+def _agrees(measurement: Measurement) -> bool:
+    """Whether a value lies among its samples; one without either has nothing to disagree with."""
+    samples = [sample for sample in measurement.samples if math.isfinite(sample)]
+    if measurement.figure is None or not samples:
+        return True
+    slack = _SAMPLE_NOISE * max(map(abs, samples))
+    return min(samples) - slack <= measurement.figure <= max(samples) + slack
+
+
+def _floors(record: RunRecord) -> Iterator[str]:
+    better = [one.measurement for one in record.judgements if one.judgement.reason_code is ReasonCode.FASTER_THAN_FLOOR]
+    if better:
+        yield f"{units.counted(len(better), 'figure')} better than what the hardware can do: {_first(better)}"
+    goals = {target.id for target in load_targets() if target.status is Status.GOAL}
+    places = record.by_place
+    judged = [(places.get((one.case, one.index)), one.judgement) for one in record.judgements if one.target in goals]
+    bare = [measurement.name for measurement, given in judged if measurement and _lacks_floor(measurement, given)]
+    if bare:
+        yield f"{units.counted(len(bare), 'latency figure')} of a GPU judged without a floor: {_first(bare)}"
+
+
+def _lacks_floor(measurement: Measurement, judgement: Judgement) -> bool:
+    if measurement.conditions.get("backend") != "cuda" or units.dimension(measurement.unit) != "time":
+        return False
+    floor = judgement.limits.floor if judgement.limits else None
+    return floor is None and measurement.number(FLOOR_CONDITION) is None
+
+
+def _throttling(record: RunRecord) -> Iterator[str]:
+    slowed: dict[str, str] = {}
+    for measurement in record.measurements:
+        found = str(measurement.telemetry.get("clock_reasons", ""))
+        if measurement.telemetry.get("throttled") is True and (not found or _HELD_BACK & set(found.split(", "))):
+            slowed[measurement.name] = f"{measurement.name} ({found or 'no reason given'})"
+    if slowed:
+        yield f"the GPU was throttled during {units.counted(len(slowed), 'measurement')}: {_first([*slowed.values()])}"
+
+
+def _judged_again(record: RunRecord, targets: Sequence[Target] | None) -> Iterator[str]:
+    """Where judging the raw samples again does not give what the record says."""
+    if targets is None:
+        return
+    said = {_place(one): one.judgement for one in record.judgements}
+    again = {_place(one): one.judgement for one in judge_cases(record.cases, targets)}
+    other = [f"{place[2]} [{place[3]}]" for place in {**said, **again} if not _same(said.get(place), again.get(place))]
+    if other:
+        count = units.counted(len(other), "figure")
+        yield f"judging the samples again decides otherwise of {count}: {_first(other)}"
+
+
+def _place(judged: JudgedMeasurement) -> tuple[str, int, str, str]:
+    return judged.case, judged.index, judged.measurement, judged.target
+
+
+def _same(said: Judgement | None, again: Judgement | None) -> bool:
+    """Whether a judgement came out again: figures to nine digits, limits where they are stated, not the wording."""
+    if said is None or again is None or (said.limits is not None and said.limits != again.limits):
+        return False
+    return _decided(said) == _decided(again)
+
+
+def _decided(judgement: Judgement) -> tuple[object, ...]:
+    interval = judgement.interval
+    figures = [judgement.value, *((interval.low, interval.high) if interval else ())]
+    shown = tuple(None if figure is None else f"{figure:.9g}" for figure in figures)
+    return judgement.verdict, judgement.reason_code, judgement.unit, shown
+
+
+def _first(texts: Sequence[str]) -> str:
+    once = tuple(dict.fromkeys(texts))
+    more = f" and {len(once) - _NAMED} more" if len(once) > _NAMED else ""
+    return ", ".join(once[:_NAMED]) + more

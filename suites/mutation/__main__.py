@@ -1,0 +1,141 @@
+"""``python -m suites.mutation``: plant small faults in the modules that decide something; see who notices."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from queue import SimpleQueue
+
+from burstproof.errors import ExitCode
+from suites.mutation.groups import GROUPS, ROOT, Group, equivalent
+from suites.mutation.mutants import Mutant, mutants_of
+
+SLOWEST = 5
+"""A mutant under which the cases take so many times as long has been noticed."""
+MOST_SURVIVING = 0.03
+
+
+@dataclass(frozen=True)
+class Planted:
+    """A mutant of a module."""
+
+    group: Group
+    module: str
+    mutant: Mutant
+
+
+class Copy:
+    """A copy of the checkout, to plant mutants in."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        names = subprocess.run(
+            ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"],
+            cwd=ROOT,
+            capture_output=True,
+            check=True,
+            text=True,
+        ).stdout.split("\0")
+        for name in filter(None, names):
+            if (ROOT / name).is_file():
+                (folder / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(ROOT / name, folder / name)
+
+    def passes(self, cases: Sequence[str], limit_s: float) -> bool:
+        """Whether the cases pass in time."""
+        command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *cases]
+        environment = {
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join([str(self.folder / "impl"), str(self.folder)]),
+            "XDG_CACHE_HOME": str(self.folder / ".cache"),
+            "PYTHONDONTWRITEBYTECODE": "1",
+        }
+        try:
+            done = subprocess.run(command, cwd=self.folder, env=environment, capture_output=True, timeout=limit_s)
+        except subprocess.TimeoutExpired:
+            return False
+        return done.returncode == 0
+
+    def survives(self, planted: Planted, limit_s: float) -> bool:
+        """Whether the cases pass with the mutant."""
+        file = self.folder / planted.module
+        original = file.read_text(encoding="utf-8")
+        file.write_text(planted.mutant.source, encoding="utf-8")
+        try:
+            return self.passes(planted.group.cases, limit_s)
+        finally:
+            file.write_text(original, encoding="utf-8")
+
+
+def planted_in(group: Group) -> list[Planted]:
+    """Every mutant of a group that somebody could notice."""
+    found = []
+    for module in group.modules:
+        same = equivalent().get(module, {})
+        mutants = mutants_of((ROOT / module).read_text(encoding="utf-8"))
+        found += [Planted(group, module, mutant) for mutant in mutants if mutant.name not in same]
+    return found
+
+
+def survivors_of(group: Group, chosen: Sequence[Planted], workers: int) -> list[Planted]:
+    """The chosen mutants that no case notices."""
+    with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
+        copies: SimpleQueue[Copy] = SimpleQueue()
+        for number in range(workers):
+            copies.put(Copy(Path(folder) / str(number)))
+        first = copies.get()
+        began = time.monotonic()
+        if not first.passes(group.cases, 3600.0):
+            raise SystemExit(f"{group.name}: the cases fail without a mutant; mend them first")
+        limit_s = SLOWEST * (time.monotonic() - began) + 30
+        copies.put(first)
+
+        def try_one(planted: Planted) -> bool:
+            copy = copies.get()
+            try:
+                return copy.survives(planted, limit_s)
+            finally:
+                copies.put(copy)
+
+        with ThreadPoolExecutor(workers) as pool:
+            return [one for one, lives in zip(chosen, pool.map(try_one, chosen), strict=True) if lives]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Plant, run, print; 0 unless more than 3 % of the mutants of a group survive."""
+    parser = argparse.ArgumentParser(prog="python -m suites.mutation", description=__doc__)
+    parser.add_argument("groups", nargs="*", metavar="GROUP", help=", ".join(group.name for group in GROUPS))
+    parser.add_argument("--sample", type=int, help="mutants of each group; all by default")
+    parser.add_argument("--seed", type=int, default=0, help="of the sample (default 0)")
+    parser.add_argument("--workers", type=int, default=1, help="mutants tried side by side (default 1)")
+    options = parser.parse_args(arguments)
+    unknown = set(options.groups) - {group.name for group in GROUPS}
+    if unknown:
+        parser.error(f"no such group: {', '.join(sorted(unknown))}")
+    good = True
+    for group in GROUPS:
+        if options.groups and group.name not in options.groups:
+            continue
+        chosen = planted_in(group)
+        if options.sample is not None and options.sample < len(chosen):
+            chosen = random.Random(options.seed).sample(chosen, options.sample)
+        alive = survivors_of(group, chosen, options.workers)
+        print(f"{group.name}: {len(alive)} of {len(chosen)} mutants survive", flush=True)
+        for one in alive:
+            print(f"  {one.module}:{one.mutant.line} {one.mutant.name}", flush=True)
+        good &= len(alive) <= MOST_SURVIVING * len(chosen)
+    return ExitCode.PASS if good else ExitCode.FAIL
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,69 @@
+"""Mutants are what they say: one fault each, in code that decides something."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+
+from suites.mutation.groups import GROUPS, ROOT, equivalent
+from suites.mutation.mutants import mutants_of
+
+pytestmark = pytest.mark.requirement("RE-2", "SU-5")
+
+SOURCE = '''
+"""A module."""
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    LIMIT = 1
+
+
+def within(value: int | None, limit: float = 2.0) -> bool:
+    """Whether 1 + 1."""
+    if value is None:
+        raise ValueError("1 + 1" + str(limit))
+    done = False
+    for one in (value, -value):
+        if one >= limit and not done:
+            done = True
+            continue
+        print(f"{one + 1}")
+    return done
+'''
+
+
+def test_every_fault_is_found_once() -> None:
+    changes = [mutant.change for mutant in mutants_of(SOURCE)]
+    assert sorted(changes) == sorted(
+        [
+            "2.0 -> 3.0",
+            "value is None -> value is not None",
+            "False -> True",
+            "-value -> value",
+            "one >= limit and (not done) -> one >= limit or not done",
+            "one >= limit -> one > limit",
+            "not done -> done",
+            "True -> False",
+            "continue -> pass",
+            "print(f'{one + 1}') -> pass",
+        ]
+    )
+
+
+def test_a_mutant_differs_in_one_place() -> None:
+    plain = ast.unparse(ast.parse(SOURCE)).splitlines()
+    for mutant in mutants_of(SOURCE):
+        lines = mutant.source.splitlines()
+        changed = [line for line, (old, new) in enumerate(zip(plain, lines, strict=True)) if old != new]
+        assert len(changed) == 1, mutant.name
+        assert mutant.where == "within"
+
+
+def test_equivalent_mutants_are_mutants() -> None:
+    """A line of the list that names no mutant of today hides nothing."""
+    modules = {module for group in GROUPS for module in group.modules}
+    assert set(equivalent()) <= modules
+    for module, names in equivalent().items():
+        assert set(names) <= {mutant.name for mutant in mutants_of((ROOT / module).read_text(encoding="utf-8"))}
+        assert all(names.values())

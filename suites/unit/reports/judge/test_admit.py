@@ -1,0 +1,230 @@
+"""What may be quoted: a whole, clean, sealed run, and for each thing that it lacks a reason."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from burstproof.errors import ExitCode
+from reports import store
+from reports.command import main
+from reports.judge.admit import reasons_against
+from reports.judge.judging import targets_sha256
+from reports.judge.verdict import judge_cases
+from reports.store import load_run, reasons_against_run, write_baseline, write_run
+from reports.values.machine import machine_of
+from reports.values.measurement import Measurement, Verdict
+from reports.values.record import Invocation, Judging, RunRecord
+from suites.support.sample_record import sample_record
+
+pytestmark = pytest.mark.requirement("RE-9")
+
+TARGETS = Path(store.__file__).with_name("targets.toml")
+Change = Callable[[RunRecord], RunRecord]
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A commit with the targets of today."""
+    root = tmp_path_factory.mktemp("checkout")
+    (root / "reports").mkdir()
+    (root / "reports" / "targets.toml").write_bytes(TARGETS.read_bytes())
+    for command in (["init", "-q"], ["add", "."], ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "a"]):
+        subprocess.run(["git", *command], cwd=root, check=True)
+    return root
+
+
+@pytest.fixture(scope="module")
+def whole(checkout: Path) -> RunRecord:
+    """A record that may be quoted, sealed."""
+    head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=checkout, check=True, capture_output=True, text=True)
+    record = sample_record(faults=False)
+    environment = replace(record.environment, git_commit=head.stdout.strip(), git_dirty=False)
+    counts = {stage.stage: sum(case.stage == stage.stage for case in record.cases) for stage in record.stages}
+    stages = tuple(replace(stage, collected=counts[stage.stage]) for stage in record.stages if counts[stage.stage])
+    names = tuple(stage.stage for stage in stages)
+    return sealed(
+        replace(
+            floored(record, 0.5),
+            stages=stages,
+            environment=environment,
+            plan="thorough",
+            invocations=(Invocation(record.command, "now", environment, names, machine_of(record).label),),
+            judged=(Judging("now", environment.git_commit, False, targets_sha256()),),
+        )
+    )
+
+
+def sealed(record: RunRecord) -> RunRecord:
+    return store.loads(store.dumps(record))
+
+
+def with_environment(record: RunRecord, **changes: object) -> RunRecord:
+    environment = replace(record.environment, **changes)
+    return replace(
+        record, environment=environment, invocations=(replace(record.invocations[0], environment=environment),)
+    )
+
+
+def with_stage(record: RunRecord, **changes: object) -> RunRecord:
+    return replace(record, stages=(replace(record.stages[0], **changes), *record.stages[1:]))
+
+
+def with_latencies(record: RunRecord, change: Callable[[Measurement], Measurement]) -> RunRecord:
+    """``record``, judged anew, whose burst latencies on a GPU are others."""
+    cases = tuple(
+        replace(case, measurements=tuple(change(m) if _is_latency(m) else m for m in case.measurements))
+        for case in record.cases
+    )
+    return replace(record, cases=cases, judgements=judge_cases(cases))
+
+
+def _is_latency(measurement: Measurement) -> bool:
+    return measurement.name == "burst.latency" and measurement.conditions["backend"] == "cuda"
+
+
+def floored(record: RunRecord, share: float) -> RunRecord:
+    """The floor of each latency at ``share`` of its value."""
+    return with_latencies(record, lambda m: replace(m, conditions={**m.conditions, "floor": share * (m.value or 0.0)}))
+
+
+def unfloored(record: RunRecord) -> RunRecord:
+    return with_latencies(
+        record, lambda m: replace(m, conditions={name: m.conditions[name] for name in m.conditions if name != "floor"})
+    )
+
+
+def throttled(record: RunRecord, reasons: str) -> RunRecord:
+    telemetry = {"throttled": True, "clock_reasons": reasons}
+    return with_latencies(record, lambda m: replace(m, telemetry=telemetry))
+
+
+def failed(record: RunRecord) -> RunRecord:
+    """Latencies fifty times what they were, judged: FAILs that the record states."""
+    return with_latencies(
+        record, lambda m: replace(m, value=50.0 * (m.value or 0.0), samples=tuple(50.0 * one for one in m.samples))
+    )
+
+
+def whitewashed(record: RunRecord) -> RunRecord:
+    """A FAIL whose judgement was put right by hand, sealed anew."""
+    bad = failed(record)
+    judged = next(one for one in bad.judgements if one.judgement.verdict is Verdict.FAIL)
+    good = replace(judged, judgement=replace(judged.judgement, verdict=Verdict.PASS))
+    return replace(bad, judgements=tuple(good if one is judged else one for one in bad.judgements))
+
+
+def test_a_whole_clean_run_may_be_quoted_and_so_may_one_that_fails(whole: RunRecord, checkout: Path) -> None:
+    assert reasons_against(whole, checkout) == ()
+    bad = sealed(failed(whole))
+    assert any(one.judgement.verdict is Verdict.FAIL for one in bad.judgements)
+    assert reasons_against(bad, checkout) == ()
+    assert reasons_against(sealed(throttled(whole, "sw power cap")), checkout) == ()
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (
+            lambda r: with_environment(r, git_dirty=True, git_changes=("?? conftest.py",)),
+            "local changes: ?? conftest.py",
+        ),
+        (lambda r: with_environment(r, git_commit=""), "outside a checkout"),
+        (lambda r: with_environment(r, git_commit="0" * 40), "targets of commit 000000000000 cannot be read here"),
+        (lambda r: replace(r, invocations=()), "does not say which invocations"),
+        (
+            lambda r: replace(
+                r,
+                invocations=(
+                    *r.invocations,
+                    replace(r.invocations[0], environment=replace(r.environment, git_commit="b" * 40)),
+                ),
+            ),
+            "run at 2 commits",
+        ),
+        (
+            lambda r: replace(r, invocations=(*r.invocations, replace(r.invocations[0], machine="another"))),
+            "run on 2 machines",
+        ),
+        (lambda r: replace(r, plan="quick"), "only the quick plan"),
+        (lambda r: replace(r, asked=("stage6",)), "only stage6 of the plan"),
+        (lambda r: replace(r, finished_utc=""), "did not finish"),
+        (lambda r: with_stage(r, problem="it died"), "did not finish: it died"),
+        (lambda r: with_stage(r, collected=0), "does not say how many cases"),
+        (lambda r: with_stage(r, collected=99), "collected 99 cases and reports"),
+        (lambda r: replace(r, cases=r.cases[1:]), "collected 8 cases and reports 7"),
+        (lambda r: with_stage(r, deselected=("a::b",), collected=9), "1 case of stage1 left out: a::b"),
+        (lambda r: replace(r, judged=()), "what it was judged with"),
+        (
+            lambda r: replace(r, judged=(*r.judged, replace(r.judged[0], commit="c" * 40))),
+            "judged by commit cccccccccccc, not",
+        ),
+        (lambda r: replace(r, judged=(replace(r.judged[0], dirty=True),)), "with local changes, not"),
+        (lambda r: replace(r, judged=(replace(r.judged[0], targets_sha256="0" * 64),)), "other targets"),
+        (lambda r: replace(r, thinned_from="seal 1"), "thinned"),
+        (
+            lambda r: with_latencies(r, lambda m: replace(m, value=1.5 * max(m.samples))),
+            "outside the range of the samples",
+        ),
+        (lambda r: floored(r, 2.0), "better than what the hardware can do: burst.latency"),
+        (unfloored, "judged without a floor: burst.latency"),
+        (
+            lambda r: throttled(r, "sw power cap, sw thermal slowdown"),
+            "throttled during 1 measurement: burst.latency (sw",
+        ),
+        (lambda r: throttled(r, ""), "throttled during 1 measurement"),
+        (whitewashed, "judging the samples again decides otherwise of 1 figure: burst.latency"),
+        (lambda r: replace(r, judgements=r.judgements[1:]), "decides otherwise of 1 figure"),
+    ],
+)
+def test_each_lack_is_a_reason(whole: RunRecord, checkout: Path, change: Change, reason: str) -> None:
+    assert reason in "\n".join(reasons_against(sealed(change(whole)), checkout))
+
+
+def test_the_folder_counts_too(
+    whole: RunRecord,
+    checkout: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(store, "reasons_against", lambda record: reasons_against(record, checkout))
+    (tmp_path / "junit.xml").write_text("<testsuites/>")
+    write_run(tmp_path, whole, ["junit.xml"])
+    assert main(["admit", "--strict", str(tmp_path)]) == ExitCode.PASS
+    assert capsys.readouterr().out == "may be quoted\n"
+    (tmp_path / "report.html").write_text("another")
+    (tmp_path / "junit.xml").unlink()
+    assert [reason.split(":")[0] for reason in reasons_against_run(tmp_path)] == [
+        "files of the run are not there",
+        "report.html was drawn from another record; draw it again with",
+    ]
+    assert main(["admit", str(tmp_path)]) == ExitCode.PASS
+    assert main(["admit", "--strict", str(tmp_path)]) == ExitCode.FAIL
+    assert "not to be quoted, for 2 reasons:\n  files of the run" in capsys.readouterr().out
+
+
+def test_an_edited_record_is_refused_with_what_was_edited(
+    whole: RunRecord, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_run(tmp_path, whole)
+    path = tmp_path / "record.json"
+    path.write_text(path.read_text("utf-8").replace('"git_dirty": false', '"git_dirty": true'), encoding="utf-8")
+    assert main(["admit", "--strict", str(tmp_path)]) == ExitCode.FAIL
+    assert "changed after it was written: its digests do not agree (got ['environment'])" in capsys.readouterr().out
+    assert main(["admit", "--strict", str(tmp_path / "absent")]) == ExitCode.USAGE
+
+
+def test_a_baseline_refers_to_the_whole_record(whole: RunRecord, checkout: Path, tmp_path: Path) -> None:
+    write_baseline(tmp_path, whole)
+    (reason,) = (one for one in reasons_against(load_run(tmp_path), checkout) if "thinned" in one)
+    assert reason.endswith(f"seal {whole.seal}")
+
+
+def test_a_record_of_version_1_may_not_be_quoted() -> None:
+    found = reasons_against(load_run(Path(store.__file__).parent / "baselines" / "h200-acceptance"))
+    assert any("no digests" in reason for reason in found)

@@ -1,0 +1,181 @@
+"""Who ran and who judged a run: nothing that contributed is lost when it is resumed or judged again."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from burstproof.errors import ExitCode, InputError
+from reports.html import render
+from reports.judge.judging import targets_sha256
+from reports.judge.targets import load_targets
+from reports.store import load_run
+from reports.values.provenance import invocation_rows, provenance_lines
+from reports.values.record import Environment, Invocation, StageRun
+from reports.values.serialise import encode
+from stages import gating
+from stages.command import main
+from stages.environment import take_environment
+from stages.plan import NO_GATE, Stage
+from stages.provenance import environment_of, note_invocation, read_invocations
+from stages.run_folder import RunFolder, RunPlan, write_json
+
+pytestmark = pytest.mark.requirement("RE-1", "RE-9")
+
+ROOT = Path(__file__).parents[3]
+GOOD = "import pytest\npytestmark = pytest.mark.requirement('BE-1')\ndef test_good(): assert 1 + 1 == 2\n"
+PLAN = tuple(Stage(f"stage{n}", "part", NO_GATE, "the CPU", (f"part{n}",), "it works") for n in (1, 2))
+
+
+def git(root: Path, *arguments: str) -> str:
+    command = ["git", "-c", "user.name=a", "-c", "user.email=a@b", *arguments]
+    return subprocess.run(command, cwd=root, check=True, capture_output=True, text=True).stdout.strip()
+
+
+@pytest.fixture
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A committed checkout of two stages, and no GPU."""
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT / "impl"), str(ROOT)]))
+    monkeypatch.setattr(gating, "machine_gates", gating.closed_gates)
+    root = tmp_path / "checkout"
+    for stage in PLAN:
+        (root / stage.suites[0]).mkdir(parents=True)
+        (root / stage.suites[0] / f"test_{stage.name}.py").write_text(GOOD, encoding="utf-8")
+    (root / "conftest.py").write_text('pytest_plugins = ["stages.plugin"]\n', encoding="utf-8")
+    (root / ".gitignore").write_text("/run/\n__pycache__/\n.benchmarks/\n.hypothesis/\n", encoding="utf-8")
+    git(root, "init", "-q")
+    git(root, "add", ".")
+    git(root, "commit", "-qm", "first")
+    return root
+
+
+def test_an_untracked_file_is_a_change_and_is_named(checkout: Path) -> None:
+    clean = take_environment(checkout)
+    assert (clean.git_commit, clean.git_dirty, clean.git_changes) == (git(checkout, "rev-parse", "HEAD"), False, ())
+    (checkout / "run").mkdir()
+    (checkout / "run" / "ignored").touch()
+    assert not take_environment(checkout).git_dirty
+    (checkout / "part1" / "conftest.py").touch()
+    (checkout / "conftest.py").write_text("\n", encoding="utf-8")
+    found = take_environment(checkout)
+    assert found.git_dirty
+    assert found.git_changes == (" M conftest.py", "?? part1/conftest.py")
+
+
+def test_only_the_first_changes_are_named(checkout: Path) -> None:
+    for number in range(30):
+        (checkout / f"new{number}").touch()
+    assert len(take_environment(checkout).git_changes) == 10
+
+
+def test_resuming_after_a_checkout_does_not_launder_a_dirty_run(checkout: Path) -> None:
+    folder = checkout / "run"
+    dropping = checkout / "part1" / "conftest.py"
+    dropping.write_text("collect_ignore = []\n", encoding="utf-8")
+    assert main(["run", "--run", str(folder), "--only", "stage1"], checkout, PLAN) == ExitCode.UNDECIDED
+    dropping.unlink()
+    assert main(["run", "--resume", str(folder)], checkout, PLAN) == ExitCode.PASS
+    record = load_run(folder)
+    assert [(one.stages, one.environment.git_dirty) for one in record.invocations] == [
+        (("stage1",), True),
+        (("stage2",), False),
+    ]
+    assert record.invocations[0].command[-2:] == ("--only", "stage1")
+    assert record.invocations[1].command == ("python", "-m", "stages", "run", "--resume", "run")
+    assert record.environment.git_dirty
+    assert record.environment.git_changes == ("?? part1/conftest.py",)
+    stages, commit = invocation_rows(record)
+    assert stages == ("stages", ("stage1", "stage2"))
+    assert commit[0] == "commit"
+    assert commit[1][0] == f"{commit[1][1]} with local changes"
+    assert "part1/conftest.py" in render(record)
+
+
+def test_judging_again_leaves_a_mark_and_moves_no_time(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = checkout / "run"
+    main(["run", "--run", str(folder)], checkout, PLAN)
+    first = load_run(folder)
+    assert first.finished_utc == max(stage.ended_utc for stage in first.stages)
+    assert [(one.commit, one.dirty, one.targets_sha256) for one in first.judged] == [
+        (first.environment.git_commit, False, targets_sha256())
+    ]
+    (checkout / "part1" / "later").touch()
+    monkeypatch.setattr("stages.runner.utc_now", lambda: "2050-01-01T00:00:00Z")
+    main(["run", "--resume", str(folder)], checkout, PLAN)
+    second = load_run(folder)
+    assert second.finished_utc == first.finished_utc
+    assert second.invocations == first.invocations
+    assert second.judged == (*first.judged, replace(first.judged[0], utc="2050-01-01T00:00:00Z", dirty=True))
+    (folder / "record.json").unlink()
+    main(["record", str(folder)], checkout, PLAN)
+    third = load_run(folder)
+    assert (third.finished_utc, len(third.judged)) == (first.finished_utc, 3)
+    assert any("Judged 3 times" in line for line in provenance_lines(third))
+
+
+def test_a_run_of_two_commits_is_dirty_whatever_each_was() -> None:
+    clean = Environment("3.11", "Linux", {}, "a" * 40)
+    assert environment_of([Invocation((), "", clean, ())]) == clean
+    two = environment_of([Invocation((), "", clean, ()), Invocation((), "", replace(clean, git_commit="b" * 40), ())])
+    assert two.git_dirty
+    assert "2 commits: aaaaaaaaaaaa, bbbbbbbbbbbb" in two.git_changes[0]
+
+
+def test_a_stage_belongs_to_the_invocation_that_ran_it_last(tmp_path: Path) -> None:
+    environment = Environment("3.11", "Linux", {})
+    first, second = (Invocation(("run",), time, environment, ()) for time in ("1", "2"))
+    folder = RunFolder(tmp_path)
+    for stage, invocation in (("stage1", first), ("stage2", first), ("stage2", second), ("stage3", second)):
+        folder.files(stage).folder.mkdir(parents=True, exist_ok=True)
+        note_invocation(folder, stage, invocation)
+    found = read_invocations(folder, ("stage3", "stage1", "stage2", "stage4"))
+    assert found == (replace(first, stages=("stage1",)), replace(second, stages=("stage3", "stage2")))
+
+
+def test_the_digest_of_targets_follows_what_they_say() -> None:
+    targets = load_targets()
+    assert targets_sha256(targets) == targets_sha256()
+    assert targets_sha256((*targets[:-1], replace(targets[-1], marginal=0.5))) != targets_sha256()
+    assert targets_sha256(targets[1:]) != targets_sha256()
+
+
+@pytest.mark.parametrize("content", [b"{", b"\xff", b"[]", b"{}", b"9" * 5000, b"[" * 100_000])
+@pytest.mark.parametrize("name", ["plan.json", "machine.json", "judged.json", "stages/stage1/environment.json"])
+def test_a_damaged_file_of_the_run_is_named_without_a_traceback(
+    checkout: Path, name: str, content: bytes, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = RunFolder(checkout / "run")
+    folder.write_plan(RunPlan((), ("stage1",), gpu_free=True, started_utc="", command=()))
+    folder.files("stage1").folder.mkdir(parents=True)
+    note_invocation(folder, "stage1", Invocation((), "", Environment("3.11", "Linux", {}), ()))
+    write_json(folder.files("stage1").done, encode(StageRun("stage1", "part", gate_open=True, gate_reason="")))
+    (folder.path / name).write_bytes(content)
+    assert main(["record", str(folder.path)], checkout, PLAN) == ExitCode.USAGE
+    assert f"error: {folder.path / name}" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a process is killed by a signal")
+def test_a_run_killed_before_its_record_gets_it_from_its_folder(checkout: Path) -> None:
+    """Killed after it had joined the evidence: the record of the part before no longer fits, and is written anew."""
+    folder = checkout / "run"
+    main(["run", "--run", str(folder), "--only", "stage1"], checkout, PLAN)
+    program = (
+        "import os, signal, sys; from pathlib import Path; from stages import runner\n"
+        "from suites.unit.stages.test_provenance import PLAN\nfrom stages.command import main\n"
+        "runner.write_run = lambda *arguments: os.kill(os.getpid(), signal.SIGKILL)\n"
+        f"main(['run', '--resume', {str(folder)!r}], Path({str(checkout)!r}), PLAN)\n"
+    )
+    assert subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=False).returncode == -signal.SIGKILL
+    with pytest.raises(InputError, match=r"changed after.*'junit.xml'.*stages record"):
+        load_run(folder)
+    assert main(["record", str(folder)], checkout, PLAN) == ExitCode.PASS
+    record = load_run(folder)
+    assert record.finished_utc == max(stage.ended_utc for stage in record.stages)
+    assert [one.stages for one in record.invocations] == [("stage1",), ("stage2",)]
+    assert record.seal in (folder / "report.html").read_text(encoding="utf-8")
