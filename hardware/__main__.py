@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import NoReturn
 if __name__ == "__main__":  # where burstproof is not installed the checkout itself serves
     sys.path.append(str(Path(__file__).resolve().parents[1] / "impl"))
 
+from burstproof.door import guarded
 from burstproof.errors import ExitCode
 from hardware.inventory import take_inventory
 from hardware.nvml import OpenNvml, open_nvml
@@ -33,12 +33,9 @@ def main(arguments: Sequence[str] | None = None, *, open_door: OpenNvml = open_n
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of text")
     wanted = parser.parse_args(arguments)
     inventory = take_inventory(open_door=open_door)
-    try:
-        print(json.dumps(to_json(inventory), indent=2) if wanted.json else to_text(inventory), flush=True)
-    except BrokenPipeError:  # the reader has seen enough; keep the interpreter from flushing into the closed pipe
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    print(json.dumps(to_json(inventory), indent=2) if wanted.json else to_text(inventory), flush=True)
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(guarded("hardware", main))

@@ -6,26 +6,20 @@ Exit codes: 0 done, 1 a confirmed regression, 2 nothing to go by, 3 a package is
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
-
-PIPE_CLOSED = 141
 
 
 def main() -> int:
     """Carry out the command line, or say which package is missing."""
     try:
+        from burstproof.door import guarded
         from reports.command import main as carry_out
     except ModuleNotFoundError as error:
         cure = "pip install -e '.[test]' there, or use .nox/stages/bin/python"
         print(f"error: {sys.executable}: {error.name} cannot be imported. {cure}", file=sys.stderr)
         return 3
-    try:
-        return carry_out()
-    except BrokenPipeError:  # the reader has seen enough; keep the interpreter from flushing into the closed pipe
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return PIPE_CLOSED
+    return guarded("reports", carry_out)
 
 
 if __name__ == "__main__":

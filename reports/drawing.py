@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 
 from reports.values import units
 from reports.values.record import RunRecord
@@ -27,11 +26,14 @@ class Figure:
     template : str
         Jinja template that draws one of the charts, its variable ``chart``; everything is escaped. It may import the
         macros of ``reports/templates``.
+    is_chart : bool
+        Whether it may stand beside another; else it takes the whole width.
     """
 
     place: int
     charts: Callable[[RunRecord], Sequence[object]]
     template: str
+    is_chart: bool = False
 
 
 @dataclass(frozen=True)
@@ -67,7 +69,6 @@ class Series:
     name: str
     style: int
     points: tuple[tuple[float, float, str], ...]
-    label_y: float
 
     @property
     def path(self) -> str:
@@ -77,18 +78,19 @@ class Series:
 
 @dataclass(frozen=True)
 class LineChart:
-    """Lines over two logarithmic axes; ``key`` is unique on the page, ``axis`` says what lies across."""
+    """Lines over two logarithmic axes; ``key`` is unique on the page, ``axis`` says what lies across, in ``unit``."""
 
     key: str
     title: str
     axis: str
+    unit: str = "1"
     series: tuple[Series, ...] = ()
     x_ticks: tuple[tuple[float, str], ...] = ()
     y_ticks: tuple[tuple[float, str], ...] = ()
-    left: float = 70.0
+    left: float = 76.0
     right: float = 560.0
-    top: float = 16.0
-    bottom: float = 300.0
+    top: float = 10.0
+    bottom: float = 270.0
 
 
 LINE_CHART = '{% import "charts.jinja" as charts %}{{ charts.line_chart(chart) }}'
@@ -103,16 +105,18 @@ def line_charts(lines: Lines, y_unit: str, empty: LineChart) -> tuple[LineChart,
     ys = [y for points in lines.values() for _, y in points]
     across = LogScale(min(xs), max(max(xs), min(xs) * 2.0), empty.left + 12, empty.right)
     down = LogScale(min(ys) / 1.6, max(ys) * 1.6, empty.bottom, empty.top)
-    ends = _spread([down(sorted(points)[-1][1]) for points in lines.values()], 17.0)
+
+    def place(x: float) -> str:
+        return units.shown(units.convert(x, "1", empty.unit), empty.unit)
 
     def label(x: float, y: float) -> str:
-        return f"{units.shown(x)} {empty.axis}: {units.readable(y, y_unit)}"
+        return f"{place(x)} {empty.axis}: {units.readable(y, y_unit)}"
 
     series = tuple(
-        Series(name, style, tuple((across(x), down(y), label(x, y)) for x, y in sorted(points)), ends[style])
+        Series(name, style, tuple((across(x), down(y), label(x, y)) for x, y in sorted(points)))
         for style, (name, points) in enumerate(lines.items())
     )
-    x_ticks = _apart([(across(x), units.shown(x)) for x in sorted(set(xs))], 44.0)
+    x_ticks = _apart([(across(x), place(x)) for x in sorted(set(xs))], 64.0)
     y_ticks = tuple((down(tick), units.readable(tick, y_unit)) for tick in down.ticks())
     return (replace(empty, series=series, x_ticks=x_ticks, y_ticks=y_ticks),)
 
@@ -124,15 +128,6 @@ def _apart(ticks: Sequence[tuple[float, str]], gap: float) -> tuple[tuple[float,
         if not kept or tick[0] - kept[-1][0] >= gap:
             kept.append(tick)
     return tuple(kept)
-
-
-def _spread(heights: Sequence[float], gap: float) -> list[float]:
-    """Move labels down until neighbours are ``gap`` apart."""
-    placed = list(heights)
-    order = sorted(range(len(placed)), key=placed.__getitem__)
-    for above, below in pairwise(order):
-        placed[below] = max(placed[below], placed[above] + gap)
-    return placed
 
 
 def sparkline(samples: Sequence[float], width: float = 120.0, height: float = 22.0) -> str:

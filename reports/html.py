@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING
 from burstproof.errors import EnvironmentInvalidError
 from reports.drawing import sparkline
 from reports.figures import all_figures
+from reports.judge.targets import Target
 from reports.values import units
 from reports.values.provenance import invocation_rows, provenance_lines
 from reports.values.record import RunRecord
@@ -23,28 +25,40 @@ if TYPE_CHECKING:
 _TEMPLATES = Path(__file__).with_name("templates")
 
 
-def render(record: RunRecord) -> str:
+@dataclass(frozen=True)
+class Drawings:
+    """What the figures draw of a record, in the order of their places: charts stand beside each other."""
+
+    tables: tuple[Markup, ...]
+    charts: tuple[Markup, ...]
+
+
+def render(record: RunRecord, targets: Sequence[Target] | None = None) -> str:
     """Draw the report of a run.
 
     Parameters
     ----------
     record : RunRecord
+    targets : sequence of Target, optional
+        What goals there are; those of the checkout by default.
 
     Returns
     -------
     str
         A complete HTML document: no script, no link to any resource; every value escaped.
     """
-    return render_template("report.html.jinja", view=build_view(record), drawings=tuple(_drawings(record)))
+    view = build_view(record, targets)
+    return render_template("report.html.jinja", view=view, drawings=_drawings(record))
 
 
-def _drawings(record: RunRecord) -> Iterator[Markup]:
-    """What every figure draws of the record, in the order of their places."""
+def _drawings(record: RunRecord) -> Drawings:
     from markupsafe import Markup
 
+    drawn: dict[bool, list[Markup]] = {True: [], False: []}
     for figure in all_figures():
         template = _environment().from_string(figure.template)
-        yield from (Markup(template.render(chart=chart)) for chart in figure.charts(record))
+        drawn[figure.is_chart] += (Markup(template.render(chart=chart)) for chart in figure.charts(record))
+    return Drawings(tuple(drawn[False]), tuple(drawn[True]))
 
 
 def render_template(name: str, **values: object) -> str:

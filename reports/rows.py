@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from reports.judge.statistics import interval_of
 from reports.judge.targets import Target, load_targets
-from reports.judge.verdict import worst
+from reports.judge.verdict import FLOOR_CONDITION, worst
 from reports.values import units
 from reports.values.measurement import CaseResult, Measurement, Outcome, Verdict
 from reports.values.record import RunRecord
 
 _HIDDEN_CONDITIONS = frozenset({"backend", "neurons", "synapses_per_neuron", "firing_rate", "scope", "device"})
+_WITHOUT_NAME = ("backend", "scope", "device")
 
 
 @dataclass(frozen=True)
@@ -42,14 +43,14 @@ class Row:
     sort_key: tuple[str, str, float]
 
 
-def measurement_rows(record: RunRecord) -> tuple[Row, ...]:
+def measurement_rows(record: RunRecord, targets: Sequence[Target] | None = None) -> tuple[Row, ...]:
     """Every measurement of a run, in the order of its cases."""
-    targets = {target.id: target for target in load_targets()}
+    known = {target.id: target for target in (load_targets() if targets is None else targets)}
     limits: dict[tuple[str, int], list[Limit]] = {}
     for judged in record.judgements:
-        target, judgement = targets.get(judged.target), judged.judgement
+        target, judgement = known.get(judged.target), judged.judgement
         text = target.limit_text if target else judged.target
-        limit = Limit(judgement.verdict, target, text, judgement.text)
+        limit = Limit(judgement.verdict, target, text, units.typeset(judgement.text))
         limits.setdefault((judged.case, judged.index), []).append(limit)
     return tuple(
         _row(case, measurement, tuple(limits.get((case.case, index), ())))
@@ -63,7 +64,7 @@ def _row(case: CaseResult, measurement: Measurement, limits: tuple[Limit, ...]) 
     return Row(
         name=measurement.name,
         subject=subject(measurement),
-        conditions=_conditions(measurement),
+        conditions=conditions(measurement),
         value=_value(measurement),
         interval=_interval(measurement),
         samples=measurement.samples,
@@ -112,15 +113,27 @@ def subject(measurement: Measurement) -> str:
         return measurement.name
     words = f"{units.shown(neurons)} neurons"
     if fan_out is not None:
-        words += f" × {fan_out:g}"  # noqa: RUF001
+        words += f" × {fan_out:g}"
     if rate is not None:
         words += f", {100.0 * rate:g} % firing"
     return words
 
 
-def _conditions(measurement: Measurement) -> str:
+def conditions(measurement: Measurement, names: Collection[str] | None = None) -> str:
+    """What tells a figure from others of its name; what :func:`subject` says of a burst is left out.
+
+    Parameters
+    ----------
+    measurement : Measurement
+    names : collection of str, optional
+        Conditions to be named; by default all but the floor, which has a column of its own.
+    """
     known = measurement.conditions
     hidden = _HIDDEN_CONDITIONS if measurement.number("neurons") is not None else frozenset()
-    first = [units.scalar_text(known[key]) for key in ("backend", "scope", "device") if key in known]
-    rest = [f"{key} {units.scalar_text(value)}" for key, value in known.items() if key not in hidden]
+    first = [units.scalar_text(known[key]) for key in _WITHOUT_NAME if key in known and (names is None or key in names)]
+    rest = [
+        f"{key.replace('_', ' ')} {units.scalar_text(value)}"
+        for key, value in known.items()
+        if key not in hidden and key != FLOOR_CONDITION and (names is None or key in names)
+    ]
     return ", ".join((first if hidden else []) + rest)

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from reports.judge.goals import GoalRow, measured_goals
-from reports.judge.summary import Summary, first_line, summarise
+from reports.judge.goals import NOT_MEASURED, GoalRow, measured_goals
+from reports.judge.summary import Summary, first_line, remarks, summarise
 from reports.judge.targets import Target, load_targets, mismatch
-from reports.judge.trace import Status, TraceRow, trace, unknown_ids
+from reports.judge.trace import Status, TraceRow, is_left_out, status_text, trace, unknown_ids
 from reports.judge.verdict import WORST_FIRST, case_verdict, stage_verdict
 from reports.rows import Row, measurement_rows
 from reports.values import units
+from reports.values.machine import machine_of
 from reports.values.measurement import SPAN, CaseResult, Measurement, Outcome, Verdict
 from reports.values.record import RunRecord, StageRun
 
-_FEW = 12
+_TILES, _FEW_GOALS = 8, 14
 _LATENCY, _PARITY = "burst.latency", "parity."
+_GOOD = (Verdict.PASS.value, NOT_MEASURED)
 
 
 @dataclass(frozen=True)
@@ -51,32 +53,75 @@ class Finding:
 
 @dataclass(frozen=True)
 class Group:
-    """Measurements of one name; ``unfolded`` where there are few, or one of them is not PASS."""
+    """Measurements of one name, the worst verdict first."""
 
     name: str
     rows: tuple[Row, ...]
     counts: tuple[tuple[str, int], ...]
-    unfolded: bool
+
+
+@dataclass(frozen=True)
+class Family:
+    """Groups whose names begin with the same word: ``matmul`` of ``matmul.latency``."""
+
+    name: str
+    groups: tuple[Group, ...]
+
+    @property
+    def figures(self) -> int:
+        """How many measurements there are."""
+        return sum(len(group.rows) for group in self.groups)
+
+    @property
+    def worse(self) -> tuple[tuple[str, int], ...]:
+        """How many of them are not PASS, by verdict."""
+        verdicts = [row.verdict for group in self.groups for row in group.rows]
+        return tuple((one.value, verdicts.count(one)) for one in WORST_FIRST[:4] if one in verdicts)
 
 
 @dataclass(frozen=True)
 class View:
     """Everything the report template needs.
 
-    ``skips`` are reasons with the cases skipped for them, ``unjudged`` targets that nothing in this run was held
-    against, and why; ``latency``, ``parity`` and ``others`` are the measurements, each in one of them.
+    Attributes
+    ----------
+    line : str
+        The first line without the verdict.
+    remarks : tuple of str
+        What a reader has to know before trusting the figures.
+    cases, requirements : tuple of (class, word, count)
+        Counts that add up to all of them; the class is that of a badge.
+    headline : tuple of GoalRow
+        Performance for the first screen.
+    skips : tuple of (str, list of str)
+        Reasons with the cases skipped for them.
+    gaps : tuple of (str, list of TraceRow)
+        Reasons with the requirements that are not proven for them.
+    goals, goals_met : tuple of GoalRow
+        The table: what is shown at once, and what is folded.
+    latency, parity, others : tuple
+        The measurements, each in one of them.
+    unjudged : tuple of (Target, str)
+        Targets that nothing in this run was held against, and why.
     """
 
     record: RunRecord
-    first_line: str
+    line: str
+    remarks: tuple[str, ...]
+    machine: str
     summary: Summary
+    cases: tuple[tuple[str, str, int], ...]
+    requirements: tuple[tuple[str, str, int], ...]
+    headline: tuple[GoalRow, ...]
     stages: tuple[StageCard, ...]
     findings: tuple[Finding, ...]
     skips: tuple[tuple[str, list[str]], ...]
+    gaps: tuple[tuple[str, list[TraceRow]], ...]
     goals: tuple[GoalRow, ...]
+    goals_met: tuple[GoalRow, ...]
     latency: tuple[Row, ...]
     parity: tuple[Group, ...]
-    others: tuple[Group, ...]
+    others: tuple[Family, ...]
     telemetry: tuple[Row, ...]
     unjudged: tuple[tuple[Target, str], ...]
     trace: tuple[TraceRow, ...]
@@ -96,52 +141,82 @@ class View:
             "and long rows of samples are shortened."
         )
 
-    @property
-    def counts(self) -> tuple[tuple[str, int], ...]:
-        """Cases by verdict, worst first, PASS always among them."""
-        return tuple(
-            (verdict.value, self.summary.cases.get(verdict, 0))
-            for verdict in WORST_FIRST
-            if self.summary.cases.get(verdict) or verdict is Verdict.PASS
-        )
-
-    @property
-    def proven(self) -> int:
-        """How many requirements are proven without reservation."""
-        return self.summary.requirements.get(Status.PROVEN, 0)
-
-    @property
-    def gaps(self) -> tuple[TraceRow, ...]:
-        """Requirements that are not proven at all."""
-        return tuple(row for row in self.trace if row.status is Status.NOT_PROVEN)
+    def status(self, row: TraceRow) -> str:
+        """The status of a requirement in words."""
+        return status_text(row.status, self.record.plan)
 
 
-def build_view(record: RunRecord) -> View:
-    """Compute everything the report shows."""
+def build_view(record: RunRecord, targets: Sequence[Target] | None = None) -> View:
+    """Compute everything the report shows, with the targets of the checkout where none are given."""
+    known = load_targets() if targets is None else tuple(targets)
     rows = trace(record)
     summary = summarise(record, rows)
-    every = measurement_rows(record)
+    every = measurement_rows(record, known)
     latency = sorted((row for row in every if row.name == _LATENCY), key=lambda row: row.sort_key)
     parity = [row for row in every if row.name.startswith(_PARITY)]
     others = [row for row in every if row.name not in (_LATENCY, SPAN) and not row.name.startswith(_PARITY)]
+    goals = measured_goals(record, known)
+    shown = tuple(goal for goal in goals if goal.is_latency or goal.verdict not in _GOOD or len(goals) <= _FEW_GOALS)
     return View(
         record=record,
-        first_line=first_line(record, summary),
+        line=first_line(record, summary, why_skipped=False).partition(": ")[2],
+        remarks=remarks(record),
+        machine=machine_of(record).label,
         summary=summary,
+        cases=_case_counts(summary),
+        requirements=_requirement_counts(summary, record.plan),
+        headline=_headline(goals),
         stages=tuple(_stage_cards(record)),
         findings=_findings(record),
         skips=_skips(record.cases),
-        goals=measured_goals(record),
+        gaps=_gaps(rows),
+        goals=shown,
+        goals_met=tuple(goal for goal in goals if goal not in shown),
         latency=tuple(latency),
         parity=_groups(parity),
-        others=_groups(others),
+        others=_families(others),
         telemetry=tuple(row for row in every if row.telemetry),
-        unjudged=_unjudged(record),
+        unjudged=_unjudged(record, known),
         trace=rows,
         unknown_ids=unknown_ids(record),
         hardware=tuple(_flat({key: value for key, value in record.hardware.items() if key != "gpus"})),
         gpus=_gpus(record.hardware.get("gpus")),
     )
+
+
+def _case_counts(summary: Summary) -> tuple[tuple[str, str, int], ...]:
+    """Cases by verdict, worst first, PASS always among them; what the plan left out apart from other skips."""
+    counts = [(one.value.lower(), one.value.lower(), summary.cases.get(one, 0)) for one in WORST_FIRST[:-1]]
+    counts += [("skipped", "skipped", summary.skipped), ("skipped", "left out by the plan", summary.left_out)]
+    return tuple(one for one in counts if one[2] or one[1] == "pass")
+
+
+def _requirement_counts(summary: Summary, plan: str) -> tuple[tuple[str, str, int], ...]:
+    looks = {
+        Status.PROVEN: "pass",
+        Status.PARTLY: "marginal",
+        Status.FAILED: "fail",
+        Status.UNDECIDED: "error",
+        Status.NOT_PROVEN: "skipped",
+        Status.LEFT_OUT: "skipped",
+    }
+    found = summary.requirements
+    return tuple(
+        (look, status_text(status, plan), found.get(status, 0))
+        for status, look in looks.items()
+        if status in found or status is Status.PROVEN
+    )
+
+
+def _headline(goals: Sequence[GoalRow]) -> tuple[GoalRow, ...]:
+    """Of the goals measured those for the first screen: missed ones and ones that another program can be named for."""
+    measured = [goal for goal in goals if goal.is_measured and not goal.is_exact]
+
+    def rank(goal: GoalRow) -> tuple[bool, bool, bool]:
+        return goal.verdict in _GOOD, not goal.against_other, not goal.floor
+
+    chosen = sorted(measured, key=rank)[:_TILES]
+    return tuple(goal for goal in measured if goal in chosen)
 
 
 def _groups(rows: Iterable[Row]) -> tuple[Group, ...]:
@@ -154,8 +229,14 @@ def _groups(rows: Iterable[Row]) -> tuple[Group, ...]:
 def _group(name: str, rows: list[Row]) -> Group:
     verdicts = [row.verdict for row in rows]
     counts = tuple((verdict.value, verdicts.count(verdict)) for verdict in WORST_FIRST if verdict in verdicts)
-    ordered = sorted(rows, key=lambda row: WORST_FIRST.index(row.verdict))
-    return Group(name, tuple(ordered), counts, len(rows) <= _FEW or any(v is not Verdict.PASS for v in verdicts))
+    return Group(name, tuple(sorted(rows, key=lambda row: WORST_FIRST.index(row.verdict))), counts)
+
+
+def _families(rows: Iterable[Row]) -> tuple[Family, ...]:
+    named: dict[str, list[Group]] = {}
+    for group in _groups(rows):
+        named.setdefault(group.name.partition(".")[0], []).append(group)
+    return tuple(Family(name, tuple(groups)) for name, groups in sorted(named.items()))
 
 
 def _stage_cards(record: RunRecord) -> Iterable[StageCard]:
@@ -176,23 +257,35 @@ def _findings(record: RunRecord) -> tuple[Finding, ...]:
         for judged in record.judgements:
             if judged.case == case.case and judged.judgement.verdict is not Verdict.PASS:
                 source = f" [target {judged.target}]" if judged.target else ""
-                reasons.append(f"{judged.measurement}: {judged.judgement.text}{source}")
+                reasons.append(f"{judged.measurement}: {units.typeset(judged.judgement.text)}{source}")
         found.setdefault((case.stage, verdict, tuple(reasons)), []).append(case)
     findings = (Finding(verdict, first, why, tuple(rest)) for (_, verdict, why), (first, *rest) in found.items())
     return tuple(sorted(findings, key=lambda finding: WORST_FIRST.index(finding.verdict)))
 
 
 def _skips(cases: Iterable[CaseResult]) -> tuple[tuple[str, list[str]], ...]:
+    """Skipped cases by reason, each reason once; what the plan leaves out comes last."""
     found: dict[str, list[str]] = {}
+    left_out: dict[str, list[str]] = {}
     for case in cases:
         if case.outcome is Outcome.SKIPPED:
-            found.setdefault(case.reason or "no reason given", []).append(case.case)
+            kind = left_out if is_left_out(case) else found
+            kind.setdefault(case.reason or "no reason given", []).append(case.case)
+    return tuple(item for kind in (found, left_out) for item in sorted(kind.items(), key=lambda item: -len(item[1])))
+
+
+def _gaps(rows: Iterable[TraceRow]) -> tuple[tuple[str, list[TraceRow]], ...]:
+    """Requirements that are not proven at all, by reason, the most frequent first."""
+    found: dict[str, list[TraceRow]] = {}
+    for row in rows:
+        if row.status in (Status.NOT_PROVEN, Status.LEFT_OUT):
+            found.setdefault(row.reason, []).append(row)
     return tuple(sorted(found.items(), key=lambda item: -len(item[1])))
 
 
-def _unjudged(record: RunRecord) -> tuple[tuple[Target, str], ...]:
+def _unjudged(record: RunRecord, targets: Iterable[Target]) -> tuple[tuple[Target, str], ...]:
     used, measurements = {judged.target for judged in record.judgements}, record.measurements
-    unused = (target for target in load_targets() if target.id not in used)
+    unused = (target for target in targets if target.id not in used)
     return tuple((target, _why_unjudged(target, measurements)) for target in unused)
 
 

@@ -6,14 +6,12 @@ reader of standard output is gone.
 
 from __future__ import annotations
 
-import os
 import sys
 from importlib.util import find_spec
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 NEEDED = ("numpy", "numba", "jinja2", "pytest", "pytest_benchmark")
-PIPE_CLOSED = 141
 
 
 def main() -> int:
@@ -29,15 +27,12 @@ def main() -> int:
         )
         print(f"stages: error: {error}", file=sys.stderr)
         return error.exit_code
+    from burstproof.door import guarded
     from stages.command import main as carry_out
     from stages.signals import end_in_order
 
     end_in_order()
-    try:
-        return carry_out(sys.argv[1:], ROOT)
-    except BrokenPipeError:  # the reader is gone; keep the interpreter from flushing into the closed pipe
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return PIPE_CLOSED
+    return guarded("stages", lambda: carry_out(sys.argv[1:], ROOT), plain=False)
 
 
 if __name__ == "__main__":

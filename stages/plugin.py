@@ -45,6 +45,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Register the markers, the gates and, where asked for, the writer of results."""
     config.addinivalue_line("markers", "requirement(*ids): ids of REQUIREMENTS.md that the case bears on")
     config.addinivalue_line("markers", f"gate(name): what the case needs of the hardware: {', '.join(GATE_NAMES)}")
+    config.addinivalue_line("markers", "measures(*names, **conditions): what the case delivers when it passes")
     config.addinivalue_line("markers", f"{MARKER}(seconds): the case may take so long, instead of what its stage says")
     config.addinivalue_line("markers", "xdist_group(name): cases that share something costly stay in one process")
     config.addinivalue_line("markers", "file_group(name): the same of whole files, where files are spread")

@@ -116,10 +116,10 @@ class Runner:
             requirements=stage.requirements,
             problem=end.problem or inconsistency(end, lines, collection) or self._uncollected(stage, lines, collection),
             duration_s=end.duration_s,
+            ended_utc=utc_now(),
             collected=len(collection.collected) if collection is not None else 0,
             deselected=collection.deselected if collection is not None else (),
             plugins=collection.plugins if collection is not None else (),
-            ended_utc=utc_now(),
             contention=contention,
         )
         if not run.problem:

@@ -19,6 +19,7 @@ from typing import Any, get_type_hints
 from burstproof.engine.registry import AUTO, backend_names
 from burstproof.engine.sharded.partition import STRATEGIES
 from burstproof.errors import ConfigError
+from burstproof.regular_file import check_regular
 
 CONFIG_FILE = "feagi_configuration.toml"
 """Name of the file that is read from the working folder when no other is named."""
@@ -220,12 +221,15 @@ def _read_toml(path: Path) -> Mapping[str, Any]:
         The file cannot be opened or is not TOML.
     """
     try:
+        check_regular(path)
         with path.open("rb") as stream:
             return tomllib.load(stream)
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"not a TOML file: {error}", where=str(path), cure="Correct that line") from None
     except UnicodeDecodeError as error:
         raise ConfigError(f"byte {error.start} is not UTF-8", where=str(path), cure="Save the file as UTF-8") from None
+    except ValueError:  # a number of more digits than Python converts
+        raise ConfigError("a number of too many digits", where=str(path), cure="Write fewer digits") from None
     except RecursionError:
         raise ConfigError("nested too deeply", where=str(path), cure="Keep to the four tables") from None
     except OSError as error:

@@ -2,7 +2,28 @@
 
 from __future__ import annotations
 
+import re
 from enum import IntEnum
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+
+
+def visible(text: str) -> str:
+    """``text`` with control characters and changes of direction as escapes; ends of lines and tabs stay."""
+    return _CONTROL.sub(lambda found: ascii(found[0])[1:-1], text)
+
+
+def shortened(text: str) -> str:
+    """``text``, cut at 120 characters."""
+    return text if len(text) <= 120 else text[:117] + "..."
+
+
+def _shown(value: object) -> str:
+    """``repr`` of a value; of a whole number that has too many digits for it, how many bits it has."""
+    try:
+        return repr(value)
+    except ValueError:
+        return f"a number of {value.bit_length()} bits" if isinstance(value, int) else type(value).__name__
 
 
 class ExitCode(IntEnum):
@@ -54,15 +75,14 @@ class BurstproofError(Exception):
         text = f"{self.where}: {self.problem}" if self.where else self.problem
         details = []
         if self.got is not None:
-            shown = repr(self.got)
-            details.append(f"got {shown if len(shown) <= 120 else shown[:117] + '...'}")
+            details.append(f"got {shortened(_shown(self.got))}")
         if self.allowed:
             details.append(f"allowed: {self.allowed}")
         if details:
             text += f" ({'; '.join(details)})"
         if self.cure:
             text += f". {self.cure}"
-        return text
+        return visible(text)
 
 
 class InputError(BurstproofError):

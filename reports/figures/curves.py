@@ -18,6 +18,7 @@ class Curve:
     condition: str
     axis: str
     fixed: Mapping[str, float]
+    unit: str = "1"
 
 
 CURVES = (
@@ -38,6 +39,7 @@ CURVES = (
         "firing_rate",
         "of the neurons fire",
         {"neurons": 1_000_000, "synapses_per_neuron": 100},
+        "%",
     ),
 )
 _DRAWN_SCOPES = frozenset({"device-resident", "launch to download", "step", ""})
@@ -82,8 +84,8 @@ def _fitted(record: RunRecord, curve: Curve, places: Sequence[float]) -> list[tu
 
 
 def _charts(record: RunRecord) -> list[LineChart]:
-    empty = ((curve, LineChart(curve.condition, curve.title, curve.axis)) for curve in CURVES)
+    empty = ((curve, LineChart(curve.condition, curve.title, curve.axis, curve.unit)) for curve in CURVES)
     return [chart for curve, one in empty for chart in line_charts(curve_lines(record, curve), "ms", one)]
 
 
-FIGURE = Figure(20, _charts, LINE_CHART)
+FIGURE = Figure(20, _charts, LINE_CHART, is_chart=True)

@@ -8,13 +8,16 @@ from dataclasses import dataclass
 
 from reports.drawing import Figure, LogScale
 from reports.judge.targets import Comparison, Target, load_targets
-from reports.rows import subject
+from reports.rows import conditions, subject
 from reports.values.judgement import JudgedMeasurement
-from reports.values.measurement import Measurement
+from reports.values.measurement import Measurement, Scalar
 from reports.values.record import RunRecord
 
 _RIGHT_OR_WRONG = ("parity.", "prerequisite.")
-_LEFT, _RIGHT, _TOP, _STEP = 330.0, 820.0, 30.0, 26.0
+_MOST = 12
+_GOOD = ("PASS", "MARGINAL")
+_Fractions = tuple[float, float, float]
+"""Of the limit: the value, and the ends of its interval."""
 
 
 @dataclass(frozen=True)
@@ -23,6 +26,7 @@ class LimitRow:
 
     label: str
     detail: str
+    limit: str
     verdict: str
     fraction: float
     low: float
@@ -36,21 +40,18 @@ class LimitRow:
 
 @dataclass(frozen=True)
 class LimitChart:
-    """Rows over one logarithmic axis; ``scale`` places fractions of the limit on it."""
+    """Rows over one logarithmic axis; ``scale`` places fractions of the limit in percent of its width.
+
+    ``nearest`` rows are to be seen at once, all that miss their limit among them; others are folded.
+    """
 
     rows: tuple[LimitRow, ...]
     scale: LogScale
-    top: float = _TOP
-    step: float = _STEP
-
-    @property
-    def height(self) -> float:
-        """Where the axis lies."""
-        return self.top + self.step * len(self.rows)
+    nearest: bool
 
     @property
     def ticks(self) -> tuple[tuple[float, str], ...]:
-        """Pixels and texts along the axis."""
+        """Places and texts along the axis."""
         return tuple((self.scale(tick), _share(tick)) for tick in self.scale.ticks())
 
 
@@ -60,39 +61,58 @@ def limit_rows(record: RunRecord) -> list[LimitRow]:
     Counts that are right or wrong, as those of parity and prerequisites, have no distance to show and are left out.
     """
     targets = {target.id: target for target in load_targets()}
-    rows: dict[tuple[str, int], LimitRow] = {}
-    measurements = record.by_place
+    strictest: dict[tuple[str, int], tuple[_Fractions, JudgedMeasurement, Target]] = {}
     for judged in record.judgements:
         target, key = targets.get(judged.target), (judged.case, judged.index)
         fractions = _fractions(judged, target)
         if target is None or fractions is None or judged.measurement.startswith(_RIGHT_OR_WRONG):
             continue
-        if key in rows and rows[key].fraction >= fractions[0]:
-            continue
-        what = measurements.get(key)
-        label = _label(what) if what else judged.measurement
-        backend = str(what.conditions.get("backend", "")) if what else ""
-        detail = f"{backend} {target.limit_text} ({'goal' if target.source == 'goal' else 'notes ' + target.source})"
-        rows[key] = LimitRow(label, detail.strip(), judged.judgement.verdict.value, *fractions)
-    return sorted(rows.values(), key=lambda row: -row.fraction)
+        if key in record.by_place and (key not in strictest or strictest[key][0][0] < fractions[0]):
+            strictest[key] = fractions, judged, target
+    labels = _labels([(record.by_place[key], target) for key, (_, _, target) in strictest.items()])
+    rows = [
+        LimitRow(*label, _limit(target), judged.judgement.verdict.value, *fractions)
+        for label, (fractions, judged, target) in zip(labels, strictest.values(), strict=True)
+    ]
+    return sorted(rows, key=lambda row: -row.fraction)
 
 
 def limit_charts(rows: Sequence[LimitRow]) -> tuple[LimitChart, ...]:
-    """One chart of all rows; none without rows."""
-    if not rows:
-        return ()
+    """The rows nearest to their limits and the rest, each over an axis of its own; none without rows.
+
+    Of rows that differ in their conditions only, the worst is enough to be seen at once.
+    """
+    worst = {(row.label, row.limit): row for row in reversed(rows)}.values()
+    first = [row for row in rows if any(row is one for one in worst)]
+    split = min(max(sum(row.verdict not in _GOOD for row in first), _MOST), 2 * _MOST)
+    nearest = tuple(first[:split])
+    rest = tuple(row for row in rows if not any(row is one for one in nearest))
+    return tuple(LimitChart(part, _scale(part), part is nearest) for part in (nearest, rest) if part)
+
+
+def _scale(rows: Sequence[LimitRow]) -> LogScale:
     least, most = min(row.low for row in rows), max(row.high for row in rows)
-    lowest = 10.0 ** math.floor(math.log10(min(least, 0.1)))
-    return (LimitChart(tuple(rows), LogScale(lowest, max(2.0, most * 1.15), _LEFT, _RIGHT)),)
+    return LogScale(min(0.5, 0.9 * least), max(2.0, 1.15 * most), 0.0, 100.0)
 
 
-def _label(measurement: Measurement) -> str:
-    """The network; what was measured as well, unless that is the latency of a burst."""
-    known = subject(measurement)
-    return known if measurement.name in ("burst.latency", known) else f"{measurement.name}, {known}"
+def _labels(judged: Sequence[tuple[Measurement, Target]]) -> list[tuple[str, str]]:
+    """What each figure is, and the conditions that tell it from others of that label."""
+    labels = [subject(one) if one.name == "burst.latency" else target.words for one, target in judged]
+    found: dict[str, dict[str, set[Scalar]]] = {}
+    for label, (measurement, _) in zip(labels, judged, strict=True):
+        for name, value in measurement.conditions.items():
+            found.setdefault(label, {}).setdefault(name, set()).add(value)
+    return [
+        (label, conditions(one, [name for name, values in found.get(label, {}).items() if len(values) > 1]))
+        for label, (one, _) in zip(labels, judged, strict=True)
+    ]
 
 
-def _fractions(judged: JudgedMeasurement, target: Target | None) -> tuple[float, float, float] | None:
+def _limit(target: Target) -> str:
+    return f"{target.limit_text} ({'goal' if target.source == 'goal' else f'notes {target.source}'})"
+
+
+def _fractions(judged: JudgedMeasurement, target: Target | None) -> _Fractions | None:
     """The value and its interval over the limit, inverted for lower limits."""
     value, interval = judged.judgement.value, judged.judgement.interval
     if target is None or value is None or value <= 0.0 or target.comparison is Comparison.RANGE:
@@ -104,37 +124,37 @@ def _fractions(judged: JudgedMeasurement, target: Target | None) -> tuple[float,
 
 
 def _share(fraction: float) -> str:
-    return f"{100.0 * fraction:.3g} %" if fraction < 10.0 else f"{fraction:.3g}x"
+    return f"{100.0 * fraction:.3g} %" if fraction < 10.0 else f"{fraction:.3g}×"
 
 
 _TEMPLATE = """
-{% import "charts.jinja" as charts %}
-{% set shapes = {"PASS": 0, "MARGINAL": 3, "AMBIGUOUS": 2, "FAIL": 1, "ERROR": 4} %}
+{% import "parts.jinja" as parts %}
 {% set at = chart.scale %}
-<figure class="chart">
-<figcaption>Each judged figure as a share of its strictest limit, worst first: left of the dashed line meets it.
-Bars are 95 % intervals.</figcaption>
-<svg viewBox="0 0 1040 {{ chart.height + 30 }}" width="1040" role="img" aria-labelledby="limit-title limit-desc">
-<title id="limit-title">Figures against their limits</title>
-<desc id="limit-desc">
-{%- for row in chart.rows -%}
-{{ row.label }}, {{ row.detail }}: {{ row.text }} of the limit, {{ row.verdict }}. {% endfor %}</desc>
-{% for x, text in chart.ticks %}
-<line class="grid" x1="{{ x }}" x2="{{ x }}" y1="14" y2="{{ chart.height }}"/>
-<text class="axis" x="{{ x }}" y="{{ chart.height + 18 }}" text-anchor="middle">{{ text }}</text>
+{% macro axis() %}<span class="track">
+{%- for x, text in chart.ticks %}<i class="tick" style="left:{{ x }}%">{{ text }}</i>{% endfor %}</span>{% endmacro %}
+{% macro table(caption, rows) %}
+<div class="scroll" tabindex="0" role="region" aria-label="{{ caption }}"><table class="cards">
+<caption>{{ caption }}</caption>
+<thead><tr><th scope="col">Figure</th><th scope="col">Verdict</th><th scope="col" class="num">Of the limit</th>
+<th scope="col">{{ axis() }}</th><th scope="col" class="num">Limit</th></tr></thead><tbody>
+{% for row in rows %}
+<tr><th scope="row">{{ row.label }} <span class="soft small">{{ row.detail }}</span></th>
+<td>{{ parts.badge(row.verdict) }}</td>
+<td class="num" data-head="Of the limit">{{ row.text }}</td>
+<td><span class="track is-{{ row.verdict|lower }}" aria-hidden="true"><i class="at" style="left:{{ at(1.0) }}%"></i>
+<i class="span" style="left:{{ at(row.low) }}%;width:{{ (at(row.high) - at(row.low))|round(1) }}%"></i>
+<i class="dot is-{{ row.verdict|lower }}" style="left:{{ at(row.fraction) }}%"></i></span></td>
+<td class="num small" data-head="Limit">{{ row.limit }}</td></tr>
 {% endfor %}
-<line class="limit" x1="{{ at(1.0) }}" x2="{{ at(1.0) }}" y1="8" y2="{{ chart.height }}"/>
-<text class="axis" x="{{ at(1.0) + 4 }}" y="12">limit</text>
-{% for row in chart.rows %}
-{% set y = chart.top + chart.step * loop.index0 %}
-{% set class = "mark-" ~ row.verdict|lower %}
-<text x="{{ at.start - 12 }}" y="{{ y + 4 }}" text-anchor="end">{{ row.label }}</text>
-<line class="{{ class }}" stroke-width="3" x1="{{ at(row.low) }}" x2="{{ at(row.high) }}" y1="{{ y }}" y2="{{ y }}"/>
-{{ charts.shape(shapes[row.verdict], at(row.fraction), y, class) }}
-<text x="{{ at.end + 14 }}" y="{{ y + 4 }}">{{ row.text }} <tspan fill="var(--soft)">{{ row.detail }}</tspan></text>
-{% endfor %}
-</svg>
-</figure>
+</tbody></table></div>
+{% endmacro %}
+{% if chart.nearest %}
+{{ table("Figures against their limits, nearest first: each as a share of its strictest limit, on a logarithmic axis; "
+~ "left of the dashed line meets it. Bars are 95 % intervals.", chart.rows) }}
+{% else %}
+<details class="fold"><summary>{{ chart.rows|length }} more figures, further from their limits</summary>
+{{ table("Figures further from their limits, on a logarithmic axis", chart.rows) }}</details>
+{% endif %}
 """
 
 FIGURE = Figure(10, lambda record: limit_charts(limit_rows(record)), _TEMPLATE)

@@ -16,6 +16,8 @@ _TITLES = {
     "topology.nvlinks": "NVLinks",
 }
 
+_SHARES = ("link.of_line_rate",)
+
 
 @dataclass(frozen=True)
 class LinkMatrix:
@@ -63,7 +65,10 @@ def link_matrices(record: RunRecord) -> tuple[LinkMatrix, ...]:
 
 def _text(measurement: Measurement) -> str:
     value = measurement.figure
-    return "missing" if value is None else units.readable(value, measurement.unit)
+    if value is None:
+        return "missing"
+    share = measurement.name in _SHARES
+    return units.shown(100.0 * value, "%") if share else units.readable(value, measurement.unit)
 
 
 def _matrix(name: str, way: str, figures: dict[tuple[str, str], str]) -> LinkMatrix:
@@ -82,4 +87,4 @@ _TEMPLATE = """
 {% endcall %}
 """
 
-FIGURE = Figure(50, link_matrices, _TEMPLATE)
+FIGURE = Figure(50, link_matrices, _TEMPLATE, is_chart=True)

@@ -23,4 +23,4 @@ def loss_lines(record: RunRecord) -> Lines:
     return lines
 
 
-FIGURE = Figure(30, lambda record: line_charts(loss_lines(record), "nats", _EMPTY), LINE_CHART)
+FIGURE = Figure(30, lambda record: line_charts(loss_lines(record), "nats", _EMPTY), LINE_CHART, is_chart=True)

@@ -12,7 +12,7 @@ from reports.values.record import RunRecord
 
 _LEAST_WIDTH = 1.0
 _TICKS = 5
-_LEFT, _RIGHT, _STEP = 150.0, 980.0, 30.0
+_LEFT, _RIGHT, _STEP = 150.0, 560.0, 30.0
 
 
 @dataclass(frozen=True)
@@ -76,8 +76,9 @@ def _spans(record: RunRecord) -> Iterable[tuple[str, float, float]]:
 
 _TEMPLATE = """
 <figure class="chart">
-<figcaption>Copies and bursts on the device: stimulus goes up and fired lists come down while bursts run.</figcaption>
-<svg viewBox="0 0 1040 {{ chart.height + 30 }}" width="1040" role="img" aria-labelledby="timeline-title timeline-desc">
+<figcaption><strong>Copies and bursts on the device</strong>: stimulus goes up and fired lists come down while
+bursts run.</figcaption>
+<svg viewBox="0 0 600 {{ chart.height + 30 }}" width="600" role="img" aria-labelledby="timeline-title timeline-desc">
 <title id="timeline-title">Timeline of copies and bursts</title>
 <desc id="timeline-desc">
 {%- for lane in chart.lanes %}{{ lane.name }}: {{ lane.bars|length }} spans. {% endfor %}</desc>
@@ -97,4 +98,4 @@ _TEMPLATE = """
 </figure>
 """
 
-FIGURE = Figure(40, timelines, _TEMPLATE)
+FIGURE = Figure(40, timelines, _TEMPLATE, is_chart=True)

@@ -13,7 +13,7 @@ from reports.values import units
 from reports.values.measurement import SPAN, Measurement, Verdict
 from reports.values.record import RunRecord
 
-MACHINE_CONDITIONS = frozenset({"device", "cpu_ghz", "floor", "found"})
+MACHINE_CONDITIONS = frozenset({"device", "cpu_ghz", "floor", "found", "single_gpu_ms"})
 """Conditions that name the machine and not the work: figures are paired across them."""
 _BAD = (Verdict.FAIL, Verdict.ERROR)
 _NOISE = 0.03

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from reports.judge.doubts import Doubts, doubts_of
 from reports.judge.statistics import interval_of
 from reports.judge.targets import Target, load_targets
 from reports.values import units
@@ -16,6 +17,8 @@ from reports.values.record import RunRecord
 NOT_MEASURED = "not measured"
 HEADS = ("row", "best other", "goal", "measured", "floor", "of floor", "verdict")
 _GOALS_OF = "burst.latency"
+_EXACT = ("parity.", "prerequisite.", "accuracy.")
+_PROGRAMS = {"pytorch": "PyTorch", "standard": "standard attention"}
 _MISSED = (Verdict.FAIL.value, Verdict.AMBIGUOUS.value)
 _Judged = tuple[JudgedMeasurement, Measurement]
 """A judgement and what was judged."""
@@ -31,6 +34,8 @@ class GoalRow:
         What is limited.
     other : str
         The best figure of another program and its name.
+    other_from : str
+        ``this run`` where the run timed it too; else ``elsewhere`` and the date from which it is known.
     against_other : str
         How many times as fast as that the measured figure is.
     goal, measured, interval : str
@@ -42,14 +47,19 @@ class GoalRow:
         Of the judgement; ``not measured`` without one.
     sources : str
         Where the figures of others come from, for every one of them.
+    doubt : str
+        Why the figure counts for nothing: its case failed, or its result was found to be wrong.
     is_latency : bool
         Whether it is a burst's latency: these are shown whether a run measured them or not.
+    is_exact : bool
+        Whether it is right or wrong and no speed: disagreements, errors of rounding.
     """
 
     row: str
     other: str
     goal: str
     is_latency: bool
+    is_exact: bool = False
     measured: str = ""
     interval: str = ""
     against_other: str = ""
@@ -57,10 +67,17 @@ class GoalRow:
     of_floor: str = ""
     verdict: str = NOT_MEASURED
     sources: str = ""
+    other_from: str = ""
+    doubt: str = ""
 
     @property
     def decided(self) -> str:
-        """``PASS``, ``FAIL, floor shown``, ``FAIL, no floor``: a missed goal is never a pass, floor or not."""
+        """``PASS``, ``FAIL, floor shown``, ``FAIL, no floor``: a missed goal is never a pass, floor or not.
+
+        Nor is a fast wrong result: ``FAIL, the result was not right``, and why.
+        """
+        if self.doubt:
+            return f"{self.verdict}, {self.doubt}"
         if self.verdict not in _MISSED:
             return self.verdict
         return f"{self.verdict}, {'floor shown' if self.floor else 'no floor'}"
@@ -71,7 +88,7 @@ class GoalRow:
         return self.verdict != NOT_MEASURED
 
 
-def goal_rows(record: RunRecord) -> tuple[GoalRow, ...]:
+def goal_rows(record: RunRecord, targets: Sequence[Target] | None = None) -> tuple[GoalRow, ...]:
     """Every latency goal of ``targets.toml`` with what the run measured; of several figures the last one counts.
 
     Goals for GPUs come first. Goals of other figures follow, as far as the run measured them: there the worst counts.
@@ -81,27 +98,28 @@ def goal_rows(record: RunRecord) -> tuple[GoalRow, ...]:
     for one in record.judgements:
         if one.target and (one.case, one.index) in measurements:
             judged.setdefault(one.target, []).append((one, measurements[one.case, one.index]))
-    rows = [_row(target, judged.get(target.id, [])) for target in _goals()]
+    doubts = doubts_of(record)
+    rows = [_row(target, judged.get(target.id, []), doubts) for target in _goals(targets)]
     return tuple(row for row in rows if row.is_latency or row.is_measured)
 
 
-def measured_goals(record: RunRecord) -> tuple[GoalRow, ...]:
+def measured_goals(record: RunRecord, targets: Sequence[Target] | None = None) -> tuple[GoalRow, ...]:
     """The table: all latency goals if the run measured any of them, and the others that it measured."""
-    rows = goal_rows(record)
+    rows = goal_rows(record, targets)
     if any(row.is_latency and row.is_measured for row in rows):
         return rows
     return tuple(row for row in rows if row.is_measured)
 
 
-def unmeasured_goals(record: RunRecord) -> tuple[str, ...]:
+def unmeasured_goals(record: RunRecord, targets: Sequence[Target] | None = None) -> tuple[str, ...]:
     """What the goals limit that the run did not measure and :func:`measured_goals` leaves out of the table."""
-    shown = {row.row for row in measured_goals(record)}
-    return tuple(row for row in map(_words, _goals()) if row not in shown)
+    shown = {row.row for row in measured_goals(record, targets)}
+    return tuple(row for row in (goal.words for goal in _goals(targets)) if row not in shown)
 
 
-def _goals() -> list[Target]:
+def _goals(targets: Sequence[Target] | None) -> list[Target]:
     """Latencies first, of these those for GPUs."""
-    goals = [target for target in load_targets() if target.source == "goal"]
+    goals = [target for target in (load_targets() if targets is None else targets) if target.source == "goal"]
     return sorted(goals, key=lambda t: (t.measurement != _GOALS_OF, t.conditions.get("backend") != "cuda"))
 
 
@@ -118,8 +136,10 @@ def goal_lines(rows: Iterable[GoalRow]) -> list[str]:
 
 
 def _cells(row: GoalRow) -> tuple[str, ...]:
-    measured = f"{row.measured} ({row.against_other})" if row.against_other else row.measured
-    cells = row.row, row.other, row.goal, measured, row.floor, row.of_floor, row.decided
+    beside = row.other_from == "this run"
+    measured = f"{row.measured} ({row.against_other})" if row.against_other and not beside else row.measured
+    other = f"{row.other} ({row.other_from})" if row.other else ""
+    cells = row.row, other, row.goal, measured, row.floor, row.of_floor, row.decided
     return tuple(cell or "-" for cell in cells)
 
 
@@ -134,32 +154,46 @@ def _worst(target: Target, judged: Sequence[_Judged]) -> _Judged:
     return min(judged, key=goodness)
 
 
-def _row(target: Target, judged: Sequence[_Judged]) -> GoalRow:
+def _row(target: Target, judged: Sequence[_Judged], doubts: Doubts) -> GoalRow:
     best = target.others[0] if target.others else None
     other = "" if best is None else best.name
     if best is not None and best.value is not None:
         other = f"{units.shown(best.value, target.unit)} {best.name}"
+    since = f"elsewhere, {target.date}" if other else ""
     sources = "; ".join(
         (one.name if one.value is None else f"{one.name}: {units.shown(one.value, target.unit)}") + f" ({one.source})"
         for one in target.others
     )
-    row = GoalRow(_words(target), other, target.limit_text, target.measurement == _GOALS_OF, sources=sources)
+    row = GoalRow(
+        target.words,
+        other,
+        target.limit_text,
+        target.measurement == _GOALS_OF,
+        target.measurement.startswith(_EXACT),
+        sources=sources,
+        other_from=since,
+    )
     if not judged:
         return row
     decided, measurement = judged[-1] if row.is_latency else _worst(target, judged)
     value = measurement.in_unit(target.unit)
     faster = best.value / value if best and best.value is not None and value else None
+    beside = str(measurement.conditions.get("against", "")) if target.unit == "x" else ""
+    if beside:
+        row, faster = replace(row, other=_PROGRAMS.get(beside, beside), other_from="this run"), value
+    doubt = doubts.about(decided.case, measurement)
     floor = units.converted(measurement.number("floor"), measurement.unit, target.unit)
     count = sum(one.aggregate.count if one.aggregate else 1 for _, one in judged)
     return replace(
         row,
-        measured=("missing" if value is None else units.shown(value, target.unit))
+        measured=("missing" if value is None else units.fitting(value, target.unit))
         + ("" if row.is_latency or count == 1 else f", worst of {count}"),
         interval=_interval(measurement, target),
-        against_other="" if faster is None else f"{units.shown(round(faster, 1), 'x')}",
-        floor="" if floor is None else units.shown(floor, target.unit),
+        against_other="" if faster is None else f"{units.shown(round(faster, 2 if beside else 1), 'x')}",
+        floor="" if floor is None else units.fitting(floor, target.unit),
         of_floor="" if floor is None or not value else _share(value, floor, target),
-        verdict=decided.judgement.verdict.value,
+        verdict=Verdict.FAIL.value if doubt else decided.judgement.verdict.value,
+        doubt=doubt,
     )
 
 
@@ -169,13 +203,8 @@ def _share(value: float, floor: float, target: Target) -> str:
     return f"{100.0 * reached:.0f} %"
 
 
-def _words(target: Target) -> str:
-    """The metric without what every row shares."""
-    return target.metric.removeprefix("burst, ").removesuffix(", H200")
-
-
 def _interval(measurement: Measurement, target: Target) -> str:
     interval = interval_of(measurement)
     ends = () if interval is None else (interval.low, interval.high)
     in_unit = [units.converted(end, measurement.unit, target.unit) for end in ends]
-    return " to ".join(units.shown(end, target.unit) for end in in_unit if end is not None)
+    return " to ".join(units.fitting(end, target.unit) for end in in_unit if end is not None)

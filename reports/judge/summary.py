@@ -2,27 +2,66 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from reports.judge.trace import Status, TraceRow, reasons, trace
+from reports.judge.trace import Status, TraceRow, is_left_out, reasons, status_text, trace
 from reports.judge.verdict import case_verdict, run_verdict
 from reports.values import units
-from reports.values.measurement import Verdict
-from reports.values.record import RunRecord
+from reports.values.judgement import JudgedMeasurement, ReasonCode
+from reports.values.measurement import Outcome, Verdict
+from reports.values.record import NIGHTLY, RunRecord
+
+_BUSY_SHARE = 0.1
+_SHOWN = 3
+_BY = re.compile(r" by (?P<much>[\d.]+ %|a factor of [\d.]+)$")
+_NO_FIGURE = (
+    ReasonCode.VALUE_MISSING,
+    ReasonCode.VALUE_NAN,
+    ReasonCode.VALUE_INFINITE,
+    ReasonCode.SAMPLE_INVALID,
+)
 
 
 @dataclass(frozen=True)
 class Summary:
-    """Counts of a run: cases by verdict, requirements by status, and the closed gates."""
+    """Counts of a run.
+
+    Attributes
+    ----------
+    verdict : Verdict
+    cases : dict
+        Cases by verdict, those that were skipped or left out among them.
+    requirements : dict
+        Requirements by status; they add up to all that there are.
+    left_out : int
+        Cases of the skipped that the plan leaves out.
+    missed : tuple of str
+        By how much each goal was missed, as its worst figure did; empty words where no share can be given.
+    broken : int
+        Cases that failed by themselves, not by a figure.
+    absent : int
+        Figures that are missing or not finite.
+    skipped : int
+        Cases that were skipped for another reason than the plan.
+    why_skipped : str
+        The most frequent of these reasons.
+    problems : tuple of str
+        What kept stages from finishing.
+    """
 
     verdict: Verdict
     cases: dict[Verdict, int]
     requirements: dict[Status, int]
-    skipped: str
+    left_out: int
+    missed: tuple[str, ...]
+    broken: int
+    absent: int
+    skipped: int
+    why_skipped: str
     problems: tuple[str, ...]
-    narrowed: str = ""
 
     @property
     def case_count(self) -> int:
@@ -39,29 +78,24 @@ def summarise(record: RunRecord, rows: Iterable[TraceRow] | None = None) -> Summ
     """Count a run; ``rows`` saves tracing twice."""
     verdicts = [(case, case_verdict(case, record.judgements)) for case in record.cases]
     skipped = [case for case, verdict in verdicts if verdict is Verdict.SKIPPED]
-    problems = [f"{stage.stage} did not finish: {stage.problem}" for stage in record.stages if stage.problem]
-    planned = {case.stage for case in record.cases}
-    for stage in record.stages:
-        if not stage.problem and stage.gate_open and stage.stage not in planned:
-            problems.append(f"{stage.stage} ran no case although its gate is open")
-    if not record.finished_utc:
-        problems.append("the run was interrupted")
+    others = [case for case in skipped if not is_left_out(case)]
     return Summary(
         verdict=run_verdict(record),
         cases=dict(Counter(verdict for _, verdict in verdicts)),
         requirements=dict(Counter(row.status for row in (trace(record) if rows is None else rows))),
+<<<<<<< HEAD
         skipped=f"{units.counted(len(skipped), 'case')} skipped: {reasons(skipped)}" if skipped else "",
         problems=tuple(problems),
         narrowed=_narrowed(record),
     )
 
 
-def _narrowed(record: RunRecord) -> str:
-    """Say what something other than the plan left out; empty where nothing was."""
+def _narrowed(record: RunRecord) -> list[str]:
+    """What something other than the plan left out, said before everything else."""
     gone = [case for stage in record.stages for case in stage.deselected]
     collected = sum(stage.collected for stage in record.stages)
     more = f" and {len(gone) - 1} more" if len(gone) > 1 else ""
-    return f"a narrowed run: {len(gone)} of {collected} cases were left out: {gone[0]}{more}" if gone else ""
+    return [f"a narrowed run: {len(gone)} of {collected} cases were left out: {gone[0]}{more}"] if gone else []
 
 
 def first_line(record: RunRecord, summary: Summary | None = None) -> str:
@@ -74,19 +108,161 @@ def first_line(record: RunRecord, summary: Summary | None = None) -> str:
     if unproven or partly:
         also = f", {partly} proven in part" if partly else ""
         parts.append(f"{unproven} of {total} requirements not proven{also}")
+=======
+        left_out=len(skipped) - len(others),
+        missed=_missed(record.judgements),
+        broken=sum(case.outcome is Outcome.FAILED for case in record.cases),
+        absent=sum(judged.judgement.reason_code in _NO_FIGURE for judged in record.judgements),
+        skipped=len(others),
+        why_skipped=reasons(others) if others else "",
+        problems=tuple(_problems(record)),
+    )
+
+
+def _problems(record: RunRecord) -> Iterable[str]:
+    with_cases = {case.stage for case in record.cases}
+    for stage in record.stages:
+        if stage.problem:
+            yield f"{stage.stage} did not finish: {stage.problem}"
+        elif stage.gate_open and stage.stage not in with_cases:
+            yield f"{stage.stage} ran no case although its gate is open"
+    if not record.finished_utc:
+        yield "the run was interrupted"
+
+
+def _missed(judgements: Iterable[JudgedMeasurement]) -> tuple[str, ...]:
+    """By how much each target was missed that a figure misses, the worst figure of each."""
+    found: dict[str, list[str]] = {}
+    for judged in judgements:
+        if judged.target and judged.judgement.reason_code is ReasonCode.BEYOND_LIMIT:
+            by = _BY.search(judged.judgement.text)
+            found.setdefault(judged.target, []).append(by["much"] if by else "")
+    return tuple(max(texts, key=_size) for texts in found.values())
+
+
+def _size(text: str) -> float:
+    """How large a miss is: a factor outranks every share."""
+    number = re.search(r"[\d.]+", text)
+    return (float(number[0]) if number else 0.0) * (1000.0 if "factor" in text else 1.0)
+
+
+def first_line(record: RunRecord, summary: Summary | None = None, *, why_skipped: bool = True) -> str:
+    """The verdict, what is wrong, and what was not proven or skipped, in one line without markup.
+
+    ``why_skipped`` is ``False`` where the reasons are listed in another place.
+    """
+    known = summary or summarise(record)
+    parts = [*_narrowed(record), *_found(known), *known.problems, _requirements(known, record.plan)]
+    if known.left_out:
+        parts.append(f"{units.counted(known.left_out, 'case')} left out by the {record.plan} plan")
+>>>>>>> refs/heads/report
     if known.skipped:
-        parts.append(known.skipped)
-    return f"{known.verdict.value}: " + "; ".join(parts).removesuffix(".") + "."
+        reason = f": {known.why_skipped}" if why_skipped else ""
+        parts.append(f"{units.counted(known.skipped, 'case')} skipped{reason}")
+    return units.typeset(f"{known.verdict.value}: " + "; ".join(parts).removesuffix(".") + ".")
 
 
-def _found(summary: Summary) -> str:
+def _narrowed(record: RunRecord) -> list[str]:
+    """What something other than the plan took away, said before everything else."""
+    lost = [name for stage in record.stages for name in stage.deselected]
+    if not lost:
+        return []
+    collected = sum(stage.collected for stage in record.stages)
+    return [f"NARROWED RUN, {len(lost)} of {units.counted(collected, 'case')} collected were deselected"]
+
+
+def _found(summary: Summary) -> Iterable[str]:
+    """Missed goals and broken cases apart; what was ambiguous or could not be judged; how many passed."""
     if not summary.ran:
-        return "nothing ran"
-    words = {Verdict.FAIL: "failed", Verdict.ERROR: "could not be judged", Verdict.AMBIGUOUS: "ambiguous"}
-    bad = [f"{summary.cases[verdict]} {text}" for verdict, text in words.items() if summary.cases.get(verdict)]
-    cases = units.counted(summary.ran, "case")
-    if bad:
-        return f"of {cases} that ran {', '.join(bad)}"
-    marginal = summary.cases.get(Verdict.MARGINAL, 0)
-    close = f", {marginal} of them close to a limit" if marginal else ""
-    return f"all {cases} that ran passed{close}" if summary.ran > 1 else f"the one case that ran passed{close}"
+        yield "nothing ran"
+        return
+    if summary.missed:
+        by = [much for much in summary.missed if much]
+        shown = (
+            f", by {_listed(by)}" if by and len(by) <= _SHOWN else f", the worst by {max(by, key=_size)}" if by else ""
+        )
+        yield f"{units.counted(len(summary.missed), 'goal')} missed{shown}"
+    if summary.broken:
+        yield f"{units.counted(summary.broken, 'case')} broken"
+    if summary.absent:
+        yield f"{units.counted(summary.absent, 'figure')} missing or not finite"
+    for verdict, text in (Verdict.AMBIGUOUS, "ambiguous"), (Verdict.ERROR, "could not be judged"):
+        if summary.cases.get(verdict):
+            yield f"{units.counted(summary.cases[verdict], 'case')} {text}"
+    passed = summary.cases.get(Verdict.PASS, 0) + summary.cases.get(Verdict.MARGINAL, 0)
+    close = f", {summary.cases[Verdict.MARGINAL]} of them close to a limit" if Verdict.MARGINAL in summary.cases else ""
+    if passed < summary.ran:
+        yield f"{passed} of {units.counted(summary.ran, 'case')} that ran passed{close}"
+    else:
+        yield (f"all {passed} cases that ran passed" if passed > 1 else "the one case that ran passed") + close
+
+
+def _requirements(summary: Summary, plan: str) -> str:
+    """Every requirement in one of the counts."""
+    found = summary.requirements
+    counts = [f"{found[status]} {status_text(status, plan)}" for status in Status if status in found]
+    return f"of {sum(found.values())} requirements {', '.join(counts)}"
+
+
+def remarks(record: RunRecord) -> tuple[str, ...]:
+    """What a reader has to know of how the run came about before trusting its figures: one sentence each."""
+    return tuple(_remarks(record))
+
+
+def _remarks(record: RunRecord) -> Iterable[str]:
+    lost = [name for stage in record.stages for name in stage.deselected]
+    if lost:
+        yield f"Narrowed by something other than the plan; not run: {_few(lost)}."
+    left_out = sum(is_left_out(case) for case in record.cases)
+    if left_out:
+        wider = "--nightly" if record.plan == "thorough" else "--thorough"
+        yield f"The {record.plan} plan leaves out {units.counted(left_out, 'case')}; {wider} runs them."
+    elif record.plan != NIGHTLY and record.schema_version > 1 and not record.asked:
+        yield f"The {record.plan} plan was run."
+    if record.asked:
+        yield f"Only {_listed(record.asked)} of the plan {'was' if len(record.asked) == 1 else 'were'} asked for."
+    busy = [f"{stage.stage} ({text})" for stage in record.stages if (text := _contention(stage.contention))]
+    if busy:
+        yield f"The machine was busy with other work, so timings may be too slow: {_few(busy)}."
+    if len(record.invocations) > 1:
+        starts = [f"{one.started_utc}, {' '.join(one.stages) or 'no stage'}" for one in record.invocations]
+        yield f"{len(record.invocations)} starts of the runner contributed: {_few(starts)}."
+    if len(record.judged) > 1:
+        last = record.judged[-1]
+        targets = "other" if len({one.targets_sha256 for one in record.judged}) > 1 else "the same"
+        yield f"Judged again at {last.utc} by commit {last.commit[:12] or 'unknown'} with {targets} targets."
+    yield from _commits(record)
+    if record.schema_version == 1:
+        yield "Not sealed: a record of version 1 carries no digests, so an edit would not show."
+
+
+def _commits(record: RunRecord) -> Iterable[str]:
+    environments = [record.environment, *(one.environment for one in record.invocations)]
+    commits = tuple(dict.fromkeys(one.git_commit[:12] for one in environments if one.git_commit))
+    if len(commits) > 1:
+        yield f"The starts of the runner were at different commits: {_few(commits)}."
+    dirty = [one for one in environments if one.git_dirty]
+    if dirty:
+        changes = tuple(dict.fromkeys(change.strip() for one in dirty for change in one.git_changes))
+        named = f": {_few(changes)}" if changes else ""
+        yield f"Not the commit itself: the checkout had local changes{named}."
+
+
+def _contention(found: Mapping[str, float]) -> str:
+    """What else took the processors, where it took a tenth of them or more."""
+    words = {"others": "other processes took", "steal": "other machines on the host took"}
+    return ", ".join(
+        f"{text} {100.0 * found[name]:.0f} % of the processors"
+        for name, text in words.items()
+        if found.get(name, 0.0) >= _BUSY_SHARE
+    )
+
+
+def _listed(texts: Sequence[str]) -> str:
+    """``a``, ``a and b``, ``a, b and c``."""
+    return " and ".join(filter(None, [", ".join(texts[:-1]), texts[-1]]))
+
+
+def _few(texts: Sequence[str]) -> str:
+    rest = f", and {len(texts) - _SHOWN} more" if len(texts) > _SHOWN else ""
+    return ", ".join(texts[:_SHOWN]) + rest

@@ -19,7 +19,7 @@ from reports.values.serialise import decode
 _FILE = Path(__file__).parents[1] / "targets.toml"
 _SOURCES = ("A", "B", "C", "D", "E", "F", "goal")
 # What a measurement means where it does not say: one GPU, and random targets.
-_DEFAULTS: Mapping[str, Scalar] = {"gpus": 1, "connectivity": "uniform"}
+DEFAULTS: Mapping[str, Scalar] = {"gpus": 1, "connectivity": "uniform"}
 
 
 class Status(Enum):
@@ -123,11 +123,16 @@ class Target:
 
     @property
     def limit_text(self) -> str:
-        """The limit for people: ``<= 0.6 ms``, ``2 ... 5 ms``."""
+        """The limit for people: ``≤ 0.6 ms``, ``2 to 5 ms``."""
         if self.comparison is Comparison.RANGE:
-            return f"{units.shown(self.low)} ... {units.shown(self.high, self.unit)}"
+            return f"{units.shown(self.low)} to {units.shown(self.high, self.unit)}"
         limit = self.high if math.isfinite(self.high) else self.low
-        return f"{self.comparison.value} {units.shown(limit, self.unit)}"
+        return units.typeset(f"{self.comparison.value} {units.fitting(limit, self.unit)}")
+
+    @property
+    def words(self) -> str:
+        """The metric without what every burst and every H200 shares."""
+        return self.metric.removeprefix("burst, ").removesuffix(", H200")
 
 
 @cache
@@ -187,10 +192,10 @@ def mismatch(measurement: Measurement, target: Target) -> str:
     if target.not_judged:
         return target.not_judged
     for name, wanted in target.conditions.items():
-        found = measurement.conditions.get(name, _DEFAULTS.get(name))
+        found = measurement.conditions.get(name, DEFAULTS.get(name))
         if found is None:
             return f"the measurement does not say its {name} (wanted {describe(wanted)})"
-        if not _meets(found, wanted):
+        if not meets(found, wanted):
             return f"{name} is {found}, wanted {describe(wanted)}"
     return ""
 
@@ -208,7 +213,8 @@ def describe(condition: Condition) -> str:
     return f"{condition.min:g} to {condition.max:g}"
 
 
-def _meets(found: Scalar, wanted: Condition) -> bool:
+def meets(found: Scalar, wanted: Condition) -> bool:
+    """Whether the condition ``found`` of a measurement is what a target wants."""
     if isinstance(wanted, Span):
         numeric = isinstance(found, int | float) and not isinstance(found, bool)
         return numeric and wanted.min <= float(found) <= wanted.max

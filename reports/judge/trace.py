@@ -10,10 +10,11 @@ from enum import Enum
 
 from reports.judge.verdict import case_verdict
 from reports.values import units
-from reports.values.measurement import CaseResult, Verdict
-from reports.values.record import RunRecord
+from reports.values.measurement import CaseResult, Outcome, Verdict
+from reports.values.record import PLAN_KINDS, RunRecord
 from reports.values.requirements import Requirement, load_requirements
 
+_LEFT_OUT = tuple(f"{kind} plan: " for kind in PLAN_KINDS)
 _CLOSED = re.compile(r"gate (?P<gate>\w+) is closed: (?P<cause>.+)", re.DOTALL)
 
 
@@ -25,6 +26,12 @@ class Status(Enum):
     FAILED = "failed"
     UNDECIDED = "could not be judged"
     NOT_PROVEN = "not proven"
+    LEFT_OUT = "left out by the plan"
+
+
+def status_text(status: Status, plan: str) -> str:
+    """The status for people; what the plan leaves out is not proven, and names the plan."""
+    return f"{Status.NOT_PROVEN.value} ({plan} plan)" if status is Status.LEFT_OUT else status.value
 
 
 @dataclass(frozen=True)
@@ -77,6 +84,8 @@ def _status(requirement: Requirement, cases: list[CaseResult], record: RunRecord
         if hit:
             return status, f"{units.counted(len(hit), 'case')} of {len(cases)}: {hit[0].case}"
     skipped = [case for case, verdict in judged if verdict is Verdict.SKIPPED]
+    if cases and all(map(is_left_out, cases)):
+        return Status.LEFT_OUT, reasons(skipped)
     if len(skipped) == len(cases):
         return Status.NOT_PROVEN, _why_not(requirement, skipped, record)
     gaps = []
@@ -86,6 +95,11 @@ def _status(requirement: Requirement, cases: list[CaseResult], record: RunRecord
     if idle:
         gaps.append(f"no case in {' and '.join(idle)}")
     return (Status.PARTLY, "; ".join(gaps)) if gaps else (Status.PROVEN, "")
+
+
+def is_left_out(case: CaseResult) -> bool:
+    """Whether the plan leaves the case out, to be run by a wider one."""
+    return case.outcome is Outcome.SKIPPED and case.reason.startswith(_LEFT_OUT)
 
 
 def _why_not(requirement: Requirement, skipped: list[CaseResult], record: RunRecord) -> str:

@@ -48,10 +48,10 @@ class StageRun:
         Cases that pytest collected; 0 where the stage did not run, and in records of version 1.
     deselected : tuple of str
         Node ids that were collected and left out by something other than the plan.
-    plugins : tuple of str
-        What pytest loaded besides itself and the plugin of the test plan: packages, and the checkout's conftest files.
     ended_utc : str
         When it ended, ISO 8601 with ``Z``; empty if it has not, and in records of version 1.
+    plugins : tuple of str
+        What pytest loaded besides itself and the plugin of the test plan: packages, and the checkout's conftest files.
     contention : mapping
         What else the machine did meanwhile: load, shares of stolen and of others' CPU time (fractions), CPU clock.
     """
@@ -65,8 +65,8 @@ class StageRun:
     duration_s: float = 0.0
     collected: int = 0
     deselected: tuple[str, ...] = ()
-    plugins: tuple[str, ...] = ()
     ended_utc: str = ""
+    plugins: tuple[str, ...] = ()
     contention: Mapping[str, float] = field(default_factory=dict)
 
 

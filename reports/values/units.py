@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 from burstproof.errors import InputError
 
@@ -45,6 +46,13 @@ _SCALES: dict[str, tuple[str, float]] = {
 }
 _COUNTS = frozenset({"neurons", "synapses", "bursts", "ratio"})
 _RATES = frozenset({"bandwidth", "arithmetic", "frequency", "tokens/s"})
+_PRINTED = {"us": "µs", "C": "°C"}
+_IN_SENTENCES = (
+    (re.compile(r"(?<=\d) us\b"), " µs"),
+    (re.compile(r"(?<=\d)x(?!\w)"), "×"),
+    (re.compile(r"<= (?=[\d.-])"), "≤ "),
+    (re.compile(r">= (?=[\d.-])"), "≥ "),
+)
 
 
 def known(unit: str) -> bool:
@@ -91,17 +99,24 @@ def lower_is_better(unit: str) -> bool | None:
 
 
 def shown(value: float, unit: str = "1") -> str:
-    """A figure for people, with its unit: ``0.6 ms``, ``5 M neurons``, ``62x``; four significant digits."""
+    """A figure for people, with its unit: ``0.6 ms``, ``16 µs``, ``5 M neurons``, ``62×``; four significant digits."""
     figure = _with_size(value) if dimension(unit) in _COUNTS else _digits(value)
     if unit == "1":
         return figure
-    return f"{figure}x" if unit == "x" else f"{figure} {unit}"
+    return f"{figure}×" if unit == "x" else f"{figure} {_PRINTED.get(unit, unit)}"
+
+
+def typeset(text: str) -> str:
+    """A sentence of a record with its units and limits as :func:`shown` writes them: ``≤ 16 µs`` for ``<= 16 us``."""
+    for pattern, printed in _IN_SENTENCES:
+        text = pattern.sub(printed, text)
+    return text
 
 
 def readable(value: float, unit: str) -> str:
-    """As :func:`shown`, a time or a number of bytes in the unit that suits its size: ``6.1 us`` for 0.0061 ms.
+    """As :func:`shown`, a time or a number of bytes in the unit that suits its size: ``6.1 µs`` for 0.0061 ms.
 
-    A unit suits from a tenth on, as targets are stated: 0.43 ms, not 430 us.
+    A unit suits from a tenth on, as targets are stated: 0.43 ms, not 430 µs.
     """
     ladder = {"time": ("ns", "us", "ms", "s"), "bytes": ("B", "KB", "MB", "GB")}.get(dimension(unit))
     if not ladder or value == 0.0:
@@ -111,8 +126,13 @@ def readable(value: float, unit: str) -> str:
     return shown(convert(value, unit, best), best)
 
 
+def fitting(value: float, unit: str) -> str:
+    """In ``unit`` where that suits the size, so that a figure and its limit read alike; else as :func:`readable`."""
+    return shown(value, unit) if 0.1 <= abs(value) < 1000.0 else readable(value, unit)
+
+
 def _with_size(value: float) -> str:
-    for size, letter in ((1e9, " G"), (1e6, " M"), (1e5, " K")):
+    for size, letter in ((1e9, " G"), (1e6, " M"), (1e4, " K")):
         if abs(value) >= size:
             return f"{_digits(value / (1e3 if letter == ' K' else size))}{letter}"
     return _digits(value)

@@ -16,6 +16,8 @@ from pathlib import Path
 
 import pytest
 
+from burstproof.network.fixed_point import FixedPoint
+
 pytestmark = pytest.mark.requirement("ST-2")
 
 CHECKOUT = Path(__file__).parents[2]
@@ -37,21 +39,23 @@ PACKAGES = {
 """What each package of the checkout may import of the others."""
 
 _NETWORK = {"network", "network.synthetic", "network.files"}
-_ENGINE = {"engine", "network", "errors"}
+_ENGINE = {"engine", "network", "errors", "regular_file"}
 
 ROOMS = {
     "errors": set[str](),
     "version": set[str](),
     "user_cache": set[str](),
-    "config": {"errors", "engine.registry", "engine.sharded"},
+    "regular_file": set[str](),
+    "door": {"errors"},
+    "config": {"errors", "regular_file", "engine.registry", "engine.sharded"},
     "network": {"errors"},
     "network.grow": {"network", "errors"},
     "network.synthetic": {"network", "errors"},
-    "network.files": {"network", "network.grow", "errors"},
+    "network.files": {"network", "network.grow", "errors", "regular_file"},
     "device": {"errors"},
-    "compile": {"device", "errors", "user_cache"},
-    "engine": {"network", "network.files", "errors"},
-    "engine.cpu": _ENGINE,
+    "compile": {"device", "errors", "regular_file", "user_cache"},
+    "engine": {"network", "network.files", "errors", "regular_file"},
+    "engine.cpu": {*_ENGINE, "user_cache"},
     "engine.wgpu": {*_ENGINE, "engine.ask_machine"},
     "engine.sharded": {*_ENGINE, "engine.cpu", "network.files"},
     "engine.cuda": {*_ENGINE, *_NETWORK, "engine.ask_machine", "engine.sharded", "device", "compile", "user_cache"},
@@ -59,7 +63,7 @@ ROOMS = {
     "engine.ask_machine": {*_ENGINE, "engine.wgpu"},
     "engine.registry": {*_ENGINE, "engine.cpu", "engine.wgpu", "engine.cuda", "engine.sharded", "engine.cluster"},
     "engine.select": {*_ENGINE, "engine.registry", "config"},
-    "tensor": {"compile", "device", "errors"},
+    "tensor": {"compile", "device", "errors", "regular_file"},
     "fuzz": {*_ENGINE, "engine.registry", "engine.sharded"},
     "analysis": {*_ENGINE, "network.files"},
     "sources": {*_ENGINE, *_NETWORK, "network.grow"},
@@ -84,6 +88,36 @@ A module or package that has a row of its own is a room; what lies in it belongs
 
 DOORS = {"numba.cuda": "burstproof.device.numba_cuda", "pynvml": "hardware.nvml"}
 """The one module that may import a binding."""
+
+REFERENCE = ("burstproof.engine.reference", "burstproof.engine.reference_numbers")
+"""The executable specification."""
+
+REFERENCE_TAKES = {
+    "errors": {"NetworkError"},
+    "engine.admission": {"check_network", "check_state"},
+    "engine.options": {"EngineOptions"},
+    "engine.precision": {"Precision"},
+    "engine.protocol": {"Engine", "Progress"},
+    "engine.recorder": {"record_steps"},
+    "engine.state": {
+        "NO_PLAN",
+        "NO_STIMULUS",
+        "Burst",
+        "EngineState",
+        "Record",
+        "Recording",
+        "Stimulus",
+        "StimulusPlan",
+    },
+    "engine.stimulus": {"check_stimulus", "coming_bursts"},
+    "network.fixed_point": {"UNBOUNDED", "FixedPoint"},
+    "network.model": {"Network"},
+    "network.plasticity": {"PlasticMapping"},
+}
+"""What the specification may take from the package: values that go in and out, and the refusal of what none takes.
+
+Nothing here computes anything of a burst. ``FixedPoint`` holds the scale as a value; of it only fields are used.
+"""
 
 DEVICE_PACKAGES = ("numba.cuda", "cupy", "cuda", "wgpu", "pynvml")
 """What the room ``network`` must not know; numba compiles its loops for the CPU."""
@@ -251,6 +285,23 @@ def test_modules_take_nothing_from_the_package_itself() -> None:
 def test_the_network_knows_no_device() -> None:
     inside = [one for one in imports() if room_of(one.importer) == "network"]
     assert [str(one) for one in inside if any(lies_in(one.module, package) for package in DEVICE_PACKAGES)] == []
+
+
+def test_the_reference_shares_no_computation() -> None:
+    """What the specification had in common with an engine could be wrong in both, and no comparison would tell."""
+    for one in imports():
+        if one.importer in REFERENCE and one.module not in REFERENCE and lies_in(one.module, "burstproof"):
+            assert one.name in REFERENCE_TAKES.get(one.module.partition(".")[2], ()), str(one)
+
+
+def test_the_reference_uses_no_method_of_a_scale() -> None:
+    """The class ``FixedPoint`` also rounds and clamps, for the engines."""
+    fields = set(FixedPoint.__dataclass_fields__)
+    methods = {name for name in vars(FixedPoint) if not name.startswith("_")} - fields - {"dtype"}
+    assert {"quantise", "unit", "clamp_float", "scale"} == methods - {"from_values"}
+    for module in REFERENCE:
+        tree = ast.parse(modules()[module].read_text("utf-8"))
+        assert not {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)} & methods
 
 
 def test_cases_share_through_support() -> None:

@@ -40,6 +40,8 @@ def recorded():
     return document["registers"] if tuple(document["toolkit"]) == toolkit_version() else None
 
 
+@pytest.mark.measures("kernel.registers", "kernel.local_bytes", variant=..., capability=..., kernel=...)
+@pytest.mark.measures("kernel.registers_over_baseline", only_if="the recorded figures are of these compilers")
 @pytest.mark.parametrize("capability", thinned(CAPABILITIES, LONG, keep=only((9, 0))), ids=_name)
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_every_kernel_builds(variants, recorded, variant: str, capability: Capability, measure) -> None:
@@ -62,6 +64,7 @@ def test_every_kernel_builds(variants, recorded, variant: str, capability: Capab
     assert set(used) == {spec.name for spec in catalogue(variants[variant])}
 
 
+@pytest.mark.measures("kernel.registers")
 @pytest.mark.requirement("BE-11")
 @pytest.mark.parametrize("precision", thinned(["fp16", "bf16", "int8"], LONG, keep=only("int8")))
 def test_reduced_precision_builds(variants, recorded, precision: str, measure) -> None:
@@ -82,6 +85,7 @@ def test_reduced_precision_builds(variants, recorded, precision: str, measure) -
         assert used.registers <= recorded[key("lean", "burst", oldest)]
 
 
+@pytest.mark.measures("kernel.reductions", "kernel.reading_atomics")
 @pytest.mark.parametrize("variant", thinned(PROPAGATING, LONG, keep=only("lean", "everything")))
 def test_propagation_does_not_read_back(variants, variant: str, measure) -> None:
     """On capability 9.0 the propagation adds with reductions (RED), never with atomics that return a value."""

@@ -23,6 +23,9 @@ def _name(capability: Capability) -> str:
     return f"{capability[0]}.{capability[1]}"
 
 
+INSTRUCTIONS = ("global_loads", "wide_loads", "reductions", "atomics", "tensor", "async_copies", "spills")
+
+
 @cache
 def first_reports(module: str) -> tuple[KernelReport, ...]:
     """Every kernel of the image that ``module`` lists first, on capability 9.0."""
@@ -39,6 +42,23 @@ def recorded():
     return document if tuple(document["compiler"]) == compiler_version() else None
 
 
+@pytest.mark.measures(
+    "kernel.registers",
+    "kernel.local_bytes",
+    "kernel.occupancy",
+    only_if="a kernel of the module is for the capability",
+    variant=...,
+    capability=...,
+    kernel=...,
+)
+@pytest.mark.measures(
+    "kernel.registers_over_baseline",
+    "kernel.spills_over_baseline",
+    only_if="the recorded figures are of these compilers",
+    variant=...,
+    capability=...,
+    kernel=...,
+)
 @pytest.mark.parametrize("capability", thinned(CAPABILITIES, "a capability of many", keep=only((9, 0))), ids=_name)
 @pytest.mark.parametrize("module", CATALOGUES)
 def test_every_catalogued_kernel_builds(recorded, module: str, capability: Capability, measure) -> None:
@@ -78,6 +98,7 @@ def test_the_machine_code_takes_what_is_declared(module: str) -> None:
         assert parameter_bytes_of(entry.code.image((9, 0)), entry.function) == declared, title(entry)
 
 
+@pytest.mark.measures(*(f"kernel.{name}" for name in INSTRUCTIONS))
 @pytest.mark.parametrize("module", CATALOGUES)
 def test_the_instructions_that_matter(module: str, measure) -> None:
     """Of the file that each room lists first, on capability 9.0; disassembling every file takes too long."""
@@ -85,7 +106,7 @@ def test_the_instructions_that_matter(module: str, measure) -> None:
         counts = report.instructions
         assert counts is not None
         where = {"variant": module, "capability": "9.0", "kernel": report.kernel}
-        for name in ("global_loads", "wide_loads", "reductions", "atomics", "tensor", "async_copies", "spills"):
+        for name in INSTRUCTIONS:
             measure(f"kernel.{name}", getattr(counts, name), "1", conditions=where)
         assert counts.total > 0
 

@@ -19,6 +19,7 @@ def inventory() -> Inventory:
     return take_inventory()
 
 
+@pytest.mark.measures("gpu.memory", "gpu.count", "inventory.refused_questions")
 @pytest.mark.requirement("ST-2")
 def test_inventory(inventory: Inventory, measure: Measure) -> None:
     """Identity, capability and memory of every GPU are known; what else NVML refused is counted and named."""
@@ -35,7 +36,13 @@ def test_inventory(inventory: Inventory, measure: Measure) -> None:
 
 
 @pytest.mark.requirement("ST-2")
-@pytest.mark.parametrize("name", ["driver", "cuda", "nccl", "compute_capability", "memory", "pcie"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.measures(f"prerequisite.{name}", gpus=..., subject=...))
+        for name in ("driver", "cuda", "nccl", "compute_capability", "memory", "pcie")
+    ],
+)
 def test_prerequisite(name: str, inventory: Inventory, measure: Measure) -> None:
     """1 says met, 0 not met; the target of the same name decides what that means."""
     judged = [one for one in judge_prerequisites(inventory) if one.name == name]
@@ -53,6 +60,7 @@ def test_prerequisite(name: str, inventory: Inventory, measure: Measure) -> None
         measure(f"prerequisite.{name}", one.met, "1", conditions=conditions, note="" if one.met else one.cure)
 
 
+@pytest.mark.measures("telemetry.samples")
 @pytest.mark.requirement("RE-1")
 def test_telemetry(inventory: Inventory, measure: Measure) -> None:
     with Telemetry(inventory.gpus[0].index, interval_s=0.02) as telemetry:
@@ -64,6 +72,7 @@ def test_telemetry(inventory: Inventory, measure: Measure) -> None:
     measure("telemetry.samples", int(summary["samples"]), "1", telemetry=summary)
 
 
+@pytest.mark.measures("topology.line_rate")
 @pytest.mark.requirement("MG-6")
 def test_topology(inventory: Inventory, measure: Measure) -> None:
     """The line rate to expect of each pair; with one GPU there is no pair, and that is said."""

@@ -39,6 +39,7 @@ def _step(place: Backend) -> None:
     matmul(y, x, transpose_b=True)
 
 
+@pytest.mark.measures("pool.driver_allocations", requests=...)
 @pytest.mark.gate("gpu")
 def test_the_steady_state_asks_nothing_of_the_driver(device: Backend, measure: Measure) -> None:
     _step(device)

@@ -14,6 +14,7 @@ import pytest
 from burstproof import __version__
 from burstproof.cli import main as cli
 from burstproof.cli import run as run_module
+from burstproof.door import PIPE_CLOSED
 from burstproof.engine.machine import CudaDevice, CudaFacts, Machine, Obstacle
 from burstproof.errors import EnvironmentInvalidError
 from burstproof.network.files.atomic import write_atomically
@@ -253,7 +254,7 @@ def test_a_reader_that_goes_away_is_no_traceback(tmp_path: Path) -> None:
         assert process.stderr is not None
         process.stdout.close()
         errors = process.stderr.read()
-        assert process.wait(120) == cli.PIPE_CLOSED
+        assert process.wait(120) == PIPE_CLOSED
     assert errors == ""
 
 

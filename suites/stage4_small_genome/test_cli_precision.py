@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import pytest
 
+from burstproof.engine.trace import read_trace, write_trace
 from suites.support.cli_door import BUSY, GENOMES, Door, assert_one_error, door
 
 __all__ = ["door"]
@@ -27,10 +29,10 @@ def test_a_run_says_its_format_and_its_record_is_replayed_in_it(door: Door, tmp_
 def test_a_record_does_not_agree_in_another_format(door: Door, tmp_path: Path) -> None:
     record = tmp_path / "reduced"
     door("run", BUSY, "--backend", "reference", "--bursts", 40, "--precision", "int8", "--record", record)
-    description = record.with_suffix(".json")
-    description.write_text(description.read_text().replace('"precision": "int8"', '"precision": "fp32"'))
+    trace = read_trace(record)
+    write_trace(record, dataclasses.replace(trace, settings={**trace.settings, "precision": "fp32"}))
     assert door("verify", record, "--backend", "reference").code == 1
-    description.write_text(description.read_text().replace('"precision": "fp32"', '"precision": "fp8"'))
+    write_trace(record, dataclasses.replace(trace, settings={**trace.settings, "precision": "fp8"}))
     assert_one_error(door("verify", record, "--backend", "reference"), 4, "unknown precision", "fp8")
 
 

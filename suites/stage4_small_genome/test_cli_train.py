@@ -48,6 +48,7 @@ def run(capsys, *arguments: str) -> dict:
     return json.loads(capsys.readouterr().out)
 
 
+@pytest.mark.measures("training.loss", backend="cpu", dtype="float64")
 def test_loss_falls_as_recorded(capsys, measure) -> None:
     document = run(capsys)
     losses = document["losses"]

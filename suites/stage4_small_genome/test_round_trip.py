@@ -69,6 +69,7 @@ def disagreements(want: Expected, engine: Engine) -> list[str]:
 QUICK = thinned(NAMES, "a large genome, which the reference takes seconds for", keep=lambda _, name: name != "vision")
 
 
+@pytest.mark.measures("parity.disagreements", backend=..., network=...)
 @pytest.mark.parametrize("name", QUICK)
 @pytest.mark.parametrize("backend", backends.ENGINES)
 def test_up_run_and_back(backend: backends.Backend, name: str, measure: Measure) -> None:

@@ -55,6 +55,7 @@ def error(found, expected, least: float = 0.0) -> float:
     return float(np.linalg.norm(found - expected) / max(np.linalg.norm(expected), least))
 
 
+@pytest.mark.measures("accuracy.relative_error", dtype=..., tf32=False, operation=...)
 @pytest.mark.parametrize("dtype", DTYPES, ids=dtype_name)
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("head", [32, 64, 128])

@@ -82,6 +82,7 @@ def test_simulated_engine(name: str, engine: Simulated) -> None:
     assert engine.problems[name] == []
 
 
+@pytest.mark.measures("device_function.simulated", "device_function.only_on_gpu")
 @pytest.mark.thorough("runs every check of the simulator")
 def test_device_functions(engine: Simulated, shards: Simulated, measure: Measure) -> None:
     """Every device function runs in the simulator, but for those that only a GPU executes: named, with the reason."""

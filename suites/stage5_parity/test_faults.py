@@ -29,12 +29,28 @@ def _disagree(names: tuple[str, ...], fault: type[ReferenceEngine]) -> list[str]
     return [name for name in names if not replay(recording(name), fault.create).agrees]
 
 
+@pytest.mark.measures(
+    "parity.faults_caught_by_cases",
+    "parity.faults_caught_by_mixes",
+    "parity.faults_caught_by_traces",
+    "parity.faults_caught_by_random_recordings",
+    only_if="such runs can meet the fault",
+    fault=...,
+)
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.__name__)
 def test_fault_is_caught(fault: type[ReferenceEngine], measure) -> None:
     """An engine with one planted fault fails a case worked out by hand."""
     caught = [case.name for case in CASES if run_case(case, fault.create)]
     _measure(measure, fault, "cases", len(caught))
     assert caught, f"no case worked out by hand catches: {fault.__doc__}"
+
+
+def test_catch_rate(measure) -> None:
+    """The share of the faults that cases worked out by hand find, stated beside that of the real engines."""
+    caught = [fault for fault in FAULTS if any(run_case(case, fault.create) for case in CASES)]
+    conditions = {"backend": "copies of the reference", "planted": len(FAULTS)}
+    measure("parity.faults_caught", 100 * len(caught) / len(FAULTS), "%", conditions=conditions)
+    assert len(caught) == len(FAULTS)
 
 
 @pytest.mark.thorough("all mixes and recordings against each fault: seconds each")

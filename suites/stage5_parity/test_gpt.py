@@ -73,6 +73,7 @@ def test_gradients_are_finite_differences() -> None:
         start += shape.size
 
 
+@pytest.mark.measures("accuracy.relative_error", dtype=..., tf32=False, operation="GPT-2 gradients")
 @pytest.mark.parametrize(
     "what",
     [pytest.param(name, marks=[pytest.mark.gate("gpu")] if name.startswith("cupy") else []) for name in PRECISIONS],
@@ -134,6 +135,7 @@ def test_out_of_memory_gives_everything_back() -> None:
     assert float(model.gradients(tokens, targets)) == expected
 
 
+@pytest.mark.measures("gpt.loss_against_pytorch", dtype=["float32", "bfloat16"])
 @pytest.mark.gate("gpu")
 @needs_torch
 def test_losses_and_gradients_are_pytorchs(measure) -> None:

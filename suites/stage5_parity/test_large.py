@@ -142,6 +142,7 @@ def genome(request: pytest.FixtureRequest) -> Run:
     return _trusted(request.param, network, GENOME_OPTIONS, plan, PARTS, backends.CPU_BACKENDS[0])
 
 
+@pytest.mark.measures("parity.disagreements", backend=..., network=...)
 @pytest.mark.xdist_group("20 K")
 @pytest.mark.parametrize("backend", [*backends.CPU_BACKENDS, SPECIALISED], ids=lambda b: b.name)
 def test_cpu_against_the_reference(smaller: Run, backend: backends.Backend, measure: Measure) -> None:
@@ -171,6 +172,7 @@ def test_the_rich_network_uses_the_rules() -> None:
     assert len(np.unique(large_network(SMALLER[2]).synapses.delay_bursts)) == 3
 
 
+@pytest.mark.measures("parity.disagreements", backend=..., network=...)
 @pytest.mark.xdist_group("large")
 @pytest.mark.gate("gpu")
 @pytest.mark.requirement("BE-6", "BE-7")
@@ -180,6 +182,7 @@ def test_cuda_against_the_cpu_engine(large: Run, backend: backends.Backend, meas
     _prove(large, backend, measure)
 
 
+@pytest.mark.measures("parity.disagreements", backend=..., network=...)
 @pytest.mark.xdist_group("genomes")
 @pytest.mark.gate("gpu")
 @pytest.mark.requirement("BE-6", "BE-7")

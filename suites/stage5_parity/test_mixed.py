@@ -6,7 +6,7 @@ import pytest
 
 from burstproof.engine.reference import ReferenceEngine
 from suites.support.parity import backends
-from suites.support.parity.mixed import MIXES, Mix, compare_mix, mixed_network, mixed_options, mixed_plan
+from suites.support.parity.mixed import MIXES, Mix, compare_mix, compare_train, mixed_network, mixed_options, mixed_plan
 from suites.support.plans import every, thinned
 
 # the first of these files to run compiles the kernels that the other needs: side by side both would
@@ -25,19 +25,7 @@ def test_mix(backend: backends.Backend, mix: Mix) -> None:
 @pytest.mark.parametrize("mix", thinned(MIXES, "a mix of many", keep=every(4)), ids=lambda mix: mix.name)
 def test_train(backend: backends.Backend, mix: Mix) -> None:
     """A run in one go, begun from a state taken half-way from the reference, ends where the reference ends."""
-    network, options = mixed_network(mix), mixed_options(mix)
-    plan, half = mixed_plan(mix, network), mix.bursts // 2
-    reference = ReferenceEngine.create(network, options)
-    reference.run(half, plan)
-    engine = backend.create(network, options)
-    try:
-        engine.restore(reference.state())
-        expected, got = reference.run(mix.bursts - half, plan), engine.run(mix.bursts - half, plan)
-        for name in ("bursts", "fired_counts", "candidate_counts", "fired_ids", "fired_potentials"):
-            assert getattr(expected, name).tobytes() == getattr(got, name).tobytes(), name
-        assert reference.state().differences(engine.state()) == ()
-    finally:
-        engine.close()
+    assert compare_train(mix, backend.create) == []
 
 
 def test_mixes_exercise_what_they_name() -> None:

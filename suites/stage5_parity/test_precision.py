@@ -148,6 +148,7 @@ def test_cpu_rounds() -> None:
         np.testing.assert_array_equal(got, storage.rounded(values), err_msg=str(storage))
 
 
+@pytest.mark.measures("parity.disagreements", backend=..., network=...)
 @pytest.mark.parametrize(("backend", "mix"), thinned(PARITY, "kernels for each format and mix", keep=_quick))
 def test_engine_equals_reference(backend: backends.Backend, mix: Mix, measure) -> None:
     """All state after every burst, bit for bit: narrow storage on the device, rounded float32 on the CPU."""
@@ -164,6 +165,7 @@ def test_an_engine_that_ignores_the_format_is_found(mix: Mix) -> None:
     )
 
 
+@pytest.mark.measures("precision.state_bytes", precision=[precision.value for precision in Precision])
 def test_the_device_stores_fewer_bytes(measure) -> None:
     """The plan of the device's memory has 4, 2, 2 and 1 bytes for a potential, and nothing else changes."""
     mix = REDUCED_MIXES[0]
@@ -193,6 +195,7 @@ def test_a_state_of_fp32_is_taken_rounded(precision: Precision) -> None:
     np.testing.assert_array_equal(engine.state().membrane_potentials, expected)
 
 
+@pytest.mark.measures("parity.disagreements", backend="cuda", network=...)
 @pytest.mark.gate("gpu")
 @pytest.mark.parametrize("precision", REDUCED, ids=lambda precision: precision.value)
 def test_cuda_equals_the_cpu_on_a_large_network(precision: Precision, measure) -> None:

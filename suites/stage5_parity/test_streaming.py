@@ -98,6 +98,7 @@ def test_rows_of_every_length_and_place(separate: bool) -> None:
         engine.close()
 
 
+@pytest.mark.measures("parity.disagreements")
 @pytest.mark.xdist_group("a million")
 @pytest.mark.parametrize("varied", [False, True], ids=["one value", "varied"])
 def test_a_million_neurons(varied: bool, measure: Measure) -> None:

@@ -50,6 +50,13 @@ def _errors(operation_name: str, dtype_name: str, place: Backend) -> dict[str, f
 
 
 @pytest.mark.requirement("TO-2", "TO-3", "TO-4")
+@pytest.mark.measures(
+    "accuracy.relative_error",
+    dtype=sorted({row.dtype for row in PLAIN}),
+    tf32=False,
+    backend=["numpy", "cupy"],
+    operation=...,
+)
 @pytest.mark.parametrize("row", PLAIN, ids=lambda row: f"{row.operation}-{row.dtype}")
 def test_promised_error(place: Backend, row: Accuracy, measure: Measure) -> None:
     operation = operation_named(row.operation, row.dtype)
@@ -69,6 +76,7 @@ def test_int8_is_exact(place: Backend) -> None:
     assert np.array_equal(product, np.matmul(a.astype(np.int64), b.astype(np.int64)))
 
 
+@pytest.mark.measures("accuracy.relative_error", dtype="float32", tf32=True, operation="matmul")
 @pytest.mark.requirement("TO-4")
 def test_tf32_is_stated_apart(place: Backend, measure: Measure) -> None:
     a, b = values((256, 1024), FLOAT32, 1), values((1024, 96), FLOAT32, 2)

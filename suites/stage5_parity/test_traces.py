@@ -19,6 +19,7 @@ def test_all_recordings_are_here() -> None:
     assert {kind: kinds.count(kind) for kind in kinds} == {"bg": 1, "fn": 9, "fz": 14, "sp": 9, "st": 7}
 
 
+@pytest.mark.measures("parity.bursts_agreeing", "parity.worst_difference", backend=..., trace=..., profile=...)
 @pytest.mark.parametrize("name", [*NAMES, *thinned(RANDOM_NAMES, "a random recording of many", keep=every(5))])
 @pytest.mark.parametrize("backend", backends.ALL)
 def test_recording_agrees(backend: backends.Backend, name: str, measure) -> None:

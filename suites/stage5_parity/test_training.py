@@ -49,6 +49,7 @@ def random() -> np.random.Generator:
     return np.random.default_rng(5)
 
 
+@pytest.mark.measures("accuracy.relative_error", dtype=..., tf32=False, operation="cross entropy gradient")
 def test_cross_entropy(place, dtype, random, measure) -> None:
     """Padding does not count, rows without a target are 0, the gradient takes the place of the logits."""
     rows, columns, classes, factor = 37, 1000, 901, 0.25

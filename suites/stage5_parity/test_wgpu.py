@@ -274,6 +274,7 @@ def test_a_network_beyond_the_adapters_buffers_is_refused(limit: int, buffer: st
     assert "--backend cpu" in str(caught.value)
 
 
+@pytest.mark.measures("wgpu.largest_binding", device=..., kind=..., api=...)
 @NEEDS_ADAPTER
 def test_every_adapter_reports_its_limits(measure) -> None:
     for adapter in ask_wgpu().adapters:

@@ -13,6 +13,7 @@ from burstproof.tensor.ops.nn_reference import narrowed, widened
 from stages.measuring import Measure
 from suites.support.bench.attention_standards import standards
 from suites.support.bench.card_limits import Card
+from suites.support.bench.ceilings import ceiling
 from suites.support.bench.steady import Timed
 from suites.support.bench.training_bench import HAS_TORCH, NO_TORCH, as_torch, device_time
 
@@ -55,10 +56,13 @@ def definition(q: Any, k: Any, v: Any, head: int) -> Any:
     return narrowed((powers / powers.sum(axis=1, keepdims=True)) @ wide[2], BFLOAT16)
 
 
-def put(measure: Measure, name: str, timed: Timed, flop: float, what: str = "", **conditions: object) -> None:
-    where = {"backend": "cuda", "gpus": 1, **SHAPE, **conditions}
+def put(
+    measure: Measure, card: Card, name: str, timed: Timed, flop: float, what: str = "", **conditions: object
+) -> None:
+    where = {"backend": "cuda", "gpus": 1, "device": card.runtime.name, **SHAPE, **conditions}
+    best = ceiling(card.runtime.name, "fp16_tensor_tflops")
     rate = flop / timed.put(measure, name, "ms", where, what) / 1e9
-    measure(f"{name}_rate", rate, "TFLOP/s", conditions=where, note="arithmetic that the causal mask leaves")
+    measure(f"{name}_rate", rate, "TFLOP/s", conditions=where | best, note="arithmetic that the causal mask leaves")
 
 
 def put_ratio(measure: Measure, card: Card, name: str, against: str, times: tuple[Timed, Timed], note: str) -> None:
@@ -68,6 +72,8 @@ def put_ratio(measure: Measure, card: Card, name: str, against: str, times: tupl
     measure(name, value, "x", conditions=where, note=note)
 
 
+@pytest.mark.measures("attention.forward", "attention.forward_rate", backend="cuda", scope=..., **SHAPE)
+@pytest.mark.measures("attention.speedup", backend="cuda", against="standard", device=..., **SHAPE)
 def test_forward(card: Card, arrays: list[Any], measure: Measure) -> None:
     """Against the definition; then beside every standard form, whose whole result must be the same function's.
 
@@ -80,12 +86,12 @@ def test_forward(card: Card, arrays: list[Any], measure: Measure) -> None:
     for head in (0, HEADS - 1):
         assert_equal(out[0, head], definition(q, k, v, head))
     own = device_time(card, lambda: attention(q, k, v, causal=True, out=out))
-    put(measure, "attention.forward", own, FORWARD_FLOP, scope="flash")
+    put(measure, card, "attention.forward", own, FORWARD_FLOP, scope="flash")
     times: dict[str, Timed] = {}
     for form in standards(q, k, v):
         assert_equal(form.bits(form.work()), out)
         times[form.name] = device_time(card, form.work)
-        put(measure, "attention.forward", times[form.name], FORWARD_FLOP, form.what, scope=form.name)
+        put(measure, card, "attention.forward", times[form.name], FORWARD_FLOP, form.what, scope=form.name)
         cupy.get_default_memory_pool().free_all_blocks()
     fastest = min(times, key=lambda name: times[name].samples.estimate)
     found = ", ".join(f"{name} {timed.samples.estimate:.3f} ms" for name, timed in times.items())
@@ -94,6 +100,9 @@ def test_forward(card: Card, arrays: list[Any], measure: Measure) -> None:
 
 
 @pytest.mark.skipif(not HAS_TORCH, reason=NO_TORCH)
+@pytest.mark.measures("attention.forward", "attention.forward_rate", scope="PyTorch flash", **SHAPE)
+@pytest.mark.measures("attention.backward", "attention.backward_rate", scope=["flash", "PyTorch flash"], **SHAPE)
+@pytest.mark.measures("attention.speedup", "attention.backward_speedup", against="pytorch", device=..., **SHAPE)
 def test_forward_and_backward_beside_pytorch(card: Card, arrays: list[Any], measure: Measure) -> None:
     """PyTorch's flash attention on the same memory: equal results, then both are timed, forward and backward."""
     import cupy
@@ -117,7 +126,7 @@ def test_forward_and_backward_beside_pytorch(card: Card, arrays: list[Any], meas
     own = device_time(card, lambda: attention(q, k, v, causal=True, out=attended.out))
     with torch.no_grad():
         torchs = device_time(card, forward)
-    put(measure, "attention.forward", torchs, FORWARD_FLOP, scope="PyTorch flash", version=torch.__version__)
+    put(measure, card, "attention.forward", torchs, FORWARD_FLOP, scope="PyTorch flash", version=torch.__version__)
     note = f"flash attention of PyTorch {torch.__version__}"
     put_ratio(measure, card, "attention.speedup", "pytorch", (torchs, own), note)
 
@@ -126,7 +135,15 @@ def test_forward_and_backward_beside_pytorch(card: Card, arrays: list[Any], meas
 
     own = device_time(card, lambda: attention_backward(dout, q, k, v, attended, causal=True, gradients=gradients))
     torchs = device_time(card, backward)
-    put(measure, "attention.backward", own, 2.5 * FORWARD_FLOP, scope="flash")
-    put(measure, "attention.backward", torchs, 2.5 * FORWARD_FLOP, scope="PyTorch flash", version=torch.__version__)
+    put(measure, card, "attention.backward", own, 2.5 * FORWARD_FLOP, scope="flash")
+    put(
+        measure,
+        card,
+        "attention.backward",
+        torchs,
+        2.5 * FORWARD_FLOP,
+        scope="PyTorch flash",
+        version=torch.__version__,
+    )
     note = "ours repeats to the bit: no atomics, seven products instead of five"
     put_ratio(measure, card, "attention.backward_speedup", "pytorch", (torchs, own), note)

@@ -39,6 +39,7 @@ def resampled(samples: np.ndarray, factor: float) -> Rates:
     return compare_often(draw, draw, lambda: [factor * sample for sample in draw()])
 
 
+@pytest.mark.measures("performance.aa_same", "performance.slowdown_found", samples="recorded")
 def test_recorded_samples(measure: Measure) -> None:
     """Series drawn from each recorded latency: the same build is SAME, a slowdown of 5 % is found."""
     figures = recorded()

@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
+from _pytest.mark.structures import ParameterSet
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from burstproof.engine.cpu.engine import CpuEngine
@@ -56,7 +57,15 @@ def _put(measure: Measure, timed: Timed, row: Row, threads: int, rate: float) ->
 
 
 PAIRS = [*((row, n) for row in ROWS for n in THREADS), *((row, 1) for row in OTHER_ROWS)]
-CASES = [pytest.param(pair, id=f"{pair[0].name}, {pair[1]} threads") for pair in PAIRS]
+
+
+def _declared(row: Row, threads: int) -> ParameterSet:
+    where = {"backend": "cpu", "device": ..., "threads": threads, "scope": "launch to download", **row.conditions}
+    marks = [pytest.mark.measures("burst.latency", **where, **clock) for clock in ({}, {"cpu_ghz": ...})]
+    return pytest.param((row, threads), id=f"{row.name}, {threads} threads", marks=marks)
+
+
+CASES = [_declared(*pair) for pair in PAIRS]
 
 
 @pytest.mark.parametrize("engine", CASES, indirect=True)
@@ -83,6 +92,7 @@ def test_burst(engine: tuple[Checked, CpuEngine], benchmark: BenchmarkFixture, m
 
 
 @pytest.mark.requirement("BE-3")
+@pytest.mark.measures("network.build_time", synapses=10_000_000, connectivity="uniform", device=...)
 def test_network_build(measure: Measure) -> None:
     """A synthetic network of 10 million synapses, arrays and rows ready for an engine, after one for the compiler."""
     row = ROWS[-1]

@@ -65,6 +65,7 @@ def engines(row: Row) -> Iterator[dict[int, CpuEngine]]:
         yield made
 
 
+@pytest.mark.measures("burst.train_latency", "burst.thread_speedup", backend="cpu", device=..., threads=..., cores=...)
 @pytest.mark.parametrize("row", [SMALL, LARGE], ids=["100K", "500K"], indirect=True)
 def test_scaling_with_threads(row: Row, engines: dict[int, CpuEngine], measure: Measure) -> None:
     """Trains of bursts in turns, so that whatever else the machine does meets all thread counts alike.

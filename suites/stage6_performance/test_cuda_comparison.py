@@ -53,6 +53,7 @@ def _trains(engine: CudaEngine, bursts: int) -> Callable[[], tuple[float, ...]]:
     return lambda: time_steadily(sample, RULE).samples.values
 
 
+@pytest.mark.measures("performance.aa_same", "performance.slowdown_found", samples="device", device=...)
 @pytest.mark.thorough("compares engines in turns for 20 s")
 def test_same_build_and_slowdown(card: Card, engines: tuple[CudaEngine, CudaEngine], measure: Measure) -> None:
     """100 tries each: another engine of the same build is SAME, one that runs every twentieth burst twice is SLOWER."""

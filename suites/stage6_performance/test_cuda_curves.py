@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from _pytest.mark.structures import ParameterSet
 
 from stages.measuring import Measure
 from suites.stage6_performance.conftest import Bench
@@ -15,7 +16,13 @@ from suites.support.bench.scaling import fit_costs
 pytestmark = [pytest.mark.requirement("ST-6", "BE-6"), pytest.mark.gate("gpu")]
 
 
-@pytest.fixture(params=CURVE_ROWS, ids=lambda row: row.name)
+def _declared(row: Row) -> ParameterSet:
+    where = {"backend": "cuda", "gpus": 1, "device": ..., "scope": RESIDENT, **row.conditions}
+    marks = pytest.mark.measures("burst.latency", "burst.fraction_of_floor", **where)
+    return pytest.param(row, id=row.name, marks=marks)
+
+
+@pytest.fixture(params=[_declared(row) for row in CURVE_ROWS])
 def point(request: pytest.FixtureRequest, bench: Bench) -> RowResult:
     """One point of a curve, device-resident only."""
     return bench(request.param)
@@ -37,6 +44,7 @@ def table(bench: Bench) -> list[tuple[Row, float]]:
     return [(result.row, 1e3 * result.timings[RESIDENT].samples.estimate) for result in results]
 
 
+@pytest.mark.measures("burst.cost_fixed", "burst.cost_per_event", "burst.cost_per_neuron", device=..., scope=RESIDENT)
 @pytest.mark.thorough("measures for seconds")
 def test_costs_over_the_curves(card: Card, table: list[tuple[Row, float]], measure: Measure) -> None:
     """Device-resident latency as a fixed cost, a cost per contribution and one per neuron, fitted over all points."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from _pytest.mark.structures import ParameterSet
 
 from stages.measuring import Measure
 from suites.stage6_performance.conftest import Bench
 from suites.support.bench.card_limits import Card, Limits, g_per_s, gb_per_s
-from suites.support.bench.cuda_bench import DOWNLOAD, RowResult
+from suites.support.bench.cuda_bench import DOWNLOAD, RowResult, scopes_of
 from suites.support.bench.putting import put_latency
 from suites.support.bench.rows import CUDA_ROWS, OTHER_ROWS, CardLimits, Row
 from suites.support.bench.steady import Timed, to_us
@@ -17,13 +18,31 @@ pytestmark = [pytest.mark.requirement("ST-6", "BE-6", "BE-7"), pytest.mark.gate(
 RATE_TOLERANCE = 0.2
 
 
-@pytest.fixture(params=(*CUDA_ROWS, *OTHER_ROWS), ids=lambda row: row.name)
+def _declared(row: Row) -> ParameterSet:
+    """The row with what it delivers: a latency for each scope, and the speedup over the CPU where it was the judge."""
+    on_gpu = {"backend": "cuda", "gpus": 1, "device": ..., "scope": scopes_of(row), **row.conditions}
+    marks = [pytest.mark.measures("burst.latency", "burst.fraction_of_floor", **on_gpu)]
+    if not row.generated:
+        marks.append(pytest.mark.measures("burst.speedup", backend="cuda", against="cpu", **row.conditions))
+    return pytest.param(row, id=row.name, marks=marks)
+
+
+@pytest.fixture(params=[_declared(row) for row in (*CUDA_ROWS, *OTHER_ROWS)])
 def result(request: pytest.FixtureRequest, bench: Bench) -> RowResult:
     """The measured row; measuring happens here, so that a throttled card is an ERROR and not a FAIL."""
     row: Row = request.param
     return bench(row)
 
 
+@pytest.mark.measures(
+    "roofline.copy",
+    "roofline.random_reductions",
+    "roofline.graph_node",
+    "roofline.launch_to_download",
+    "roofline.host_launch",
+    "graph.launch_reduction",
+    device=...,
+)
 def test_what_the_card_allows(card: Card, limits: Limits, measure: Measure) -> None:
     """Copy, random reductions at every footprint, graph node, launch to download; each result was checked."""
     device = {"device": card.runtime.name}

@@ -73,6 +73,14 @@ def time_trains(engine: CudaEngine, card: Card) -> Timed:
     return time_steadily(sample, TRAIN_RULE, card.watch)
 
 
+@pytest.mark.measures(
+    "precision.latency",
+    "precision.potential_bytes",
+    "precision.speedup",
+    precision=[precision.value for precision in Precision],
+    neurons=[row.neurons for row in ROWS],
+    scope="device-resident",
+)
 @pytest.mark.thorough("measures for seconds")
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 def test_latency_of_each_format(card: Card, row: Row, measure: Measure) -> None:

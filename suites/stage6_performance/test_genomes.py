@@ -38,6 +38,7 @@ def _put(measure: Measure, row: GenomeRow, timings: Mapping[str, Timed], checked
 
 
 @pytest.mark.requirement("BE-5")
+@pytest.mark.measures("burst.latency", backend="cpu", device=..., connectivity="grown", scope=...)
 def test_genome_on_the_cpu(row: GenomeRow, measure: Measure) -> None:
     """A grown genome under input on one core, after the reference agreed."""
     with closing(CpuEngine.create(row.network, GENERAL)) as engine:
@@ -65,6 +66,7 @@ def on_the_card(row: GenomeRow, card: Card) -> Mapping[str, Timed]:
 
 @pytest.mark.gate("gpu")
 @pytest.mark.requirement("BE-6")
+@pytest.mark.measures("burst.latency", backend="cuda", gpus=1, device=..., connectivity="grown", scope=...)
 def test_genome_on_a_gpu(row: GenomeRow, card: Card, on_the_card: Mapping[str, Timed], measure: Measure) -> None:
     """A grown genome under input on a GPU, after the CPU engine agreed."""
     checked = f"{CHECKED_CUDA} bursts before and {CHECKED_AFTERWARDS} after equal the CPU engine's"

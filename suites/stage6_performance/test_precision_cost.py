@@ -29,6 +29,14 @@ from suites.support.parity.reduced import REDUCED, Divergence, divergence
 
 pytestmark = pytest.mark.requirement("BE-11")
 
+COST = pytest.mark.measures(
+    "precision.first_divergence",
+    "precision.fired_jaccard",
+    "precision.fired_coincidence",
+    "precision.rate_difference",
+    precision=[precision.value for precision in REDUCED],
+    network=...,
+)
 TRACES = Path(__file__).parents[1] / "data" / "golden" / "traces"
 TRACE_NAMES = sorted(path.stem for path in TRACES.glob("*.npz"))
 SYNTHETIC_NEURONS, SYNTHETIC_BURSTS = 3000, 150
@@ -107,6 +115,7 @@ def _cost(scene: Scene, measure: Measure) -> dict[Precision, Divergence]:
     return found
 
 
+@COST
 @pytest.mark.thorough("measures for seconds")
 @pytest.mark.parametrize("name", _THRESHOLDS)
 def test_cost_on_fractional_contributions(name: str, measure: Measure) -> None:
@@ -117,11 +126,13 @@ def test_cost_on_fractional_contributions(name: str, measure: Measure) -> None:
     assert first[0] <= SYNTHETIC_BURSTS
 
 
+@COST
 def test_cost_on_the_essential_genome(measure: Measure) -> None:
     found = _cost(_essential(), measure)
     assert all(0.0 <= cost.jaccard <= cost.coincidence <= 1.0 for cost in found.values())
 
 
+@COST
 @pytest.mark.thorough("measures for seconds")
 @pytest.mark.parametrize("name", TRACE_NAMES)
 def test_cost_on_recorded_networks(name: str, measure: Measure) -> None:

@@ -11,6 +11,7 @@ import pytest
 from stages.measuring import Measure
 from suites.support import proof_cpu
 from suites.support.bench.card_limits import Card
+from suites.support.bench.ceilings import ceiling
 from suites.support.bench.steady import Rule, Timed, time_steadily, to_us
 from suites.support.bench.timers import device_ms, host_ms
 from suites.support.proof_kernels import assert_within_rounding, classifier, exact_probabilities, matrices
@@ -28,6 +29,7 @@ def timed_on(card: Card, launch: Callable[[], object], repeats: int = 1) -> Time
     return time_steadily(device_ms(launch, repeats), RULE, card.watch)
 
 
+@pytest.mark.measures("kernel.bandwidth", "kernel.fraction_of_copy", backend="custom", device=...)
 def test_vector_add(card: Card, measure: Measure) -> None:
     """64 M float32: two arrays read, one written, against a copy of as many bytes in the same run."""
     import cupy
@@ -43,7 +45,10 @@ def test_vector_add(card: Card, measure: Measure) -> None:
     kernel, blocks = VECTOR_ADD.on(0), ELEMENTS // 1024
     added = timed_on(card, lambda: kernel(blocks, 256, a, b, total, ELEMENTS))
     where = {"backend": "custom", "kernel": "vector_add", "elements": ELEMENTS, "device": card.runtime.name}
-    added.put(measure, "kernel.bandwidth", "GB/s", where, "the sums equal CuPy's", lambda ms: 12 * ELEMENTS / ms / 1e6)
+    bounded = where | ceiling(card.runtime.name, "memory_bandwidth_gb_per_s")
+    added.put(
+        measure, "kernel.bandwidth", "GB/s", bounded, "the sums equal CuPy's", lambda ms: 12 * ELEMENTS / ms / 1e6
+    )
     measure(
         "kernel.fraction_of_copy",
         copied.samples.estimate / added.samples.estimate,
@@ -53,6 +58,8 @@ def test_vector_add(card: Card, measure: Measure) -> None:
     )
 
 
+@pytest.mark.measures("kernel.matmul_throughput", backend=["custom", "cublas", "cpu blas"], device=...)
+@pytest.mark.measures("matmul.speedup", backend="custom", against="cpu", dtype="float32", device=...)
 @pytest.mark.parametrize("size", [1024, 4096])
 def test_matrix_product(size: int, card: Card, measure: Measure) -> None:
     """Checked against float64 first; NumPy's BLAS on all cores of this host is the CPU."""
@@ -87,6 +94,7 @@ def test_matrix_product(size: int, card: Card, measure: Measure) -> None:
     )
 
 
+@pytest.mark.measures("kernel.latency", "kernel.speedup", backend="custom", device=...)
 def test_neural_forward(card: Card, measure: Measure) -> None:
     """65 536 samples x 784 -> 1024 -> 10, data on the device."""
     from burstproof.compile.proof import neural_forward
@@ -105,6 +113,7 @@ def test_neural_forward(card: Card, measure: Measure) -> None:
 
 
 @pytest.mark.requirement("KL-2")
+@pytest.mark.measures("kernel.launch_overhead", way=["checked", "driver alone", "cupy.RawKernel"], device=...)
 def test_what_a_launch_costs_the_host(card: Card, measure: Measure) -> None:
     """Host time per launch of an empty kernel with three arrays and a number, beside the driver alone and CuPy."""
     import cupy

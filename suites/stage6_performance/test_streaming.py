@@ -45,6 +45,20 @@ def result(request: pytest.FixtureRequest, watch: Callable[[], Watch]) -> Stream
     return measure_streamed(row, watch)
 
 
+@pytest.mark.measures(
+    "parity.disagreements",
+    "streaming.burst_time",
+    "streaming.rate",
+    "streaming.link_fraction",
+    "streaming.reading_time",
+    "streaming.fraction_of_floor",
+    backend="cuda",
+    gpus=1,
+    device=...,
+    synapse_memory="host",
+    neurons=[row.neurons for row in STREAMED_ROWS],
+    parity_bursts=[row.checked_bursts for row in STREAMED_ROWS],
+)
 @pytest.mark.thorough("measures for seconds")
 def test_link_fraction(result: StreamedResult, link: tuple[str, Timed], measure: Measure) -> None:
     """Bytes of the rows of what fired, over the whole burst's time, against a copy over the same link.

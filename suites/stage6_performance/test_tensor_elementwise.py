@@ -56,13 +56,16 @@ DIVIDE = Case("divide", "a / b", np.divide)
 CHAIN = Case("chain", "relu(a * b + c) * 2", lambda a, b, c: np.maximum(a * b + c, 0) * 2)
 COMPLEX_CHAIN = Case("chain", "(a * b + c) * 2 - a", lambda a, b, c: (a * b + c) * 2 - a)
 SIGMOID = Case("sigmoid", "sigmoid(a)", lambda a: 1 / (1 + np.exp(-a)))
+BESIDE_PYTORCH = pytest.mark.measures(
+    "elementwise.against_pytorch", only_if="PyTorch is installed", backend="cuda", against="pytorch", device=...
+)
 ROWS = [
-    (ADD, FLOAT32),
+    pytest.param(ADD, FLOAT32, marks=BESIDE_PYTORCH),
     (CHAIN, FLOAT32),
     (SIGMOID, FLOAT32),
-    (ADD, FLOAT64),
+    pytest.param(ADD, FLOAT64, marks=BESIDE_PYTORCH),
     (CHAIN, FLOAT64),
-    (ADD, COMPLEX128),
+    pytest.param(ADD, COMPLEX128, marks=BESIDE_PYTORCH),
     (MULTIPLY, COMPLEX128),
     (DIVIDE, COMPLEX128),
     (COMPLEX_CHAIN, COMPLEX128),
@@ -75,6 +78,7 @@ def copied(card: Card) -> float:
     return copy_rate(card, 8 * ELEMENTS)
 
 
+@pytest.mark.measures("elementwise.rate", "elementwise.copy_fraction", backend="cuda", elements=ELEMENTS, device=...)
 @pytest.mark.parametrize(("case", "dtype"), ROWS, ids=lambda value: getattr(value, "text", None) or str(value))
 def test_rate(card: Card, copied: float, case: Case, dtype: np.dtype, measure: Measure) -> None:
     """One pass over memory, whatever the expression: operands read once, the result written once."""
@@ -104,6 +108,7 @@ def test_rate(card: Card, copied: float, case: Case, dtype: np.dtype, measure: M
         put_contest(measure, "elementwise.against_pytorch", contest, where)
 
 
+@pytest.mark.measures("elementwise.speedup", backend="cuda", against="cpu", elements=CPU_ELEMENTS, device=...)
 @pytest.mark.parametrize("dtype", [FLOAT32, FLOAT64, COMPLEX128], ids=str)
 def test_speedup_over_the_cpu(card: Card, dtype: np.dtype, measure: Measure) -> None:
     """The same expression on 8 M elements: device time against the NumPy backend's wall time."""

@@ -15,6 +15,7 @@ from burstproof.tensor.ops.nn_reference import widened
 from stages.measuring import Measure
 from suites.support.accuracy import bound_of
 from suites.support.bench.card_limits import Card
+from suites.support.bench.ceilings import TENSOR_PEAKS, ceiling
 from suites.support.bench.steady import Rule, Timed, time_steadily
 from suites.support.bench.tensor_bench import alternate, as_torch, normal, put_contest, torch_is_here
 from suites.support.bench.timers import device_ms, host_ms
@@ -66,11 +67,22 @@ def _error(product: Any, a: Any, b: Any) -> float:
 def _put(measure: Measure, timed: Timed, size: int, name: str, conditions: dict[str, object], note: str = "") -> None:
     operations = _operations(size, _dtype(name))
     where = {"size": size, "dtype": "float32" if name == "tf32" else name, "tf32": name == "tf32", **conditions}
-    timed.put(measure, "matmul.throughput", "GFLOP/s", where, note, lambda ms: operations / ms / 1e6)
+    best = ceiling(str(where["device"]), TENSOR_PEAKS.get(name), 1000.0) if "device" in where else {}
+    timed.put(measure, "matmul.throughput", "GFLOP/s", where | best, note, lambda ms: operations / ms / 1e6)
     measure("matmul.latency", timed.samples.estimate, "ms", conditions=where)
 
 
 @pytest.mark.gate("gpu")
+@pytest.mark.measures("matmul.throughput", "matmul.latency", backend="cublas", size=SIZES, dtype=TYPES, device=...)
+@pytest.mark.measures(
+    "matmul.against_pytorch",
+    only_if="PyTorch is installed",
+    backend="cublas",
+    against="pytorch",
+    size=SIZES,
+    dtype=TYPES,
+    device=...,
+)
 @pytest.mark.parametrize("name", TYPES)
 @pytest.mark.parametrize("size", SIZES)
 def test_cublas(card: Card, size: int, name: str, measure: Measure) -> None:
@@ -109,6 +121,17 @@ def _torch_product(a: Any, b: Any, tf32: bool) -> Callable[[], object]:
 
 
 @pytest.mark.gate("gpu")
+@pytest.mark.measures(
+    "matmul.speedup",
+    backend="cublas",
+    against=["blas", "naive"],
+    size=LARGEST_NAIVE,
+    dtype="float32",
+    device=...,
+)
+@pytest.mark.measures(
+    "matmul.throughput", "matmul.latency", backend=["blas", "naive"], size=LARGEST_NAIVE, dtype="float32"
+)
 @pytest.mark.parametrize("against", ["blas", "naive"])
 def test_speedup_over_the_cpu(card: Card, against: str, measure: Measure) -> None:
     """float32 at 1024: cuBLAS against NumPy's BLAS, and against three nested loops compiled by numba."""
@@ -120,6 +143,7 @@ def test_speedup_over_the_cpu(card: Card, against: str, measure: Measure) -> Non
     cpu, product = _on_cpu(against, *hosts)
     matmul(a, b, out=out)
     assert np.linalg.norm(out.get() - product()) <= 4 * bound_of("matmul", "float32") * np.linalg.norm(product())
+    _put(measure, cpu, LARGEST_NAIVE, "float32", {"backend": against})
     ours = time_steadily(device_ms(lambda: matmul(a, b, out=out), 10), RULE)
     measure(
         "matmul.speedup",
@@ -136,6 +160,9 @@ def test_speedup_over_the_cpu(card: Card, against: str, measure: Measure) -> Non
     )
 
 
+@pytest.mark.measures(
+    "matmul.throughput", "matmul.latency", backend=["blas", "naive"], size=[128, 256, 512], dtype="float32"
+)
 @pytest.mark.parametrize(
     ("against", "size"), [("blas", 128), ("blas", 256), ("blas", 512), ("naive", 128), ("naive", 256)]
 )

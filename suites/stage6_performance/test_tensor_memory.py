@@ -39,6 +39,21 @@ def place() -> Backend:
 
 
 @pytest.mark.requirement("TO-6")
+@pytest.mark.measures("pool.driver_allocations", requests=len(BLOCK_SIZES), device=...)
+@pytest.mark.measures("pool.request_time", way=["pool", "driver"], device=...)
+@pytest.mark.measures(
+    "pool.speedup",
+    backend="cuda",
+    against="allocation per call",
+    device=...,
+)
+@pytest.mark.measures(
+    "pool.speedup",
+    backend="cuda",
+    against="allocation per call",
+    scope="the pool's malloc and free",
+    device=...,
+)
 def test_pool_against_allocation_per_call(card: Card, place: Backend, measure: Measure) -> None:
     """Blocks of 4 KB to 64 MB taken and returned in turn; whether the driver was asked is counted in the same run."""
     runtime = place.xp.cuda.runtime
@@ -80,6 +95,7 @@ def _take_and_return(malloc: Callable[[int], object]) -> None:
 
 
 @pytest.mark.requirement("TO-7")
+@pytest.mark.measures("transfer.rate", "transfer.link_fraction", backend="cuda", dtype="complex128", device=...)
 def test_link(card: Card, place: Backend, measure: Measure) -> None:
     """256 MiB of complex128 from and to pinned memory, against the driver's plain copy of as many bytes."""
     host, back = (transfers.pinned(place, LINK_ELEMENTS, COMPLEX128) for _ in range(2))
@@ -114,6 +130,7 @@ def test_link(card: Card, place: Backend, measure: Measure) -> None:
 
 
 @pytest.mark.requirement("TO-7")
+@pytest.mark.measures("transfer.speedup", dtype="complex128", against="list", device=...)
 @pytest.mark.parametrize("source", ["pinned", "pageable"])
 def test_against_lists(card: Card, place: Backend, source: str, measure: Measure) -> None:
     """Half a million complex128 to the device: as bytes, and through a list of Python numbers."""
@@ -145,6 +162,7 @@ def test_against_lists(card: Card, place: Backend, source: str, measure: Measure
 
 
 @pytest.mark.requirement("TO-7")
+@pytest.mark.measures("transfer.overlap", "transfer.overlap_floor_fraction", backend="cuda", device=...)
 def test_overlap(card: Card, place: Backend, measure: Measure) -> None:
     """256 MiB in, worked on, 256 MiB out: one after the other and in pieces on three streams, with equal results."""
     source, target = (transfers.pinned(place, STREAMED_ELEMENTS, FLOAT32) for _ in range(2))

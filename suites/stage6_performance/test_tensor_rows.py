@@ -173,6 +173,24 @@ def copied(card: Card) -> dict[int, float]:
     return {ROWS * COLUMNS * size: copy_rate(card, ROWS * COLUMNS * size) for size in (2, 4)}
 
 
+@pytest.mark.measures(
+    "rows.rate",
+    "rows.copy_fraction",
+    backend="cuda",
+    dtype=["float32", "bfloat16"],
+    rows=ROWS,
+    columns=COLUMNS,
+    device=...,
+)
+@pytest.mark.measures(
+    "rows.against_pytorch",
+    only_if="PyTorch is installed",
+    backend="cuda",
+    against="pytorch",
+    rows=ROWS,
+    columns=COLUMNS,
+    device=...,
+)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_rate(card: Card, copied: dict[int, float], inputs: Inputs, case: Case, measure: Measure) -> None:
     """Every element read and written once; checked against float64, timed in turns with PyTorch."""

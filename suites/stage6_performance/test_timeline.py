@@ -52,6 +52,8 @@ def spans() -> tuple[Span, ...]:
 
 
 @pytest.mark.gate("gpu")
+@pytest.mark.measures("streams.overlap", backend="cuda", gpus=1, device=..., copy=[UPLOAD, DOWNLOAD])
+@pytest.mark.measures("timeline.span", lane=[UPLOAD, BURSTS, DOWNLOAD])
 def test_copies_overlap_bursts(card: Card, spans: tuple[Span, ...], measure: Measure) -> None:
     """Share of the copies' device time during which bursts ran, and every span for the timeline of the report."""
     conditions = {"backend": "cuda", "gpus": 1, "device": card.runtime.name, **ROW.conditions}

@@ -19,6 +19,7 @@ pytestmark = pytest.mark.requirement("BE-12")
 
 @pytest.mark.thorough("measures for seconds")
 @pytest.mark.gate("gpu")
+@pytest.mark.measures("tuning.default_us", "tuning.notes_us", "tuning.tuned_us", backend="cuda", device=...)
 @pytest.mark.parametrize("row", [Row(100_000, 0.01), Row(250_000, 0.01)], ids=lambda row: row.name)
 def test_tuning_on_this_device(row: Row, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, measure: Measure) -> None:
     """The tuned engine gives the default's results; how long bursts take by default, by the notes and tuned."""

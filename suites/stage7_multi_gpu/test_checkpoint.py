@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import re
+import zlib
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import fields, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,10 +25,13 @@ from burstproof.engine.sharded.checkpoint import (
     save_checkpoint,
     stimulus_so_far,
 )
+from burstproof.engine.sharded.checkpoint_format import MAGIC
 from burstproof.engine.sharded.checkpoints import chunks
-from burstproof.engine.state import EngineState, Recording
+from burstproof.engine.state import EngineState, Recording, Stimulus
 from burstproof.errors import CheckpointError, EnvironmentInvalidError
+from burstproof.network.files.bpnet_format import HEAD, VERSION
 from burstproof.network.plasticity import PlasticMapping
+from burstproof.sources import synthetic
 from suites.support.cli_door import Door, assert_one_error, door
 from suites.support.parity.mixed import mixed_network, mixed_options, mixed_plan
 from suites.support.shards.cpu_shards import EVERYTHING_LEARNS, mix_named
@@ -63,35 +72,87 @@ def test_a_checkpoint_comes_back_as_it_was(checkpoint: Checkpoint, tmp_path: Pat
     assert [file.name for file in tmp_path.iterdir()] == ["state.bpstate"]
 
 
-def test_any_damage_is_found(checkpoint: Checkpoint, tmp_path: Path) -> None:
-    """One bit turned anywhere outside the gaps between columns, or an end cut off."""
+@pytest.fixture(scope="module")
+def small() -> Checkpoint:
+    """After three bursts of a network of few neurons, with a recording."""
+    network = synthetic(8, 2, threshold=0.1)
+    engine = ReferenceEngine.create(network, EngineOptions())
+    recording = engine.run(3, {network.burst_count + 1: Stimulus(forced=np.arange(5, dtype=np.uint32))})
+    assert engine.state().fired_ids.size
+    return Checkpoint(engine.state(), run_identity(network, engine.options, engine.fixed_point), recording)
+
+
+def test_every_flipped_bit_and_every_other_length_is_found(small: Checkpoint, tmp_path: Path) -> None:
+    """Gaps between columns included."""
     path = tmp_path / "state.bpstate"
-    save_checkpoint(path, checkpoint)
+    save_checkpoint(path, small)
     content = path.read_bytes()
-    gaps = set(range(len(content))) - _meaning(content)
-    rng = np.random.default_rng(1)
-    for place in [0, 8, 12, 16, 30, *rng.integers(24, len(content), 60).tolist()]:
-        if place in gaps:
-            continue
-        path.write_bytes(content[:place] + bytes([content[place] ^ 4]) + content[place + 1 :])
-        with pytest.raises(CheckpointError):
-            load_checkpoint(path)
-    for length in (0, 10, 100, len(content) // 2, len(content) - 1):
-        path.write_bytes(content[:length])
-        with pytest.raises(CheckpointError):
-            load_checkpoint(path)
+    accepted = []
+    for place in range(len(content)):
+        path.write_bytes(content[:place] + bytes([content[place] ^ 1 << place % 8]) + content[place + 1 :])
+        with suppress(CheckpointError):
+            accepted.append((place, load_checkpoint(path)))
+    for end in range(0, len(content), 7):
+        path.write_bytes(content[:end])
+        with suppress(CheckpointError):
+            accepted.append((end, load_checkpoint(path)))
+    path.write_bytes(content + bytes(64))
+    with suppress(CheckpointError):
+        accepted.append((len(content), load_checkpoint(path)))
+    assert accepted == []
     with pytest.raises(CheckpointError, match="cannot be read"):
         load_checkpoint(tmp_path / "nothing")
 
 
-def _meaning(content: bytes) -> set[int]:
-    """Places of a checkpoint that mean something: head, header and columns."""
-    import json
+def _entry(*keys: str | int, value: object) -> Callable[[Any], None]:
+    """A change of one entry of the header."""
 
-    length = int.from_bytes(content[16:24], "little")
-    columns = json.loads(content[24 : 24 + length])["columns"]
-    spans = [range(24 + length), *(range(c["offset"], c["offset"] + c["bytes"]) for c in columns)]
-    return {place for span in spans for place in span}
+    def change(tree: Any) -> None:
+        for key in keys[:-1]:
+            tree = tree[key]
+        tree[keys[-1]] = value
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "part"),
+    [
+        (lambda tree: tree.pop("state"), "other parts"),
+        (lambda tree: tree["state"].pop("clamped"), "lacks the key 'clamped'"),
+        (_entry("state", value=7), "wrong type"),
+        (_entry("state", "burst_count", value="7"), "wrong type"),
+        (_entry("state", "fixed_point", value={"k": 3}), "a scale has the entries"),
+        (_entry("identity", value=[1]), "identity"),
+        (_entry("columns", value=None), "wrong type"),
+        (_entry("columns", 0, value={}), "lacks the key 'name'"),
+        (_entry("columns", 0, "name", value="thoughts"), "not those of a state"),
+        (_entry("columns", 0, "dtype", value="|O8"), "another form"),
+        (_entry("columns", 0, "dtype", value="no type"), "another form"),
+        (_entry("columns", 0, "shape", value=[1 << 61]), "another form"),
+        (_entry("columns", 0, "shape", value=[-1]), "out of range"),
+        (_entry("columns", 0, "offset", value=1 << 50), "in front of"),
+        (_entry("columns", 0, "crc32", value="00000000"), "membrane_potentials"),
+        (lambda tree: tree["columns"].pop(), "not those of a state"),
+        (lambda tree: tree["columns"].reverse(), "not those of a state"),
+    ],
+)
+def test_a_header_that_was_made_up_is_refused(
+    small: Checkpoint, tmp_path: Path, change: Callable[[Any], object], part: str
+) -> None:
+    """Under a right CRC-32, so that only its contents speak against it."""
+    path = tmp_path / "state.bpstate"
+    save_checkpoint(path, small)
+    content = path.read_bytes()
+    length = HEAD.unpack(content[: HEAD.size])[3]
+    tree = json.loads(content[HEAD.size : HEAD.size + length])
+    change(tree)
+    header = json.dumps(tree).encode()
+    path.write_bytes(
+        HEAD.pack(MAGIC, VERSION, zlib.crc32(header), len(header)) + header + content[HEAD.size + length :]
+    )
+    with pytest.raises(CheckpointError, match=re.escape(part)):
+        load_checkpoint(path)
 
 
 def test_another_run_is_told_apart(checkpoint: Checkpoint) -> None:

@@ -38,6 +38,7 @@ def split_name(split: tuple[str, int]) -> str:
     return f"{split[0]}, {split[1]} shards"
 
 
+@pytest.mark.measures("parity.bursts_agreeing", backend=..., trace=...)
 @pytest.mark.parametrize("name", TRACE_NAMES)
 @pytest.mark.parametrize("split", [("contiguous", 1), ("round_robin", 2), ("dynamic", 3), ("by_cortical_area", 4)])
 def test_recording_agrees(name: str, split: tuple[str, int], measure: Measure) -> None:

@@ -106,6 +106,7 @@ def _name(way: Way) -> str:
 
 
 @pytest.mark.requirement("MG-3")
+@pytest.mark.measures("parity.bursts_agreeing", devices=..., strategy=..., path=..., trace=...)
 @pytest.mark.parametrize("way", SMALL_WAYS, ids=_name)
 def test_recordings_agree(way: Way, measure: Measure) -> None:
     """Every recorded trace of the real engine, burst by burst."""
@@ -151,6 +152,7 @@ def million() -> Million:
 
 
 @pytest.mark.requirement("MG-3", "BE-3")
+@pytest.mark.measures("parity.disagreements", devices=..., strategy=..., path=...)
 @pytest.mark.parametrize("way", LARGE_WAYS, ids=_name)
 def test_million_agrees(way: Way, million: Million, measure: Measure) -> None:
     """1 M neurons x 100 over 1000 bursts: every firing with its potential, and the state at the end."""

@@ -41,6 +41,7 @@ def test_simulated_shards(name: str, problems: Mapping[str, list[str]]) -> None:
 
 @needs_tools
 @pytest.mark.requirement("KL-1")
+@pytest.mark.measures("kernel.registers", variant=..., kernel=...)
 @pytest.mark.parametrize(
     ("capability", "merged", "row_words"),
     [

@@ -13,6 +13,7 @@ from stages.measuring import Measure
 
 @pytest.mark.requirement("ST-7")
 @pytest.mark.gate("multi_gpu")
+@pytest.mark.measures("peer.pairs", gpus=...)
 def test_peers_by_nvml_are_peers_by_cuda(measure: Measure) -> None:
     """Every pair of the peer group that NVML reports can access each other's memory by the CUDA driver's word."""
     from cupy.cuda import runtime

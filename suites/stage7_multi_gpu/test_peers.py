@@ -35,6 +35,7 @@ def _pairs(inventory: Inventory) -> Iterator[tuple[int, int]]:
     return ((a, b) for a in range(count) for b in range(a + 1, count))
 
 
+@pytest.mark.measures("topology.peer_access", "topology.nvlinks", pair=..., device=...)
 def test_peer_access_matrix(inventory: Inventory, measure: Measure) -> None:
     """Peer access, path and NVLinks of every pair as NVML reports them."""
     topology = topology_of(inventory)
@@ -60,6 +61,7 @@ def test_peer_access_matrix(inventory: Inventory, measure: Measure) -> None:
             assert path is not Path.HOST_STAGED, f"the gate is open for {group}, but {indices} cannot reach each other"
 
 
+@pytest.mark.measures("topology.active_nvlinks", gpu=..., device=...)
 def test_nvlink_counts(inventory: Inventory, measure: Measure) -> None:
     """Active NVLinks of every GPU; no pair has more than either of its ends."""
     topology = topology_of(inventory)
@@ -69,6 +71,7 @@ def test_nvlink_counts(inventory: Inventory, measure: Measure) -> None:
         assert max(topology.nvlinks[row]) <= len(gpu.nvlinks)
 
 
+@pytest.mark.measures("topology.peer_copy", pair="0-1", device=...)
 def test_data_crosses_intact(measure: Measure) -> None:
     """256 MiB from device 0 to device 1 arrive as they were sent; then the rate of the copy."""
     import cupy

@@ -123,6 +123,7 @@ def _ranks() -> int:
 
 @needs_ranks
 @pytest.mark.gate("multi_gpu")
+@pytest.mark.measures("parity.disagreements", "rank.burst", "rank.exchange")
 def test_nccl_and_hosts_give_what_the_cpu_gives(expected_file: Path, tmp_path: Path, measure: Measure) -> None:
     """Recordings, everything mixed and a million neurons, a GPU for each rank; then times of bursts and exchanges."""
     from suites.support.shards.nccl_rank_check import CONDITIONS, PARTS

@@ -37,6 +37,7 @@ def run_arguments(bursts: int, *more: object) -> list[object]:
     return ["run", "--genome", GENOME, "--bursts", bursts, "--backend", "cpu", "--stimulate", "1-9:1=2", *more]
 
 
+@pytest.mark.measures("parity.bursts_agreeing", backend=..., strategy=..., trace=...)
 def test_one_to_four_ranks_agree(tmp_path: Path, measure: Measure) -> None:
     """Recorded traces and mixed networks on 1, 2, 3 and 4 ranks, strategies in turn; mixes on two shards a rank."""
     output = tmp_path / "verdicts.json"
@@ -139,6 +140,18 @@ def test_a_lost_rank_is_named_and_the_run_goes_on_from_its_checkpoint(
         assert len(whole["fired_id"]) > 0
         assert set(whole.files) == set(resumed.files)
         assert all(whole[name].tobytes() == resumed[name].tobytes() for name in whole.files)
+
+
+def test_a_run_that_is_asked_to_end_says_so_once(long_run: tuple[subprocess.Popen[str], Path], tmp_path: Path) -> None:
+    """SIGTERM, which the launcher passes on to all ranks: none is called lost, and the checkpoint is whole."""
+    ranks, checkpoint = long_run
+    ranks.terminate()
+    _, errors = ranks.communicate(timeout=PATIENCE_S)
+    assert ranks.returncode != 0
+    said = [line for line in errors.splitlines() if "burstproof" in line]
+    assert said == [f"burstproof: the run was ended by SIGTERM. Go on from the last checkpoint: --resume {checkpoint}"]
+    assert load_checkpoint(checkpoint).state.burst_count % EVERY == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["state.bpstate"]
 
 
 def test_an_error_of_one_rank_ends_all(tmp_path: Path) -> None:

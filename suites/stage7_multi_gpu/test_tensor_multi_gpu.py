@@ -116,6 +116,7 @@ def test_two_parts_on_one_device() -> None:
 
 
 @pytest.mark.gate("multi_gpu")
+@pytest.mark.measures("all_reduce.latency", "all_reduce.bus_rate", gpus=..., method=["peer", "nccl"])
 @pytest.mark.parametrize("method", ["peer", "nccl"])
 def test_rate_of_the_reduction(method: multi_gpu.Method, measure: Measure) -> None:
     """The sum of 256 MiB from every device, checked; the bus rate counts what crosses the links of one device."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pytest
 
 from burstproof.cli.main import main
@@ -52,6 +54,30 @@ def door(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tm
         return Answer(code, printed.out, printed.err)
 
     return call
+
+
+@dataclass(frozen=True, eq=False)
+class Recorded:
+    """A run that was recorded: the path of its record without extension, its document, and the record's arrays."""
+
+    path: Path
+    document: Any
+    arrays: Mapping[str, npt.NDArray[Any]]
+
+    def differs(self, other: Recorded) -> list[str]:
+        """Names of the arrays in which the two records differ."""
+        names = sorted({*self.arrays, *other.arrays})
+        both = ((name, self.arrays.get(name), other.arrays.get(name)) for name in names)
+        return [name for name, a, b in both if a is None or b is None or not np.array_equal(a, b)]
+
+
+def recorded(door: Door, backend: str, *arguments: object, bursts: int = 40) -> Recorded:
+    """``burstproof run`` on ``backend`` with a record in the working folder."""
+    path = Path(f"record-{len(list(Path().glob('record-*.npz')))}").absolute()
+    answer = door("run", *arguments, "--backend", backend, "--bursts", bursts, "--record", path, "--json")
+    assert answer.code == 0, answer.err
+    with np.load(path.with_suffix(".npz")) as arrays:
+        return Recorded(path, answer.document, dict(arrays))
 
 
 def assert_one_error(answer: Answer, code: int, *parts: str) -> None:

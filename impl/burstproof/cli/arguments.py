@@ -14,7 +14,7 @@ from burstproof.engine.precision import Precision
 from burstproof.engine.profile import FEAGI_2_6, PROFILES
 from burstproof.engine.registry import backend_names
 from burstproof.engine.sharded.partition import STRATEGIES
-from burstproof.errors import InputError
+from burstproof.errors import InputError, shortened
 from burstproof.version import __version__
 
 
@@ -45,6 +45,13 @@ class Parser(argparse.ArgumentParser):
         return f"Did you mean {near[0]}? " if near else ""
 
 
+def named_file(text: str) -> Path:
+    """A type for options: the path of a file or folder."""
+    if not text.strip() or "\0" in text:
+        raise argparse.ArgumentTypeError(f"{text!r} names no file")
+    return Path(text)
+
+
 def whole_number(least: int, most: int) -> _Bounded:
     """A type for options: a whole number from ``least`` to ``most``."""
     return _Bounded(int, least, most)
@@ -61,9 +68,9 @@ class _Bounded:
             value = self._kind(text)
         except ValueError:
             kind = "whole number" if self._kind is int else "number"
-            raise argparse.ArgumentTypeError(f"{text!r} is no {kind}") from None
+            raise argparse.ArgumentTypeError(f"{shortened(text)!r} is no {kind}") from None
         if not self._least <= value <= self._most:
-            raise argparse.ArgumentTypeError(f"{text} is outside {self._least} to {self._most}")
+            raise argparse.ArgumentTypeError(f"{shortened(text)} is outside {self._least} to {self._most}")
         return value
 
 
@@ -72,7 +79,7 @@ def _size(text: str) -> int:
     found = re.fullmatch(r"(\d{1,9}(?:\.\d{1,6})?)([KM]?)", text.strip(), re.IGNORECASE)
     size = Decimal(found[1]) * {"": 1, "K": 10**3, "M": 10**6}[found[2].upper()] if found else Decimal(0)
     if size < 1 or size != int(size):
-        raise argparse.ArgumentTypeError(f"{text!r} is no size; write 2000, 20K or 1.5M")
+        raise argparse.ArgumentTypeError(f"{shortened(text)!r} is no size; write 2000, 20K or 1.5M")
     return int(size)
 
 
@@ -97,7 +104,7 @@ def _add_common(parser: Parser) -> None:
 
 
 def _add_config(parser: Parser, backend: str = "what runs the bursts (configuration: compute.backend)") -> None:
-    parser.add_argument("--config", type=Path, metavar="FILE", help="configuration file (TOML)")
+    parser.add_argument("--config", type=named_file, metavar="FILE", help="configuration file (TOML)")
     parser.add_argument("--backend", choices=backend_names(), help=backend)
     parser.add_argument("--device", type=whole_number(0, 1023), metavar="N", help="CUDA device (cuda.device_id)")
     parser.add_argument("--no-graphs", action="store_true", help="launch kernels one by one, without CUDA graphs")
@@ -127,7 +134,7 @@ def _add_sources(parser: argparse.ArgumentParser, title: str, *files: tuple[str,
     """Options that name a network: files, or sizes."""
     group = parser.add_argument_group(title)
     for name, what in files:
-        group.add_argument(name, nargs=None if name[0] == "-" else "?", type=Path, metavar="FILE", help=what)
+        group.add_argument(name, nargs=None if name[0] == "-" else "?", type=named_file, metavar="FILE", help=what)
     group.add_argument("--synthetic", type=_size, metavar="N", help="so many neurons, from --seed: 2000, 20K, 1.5M")
     group.add_argument("--synapses", type=_size, metavar="K", help="of each of them (default: 100)")
     rate = _Bounded(float, 0.0, 1.0)
@@ -175,8 +182,8 @@ def _add_run(parser: Parser) -> None:
     )
     parser.add_argument("--allow-fallback", action="store_true", help="go on with the next backend if one cannot start")
     _add_shards(parser)
-    parser.add_argument("--record", type=Path, metavar="NAME", help="write NAME.npz and NAME.json for verify")
-    parser.add_argument("--raster", type=Path, metavar="FILE", help="write a raster picture, .svg")
+    parser.add_argument("--record", type=named_file, metavar="NAME", help="write NAME.npz and NAME.json for verify")
+    parser.add_argument("--raster", type=named_file, metavar="FILE", help="write a raster picture, .svg")
     parser.add_argument("--all", action="store_true", help="list every area, not only those that fired")
     _add_common(parser)
 
@@ -204,18 +211,20 @@ def _add_shards(parser: Parser) -> None:
         help="a rank that the others wait for longer ends the run (default: 300)",
     )
     group = parser.add_argument_group("checkpoints")
-    group.add_argument("--checkpoint", type=Path, metavar="FILE", help="keep the state of the run there")
+    group.add_argument("--checkpoint", type=named_file, metavar="FILE", help="keep the state of the run there")
     group.add_argument(
         "--checkpoint-every",
         type=whole_number(1, 10**9),
         metavar="N",
         help="bursts (default: 1000), and after the last",
     )
-    group.add_argument("--resume", type=Path, metavar="FILE", help="go on from a checkpoint of the same run")
+    group.add_argument("--resume", type=named_file, metavar="FILE", help="go on from a checkpoint of the same run")
 
 
 def _add_verify(parser: Parser) -> None:
-    parser.add_argument("traces", nargs="+", type=Path, metavar="TRACE", help="path without extension (.npz and .json)")
+    parser.add_argument(
+        "traces", nargs="+", type=named_file, metavar="TRACE", help="path without extension (.npz and .json)"
+    )
     _add_config(parser, "what replays the bursts (default: cpu, whatever the configuration names)")
     parser.add_argument(
         "--profile",
@@ -245,14 +254,14 @@ def _add_fuzz(parser: Parser) -> None:
     _add_config(parser, "what is held against the reference (default: cpu)")
     parser.add_argument("--shards", type=whole_number(1, 4096), metavar="N", help="shards, of cpu or cuda")
     parser.add_argument(
-        "--out", type=Path, default=Path(), metavar="DIR", help="where traces of shrunk cases go; default: here"
+        "--out", type=named_file, default=Path(), metavar="DIR", help="where traces of shrunk cases go; default: here"
     )
     _add_common(parser)
 
 
 def _add_convert(parser: Parser) -> None:
-    parser.add_argument("source", type=Path, metavar="IN", help=".json, .json.gz, .connectome or .bpnet")
-    parser.add_argument("target", type=Path, metavar="OUT", help=".connectome or .bpnet")
+    parser.add_argument("source", type=named_file, metavar="IN", help=".json, .json.gz, .connectome or .bpnet")
+    parser.add_argument("target", type=named_file, metavar="OUT", help=".connectome or .bpnet")
     _add_reading(parser)
     _add_common(parser)
 
@@ -268,7 +277,9 @@ def _add_info(parser: Parser) -> None:
 
 
 def _add_train(parser: Parser) -> None:
-    parser.add_argument("text", nargs="?", type=Path, metavar="FILE", help="UTF-8 text; a story of the package's own")
+    parser.add_argument(
+        "text", nargs="?", type=named_file, metavar="FILE", help="UTF-8 text; a story of the package's own"
+    )
     parser.add_argument("--backend", choices=("auto", "cpu", "cuda"), default="auto", help="where it trains")
     parser.add_argument("--device", type=whole_number(0, 1023), metavar="N", help="CUDA device")
     parser.add_argument(
@@ -291,7 +302,7 @@ def _add_train(parser: Parser) -> None:
 
 
 def _add_compile(parser: Parser) -> None:
-    parser.add_argument("file", type=Path, metavar="FILE", help="CUDA C++ source, .cu")
+    parser.add_argument("file", type=named_file, metavar="FILE", help="CUDA C++ source, .cu")
     parser.add_argument(
         "--capability", action="append", default=[], metavar="X.Y", help="default: device 0's (may be repeated)"
     )
@@ -305,5 +316,5 @@ def _add_compile(parser: Parser) -> None:
     parser.add_argument(
         "--shared-bytes", type=whole_number(0, 2**18), default=0, metavar="N", help="dynamic shared memory, likewise"
     )
-    parser.add_argument("--output", type=Path, metavar="FILE", help="write the machine code (cubin)")
+    parser.add_argument("--output", type=named_file, metavar="FILE", help="write the machine code (cubin)")
     _add_common(parser)

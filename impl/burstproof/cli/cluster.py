@@ -43,6 +43,11 @@ def exchange_of(options: argparse.Namespace) -> Exchange:
     return join_ranks(place, alone=alone, timeout_s=options.rank_timeout, advice=lambda: _advice(options))
 
 
+def may_be_rank(options: argparse.Namespace) -> bool:
+    """Whether a launcher started this process as one of several ranks, or the options ask for MPI without one."""
+    return options.mpi == "on" or place_of(os.environ) is not None
+
+
 def _place(options: argparse.Namespace) -> Place | None:
     return None if options.mpi == "off" else place_of(os.environ)
 

@@ -7,6 +7,7 @@ import json
 import sys
 from pathlib import Path
 
+from burstproof.cli.idle import refuse_idle
 from burstproof.cli.notes import note_lines, notes_in
 from burstproof.cli.progress import task
 from burstproof.cli.sources import read_source, reading_of
@@ -30,6 +31,7 @@ def convert(options: argparse.Namespace) -> ExitCode:
         )
     check_input(source, "IN")
     check_output(target, "OUT", [source])
+    refuse_idle(options, source=source_kind)
     if source_kind is target_kind is Kind.CONNECTOME and not options.apply_flags:
         network = _copy_connectome(source, target, bars=not options.json)
         losses: tuple[str, ...] = ()

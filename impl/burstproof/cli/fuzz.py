@@ -10,6 +10,7 @@ import time
 from dataclasses import replace
 from typing import Any
 
+from burstproof.cli.idle import refuse_idle
 from burstproof.cli.progress import task
 from burstproof.cli.settings import configuration_of, engine_options
 from burstproof.cli.verify import DEFAULT_BACKEND
@@ -70,6 +71,7 @@ def _subject(options: argparse.Namespace, config: Configuration) -> tuple[str, C
     if options.shards is not None and not BACKENDS[backend].shards:
         allowed = ", ".join(with_shards())
         raise InputError("this backend has no shards", where="--shards", got=backend, allowed=allowed)
+    refuse_idle(options, backend=backend)
     base = engine_options(options, config, FEAGI_2_6)
     make = engine_factory(backend) if options.shards is None else scattered(backend, options.shards)
 

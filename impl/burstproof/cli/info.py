@@ -10,6 +10,7 @@ from importlib import metadata
 from typing import Any
 
 from burstproof.analysis.text import gibibytes, printable, table
+from burstproof.cli.idle import refuse_idle
 from burstproof.cli.plan import plan
 from burstproof.cli.settings import configuration_of
 from burstproof.config import CONFIG_FILE, Configuration, environment_name
@@ -28,8 +29,10 @@ _PACKAGES = ("numpy", "numba", *_CUDA_PACKAGES, "wgpu", "mpi4py", "pymetis")
 
 def info(options: argparse.Namespace) -> ExitCode:
     """Print what was found; a missing GPU is a finding, not an error."""
-    if any(given is not None for given in (options.plan, options.synthetic, options.synapses, options.rate)):
+    if options.plan is not None or options.synthetic is not None:
         return plan(options)
+    refuse_idle(options, source=None)
+    refuse_idle(argparse.Namespace(threads=options.threads), backend="none: no engine is started")
     config = configuration_of(options)
     document = describe(config, this_machine())
     print(json.dumps(document, indent=1) if options.json else _as_text(document))

@@ -1,21 +1,15 @@
-"""The door of the ``burstproof`` command: parse, dispatch, and turn every error into one message and an exit code."""
+"""The ``burstproof`` command: parse and dispatch; ``burstproof.door`` turns errors into messages and exit codes."""
 
 from __future__ import annotations
 
 import io
-import os
 import sys
 from collections.abc import Sequence
 from contextlib import nullcontext
 from importlib import import_module
 
+from burstproof.door import guarded
 from burstproof.errors import BurstproofError, ExitCode
-
-INTERRUPTED = 130
-"""Exit code after Ctrl-C, as shells have it (128 + SIGINT)."""
-
-PIPE_CLOSED = 141
-"""Exit code when the reader of standard output went away, as shells have it (128 + SIGPIPE)."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -29,26 +23,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        0 done, 1 a trace or a random case disagrees, 3 this machine lacks what was asked for, 4 an input or the usage
-        is wrong, 130 interrupted, 141 the reader of standard output is gone.
+        0 done, 1 a trace or a random case disagrees, 2 an error that nobody foresaw, 3 this machine lacks what was
+        asked for, 4 an input or the usage is wrong, 130 interrupted, 141 the reader of standard output is gone.
     """
     _accept_any_character()
-    try:
-        code = int(_dispatch(argv))
-        sys.stdout.flush()
-        return code
-    except BurstproofError as error:
-        return _fail(str(error), error.exit_code)
-    except BrokenPipeError:
-        _silence_stdout()
-        return PIPE_CLOSED
-    except KeyboardInterrupt:
-        return _fail("interrupted", INTERRUPTED)
-    except MemoryError as error:
-        reason = " ".join(str(error).split()) or "allocation failed"
-        return _fail(f"not enough memory ({reason}). Use a smaller network", ExitCode.INVALID_ENVIRONMENT)
-    except OSError as error:
-        return _fail(f"{error}. Check the path and the space there", ExitCode.INVALID_ENVIRONMENT)
+    return guarded("burstproof", lambda: _dispatch(argv))
 
 
 def _dispatch(argv: Sequence[str] | None) -> int:
@@ -89,22 +68,8 @@ _COMMANDS = {
 """Module of ``cli`` and function of each subcommand."""
 
 
-def _fail(message: str, code: int) -> int:
-    """Say ``message`` on standard error."""
-    print(f"burstproof: error: {message}", file=sys.stderr)
-    return int(code)
-
-
 def _accept_any_character() -> None:
     """Let names that the terminal's encoding lacks be printed with a substitute."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
-
-
-def _silence_stdout() -> None:
-    """Point standard output at nothing, so that the interpreter's last flush does not complain."""
-    try:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except (OSError, ValueError):
-        sys.stdout = io.StringIO()

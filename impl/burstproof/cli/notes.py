@@ -10,6 +10,7 @@ WORDS = {
     "unmodelled": "ignored, though the released engine acts on it: it may fire otherwise; BE-1, BE-4, BE-19 not proven",
     "as_the_engine": "growth ended early, as in the released engine",
     "skipped_areas": "skipped with their synapses: no family has the first letter of the id",
+    "not_covered": "not under the checksum of the file: a change of it could not be noticed",
     "not_examined": "accepted; nobody examined what it does to a burst",
 }
 """Keys of a network's provenance that hold such notes, and what each means."""

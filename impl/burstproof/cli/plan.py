@@ -8,6 +8,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from burstproof.analysis.text import gibibytes, table
+from burstproof.cli.idle import refuse_idle
 from burstproof.cli.settings import configuration_of, engine_options
 from burstproof.cli.sources import read_source, reading_of, source_of
 from burstproof.engine.ask_machine import ask_cuda
@@ -26,6 +27,7 @@ def plan(options: argparse.Namespace) -> ExitCode:
     source = source_of(options)
     config = configuration_of(options)
     backend = options.backend if options.backend not in (None, AUTO) else DEFAULT_BACKEND
+    refuse_idle(options, backend=backend)
     network = read_source(source, reading_of(options), bars=not options.json)
     settings = engine_options(options, config, FEAGI_2_6)
     devices = ask_cuda().devices if backend == "cuda" else ()

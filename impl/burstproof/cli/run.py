@@ -14,7 +14,8 @@ from burstproof.analysis.picture import check_extension
 from burstproof.analysis.raster import RasterGrid
 from burstproof.analysis.raster_svg import raster_svg
 from burstproof.analysis.statistics import ActivityCounter
-from burstproof.cli.cluster import exchange_of
+from burstproof.cli.cluster import exchange_of, may_be_rank
+from burstproof.cli.idle import BACKEND, refuse_idle
 from burstproof.cli.progress import task
 from burstproof.cli.run_report import (
     activity_values,
@@ -35,7 +36,7 @@ from burstproof.engine.precision import precision_named
 from burstproof.engine.profile import profile_named
 from burstproof.engine.protocol import Engine
 from burstproof.engine.recorder import joined
-from burstproof.engine.registry import engine_factory
+from burstproof.engine.registry import AUTO, engine_factory
 from burstproof.engine.select import Choice, choose_backend, start_engine
 from burstproof.engine.sharded.checkpoints import Checkpoints, chunks
 from burstproof.engine.sharded.exchange import Exchange
@@ -106,6 +107,8 @@ def _prepare(options: argparse.Namespace, exchange: Exchange) -> Prepared:
     machine = this_machine()
     split = split_of(config, options.shards, options.threads, exchange, len(machine.cuda.devices))
     _check_split(options, config, split)
+    asked = (config if split is None else split.backend_first(config)).compute.backend
+    refuse_idle(options, asked=asked, ranks=may_be_rank(options), **_backend(asked))
     network = read_source(source, reading_of(options), bars=not options.json)
     plan = plan_of(
         [*source.start(), *parse_stimulations(network, options.bursts, options.stimulate, options.force)],
@@ -171,6 +174,12 @@ def _check_split(options: argparse.Namespace, config: Configuration, split: Spli
         )
 
 
+def _backend(asked: str, chosen: str = AUTO) -> dict[str, str]:
+    """The backend as ``refuse_idle`` takes it, as far as it is known: the one asked for, whatever takes its place."""
+    backend = chosen if asked == AUTO else asked
+    return {} if backend == AUTO else {BACKEND: backend}
+
+
 def _start(
     options: argparse.Namespace,
     config: Configuration,
@@ -186,6 +195,7 @@ def _start(
     rate = options.rate if options.firing_rate is None else options.firing_rate
     fallback = options.allow_fallback
     choice = choose_backend(asked.compute.backend, network.neuron_count, rate, asked, machine, allow_fallback=fallback)
+    refuse_idle(options, **_backend(asked.compute.backend, choice.backend))
     factory = engine_factory if split is None else split.factory
     with task(f"compiling kernels, starting {choice.backend}", shown=shown and not options.json):
         engine, choice = start_engine(choice, network, settings, allow_fallback=fallback, factory=factory)

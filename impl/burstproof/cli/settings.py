@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 from burstproof.config import Configuration, Value, load_configuration
+from burstproof.engine.cpu.threads import check_threads, usable_cores
 from burstproof.engine.options import CpuOptions, CudaOptions, EngineOptions, SynapseMemory
 from burstproof.engine.precision import Precision
 from burstproof.engine.profile import Profile
@@ -43,6 +44,7 @@ def engine_options(
     autotune: bool = False,
 ) -> EngineOptions:
     """Options of the engine; ``stimulus_bounds`` are ``max_stimulus`` and ``fractional_stimulus``."""
+    check_threads(options.threads, usable_cores())
     default = EngineOptions()
     largest, fractional = stimulus_bounds or (default.max_stimulus, default.fractional_stimulus)
     return EngineOptions(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from burstproof.cli.idle import refuse_idle
 from burstproof.cli.progress import task
 from burstproof.errors import InputError
 from burstproof.network.files.paths import check_input
@@ -29,12 +30,9 @@ def source_of(options: argparse.Namespace) -> Source:
     Raises
     ------
     InputError
-        None or several are named, a file that cannot be read, an extension that does not fit, or an option of
-        synthetic networks without one.
+        None or several are named, a file that cannot be read, an extension that does not fit, or an option that a
+        source of this kind does not have.
     """
-    for extra in ("synapses", "rate"):
-        if options.synthetic is None and getattr(options, extra) is not None:
-            raise InputError("only a synthetic network has it", where=f"--{extra}", cure="Add --synthetic N")
     named = {
         "--genome": ("genome", Kind.GENOME),
         "--connectome": ("connectome", Kind.CONNECTOME),
@@ -53,6 +51,7 @@ def source_of(options: argparse.Namespace) -> Source:
         )
     option, value, kind = given[0]
     if kind is Kind.SYNTHETIC:
+        refuse_idle(options, source=kind)
         return synthetic_source(value, options.synapses, options.rate, options.seed)
     found = kind_of(value, option)
     if kind is not None and found is not kind:
@@ -60,6 +59,7 @@ def source_of(options: argparse.Namespace) -> Source:
             f"this is a {found.value} by its extension", where=option, got=str(value), cure=f"Use --{found.value}"
         )
     check_input(value, option)
+    refuse_idle(options, source=found)
     return Source(value.name, found, value)
 
 

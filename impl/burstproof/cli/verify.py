@@ -9,11 +9,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from burstproof.cli.idle import refuse_idle
 from burstproof.cli.progress import task
 from burstproof.cli.settings import configuration_of, engine_options
 from burstproof.config import Configuration
 from burstproof.engine.profile import FEAGI_2_6, profile_named
-from burstproof.engine.registry import engine_factory
+from burstproof.engine.registry import AUTO, engine_factory
 from burstproof.engine.replay import Replay, replay
 from burstproof.engine.trace import Trace, read_trace
 from burstproof.errors import BurstproofError, ExitCode
@@ -33,6 +34,8 @@ def verify(options: argparse.Namespace) -> ExitCode:
         kept one from being replayed.
     """
     config = configuration_of(options)
+    if options.backend != AUTO:
+        refuse_idle(options, backend=options.backend or DEFAULT_BACKEND)
     documents: list[dict[str, Any]] = []
     codes = {ExitCode.PASS}
     for path in options.traces:
@@ -59,6 +62,7 @@ def _replay(path: Path, options: argparse.Namespace, config: Configuration) -> R
         trace = _overridden(read_trace(path), options)
     asked = options.backend or DEFAULT_BACKEND
     backend = resolved(asked, trace.network.neuron_count, config=config, where="--backend").backend
+    refuse_idle(options, backend=backend)
     profile = profile_named(options.profile or FEAGI_2_6.name)
     with task(f"replaying {path.name} on {backend}", len(trace.bursts), shown=not options.json) as bar:
         return replay(

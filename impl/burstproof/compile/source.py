@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from burstproof.compile.image_cache import Compiled, cached_image
 from burstproof.compile.numba_cubin import Capability, Image, compiler_version
 from burstproof.errors import CompileError, InputError, SourceError
+from burstproof.regular_file import check_regular
 
 if TYPE_CHECKING:
     from cuda.core import ProgramOptions
@@ -243,6 +244,7 @@ def _text(name: str | bytes) -> str:
 @cache
 def _text_of(path: Path) -> str:
     try:
+        check_regular(path)
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         why = getattr(error, "strerror", None) or error

@@ -1,7 +1,8 @@
 """The executable specification: SEMANTICS.md in plain NumPy, one statement per rule, no thought of speed.
 
-It shares no code with the engines that it judges: only the fixed-point scale and the format of stored potentials, which
-the contract fixes once for all backends, and the check of what comes in from outside.
+It computes nothing with the code of the engines that it judges: scale, rounding, clamping, conversion, packing of
+stimulus and the format of stored potentials are its own (``reference_numbers.py``). It takes from others the values
+that go in and out, and the refusal of what no engine takes; ``suites/harness/test_imports.py`` lists what it imports.
 """
 
 from __future__ import annotations
@@ -13,21 +14,22 @@ import numpy as np
 import numpy.typing as npt
 
 from burstproof.engine.admission import check_network, check_state
-from burstproof.engine.fixed_point import plan_fixed_point
 from burstproof.engine.options import EngineOptions
-from burstproof.engine.precision import storage_for
-from burstproof.engine.profile import BATCH_PATH_CANDIDATES, LARGE_NETWORK_NEURONS
 from burstproof.engine.protocol import Engine, Progress
 from burstproof.engine.recorder import record_steps
+from burstproof.engine.reference_numbers import float_of_sums, quantised, scale_of, stored
 from burstproof.engine.state import NO_PLAN, NO_STIMULUS, Burst, EngineState, Record, Recording, Stimulus, StimulusPlan
-from burstproof.engine.stimulus import FORCED_POTENTIAL, PackedStimulus, coming_bursts, pack_stimulus
+from burstproof.engine.stimulus import check_stimulus, coming_bursts
 from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Network
 from burstproof.network.plasticity import PlasticMapping
-from burstproof.network.schema import UNLIMITED_FIRES
 
 Ids = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float32]
+
+BATCH_PATH_CANDIDATES, LARGE_NETWORK_NEURONS = 10_000, 1_000_000
+UNLIMITED_FIRES = 65535
+FORCED_POTENTIAL = np.float32(100)
 
 
 class ReferenceEngine(Engine):
@@ -39,10 +41,10 @@ class ReferenceEngine(Engine):
         check_network(network, options)
         self.network = network
         self.options = options
-        self.fixed_point: FixedPoint = plan_fixed_point(network, options)
-        self.storage = storage_for(options.precision, network.neurons.thresholds)
         self._load(network)
         self._group_synapses(network)
+        learns = any(len(rows) for _, rows in self._plastic_rules)
+        self.fixed_point: FixedPoint = scale_of(network, options, plastic=learns)
 
     @classmethod
     def create(cls, network: Network, options: EngineOptions | None = None) -> ReferenceEngine:
@@ -60,7 +62,7 @@ class ReferenceEngine(Engine):
         count = network.neuron_count
         slots = int(synapses.delay_bursts[synapses.valid_mask].max(initial=1))
         self.burst_count = network.burst_count
-        self.v = self.storage.rounded(neurons.membrane_potentials)
+        self.v = self._stored(neurons.membrane_potentials)
         self.rc = neurons.refractory_countdowns.astype(np.int64)
         self.cc = neurons.consecutive_fire_counts.astype(np.int64)
         self.weights = synapses.weights.copy()
@@ -75,6 +77,10 @@ class ReferenceEngine(Engine):
         self._group_plastic(network)
         self.history_bursts = 0
         self.clamped = False
+
+    def _stored(self, potentials: Floats) -> Floats:
+        """Potentials as they are kept between bursts."""
+        return stored(potentials, self.options.precision, self.network.neurons.thresholds)
 
     def _group_synapses(self, network: Network) -> None:
         synapses = network.synapses
@@ -106,17 +112,17 @@ class ReferenceEngine(Engine):
 
     def step(self, stimulus: Stimulus = NO_STIMULUS) -> Burst:
         """Run one burst (SEMANTICS section 1)."""
-        packed = pack_stimulus(stimulus, self.network, self.options, self.fixed_point)
+        check_stimulus(stimulus, self.network, self.options)
         with np.errstate(over="ignore", invalid="ignore"):
-            return self._burst(packed)
+            return self._burst(stimulus)
 
-    def _burst(self, stimulus: PackedStimulus) -> Burst:
+    def _burst(self, stimulus: Stimulus) -> Burst:
         self.burst_count += 1
         sums, in_fcl = self._collect(stimulus)
         self._restart()
         candidates = np.flatnonzero(in_fcl)
         batch = self.options.emulate_batch_path and len(candidates) >= BATCH_PATH_CANDIDATES
-        forced = stimulus.forced.astype(np.int64)
+        forced = np.unique(np.asarray(stimulus.forced)).astype(np.int64)
         refractory = self.rc > 0
         self._tick(self._ticking(refractory, in_fcl, forced))
         free = np.flatnonzero(in_fcl & ~refractory)
@@ -129,24 +135,26 @@ class ReferenceEngine(Engine):
         else:
             self._propagate()
             self._learn()
-        self.v = self.storage.rounded(self.v)
+        self.v = self._stored(self.v)
         return Burst(self.burst_count, self.fired_ids.astype(np.uint32), self.fired_potentials.copy(), len(candidates))
 
-    def _collect(self, stimulus: PackedStimulus) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+    def _collect(self, stimulus: Stimulus) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
         """Steps 2, 3, 4 and 6: what arrives in this burst, and who is a candidate."""
         sums, in_fcl = self.pending[0].copy(), self.pending_candidate[0].copy()
         self.pending = np.concatenate([self.pending[1:], np.zeros_like(self.pending[:1])])
         self.pending_candidate = np.concatenate([self.pending_candidate[1:], np.zeros_like(in_fcl)[None]])
-        np.add.at(sums, stimulus.ids, stimulus.amounts)
-        in_fcl[stimulus.ids] = True
-        self.clamped = self.clamped or stimulus.clamped
+        self._put(np.asarray(stimulus.ids).astype(np.int64), np.asarray(stimulus.amounts, np.float32), sums, in_fcl)
         power = self.network.power_neuron
         if power is not None:
-            quantised, clamped = self.fixed_point.quantise(np.array([self.network.power_amount], np.float32))
-            self.clamped = self.clamped or clamped
-            sums[power] += quantised[0]
-            in_fcl[power] = True
+            self._put(np.array([power]), np.array([self.network.power_amount], np.float32), sums, in_fcl)
         return sums, in_fcl & self.network.neurons.valid_mask
+
+    def _put(self, ids: Ids, amounts: Floats, sums: Ids, in_fcl: npt.NDArray[np.bool_]) -> None:
+        """Steps 3 and 4: amounts from outside, several to one neuron add up."""
+        integers, clamped = quantised(amounts, self.fixed_point)
+        np.add.at(sums, ids, integers)
+        in_fcl[ids] = True
+        self.clamped = self.clamped or clamped
 
     def _restart(self) -> None:
         """Step 5: non-accumulating neurons restart from 0."""
@@ -166,7 +174,7 @@ class ReferenceEngine(Engine):
 
     def _net_input(self, candidates: Ids, sums: npt.NDArray[np.int64]) -> Floats:
         """End of section 2: the sum as float32; a negative one counts as 0 where the neuron accumulates."""
-        x = self.fixed_point.to_float32(sums[candidates])
+        x = float_of_sums(sums[candidates], self.fixed_point.k)
         if not self.options.profile.negative_sum_lowers:
             accumulates = self.network.neurons.mp_charge_accumulation[candidates]
             x = np.where(accumulates & (x < 0), np.float32(0), x)
@@ -283,7 +291,7 @@ class ReferenceEngine(Engine):
         synapses = self.network.synapses
         reachable = self.network.neurons.valid_mask[synapses.target_neurons[rows]]
         rows, potentials = rows[reachable], np.repeat(self.fired_potentials, counts)[reachable]
-        integers, clamped = self.fixed_point.quantise(self._contributions(rows, potentials))
+        integers, clamped = quantised(self._contributions(rows, potentials), self.fixed_point)
         self.clamped = self.clamped or clamped
         signed = np.where(synapses.types[rows] == 0, integers, -integers)
         arrivals = synapses.delay_bursts[rows].astype(np.int64) - 1, synapses.target_neurons[rows]
@@ -391,7 +399,7 @@ class ReferenceEngine(Engine):
         """Continue from ``state``; see ``Engine.restore``."""
         check_state(state, self.network, self.fixed_point)
         self.burst_count = state.burst_count
-        self.v = self.storage.rounded(state.membrane_potentials)
+        self.v = self._stored(state.membrane_potentials)
         self.rc = state.refractory_countdowns.astype(np.int64)
         self.cc = state.consecutive_fire_counts.astype(np.int64)
         self.weights = state.weights.copy()

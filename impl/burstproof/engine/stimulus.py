@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -66,9 +66,43 @@ def planned(plan: StimulusPlan, coming: range) -> list[int]:
 def pack_stimulus(
     stimulus: Stimulus, network: Network, options: EngineOptions, fixed_point: FixedPoint
 ) -> PackedStimulus:
-    """Check ``stimulus`` and quantise it.
+    """Check ``stimulus`` as ``check_stimulus`` does, and quantise it.
 
     Each amount is quantised on its own, then the integers of one neuron are added.
+    """
+    ids, places, amounts, forced = check_stimulus(stimulus, network, options)
+    if len(forced):
+        forced = np.unique(forced)
+    if not len(ids):
+        return PackedStimulus(ids, np.empty(0, fixed_point.dtype), forced, False, False)
+    integers, clamped = fixed_point.quantise(amounts)
+    sums = np.zeros(len(ids), np.int64)
+    np.add.at(sums, places, integers)
+    return PackedStimulus(ids, sums.astype(fixed_point.dtype), forced, clamped, bool((integers <= 0).any()))
+
+
+class Checked(NamedTuple):
+    """A stimulus that no engine refuses.
+
+    Attributes
+    ----------
+    ids : uint32 (Q,)
+        Neurons that get an amount, ascending, each once.
+    places : intp (A,)
+        Place of each amount's neuron among ``ids``.
+    amounts : float32 (A,)
+    forced : uint32 (R,)
+        As given.
+    """
+
+    ids: npt.NDArray[np.uint32]
+    places: npt.NDArray[np.intp]
+    amounts: npt.NDArray[np.float32]
+    forced: npt.NDArray[np.uint32]
+
+
+def check_stimulus(stimulus: Stimulus, network: Network, options: EngineOptions) -> Checked:
+    """``stimulus`` if an engine over ``network`` takes it.
 
     Raises
     ------
@@ -82,17 +116,11 @@ def pack_stimulus(
         raise StimulusError("not the stimulus of a burst", where="stimulus", got=stimulus, cure=cure)
     ids = _checked_ids("stimulus.ids", stimulus.ids, network)
     forced = _checked_ids("stimulus.forced", stimulus.forced, network)
-    if len(forced):
-        forced = np.unique(forced)
     amounts = _checked_amounts(stimulus, len(ids), options)
-    if not len(ids):
-        return PackedStimulus(ids, np.empty(0, fixed_point.dtype), forced, False, False)
     unique, places = _grouped(ids)
-    _check_totals(unique, places, amounts, options)
-    integers, clamped = fixed_point.quantise(amounts)
-    sums = np.zeros(len(unique), np.int64)
-    np.add.at(sums, places, integers)
-    return PackedStimulus(unique, sums.astype(fixed_point.dtype), forced, clamped, bool((integers <= 0).any()))
+    if len(ids):
+        _check_totals(unique, places, amounts, options)
+    return Checked(unique, places, amounts, forced)
 
 
 def _grouped(ids: npt.NDArray[np.uint32]) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.intp]]:

@@ -1,12 +1,16 @@
 """Traces: a network's start state and what happened in every burst after it, kept as NAME.npz + NAME.json.
 
 The format is that of the recordings of the real engine (``suites/data/golden/README.md``). A run of this package writes
-the same, with ``exact`` set, the fired lists of all bursts and the state after the last one.
+the same, with ``exact`` set, the fired lists of all bursts, the state after the last one and two digests in the JSON
+file: of the .npz file, and of everything else that the JSON file says. So no change of either goes unnoticed, nor does
+a pair of files from two runs. Recordings of the real engine and records of before 2026-11-22 have no digests: nothing
+covers their JSON file.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import json
 import os
 import zipfile
@@ -27,6 +31,10 @@ from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Area, Network, NeuronTable, SynapseTable
 from burstproof.network.plasticity import PlasticMapping
 from burstproof.network.schema import LEARNT_FIELDS, NEURON_FIELDS, STATE_FIELDS, SYNAPSE_FIELDS
+from burstproof.regular_file import check_regular
+
+_DIGESTS = ("npz_sha256", "sha256")
+"""Entries of the JSON file: SHA-256 of the .npz file, and of all other entries, that one included."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,6 +135,7 @@ def read_trace(path: str | os.PathLike[str]) -> Trace:
     """
     npz_path, json_path = trace_paths(path)
     info = _read_json(json_path)
+    _check_digests(info, npz_path, json_path)
     arrays = _read_arrays(npz_path)
     try:
         return _assemble(npz_path, info, arrays)
@@ -142,18 +151,47 @@ def read_trace(path: str | os.PathLike[str]) -> Trace:
 
 def _read_json(path: Path) -> dict[str, Any]:
     try:
+        check_regular(path)
         info = json.loads(path.read_text("utf-8"))
     except OSError as error:
         raise TraceError(f"cannot be read: {error.strerror}", where=str(path), cure="Check the path") from None
     except (ValueError, RecursionError) as error:
-        raise TraceError(f"is not JSON: {error}", where=str(path)) from None
+        raise TraceError(f"is not JSON: {error}", where=str(path), cure="Fetch it again") from None
     if not isinstance(info, dict):
         raise TraceError("must hold a JSON object", where=str(path), got=type(info).__name__)
     return info
 
 
+def _check_digests(info: dict[str, Any], npz_path: Path, json_path: Path) -> None:
+    """Refuse files that their digests do not fit; one digest without the other is one that was changed."""
+    partner, own = _DIGESTS
+    if not info.keys() & {partner, own}:
+        return
+    cure = "Record it again, or take both files from the same recording"
+    if info.get(own) != _digest_of(info):
+        raise TraceError("is damaged: it does not have the stated SHA-256", where=str(json_path), cure=cure)
+    if info.get(partner) != _digest_of_file(npz_path):
+        raise TraceError("is damaged, or belongs to another recording", where=str(npz_path), cure=cure)
+
+
+def _digest_of(info: Mapping[str, Any]) -> str:
+    """SHA-256 of all entries but itself, in hexadecimal."""
+    entries = {name: value for name, value in info.items() if name != _DIGESTS[1]}
+    return hashlib.sha256(json.dumps(entries, sort_keys=True).encode()).hexdigest()
+
+
+def _digest_of_file(path: Path) -> str:
+    try:
+        check_regular(path)
+        with path.open("rb") as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
+    except OSError as error:
+        raise TraceError(f"cannot be read: {error.strerror}", where=str(path), cure="Check the path") from None
+
+
 def _read_arrays(path: Path) -> dict[str, npt.NDArray[Any]]:
     try:
+        check_regular(path)
         size = path.stat().st_size
         with zipfile.ZipFile(path) as archive:
             unpacked = sum(item.file_size for item in archive.infolist())
@@ -303,7 +341,8 @@ def write_trace(path: str | os.PathLike[str], trace: Trace) -> tuple[Path, Path]
         "fired_mp": trace.fired_mp,
     }
     _replace(npz_path, lambda handle: np.savez_compressed(handle, allow_pickle=False, **arrays))
-    text = json.dumps(_info(trace), indent=1)
+    info = {**_info(trace), _DIGESTS[0]: _digest_of_file(npz_path)}
+    text = json.dumps({**info, _DIGESTS[1]: _digest_of(info)}, indent=1)
     _replace(json_path, lambda handle: handle.write(text.encode()))
     return npz_path, json_path
 

@@ -105,8 +105,3 @@ class FixedPoint:
         integers = np.where(outside | np.isnan(scaled), 0.0, scaled).astype(np.int64)
         integers[outside] = np.where(scaled[outside] > 0, self.clamp, -self.clamp)
         return integers, bool(outside.any())
-
-    def to_float32(self, sums: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
-        """Integer sums as float32: converted directly to nearest even, then scaled by 2^-k."""
-        converted: npt.NDArray[np.float32] = sums.astype(np.float32) * self.unit
-        return converted

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -18,6 +17,7 @@ from burstproof.engine.state import EngineState, Record, Recording, Stimulus, St
 from suites.support.bench.implicit_reference import ImplicitReference
 from suites.support.bench.rows import CUDA_ROWS, OTHER_ROWS, Row
 from suites.support.bench.steady import Rule, Timed, Watch, time_steadily
+from suites.support.bench.timers import clock
 from suites.support.parity.large import slim
 from suites.support.parity.simulator_check import recordings_differ
 
@@ -171,9 +171,9 @@ def _batch_length(engine: Engine) -> int:
 
 
 def _wall_ms(work: Callable[[], object]) -> float:
-    start = time.perf_counter()
+    start = clock()
     work()
-    return 1e3 * (time.perf_counter() - start)
+    return 1e3 * (clock() - start)
 
 
 def _timings(

@@ -12,6 +12,7 @@ from typing import Any
 from burstproof.tensor.array.dtypes import BFLOAT16
 from stages.measuring import Measure
 from suites.support.bench.card_limits import Card
+from suites.support.bench.ceilings import ceiling
 from suites.support.bench.steady import Rule, Timed, time_steadily
 from suites.support.bench.timers import device_ms
 
@@ -97,7 +98,8 @@ def put_rate(
 ) -> None:
     """Attach bytes that had to move over the time, and their share of what a copy reaches."""
     note = f"a copy as large reaches {copy_gb_per_s:.0f} GB/s in the same run"
-    timed.put(measure, f"{name}.rate", "GB/s", where, convert=lambda ms: moved / ms / 1e6)
+    bounded = where | ceiling(str(where["device"]), "memory_bandwidth_gb_per_s")
+    timed.put(measure, f"{name}.rate", "GB/s", bounded, convert=lambda ms: moved / ms / 1e6)
     timed.put(measure, f"{name}.copy_fraction", "1", where, note, lambda ms: moved / ms / 1e6 / copy_gb_per_s)
 
 

@@ -8,6 +8,9 @@ from dataclasses import dataclass
 
 from burstproof.device.protocol import DeviceRuntime, DeviceStream, Launch
 
+clock = time.perf_counter
+"""Seconds; taken when this module is imported, so that nothing that is timed can put another in its place."""
+
 
 @dataclass(frozen=True, eq=False)
 class DeviceTimer:
@@ -47,8 +50,8 @@ def host_ms(call: Callable[[], object]) -> Callable[[], float]:
     """Wall time of one call."""
 
     def sample() -> float:
-        start = time.perf_counter()
+        start = clock()
         call()
-        return 1e3 * (time.perf_counter() - start)
+        return 1e3 * (clock() - start)
 
     return sample

@@ -224,3 +224,20 @@ def compare_mix(mix: Mix, create: CreateEngine) -> list[str]:
         return []
     finally:
         engine.close()
+
+
+def compare_train(mix: Mix, create: CreateEngine) -> list[str]:
+    """What differs in a run in one go, from a state taken half-way from the reference, and in the state after it."""
+    network, options = mixed_network(mix), mixed_options(mix)
+    plan, half = mixed_plan(mix, network), mix.bursts // 2
+    reference = ReferenceEngine.create(network, options)
+    reference.run(half, plan)
+    engine = create(network, options)
+    try:
+        engine.restore(reference.state())
+        expected, got = reference.run(mix.bursts - half, plan), engine.run(mix.bursts - half, plan)
+        names = ("bursts", "fired_counts", "candidate_counts", "fired_ids", "fired_potentials")
+        found = [name for name in names if getattr(expected, name).tobytes() != getattr(got, name).tobytes()]
+        return [*found, *reference.state().differences(engine.state())]
+    finally:
+        engine.close()

@@ -11,6 +11,7 @@ import sys
 import time
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -305,27 +306,67 @@ def test_a_resumed_run_keeps_what_was_asked(checkout: Checkout) -> None:
     assert main(["run", "--resume", str(folder), "--gpu-free"], *where) == ExitCode.USAGE
 
 
-def test_an_interrupted_run_is_recorded_and_its_running_stage_runs_again(checkout: Checkout, tmp_path: Path) -> None:
-    """Ctrl-C in the second of two stages: the first is kept, the second is run again by --resume."""
+def processes_of(root: Path) -> list[str]:
+    """Command lines of this machine's processes that name ``root``."""
+    found = []
+    for file in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            found.append(file.read_bytes().replace(b"\0", b" ").decode(errors="replace"))
+    return [line for line in found if str(root) in line]
+
+
+@pytest.mark.requirement("RE-7")
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="sh, setsid, nohup and /proc are those of Linux")
+@pytest.mark.parametrize(
+    ("start", "number"),
+    [
+        ("exec python", signal.SIGINT),
+        ("python & echo $!; wait", signal.SIGINT),
+        pytest.param("nohup python & echo $!; wait", signal.SIGTERM, marks=pytest.mark.thorough("seconds each")),
+        pytest.param("setsid python & echo $!; wait", signal.SIGHUP, marks=pytest.mark.thorough("seconds each")),
+    ],
+    ids=["foreground, SIGINT", "background, SIGINT", "nohup, SIGTERM", "setsid, SIGHUP"],
+)
+def test_an_interrupted_run_is_recorded_and_its_running_stage_runs_again(
+    checkout: Checkout, tmp_path: Path, start: str, number: signal.Signals
+) -> None:
+    """However it was started: the first stage is kept, nothing is left running, --resume runs the second again.
+
+    A shell starts what runs in the background with SIGINT ignored. The case ignores what its process inherits, so the
+    handlers that reach it are those of the runner.
+    """
     flag = tmp_path / "second_time"
     slow = MARK + (
-        "import pathlib, time\ndef test_slow():\n"
-        f"    if not pathlib.Path({str(flag)!r}).exists():\n        time.sleep(600)\n"
+        "import pathlib, subprocess, sys, time\ndef test_slow():\n"
+        f"    if not pathlib.Path({str(flag)!r}).exists():\n"
+        f"        subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)', {str(tmp_path)!r}])\n"
+        "        time.sleep(600)\n"
     )
     root, plan = checkout(GOOD, slow)
     folder = root / "run"
-    program = (
+    program = tmp_path / "program.py"
+    program.write_text(
         "import sys; from pathlib import Path; from stages.command import main; from stages.plan import Stage\n"
+        "from stages.signals import end_in_order\nend_in_order()\n"
         f"plan = tuple(Stage(f'stage{{n}}', 'part', 'none', '', (f'part{{n}}',), '') for n in (1, 2))\n"
-        f"sys.exit(main(['run', '--run', {str(folder)!r}], Path({str(root)!r}), plan))"
+        f"sys.exit(main(['run', '--run', {str(folder)!r}], Path({str(root)!r}), plan))",
+        encoding="utf-8",
     )
-    process = subprocess.Popen([sys.executable, "-c", program], cwd=ROOT)
+    said, script = tmp_path / "said.txt", start.replace("python", f"{sys.executable} {program}")
+    with said.open("w", encoding="utf-8") as out:
+        shell = subprocess.Popen(["sh", "-c", script], cwd=ROOT, stdout=out, stderr=out)
     results = folder / "stages/stage2/results.jsonl"
     deadline = time.monotonic() + 60
-    while not (results.is_file() and results.read_text(encoding="utf-8")) and time.monotonic() < deadline:
+    while not (results.is_file() and "started" in results.read_text(encoding="utf-8")):
+        assert time.monotonic() < deadline, said.read_text(encoding="utf-8")
         time.sleep(0.2)
-    process.send_signal(signal.SIGINT)
-    assert process.wait(timeout=60) == ExitCode.UNDECIDED
+    pid = said.read_text(encoding="utf-8").split()[0]
+    os.kill(int(pid) if pid.isdecimal() else shell.pid, number)
+    assert shell.wait(timeout=60) == (0 if "wait" in start else ExitCode.UNDECIDED)
+    assert processes_of(tmp_path) == []
+    words = said.read_text(encoding="utf-8").replace(str(tmp_path), "")
+    assert words.lower().count("interrupted") == 1, words
+    assert f"Interrupted ({number.name})" in words
     record = load_run(folder)
     assert not record.finished_utc
     assert [bool(stage.problem) for stage in record.stages] == [False, True]
@@ -333,6 +374,55 @@ def test_an_interrupted_run_is_recorded_and_its_running_stage_runs_again(checkou
     code, _, record = run((root, plan), "--resume", str(folder))
     assert code == ExitCode.PASS
     assert [case.outcome for case in record.cases] == [Outcome.PASSED, Outcome.PASSED]
+
+
+LONGER = MARK + (
+    "@pytest.fixture(scope='module')\ndef costly(): raise AssertionError('made')\n"
+    "@pytest.mark.thorough('it takes a minute')\ndef test_long(costly): pass\n"
+    "@pytest.mark.nightly('it takes hours')\ndef test_longer(costly): pass\n"
+    "def test_short(): pass\n"
+)
+
+
+@pytest.mark.requirement("RE-7")
+def test_a_smaller_plan_leaves_out_and_names_what_a_larger_one_holds(
+    checkout: Checkout, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Quick by default; what is left out stands in the record with its reason, and its fixtures are not made."""
+    where = checkout(LONGER)
+    code, folder, record = run(where)
+    assert code == ExitCode.PASS
+    assert record.plan == "quick"
+    assert [(case.outcome, case.reason) for case in record.cases] == [
+        (Outcome.SKIPPED, "quick plan: left to --thorough: it takes a minute"),
+        (Outcome.SKIPPED, "quick plan: left to --nightly: it takes hours"),
+        (Outcome.PASSED, ""),
+    ]
+    assert capsys.readouterr().out.splitlines()[1].startswith("Quick plan: ")
+    assert main(["run", "--resume", str(folder), "--thorough"], *where) == ExitCode.USAGE
+    assert main(["run", "--thorough", "--nightly"], *where) == ExitCode.USAGE
+
+
+@pytest.mark.requirement("RE-7")
+@pytest.mark.parametrize(("plan", "ran"), [("thorough", 2), ("nightly", 3)])
+def test_a_larger_plan_runs_more_and_resumes_as_what_it_was(checkout: Checkout, plan: str, ran: int) -> None:
+    where = checkout(LONGER.replace("raise AssertionError('made')", "pass"), GOOD)
+    code, folder, record = run(where, f"--{plan}", "--only", "stage2")
+    assert record.plan == plan
+    assert record.command[-1] == f"--{plan}"
+    code, _, record = run(where, "--resume", str(folder))
+    assert code == ExitCode.PASS
+    outcomes = [case.outcome for case in record.cases if case.stage == "stage1"]
+    assert outcomes.count(Outcome.PASSED) == ran
+    assert outcomes.count(Outcome.SKIPPED) == 3 - ran
+
+
+@pytest.mark.requirement("RE-7")
+def test_a_stage_says_what_else_kept_the_machine_busy(checkout: Checkout) -> None:
+    _, _, record = run(checkout(GOOD))
+    if sys.platform.startswith("linux"):
+        assert {"others", "steal", "load"} <= set(record.stages[0].contention)
+    assert all(value >= 0.0 for value in record.stages[0].contention.values())
 
 
 def test_explain_says_what_would_run_and_runs_nothing(checkout: Checkout, capsys: pytest.CaptureFixture[str]) -> None:

@@ -68,9 +68,14 @@ def stand_guard(place: Place, advice: Callable[[], str]) -> None:
     if child == 0:
         _die_with_parent()
         return
-    _pass_on_signals(child)
+    passed_on = _pass_on_signals(child)
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    if code < 0:
+    if passed_on:  # all ranks were asked to end, and one of them says so
+        name = signal.Signals(passed_on[0]).name
+        if place.rank == 0:
+            print(f"burstproof: the run was ended by {name}. {advice()}".rstrip(), file=sys.stderr, flush=True)
+        code = 128 + passed_on[0]
+    elif code < 0:
         name = signal.Signals(-code).name
         print(
             f"burstproof: error: rank {place.rank} of {place.ranks} was ended by {name}. {advice()}".rstrip(),
@@ -81,12 +86,17 @@ def stand_guard(place: Place, advice: Callable[[], str]) -> None:
     os._exit(code)
 
 
-def _pass_on_signals(child: int) -> None:
+def _pass_on_signals(child: int) -> list[int]:
+    """Have the child get what ends this process; the list that comes back will hold the numbers of such signals."""
+    passed_on: list[int] = []
+
     def pass_on(number: int, _: FrameType | None) -> None:
+        passed_on.append(number)
         os.kill(child, number)
 
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, pass_on)
+    return passed_on
 
 
 def _die_with_parent() -> None:

@@ -68,7 +68,9 @@ def _end_all(exchange: Exchange, error: Exception) -> None:
         return
     if isinstance(error, BurstproofError):
         exchange.abort(str(error), int(error.exit_code))
-    if not isinstance(error, (OSError, MemoryError)):
+    foreseen = isinstance(error, (OSError, MemoryError))
+    if not foreseen:
         traceback.print_exception(error)
     message = " ".join(str(error).split())
-    exchange.abort(f"{type(error).__name__}: {message}", int(ExitCode.INVALID_ENVIRONMENT))
+    code = ExitCode.INVALID_ENVIRONMENT if foreseen else ExitCode.UNDECIDED
+    exchange.abort(f"{type(error).__name__}: {message}", int(code))

@@ -2,18 +2,16 @@
 
 numba's own disk cache never hits for functions that call functions made at run time, as all kernels do. A kernel is
 determined by its key, the sources of this package and the versions and processor that compile it: the file is named by
-a digest of all these, so a file that is found is right. It lies where numba would put it (``NUMBA_CACHE_DIR``, else
-beside the sources, else in the user's cache folder); where none of them can be written, every process compiles.
+a digest of all these. The files lie in a folder of this installation in ``NUMBA_CACHE_DIR``, else in the user's cache
+folder. They hold pickles of code, so only what this user sealed is decoded (``sealed.py``); anything else is compiled
+again. Where no folder can be written, every process compiles.
 """
 
 from __future__ import annotations
 
 import hashlib
-import os
 import pickle
 import platform
-import tempfile
-from collections.abc import Callable
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -22,8 +20,12 @@ import llvmlite  # type: ignore[import-untyped]
 import numba
 import numpy as np
 from numba.core import config
-from numba.core.caching import CompileResultCacheImpl, _Cache
+from numba.core.caching import _Cache
+from numba.core.compiler import CompileResult
 from numba.core.serialize import dumps
+
+from burstproof.engine.cpu.sealed import SealedFolder
+from burstproof.user_cache import cache_folder
 
 _SOURCES = ("burstproof.engine", "burstproof.engine.cpu", "burstproof.network", "burstproof.network.synthetic")
 _PREFIX = "burstproof-kernel"
@@ -45,18 +47,24 @@ SOURCES_DIGEST = _sources_digest()
 """Taken on import, so that it belongs to the sources that this process runs."""
 
 
+def _folder() -> SealedFolder:
+    """The folder of this installation, so that several do not remove each other's kernels."""
+    here = hashlib.sha256(str(Path(__file__).resolve().parent).encode()).hexdigest()[:16]
+    own = cache_folder()
+    return SealedFolder(Path(config.CACHE_DIR or own) / f"{_PREFIX}s-{here}", own / "kernel-key")
+
+
 class DiskCache(_Cache):  # type: ignore[misc]
     """What a numba dispatcher asks for a function compiled earlier; one file per function, key and signature."""
 
-    def __init__(self, function: Callable[..., Any], key: object) -> None:
-        self._work = CompileResultCacheImpl(function)
-        self._folder = Path(self._work.locator.get_cache_path())
+    def __init__(self, function: Any, key: object) -> None:
+        self._folder = _folder()
         self._name = f"{function.__qualname__} {key!r}"
 
     @property
     def cache_path(self) -> str:
         """Folder of the files."""
-        return str(self._folder)
+        return str(self._folder.path)
 
     def enable(self) -> None:
         """Nothing to do: the cache is always on."""
@@ -66,43 +74,30 @@ class DiskCache(_Cache):  # type: ignore[misc]
 
     def flush(self) -> None:
         """Remove every kernel of these sources."""
-        for path in self._folder.glob(f"{_PREFIX}-{SOURCES_DIGEST}-*"):
-            path.unlink(missing_ok=True)
+        for name in self._folder.names():
+            if name.startswith(f"{_PREFIX}-{SOURCES_DIGEST}-"):
+                self._folder.remove(name)
 
-    def _path(self, signature: Any, codegen: Any) -> Path:
+    def _file(self, signature: Any, codegen: Any) -> str:
         what = hashlib.sha256(repr((self._name, str(signature), codegen.magic_tuple())).encode()).hexdigest()
-        return self._folder / f"{_PREFIX}-{SOURCES_DIGEST}-{what[:32]}"
+        return f"{_PREFIX}-{SOURCES_DIGEST}-{what[:32]}"
 
     def load_overload(self, signature: Any, target: Any) -> Any:
         """The function compiled for ``signature``, or ``None``."""
         target.refresh()
-        try:
-            data = pickle.loads(self._path(signature, target.codegen()).read_bytes())
-        except (OSError, EOFError, pickle.UnpicklingError):
-            return None
-        return self._work.rebuild(target, data)
+        content = self._folder.read(self._file(signature, target.codegen()))
+        return None if content is None else CompileResult._rebuild(target, *pickle.loads(content))
 
     def save_overload(self, signature: Any, compiled: Any) -> None:
         """Keep ``compiled``; kernels of other sources go. A folder that cannot be written is left alone."""
-        if not self._work.check_cachable(compiled):
+        if compiled.lifted or compiled.library.has_dynamic_globals:
             return
-        path, data = self._path(signature, compiled.codegen), dumps(self._work.reduce(compiled))
-        try:
-            self._folder.mkdir(parents=True, exist_ok=True)
-            handle, temporary = tempfile.mkstemp(prefix=".kernel-", dir=self._folder)
-            with os.fdopen(handle, "wb") as file:
-                file.write(data)
-            os.replace(temporary, path)
-            for old in self._folder.glob(f"{_PREFIX}-*"):
-                if SOURCES_DIGEST not in old.name:
-                    old.unlink(missing_ok=True)
-        except OSError:
-            return
+        kept = self._folder.write(self._file(signature, compiled.codegen), dumps(compiled._reduce()))
+        for name in self._folder.names() if kept else ():
+            if SOURCES_DIGEST not in name:
+                self._folder.remove(name)
 
 
 def keep_on_disk(dispatcher: Any, key: object) -> None:
-    """Let ``dispatcher`` load and save what it compiles for ``key``, if there is a folder for it."""
-    try:
-        dispatcher._cache = DiskCache(dispatcher.py_func, key)
-    except RuntimeError:
-        return
+    """Let ``dispatcher`` load and save what it compiles for ``key``."""
+    dispatcher._cache = DiskCache(dispatcher.py_func, key)

@@ -19,6 +19,7 @@ from burstproof.engine.cpu.memory import CpuMemory
 from burstproof.engine.cpu.ranges import order_by_range
 from burstproof.engine.cpu.share import FIRED, HELPERS, IDLE, LEAVE, LEFT, LINE, NOT_STARTED, Shared
 from burstproof.engine.options import EngineOptions
+from burstproof.errors import InputError
 
 MOST_THREADS = 56
 """Most threads that ``threads = 0`` takes: so a line of the table of ranges fits into a cache line (``ranges.py``),
@@ -46,6 +47,25 @@ def usable_cores(quota: Path = CPU_QUOTA) -> int:
         return cores
 
 
+def check_threads(threads: int, cores: int) -> None:
+    """Refuse more threads than can be of use: they wait for each other in every burst, most of them for a core.
+
+    Raises
+    ------
+    InputError
+        More than ``MOST_THREADS`` and more than four to a core.
+    """
+    most = max(MOST_THREADS, 4 * cores)
+    if threads > most:
+        raise InputError(
+            f"too many threads for {cores} cores",
+            where="threads",
+            got=threads,
+            allowed=f"0...{most}, 0: by size",
+            cure="Ask for fewer",
+        )
+
+
 def thread_count(options: EngineOptions, neurons: int, synapses: int, cores: int) -> int:
     """Threads for a network on a machine with ``cores`` cores.
 
@@ -54,6 +74,7 @@ def thread_count(options: EngineOptions, neurons: int, synapses: int, cores: int
     is left with some 40 us to do.
     """
     if options.cpu.threads > 0:
+        check_threads(options.cpu.threads, cores)
         return min(options.cpu.threads, max(neurons, 1))
     alone = _NEURON_NS * neurons + _EVENT_NS * _EXPECTED_RATE * synapses
     return 1 if alone < _LEAST_NS else max(1, min(int(alone / _THREAD_NS), cores, MOST_THREADS))

@@ -1,9 +1,9 @@
 """Checkpoints of a run: the canonical state between two bursts and what was recorded so far, in one checksummed file.
 
 The file has the head of a network file (``network/files/bpnet_format.py``) with a magic of its own: version, CRC-32 and
-length of a JSON header, which lists raw little-endian columns with their offsets and CRC-32. It takes the place of the
-last one in a single step, so a run that ends at any moment leaves a whole one. The state is that of the whole network:
-a run goes on from it on any number of shards and on any backend.
+length of a JSON header, which lists raw little-endian columns with their offsets and CRC-32; ``checkpoint_format.py``
+checks every byte of it. It takes the place of the last one in a single step, so a run that ends at any moment leaves a
+whole one. The state is that of the whole network: a run goes on from it on any number of shards and on any backend.
 """
 
 from __future__ import annotations
@@ -12,29 +12,32 @@ import dataclasses
 import hashlib
 import json
 import os
-import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from burstproof.engine.options import EngineOptions
+from burstproof.engine.sharded.checkpoint_format import (
+    MAGIC,
+    RECORDING,
+    RECORDING_COLUMNS,
+    check_firings,
+    read_columns,
+    read_header,
+)
 from burstproof.engine.state import EngineState, Recording, StimulusPlan
 from burstproof.errors import CheckpointError, EnvironmentInvalidError
-from burstproof.network.files.bpnet_format import HEAD, VERSION, Column, stored_column, write_columns
+from burstproof.network.files.bpnet_format import Column, stored_column, write_columns
 from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Network
 from burstproof.network.schema import NEURONS, SYNAPSES
+from burstproof.regular_file import check_regular
 
 SUFFIX = ".bpstate"
 """Ending of checkpoints, by custom."""
-
-MAGIC = b"\x89BPSTAT\n"
-
-_CURE = "Use an earlier checkpoint, or run from the beginning"
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +101,7 @@ def save_checkpoint(path: str | os.PathLike[str], checkpoint: Checkpoint) -> Non
     """
     values = _values(checkpoint.state)
     if checkpoint.recording is not None:
-        values |= _values(checkpoint.recording, "recording.")
+        values |= _values(checkpoint.recording, RECORDING)
     arrays = {
         name: np.ascontiguousarray(value, value.dtype.newbyteorder("<"))
         for name, value in values.items()
@@ -123,23 +126,19 @@ def load_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
     """
     name = os.fspath(path)
     try:
+        check_regular(Path(path))
         content = Path(path).read_bytes()
     except OSError as error:
         raise CheckpointError(f"cannot be read: {error.strerror}", where=name, cure="Check the path") from None
-    header = _header(content, name)
-    arrays: dict[str, Any] = {column.name: _column(content, column, name) for column in header["columns"]}
-    recorded = {key.removeprefix("recording."): arrays.pop(key) for key in list(arrays) if key.startswith("recording.")}
-    try:
-        scalars = dict(header["state"])
-        point = scalars.pop("fixed_point", None)
-        kept = None if point is None else FixedPoint.from_values(point)
-        state = EngineState(**arrays, **scalars, fixed_point=kept)
-        recording = Recording(**recorded) if recorded else None
-    except ValueError as error:
-        raise CheckpointError(f"the checkpoint is damaged: {error}", where=name, cure=_CURE) from None
-    except (TypeError, KeyError):
-        raise CheckpointError("the checkpoint lacks a part of the state", where=name, cure=_CURE) from None
-    return Checkpoint(state, header["identity"], recording)
+    header, length = read_header(content, name)
+    columns: dict[str, Any] = read_columns(content, header, length, name)
+    check_firings(columns, header.state, name)
+    recorded = {item: columns.pop(item) for item in RECORDING_COLUMNS if item in columns}
+    scalars: dict[str, Any] = {item.name: getattr(header.state, item.name) for item in dataclasses.fields(header.state)}
+    recording = (
+        Recording(**{item.removeprefix(RECORDING): values for item, values in recorded.items()}) if recorded else None
+    )
+    return Checkpoint(EngineState(**columns, **scalars), header.identity, recording)
 
 
 def _values(part: EngineState | Recording, prefix: str = "") -> dict[str, Any]:
@@ -158,30 +157,6 @@ def _json(checkpoint: Checkpoint, columns: tuple[Column, ...]) -> bytes:
         "columns": [dataclasses.asdict(column) for column in columns],
     }
     return json.dumps(tree, separators=(",", ":"), allow_nan=False).encode("ascii")
-
-
-def _header(content: bytes, name: str) -> dict[str, Any]:
-    """The decoded header, with ``columns`` as ``Column``."""
-    if len(content) < HEAD.size or content[: len(MAGIC)] != MAGIC:
-        raise CheckpointError("this is no checkpoint", where=name, cure="Name a file that --checkpoint wrote")
-    _, version, checksum, length = HEAD.unpack(content[: HEAD.size])
-    if version != VERSION:
-        raise CheckpointError("a checkpoint of another version", where=name, got=version, allowed=str(VERSION))
-    text = content[HEAD.size : HEAD.size + length]
-    if len(text) != length or zlib.crc32(text) != checksum:
-        raise CheckpointError("the checkpoint is damaged: its header", where=name, cure=_CURE)
-    tree: dict[str, Any] = json.loads(text)
-    tree["columns"] = [Column(**{**column, "shape": tuple(column["shape"])}) for column in tree["columns"]]
-    return tree
-
-
-def _column(content: bytes, column: Column, name: str) -> npt.NDArray[Any]:
-    """One column, checked, as an array of its own."""
-    raw = content[column.offset : column.offset + column.bytes]
-    if len(raw) != column.bytes or f"{zlib.crc32(raw):08x}" != column.crc32:
-        raise CheckpointError(f"the checkpoint is damaged: {column.name}", where=name, cure=_CURE)
-    stored = np.frombuffer(raw, np.dtype(column.dtype)).reshape(column.shape)
-    return stored.astype(stored.dtype.newbyteorder("="))
 
 
 def _network_digest(network: Network) -> str:

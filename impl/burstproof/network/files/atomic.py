@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
+import signal
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import BinaryIO
 
-from burstproof.errors import EnvironmentInvalidError
+from burstproof.errors import BurstproofError, EnvironmentInvalidError
+
+_NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS}
+"""What the machine lacks, whatever the path."""
 
 
 @contextmanager
@@ -28,16 +35,50 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     if final.is_dir():
         raise IsADirectoryError(f"{final} is a folder")
     temporary = final.with_name(f".{final.name[:200]}.{secrets.token_hex(8)}.part")
-    descriptor = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0), 0o666)
-    try:
-        with os.fdopen(descriptor, "wb") as stream:
-            yield stream
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(temporary, final)
-    except BaseException:
+    with _removed_if_terminated(temporary):
+        descriptor = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0), 0o666)
+        try:
+            with os.fdopen(descriptor, "wb") as stream:
+                yield stream
+                stream.flush()
+                os.fsync(stream.fileno())
+            os.replace(temporary, final)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+
+
+@contextmanager
+def _removed_if_terminated(temporary: Path) -> Iterator[None]:
+    """Within it, a SIGTERM that would end the process removes ``temporary`` first.
+
+    Only the main thread can see to that, and only where the program has not seen to SIGTERM itself.
+    """
+    mine = threading.current_thread() is threading.main_thread()
+    if not mine or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield
+        return
+
+    def end(number: int, _: FrameType | None) -> None:
         temporary.unlink(missing_ok=True)
-        raise
+        signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
+
+    signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def refused_write(error: OSError, where: str, kind: type[BurstproofError]) -> BurstproofError:
+    """The error for a file that could not be written: the environment's if space is lacking, else of ``kind``."""
+    lacking = error.errno in _NO_SPACE
+    return (EnvironmentInvalidError if lacking else kind)(
+        f"cannot be written: {error.strerror or error}",
+        where=where,
+        cure="Free space there or choose another place" if lacking else "Check folder, permissions and free space",
+    )
 
 
 def write_atomically(path: Path, content: bytes) -> None:
@@ -52,11 +93,7 @@ def write_atomically(path: Path, content: bytes) -> None:
         with atomic_write(path) as stream:
             stream.write(content)
     except OSError as error:
-        raise EnvironmentInvalidError(
-            f"cannot be written: {error.strerror or error}",
-            where=str(path),
-            cure="Free space there or choose another place",
-        ) from None
+        raise refused_write(error, str(path), EnvironmentInvalidError) from None
 
 
 def make_folder(folder: Path) -> None:

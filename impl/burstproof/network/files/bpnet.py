@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from burstproof.errors import NetworkError, NetworkFileError
+from burstproof.network.files.atomic import refused_write
 from burstproof.network.files.bpnet_format import (
     ALWAYS_WHOLE,
     HEAD,
@@ -71,9 +72,7 @@ def save_network(path: str | os.PathLike[str], network: Network) -> None:
     try:
         write_columns(path, MAGIC, columns, values, lambda placed: dataclasses.replace(header, columns=placed).encode())
     except OSError as error:
-        raise NetworkFileError(
-            f"cannot be written: {error}", where=name, cure="Check folder, permissions and free space"
-        ) from error
+        raise refused_write(error, name, NetworkFileError) from error
 
 
 def _stored_columns(network: Network) -> list[_Stored]:

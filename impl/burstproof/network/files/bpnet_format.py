@@ -214,12 +214,19 @@ def read_head(head: bytes, file_bytes: int, name: str) -> tuple[int, int]:
     return crc, length
 
 
-def _refuse_constant(text: str) -> float:
+def refuse_constant(text: str) -> float:
+    """For ``json.loads``: NaN and the infinities are no numbers of strict JSON."""
     raise ValueError(f"{text} is not a number of strict JSON")
 
 
-def _decoded(kind: Any, value: object, place: str) -> Any:
-    """A value of the header as ``kind``: a dataclass, tuple, mapping of texts, optional or plain type, and no other."""
+def decoded(kind: Any, value: object, place: str) -> Any:
+    """A value of the header as ``kind``: a dataclass, tuple, mapping of texts, optional or plain type, and no other.
+
+    Raises
+    ------
+    NetworkFileError
+        An entry that is absent, ill-typed or out of range.
+    """
     origin, arguments = get_origin(kind), get_args(kind)
     if kind is FixedPoint:
         try:
@@ -229,15 +236,15 @@ def _decoded(kind: Any, value: object, place: str) -> Any:
     if dataclasses.is_dataclass(kind) and isinstance(kind, type):
         return _object(kind, _plain_value(dict, value, place), place)
     if origin is UnionType:
-        return None if value is None else _decoded(arguments[0], value, place)
+        return None if value is None else decoded(arguments[0], value, place)
     if origin is tuple:
         values = _plain_value(list, value, place)
         if arguments[-1] is not Ellipsis and len(values) != len(arguments):
             raise damaged("header entry has another length", place, len(values), str(len(arguments)))
-        return tuple(_decoded(arguments[0], item, f"{place}[{number}]") for number, item in enumerate(values))
+        return tuple(decoded(arguments[0], item, f"{place}[{number}]") for number, item in enumerate(values))
     if origin is Mapping:
         entries = _plain_value(dict, value, place)
-        return {key: _decoded(arguments[1], item, f"{place}.{key}") for key, item in entries.items()}
+        return {key: decoded(arguments[1], item, f"{place}.{key}") for key, item in entries.items()}
     return _plain_value(kind, value, place)
 
 
@@ -246,7 +253,7 @@ def _object(kind: type, entries: dict[str, object], place: str) -> object:
     found = {}
     for name, hint in get_type_hints(kind).items():
         if name in entries:
-            found[name] = _decoded(hint, entries[name], f"{place}.{name}")
+            found[name] = decoded(hint, entries[name], f"{place}.{name}")
         elif kind is not Header or name not in _LATER_KEYS:
             raise damaged(f"the header lacks the key {name!r}", place)
     return kind(**found)
@@ -282,7 +289,7 @@ def decode_header(raw: bytes, crc: int, name: str) -> Header:
     if zlib.crc32(raw) != crc:
         raise damaged("the header does not have the stated CRC-32", place, f"{zlib.crc32(raw):08x}", f"{crc:08x}")
     try:
-        header: Header = _decoded(Header, json.loads(raw.decode("ascii"), parse_constant=_refuse_constant), place)
+        header: Header = decoded(Header, json.loads(raw.decode("ascii"), parse_constant=refuse_constant), place)
     except (ValueError, RecursionError, OverflowError) as error:
         raise damaged(f"the header is not strict JSON: {error}", place) from error
     for area in header.areas:

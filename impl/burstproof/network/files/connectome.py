@@ -15,12 +15,14 @@ import numpy as np
 import numpy.typing as npt
 
 from burstproof.errors import ConnectomeError, GenomeError
-from burstproof.network.files.atomic import atomic_write
+from burstproof.network.files.atomic import atomic_write, refused_write
 from burstproof.network.files.connectome_format import (
     CONTAINER_VERSION,
+    MANIFEST_OFFSET,
     Container,
     PayloadReader,
     check_manifest,
+    damaged,
     pack_container,
     unpack_container,
 )
@@ -268,6 +270,7 @@ def _parse_payload(container: Container, name: str) -> Connectome:
         raise reader.error("not a finite number", "power_amount", power_amount, "a finite float32")
     window = reader.number("fire_ledger_window", "Q")
     metadata = _read_metadata(reader)
+    uncovered = _uncovered(container, metadata, name)
     persist_mode = reader.number("persist mode", "I")
     tag = reader.number("embedded genome tag", "B")
     if tag > 1:
@@ -279,7 +282,7 @@ def _parse_payload(container: Container, name: str) -> Connectome:
         areas,
         burst_count,
         power_amount,
-        provenance={"source": "connectome", "file": Path(reader.name).name},
+        provenance={"source": "connectome", "file": Path(reader.name).name, **uncovered},
     )
     return Connectome(
         network=network,
@@ -295,6 +298,15 @@ def _parse_payload(container: Container, name: str) -> Connectome:
         index_map=index_map,
         compressed=container.compressed,
     )
+
+
+def _uncovered(container: Container, metadata: Metadata, name: str) -> dict[str, str]:
+    """A note if the payload, and so the checksum, does not repeat the manifest as the engine has it."""
+    repeated = dict(metadata.tags).get(MANIFEST_TAG)
+    if repeated not in (None, container.manifest):
+        place = f"{name}: manifest (byte {MANIFEST_OFFSET})"
+        raise damaged("the manifest is not the one that the payload repeats", place, container.manifest, repeated)
+    return {} if repeated else {"not_covered": "the manifest, which the payload of this file does not repeat"}
 
 
 def _burst_count(reader: PayloadReader) -> int:
@@ -448,9 +460,7 @@ def write_connectome(path: str | os.PathLike[str], connectome: Connectome | Netw
             stream.write(head)
             stream.write(stored)
     except OSError as error:
-        raise ConnectomeError(
-            f"cannot be written: {error}", where=name, cure="Check folder, permissions and free space"
-        ) from error
+        raise refused_write(error, name, ConnectomeError) from error
 
 
 def _vector(values: npt.NDArray[Any]) -> bytes:

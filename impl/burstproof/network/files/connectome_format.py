@@ -22,6 +22,9 @@ LZ4_LARGEST_INPUT = 0x7E000000
 
 _HEAD = struct.Struct("<5sIBQI")
 _CHECKSUM = struct.Struct("<Q")
+MANIFEST_OFFSET = _HEAD.size
+"""Byte at which the manifest begins. The checksum covers the payload alone, which repeats the manifest in a tag."""
+
 _LZ4_LARGEST_RATIO = 255
 _CURE_COPY = "Copy the file again from its origin, or save it again with the engine"
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from burstproof.errors import InputError
+from burstproof.regular_file import check_regular
 
 
 def check_input(path: Path, where: str) -> None:
@@ -15,9 +16,10 @@ def check_input(path: Path, where: str) -> None:
     Raises
     ------
     InputError
-        The file does not exist, is a folder or cannot be opened.
+        The file does not exist, is a folder, pipe or device, or cannot be opened.
     """
     try:
+        check_regular(path)
         path.open("rb").close()
     except OSError as error:
         raise InputError(
@@ -31,7 +33,8 @@ def check_output(path: Path, option: str, inputs: Sequence[Path] = (), what: str
     Raises
     ------
     InputError
-        The folder does not exist or cannot be written to, the path is a folder, or it is one of ``inputs``.
+        The folder does not exist or cannot be written to, the path is a folder, pipe or device, or it is one of
+        ``inputs``.
     """
     folder = path.parent
     if not folder.is_dir():
@@ -40,6 +43,8 @@ def check_output(path: Path, option: str, inputs: Sequence[Path] = (), what: str
         )
     if path.is_dir():
         raise InputError("this is a folder", where=option, got=str(path), cure="Name a file in it")
+    if path.exists() and not path.is_file():
+        raise InputError("this is a pipe or a device", where=option, got=str(path), cure="Name a file")
     if not os.access(folder, os.W_OK):
         raise InputError("the folder cannot be written to", where=option, got=str(folder), cure="Choose another folder")
     for source in inputs:

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from burstproof.errors import InputError
+from burstproof.regular_file import check_regular
 from burstproof.tensor.gpt.model import Gpt
 from burstproof.tensor.ops.adamw import AdamW
 
@@ -104,6 +105,7 @@ def read_corpus(path: Path) -> Corpus:
         It cannot be read or is not text.
     """
     try:
+        check_regular(path)
         return Corpus(path.name, path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
         why = getattr(error, "strerror", None) or error

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from burstproof.engine.options import EngineOptions
+from burstproof.engine.state import Stimulus
 from suites.support.parity.builder import Case, flags, network, stimulate, synapse
 
 MP_DRIVEN = flags(9, uniform=True, mp_driven=True)
@@ -18,7 +19,9 @@ def sum_cases() -> Iterator[Case]:
     yield from _fan_outs()
     yield from _rounded()
     yield from _wide()
+    yield from _converted()
     yield from _outside()
+    yield from _stimulus()
 
 
 def _negative() -> Iterator[Case]:
@@ -116,6 +119,7 @@ def _wide() -> Iterator[Case]:
     table: tuple[tuple[str, Sequence[float], float], ...] = (
         ("units beside 2^24 are not lost one by one", (2.0**24, 1, 1), 2.0**24 + 2),
         ("a sum of integers above 2^31 is exact", (2.0**31, 128, 128), 2.0**31 + 256),
+        ("a sum carries into its upper 32 bits", (3 * 2.0**30, 3 * 2.0**30), 6 * 2.0**30),
         ("a sum just above the middle of two floats goes up, in one rounding", (2.0**24, 1, 2.0**-30), 2.0**24 + 2),
         ("a contribution of 2^-40 remains of 200 - 200", (200, -200, 2.0**-40), 2.0**-40),
         ("a contribution of 2^-40 decides beside 200", (200, 2.0**-17, 2.0**-40), 200 + 2.0**-16),
@@ -137,6 +141,76 @@ def _wide() -> Iterator[Case]:
         )
 
 
+def _converted() -> Iterator[Case]:
+    """Sums beside the middle of two floats, onto a neuron that does not accumulate, so that negative ones are kept."""
+    table: tuple[tuple[str, Sequence[float], float], ...] = (
+        ("just beyond the middle, where float64 would end in it", (2.0**24, 1, 2.0**-30), 2.0**24 + 2),
+        ("in the middle, the lower one even", (2.0**24, 1), 2.0**24),
+        ("in the middle, the upper one even", (2.0**24, 3), 2.0**24 + 4),
+    )
+    for name, weights, total in table:
+        for sign in (1, -1):
+            last = len(weights)
+            yield Case(
+                f"a sum {name}, times {sign}",
+                network(
+                    last + 1,
+                    [synapse(i, last, weight=sign * w) for i, w in enumerate(weights)],
+                    thresholds=[1] * last + [1e9],
+                    mp_charge_accumulation=[True] * last + [False],
+                ).replace(power_amount=0.0),
+                plan={1: stimulate({}, *range(last))},
+                fired=[list(range(last)), []],
+                states={2: {"membrane_potentials": {last: sign * total}}},
+                options=EngineOptions(max_stimulus=0.0),
+            )
+
+
+def _stimulus() -> Iterator[Case]:
+    """What comes from outside becomes integers like contributions do; neurons with odd ids do not accumulate."""
+    unit = 2.0**-30
+    table: tuple[tuple[str, EngineOptions, list[tuple[int, float]], dict[int, float], bool], ...] = (
+        (
+            "amounts in any order, several to a neuron, add up",
+            EngineOptions(),
+            [(2, 3), (0, 5), (2, 4), (1, -2)],
+            {0: 5, 1: -2, 2: 7, 3: 0},
+            False,
+        ),
+        (
+            "fractions are rounded half to even",
+            EngineOptions(max_stimulus=1.0, fractional_stimulus=True),
+            [(0, 0.5 * unit), (2, 1.5 * unit), (4, 2.5 * unit), (1, -0.5 * unit), (3, -1.5 * unit), (5, -2.5 * unit)],
+            {0: 0, 2: 2 * unit, 4: 2 * unit, 1: 0, 3: -2 * unit, 5: -2 * unit},
+            False,
+        ),
+        (
+            "each amount is rounded by itself",
+            EngineOptions(max_stimulus=1.0, fractional_stimulus=True),
+            [(0, 0.5 * unit), (0, 0.5 * unit), (1, -1.5 * unit), (1, -1.5 * unit)],
+            {0: 0, 1: -4 * unit},
+            False,
+        ),
+        (
+            "beyond all scales an amount is clamped at floor(2^62 / 2)",
+            EngineOptions(max_stimulus=1e19),
+            [(0, 1e19), (1, -1e19)],
+            {0: 2.0**61, 1: -(2.0**61)},
+            True,
+        ),
+    )
+    for name, options, amounts, potentials, clamped in table:
+        yield Case(
+            f"stimulus: {name}",
+            network(6, thresholds=3e38, mp_charge_accumulation=[True, False] * 3).replace(power_amount=0.0),
+            plan={1: Stimulus(np.array([i for i, _ in amounts], np.uint32), np.array([a for _, a in amounts], "f4"))},
+            fired=[[]],
+            states={1: {"membrane_potentials": potentials}},
+            options=options,
+            clamped=clamped,
+        )
+
+
 def _outside() -> Iterator[Case]:
     """What no scale holds."""
     inf = float("inf")
@@ -151,13 +225,20 @@ def _outside() -> Iterator[Case]:
         )
     driven = {"areas": [flags(uniform=True, mp_driven=True)], "leak_coefficients": [0, 0.5], "threshold_limits": inf}
     kept = float(np.float32(2**62 // 3) * np.float32(2.0**-36))
-    for potential in (1e30, inf):
+    for potential, sign in ((1e30, 1), (inf, 1), (inf, -1)):
         yield Case(
-            f"an mp-driven potential of {potential} is clamped",
-            network(2, [synapse(0, 1)], thresholds=[1, inf], membrane_potentials=[potential, 0], **driven),
+            f"an mp-driven potential of {potential} times {sign} is clamped",
+            network(
+                2,
+                [synapse(0, 1, weight=sign)],
+                thresholds=[1, inf],
+                membrane_potentials=[potential, 0],
+                mp_charge_accumulation=[True, sign > 0],
+                **driven,
+            ),
             plan={1: stimulate({0: 0})},
             fired=[{0: float(np.float32(potential))}, []],
-            states={2: {"membrane_potentials": {1: kept / 2}}},
+            states={2: {"membrane_potentials": {1: sign * kept / 2}}},
             clamped=True,
         )
     yield Case(

@@ -123,9 +123,10 @@ PLANS: tuple[tuple[str, Network, EngineOptions, tuple[int, int, int, bool]], ...
 
 @pytest.mark.parametrize(("given", "options", "expected"), [p[1:] for p in PLANS], ids=[p[0] for p in PLANS])
 def test_plan(given: Network, options: EngineOptions, expected: tuple[int, int, int, bool]) -> None:
-    """k, width, clamp and whether sums are exact."""
+    """k, width, clamp and whether sums are exact; the reference, which plans by itself, has the same scale."""
     found = plan_fixed_point(given, options)
     assert (found.k, found.bits, found.clamp, found.exact) == expected
+    assert ReferenceEngine.create(given, options).fixed_point == found
     assert str(found).startswith("sums exact" if expected[3] else f"sums rounded to 2^-{expected[0]}")
 
 

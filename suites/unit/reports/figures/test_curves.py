@@ -75,12 +75,12 @@ TIMED = record_of(
 
 
 def test_timeline_by_hand() -> None:
-    """From 10 to 110 us over 830 pixels: bars lie where their times are."""
+    """From 10 to 110 us over 410 pixels: bars lie where their times are."""
     (chart,) = timelines(TIMED)
     bars = {lane.name: (lane.bars[0].x, lane.bars[0].width) for lane in chart.lanes}
-    assert bars == {"up": (150.0, 41.5), "bursts": (191.5, 705.5), "down": (565.0, 415.0)}
-    assert chart.ticks[0] == (150.0, "0 us")
-    assert chart.ticks[-1][0] == 980.0
+    assert bars == {"up": (150.0, 20.5), "bursts": (170.5, 348.5), "down": (355.0, 205.0)}
+    assert chart.ticks[0] == (150.0, "0 µs")
+    assert chart.ticks[-1][0] == 560.0
     assert timelines(WHOLE) == ()
     assert timelines(record_of(Measurement(SPAN, None, "us", conditions={"start_us": 1.0}))) == ()
 

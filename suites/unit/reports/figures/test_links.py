@@ -33,7 +33,7 @@ def link(pair: str, value: float, way: str = "kernel stores") -> Measurement:
 def test_a_pair_measured_once_stands_in_both_directions() -> None:
     found = link_matrices(with_measurements(link("0-1", 0.5), link("1-0", 0.7), link("0-10", 2.0)))
     assert [(one.title, one.gpus) for one in found] == [("Latency, kernel stores", ("0", "1", "10"))]
-    assert found[0].cells == (("", "0.5 us", "2 us"), ("0.7 us", "", ""), ("2 us", "", ""))
+    assert found[0].cells == (("", "0.5 µs", "2 µs"), ("0.7 µs", "", ""), ("2 µs", "", ""))
     assert found[0].heads == ["from GPU", "#0", "#1", "#10"]
 
 

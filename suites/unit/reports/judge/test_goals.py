@@ -21,7 +21,7 @@ from suites.support.sample_record import latency, sample_record
 
 pytestmark = pytest.mark.requirement("RE-3", "ST-6")
 
-MILLION = "1 M neurons × 100, 1 % firing"  # noqa: RUF001
+MILLION = "1 M neurons × 100, 1 % firing"
 
 
 def record_of(centre_us: float, floor_us: float | None = 11.9) -> RunRecord:
@@ -40,15 +40,15 @@ def row_of(record: RunRecord, name: str = MILLION) -> GoalRow:
 def test_a_goal_that_is_met() -> None:
     """15 us against 16: PASS, 3.4 times as fast as the best other, 79 % of the floor; units of the goal throughout."""
     row = row_of(record_of(14.8))
-    assert (row.verdict, row.goal, row.other) == ("PASS", "<= 16 us", "51.2 us brainevent")
-    assert row.measured == "15.03 us"
-    assert (row.against_other, row.floor, row.of_floor) == ("3.4x", "11.9 us", "79 %")
-    assert "NEST GPU: 220 us (issue 3, measured on the same card)" in row.sources
+    assert (row.verdict, row.goal, row.other) == ("PASS", "≤ 16 µs", "51.2 µs brainevent")
+    assert row.measured == "15.03 µs"
+    assert (row.against_other, row.floor, row.of_floor) == ("3.4×", "11.9 µs", "79 %")
+    assert "NEST GPU: 220 µs (issue 3, measured on the same card)" in row.sources
 
 
 def test_a_goal_that_is_missed_shows_its_floor() -> None:
     row = row_of(record_of(19.3))
-    assert (row.verdict, row.floor, row.of_floor) == ("FAIL", "11.9 us", "61 %")
+    assert (row.verdict, row.floor, row.of_floor) == ("FAIL", "11.9 µs", "61 %")
     assert row.decided == "FAIL, floor shown"
     assert row_of(record_of(19.3, floor_us=None)).decided == "FAIL, no floor"
     assert row_of(record_of(14.8, floor_us=None)).decided == "PASS"
@@ -126,7 +126,7 @@ def test_lines_are_aligned() -> None:
     assert {line[place - 2 : place] for line in lines[1:]} == {"  "}
     (line,) = (line for line in lines if line.startswith(f"{MILLION} "))
     assert line.endswith("PASS")
-    assert "15.03 us (3.4x)" in line
+    assert "15.03 µs (3.4×)" in line
     assert goal_lines(()) == []
 
 
@@ -137,7 +137,7 @@ def test_it_is_printed_after_a_run_and_by_its_command(tmp_path: Path, capsys: py
     assert "by their figures" not in printed
     write_run(tmp_path / "run", record)
     assert main(["goals", str(tmp_path / "run")]) == 0
-    assert "15.03 us (3.4x)" in capsys.readouterr().out
+    assert "15.03 µs (3.4×)" in capsys.readouterr().out
     write_run(tmp_path / "none", replace(record, cases=(), judgements=()))
     assert main(["goals", str(tmp_path / "none")]) == 2
     assert "Goals" not in "\n".join(closing(replace(record, cases=(), judgements=()), tmp_path))
@@ -146,7 +146,7 @@ def test_it_is_printed_after_a_run_and_by_its_command(tmp_path: Path, capsys: py
 def test_it_stands_on_top_of_the_performance_section() -> None:
     text = render(record_of(14.8))
     section = text[text.index('id="latency"') : text.index('id="parity"')]
-    assert section.index("51.2 us brainevent") < section.index("Every latency")
+    assert section.index("51.2 µs brainevent") < section.index("Every latency")
     assert "This run measured none of the goals." in render(replace(record_of(14.8), cases=(), judgements=()))
 
 

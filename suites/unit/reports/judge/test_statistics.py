@@ -71,15 +71,21 @@ def test_direction_and_doubt() -> None:
 @pytest.mark.parametrize(
     ("value", "unit", "text"),
     [
-        (0.0061, "ms", "6.1 us"),
+        (0.0061, "ms", "6.1 µs"),
         (0.43, "ms", "0.43 ms"),
         (2.5e-9, "s", "2.5 ns"),
-        (62.0, "x", "62x"),
+        (62.0, "x", "62×"),
         (5e6, "neurons", "5 M neurons"),
     ],
 )
 def test_figures_for_people(value: float, unit: str, text: str) -> None:
     assert units.readable(value, unit) == text
+
+
+def test_sentences_of_older_records_are_typeset() -> None:
+    assert units.typeset("9.314 us misses <= 9 us by 3.5 %") == "9.314 µs misses ≤ 9 µs by 3.5 %"
+    assert units.typeset("3.597x misses >= 3.8x") == "3.597× misses ≥ 3.8×"
+    assert units.typeset("0x1f uses <= a") == "0x1f uses <= a"
 
 
 def test_conversion() -> None:

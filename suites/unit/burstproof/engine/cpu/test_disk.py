@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import shutil
 import subprocess
 import sys
@@ -131,29 +132,102 @@ def test_a_loaded_kernel_calls_its_own_functions(tmp_path: Path) -> None:
     assert again == three != five
 
 
+def kept_file(folder: Path) -> Path:
+    """The file of ``multiplier(3, "three")``."""
+    assert multiplier(3, "three")(7) == 22
+    (file,) = (file for file in folder.rglob("burstproof-kernel-*") if file.is_file())
+    return file
+
+
 def _no_folder(folder: Path) -> None:
     folder.write_text("a file where the folder should be")
 
 
 def _truncated(folder: Path) -> None:
-    multiplier(3, "three")(7)
-    for file in folder.rglob("burstproof-kernel*"):
-        file.write_bytes(file.read_bytes()[:100])
+    file = kept_file(folder)
+    file.write_bytes(file.read_bytes()[:100])
 
 
-@pytest.mark.parametrize("damage", [_no_folder, _truncated])
+def _planted(folder: Path) -> None:
+    """A file that runs a command when it is unpickled, as it is and behind something that looks like a seal."""
+    file = kept_file(folder)
+    content = pickle.dumps(_Command(folder / "command was run"))
+    file.write_bytes(content)
+    assert multiplier(3, "three")(7) == 22
+    file.write_bytes(file.read_bytes()[:32] + content)
+
+
+class _Command:
+    def __init__(self, file: Path) -> None:
+        self._file = file
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Path.touch, (self._file,)
+
+
+@pytest.mark.parametrize("damage", [_no_folder, _truncated, _planted])
 def test_without_a_usable_file_the_function_is_compiled(damage: Callable[[Path], None], folder: Path) -> None:
-    damage(folder)
+    def damaged_and_made_again() -> tuple[int, int]:
+        damage(folder)
+        function = multiplier(3, "three")
+        return function(7), loaded(function)
+
+    with pytest.warns(UserWarning, match="the kernels are compiled again") as said:
+        result = damaged_and_made_again()
+    assert result == (22, 0)
+    assert len(said) == 1, "said once"
+    assert not (folder / "command was run").exists()
+
+
+def test_a_bad_file_is_built_anew(folder: Path) -> None:
+    _truncated(folder)
+    with pytest.warns(UserWarning, match="is damaged, or was not written by this user"):
+        multiplier(3, "three")(7)
+    again = multiplier(3, "three")
+    assert (again(7), loaded(again)) == (22, 1)
+
+
+_FLIPS = """
+import sys
+from pathlib import Path
+import burstproof.engine.cpu.disk as disk
+from suites.unit.burstproof.engine.cpu.test_disk import kept_file, loaded, multiplier
+
+folder, step = Path(sys.argv[1]), int(sys.argv[2])
+file = kept_file(folder)
+whole = file.read_bytes()
+accepted = []
+for at in range(1, len(whole), len(whole) // step):
+    damaged = bytearray(whole)
+    damaged[at] ^= 1 << at % 8
+    file.write_bytes(damaged)
     function = multiplier(3, "three")
     assert function(7) == 22
-    assert loaded(function) == 0
+    if loaded(function):
+        accepted.append(at)
+print(accepted)
+"""
+
+
+def test_no_flipped_bit_is_loaded(tmp_path: Path) -> None:
+    """In a process of its own: a kernel with a flipped bit may end the process that runs it."""
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", _FLIPS, str(tmp_path / "kernels"), "9"],
+        env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "kernels"), "PYTHONPATH": f"{ROOT / 'impl'}:{ROOT}"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout.strip()) == (0, "[]"), done.stderr
 
 
 def test_a_folder_that_cannot_be_written_any_more_does_no_harm(folder: Path) -> None:
+    kept_file(folder)
     function = multiplier(3, "three")
     shutil.rmtree(folder)
     _no_folder(folder)
-    assert function(7) == 22
+    with pytest.warns(UserWarning, match="this is no folder"):
+        assert function(7) == 22
 
 
 def test_a_loaded_kernel_agrees_with_the_reference(monkeypatch: pytest.MonkeyPatch) -> None:

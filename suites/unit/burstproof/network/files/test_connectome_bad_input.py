@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 import struct
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 
 from burstproof.errors import ConnectomeError, ExitCode
 from burstproof.network.files.connectome import Connectome, read_connectome, write_connectome
-from burstproof.network.files.connectome_format import MAGIC, fnv1a64
+from burstproof.network.files.connectome_format import MAGIC, MANIFEST_OFFSET, fnv1a64
 from burstproof.network.model import Area, Network, NeuronTable, SynapseTable
 from suites.support.networks.connectome_golden import (
     SMALL,
@@ -282,3 +283,28 @@ def test_changed_payloads_under_a_valid_checksum(tmp_path, changes):
 @given(st.sampled_from(sorted(NEURONS.values()) + sorted(SYNAPSES.values())), st.integers(0, (1 << 64) - 1))
 def test_changed_counts_under_a_valid_checksum(tmp_path, position, value):
     settle(tmp_path, with_payload(SMALL, patched(PAYLOAD, position, "Q", value), compressed=True))
+
+
+def test_every_flipped_bit_is_noticed(tmp_path):
+    """Of a file as the engine writes it: its payload repeats the manifest, which no checksum covers otherwise.
+
+    Every byte of head, manifest and checksum, and every fifth that the checksum covers.
+    """
+    path, unnoticed = tmp_path / "changed.connectome", []
+    covered = MANIFEST_OFFSET + len(read_connectome(SMALL).manifest) + 8
+    for position in [*range(covered), *range(covered, len(RAW), 5)]:
+        data = bytearray(RAW)
+        data[position] ^= 1 << (position % 8)
+        path.write_bytes(data)
+        with contextlib.suppress(ConnectomeError):
+            unnoticed.append((position, read_connectome(path)))
+    assert unnoticed == []
+
+
+def test_a_manifest_that_the_payload_does_not_repeat_is_named(tmp_path):
+    """The format does not ask for the repetition; without it a change of the manifest could not be noticed."""
+    connectome = read_connectome(SMALL)
+    bare = dataclasses.replace(connectome, metadata=dataclasses.replace(connectome.metadata, tags=()))
+    write_connectome(tmp_path / "bare.connectome", bare)
+    assert "the manifest" in read_connectome(tmp_path / "bare.connectome").network.provenance["not_covered"]
+    assert "not_covered" not in connectome.network.provenance

@@ -1,0 +1,104 @@
+"""The door of every command: output that cannot steer a terminal, and every error as one message and an exit code.
+
+An error that nobody foresaw means that the command could not judge: exit code 2, never the 1 of a failed comparison.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext, redirect_stdout
+from typing import TextIO, cast
+
+from burstproof.errors import BurstproofError, ExitCode, visible
+
+INTERRUPTED = 130
+"""Exit code after Ctrl-C, as shells have it (128 + SIGINT)."""
+
+PIPE_CLOSED = 141
+"""Exit code when the reader of standard output went away, as shells have it (128 + SIGPIPE)."""
+
+
+def guarded(program: str, command: Callable[[], int], *, plain: bool = True) -> int:
+    """The exit code of ``command``; whatever it raises is said on standard error as ``program: error: ...``.
+
+    ``plain`` makes the control characters in what it prints visible; not for a command that moves the cursor itself.
+
+    Returns
+    -------
+    int
+        That of the command; of ``ExitCode`` that of an error of the package, 3 for a machine that lacks memory or space
+        or refuses a file, 2 for an error that nobody foresaw; 130 interrupted, 141 the reader is gone.
+    """
+    try:
+        with visible_output() if plain else nullcontext():
+            code = int(command())
+            sys.stdout.flush()
+        return code
+    except BurstproofError as error:
+        return _fail(program, str(error), error.exit_code)
+    except BrokenPipeError:
+        _silence_stdout()
+        return PIPE_CLOSED
+    except KeyboardInterrupt:
+        return _fail(program, "interrupted", INTERRUPTED)
+    except MemoryError as error:
+        reason = " ".join(str(error).split()) or "allocation failed"
+        return _fail(program, f"not enough memory ({reason}). Use a smaller network", ExitCode.INVALID_ENVIRONMENT)
+    except OSError as error:
+        return _fail(program, f"{error}. Check the path and the space there", ExitCode.INVALID_ENVIRONMENT)
+    except Exception as error:
+        what = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+        kept = _kept_traceback(program, error)
+        return _fail(program, f"unexpected {what}. This is a fault of {program}: report it with {kept}", 2)
+
+
+def _fail(program: str, message: str, code: int) -> int:
+    """Say ``message`` on standard error."""
+    print(f"{program}: error: {visible(message)}", file=sys.stderr)
+    return int(code)
+
+
+def _kept_traceback(program: str, error: Exception) -> str:
+    """The file that now holds the traceback, in words."""
+    try:
+        descriptor, path = tempfile.mkstemp(prefix=f"{program}-", suffix=".traceback.txt")
+        with os.fdopen(descriptor, "w", encoding="utf-8", errors="replace") as file:
+            traceback.print_exception(error, file=file)
+    except OSError:
+        traceback.print_exception(error)
+        return "the traceback above"
+    return f"the traceback in {path}"
+
+
+def _silence_stdout() -> None:
+    """Point standard output at nothing, so that the interpreter's last flush does not complain."""
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (OSError, ValueError):
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115
+
+
+@contextmanager
+def visible_output() -> Iterator[None]:
+    """Within it, control characters in what goes to standard output are made visible: names come from files."""
+    with redirect_stdout(cast(TextIO, _Visible(sys.stdout))):
+        yield
+
+
+class _Visible:
+    """A text stream that passes everything on to another."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        """Write ``text`` with its control characters made visible."""
+        self._stream.write(visible(text))
+        return len(text)
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._stream, name)

@@ -1,0 +1,188 @@
+"""What a checkpoint holds, byte for byte: the header's entries, the columns and their one layout.
+
+Everything is checked before it is used: each entry of the header, each column's element type, shape, place and CRC-32,
+the zeros between columns and the length of the file. So no byte can change unnoticed, and a header made up with a right
+CRC-32 is refused with a sentence.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from burstproof.errors import CheckpointError, NetworkFileError
+from burstproof.network.files.bpnet_format import HEAD, VERSION, Column, decoded, layout, refuse_constant
+from burstproof.network.fixed_point import FixedPoint
+
+MAGIC = b"\x89BPSTAT\n"
+
+RECORDING = "recording."
+"""Before the name of a column that belongs to the recording."""
+
+_CURE = "Use an earlier checkpoint, or run from the beginning"
+
+STATE_COLUMNS = {
+    "membrane_potentials": ("<f4", "N"),
+    "refractory_countdowns": ("<u2", "N"),
+    "consecutive_fire_counts": ("<u2", "N"),
+    "weights": ("<f4", "S"),
+    "eligibility_traces": ("<f4", "S"),
+    "was_candidate": ("|b1", "N"),
+    "pending": ("<i8", "DN"),
+    "pending_candidate": ("|b1", "DN"),
+    "fired_ids": ("<u4", "F"),
+    "fired_potentials": ("<f4", "F"),
+    "last_fired": ("<i8", "N"),
+    "fire_streak": ("<u2", "N"),
+}
+"""Columns of the state in file order: element type, and a letter for each dimension (``EngineState``)."""
+
+RECORDING_COLUMNS = {
+    f"{RECORDING}bursts": ("<i8", "B"),
+    f"{RECORDING}fired_counts": ("<i8", "B"),
+    f"{RECORDING}candidate_counts": ("<i8", "B"),
+    f"{RECORDING}fired_ids": ("<u4", "K"),
+    f"{RECORDING}fired_potentials": ("<f4", "K"),
+}
+"""Columns of the recording, behind those of the state; all of them or none."""
+
+
+@dataclass(frozen=True)
+class Scalars:
+    """The values of a state that are no columns."""
+
+    burst_count: int
+    history_bursts: int
+    clamped: bool
+    fixed_point: FixedPoint | None
+
+
+@dataclass(frozen=True)
+class Header:
+    """Everything but the columns' contents."""
+
+    state: Scalars
+    identity: Mapping[str, Any]
+    columns: tuple[Column, ...]
+
+
+def damaged(problem: str, where: str, got: object = None, allowed: str | None = None) -> CheckpointError:
+    """The error for a checkpoint that cannot be trusted."""
+    return CheckpointError(f"the checkpoint is damaged: {problem}", where=where, got=got, allowed=allowed, cure=_CURE)
+
+
+def read_header(content: bytes, name: str) -> tuple[Header, int]:
+    """The header of a file and its length in bytes, with every entry of the expected type.
+
+    Raises
+    ------
+    CheckpointError
+        No checkpoint, another version, a wrong CRC-32, or an entry that is absent, unknown or ill-typed.
+    """
+    if len(content) < HEAD.size or content[: len(MAGIC)] != MAGIC:
+        raise CheckpointError("this is no checkpoint", where=name, cure="Name a file that --checkpoint wrote")
+    _, version, checksum, length = HEAD.unpack(content[: HEAD.size])
+    if version != VERSION:
+        raise CheckpointError(
+            "a checkpoint of another version", where=name, got=version, allowed=str(VERSION), cure=_CURE
+        )
+    text = content[HEAD.size : HEAD.size + length]
+    if len(text) != length or zlib.crc32(text) != checksum:
+        raise damaged("its header", name)
+    try:
+        tree = json.loads(text.decode("ascii"), parse_constant=refuse_constant)
+    except (ValueError, RecursionError) as error:
+        raise damaged(f"the header is not strict JSON: {error}", name) from None
+    return _header(tree, name), length
+
+
+def _header(tree: Any, name: str) -> Header:
+    if not isinstance(tree, dict) or set(tree) != {"state", "identity", "columns"}:
+        raise damaged("the header has other parts than state, identity and columns", name)
+    state, identity = tree["state"], tree["identity"]
+    if isinstance(state, dict):
+        state.setdefault("fixed_point", None)  # files of before 2026-11-22 have none
+    if not isinstance(identity, dict) or not all(isinstance(value, str | int | float) for value in identity.values()):
+        raise damaged("the identity of the run is no list of names and plain values", name)
+    try:
+        scalars: Scalars = decoded(Scalars, state, f"{name}: header.state")
+        columns: tuple[Column, ...] = decoded(tuple[Column, ...], tree["columns"], f"{name}: header.columns")
+    except NetworkFileError as error:
+        raise damaged(error.problem, error.where or name, error.got, error.allowed) from None
+    return Header(scalars, identity, columns)
+
+
+def read_columns(content: bytes, header: Header, length: int, name: str) -> dict[str, npt.NDArray[Any]]:
+    """Every column as an array of its own; ``length`` is that of the header.
+
+    Raises
+    ------
+    CheckpointError
+        Other columns than those of a state, sizes that do not fit together, or a byte that changed.
+    """
+    wanted = dict(STATE_COLUMNS)
+    if len(header.columns) > len(wanted):
+        wanted |= RECORDING_COLUMNS
+    found = [column.name for column in header.columns]
+    if found != list(wanted):
+        raise damaged("its columns are not those of a state", name, sorted(set(found) ^ set(wanted)))
+    sizes: dict[str, int] = {}
+    for column in header.columns:
+        _check_shape(column, *wanted[column.name], sizes, name)
+    offsets = layout([column.bytes for column in header.columns], length)
+    end = HEAD.size + length
+    for column, offset in zip(header.columns, offsets, strict=True):
+        if column.offset != offset or any(content[end:offset]):
+            raise damaged(f"the bytes in front of {column.name}", name)
+        end = offset + column.bytes
+    if len(content) != end:
+        raise damaged("the file has another length than its columns", name, len(content), f"{end} bytes")
+    return {column.name: _array(content, column, name) for column in header.columns}
+
+
+def _check_shape(column: Column, dtype: str, letters: str, sizes: dict[str, int], name: str) -> None:
+    """Element type, dimensions and bytes; ``sizes`` collects how long the dimension of each letter is."""
+    fits = column.dtype == dtype and len(column.shape) == len(letters) and not column.repeated
+    fits = fits and all(sizes.setdefault(key, size) == size for key, size in zip(letters, column.shape, strict=True))
+    count = int(np.prod(np.array(column.shape, dtype=object), initial=1))
+    if not fits or column.bytes != np.dtype(dtype).itemsize * count:
+        raise damaged(f"{column.name} has another form", name, (column.dtype, column.shape), f"{dtype}, {letters}")
+
+
+def _array(content: bytes, column: Column, name: str) -> npt.NDArray[Any]:
+    raw = content[column.offset : column.offset + column.bytes]
+    if f"{zlib.crc32(raw):08x}" != column.crc32:
+        raise damaged(column.name, name)
+    if column.dtype == "|b1" and raw.translate(None, b"\0\1"):
+        raise damaged(f"a truth value of {column.name} is neither 0 nor 1", name)
+    stored = np.frombuffer(raw, np.dtype(column.dtype)).reshape(column.shape)
+    return stored.astype(stored.dtype.newbyteorder("="))
+
+
+def check_firings(columns: Mapping[str, npt.NDArray[Any]], state: Scalars, name: str) -> None:
+    """The fired lists name neurons of the network, ascending; the recording ends with the state.
+
+    Raises
+    ------
+    CheckpointError
+        They do not.
+    """
+    neurons, fired = len(columns["membrane_potentials"]), columns["fired_ids"]
+    if len(fired) and (int(fired[-1]) >= neurons or bool((fired[1:] <= fired[:-1]).any())):
+        raise damaged("fired_ids do not ascend within the network", name)
+    if f"{RECORDING}bursts" not in columns:
+        return
+    bursts, counts = columns[f"{RECORDING}bursts"], columns[f"{RECORDING}fired_counts"]
+    last = state.burst_count
+    if not np.array_equal(bursts, np.arange(last - len(bursts) + 1, last + 1)):
+        raise damaged("the recorded bursts do not lead up to the state", name)
+    recorded = columns[f"{RECORDING}fired_ids"]
+    within = bool((counts >= 0).all() and (counts <= neurons).all())
+    if not within or (len(recorded) and (int(recorded.max()) >= neurons or int(counts.sum()) != len(recorded))):
+        raise damaged("the recorded firings do not fit their counts", name)

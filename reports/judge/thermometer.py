@@ -1,0 +1,60 @@
+"""Figures of a run that say how the machine did, not how the engines did: limits of the card, other people's code."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from fnmatch import fnmatchcase
+from functools import cache
+from pathlib import Path
+
+from reports.judge.targets import meets
+from reports.values.measurement import Measurement
+from reports.values.serialise import decode
+
+_FILE = Path(__file__).parents[1] / "thermometer.toml"
+
+
+class Kind(Enum):
+    """Whose figure it is."""
+
+    LIMIT = "limit"
+    """Of the card, its links, its driver."""
+    PEER = "peer"
+    """Of a program of somebody else."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """Which measurements are of a kind: name, which may hold ``*``, and conditions that they must have."""
+
+    kind: Kind
+    measurement: str
+    conditions: Mapping[str, str | tuple[str, ...]] = field(default_factory=dict)
+
+    def holds(self, measurement: Measurement) -> bool:
+        """Whether the row speaks of ``measurement``."""
+        if not fnmatchcase(measurement.name, self.measurement):
+            return False
+        given = measurement.conditions
+        return all(name in given and meets(given[name], wanted) for name, wanted in self.conditions.items())
+
+
+@cache
+def thermometer_rows(path: Path = _FILE) -> tuple[Row, ...]:
+    """The rows of ``thermometer.toml``.
+
+    Raises
+    ------
+    InputError
+        Naming the row and the key that is unknown, missing or of the wrong type.
+    """
+    document = tomllib.loads(path.read_text(encoding="utf-8"))
+    return tuple(decode(Row, row, f"{path.name}: row {number}") for number, row in enumerate(document["row"], 1))
+
+
+def thermometer_kind(measurement: Measurement) -> Kind | None:
+    """Whose figure ``measurement`` is, where it is not ours."""
+    return next((row.kind for row in thermometer_rows() if row.holds(measurement)), None)

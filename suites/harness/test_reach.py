@@ -1,0 +1,158 @@
+"""Every target, judged or not, has a case that measures what it limits."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from reports.judge.targets import Target, load_targets, parse_targets
+from reports.judge.thermometer import Kind, thermometer_kind, thermometer_rows
+from reports.values.measurement import Measurement
+from stages.declaring import Declared, declared_by
+from stages.plan import STAGES
+
+pytestmark = pytest.mark.requirement("RE-2")
+
+ROOT = Path(__file__).parents[2]
+TARGETS = load_targets()
+
+
+class Collected:
+    """A pytest plugin that keeps what is declared by the cases that a session collects, and who declares nothing."""
+
+    def __init__(self) -> None:
+        self.declared: list[Declared] = []
+        self.silent: list[str] = []
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        for item in session.items:
+            found = declared_by(item)
+            self.declared += found
+            if not found and "measure" in getattr(item, "fixturenames", ()):
+                self.silent.append(item.nodeid)
+
+
+@pytest.fixture(scope="module")
+def collected() -> Collected:
+    """What the cases of all stages declare."""
+    found = Collected()
+    folders = [str(ROOT / folder) for stage in STAGES for folder in stage.suites]
+    quiet = ("--collect-only", "-qq", "--gpu-free", "-p", "no:cacheprovider", f"--rootdir={ROOT}")
+    assert pytest.main([*quiet, *folders], plugins=[found]) == pytest.ExitCode.OK
+    return found
+
+
+@pytest.fixture
+def declared(collected: Collected) -> list[Declared]:
+    """The declarations of all cases."""
+    return collected.declared
+
+
+def test_who_measures_declares_it(collected: Collected) -> None:
+    """A case that takes ``measure`` says by the marker ``measures`` what it delivers, so that nothing is misspelt."""
+    assert collected.silent == []
+
+
+def closest(target: Target, declared: list[Declared]) -> str:
+    """Why no case reaches ``target``: what the cases with that measurement declare otherwise."""
+    reasons = dict.fromkeys(one.reaches(target) for one in declared)
+    told = [reason for reason in reasons if not reason.endswith("is declared")]
+    return "; ".join(told) or f"no case declares {target.measurement}"
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=lambda target: target.id)
+def test_some_case_reaches_the_target(target: Target, declared: list[Declared]) -> None:
+    """A case declares a measurement with the target's name and conditions, on some machine at least."""
+    assert any(one.reaches(target) == "" for one in declared), closest(target, declared)
+
+
+ROW = """
+id = "t"
+measurement = "burst.latency"
+metric = "a burst"
+comparison = "<"
+limit = 2.0
+unit = "ms"
+source = "goal"
+status = "goal"
+date = "2026-11-22"
+"""
+
+
+def target_with(**conditions: object) -> Target:
+    import tomllib
+
+    return parse_targets({"target": [{**tomllib.loads(ROW), "conditions": conditions}]})[0]
+
+
+@pytest.mark.parametrize(
+    ("conditions", "declared", "reason"),
+    [
+        ({"gpus": 8}, {"gpus": [1, 2, 8]}, ""),
+        ({"gpus": 8}, {"gpus": [1, 2, 4]}, "gpus is 1 or 2 or 4, wanted 8"),
+        ({"gpus": 1}, {}, ""),
+        ({"gpus": 2}, {}, "gpus is 1, wanted 2"),
+        ({"device": ["*A100*"]}, {"device": ...}, ""),
+        ({"device": ["*A100*"]}, {}, "device is not declared, wanted *A100*"),
+        ({"neurons": {"min": 1e6}}, {"neurons": 100_000}, "neurons is 100000, wanted at least 1e+06"),
+        ({"backend": "cuda"}, {"backend": "cuda"}, ""),
+    ],
+)
+def test_a_declaration_reaches_what_it_can_deliver(
+    conditions: dict[str, object], declared: dict[str, object], reason: str
+) -> None:
+    mark = pytest.mark.measures("burst.latency", **declared).mark
+    assert Declared.of(mark).reaches(target_with(**conditions)) == reason
+
+
+def test_another_name_reaches_nothing() -> None:
+    assert Declared.of(pytest.mark.measures("burst.speedup").mark).reaches(target_with()) != ""
+
+
+@pytest.mark.parametrize(
+    ("name", "conditions", "reason"),
+    [
+        ("burst.latency", {"gpus": 8, "device": "NVIDIA H200"}, ""),
+        ("burst.latency", {"gpus": 2, "device": "NVIDIA H200"}, "gpus of burst.latency is 2, declared 4 or 8"),
+        ("burst.latency", {"gpus": 4}, "burst.latency does not say its device, which is declared"),
+        ("burst.speedup", {"gpus": 4}, "burst.speedup is not declared"),
+    ],
+)
+def test_a_measurement_that_contradicts_its_declaration(
+    name: str, conditions: dict[str, int | str], reason: str
+) -> None:
+    declared = Declared.of(pytest.mark.measures("burst.latency", gpus=[4, 8], device=...).mark)
+    assert declared.allows(Measurement(name, 1.0, "ms", conditions=conditions)) == reason
+
+
+@pytest.mark.parametrize("wrong", [{"names": ()}, {"names": (3,)}, {"gpus": []}, {"gpus": None}])
+def test_a_marker_that_declares_nothing_is_refused(wrong: dict[str, object]) -> None:
+    names = wrong.pop("names", ("burst.latency",))
+    assert isinstance(names, tuple)
+    with pytest.raises(pytest.UsageError, match="measures"):
+        Declared.of(pytest.mark.measures(*names, **wrong).mark)
+
+
+@pytest.mark.parametrize(
+    ("name", "conditions", "kind"),
+    [
+        ("roofline.copy", {}, Kind.LIMIT),
+        ("kernel.launch_overhead", {"way": "driver alone"}, Kind.LIMIT),
+        ("kernel.launch_overhead", {"way": "checked"}, None),
+        ("kernel.matmul_throughput", {"backend": "cublas"}, Kind.PEER),
+        ("kernel.matmul_throughput", {"backend": "custom"}, None),
+        ("attention.forward", {"scope": "PyTorch flash"}, Kind.PEER),
+        ("attention.forward", {"scope": "flash"}, None),
+        ("matmul.against_pytorch", {"backend": "cublas"}, None),
+        ("burst.latency", {"backend": "cuda"}, None),
+    ],
+)
+def test_figures_that_are_not_ours(name: str, conditions: dict[str, str], kind: Kind | None) -> None:
+    assert thermometer_kind(Measurement(name, 1.0, "us", conditions=conditions)) is kind
+
+
+def test_no_target_is_held_against_the_machine_alone() -> None:
+    """Each row of the thermometer names its measurement once."""
+    rows = [(row.measurement, tuple(sorted(row.conditions.items()))) for row in thermometer_rows()]
+    assert len(rows) == len(set(rows))

@@ -1,0 +1,46 @@
+"""Faults planted in the source of every real engine: the cases and mixes of this stage find each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from hardware.host import take_host
+from stages.measuring import Measure
+from suites.support.parity.backends import NEEDS_ADAPTER
+from suites.support.parity.planted import CATALOGUE, CPU, CUDA, SIMULATOR, WGPU, Fault, plant
+
+pytestmark = [pytest.mark.requirement("BE-4", "SU-5", "ST-5")]
+
+MOST_JOBS = 8
+SIMULATED = pytest.mark.xdist_group("simulator")
+MARKS = {WGPU: [NEEDS_ADAPTER], SIMULATOR: [SIMULATED], CUDA: [pytest.mark.gate("gpu")]}
+BACKENDS = [pytest.param(name, id=name, marks=MARKS.get(name, [])) for name in CATALOGUE]
+SAMPLED = [case for case in BACKENDS if case.id in (CPU, WGPU)]
+
+
+def _plant(backend: str, faults: Sequence[Fault], measure: Measure) -> None:
+    """Plant the faults and state the share that is found; one that is not is named."""
+    jobs = max(1, min(MOST_JOBS, take_host().usable_cores // 2)) if backend == CUDA else 1
+    healthy, outcomes = plant(backend, faults, jobs)
+    assert healthy == {}, "the checks fail without a fault"
+    missed = [str(outcome) for outcome in outcomes if not outcome.caught]
+    share = 100 * (len(outcomes) - len(missed)) / len(outcomes)
+    note = "; ".join(missed) or f"found: {'; '.join(outcome.fault.name for outcome in outcomes)}"
+    conditions = {"backend": backend, "planted": len(outcomes)}
+    measure("parity.faults_caught", share, "%", conditions=conditions, note=note)
+    assert not missed, "; ".join(missed)
+
+
+@pytest.mark.thorough("every fault is compiled by itself")
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_every_planted_fault_is_found(backend: str, measure: Measure) -> None:
+    """One edited line each in a copy of the package, kernels and shaders included."""
+    _plant(backend, CATALOGUE[backend], measure)
+
+
+@pytest.mark.parametrize("backend", SAMPLED)
+def test_a_sample_is_found(backend: str, measure: Measure) -> None:
+    """The first fault of the kernels or shaders."""
+    _plant(backend, CATALOGUE[backend][:1], measure)

@@ -1,0 +1,78 @@
+"""A file is written as a whole or not at all, also when the process is asked to end meanwhile."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from burstproof.errors import EnvironmentInvalidError, NetworkFileError
+from burstproof.network.files.atomic import atomic_write, refused_write
+
+pytestmark = pytest.mark.requirement("BE-2")
+
+IMPL = Path(__file__).parents[5] / "impl"
+
+_WRITER = """
+import signal, sys, time
+from burstproof.network.files.atomic import atomic_write
+with atomic_write(sys.argv[1]) as stream:
+    stream.write(b"half")
+    stream.flush()
+    print("begun", flush=True)
+    time.sleep(100)
+"""
+
+
+def test_a_process_that_is_asked_to_end_leaves_nothing_half_written(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_bytes(b"before")
+    environment = {**os.environ, "PYTHONPATH": str(IMPL)}
+    with subprocess.Popen(
+        [sys.executable, "-c", _WRITER, str(file)], env=environment, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"begun\n"
+        assert len(list(tmp_path.iterdir())) == 2
+        process.terminate()
+        assert process.wait(60) == -signal.SIGTERM, "as if nobody had seen to it"
+    assert [(path, path.read_bytes()) for path in tmp_path.iterdir()] == [(file, b"before")]
+
+
+def test_the_programs_own_handler_stays(tmp_path: Path) -> None:
+    seen: list[int] = []
+    before = signal.signal(signal.SIGTERM, lambda number, _: seen.append(number))
+    try:
+        with atomic_write(tmp_path / "file") as stream:
+            os.kill(os.getpid(), signal.SIGTERM)
+            stream.write(b"whole")
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert (seen, (tmp_path / "file").read_bytes()) == ([signal.SIGTERM], b"whole")
+    with atomic_write(tmp_path / "file") as stream:
+        stream.write(b"again")
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_other_threads_write_too(tmp_path: Path) -> None:
+    def write() -> None:
+        with atomic_write(tmp_path / "file") as stream:
+            stream.write(b"whole")
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    thread.join()
+    assert (tmp_path / "file").read_bytes() == b"whole"
+
+
+def test_a_full_disk_is_the_machines_and_a_wrong_path_is_not() -> None:
+    full = refused_write(OSError(errno.ENOSPC, "No space left on device"), "here", NetworkFileError)
+    wrong = refused_write(OSError(errno.ENOENT, "No such file or directory"), "here", NetworkFileError)
+    assert (type(full), type(wrong)) == (EnvironmentInvalidError, NetworkFileError)
+    assert "No space left on device" in str(full)
