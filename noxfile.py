@@ -156,3 +156,10 @@ def lint(session: nox.Session) -> None:
     """Ruff, mypy and the contract of imports."""
     install(session, "dev")
     run_session(session, "lint")
+
+
+@nox.session(default=False)
+def compare(session: nox.Session) -> None:
+    """A base commit and the working tree: CPU rows of both in turns, and what changed."""
+    install_main(session)
+    run_session(session, "compare")

@@ -1,4 +1,4 @@
-"""``python -m reports render | goals | compare | history | baseline | admit``: what is made of records, anywhere."""
+"""``python -m reports ACTION``: reports drawn from records, on any machine."""
 
 from __future__ import annotations
 
@@ -7,18 +7,27 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from burstproof.errors import BurstproofError, ExitCode
+from burstproof.errors import BurstproofError, ExitCode, InputError
 from burstproof.network.files.atomic import make_folder
-from reports import html
+from reports import compared, html
+from reports.compared import describe, describe_across, describe_history, markdown
+from reports.judge.across import across
 from reports.judge.compare import Comparison, compare
+from reports.judge.detection import measure_page, measure_rates, rates_table
+from reports.judge.difference import NOISE
 from reports.judge.goals import goal_lines, goal_rows, measured_goals, unmeasured_goals
-from reports.judge.history import History
 from reports.judge.summary import first_line
-from reports.store import load_history, load_run, reasons_against_run, write_baseline, write_text
+from reports.store import (
+    BASELINES,
+    load_history,
+    load_records,
+    load_run,
+    reasons_against_run,
+    write_baseline,
+    write_text,
+)
 from reports.values import units
 from reports.values.record import REPORT_NAME
-
-_SHOWN = 12
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -50,19 +59,64 @@ def _goals(options: argparse.Namespace) -> int:
 
 
 def _compare(options: argparse.Namespace) -> int:
-    across = tuple(name for name in options.across.split(",") if name)
-    comparison = compare([load_run(run) for run in options.runs], across=across, noise=options.noise)
-    print(describe_comparison(comparison))
+    if options.across:
+        return _across(options)
+    comparisons = _comparisons(options)
+    print("\n\n".join(map(describe, comparisons)))
     if options.out:
-        _write(options.out, html.render_template("compare.html.jinja", comparison=comparison))
-    return comparison.exit_code
+        _write(options.out, html.render_template("compare.html.jinja", comparisons=comparisons, wording=compared))
+    if options.markdown:
+        _write(options.markdown, "\n".join(map(markdown, comparisons)))
+    codes = [comparison.exit_code(strict=options.strict) for comparison in comparisons]
+    return ExitCode.FAIL if ExitCode.FAIL in codes else max(codes)
+
+
+def _comparisons(options: argparse.Namespace) -> list[Comparison]:
+    """One comparison of two sides, or of each further run with the first."""
+    if bool(options.base) is not bool(options.new) or bool(options.runs) is bool(options.base):
+        raise InputError("give two runs or more, or --base RUN... and --new RUN...", got=[str(r) for r in options.runs])
+    if options.runs and len(options.runs) < 2:
+        raise InputError("a comparison takes two runs or more", got=len(options.runs))
+    base = [load_run(run) for run in options.base or options.runs[:1]]
+    sides = [options.new] if options.new else [[run] for run in options.runs[1:]]
+    history, unreadable = load_records(options.history)
+    for name, why in unreadable:
+        print(f"not used: {name}: {why}", file=sys.stderr)
+    return [
+        compare(
+            base,
+            [load_run(run) for run in side],
+            noise=options.noise,
+            history=history,
+            any_machine=options.any_machine,
+        )
+        for side in sides
+    ]
+
+
+def _across(options: argparse.Namespace) -> int:
+    runs = [*options.runs, *options.base, *options.new]
+    if not runs:
+        raise InputError("--across takes a run or more")
+    records = [load_run(run) for run in runs]
+    tables = across(records, options.across)
+    print(describe_across(tables) or f"no figure was measured for two values of {options.across}")
+    if options.out:
+        values = {"condition": options.across, "tables": tables, "runs": [record.run_id for record in records]}
+        _write(options.out, html.render_template("across.html.jinja", **values))
+    return ExitCode.PASS if tables else ExitCode.UNDECIDED
+
+
+def _detection(options: argparse.Namespace) -> int:
+    print(rates_table((*measure_rates(options.tries), measure_page(options.tries))))
+    return ExitCode.PASS
 
 
 def _history(options: argparse.Namespace) -> int:
     history = load_history(options.folder)
     print(describe_history(history))
     if options.out:
-        _write(options.out, html.render_template("history.html.jinja", history=history))
+        _write(options.out, html.render_template("history.html.jinja", history=history, wording=compared))
     return ExitCode.PASS
 
 
@@ -77,41 +131,6 @@ def _admit(options: argparse.Namespace) -> int:
     print(f"not to be quoted, for {units.counted(len(reasons), 'reason')}:" if reasons else "may be quoted")
     print(*(f"  {reason}" for reason in reasons), sep="\n", end="\n" if reasons else "")
     return ExitCode.FAIL if reasons and options.strict else ExitCode.PASS
-
-
-def describe_comparison(comparison: Comparison) -> str:
-    """A comparison as lines of text, the outcome first."""
-    bad = comparison.regressions
-    outcome = units.counted(len(bad), "confirmed regression") if bad else "no confirmed regression"
-    if bad or comparison.rows:
-        lines = [f"{outcome} against {comparison.runs[0]}; {len(comparison.rows)} figures compared."]
-    else:
-        lines = [f"nothing could be compared with {comparison.runs[0]}: no figure stands in both runs."]
-    lines += [f"  regression: {text}" for text in bad]
-    for row in comparison.rows:
-        for run, pair in zip(comparison.runs[1:], row.candidates, strict=True):
-            words = f"{pair[1].change.value}, {row.baseline} -> {pair[0]} (x{pair[1].ratio:.3f})" if pair else "missing"
-            lines.append(f"  {row.name} ({row.conditions}) in {run}: {words}")
-    lines += _first("differs", [f"{name}: {' | '.join(texts)}" for name, texts in comparison.environment])
-    lines += _first("in one run only", comparison.unpaired)
-    return "\n".join(lines)
-
-
-def _first(what: str, texts: Sequence[str]) -> list[str]:
-    """The first few of ``texts`` as lines, and how many more there are."""
-    more = [f"  {what}: and {len(texts) - _SHOWN} more; --out FILE writes all"] if len(texts) > _SHOWN else []
-    return [*(f"  {what}: {text}" for text in texts[:_SHOWN]), *more]
-
-
-def describe_history(history: History) -> str:
-    """A history as lines of text."""
-    lines = [f"{units.counted(len(history.runs), 'run')}, {len(history.trends)} measurements followed."]
-    lines += [f"  {started} {run}: {verdict}" for run, started, verdict in history.runs]
-    for trend in history.trends:
-        change = f", last change: {trend.change.change.value}" if trend.change else ""
-        lines.append(f"  {trend.name} ({trend.conditions}): {trend.first} -> {trend.last}{change}")
-    lines += [f"  could not be read: {name}: {why}" for name, why in history.unreadable]
-    return "\n".join(lines)
 
 
 def _write(path: Path, text: str) -> None:
@@ -129,11 +148,8 @@ def _parser() -> argparse.ArgumentParser:
     goals = actions.add_parser("goals", help="print the table of goals; exit 2 if the run measured none of them")
     goals.add_argument("run", type=Path, help="run folder or record.json")
     goals.set_defaults(action=_goals)
-    several = actions.add_parser("compare", help="hold runs against the first; exit 1 on a confirmed regression")
-    several.add_argument("runs", type=Path, nargs="+", metavar="RUN", help="run folders, the baseline first")
-    several.add_argument("--across", default="", help="conditions that may differ within a pair, e.g. backend")
-    several.add_argument("--noise", type=_share, default=0.03, help="relative difference of no account (default 0.03)")
-    several.set_defaults(action=_compare)
+    several = actions.add_parser("compare", help="hold runs against each other; exit 1 on a confirmed regression")
+    _add_compare(several)
     history = actions.add_parser("history", help="trend of each measurement over a folder of runs")
     history.add_argument("folder", type=Path, help="folder that holds run folders")
     history.set_defaults(action=_history)
@@ -141,6 +157,9 @@ def _parser() -> argparse.ArgumentParser:
     baseline.add_argument("run", type=Path, help="run folder")
     baseline.add_argument("out", type=Path, help="folder under reports/baselines/")
     baseline.set_defaults(action=_baseline)
+    detection = actions.add_parser("detection", help="simulate how often the comparison is right")
+    detection.add_argument("--tries", type=int, default=1000, help="comparisons of each kind (default 1000)")
+    detection.set_defaults(action=_detection)
     admit = actions.add_parser("admit", help="say whether a record may be quoted, and why not")
     admit.add_argument("run", type=Path, help="run folder or record.json")
     admit.add_argument("--strict", action="store_true", help="exit 1 if it may not")
@@ -148,6 +167,21 @@ def _parser() -> argparse.ArgumentParser:
     for action in (render, several, history):
         action.add_argument("--out", type=Path, help="HTML file to write")
     return parser
+
+
+def _add_compare(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("runs", type=Path, nargs="*", metavar="RUN", help="run folders, the baseline first")
+    for name, what in (("--base", "old"), ("--new", "new")):
+        parser.add_argument(
+            name, type=Path, nargs="+", default=[], metavar="RUN", help=f"runs of the {what} side, taken in turns"
+        )
+    parser.add_argument("--across", default="", metavar="CONDITION", help="figures side by side, e.g. backend")
+    parser.add_argument("--noise", type=_share, default=NOISE, help="relative change of no account (default 0.03)")
+    parser.add_argument("--history", type=Path, default=BASELINES, help="folder of runs that show how much runs vary")
+    parser.add_argument("--any-machine", action="store_true", help="judge as if all runs came from one machine")
+    parser.add_argument("--strict", action="store_true", help="exit 1 on whatever is slower, vanished or unclear, too")
+    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write 30 lines at most for a pull request")
+    parser.set_defaults(action=_compare)
 
 
 def _share(text: str) -> float:

@@ -8,6 +8,7 @@ import math
 import zlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 from burstproof.errors import InputError
@@ -17,6 +18,7 @@ from reports.judge.admit import reasons_against
 from reports.judge.history import History, history_of
 from reports.judge.thinning import thin
 from reports.judge.verdict import exit_code, run_verdict
+from reports.standing import standing
 from reports.values import serialise
 from reports.values.record import (
     BASELINE_NAME,
@@ -29,6 +31,8 @@ from reports.values.record import (
     attach,
 )
 from reports.values.seal import digests_of
+
+BASELINES = Path(__file__).with_name("baselines")
 
 LARGEST_RECORD_BYTES = 64 << 20
 """Largest text that is taken for a record; those of whole runs have a few million bytes."""
@@ -256,6 +260,20 @@ def load_history(folder: Path) -> History:
     InputError
         If the folder does not exist or holds no readable run.
     """
+    records, unreadable = load_records(folder)
+    if not records:
+        raise InputError("no readable run here", where=str(folder), got=[name for name, _ in unreadable] or None)
+    return history_of(records, unreadable)
+
+
+def load_records(folder: Path) -> tuple[list[RunRecord], list[tuple[str, str]]]:
+    """Read every record below ``folder``; the second list names the folders that could not be read, and why.
+
+    Raises
+    ------
+    InputError
+        If the folder does not exist.
+    """
     if not folder.is_dir():
         raise InputError("no such folder", where=str(folder), cure="Give the folder that holds run folders.")
     records, unreadable = [], []
@@ -264,9 +282,17 @@ def load_history(folder: Path) -> History:
             records.append(load_run(path))
         except InputError as error:
             unreadable.append((_printable(path.relative_to(folder)), _printable(error)))
-    if not records:
-        raise InputError("no readable run here", where=str(folder), got=[name for name, _ in unreadable] or None)
-    return history_of(records, unreadable)
+    return records, unreadable
+
+
+def standing_of(record: RunRecord) -> str:
+    """How ``record`` stands against the committed baseline of its machine or class; empty if it measured nothing."""
+    return standing(record, _baselines())
+
+
+@cache
+def _baselines() -> tuple[RunRecord, ...]:
+    return tuple(load_records(BASELINES)[0])
 
 
 def _printable(value: object) -> str:

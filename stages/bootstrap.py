@@ -103,6 +103,7 @@ def session_commands(session: str, positional: Sequence[str]) -> list[list[str]]
         "stages": [["stages", "run", *positional]],
         "gpu_free": [["stages", "run", "--gpu-free", *positional]],
         "tests": [["pytest", *SPREAD, *_planned(positional)]],
+        "compare": [["stages.compare", *positional]],
         "lint": [["ruff", "check", "."], ["ruff", "format", "--check", "."], ["mypy"], ["pytest", "-q", IMPORTS]],
     }
     one_stage = {stage.name: [["stages", "run", stage.name, *positional]] for stage in STAGES}

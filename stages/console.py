@@ -16,6 +16,7 @@ from reports.judge.goals import goal_lines, measured_goals
 from reports.judge.summary import first_line
 from reports.judge.trace import Status, trace
 from reports.judge.verdict import case_verdict, exit_code, stage_verdict
+from reports.store import standing_of
 from reports.values.measurement import CaseResult, Outcome, Verdict
 from reports.values.record import NIGHTLY, QUICK, REPORT_NAME, THOROUGH, RunRecord, StageRun
 from stages.plan import Stage
@@ -106,6 +107,7 @@ def closing(record: RunRecord, folder: Path) -> list[str]:
         "",
         *_table(record),
         *_goals(record),
+        *filter(None, [standing_of(record)]),
         "",
         f"Report: {folder / REPORT_NAME}",
         *_why_not_0(record),

@@ -1,194 +1,386 @@
-"""Two or more runs held against each other: faster, slower, same, or cannot tell (requirement RE-4)."""
+"""Runs held against each other: faster, slower, same, or cannot tell (requirements RE-4 and RE-8)."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
+from enum import Enum
+from statistics import median as middle
 
 from burstproof.errors import ExitCode, InputError
-from reports.judge.statistics import Change, Difference, difference, median
-from reports.judge.verdict import case_verdict
+from reports.judge.difference import (
+    LEAST_RUNS,
+    NOISE,
+    Change,
+    Difference,
+    are_interleaved,
+    change_of,
+    difference,
+    discoveries,
+    runs_difference,
+)
+from reports.judge.direction import lower_is_better
+from reports.judge.findings import CaseChange, Finding, case_changes, environment_differences, find_all
+from reports.judge.pairing import Figure, Key, figures, samples_of, words
+from reports.judge.thermometer import Kind, thermometer_kind
+from reports.judge.variation import Variation, pair_difference, seen_variation
 from reports.values import units
-from reports.values.measurement import SPAN, Measurement, Verdict
+from reports.values.judgement import Interval
+from reports.values.machine import Machine, machine_of
 from reports.values.record import RunRecord
 
-MACHINE_CONDITIONS = frozenset({"device", "cpu_ghz", "floor", "found", "single_gpu_ms"})
-"""Conditions that name the machine and not the work: figures are paired across them."""
-_BAD = (Verdict.FAIL, Verdict.ERROR)
-_NOISE = 0.03
-
-Key = tuple[str, tuple[tuple[str, str], ...]]
+_COUNTED = frozenset({"bytes", "bursts", "neurons", "synapses"})
+_RECIPROCAL = 1e-5
+"""A time and a rate whose product is the same on both sides, to this, are one measurement."""
 
 
-@dataclass(frozen=True)
-class ComparedRow:
-    """One measurement of the baseline and what each candidate makes of it; ``None`` where a candidate lacks it."""
+class Relation(Enum):
+    """How the machines of the two sides are related."""
 
-    name: str
-    conditions: str
-    baseline: str
-    candidates: tuple[tuple[str, Difference] | None, ...]
+    SAME = "one machine"
+    CLASS = "machines of one class"
+    OTHER = "different machines"
 
 
 @dataclass(frozen=True)
-class CaseChange:
-    """A case whose verdict differs from the baseline's."""
+class Side:
+    """One side of a comparison: one run, or several of the same code on the same machine."""
 
-    case: str
-    candidate: str
-    before: Verdict
-    after: Verdict
+    runs: tuple[RunRecord, ...]
+    figures: tuple[Mapping[Key, Figure], ...]
+    machine: Machine
 
     @property
-    def regression(self) -> bool:
-        """Whether what passed now fails or cannot be judged."""
-        return self.before in (Verdict.PASS, Verdict.MARGINAL) and self.after in _BAD
+    def label(self) -> str:
+        """The run, or how many there are, with the commit."""
+        commit = self.runs[0].environment.git_commit[:8]
+        at = f" at {commit}" if commit else ""
+        return f"{self.runs[0].run_id}{at}" if len(self.runs) == 1 else f"{len(self.runs)} runs{at}"
+
+    @property
+    def keys(self) -> dict[Key, Figure]:
+        """Every figure that some run has, as its first run has it."""
+        return {key: figure for run in reversed(self.figures) for key, figure in run.items()}
+
+
+@dataclass(frozen=True)
+class Row:
+    """One measurement: old and new for people, the difference, and whether it is confirmed.
+
+    ``also`` holds what else was derived from the same measurement: the rate that belongs to a time.
+    """
+
+    key: Key
+    kind: Kind | None
+    old: str
+    new: str
+    difference: Difference
+    lower: bool | None
+    confirmed: bool = False
+    is_counted: bool = False
+    timed: bool = True
+    also: tuple[str, ...] = ()
+
+    @property
+    def change(self) -> Change:
+        """What is said of it."""
+        return self.difference.change
+
+    @property
+    def size(self) -> float:
+        """Size of the change, the same for a half and a double; infinite from or to zero."""
+        ratio = self.difference.ratio
+        return abs(math.log(ratio)) if 0.0 < ratio < math.inf else math.inf
+
+    @property
+    def name(self) -> str:
+        """Name of the measurement."""
+        return self.key[0]
+
+    @property
+    def conditions(self) -> str:
+        """What it holds for."""
+        return words(self.key[1])
+
+    @property
+    def word(self) -> str:
+        """The verdict as people say it: an error is not slower, it is worse."""
+        if self.timed or self.change in (Change.SAME, Change.UNKNOWN):
+            return self.change.value
+        return "worse" if self.change is Change.SLOWER else "better"
+
+    @property
+    def gain(self) -> float:
+        """By how much the new side is better: 2 is twice as fast."""
+        return 1.0 / self.difference.ratio if self.lower and self.difference.ratio else self.difference.ratio
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """The comparison of runs: ``runs[0]`` is the baseline."""
+    """Two sides held against each other; ``rows`` are sorted by the size of their change, the largest first."""
 
-    runs: tuple[str, ...]
-    rows: tuple[ComparedRow, ...]
+    base: Side
+    new: Side
+    relation: Relation
+    rows: tuple[Row, ...]
+    thermometer: tuple[Row, ...]
     cases: tuple[CaseChange, ...]
-    environment: tuple[tuple[str, tuple[str, ...]], ...]
-    unpaired: tuple[str, ...]
+    environment: tuple[tuple[str, str, str], ...]
+    findings: tuple[Finding, ...]
+    noise: float = NOISE
+    any_machine: bool = False
 
     @property
-    def regressions(self) -> tuple[str, ...]:
-        """Confirmed regressions in words: figures whose interval lies beyond the noise, cases that now fail."""
-        slower = [
-            f"{row.name} ({row.conditions}) in {run}"
-            for row in self.rows
-            for run, pair in zip(self.runs[1:], row.candidates, strict=True)
-            if pair and pair[1].change is Change.SLOWER
-        ]
-        worse = [f"{change.case} in {change.candidate}" for change in self.cases if change.regression]
-        return (*slower, *worse)
+    def counts(self) -> bool:
+        """Whether a change may be the code's: one machine, or the user says that the machine does not matter."""
+        return self.relation is Relation.SAME or self.any_machine
 
     @property
-    def exit_code(self) -> ExitCode:
-        """FAIL on a confirmed regression, UNDECIDED where nothing could be paired."""
-        if self.regressions:
+    def slower(self) -> tuple[Row, ...]:
+        """Figures that became worse, confirmed or not."""
+        return tuple(row for row in self.rows if row.change is Change.SLOWER)
+
+    @property
+    def faster(self) -> tuple[Row, ...]:
+        """Figures that became better, confirmed or not."""
+        return tuple(row for row in self.rows if row.change is Change.FASTER)
+
+    @property
+    def regressions(self) -> tuple[Row, ...]:
+        """Confirmed: several interleaved runs a side, or counted and not timed."""
+        return tuple(row for row in self.slower if row.confirmed)
+
+    @property
+    def worse_cases(self) -> tuple[CaseChange, ...]:
+        """Cases that passed and now fail; they count on one machine, as figures do."""
+        return tuple(case for case in self.cases if case.regression)
+
+    def exit_code(self, *, strict: bool = False) -> ExitCode:
+        """FAIL on a confirmed regression; strict: on whatever is slower or found, too. UNDECIDED without a pair."""
+        if self.counts and (self.regressions or self.worse_cases):
             return ExitCode.FAIL
-        return ExitCode.PASS if self.rows else ExitCode.UNDECIDED
+        if strict and (self.findings or (self.counts and self.slower)):
+            return ExitCode.FAIL
+        return ExitCode.PASS if self.rows or self.thermometer else ExitCode.UNDECIDED
 
 
-def compare(records: Sequence[RunRecord], *, across: Sequence[str] = (), noise: float = _NOISE) -> Comparison:
-    """Compare runs with the first.
+def compare(
+    base: Sequence[RunRecord],
+    new: Sequence[RunRecord],
+    *,
+    noise: float = NOISE,
+    history: Sequence[RunRecord] = (),
+    any_machine: bool = False,
+) -> Comparison:
+    """Hold the runs of one side against those of the other.
 
     Parameters
     ----------
-    records : sequence of RunRecord
-        Baseline first, then one or more candidates.
-    across : sequence of str
-        Conditions that may differ within a pair besides the machine's: ``backend`` pairs CPU with CUDA figures.
+    base, new : sequence of RunRecord
+        One run or more a side. Three or more a side, taken in turns on one machine, can confirm a change.
     noise : float
-        Relative difference of medians that is of no account.
+        Relative change that is of no account.
+    history : sequence of RunRecord
+        Earlier runs; those of the machine, or of its class, show how much one run differs from the next.
+    any_machine : bool
+        Judge as if all runs came from one machine.
 
     Raises
     ------
     InputError
-        If there are fewer than two runs.
+        If a side has no run.
     """
-    if len(records) < 2:
-        raise InputError("a comparison takes two runs or more", got=len(records))
-    dropped = MACHINE_CONDITIONS | set(across)
-    base, *others = [figures(record, dropped) for record in records]
-    rows = tuple(_row(key, base[key], others, noise) for key in base if any(key in other for other in others))
-    unpaired = [key for key in base if all(key not in other for other in others)]
-    unpaired += [key for other in others for key in other if key not in base]
+    if not base or not new:
+        raise InputError("a comparison takes a run or more on each side", got=(len(base), len(new)))
+    before, after = _side(base), _side(new)
+    relation = _relation((*base, *new))
+    variation = _variation(before, after, relation, history)
+    judge = _Judge(before, after, relation, variation, noise, any_machine)
+    old, fresh = before.keys, after.keys
+    rows = _folded([judge.row(key) for key in old if key in fresh and judge.comparable(key)], old, fresh)
+    ours = _confirmed([row for row in rows if row.kind is None], judge.by_runs)
     return Comparison(
-        runs=tuple(record.run_id for record in records),
-        rows=rows,
-        cases=tuple(change for record in records[1:] for change in _case_changes(records[0], record)),
-        environment=_environment(records),
-        unpaired=tuple(dict.fromkeys(f"{name} ({words(conditions)})" for name, conditions in unpaired)),
+        before,
+        after,
+        relation,
+        tuple(sorted(ours, key=lambda row: -row.size)),
+        tuple(sorted((row for row in rows if row.kind is not None), key=lambda row: -row.size)),
+        case_changes(base, new),
+        environment_differences(base, new, before.machine, after.machine),
+        find_all(base, new, old, fresh),
+        noise,
+        any_machine,
     )
 
 
-def figure_key(measurement: Measurement, dropped: frozenset[str]) -> Key:
-    """What makes two figures the same measurement."""
-    kept = ((name, units.scalar_text(value)) for name, value in measurement.conditions.items() if name not in dropped)
-    return measurement.name, tuple(sorted(kept))
+def _side(runs: Sequence[RunRecord]) -> Side:
+    ordered = tuple(sorted(runs, key=lambda run: run.started_utc))
+    return Side(ordered, tuple(figures(run) for run in ordered), machine_of(ordered[0]))
 
 
-def samples_of(measurement: Measurement) -> tuple[float, ...]:
-    """The finite samples, or the value alone where none were taken; empty where there is no figure."""
-    samples = measurement.samples or (() if measurement.value is None else (measurement.value,))
-    return samples if all(math.isfinite(sample) for sample in samples) else ()
+def _relation(runs: Sequence[RunRecord]) -> Relation:
+    first, *others = (machine_of(run) for run in runs)
+    if all(run == runs[0] for run in runs) or all(first.same_machine(other) for other in others):
+        return Relation.SAME
+    return Relation.CLASS if all(first.same_class(other) for other in others) else Relation.OTHER
 
 
-def figures(record: RunRecord, dropped: frozenset[str]) -> dict[Key, Measurement]:
-    """Every time and rate of a run; a second figure under the same key is told apart by its number."""
-    found: dict[Key, Measurement] = {}
-    for measurement in record.measurements:
-        usable = samples_of(measurement)
-        comparable = units.lower_is_better(measurement.unit) is not None and measurement.name != SPAN
-        if not comparable or not usable or median(usable) <= 0.0:
+def _variation(base: Side, new: Side, relation: Relation, history: Sequence[RunRecord]) -> Variation:
+    """What the runs of the machine, or of its class, have been seen to vary by; without ``history``, nothing."""
+    known = {run.run_id: run for run in (*history, *base.runs, *new.runs)}.values()
+    if relation is Relation.SAME:
+        mine = [run for run in known if base.machine.same_machine(machine_of(run))]
+        return seen_variation(mine, "this machine")
+    of_class = [run for run in known if base.machine.same_class(machine_of(run))]
+    return seen_variation(of_class, "machines of this class")
+
+
+class _Judge:
+    """Judges each figure that both sides have."""
+
+    def __init__(
+        self, base: Side, new: Side, relation: Relation, variation: Variation, noise: float, any_machine: bool
+    ) -> None:
+        self._base, self._new, self._noise = base, new, noise
+        self._relation, self._variation = relation, variation
+        one_machine = relation is Relation.SAME or any_machine
+        self.by_runs = one_machine and min(len(base.runs), len(new.runs)) >= LEAST_RUNS
+        self._in_turns = are_interleaved(*([_when(run) for run in side.runs] for side in (base, new)))
+        self._one_machine = one_machine
+
+    def comparable(self, key: Key) -> bool:
+        old, new = (side.keys[key].measurement.unit for side in (self._base, self._new))
+        return units.dimension(old) == units.dimension(new)
+
+    def row(self, key: Key) -> Row:
+        old, new = self._base.keys[key], self._new.keys[key]
+        lower = lower_is_better(old.measurement)
+        unit = old.measurement.unit
+        counted = units.dimension(unit) in _COUNTED and not old.measurement.samples
+        found = self._difference(key, lower, counted)
+        if lower is None and found.change in (Change.FASTER, Change.SLOWER):
+            found = replace(found, change=Change.UNKNOWN, reason="changed; nothing says which way is better")
+        centres = [self._centres(side, key, unit) for side in (self._base, self._new)]
+        before, after = (units.readable(middle(values), unit) for values in centres)
+        timed = units.lower_is_better(unit) is not None or unit.endswith("/s") or unit == "x"
+        confirmed = counted and self._one_machine
+        return Row(key, thermometer_kind(new.measurement), before, after, found, lower, confirmed, counted, timed)
+
+    def _centres(self, side: Side, key: Key, unit: str) -> list[float]:
+        found = [run[key] for run in side.figures if key in run]
+        return [units.convert(figure.centre, figure.measurement.unit, unit) for figure in found]
+
+    def _difference(self, key: Key, lower: bool | None, counted: bool) -> Difference:
+        unit = self._base.keys[key].measurement.unit
+        old, new = (self._centres(side, key, unit) for side in (self._base, self._new))
+        if lower is not False and min(*old, *new) < 0.0:  # a signed error: its size is what counts
+            old, new = [abs(value) for value in old], [abs(value) for value in new]
+        if len(set(old)) == len(set(new)) == 1 and old[0] == new[0]:
+            return Difference(Change.SAME, 1.0, None, reason="equal")
+        if min(*old, *new) <= 0.0:
+            return _with_zero(middle(old), middle(new), lower)
+        ratio = math.exp(sum(map(math.log, new)) / len(new) - sum(map(math.log, old)) / len(old))
+        if counted:
+            change = change_of(ratio, Interval(ratio, ratio, 1.0), self._noise, lower is True)
+            return Difference(change, ratio, None, reason="counted, not timed")
+        if self.by_runs and len(old) == len(self._base.runs) and len(new) == len(self._new.runs):
+            return self._of_runs(old, new, lower is True)
+        return self._of_one_pair(key, ratio, lower is True)
+
+    def _of_runs(self, old: Sequence[float], new: Sequence[float], lower: bool) -> Difference:
+        sides = [
+            [(_when(run), value) for run, value in zip(side.runs, values, strict=True)]
+            for side, values in ((self._base, old), (self._new, new))
+        ]
+        if not self._in_turns:
+            ratio = middle(new) / middle(old)
+            return Difference(Change.UNKNOWN, ratio, None, reason="the runs of the two sides were not taken in turns")
+        found = runs_difference(*sides, tolerance=self._noise, lower_is_better=lower)
+        return replace(found, reason=f"{len(old)} and {len(new)} runs in turns")
+
+    def _of_one_pair(self, key: Key, ratio: float, lower: bool) -> Difference:
+        known = self._variation.limit(key)
+        inside = self._inside(key)
+        if known is None:
+            whose = "this machine" if self._relation is Relation.SAME else "such machines"
+            reason = f"{self._how_many}; nothing shows how much runs of {whose} vary"
+            return Difference(Change.UNKNOWN, ratio, inside, reason=reason)
+        return pair_difference(ratio, known, self._noise, lower)
+
+    def _inside(self, key: Key) -> Interval | None:
+        """Interval by the samples alone, which knows nothing of what differs between runs."""
+        old, new = self._base.keys[key].measurement, self._new.keys[key].measurement
+        if min(len(old.samples), len(new.samples)) < 2:
+            return None
+        fresh = [units.convert(sample, new.unit, old.unit) for sample in samples_of(new)]
+        return difference(samples_of(old), fresh).interval
+
+    @property
+    def _how_many(self) -> str:
+        fewest = min(len(self._base.runs), len(self._new.runs))
+        return f"{units.counted(fewest, 'run')} a side, {LEAST_RUNS} in turns are needed"
+
+
+def _when(run: RunRecord) -> float:
+    return datetime.fromisoformat(run.started_utc).timestamp()
+
+
+def _with_zero(old: float, new: float, lower: bool | None) -> Difference:
+    ratio = new / old if old > 0.0 else math.inf
+    grown = new > old
+    change = Change.SLOWER if grown is (lower is True) else Change.FASTER
+    return Difference(change, ratio, None, reason="from zero" if grown else "to zero")
+
+
+def _folded(rows: list[Row], base: Mapping[Key, Figure], new: Mapping[Key, Figure]) -> list[Row]:
+    """Rows with each rate, or share of a floor, at the time of the same measurement; the one with samples leads."""
+    times = [row for row in rows if units.dimension(base[row.key].measurement.unit) == "time"]
+    also: dict[Key, list[str]] = {}
+    follows: set[Key] = set()
+    for row in rows:
+        found = [(time, _apart(time, row, base, new)) for time in times if row.lower is False]
+        partners = [(not row.name.startswith(time.name), gap, time) for time, gap in found if gap < _RECIPROCAL]
+        if not partners:
             continue
-        name, conditions = key = figure_key(measurement, dropped)
-        number = 1
-        while key in found:
-            number += 1
-            key = (name, (*conditions, ("repetition", str(number))))
-        found[key] = measurement
-    return found
+        time = min(partners, key=lambda partner: partner[:2])[2]
+        sampled = [bool(base[one.key].measurement.samples) for one in (time, row)]
+        lead, other = (row, time) if sampled == [False, True] else (time, row)
+        if lead.key not in follows and other.key not in also:
+            also.setdefault(lead.key, []).append(f"{other.name.partition('.')[2]} {other.old} → {other.new}")
+            follows.add(other.key)
+    return [replace(row, also=tuple(also.get(row.key, ()))) for row in rows if row.key not in follows]
 
 
-def _row(key: Key, baseline: Measurement, others: Sequence[Mapping[Key, Measurement]], noise: float) -> ComparedRow:
-    pairs = tuple(_pair(baseline, other.get(key), noise) for other in others)
-    return ComparedRow(key[0], words(key[1]), _value(baseline), pairs)
+def _apart(time: Row, rate: Row, base: Mapping[Key, Figure], new: Mapping[Key, Figure]) -> float:
+    """How far the product of a time and a rate moved between the sides: not at all, if one follows from the other."""
+    if time.name.rpartition(".")[0] != rate.name.rpartition(".")[0] or time.key[1] != rate.key[1]:
+        return math.inf
+    products = [
+        (side[time.key].measurement.figure or 0.0) * (side[rate.key].measurement.figure or 0.0) for side in (base, new)
+    ]
+    return abs(math.log(products[1] / products[0])) if min(products) > 0.0 else math.inf
 
 
-def _pair(baseline: Measurement, candidate: Measurement | None, noise: float) -> tuple[str, Difference] | None:
-    if candidate is None or units.dimension(baseline.unit) != units.dimension(candidate.unit):
-        return None
-    converted = [units.convert(sample, candidate.unit, baseline.unit) for sample in samples_of(candidate)]
-    lower = units.lower_is_better(baseline.unit) is True
-    found = difference(samples_of(baseline), converted, tolerance=noise, lower_is_better=lower)
-    return _value(candidate), found
+def _confirmed(rows: list[Row], by_runs: bool) -> list[Row]:
+    """Correct for many figures: a claim from runs stands only if Benjamini and Hochberg's procedure keeps it."""
+    if not by_runs:
+        return rows
+    tested = [row for row in rows if row.difference.p_higher < 1.0 or row.difference.p_lower < 1.0]
+    kept: dict[Key, bool] = {}
+    for worse in (True, False):
+        ways = [row.difference.p_higher if bool(row.lower) is worse else row.difference.p_lower for row in tested]
+        wanted = Change.SLOWER if worse else Change.FASTER
+        for row, stands in zip(tested, discoveries(ways) if ways else (), strict=True):
+            if row.change is wanted:
+                kept[row.key] = stands
+    return [_settled(row, kept[row.key], len(tested)) if row.key in kept else row for row in rows]
 
 
-def _value(measurement: Measurement) -> str:
-    return units.readable(median(samples_of(measurement)), measurement.unit)
-
-
-def words(conditions: Sequence[tuple[str, str]]) -> str:
-    """Conditions for people."""
-    return ", ".join(f"{name} {value}" for name, value in conditions)
-
-
-def _case_changes(baseline: RunRecord, candidate: RunRecord) -> list[CaseChange]:
-    before = {case.case: case_verdict(case, baseline.judgements) for case in baseline.cases}
-    changes = []
-    for case in candidate.cases:
-        after = case_verdict(case, candidate.judgements)
-        if case.case in before and before[case.case] is not after:
-            changes.append(CaseChange(case.case, candidate.run_id, before[case.case], after))
-    return sorted(changes, key=lambda change: not change.regression)
-
-
-def _environment(records: Sequence[RunRecord]) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """What differs between the environments of the runs, one row per thing, one text per run."""
-    facts = [_facts(record) for record in records]
-    names = dict.fromkeys(name for fact in facts for name in fact)
-    rows = ((name, tuple(fact.get(name, "absent") for fact in facts)) for name in names)
-    return tuple((name, texts) for name, texts in rows if len(set(texts)) > 1)
-
-
-def _facts(record: RunRecord) -> dict[str, str]:
-    environment, hardware = record.environment, record.hardware
-    gpus, host = hardware.get("gpus"), hardware.get("host")
-    named = [str(gpu.get("name")) for gpu in gpus if isinstance(gpu, Mapping)] if isinstance(gpus, list | tuple) else []
-    absent = "none" if isinstance(host, Mapping) else "not recorded"
-    facts = {"GPUs": ", ".join(named) or absent, "driver": str(hardware.get("driver_version") or absent)}
-    if isinstance(host, Mapping):
-        facts["CPU"] = f"{host.get('cpu')}, {host.get('usable_cores')} cores"
-    facts |= {"python": environment.python, "platform": environment.platform}
-    facts["commit"] = environment.git_commit + (" with local changes" if environment.git_dirty else "")
-    facts |= {f"package {name}": version for name, version in environment.packages.items()}
-    facts |= {f"variable {name}": value for name, value in environment.variables.items()}
-    return facts
+def _settled(row: Row, stands: bool, count: int) -> Row:
+    if stands:
+        return replace(row, confirmed=True)
+    p = min(row.difference.p_higher, row.difference.p_lower)
+    reason = f"p = {p:.2g}: not enough among {units.counted(count, 'figure')}; take more runs"
+    return replace(row, difference=replace(row.difference, change=Change.UNKNOWN, reason=reason))

@@ -1,15 +1,18 @@
-"""The history of runs: a trend for each measurement (requirement RE-5)."""
+"""The history of runs: for each machine a trend per measurement (requirement RE-5)."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from reports.judge.compare import Key, figures, samples_of, words
-from reports.judge.statistics import Difference, difference, median
+from reports.judge.difference import NOISE, Change, Difference
+from reports.judge.direction import lower_is_better
+from reports.judge.pairing import Figure, Key, figures, words
+from reports.judge.variation import Variation, pair_difference, seen_variation
 from reports.judge.verdict import run_verdict
 from reports.values import units
-from reports.values.measurement import Measurement
+from reports.values.machine import Machine, machine_of
 from reports.values.record import RunRecord
 
 
@@ -18,23 +21,18 @@ class Point:
     """One run's figure, in the unit of the trend."""
 
     run_id: str
-    started_utc: str
     value: float
-    samples: tuple[float, ...]
 
 
 @dataclass(frozen=True)
 class Trend:
-    """One measurement over the runs, oldest first.
-
-    ``change`` holds the last run against the one before; ``None`` for a single run.
-    """
+    """One measurement over two runs or more of a machine, oldest first; ``change`` is of the last two."""
 
     name: str
     conditions: str
     unit: str
     points: tuple[Point, ...]
-    change: Difference | None
+    change: Difference
 
     @property
     def first(self) -> str:
@@ -46,43 +44,105 @@ class Trend:
         """The newest figure for people."""
         return units.readable(self.points[-1].value, self.unit)
 
+    @property
+    def low(self) -> str:
+        """The smallest figure for people: the foot of the sparkline."""
+        return units.readable(min(point.value for point in self.points), self.unit)
+
+    @property
+    def high(self) -> str:
+        """The largest figure for people: the top of the sparkline."""
+        return units.readable(max(point.value for point in self.points), self.unit)
+
+
+@dataclass(frozen=True)
+class RunLine:
+    """One run: when it began, what it ran, and the verdict of all of it."""
+
+    run_id: str
+    started_utc: str
+    commit: str
+    scope: str
+    verdict: str
+
+
+@dataclass(frozen=True)
+class MachineHistory:
+    """The runs of one machine, oldest first, their trends, the largest last change first, and figures seen once."""
+
+    machine: Machine
+    runs: tuple[RunLine, ...]
+    trends: tuple[Trend, ...]
+    once: int
+
 
 @dataclass(frozen=True)
 class History:
-    """Runs (id, start, verdict), oldest first, their trends, and the folders that could not be read, with why."""
+    """Machines, the one that ran last first, and the folders that could not be read, with why."""
 
-    runs: tuple[tuple[str, str, str], ...]
-    trends: tuple[Trend, ...]
+    machines: tuple[MachineHistory, ...]
     unreadable: tuple[tuple[str, str], ...]
 
 
 def history_of(records: Sequence[RunRecord], unreadable: Sequence[tuple[str, str]] = ()) -> History:
-    """Follow every measurement over ``records``, at least one; ``unreadable`` names what else lay there, and why."""
-    ordered = sorted(records, key=lambda record: record.started_utc)
-    runs = tuple((record.run_id, record.started_utc, run_verdict(record).value) for record in ordered)
-    return History(runs, _trends(ordered), tuple(unreadable))
+    """Follow every measurement over ``records``, at least one, machine by machine; runs of two are never mixed.
+
+    ``unreadable`` names what else lay there, and why.
+    """
+    groups: list[tuple[Machine, list[RunRecord]]] = []
+    for record in sorted(records, key=lambda record: record.started_utc):
+        machine = machine_of(record)
+        known = next((runs for other, runs in groups if other.same_machine(machine)), None)
+        if known is None:
+            groups.append((machine, [record]))
+        else:
+            known.append(record)
+    groups.sort(key=lambda group: group[1][-1].started_utc, reverse=True)
+    return History(tuple(_of_machine(machine, runs) for machine, runs in groups), tuple(unreadable))
 
 
-def _trends(records: list[RunRecord]) -> tuple[Trend, ...]:
-    """Trends of times and rates; the device stays part of the key, so that machines are never mixed."""
-    found: dict[Key, list[tuple[RunRecord, Measurement]]] = {}
-    for record in records:
-        for key, measurement in figures(record, frozenset({"floor"})).items():
-            found.setdefault(key, []).append((record, measurement))
-    return tuple(_trend(key, entries) for key, entries in sorted(found.items()))
+def _of_machine(machine: Machine, runs: Sequence[RunRecord]) -> MachineHistory:
+    variation = seen_variation(runs, "this machine")
+    found: dict[Key, list[tuple[RunRecord, Figure]]] = {}
+    for run in runs:
+        for key, figure in figures(run).items():
+            found.setdefault(key, []).append((run, figure))
+    trends = [_trend(key, entries, variation) for key, entries in found.items() if len(entries) > 1]
+    trends.sort(key=lambda trend: (-_size(trend.change.ratio), trend.name, trend.conditions))
+    once = sum(len(entries) == 1 for entries in found.values())
+    return MachineHistory(machine, tuple(map(_run_line, runs)), tuple(trends), once)
 
 
-def _trend(key: Key, entries: list[tuple[RunRecord, Measurement]]) -> Trend:
-    unit = entries[0][1].unit
-    usable = [(record, m) for record, m in entries if units.dimension(m.unit) == units.dimension(unit)]
-    points = tuple(_point(record, measurement, unit) for record, measurement in usable)
-    change = None
-    if len(points) > 1 and points[-2].value > 0.0:
-        lower = units.lower_is_better(unit) is True
-        change = difference(points[-2].samples, points[-1].samples, lower_is_better=lower)
-    return Trend(key[0], words(key[1]), unit, points, change)
+def _run_line(run: RunRecord) -> RunLine:
+    scope = f"{run.plan} plan, {', '.join(run.asked) or 'all stages'}"
+    commit = run.environment.git_commit[:8] + ("+" if run.environment.git_dirty else "")
+    return RunLine(run.run_id, run.started_utc, commit or "unknown", scope, run_verdict(run).value)
 
 
-def _point(record: RunRecord, measurement: Measurement, unit: str) -> Point:
-    samples = tuple(units.convert(sample, measurement.unit, unit) for sample in samples_of(measurement))
-    return Point(record.run_id, record.started_utc, median(samples), samples)
+def _trend(key: Key, entries: Sequence[tuple[RunRecord, Figure]], variation: Variation) -> Trend:
+    measurement = entries[-1][1].measurement
+    unit = measurement.unit
+    points = tuple(
+        Point(run.run_id, units.convert(figure.centre, figure.measurement.unit, unit))
+        for run, figure in entries
+        if units.dimension(figure.measurement.unit) == units.dimension(unit)
+    )
+    lower = lower_is_better(measurement)
+    return Trend(key[0], words(key[1]), unit, points, _last_change(key, points, lower, variation))
+
+
+def _last_change(key: Key, points: Sequence[Point], lower: bool | None, variation: Variation) -> Difference:
+    before, after = points[-2].value if len(points) > 1 else math.nan, points[-1].value
+    if before == after:
+        return Difference(Change.SAME, 1.0, None, reason="equal")
+    if not (before > 0.0 and after > 0.0) or lower is None:
+        return Difference(Change.UNKNOWN, math.nan, None, reason="no ratio, or nothing says which way is better")
+    known = variation.limit(key)
+    if known is None:
+        reason = "no commit ran twice on this machine, so nothing shows how much its runs vary"
+        return Difference(Change.UNKNOWN, after / before, None, reason=reason)
+    return pair_difference(after / before, known, NOISE, lower)
+
+
+def _size(ratio: float) -> float:
+    return abs(math.log(ratio)) if ratio > 0.0 else 0.0

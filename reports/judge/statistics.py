@@ -1,11 +1,9 @@
-"""Medians, their bootstrap confidence intervals, and the comparison of two sets of samples."""
+"""Medians and their bootstrap confidence intervals."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from enum import Enum
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -31,7 +29,7 @@ def median(samples: Sequence[float]) -> float:
     InputError
         If there is no sample, or one is not finite.
     """
-    return float(np.median(_checked(samples)))
+    return float(np.median(checked(samples)))
 
 
 def bootstrap_medians(samples: Sequence[float], seed: int = _SEED) -> NDArray[np.float64]:
@@ -41,7 +39,7 @@ def bootstrap_medians(samples: Sequence[float], seed: int = _SEED) -> NDArray[np
     draw ``u`` picks the sorted sample ``floor(n u)``; so the middle draw alone gives the resample's median, exactly
     and at a cost that does not grow with n (David and Nagaraja, Order Statistics, section 2.3).
     """
-    ordered = np.sort(_checked(samples))
+    ordered = np.sort(checked(samples))
     count = len(ordered)
     generator = np.random.Generator(np.random.PCG64(seed))
     middle = (count + 1) // 2
@@ -70,79 +68,6 @@ def _interval(samples: tuple[float, ...], confidence: float) -> Interval:
     return _percentiles(bootstrap_medians(samples), confidence)
 
 
-class Change(Enum):
-    """What two sets of samples say about each other."""
-
-    FASTER = "faster"
-    SLOWER = "slower"
-    SAME = "same"
-    UNKNOWN = "cannot tell"
-
-
-@dataclass(frozen=True)
-class Difference:
-    """Candidate against baseline: ``ratio`` of medians with its interval, and what follows from it."""
-
-    change: Change
-    ratio: float
-    interval: Interval | None
-
-
-def difference(
-    baseline: Sequence[float],
-    candidate: Sequence[float],
-    *,
-    tolerance: float = 0.03,
-    lower_is_better: bool = True,
-    confidence: float = CONFIDENCE,
-) -> Difference:
-    """Compare two sets of positive samples by the ratio of their medians.
-
-    The answer is *same* if the whole interval of the ratio lies within ``1 ± tolerance``, *faster* or *slower* if it
-    lies wholly beyond one side of 1 and the ratio itself is beyond the tolerance, and *cannot tell* otherwise or with
-    fewer than two samples on a side.
-
-    Parameters
-    ----------
-    baseline, candidate : sequence of float
-        Samples in the same unit.
-    tolerance : float
-        Relative difference that is of no account.
-    lower_is_better : bool
-        ``True`` for times.
-    confidence : float
-        Of the interval.
-    """
-    base = median(baseline)
-    if base <= 0.0:
-        raise InputError("a ratio needs a positive baseline", got=base)
-    ratio = median(candidate) / base
-    if min(len(baseline), len(candidate)) < 2:
-        return Difference(Change.UNKNOWN, ratio, None)
-    interval = _ratio_interval(baseline, candidate, confidence)
-    if interval is None:
-        return Difference(Change.UNKNOWN, ratio, None)
-    return Difference(_change(ratio, interval, tolerance, lower_is_better), ratio, interval)
-
-
-def _ratio_interval(baseline: Sequence[float], candidate: Sequence[float], confidence: float) -> Interval | None:
-    below = bootstrap_medians(baseline, _SEED)
-    above = bootstrap_medians(candidate, _SEED + 1)
-    if float(below.min()) <= 0.0:
-        return None
-    return _percentiles(above / below, confidence)
-
-
-def _change(ratio: float, interval: Interval, tolerance: float, lower_is_better: bool) -> Change:
-    if 1.0 - tolerance <= interval.low and interval.high <= 1.0 + tolerance:
-        return Change.SAME
-    if interval.low > 1.0 and ratio > 1.0 + tolerance:
-        return Change.SLOWER if lower_is_better else Change.FASTER
-    if interval.high < 1.0 and ratio < 1.0 - tolerance:
-        return Change.FASTER if lower_is_better else Change.SLOWER
-    return Change.UNKNOWN
-
-
 def _percentiles(values: NDArray[np.float64], confidence: float) -> Interval:
     tail = 50.0 * (1.0 - confidence)
     low, high = np.percentile(values, [tail, 100.0 - tail])
@@ -153,7 +78,8 @@ def _indices(uniform: NDArray[np.float64], count: int) -> NDArray[np.int64]:
     return np.minimum((uniform * count).astype(np.int64), count - 1)
 
 
-def _checked(samples: Sequence[float]) -> NDArray[np.float64]:
+def checked(samples: Sequence[float]) -> NDArray[np.float64]:
+    """The samples as an array; refuses an empty series and values that are not finite."""
     values = np.asarray(samples, dtype=np.float64)
     if values.size == 0:
         raise InputError("no samples")

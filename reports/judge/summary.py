@@ -12,6 +12,7 @@ from reports.judge.verdict import case_verdict, run_verdict
 from reports.values import units
 from reports.values.judgement import JudgedMeasurement, ReasonCode
 from reports.values.measurement import Outcome, Verdict
+from reports.values.provenance import provenance_lines
 from reports.values.record import NIGHTLY, RunRecord
 
 _BUSY_SHARE = 0.1
@@ -83,32 +84,6 @@ def summarise(record: RunRecord, rows: Iterable[TraceRow] | None = None) -> Summ
         verdict=run_verdict(record),
         cases=dict(Counter(verdict for _, verdict in verdicts)),
         requirements=dict(Counter(row.status for row in (trace(record) if rows is None else rows))),
-<<<<<<< HEAD
-        skipped=f"{units.counted(len(skipped), 'case')} skipped: {reasons(skipped)}" if skipped else "",
-        problems=tuple(problems),
-        narrowed=_narrowed(record),
-    )
-
-
-def _narrowed(record: RunRecord) -> list[str]:
-    """What something other than the plan left out, said before everything else."""
-    gone = [case for stage in record.stages for case in stage.deselected]
-    collected = sum(stage.collected for stage in record.stages)
-    more = f" and {len(gone) - 1} more" if len(gone) > 1 else ""
-    return [f"a narrowed run: {len(gone)} of {collected} cases were left out: {gone[0]}{more}"] if gone else []
-
-
-def first_line(record: RunRecord, summary: Summary | None = None) -> str:
-    """The verdict, what is wrong, and what was not proven or skipped, in one line without markup."""
-    known = summary or summarise(record)
-    parts = [*filter(None, [known.narrowed]), _found(known), *known.problems]
-    unproven = known.requirements.get(Status.NOT_PROVEN, 0)
-    partly = known.requirements.get(Status.PARTLY, 0)
-    total = sum(known.requirements.values())
-    if unproven or partly:
-        also = f", {partly} proven in part" if partly else ""
-        parts.append(f"{unproven} of {total} requirements not proven{also}")
-=======
         left_out=len(skipped) - len(others),
         missed=_missed(record.judgements),
         broken=sum(case.outcome is Outcome.FAILED for case in record.cases),
@@ -155,7 +130,6 @@ def first_line(record: RunRecord, summary: Summary | None = None, *, why_skipped
     parts = [*_narrowed(record), *_found(known), *known.problems, _requirements(known, record.plan)]
     if known.left_out:
         parts.append(f"{units.counted(known.left_out, 'case')} left out by the {record.plan} plan")
->>>>>>> refs/heads/report
     if known.skipped:
         reason = f": {known.why_skipped}" if why_skipped else ""
         parts.append(f"{units.counted(known.skipped, 'case')} skipped{reason}")
@@ -163,12 +137,11 @@ def first_line(record: RunRecord, summary: Summary | None = None, *, why_skipped
 
 
 def _narrowed(record: RunRecord) -> list[str]:
-    """What something other than the plan took away, said before everything else."""
-    lost = [name for stage in record.stages for name in stage.deselected]
-    if not lost:
-        return []
+    """What something other than the plan left out, said before everything else."""
+    gone = [case for stage in record.stages for case in stage.deselected]
     collected = sum(stage.collected for stage in record.stages)
-    return [f"NARROWED RUN, {len(lost)} of {units.counted(collected, 'case')} collected were deselected"]
+    more = f" and {len(gone) - 1} more" if len(gone) > 1 else ""
+    return [f"a narrowed run: {len(gone)} of {collected} cases were left out: {gone[0]}{more}"] if gone else []
 
 
 def _found(summary: Summary) -> Iterable[str]:
@@ -227,25 +200,13 @@ def _remarks(record: RunRecord) -> Iterable[str]:
     if len(record.invocations) > 1:
         starts = [f"{one.started_utc}, {' '.join(one.stages) or 'no stage'}" for one in record.invocations]
         yield f"{len(record.invocations)} starts of the runner contributed: {_few(starts)}."
-    if len(record.judged) > 1:
-        last = record.judged[-1]
-        targets = "other" if len({one.targets_sha256 for one in record.judged}) > 1 else "the same"
-        yield f"Judged again at {last.utc} by commit {last.commit[:12] or 'unknown'} with {targets} targets."
-    yield from _commits(record)
-    if record.schema_version == 1:
-        yield "Not sealed: a record of version 1 carries no digests, so an edit would not show."
-
-
-def _commits(record: RunRecord) -> Iterable[str]:
     environments = [record.environment, *(one.environment for one in record.invocations)]
     commits = tuple(dict.fromkeys(one.git_commit[:12] for one in environments if one.git_commit))
     if len(commits) > 1:
         yield f"The starts of the runner were at different commits: {_few(commits)}."
-    dirty = [one for one in environments if one.git_dirty]
-    if dirty:
-        changes = tuple(dict.fromkeys(change.strip() for one in dirty for change in one.git_changes))
-        named = f": {_few(changes)}" if changes else ""
-        yield f"Not the commit itself: the checkout had local changes{named}."
+    if any(one.git_dirty for one in environments):
+        yield "Not the commit itself: the checkout had local changes."
+    yield from provenance_lines(record)
 
 
 def _contention(found: Mapping[str, float]) -> str:

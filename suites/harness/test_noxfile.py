@@ -24,7 +24,7 @@ from stages.plan import STAGES
 pytestmark = pytest.mark.requirement("RE-6")
 
 ROOT = Path(__file__).parents[2]
-SESSIONS = {"stages", "gpu_free", "tests", "lint", *(stage.name for stage in STAGES)}
+SESSIONS = {"stages", "gpu_free", "tests", "compare", "lint", *(stage.name for stage in STAGES)}
 
 FAKE_NOX = """
 import sys

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from reports.judge.statistics import Change, difference
+from reports.judge.difference import Change, difference
 from stages.measuring import Measure
 
 TRIES = 100

@@ -10,7 +10,7 @@ from reports.drawing import LineChart, line_charts
 from reports.figures.curves import CURVES, Curve, curve_lines
 from reports.figures.timeline import timelines
 from reports.html import render
-from reports.judge.compare import figures
+from reports.judge.pairing import figures
 from reports.values.measurement import SPAN, CaseResult, Measurement, Outcome
 from reports.values.record import RunRecord
 from suites.support.report_page import Page

@@ -1,4 +1,4 @@
-"""Comparison and history of runs, and the command that draws them."""
+"""Comparison of runs, and the command that draws it."""
 
 from __future__ import annotations
 
@@ -7,16 +7,21 @@ import sys
 from dataclasses import asdict, replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from burstproof.errors import ExitCode, InputError
 from hardware.inventory import take_inventory
-from reports.command import describe_comparison, main
-from reports.judge.compare import compare
-from reports.judge.statistics import Change
-from reports.store import load_history, write_run
+from reports.command import main
+from reports.compared import MARKDOWN_LINES, describe, describe_across, markdown, sentence
+from reports.judge.across import across
+from reports.judge.compare import Comparison, Relation, Row, compare
+from reports.judge.difference import Change
+from reports.judge.direction import lower_is_better
+from reports.judge.thermometer import Kind
+from reports.store import load_records, load_run, write_run
 from reports.values.measurement import CaseResult, Measurement, Outcome, Verdict
-from reports.values.record import RunRecord
+from reports.values.record import Judging, RunRecord
 from suites.support.sample_record import latency, sample_record
 
 _BARE = """
@@ -26,93 +31,352 @@ sys.argv = [{room!r}]
 runpy.run_module({room!r}, run_name="__main__")
 """
 pytestmark = pytest.mark.requirement("RE-4")
-BASE = sample_record(faults=False)
+BASELINES = Path(__file__).parents[4] / "reports" / "baselines"
+BASE = replace(
+    sample_record(faults=False), environment=replace(sample_record().environment, git_commit="a" * 40, git_dirty=False)
+)
+CUDA = "backend cuda"
 
 
-def scaled(record: RunRecord, factor: float, run_id: str) -> RunRecord:
-    """The same run with every CUDA latency multiplied."""
+def run(place: int, *figures: Measurement, commit: str = "a", **changes: object) -> RunRecord:
+    """A run that began in minute ``place`` and measured ``figures``, each in a case of its own."""
+    cases = tuple(
+        CaseResult(f"case::{number}", "stage6", (), Outcome.PASSED, measurements=(figure,))
+        for number, figure in enumerate(figures)
+    )
+    fields = {
+        "run_id": f"{commit}{place}",
+        "started_utc": f"2026-11-22T10:{place:02}:00Z",
+        "cases": cases,
+        "judgements": (),
+        "environment": replace(BASE.environment, git_commit=commit * 40),
+        **changes,
+    }
+    return replace(BASE, **fields)  # type: ignore[arg-type]
 
-    def slow(measurement: Measurement) -> Measurement:
-        if measurement.conditions.get("backend") != "cuda" or measurement.value is None:
-            return measurement
-        samples = tuple(factor * sample for sample in measurement.samples)
-        return replace(measurement, value=factor * measurement.value, samples=samples)
 
-    cases = tuple(replace(case, measurements=tuple(map(slow, case.measurements))) for case in record.cases)
-    return replace(record, run_id=run_id, started_utc="2026-11-22T00:00:00Z", cases=cases)
+def timed(value: float, seed: int = 0, neurons: int = 100_000, backend: str = "cuda") -> Measurement:
+    """A latency about ``value`` with 1 % of noise."""
+    samples = tuple((value * (1.0 + 0.01 * np.random.default_rng(seed).standard_normal(20))).tolist())
+    return replace(latency(backend, neurons, value), samples=samples, value=float(np.median(samples)))
+
+
+def figure(name: str, value: float, unit: str, **conditions: object) -> Measurement:
+    return Measurement(name, value, unit, conditions=conditions)  # type: ignore[arg-type]
+
+
+def sides(factor: float, *, count: int = 5, spread: float = 0.005) -> tuple[list[RunRecord], list[RunRecord]]:
+    """Runs ABAB..., each with an offset of its own; the new ones take ``factor`` as long at 100 K neurons."""
+    generator = np.random.default_rng(7)
+    taken: tuple[list[RunRecord], list[RunRecord]] = ([], [])
+    for place in range(2 * count):
+        new = place % 2
+        offset = 1.0 + spread * generator.standard_normal()
+        first = timed(0.01 * offset * (factor if new else 1.0), place)
+        others = [timed(0.01 * n * offset, place + n, neurons=100_000 * n) for n in (2, 3, 4)]
+        taken[new].append(run(place, first, *others, commit="ab"[new]))
+    return taken
+
+
+def the_row(comparison: Comparison, name: str = "burst.latency", part: str = "neurons 100000") -> Row:
+    (row,) = (row for row in comparison.rows if row.name == name and part in row.conditions)
+    return row
+
+
+def on(record: RunRecord, gpu: str, uuid: str) -> RunRecord:
+    """The same run on a machine with another GPU."""
+    card = {"name": gpu, "uuid": uuid, "memory_total_bytes": 80 << 30}
+    return replace(record, run_id=f"{record.run_id}-{uuid}", hardware={**record.hardware, "gpus": [card]})
 
 
 @pytest.mark.parametrize(
     ("factor", "change", "code"),
-    [(1.0, Change.SAME, ExitCode.PASS), (1.08, Change.SLOWER, ExitCode.FAIL), (0.8, Change.FASTER, ExitCode.PASS)],
+    [(1.0, Change.SAME, ExitCode.PASS), (1.05, Change.SLOWER, ExitCode.FAIL), (0.95, Change.FASTER, ExitCode.PASS)],
 )
-def test_change_is_found_and_judged(factor: float, change: Change, code: ExitCode) -> None:
-    comparison = compare([BASE, scaled(BASE, factor, "candidate")])
-    cuda = [row for row in comparison.rows if row.conditions.startswith("backend cuda")]
-    assert len(cuda) == 6
-    assert all(row.candidates[0] and row.candidates[0][1].change is change for row in cuda)
-    assert comparison.exit_code is code
-    others = [row for row in comparison.rows if row not in cuda]
-    assert all(row.candidates[0] and row.candidates[0][1].change is Change.SAME for row in others)
+def test_interleaved_runs_confirm(factor: float, change: Change, code: ExitCode) -> None:
+    comparison = compare(*sides(factor))
+    row = the_row(comparison)
+    assert (row.change, row.confirmed) == (change, change is not Change.SAME)
+    assert comparison.exit_code() is code
+    assert all(other.change in (Change.SAME, Change.UNKNOWN) for other in comparison.rows if other is not row)
+    assert comparison.rows[0] is row or change is Change.SAME
 
 
-def test_machines_are_paired_and_named() -> None:
-    """H100 against H200: the same work is paired although the device differs, and the device is named."""
-    cases = []
-    inventory = {"gpus": [{"name": "NVIDIA H100"}], "host": {"cpu": "Intel Xeon", "usable_cores": 8}}
-    for case in BASE.cases:
-        figures = tuple(replace(m, conditions={**m.conditions, "device": "NVIDIA H100"}) for m in case.measurements)
-        cases.append(replace(case, measurements=figures))
-    other = replace(BASE, run_id="h100", cases=tuple(cases), hardware=inventory)
-    comparison = compare([BASE, other])
-    assert comparison.unpaired == ()
-    assert comparison.environment[0] == ("GPUs", ("NVIDIA H200", "NVIDIA H100"))
-    assert ("CPU", ("AMD EPYC 9554, 16 cores", "Intel Xeon, 8 cores")) in comparison.environment
-    assert set(asdict(take_inventory().host)) >= {"cpu", "usable_cores"}
+def test_runs_that_were_not_taken_in_turns_confirm_nothing() -> None:
+    base, new = sides(1.3)
+    after = [replace(r, started_utc=r.started_utc.replace("T10", "T11")) for r in new]
+    comparison = compare(base, after)
+    assert the_row(comparison).change is Change.UNKNOWN
+    assert "in turns" in the_row(comparison).difference.reason
+    assert comparison.exit_code() is ExitCode.PASS
 
 
-def test_backends_are_paired_on_request() -> None:
-    def one(backend: str, centre: float) -> RunRecord:
-        case = CaseResult(backend, "stage6", (), Outcome.PASSED, measurements=(latency(backend, 100_000, centre),))
-        return replace(BASE, run_id=backend, cases=(case,))
+def test_one_pair_cannot_tell_without_a_history() -> None:
+    comparison = compare([run(0, timed(0.01))], [run(1, timed(0.013), commit="b")])
+    row = the_row(comparison)
+    assert (row.change, row.confirmed) == (Change.UNKNOWN, False)
+    assert "nothing shows how much runs of this machine vary" in row.difference.reason
+    assert comparison.exit_code(strict=True) is ExitCode.PASS
+    assert sentence(comparison).startswith("One run a side confirms nothing: of 1 figure ")
 
-    apart = compare([one("cpu", 0.5), one("cuda", 0.01)])
-    assert apart.rows == ()
-    assert apart.exit_code is ExitCode.UNDECIDED
-    (row,) = compare([one("cpu", 0.5), one("cuda", 0.01)], across=["backend"]).rows
-    assert row.candidates[0]
-    assert row.candidates[0][1].change is Change.FASTER
+
+def test_one_pair_tells_what_runs_of_the_machine_have_not_varied_by() -> None:
+    """Six A/A runs within 1 %: 30 % is slower, though not confirmed; 1 % is not told from the noise."""
+    history = [run(place, timed(0.01 * (1.0 + 0.002 * place), place)) for place in range(6)]
+    slow = compare(history[:1], [run(9, timed(0.013), commit="b")], history=history)
+    assert (the_row(slow).change, the_row(slow).confirmed) == (Change.SLOWER, False)
+    assert "between runs of this machine" in the_row(slow).difference.reason
+    assert slow.exit_code() is ExitCode.PASS
+    assert slow.exit_code(strict=True) is ExitCode.FAIL
+    steady = compare(history[:1], [run(9, timed(0.0102), commit="b")], history=history)
+    assert the_row(steady).change is Change.UNKNOWN
+
+
+@pytest.mark.requirement("RE-8")
+def test_another_machine_is_no_regression() -> None:
+    """Everything twice as slow, on another card: compared as machines, exit 0, also with five runs a side."""
+    base, new = sides(2.0)
+    for gpu, relation in (("NVIDIA H100", Relation.OTHER), ("NVIDIA H200", Relation.CLASS)):
+        one = [on(r, "NVIDIA H200", "GPU-1") for r in base]
+        other = [on(r, gpu, "GPU-2") for r in new]
+        comparison = compare(one, other)
+        assert comparison.relation is relation
+        assert not any(row.confirmed for row in comparison.rows)
+        assert comparison.exit_code() is ExitCode.PASS
+        assert "compared as machines; nothing counts as a regression" in sentence(comparison)
+        assert "GPU-1" in describe(comparison)
+        assert "GPU-2" in describe(comparison)
+        asked = compare(one, other, any_machine=True)
+        assert asked.exit_code() is ExitCode.FAIL
+    assert ("GPU UUIDs", "GPU-1", "GPU-2") in comparison.environment
+    assert set(asdict(take_inventory().host)) >= {"cpu", "usable_cores", "name"}
+
+
+@pytest.mark.requirement("RE-8")
+def test_records_of_two_cards_give_no_regression() -> None:
+    """The committed records that gave 60 confirmed regressions: two cards of one class, told apart by name."""
+    history, _ = load_records(BASELINES)
+    comparison = compare([load_run(BASELINES / "h200")], [load_run(BASELINES / "h200-rev2")], history=history)
+    assert comparison.relation is Relation.CLASS
+    assert comparison.regressions == ()
+    assert comparison.exit_code() is ExitCode.PASS
+    kinds = {row.name: row.kind for row in comparison.thermometer}
+    assert kinds["roofline.copy"] is Kind.LIMIT
+    assert kinds["gpt2.step_of_pytorch"] is Kind.PEER
+    ours = {(row.name, row.conditions) for row in comparison.rows}
+    assert not [name for name, where in ours if name.startswith("roofline.") or "scope PyTorch" in where]
+    lines = describe(comparison).splitlines()
+    first = next(place for place, line in enumerate(lines) if "limits of the machine" in line)
+    assert first < next(place for place, line in enumerate(lines) if "burst." in line and place > 0)
+    paired = len(comparison.rows) + len(comparison.thermometer)
+    assert paired + sum(len(row.also) for row in (*comparison.rows, *comparison.thermometer)) > 500
+
+
+@pytest.mark.requirement("RE-8")
+def test_the_thermometer_is_never_a_regression() -> None:
+    """On one machine, the card's copy rate and another program's step became 20 % worse in five runs a side."""
+    base, new = sides(1.0)
+
+    def add(record: RunRecord, factor: float) -> RunRecord:
+        copy = figure("roofline.copy", 4000.0 / factor, "GB/s", device="NVIDIA H200")
+        step = figure("gpt2.step_of_pytorch", 24.0 * factor, "ms", backend="cuda", scope="PyTorch eager")
+        more = [CaseResult(f"case::{m.name}", "stage6", (), Outcome.PASSED, measurements=(m,)) for m in (copy, step)]
+        return replace(record, cases=(*record.cases, *more))
+
+    comparison = compare([add(r, 1.0) for r in base], [add(r, 1.2) for r in new])
+    assert [row.change for row in comparison.thermometer] == [Change.SLOWER] * 2
+    assert comparison.exit_code(strict=True) is ExitCode.PASS
+    assert "limits of the machine: 16.7 % worse at the median of 1 figure" in describe(comparison)
+
+
+def test_every_figure_of_the_records_has_a_direction() -> None:
+    """329 of 605 figures were never compared, since their unit had no direction."""
+    records, _ = load_records(BASELINES)
+    measured = {(m.name, m.unit): m for record in records for m in record.measurements}
+    assert len(measured) > 100
+    assert [key for key, m in measured.items() if lower_is_better(m) is None] == []
+    ways = {name: lower_is_better(m) for (name, _), m in measured.items()}
+    assert ways["accuracy.relative_error"] is ways["gpt2.memory"] is ways["parity.disagreements"] is True
+    assert ways["burst.fraction_of_floor"] is ways["roofline.random_reductions"] is ways["burst.speedup"] is False
+
+
+def test_a_large_gain_reads_as_one() -> None:
+    comparison = compare(
+        [run(0, timed(0.3))],
+        [run(1, timed(0.01), commit="b")],
+        history=[run(2, timed(0.3, 3)), run(3, timed(0.301, 4))],
+    )
+    assert "30\N{MULTIPLICATION SIGN} faster" in describe(comparison)
+    assert "regression" not in sentence(comparison)
+
+
+def test_time_and_rate_of_one_measurement_are_one_row() -> None:
+    def pair(factor: float) -> tuple[Measurement, Measurement]:
+        return (
+            figure("matmul.latency", 2.0 * factor, "ms", backend="cublas", size=128),
+            replace(
+                figure("matmul.throughput", 50.0 / factor, "GFLOP/s", backend="cublas", size=128),
+                samples=(50.0 / factor,) * 12,
+            ),
+        )
+
+    comparison = compare([run(0, *pair(1.0))], [run(1, *pair(1.1), commit="b")])
+    (row,) = comparison.rows
+    assert row.name == "matmul.throughput"
+    assert row.also == ("latency 2 ms → 2.2 ms",)
+
+
+def test_bytes_and_counts_need_no_samples() -> None:
+    base = run(0, figure("gpt2.memory", 5.0, "GB"), figure("gpt2.activations", 3.0, "GB"))
+    more = run(1, figure("gpt2.memory", 6.0, "GB"), figure("gpt2.activations", 2.0, "GB"), commit="b")
+    comparison = compare([base], [more])
+    assert [(row.name, row.word, row.confirmed) for row in comparison.rows] == [
+        ("gpt2.activations", "better", True),
+        ("gpt2.memory", "worse", True),
+    ]
+    assert comparison.exit_code() is ExitCode.FAIL
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "kind"),
+    [
+        ((timed(0.01),), (), "in the old run only"),
+        ((), (timed(0.01),), "in the new run only"),
+        ((timed(0.01),), (timed(0.01, neurons=200_000),), "conditions changed"),
+        ((figure("a.rate", 5.0, "GB/s"),), (figure("a.rate", 5.0, "ms"),), "unit changed"),
+        ((figure("parity.disagreements", 0.0, "1"),), (figure("parity.disagreements", 3.0, "1"),), "zero in one run"),
+        ((figure("a.thing", 1.0, "1"),), (figure("a.thing", 2.0, "1"),), "no direction"),
+        ((timed(0.01),), (replace(timed(0.01), value=0.005),), "value and samples disagree"),
+        ((replace(timed(0.01), value=0.005),), (timed(0.01),), "value and samples disagree"),
+    ],
+)
+def test_what_cannot_be_held_together_is_named(
+    old: tuple[Measurement, ...], new: tuple[Measurement, ...], kind: str
+) -> None:
+    steady = figure("a.latency", 5.0, "ms")
+    comparison = compare([run(0, steady, *old)], [run(1, steady, *new, commit="b")])
+    found = {finding.kind for finding in comparison.findings} - {"case disappeared"}
+    assert found == {kind}
+    assert comparison.exit_code() in (ExitCode.PASS, ExitCode.FAIL if kind == "zero" else ExitCode.PASS)
+    assert comparison.exit_code(strict=True) is ExitCode.FAIL
+    assert f"{kind}: 1: " in describe(comparison)
+    assert f"{kind}: 1: " in markdown(comparison)
+
+
+def test_cases_that_vanish_or_are_skipped_are_named() -> None:
+    base = run(0, timed(0.01), timed(0.02, neurons=200_000))
+    first, second = base.cases
+    gone = compare([base], [replace(base, run_id="b", cases=(first,))])
+    assert ("case disappeared", "case::1") in {(f.kind, f.text) for f in gone.findings}
+    skipped = replace(second, outcome=Outcome.SKIPPED, reason="no", measurements=second.measurements)
+    unrun = compare([base], [replace(base, run_id="b", cases=(first, skipped))])
+    assert [(f.kind, f.text) for f in unrun.findings] == [("PASS became SKIPPED", "case::1")]
+    assert (unrun.exit_code(), unrun.exit_code(strict=True)) == (ExitCode.PASS, ExitCode.FAIL)
+
+
+def test_other_targets_are_named() -> None:
+    def judged(record: RunRecord, digest: str) -> RunRecord:
+        return replace(record, judged=(Judging("2026-11-22T10:00:00Z", "a" * 40, False, digest * 64),))
+
+    base, new = run(0, timed(0.01)), run(1, timed(0.01), commit="b")
+    assert compare([judged(base, "1")], [judged(new, "1")]).findings == ()
+    (found,) = compare([judged(base, "1")], [judged(new, "2")]).findings
+    assert found.kind == "targets changed"
+
+
+def test_a_case_that_now_fails_is_a_regression() -> None:
+    comparison = compare([BASE], [replace(sample_record(faults=True), run_id="b")])
+    assert [(c.before, c.after) for c in comparison.worse_cases] == [(Verdict.PASS, Verdict.FAIL)]
+    assert comparison.exit_code() is ExitCode.FAIL
+    assert "1 case that passed and now fails" in sentence(comparison)
+    with pytest.raises(InputError, match="a run or more on each side"):
+        compare([BASE], [])
+
+
+def test_backends_of_one_real_record_stand_side_by_side() -> None:
+    tables = across([load_run(BASELINES / "h200-acceptance")], "backend")
+    table = next(t for t in tables if t.columns[0] == "cpu")
+    latencies = [row for row in table.rows if row.name == "burst.latency"]
+    assert len(latencies) >= 5
+    (row,) = (r for r in latencies if "neurons 100000" in r.conditions)
+    cpu, cuda = row.cells[:2]
+    assert table.columns[:2] == ("cpu", "cuda")
+    assert cpu
+    assert cuda
+    assert cuda.gain == pytest.approx(91.86 / 18.56, rel=0.01)
+    assert "threads 16" in cpu.conditions
+    assert "(4.95\N{MULTIPLICATION SIGN}, cold_l2 no" in describe_across(tables)
+
+
+def test_three_backends_stand_side_by_side() -> None:
+    """Conditions that one backend alone states choose its best figure: threads of the CPU, the adapter of WGPU."""
+    slow, fast = (
+        replace(timed(t, backend="cpu"), conditions={**timed(t, backend="cpu").conditions, "threads": n})
+        for t, n in ((0.6, 1), (0.2, 2))
+    )
+    wgpu = replace(timed(0.1, backend="wgpu"), conditions={**timed(0.1, backend="wgpu").conditions, "adapter": "GPU"})
+    (table,) = across([run(0, slow, timed(0.01), wgpu, fast)], "backend")
+    assert table.columns == ("cpu", "wgpu", "cuda")
+    (row,) = table.rows
+    assert [cell.conditions for cell in row.cells if cell] == ["threads 2", "adapter GPU", ""]
+    assert [round(cell.gain) for cell in row.cells if cell] == [1, 2, 20]
+
+
+def test_markdown_fits_a_pull_request() -> None:
+    history, _ = load_records(BASELINES)
+    text = markdown(compare([load_run(BASELINES / "h200")], [load_run(BASELINES / "h200-rev2")], history=history))
+    lines = text.splitlines()
+    assert 15 < len(lines) <= MARKDOWN_LINES
+    assert lines[0].startswith("**Two machines of one class")
+    assert sum(line.startswith("| ") for line in lines) > 8
+    quoted = compare(
+        [run(0, figure("a|b.latency", 1.0, "ms", x="<b>`"))], [run(1, figure("a|b.latency", 2.0, "ms", x="<b>`"))]
+    )
+    assert "a\\|b.latency (x &lt;b>')" in markdown(quoted)
+
+
+def test_runs_without_a_common_figure_are_not_called_free_of_regressions() -> None:
+    bare = replace(BASE, run_id="bare", hardware={"problem": "lost"}, cases=())
+    comparison = compare([BASE], [bare])
+    said = describe(comparison)
+    assert said.startswith(f"Nothing could be compared with {BASE.run_id}")
+    assert "differs: GPUs: NVIDIA H200 | none" in said
+    assert comparison.exit_code() is ExitCode.UNDECIDED
 
 
 def test_text_shows_the_first_differences_and_counts_the_rest() -> None:
     packages = {f"package{n:03}": "1" for n in range(300)}
-    comparison = compare([BASE, replace(BASE, environment=replace(BASE.environment, packages=packages))])
-    lines = [line for line in describe_comparison(comparison).splitlines() if line.startswith("  differs: ")]
+    comparison = compare([BASE], [replace(BASE, environment=replace(BASE.environment, packages=packages))])
+    lines = [line for line in describe(comparison).splitlines() if line.startswith("  differs: ")]
     assert len(lines) == 13
     assert lines[-1] == f"  differs: and {len(comparison.environment) - 12} more; --out FILE writes all"
 
 
-def test_a_case_that_now_fails_is_a_regression() -> None:
-    comparison = compare([BASE, sample_record(faults=True)])
-    worse = [change for change in comparison.cases if change.regression]
-    assert [(change.before, change.after) for change in worse] == [(Verdict.PASS, Verdict.FAIL)]
-    assert comparison.exit_code is ExitCode.FAIL
-    with pytest.raises(InputError, match="two runs"):
-        compare([BASE])
-
-
-def test_command_compares_and_renders(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    base, slower = tmp_path / "runs" / "a", tmp_path / "runs" / "b"
-    write_run(base, BASE)
-    write_run(slower, scaled(BASE, 1.2, "slower"))
-    page = tmp_path / "compare.html"
-    assert main(["compare", str(base), str(slower), "--out", str(page)]) == 1
-    assert "6 confirmed regressions" in page.read_text()
-    assert main(["compare", str(base), str(base)]) == 0
-    (base / "report.html").unlink()
-    assert main(["render", str(base)]) == 0
-    assert (base / "report.html").read_text().startswith("<!DOCTYPE html>")
-    assert "6 confirmed regressions" in capsys.readouterr().out
+def test_command_compares_sides_of_several_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    base, new = sides(1.2)
+    for record in (*base, *new):
+        write_run(tmp_path / record.run_id, record)
+    old, fresh = ([str(tmp_path / r.run_id) for r in side] for side in (base, new))
+    page, text = tmp_path / "compare.html", tmp_path / "compare.md"
+    files = ["--out", str(page), "--markdown", str(text)]
+    assert main(["compare", "--base", *old, "--new", *fresh, *files]) == 1
+    assert (
+        "1 confirmed regression: of 4 figures 1 slower or worse (most: burst.latency, +19.8 %), 0 faster"
+        in capsys.readouterr().out
+    )
+    assert "confirmed slower" in page.read_text()
+    assert text.read_text().startswith("**1 confirmed regression")
+    assert main(["compare", old[0], old[0]]) == 0
+    assert main(["compare", old[0], fresh[0], old[1]]) == 0
+    assert main(["compare", "--across", "backend", old[0]]) == 2
+    (tmp_path / base[0].run_id / "report.html").unlink()
+    assert main(["render", old[0]]) == 0
+    for wrong in (
+        ["compare", old[0]],
+        ["compare", "--base", old[0]],
+        ["compare", old[0], "--base", *old, "--new", *fresh],
+    ):
+        assert main(wrong) == 4
 
 
 @pytest.mark.parametrize("arguments", [["render", "absent"], ["history", "absent"], ["compare", "absent", "absent"]])
@@ -123,16 +387,6 @@ def test_command_answers_wrong_use(arguments: list[str], capsys: pytest.CaptureF
         with pytest.raises(SystemExit) as ended:
             main(unknown)
         assert ended.value.code == 4
-
-
-def test_runs_without_a_common_figure_are_not_called_free_of_regressions() -> None:
-    """A record whose hardware was lost says so too, rather than that there was no GPU."""
-    bare = replace(BASE, run_id="bare", hardware={"problem": "lost"}, cases=())
-    comparison = compare([BASE, bare])
-    said = describe_comparison(comparison)
-    assert said.startswith(f"nothing could be compared with {BASE.run_id}")
-    assert "differs: GPUs: NVIDIA H200 | not recorded" in said
-    assert comparison.exit_code is ExitCode.UNDECIDED
 
 
 @pytest.mark.parametrize(
@@ -167,22 +421,3 @@ def test_a_room_runs_from_a_clone_where_burstproof_is_not_installed(room: str) -
     else:
         assert done.returncode == 3, done.stderr
         assert "cannot be imported. pip install -e '.[test]'" in done.stderr
-
-
-@pytest.mark.requirement("RE-5")
-def test_history_follows_each_measurement(tmp_path: Path) -> None:
-    write_run(tmp_path / "second", scaled(BASE, 1.2, "second"))
-    write_run(tmp_path / "first", BASE)
-    (tmp_path / "broken").mkdir()
-    (tmp_path / "broken" / "record.json").write_text("{")
-    history = load_history(tmp_path)
-    assert [run for run, _, _ in history.runs] == [BASE.run_id, "second"]
-    assert [name for name, _ in history.unreadable] == ["broken"]
-    trends = [trend for trend in history.trends if trend.conditions.startswith("backend cuda")]
-    assert len(trends) == 6
-    for trend in trends:
-        assert trend.change
-        assert trend.change.change is Change.SLOWER
-        assert trend.points[1].value == pytest.approx(1.2 * trend.points[0].value)
-    assert main(["history", str(tmp_path), "--out", str(tmp_path / "history.html")]) == 0
-    assert (tmp_path / "history.html").read_text().count("<tr>") > 12

@@ -57,7 +57,7 @@ def test_a_baseline_is_read_rendered_and_compared_like_a_run(tmp_path) -> None:
     assert kept.thinned_from == f"seal {run.seal}"
     assert repr(replace(kept, digests={})) == repr(thin(run))
     assert main(["render", str(tmp_path / "kept")]) == 0
-    assert compare([kept, load_run(tmp_path / "run")]).exit_code == 0
+    assert compare([kept], [load_run(tmp_path / "run")]).exit_code() == 0
 
 
 def test_a_baseline_of_a_baseline_is_the_same(tmp_path) -> None:

@@ -1,0 +1,228 @@
+"""A comparison in words: one sentence, lines for a terminal, Markdown for a pull request."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from statistics import median as middle
+
+from reports.judge.across import AcrossTable, Cell
+from reports.judge.compare import Comparison, Relation, Row
+from reports.judge.difference import Change
+from reports.judge.findings import Finding
+from reports.judge.history import History
+from reports.judge.thermometer import Kind
+from reports.values import units
+
+MARKDOWN_LINES = 30
+_TIMES = "\N{MULTIPLICATION SIGN}"
+_THERMOMETER = {Kind.LIMIT: "limits of the machine", Kind.PEER: "other people's code"}
+_ROWS = 20
+_NAMED = 12
+_MARKDOWN_ROWS = 12
+
+
+def sentence(comparison: Comparison) -> str:
+    """What came out, in one sentence."""
+    if not comparison.rows and not comparison.thermometer:
+        return f"Nothing could be compared with {comparison.base.label}: no figure stands in both."
+    return f"{_outcome(comparison)}: {_shares(comparison)}."
+
+
+def _outcome(comparison: Comparison) -> str:
+    if not comparison.counts:
+        what = "Two machines of one class" if comparison.relation is Relation.CLASS else "Different machines"
+        return f"{what}, compared as machines; nothing counts as a regression"
+    bad = [units.counted(len(comparison.regressions), "confirmed regression")] if comparison.regressions else []
+    if comparison.worse_cases:
+        bad.append(f"{units.counted(len(comparison.worse_cases), 'case')} that passed and now fails")
+    if bad:
+        return " and ".join(bad)
+    if len(comparison.base.runs) == 1 or len(comparison.new.runs) == 1:
+        return "One run a side confirms nothing"
+    return "No confirmed regression"
+
+
+def _shares(comparison: Comparison) -> str:
+    """How many figures are what, each with its largest change."""
+    parts = []
+    for rows, word in ((comparison.slower, "slower or worse"), (comparison.faster, "faster or better")):
+        largest = f" (most: {rows[0].name}, {change_text(rows[0])})" if rows else ""
+        parts.append(f"{len(rows)} {word}{largest}")
+    parts += [f"{sum(row.change is kind for row in comparison.rows)} {kind.value}" for kind in _STEADY]
+    return f"of {units.counted(len(comparison.rows), 'figure')} {', '.join(parts)}"
+
+
+_STEADY = (Change.SAME, Change.UNKNOWN)
+
+
+def change_text(row: Row) -> str:
+    """The change for people: a share up to a factor of two, the factor beyond, the gain beside it."""
+    ratio = row.difference.ratio
+    if not 0.0 < ratio < math.inf:
+        return row.difference.reason
+    if 0.5 < ratio < 2.0:
+        return _share(ratio)
+    gain = row.gain if row.gain >= 1.0 else 1.0 / row.gain
+    better, worse = ("faster", "slower") if row.timed else ("better", "worse")
+    return f"{gain:.3g}{_TIMES} {better if row.gain > 1.0 else worse}"
+
+
+def interval_text(row: Row) -> str:
+    """The interval of the change, or nothing."""
+    interval = row.difference.interval
+    if interval is None:
+        return ""
+    if 0.5 < row.difference.ratio < 2.0:
+        return f"{_share(interval.low)} to {_share(interval.high)}"
+    return f"{interval.low:.3g} to {interval.high:.3g} times"
+
+
+def _share(ratio: float) -> str:
+    return f"{100.0 * (ratio - 1.0):+.1f} %"
+
+
+def thermometer_lines(comparison: Comparison) -> list[str]:
+    """How far figures moved that no code of this project moves: limits of the machine, other people's code."""
+    lines = []
+    for kind, whose in _THERMOMETER.items():
+        rows = [row for row in comparison.thermometer if row.kind is kind]
+        gains = [row.gain for row in rows if row.lower is not None and 0.0 < row.gain < math.inf]
+        if gains:
+            span = f"from {_gain(min(gains))} to {_gain(max(gains))}"
+            figures = units.counted(len(gains), "figure")
+            lines.append(f"{whose}: {_gain(middle(gains))} at the median of {figures}, {span}")
+    return lines
+
+
+def _gain(gain: float) -> str:
+    return f"{100.0 * abs(gain - 1.0):.1f} % {'better' if gain >= 1.0 else 'worse'}"
+
+
+def folded(comparison: Comparison) -> tuple[list[Row], list[Row]]:
+    """Rows to show, and those that did not change: the same, or within the noise and undecided."""
+
+    def steady(row: Row) -> bool:
+        small = abs(row.difference.ratio - 1.0) <= comparison.noise
+        return row.change is Change.SAME or (row.change is Change.UNKNOWN and small)
+
+    return [row for row in comparison.rows if not steady(row)], [row for row in comparison.rows if steady(row)]
+
+
+def describe(comparison: Comparison) -> str:
+    """A comparison as lines of text, the outcome first."""
+    shown, steady = folded(comparison)
+    lines = [sentence(comparison), *machine_lines(comparison)]
+    lines += [f"  {line}" for line in thermometer_lines(comparison)]
+    lines += [f"  now fails: {case.case} ({case.before.value} → {case.after.value})" for case in comparison.worse_cases]
+    lines += [f"  {_line(row)}" for row in shown[:_ROWS]]
+    if len(shown) > _ROWS:
+        lines.append(f"  and {len(shown) - _ROWS} smaller changes; --out FILE writes all")
+    if steady:
+        lines.append(f"  unchanged: {units.counted(len(steady), 'figure')}")
+    lines += [f"  {line}" for line in finding_lines(comparison.findings, named=3)]
+    lines += _first("differs", [f"{name}: {old} | {new}" for name, old, new in comparison.environment])
+    return "\n".join(lines)
+
+
+def machine_lines(comparison: Comparison) -> list[str]:
+    """The two sides with their machines."""
+    base, new = comparison.base, comparison.new
+    if comparison.relation is Relation.SAME:
+        return [f"  {base.label} → {new.label} on {base.machine.label}"]
+    return [f"  old: {base.label} on {base.machine.label}", f"  new: {new.label} on {new.machine.label}"]
+
+
+def finding_lines(findings: Sequence[Finding], named: int) -> list[str]:
+    """Each kind of finding in one line, the first few by name."""
+    kinds: dict[str, list[str]] = {}
+    for finding in findings:
+        kinds.setdefault(finding.kind, []).append(finding.text)
+    return [
+        f"{kind}: {len(texts)}: {'; '.join(texts[:named])}{'; ...' if len(texts) > named else ''}"
+        for kind, texts in kinds.items()
+    ]
+
+
+def _line(row: Row) -> str:
+    interval = interval_text(row)
+    also = f" [{'; '.join(row.also)}]" if row.also else ""
+    within = f" ({interval})" if interval else ""
+    sure = "confirmed " if row.confirmed and row.change in (Change.SLOWER, Change.FASTER) else ""
+    where = f"{row.name} ({row.conditions})" if row.conditions else row.name
+    change = f"{row.old} → {row.new}, {change_text(row)}{within}{also}"
+    return f"{sure}{row.word}: {where}: {change}; {row.difference.reason}"
+
+
+def markdown(comparison: Comparison) -> str:
+    """A comparison for a pull request, ``MARKDOWN_LINES`` lines at most."""
+    shown, steady = folded(comparison)
+    top = [f"**{sentence(comparison)}**", ""]
+    top += [f"- {_cell(line.strip())}" for line in machine_lines(comparison)]
+    top += [f"- {_cell(line)}" for line in thermometer_lines(comparison)]
+    if comparison.worse_cases:
+        names = "; ".join(case.case for case in comparison.worse_cases[:3])
+        top.append(f"- now fail: {len(comparison.worse_cases)}: {_cell(names)}")
+    bottom = [f"- {_cell(line)}" for line in finding_lines(comparison.findings, named=1)]
+    differing = [name for name, _, _ in comparison.environment]
+    if differing:
+        more = f" and {len(differing) - 4} more" if len(differing) > 4 else ""
+        bottom.append(f"- environment differs: {_cell(', '.join(differing[:4]))}{more}")
+    room = min(_MARKDOWN_ROWS, MARKDOWN_LINES - len(top) - len(bottom) - 5)
+    table = [] if not shown else ["", "| figure | old | new | change | verdict |", "|---|---|---|---|---|"]
+    table += [_markdown_row(row) for row in shown[:room]]
+    hidden = len(shown) - len(shown[:room])
+    rest = f"{units.counted(hidden, 'smaller change')}, " if hidden else ""
+    lines = [*top, *table, "", f"- {rest}{units.counted(len(steady), 'figure')} unchanged", *bottom]
+    return "\n".join(lines[:MARKDOWN_LINES]) + "\n"
+
+
+def _markdown_row(row: Row) -> str:
+    where = f"{row.name} ({row.conditions})" if row.conditions else row.name
+    interval = interval_text(row)
+    change = f"{change_text(row)} ({interval})" if interval else change_text(row)
+    sure = "confirmed " if row.confirmed and row.change in (Change.SLOWER, Change.FASTER) else ""
+    cells = (where, row.old, row.new, change, f"{sure}{row.word}: {row.difference.reason}")
+    return f"| {' | '.join(map(_cell, cells))} |"
+
+
+def _cell(text: str) -> str:
+    """Text that cannot end a cell or a line of Markdown, nor begin HTML."""
+    return " ".join(text.replace("|", "\\|").replace("<", "&lt;").replace("`", "'").split())
+
+
+def _first(what: str, texts: Sequence[str]) -> list[str]:
+    """The first few of ``texts`` as lines, and how many more there are."""
+    more = [f"  {what}: and {len(texts) - _NAMED} more; --out FILE writes all"] if len(texts) > _NAMED else []
+    return [*(f"  {what}: {text}" for text in texts[:_NAMED]), *more]
+
+
+def describe_across(tables: Iterable[AcrossTable]) -> str:
+    """Figures side by side as lines of text."""
+    return "\n".join(
+        f"{row.name} ({row.conditions}): "
+        + " | ".join(f"{column} {_across_cell(cell)}" for column, cell in zip(table.columns, row.cells, strict=True))
+        for table in tables
+        for row in table.rows
+    )
+
+
+def _across_cell(cell: Cell | None) -> str:
+    if cell is None:
+        return "not measured"
+    inside = [f"{cell.gain:.3g}{_TIMES}"] if cell.gain != 1.0 else []
+    inside += [cell.conditions] if cell.conditions else []
+    return f"{cell.value} ({', '.join(inside)})" if inside else cell.value
+
+
+def describe_history(history: History) -> str:
+    """A history as lines of text, machine by machine."""
+    lines = []
+    for one in history.machines:
+        lines.append(f"{one.machine.label}: {units.counted(len(one.runs), 'run')}, {len(one.trends)} trends")
+        lines += [f"  {run.started_utc} {run.run_id} ({run.scope}): {run.verdict}" for run in one.runs]
+        for trend in one.trends:
+            where = f"{trend.name} ({trend.conditions})" if trend.conditions else trend.name
+            lines.append(f"  {where}: {trend.first} → {trend.last}, last change: {trend.change.change.value}")
+    lines += [f"could not be read: {name}: {why}" for name, why in history.unreadable]
+    return "\n".join(lines)

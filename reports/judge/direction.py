@@ -1,0 +1,91 @@
+"""Which way a figure is better: by its unit, by what its name says, or by its targets."""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+from functools import cache
+
+from reports.judge.targets import Comparison, load_targets
+from reports.values import units
+from reports.values.measurement import Measurement
+
+_LOWER_WORDS = (
+    "*error",
+    "*difference",
+    "*.loss*",
+    "*_loss",
+    "*disagreements",
+    "*_ratio",
+    "*registers*",
+    "*spills*",
+    "*.atomics",
+    "*reading_atomics",
+    "*global_loads",
+    "*driver_allocations",
+    "*refused_questions",
+    "*warnings",
+)
+_HIGHER_WORDS = (
+    "*speedup",
+    "*against_*",
+    "*fraction*",
+    "*of_line_rate",
+    "*efficiency",
+    "*share_alone",
+    "*overlap",
+    "*reduction*",
+    "*coincidence",
+    "*jaccard",
+    "*divergence",
+    "*agreeing",
+    "*caught*",
+    "*_same",
+    "*_found",
+    "*occupancy",
+    "*wide_loads",
+    "*async_copies",
+    "*.tensor",
+    "*projection",
+    "*samples",
+    "*pairs",
+    "*nvlinks",
+    "*peer_access",
+    "prerequisite.*",
+    "gpu.*",
+    "*largest_binding",
+)
+_UPPER_LIMITS = (Comparison.AT_MOST, Comparison.BELOW)
+_LOWER_LIMITS = (Comparison.AT_LEAST, Comparison.ABOVE)
+
+
+def lower_is_better(measurement: Measurement) -> bool | None:
+    """Tell which way a figure is better: ``True`` for times, bytes and errors, ``None`` where nothing says it.
+
+    A word of the name outranks the targets: *at most 1x* on a speedup states what the hardware can do, not a wish.
+    """
+    name, unit = measurement.name, measurement.unit
+    by_unit = units.lower_is_better(unit)
+    if by_unit is not None:
+        return by_unit
+    for words, lower in ((_LOWER_WORDS, True), (_HIGHER_WORDS, False)):
+        if any(fnmatchcase(name, word) for word in words):
+            return lower
+    if unit.endswith("/s"):
+        return False
+    if units.dimension(unit) == "bytes":
+        return True
+    sides = _sides(name)
+    return sides.pop() if len(sides) == 1 else None
+
+
+@cache
+def _limits() -> dict[str, frozenset[bool]]:
+    found: dict[str, set[bool]] = {}
+    for target in load_targets():
+        if target.comparison in (*_UPPER_LIMITS, *_LOWER_LIMITS):
+            found.setdefault(target.measurement, set()).add(target.comparison in _UPPER_LIMITS)
+    return {name: frozenset(sides) for name, sides in found.items()}
+
+
+def _sides(name: str) -> set[bool]:
+    return set(_limits().get(name, ()))

@@ -1,0 +1,65 @@
+"""Which figures of two runs are the same measurement: the name, and the conditions that state the work."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from reports.judge.difference import centre
+from reports.values import units
+from reports.values.measurement import SPAN, Measurement
+from reports.values.record import RunRecord
+
+MACHINE_CONDITIONS = frozenset({"device", "cpu_ghz", "floor", "found", "single_gpu_ms"})
+"""Conditions that name the machine and not the work: figures are paired across them."""
+
+Key = tuple[str, tuple[tuple[str, str], ...]]
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A measurement of a run, the case that took it, and the centre of its samples in its unit."""
+
+    case: str
+    measurement: Measurement
+    centre: float
+
+
+def figure_key(measurement: Measurement, dropped: frozenset[str] = MACHINE_CONDITIONS) -> Key:
+    """What makes two figures the same measurement."""
+    kept = ((name, units.scalar_text(value)) for name, value in measurement.conditions.items() if name not in dropped)
+    return measurement.name, tuple(sorted(kept))
+
+
+def samples_of(measurement: Measurement) -> tuple[float, ...]:
+    """The finite samples, or the value alone where none were taken; empty where there is no figure."""
+    samples = measurement.samples or (() if measurement.value is None else (measurement.value,))
+    return samples if all(math.isfinite(sample) for sample in samples) else ()
+
+
+def figures(record: RunRecord, dropped: frozenset[str] = MACHINE_CONDITIONS) -> dict[Key, Figure]:
+    """Every figure of a run; a second one under the same key is told apart by its number."""
+    found: dict[Key, Figure] = {}
+    for case in record.cases:
+        for measurement in case.measurements:
+            usable = samples_of(measurement)
+            if measurement.name == SPAN or not usable:
+                continue
+            name, conditions = key = figure_key(measurement, dropped)
+            number = 1
+            while key in found:
+                number += 1
+                key = (name, (*conditions, ("repetition", str(number))))
+            found[key] = Figure(case.case, measurement, centre(usable))
+    return found
+
+
+def words(conditions: Sequence[tuple[str, str]]) -> str:
+    """Conditions for people."""
+    return ", ".join(f"{name} {value}" for name, value in conditions)
+
+
+def titled(key: Key) -> str:
+    """A figure in one line: its name, and its conditions in brackets."""
+    return f"{key[0]} ({words(key[1])})" if key[1] else key[0]

@@ -1,0 +1,52 @@
+"""How a run stands against the newest baseline of its machine, or of its class, in one sentence (requirement ST-6)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from reports.compared import change_text
+from reports.judge.compare import Relation, compare
+from reports.values import units
+from reports.values.machine import machine_of
+from reports.values.measurement import Outcome
+from reports.values.record import RunRecord
+
+STAGE = "stage6"
+
+
+def standing(record: RunRecord, baselines: Sequence[RunRecord]) -> str:
+    """Say whether the figures of stage 6 are slower than those of a baseline; empty if the run has none.
+
+    The newest baseline of the same machine serves; without one, the newest of its class. One run a side confirms
+    nothing: slower is what lies beyond the variation that runs of the machine, or of its class, have shown.
+    """
+    mine = _of_stage(record)
+    if not mine.measurements:
+        return ""
+    machine = machine_of(record)
+    known = [_of_stage(run) for run in sorted(baselines, key=lambda run: run.started_utc, reverse=True)]
+    known = [run for run in known if run.run_id != record.run_id and run.measurements]
+    own = [run for run in known if machine.same_machine(machine_of(run))]
+    of_class = [run for run in known if machine.same_class(machine_of(run))]
+    for base in (*own, *of_class):
+        comparison = compare([base], [mine], history=baselines)
+        if comparison.rows:
+            break
+    else:
+        unknown = "no baseline of this machine or its class, so nothing says whether it is slower"
+        return f"Performance: {unknown} ({machine.label})."
+    whose = "this machine" if comparison.relation is Relation.SAME else "another machine of this class"
+    slower = comparison.slower
+    worst = f", most {slower[0].name} ({change_text(slower[0])})" if slower else ""
+    told = sum(row.change.value != "cannot tell" for row in comparison.rows)
+    word = (
+        f"{units.counted(len(slower), 'figure')} slower{worst}" if slower else "not slower" if told else "cannot tell"
+    )
+    figures = f"{told} of {units.counted(len(comparison.rows), 'figure')} could be told"
+    return f"Performance against {comparison.base.label}, of {whose}: {word}; {figures}."
+
+
+def _of_stage(record: RunRecord) -> RunRecord:
+    cases = tuple(case for case in record.cases if case.stage == STAGE and case.outcome is not Outcome.SKIPPED)
+    return replace(record, cases=cases, judgements=())

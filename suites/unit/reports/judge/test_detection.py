@@ -1,0 +1,47 @@
+"""The comparison on simulated samples: how often it cries wolf, how often it finds 5 %, how often it cannot tell."""
+
+from __future__ import annotations
+
+import pytest
+
+from reports.judge.detection import Rates, measure_page, measure_rates, rates_table
+
+pytestmark = pytest.mark.requirement("RE-4")
+
+HARD = {
+    ("within a run, 20 samples", "autocorrelated"): 0.6,
+    ("5 runs a side, offset 2%", "normal"): 0.6,
+    ("5 runs a side, offset 2%", "lognormal"): 0.6,
+    ("5 runs a side, offset 2%", "bimodal"): 0.6,
+    ("5 runs a side, offset 2%", "drifting"): 0.6,
+    ("5 runs a side, offset 2%", "autocorrelated"): 0.6,
+    ("5 runs a side, offset 2%", "outliers"): 0.6,
+}
+"""Where 95 % cannot be reached (docs/comparison.md has the floors), and what is found all the same."""
+
+
+def check(rates: tuple[Rates, ...], slack: float) -> None:
+    """Hold rates against the goals; ``slack`` is what so few tries cannot tell from the goal."""
+    for one in rates:
+        assert one.false_alarms <= 0.01 + slack, one
+        assert one.missed <= 0.01 + slack, one
+        assert one.found >= HARD.get((one.level, one.shape), 0.95) - slack, one
+        assert one.same + one.cannot_tell + 2 * one.false_alarms >= 1.0 - 1e-9, one
+
+
+def test_goals_are_met_on_a_few_tries() -> None:
+    rates = measure_rates(150)
+    check(rates, 0.02)
+    assert max(one.cannot_tell for one in rates if one.level.endswith("60 samples")) < 0.45
+    assert len(rates_table(rates).splitlines()) == len(rates) + 2
+
+
+def test_a_page_of_many_figures() -> None:
+    page = measure_page(20)
+    assert page.false_alarms <= 0.1
+    assert page.found >= 0.4
+
+
+@pytest.mark.thorough("5000 comparisons of each shape: two minutes")
+def test_goals_are_met_on_many_tries() -> None:
+    check(measure_rates(5000), 0.003)
