@@ -6,14 +6,16 @@ case is written to ``PATH`` as it ends; under pytest-xdist the controller alone 
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
 from hardware.gates import GATE_NAMES
+from reports.values.measurement import Measurement
 from reports.values.record import PLAN_KINDS, THOROUGH
 from reports.values.requirements import load_requirements
+from stages import declaring, time_limit
 from stages.collected import CollectionNotes
 from stages.collecting import CaseCollector, Findings, skip_reason
 from stages.gating import Gatekeeper
@@ -21,11 +23,11 @@ from stages.measuring import Measure
 from stages.plan import stage_of
 from stages.results import ResultLines
 from stages.signals import end_in_order
-from stages.time_limit import MARKER, CaseOverranError, TimeLimit
+from stages.time_limit import CaseOverranError, TimeLimit
 
 _GATEKEEPER = pytest.StashKey[Gatekeeper]()
 _MEASUREMENTS = pytest.StashKey[Measure]()
-_NEED_ARGUMENTS = ("requirement", "gate", MARKER, *PLAN_KINDS[1:])
+_NEED_ARGUMENTS = ("requirement", "gate", declaring.MARKER, time_limit.MARKER, *PLAN_KINDS[1:])
 _UNREASONED = ("", "unconditional skip")
 MAX_NODE_ID = 200  # characters; ids stand in the report and in every results file
 
@@ -46,7 +48,9 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "requirement(*ids): ids of REQUIREMENTS.md that the case bears on")
     config.addinivalue_line("markers", f"gate(name): what the case needs of the hardware: {', '.join(GATE_NAMES)}")
     config.addinivalue_line("markers", "measures(*names, **conditions): what the case delivers when it passes")
-    config.addinivalue_line("markers", f"{MARKER}(seconds): the case may take so long, instead of what its stage says")
+    config.addinivalue_line(
+        "markers", f"{time_limit.MARKER}(seconds): the case may take so long, instead of what its stage says"
+    )
     config.addinivalue_line("markers", "xdist_group(name): cases that share something costly stay in one process")
     config.addinivalue_line("markers", "file_group(name): the same of whole files, where files are spread")
     for kind in PLAN_KINDS[1:]:
@@ -97,18 +101,28 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Turn a skip without a reason into a failure, and give the report what the collector needs."""
+    """Turn a skip without a reason, and a broken declaration, into a failure; tell the collector what it needs."""
     report = yield
     unreasoned = report.skipped and skip_reason(report) in _UNREASONED
     if unreasoned:
         vars(report).pop("wasxfail", None)  # pytest forgives a failed report that has it
         report.outcome = "failed"
         report.longrepr = f"{item.nodeid} was skipped without a reason; say why it did not run"
-    unjudged = unreasoned or (call.excinfo is not None and call.excinfo.errisinstance(CaseOverranError))
     measured = item.stash.get(_MEASUREMENTS, None)
-    measurements = measured.taken if measured is not None else ()
-    Findings(requirements_of(item), title_of(item), measurements, unjudged).put_on(report)
+    taken = measured.taken if measured is not None else ()
+    broken = breach_of(item, taken) if report.when == "call" and report.passed else ""
+    if broken:
+        report.outcome = "failed"
+        report.longrepr = f"{broken}; see the marker {declaring.MARKER} of {item.nodeid}"
+    overran = call.excinfo is not None and call.excinfo.errisinstance(CaseOverranError)
+    Findings(requirements_of(item), title_of(item), taken, bool(unreasoned or broken or overran)).put_on(report)
     return report
+
+
+def breach_of(item: pytest.Item, taken: Sequence[Measurement]) -> str:
+    """Return how a passing case breaks its word on what it measures; one of no stage need not give it."""
+    declared = declaring.declared_by(item)
+    return declaring.breach(declared, taken) if declared or stage_of(item.nodeid) is not None else ""
 
 
 @pytest.fixture
