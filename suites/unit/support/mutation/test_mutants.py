@@ -6,8 +6,8 @@ import ast
 
 import pytest
 
-from suites.mutation.groups import GROUPS, ROOT, equivalent
-from suites.mutation.mutants import mutants_of
+from suites.support.mutation.groups import GROUPS, ROOT, equivalent
+from suites.support.mutation.mutants import mutants_of
 
 pytestmark = pytest.mark.requirement("RE-2", "SU-5")
 

@@ -1,4 +1,4 @@
-"""``python -m suites.mutation``: plant small faults in the modules that decide something; see who notices."""
+"""``python -m suites.support.mutation``: plant small faults in the modules that decide something; see who notices."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from pathlib import Path
 from queue import SimpleQueue
 
 from burstproof.errors import ExitCode
-from suites.mutation.groups import GROUPS, ROOT, Group, equivalent
-from suites.mutation.mutants import Mutant, mutants_of
+from suites.support.mutation.groups import GROUPS, ROOT, Group, equivalent
+from suites.support.mutation.mutants import Mutant, mutants_of
 
 SLOWEST = 5
 """A mutant under which the cases take so many times as long has been noticed."""
@@ -113,7 +113,7 @@ def survivors_of(group: Group, chosen: Sequence[Planted], workers: int) -> list[
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Plant, run, print; 0 unless more than 3 % of the mutants of a group survive."""
-    parser = argparse.ArgumentParser(prog="python -m suites.mutation", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m suites.support.mutation", description=__doc__)
     parser.add_argument("groups", nargs="*", metavar="GROUP", help=", ".join(group.name for group in GROUPS))
     parser.add_argument("--sample", type=int, help="mutants of each group; all by default")
     parser.add_argument("--seed", type=int, default=0, help="of the sample (default 0)")
