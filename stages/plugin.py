@@ -45,7 +45,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Register the markers, the gates and, where asked for, the writer of results."""
-    config.addinivalue_line("markers", "requirement(*ids): ids of REQUIREMENTS.md that the case bears on")
+    config.addinivalue_line("markers", "requirement(*ids): ids of REQUIREMENTS.md that the case proves")
+    config.addinivalue_line("markers", "not_proof(*ids): the case bears on these (or all) of its ids, and proves none")
     config.addinivalue_line("markers", f"gate(name): what the case needs of the hardware: {', '.join(GATE_NAMES)}")
     config.addinivalue_line("markers", "measures(*names, **conditions): what the case delivers when it passes")
     config.addinivalue_line(
@@ -115,7 +116,8 @@ def pytest_runtest_makereport(
         report.outcome = "failed"
         report.longrepr = f"{broken}; see the marker {declaring.MARKER} of {item.nodeid}"
     overran = call.excinfo is not None and call.excinfo.errisinstance(CaseOverranError)
-    Findings(requirements_of(item), title_of(item), taken, bool(unreasoned or broken or overran)).put_on(report)
+    unjudged = bool(unreasoned or broken or overran)
+    Findings(requirements_of(item), title_of(item), taken, unjudged, bears_on(item)).put_on(report)
     return report
 
 
@@ -143,7 +145,18 @@ def left_out(item: pytest.Item) -> str:
 
 
 def requirements_of(item: pytest.Item) -> tuple[str, ...]:
-    """Return the requirement ids of a case, those of its own marker first, each once."""
+    """Return the ids of the requirements that a case is a proof of, those of its own marker first, each once."""
+    return tuple(name for name in _carried(item) if name not in bears_on(item))
+
+
+def bears_on(item: pytest.Item) -> tuple[str, ...]:
+    """Return the ids that a case carries and is no proof of: those that ``not_proof`` names, or all."""
+    marks = list(item.iter_markers("not_proof"))
+    named = {name for mark in marks for name in mark.args}
+    return tuple(name for name in _carried(item) if name in named or (marks and not named))
+
+
+def _carried(item: pytest.Item) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for mark in item.iter_markers("requirement") for name in mark.args))
 
 
@@ -163,7 +176,7 @@ def title_of(item: pytest.Item) -> str:
 
 
 def _marker_problems(item: pytest.Item, known: set[str]) -> Iterator[str]:
-    ids, gates = requirements_of(item), gates_of(item)
+    ids, gates = _carried(item), gates_of(item)
     if len(item.nodeid) > MAX_NODE_ID:
         yield (
             f"{item.nodeid[:MAX_NODE_ID]}...: the case's id has {len(item.nodeid)} characters, at most {MAX_NODE_ID} "
@@ -174,6 +187,8 @@ def _marker_problems(item: pytest.Item, known: set[str]) -> Iterator[str]:
     for name in ids:
         if name not in known:
             yield f"{item.nodeid}: unknown requirement {name!r}; ids are those of reports/requirements.toml"
+    for name in (name for mark in item.iter_markers("not_proof") for name in mark.args if name not in ids):
+        yield f"{item.nodeid}: no proof of {name!r}, which it does not carry"
     for name in gates:
         if name not in GATE_NAMES:
             yield f"{item.nodeid}: unknown gate {name!r}; gates are {', '.join(GATE_NAMES)}"
