@@ -75,7 +75,8 @@ def interval_text(row: Row) -> str:
         return ""
     if 0.5 < row.difference.ratio < 2.0:
         return f"{_share(interval.low)} to {_share(interval.high)}"
-    return f"{interval.low:.3g} to {interval.high:.3g} times"
+    ends = sorted(1.0 / end if row.difference.ratio < 1.0 else end for end in (interval.low, interval.high))
+    return f"{ends[0]:.3g}{_TIMES} to {ends[1]:.3g}{_TIMES}"
 
 
 def _share(ratio: float) -> str:
@@ -91,7 +92,9 @@ def thermometer_lines(comparison: Comparison) -> list[str]:
         if gains:
             span = f"from {_gain(min(gains))} to {_gain(max(gains))}"
             figures = units.counted(len(gains), "figure")
-            lines.append(f"{whose}: {_gain(middle(gains))} at the median of {figures}, {span}")
+            moved = abs(middle(gains) - 1.0) > comparison.noise
+            machine = "; so much of a difference may be the machine's" if moved else ""
+            lines.append(f"{whose}: {_gain(middle(gains))} at the median of {figures}, {span}{machine}")
     return lines
 
 

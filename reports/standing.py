@@ -15,6 +15,11 @@ from reports.values.record import RunRecord
 STAGE = "stage6"
 
 
+def has_performance(record: RunRecord) -> bool:
+    """Whether stage 6 measured anything."""
+    return bool(_of_stage(record).measurements)
+
+
 def standing(record: RunRecord, baselines: Sequence[RunRecord]) -> str:
     """Say whether the figures of stage 6 are slower than those of a baseline; empty if the run has none.
 

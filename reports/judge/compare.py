@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from enum import Enum
 from statistics import median as middle
 
@@ -323,8 +322,8 @@ class _Judge:
         return f"{units.counted(fewest, 'run')} a side, {LEAST_RUNS} in turns are needed"
 
 
-def _when(run: RunRecord) -> float:
-    return datetime.fromisoformat(run.started_utc).timestamp()
+def _when(run: RunRecord) -> str:
+    return run.started_utc  # ISO 8601 in UTC: the texts sort as the times do
 
 
 def _with_zero(old: float, new: float, lower: bool | None) -> Difference:

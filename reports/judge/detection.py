@@ -100,7 +100,7 @@ SHAPES: Mapping[str, Shape] = MappingProxyType(
     }
 )
 
-SESSIONS = ((RUNS, 0.01), (RUNS, 0.02), (8, 0.02))
+SESSIONS = ((RUNS, 0.01), (RUNS, 0.02), (9, 0.02))
 """Runs a side, and the standard deviation of a run's own offset, which its samples do not show."""
 
 

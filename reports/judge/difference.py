@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from enum import Enum
 from itertools import pairwise
 from statistics import NormalDist
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -34,6 +34,8 @@ NOISE = 0.03
 CONFIDENCE = 1.0 - 2.0 * ERROR
 LEAST_RUNS = 3
 """Runs a side that a claim about the code needs; five find a change of 5 % (docs/comparison.md)."""
+
+When = TypeVar("When", float, str)
 
 _MOST_SAMPLES = 300
 _Z = NormalDist().inv_cdf(1.0 - ERROR)
@@ -114,8 +116,8 @@ def difference(
 
 
 def runs_difference(
-    baseline: Sequence[tuple[float, float]],
-    candidate: Sequence[tuple[float, float]],
+    baseline: Sequence[tuple[When, float]],
+    candidate: Sequence[tuple[When, float]],
     *,
     tolerance: float = NOISE,
     lower_is_better: bool = True,
@@ -124,8 +126,8 @@ def runs_difference(
 
     Parameters
     ----------
-    baseline, candidate : sequence of (float, float)
-        When each run began (any unit that orders them) and its positive centre, ``LEAST_RUNS`` or more a side, taken
+    baseline, candidate : sequence of (float or str, float)
+        When each run began (anything that orders them) and its positive centre, ``LEAST_RUNS`` or more a side, taken
         in turns.
     tolerance : float
         Relative difference that is of no account.
@@ -177,7 +179,7 @@ def discoveries(p_values: Sequence[float], rate: float = ERROR) -> tuple[bool, .
     return tuple(p <= limit for p in p_values)
 
 
-def are_interleaved(baseline: Sequence[float], candidate: Sequence[float]) -> bool:
+def are_interleaved(baseline: Sequence[When], candidate: Sequence[When]) -> bool:
     """Whether runs that began at these times were taken in turns (ABAB or ABBA), not one side after the other."""
     sides = [side for _, side in sorted([(t, 0) for t in baseline] + [(t, 1) for t in candidate])]
     turns = sum(first != second for first, second in pairwise(sides))

@@ -45,6 +45,11 @@ class Trend:
         return units.readable(self.points[-1].value, self.unit)
 
     @property
+    def is_steady(self) -> bool:
+        """Whether the last run showed what the one before did."""
+        return self.change.change is Change.SAME
+
+    @property
     def low(self) -> str:
         """The smallest figure for people: the foot of the sparkline."""
         return units.readable(min(point.value for point in self.points), self.unit)

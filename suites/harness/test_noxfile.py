@@ -63,12 +63,12 @@ def calls(name):
     return before + session.calls
 found = {name: os.environ[name] for name in ("PIP_NO_COMPILE", "PYTHONDONTWRITEBYTECODE") if name in os.environ}
 <<<<<<< HEAD
-sessions = sorted(nox.sessions)
-print(json.dumps({"environment": found, "cwd": os.getcwd(), "sessions": sessions, "calls": calls(sys.argv[3])}))
-=======
 loaded = {"environment": found, "cwd": os.getcwd(), "sessions": sorted(nox.sessions), "calls": calls(sys.argv[3])}
 print(json.dumps(loaded))
->>>>>>> refs/heads/quick
+=======
+sessions = sorted(nox.sessions)
+print(json.dumps({"environment": found, "cwd": os.getcwd(), "sessions": sessions, "calls": calls(sys.argv[3])}))
+>>>>>>> refs/heads/compare
 """
 
 

@@ -320,6 +320,7 @@ def test_without_a_path_nothing_is_written(pytester: pytest.Pytester) -> None:
     assert {path.name for path in pytester.path.iterdir()} - before <= {"__pycache__"}
 
 
+@pytest.mark.thorough("starts pytest several times")
 def test_a_group_stays_in_one_process_and_ids_stay_as_they_are(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:

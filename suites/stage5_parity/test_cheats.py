@@ -62,6 +62,7 @@ def _wrapped(backend: backends.Backend, cheat: type[Honest]) -> CreateEngine:
     return create
 
 
+@pytest.mark.measures("parity.cheats_caught", backend=..., planted=...)
 @pytest.mark.parametrize("backend", [case for case in backends.ALL if case.id in CHOSEN])
 def test_every_cheat_is_found(backend: backends.Backend, measure: Measure) -> None:
     """The engine itself, wrapped like the cheats, gives no reason for doubt; each cheat does."""

@@ -29,14 +29,7 @@ def _disagree(names: tuple[str, ...], fault: type[ReferenceEngine]) -> list[str]
     return [name for name in names if not replay(recording(name), fault.create).agrees]
 
 
-@pytest.mark.measures(
-    "parity.faults_caught_by_cases",
-    "parity.faults_caught_by_mixes",
-    "parity.faults_caught_by_traces",
-    "parity.faults_caught_by_random_recordings",
-    only_if="such runs can meet the fault",
-    fault=...,
-)
+@pytest.mark.measures("parity.faults_caught_by_cases", fault=...)
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.__name__)
 def test_fault_is_caught(fault: type[ReferenceEngine], measure) -> None:
     """An engine with one planted fault fails a case worked out by hand."""
@@ -45,6 +38,7 @@ def test_fault_is_caught(fault: type[ReferenceEngine], measure) -> None:
     assert caught, f"no case worked out by hand catches: {fault.__doc__}"
 
 
+@pytest.mark.measures("parity.faults_caught", backend="copies of the reference", planted=...)
 def test_catch_rate(measure) -> None:
     """The share of the faults that cases worked out by hand find, stated beside that of the real engines."""
     caught = [fault for fault in FAULTS if any(run_case(case, fault.create) for case in CASES)]
@@ -53,6 +47,13 @@ def test_catch_rate(measure) -> None:
     assert len(caught) == len(FAULTS)
 
 
+@pytest.mark.measures(
+    "parity.faults_caught_by_mixes",
+    "parity.faults_caught_by_traces",
+    "parity.faults_caught_by_random_recordings",
+    only_if="such runs can meet the fault",
+    fault=...,
+)
 @pytest.mark.thorough("all mixes and recordings against each fault: seconds each")
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.__name__)
 def test_what_else_catches_a_fault(fault: type[ReferenceEngine], measure) -> None:

@@ -33,6 +33,7 @@ def _plant(backend: str, faults: Sequence[Fault], measure: Measure) -> None:
     assert not missed, "; ".join(missed)
 
 
+@pytest.mark.measures("parity.faults_caught", backend=..., planted=...)
 @pytest.mark.thorough("every fault is compiled by itself")
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_every_planted_fault_is_found(backend: str, measure: Measure) -> None:
@@ -40,6 +41,7 @@ def test_every_planted_fault_is_found(backend: str, measure: Measure) -> None:
     _plant(backend, CATALOGUE[backend], measure)
 
 
+@pytest.mark.measures("parity.faults_caught", backend=..., planted=...)
 @pytest.mark.parametrize("backend", SAMPLED)
 def test_a_sample_is_found(backend: str, measure: Measure) -> None:
     """The first fault of the kernels or shaders."""

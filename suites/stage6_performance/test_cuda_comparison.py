@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.requirement("ST-6", "RE-4"), pytest.mark.gate("gpu")]
 
 ROW = Row(1_000_000, 0.01, checked_bursts=10, generated=True)
 TRAIN = 200
-RULE = Rule(warmup=1, min_samples=10, max_samples=20, max_seconds=1.0)
+RULE = Rule(warmup=1, min_samples=20, max_samples=40, max_seconds=1.0)
 
 
 @pytest.fixture

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from html import unescape
+from pathlib import Path
 
 import pytest
 
+from reports.command import main
 from reports.standing import standing
+from reports.store import BASELINES, load_run, standing_of
 from reports.values.record import RunRecord
-from suites.unit.reports.judge.test_compare import figure, on, run, timed
+from stages.console import closing
+from suites.support.sample_runs import figure, on, run, timed
 
 pytestmark = pytest.mark.requirement("ST-6", "RE-8")
 
@@ -39,3 +44,14 @@ def test_a_run_without_stage_6_says_nothing() -> None:
     bare = run(9, figure("a.latency", 1.0, "ms"))
     other = replace(bare, cases=tuple(replace(case, stage="stage5") for case in bare.cases))
     assert standing(other, history()) == ""
+
+
+def test_console_and_report_say_it(tmp_path: Path) -> None:
+    """A committed record stands against another H200; the sentence stands in the report that a run writes, too."""
+    record = load_run(BASELINES / "h200")
+    said = standing_of(record)
+    assert said.startswith("Performance against ")
+    assert "of another machine of this class" in said
+    assert said in closing(record, tmp_path)
+    assert main(["render", str(BASELINES / "h200"), "--out", str(tmp_path / "report.html")]) == 0
+    assert said in unescape((tmp_path / "report.html").read_text())

@@ -15,7 +15,7 @@ from reports.judge.difference import are_interleaved
 from reports.store import write_run
 from stages import compare
 from stages.compare import PAGE, SUMMARY, Turn, carry_out, main, measure, turns
-from suites.unit.reports.judge.test_compare import run, timed
+from suites.support.sample_runs import run, timed
 
 pytestmark = pytest.mark.requirement("RE-4", "ST-6")
 ROOT = Path(__file__).parents[3]

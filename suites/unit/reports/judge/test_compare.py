@@ -22,7 +22,8 @@ from reports.judge.thermometer import Kind
 from reports.store import load_records, load_run, write_run
 from reports.values.measurement import CaseResult, Measurement, Outcome, Verdict
 from reports.values.record import Judging, RunRecord
-from suites.support.sample_record import latency, sample_record
+from suites.support.sample_record import sample_record
+from suites.support.sample_runs import BASE, figure, on, run, timed
 
 _BARE = """
 import runpy, sys
@@ -32,37 +33,6 @@ runpy.run_module({room!r}, run_name="__main__")
 """
 pytestmark = pytest.mark.requirement("RE-4")
 BASELINES = Path(__file__).parents[4] / "reports" / "baselines"
-BASE = replace(
-    sample_record(faults=False), environment=replace(sample_record().environment, git_commit="a" * 40, git_dirty=False)
-)
-CUDA = "backend cuda"
-
-
-def run(place: int, *figures: Measurement, commit: str = "a", **changes: object) -> RunRecord:
-    """A run that began in minute ``place`` and measured ``figures``, each in a case of its own."""
-    cases = tuple(
-        CaseResult(f"case::{number}", "stage6", (), Outcome.PASSED, measurements=(figure,))
-        for number, figure in enumerate(figures)
-    )
-    fields = {
-        "run_id": f"{commit}{place}",
-        "started_utc": f"2026-11-22T10:{place:02}:00Z",
-        "cases": cases,
-        "judgements": (),
-        "environment": replace(BASE.environment, git_commit=commit * 40),
-        **changes,
-    }
-    return replace(BASE, **fields)  # type: ignore[arg-type]
-
-
-def timed(value: float, seed: int = 0, neurons: int = 100_000, backend: str = "cuda") -> Measurement:
-    """A latency about ``value`` with 1 % of noise."""
-    samples = tuple((value * (1.0 + 0.01 * np.random.default_rng(seed).standard_normal(20))).tolist())
-    return replace(latency(backend, neurons, value), samples=samples, value=float(np.median(samples)))
-
-
-def figure(name: str, value: float, unit: str, **conditions: object) -> Measurement:
-    return Measurement(name, value, unit, conditions=conditions)  # type: ignore[arg-type]
 
 
 def sides(factor: float, *, count: int = 5, spread: float = 0.005) -> tuple[list[RunRecord], list[RunRecord]]:
@@ -81,12 +51,6 @@ def sides(factor: float, *, count: int = 5, spread: float = 0.005) -> tuple[list
 def the_row(comparison: Comparison, name: str = "burst.latency", part: str = "neurons 100000") -> Row:
     (row,) = (row for row in comparison.rows if row.name == name and part in row.conditions)
     return row
-
-
-def on(record: RunRecord, gpu: str, uuid: str) -> RunRecord:
-    """The same run on a machine with another GPU."""
-    card = {"name": gpu, "uuid": uuid, "memory_total_bytes": 80 << 30}
-    return replace(record, run_id=f"{record.run_id}-{uuid}", hardware={**record.hardware, "gpus": [card]})
 
 
 @pytest.mark.parametrize(
@@ -186,7 +150,9 @@ def test_the_thermometer_is_never_a_regression() -> None:
     comparison = compare([add(r, 1.0) for r in base], [add(r, 1.2) for r in new])
     assert [row.change for row in comparison.thermometer] == [Change.SLOWER] * 2
     assert comparison.exit_code(strict=True) is ExitCode.PASS
-    assert "limits of the machine: 16.7 % worse at the median of 1 figure" in describe(comparison)
+    (said,) = (line for line in describe(comparison).splitlines() if "limits of the machine" in line)
+    assert "16.7 % worse at the median of 1 figure" in said
+    assert said.endswith("so much of a difference may be the machine's")
 
 
 def test_every_figure_of_the_records_has_a_direction() -> None:

@@ -30,8 +30,8 @@ def check(rates: tuple[Rates, ...], slack: float) -> None:
 
 
 def test_goals_are_met_on_a_few_tries() -> None:
-    rates = measure_rates(150)
-    check(rates, 0.02)
+    rates = measure_rates(100)
+    check(rates, 0.03)
     assert max(one.cannot_tell for one in rates if one.level.endswith("60 samples")) < 0.45
     assert len(rates_table(rates).splitlines()) == len(rates) + 2
 
@@ -42,6 +42,6 @@ def test_a_page_of_many_figures() -> None:
     assert page.found >= 0.4
 
 
-@pytest.mark.thorough("5000 comparisons of each shape: two minutes")
+@pytest.mark.thorough("1000 comparisons of each shape: half a minute")
 def test_goals_are_met_on_many_tries() -> None:
-    check(measure_rates(5000), 0.003)
+    check(measure_rates(1000), 0.008)
