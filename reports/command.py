@@ -27,11 +27,8 @@ from reports.store import (
     load_records,
     load_run,
     reasons_against_run,
-<<<<<<< HEAD
-    targets_of,
-=======
     standing_of,
->>>>>>> refs/heads/compare
+    targets_of,
     write_baseline,
     write_text,
 )
@@ -55,7 +52,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _render(options: argparse.Namespace) -> int:
     record = load_run(options.run)
     beside = options.run if options.run.is_dir() else options.run.parent
-<<<<<<< HEAD
     targets, note = targets_of(beside), ""
     if options.targets:
         if not options.out:
@@ -66,10 +62,7 @@ def _render(options: argparse.Namespace) -> int:
         note = (
             f"Judged for this page with the targets of {options.targets.name} (targets {targets_sha256(targets)[:12]})."
         )
-    _write(options.out or beside / REPORT_NAME, html.render(record, targets, note))
-=======
-    _write(options.out or beside / REPORT_NAME, html.render(record, standing=standing_of(record)))
->>>>>>> refs/heads/compare
+    _write(options.out or beside / REPORT_NAME, html.render(record, targets, note, standing_of(record)))
     print(first_line(record))
     return ExitCode.PASS
 

@@ -33,11 +33,7 @@ class Drawings:
     charts: tuple[Markup, ...]
 
 
-<<<<<<< HEAD
 def render(record: RunRecord, targets: Sequence[Target] | None = None, note: str = "", standing: str = "") -> str:
-=======
-def render(record: RunRecord, targets: Sequence[Target] | None = None, standing: str = "") -> str:
->>>>>>> refs/heads/compare
     """Draw the report of a run.
 
     Parameters
@@ -45,13 +41,10 @@ def render(record: RunRecord, targets: Sequence[Target] | None = None, standing:
     record : RunRecord
     targets : sequence of Target, optional
         What goals there are; those of the checkout by default.
-<<<<<<< HEAD
     note : str, optional
         A sentence about this page, said with what else a reader has to know first.
-=======
     standing : str
         How the run stands against its baseline, in one sentence.
->>>>>>> refs/heads/compare
 
     Returns
     -------
@@ -59,11 +52,7 @@ def render(record: RunRecord, targets: Sequence[Target] | None = None, standing:
         A complete HTML document: no script, no link to any resource; every value escaped.
     """
     view = build_view(record, targets)
-<<<<<<< HEAD
     return render_template("report.html.jinja", view=view, note=note, standing=standing, drawings=_drawings(record))
-=======
-    return render_template("report.html.jinja", view=view, drawings=_drawings(record), standing=standing)
->>>>>>> refs/heads/compare
 
 
 def _drawings(record: RunRecord) -> Drawings:

@@ -170,11 +170,7 @@ def write_run(folder: Path, record: RunRecord, attachments: Sequence[str] = ()) 
         record = replace(record, attachments=tuple(attach(folder, name) for name in attachments))
     text = dumps(record)
     record = loads(text)
-<<<<<<< HEAD
     report = html.render(record, targets_of(folder), standing=standing_of(record))
-=======
-    report = html.render(record, standing=standing_of(record))
->>>>>>> refs/heads/compare
     (folder / REPORT_NAME).unlink(missing_ok=True)
     write_text(folder / RECORD_NAME, text)
     write_text(folder / REPORT_NAME, report)

@@ -62,13 +62,8 @@ def calls(name):
     function(session)
     return before + session.calls
 found = {name: os.environ[name] for name in ("PIP_NO_COMPILE", "PYTHONDONTWRITEBYTECODE") if name in os.environ}
-<<<<<<< HEAD
 loaded = {"environment": found, "cwd": os.getcwd(), "sessions": sorted(nox.sessions), "calls": calls(sys.argv[3])}
 print(json.dumps(loaded))
-=======
-sessions = sorted(nox.sessions)
-print(json.dumps({"environment": found, "cwd": os.getcwd(), "sessions": sessions, "calls": calls(sys.argv[3])}))
->>>>>>> refs/heads/compare
 """
 
 
