@@ -116,8 +116,9 @@ def is_left_out(case: CaseResult) -> bool:
 
 
 def _why_not(requirement: Requirement, skipped: list[CaseResult], bearing: list[CaseResult], record: RunRecord) -> str:
-    if skipped:
-        return f"not here: {reasons(skipped)}"
+    idle = skipped or [case for case in bearing if case.outcome is Outcome.SKIPPED]
+    if idle and len(idle) in (len(skipped), len(bearing)):
+        return f"not here: {reasons(idle)}"
     planned = {stage.stage: stage for stage in record.stages}
     absent = [name for name in requirement.stages if name not in planned]
     if absent:

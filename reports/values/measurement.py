@@ -112,7 +112,7 @@ class CaseResult:
     """One test case of a stage: its outcome, reason and measurements.
 
     ``case`` is the pytest node id relative to the checkout; ``reason`` is the skip reason or the failure in one
-    paragraph; ``stage`` is a name of the test plan. ``requirements`` are the ids that it is a proof of, ``bears_on`` those
+    paragraph; ``stage`` is a name of the test plan. ``requirements`` are the ids that it proves, ``bears_on`` those
     that it concerns without proving them.
     """
 
