@@ -204,7 +204,7 @@ def _remarks(record: RunRecord) -> Iterable[str]:
     commits = tuple(dict.fromkeys(one.git_commit[:12] for one in environments if one.git_commit))
     if len(commits) > 1:
         yield f"The starts of the runner were at different commits: {_few(commits)}."
-    if any(one.git_dirty for one in environments):
+    if any(one.git_dirty for one in environments) and not record.environment.git_changes:
         yield "Not the commit itself: the checkout had local changes."
     yield from provenance_lines(record)
 

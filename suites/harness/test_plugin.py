@@ -279,6 +279,7 @@ def test_a_crash_leaves_the_finished_cases_and_the_name_of_the_crashed_one(
     assert read.unfinished == ("test_it.py::test_b",)
 
 
+@pytest.mark.thorough("seconds")
 def test_under_xdist_the_controller_writes_what_the_workers_found(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:

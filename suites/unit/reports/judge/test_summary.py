@@ -114,7 +114,7 @@ def test_how_the_run_came_about_is_said_below_the_verdict() -> None:
         invocations=starts,
     )
     said = " ".join(remarks(loud))
-    assert "stage1 (other processes took 40 % of the processors, other machines on the host took 25 %" in said
+    assert "stage1 (other processes took 40 % of the CPU and the hypervisor took 25 %" in said
     assert "2 starts of the runner contributed: 2026-11-22T00:00:00Z, stage6" in said
     assert "different commits: 81110db3c0ff, ffffffffffff" in said
     assert "the checkout had local changes" in said

@@ -210,6 +210,7 @@ print(accepted)
 """
 
 
+@pytest.mark.thorough("seconds")
 def test_no_flipped_bit_is_loaded(tmp_path: Path) -> None:
     """In a process of its own: a kernel with a flipped bit may end the process that runs it."""
     done = subprocess.run(
