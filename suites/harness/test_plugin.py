@@ -243,6 +243,23 @@ def test_a_case_of_a_stage_declares_what_it_measures(pytester: pytest.Pytester) 
     assert "a.rate was measured and is not declared" in cases["test_it"].reason
 
 
+@pytest.mark.parametrize(
+    ("mark", "proves", "bears_on"),
+    [("", ("BE-4", "BE-1"), ()), ("not_proof", (), ("BE-4", "BE-1")), ("not_proof('BE-1')", ("BE-4",), ("BE-1",))],
+)
+def test_a_case_says_what_it_is_no_proof_of(
+    pytester: pytest.Pytester, mark: str, proves: tuple[str, ...], bears_on: tuple[str, ...]
+) -> None:
+    marker = f"@pytest.mark.{mark}\n" if mark else ""
+    _, cases = run_suite(pytester, f"{MARK}{marker}@pytest.mark.requirement('BE-4')\ndef test_it(): pass\n")
+    assert (cases["test_it"].requirements, cases["test_it"].bears_on) == (proves, bears_on)
+
+
+def test_no_proof_of_what_it_does_not_carry(pytester: pytest.Pytester) -> None:
+    result, _ = run_suite(pytester, f"{MARK}@pytest.mark.not_proof('BE-2')\ndef test_it(): pass\n")
+    result.stderr.fnmatch_lines(["*no proof of 'BE-2', which it does not carry*"])
+
+
 def test_a_condition_that_is_no_scalar_is_refused(pytester: pytest.Pytester) -> None:
     _, cases = run_suite(pytester, MARK + "def test_it(measure): measure('a', 1, '1', conditions={'x': [1]})")
     assert "a condition or telemetry value is a string, number or boolean" in cases["test_it"].reason
