@@ -13,25 +13,43 @@ from pathlib import Path
 import pytest
 
 from burstproof.errors import InputError
-from suites.fuzz_readers import campaign
-from suites.fuzz_readers.campaign import fuzz
-from suites.fuzz_readers.mutate import any_bytes, change_json
-from suites.fuzz_readers.readers import READERS, NotTheSameError, Reader
+from suites.support.fuzz_readers import campaign
+from suites.support.fuzz_readers.campaign import fuzz
+from suites.support.fuzz_readers.mutate import any_bytes, change_json
+from suites.support.fuzz_readers.readers import READERS, NotTheSameError, Reader
 
 ROOT = Path(__file__).parents[2]
 
 pytestmark = pytest.mark.requirement("BE-2", "RE-2")
 
-A_FEW = 120
+each_reader = pytest.mark.parametrize("reader", READERS, ids=lambda reader: reader.name)
 
 
-@pytest.mark.parametrize("reader", READERS, ids=lambda reader: reader.name)
-def test_a_few_inputs_of_each_reader_are_read_or_refused(reader: Reader, tmp_path: Path) -> None:
-    tally = fuzz(reader, A_FEW, 0, tmp_path)
+def campaign_of(reader: Reader, inputs: int, seed: int, folder: Path) -> None:
+    """Every input is read or refused, and there are inputs of both kinds."""
+    tally = fuzz(reader, inputs, seed, folder)
     assert tally.findings == []
-    assert (tally.inputs, tally.accepted + tally.refused) == (A_FEW, A_FEW)
+    assert (tally.inputs, tally.accepted + tally.refused) == (inputs, inputs)
     assert tally.accepted
     assert tally.refused
+
+
+@each_reader
+def test_a_few_inputs_are_read_or_refused(reader: Reader, tmp_path: Path) -> None:
+    campaign_of(reader, 120, 0, tmp_path)
+
+
+@each_reader
+@pytest.mark.thorough("reads ten thousand files")
+def test_ten_thousand_inputs_are_read_or_refused(reader: Reader, tmp_path: Path) -> None:
+    campaign_of(reader, 10_000 // len(READERS), 1, tmp_path)
+
+
+@each_reader
+@pytest.mark.parametrize("part", range(10))
+@pytest.mark.nightly("reads a million files")
+def test_a_million_inputs_are_read_or_refused(reader: Reader, part: int, tmp_path: Path) -> None:
+    campaign_of(reader, 100_000 // len(READERS), 2 + part, tmp_path)
 
 
 def planted(fault: Callable[[bytes], object]) -> Reader:
@@ -103,11 +121,9 @@ def test_a_planted_fault_is_found_and_kept(
 
 
 def test_the_command_writes_a_summary(tmp_path: Path) -> None:
+    asked = f"--inputs 5 --seed 3 --readers plan,record --out {tmp_path}/summary.json --findings {tmp_path}/findings"
     done = subprocess.run(
-        [
-            *(sys.executable, "-m", "suites.fuzz_readers", "--inputs", "5", "--seed", "3", "--readers", "plan,record"),
-            *("--out", str(tmp_path / "summary.json"), "--findings", str(tmp_path / "findings")),
-        ],
+        [sys.executable, "-m", "suites.support.fuzz_readers", *asked.split()],
         cwd=ROOT,
         env={**os.environ, "PYTHONPATH": f"{ROOT / 'impl'}:{ROOT}"},
         capture_output=True,

@@ -38,7 +38,15 @@ from burstproof.sources import synthetic
 from reports import store
 from reports.values.seal import digests_of
 from stages.run_folder import RunFolder, RunPlan
-from suites.fuzz_readers.mutate import Mutation, any_bytes, change_json, change_tree, huge_number, splice, write_tree
+from suites.support.fuzz_readers.mutate import (
+    Mutation,
+    any_bytes,
+    change_json,
+    change_tree,
+    huge_number,
+    splice,
+    write_tree,
+)
 from suites.support.networks.connectome_golden import GOLDEN
 from suites.support.sample_record import sample_record
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from types import FrameType
 
 from burstproof.errors import BurstproofError
-from suites.fuzz_readers.readers import Files, Reader
+from suites.support.fuzz_readers.readers import Files, Reader
 
 MOST_CPU_S = 5.0
 """Processor time that one input may take."""

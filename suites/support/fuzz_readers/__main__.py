@@ -1,4 +1,4 @@
-"""``python -m suites.fuzz_readers --inputs N --seed S``: every reader of a file, N mutated inputs each.
+"""``python -m suites.support.fuzz_readers --inputs N --seed S``: every reader of a file, N mutated inputs each.
 
 Exit codes: 0 every input was read or refused with an error of the package, 1 one was not, 4 wrong usage.
 """
@@ -15,15 +15,15 @@ from pathlib import Path
 from typing import Any
 
 if __name__ == "__main__":  # where burstproof is not installed the checkout itself serves
-    sys.path.append(str(Path(__file__).resolve().parents[2] / "impl"))
+    sys.path.append(str(Path(__file__).resolve().parents[3] / "impl"))
 
 from burstproof.door import guarded
 from burstproof.errors import ExitCode, InputError
 from burstproof.network.files.atomic import write_atomically
-from suites.fuzz_readers.campaign import Tally, fuzz, table
-from suites.fuzz_readers.readers import READERS
+from suites.support.fuzz_readers.campaign import Tally, fuzz, table
+from suites.support.fuzz_readers.readers import READERS
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 ROUND = 1000
 """Inputs of one reader before it is the turn of the next, so that a campaign that is ended has read of all."""
 
@@ -50,7 +50,7 @@ def main() -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m suites.fuzz_readers", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m suites.support.fuzz_readers", description=__doc__)
     parser.add_argument("--inputs", type=int, default=300, metavar="N", help="of each reader (default: 300)")
     parser.add_argument("--seed", type=int, default=0, metavar="S", help="the same seed gives the same inputs")
     parser.add_argument("--readers", metavar="A,B", help="only these")

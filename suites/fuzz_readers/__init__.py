@@ -1,1 +1,0 @@
-"""Fuzzing of everything that reads a file: ``python -m suites.fuzz_readers``."""
