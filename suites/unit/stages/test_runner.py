@@ -17,6 +17,8 @@ from pathlib import Path
 import pytest
 
 from burstproof.errors import ExitCode
+from reports.judge.judging import targets_sha256
+from reports.judge.targets import load_targets
 from reports.judge.verdict import run_verdict
 from reports.store import load_run
 from reports.values.measurement import Outcome, Verdict
@@ -436,3 +438,50 @@ def test_gates_that_were_not_kept_follow_from_the_cases(checkout: Checkout) -> N
     first, second = load_run(folder).stages
     assert (first.gate_open, "gate gpu is closed" in first.gate_reason) == (False, True)
     assert (second.gate_open, second.gate_reason) == (True, "no case that ran was skipped for it")
+
+
+OWN = """
+[[target]]
+id = "mine"
+measurement = "mine.size"
+metric = "the size that I need"
+comparison = ">="
+limit = 5.0
+unit = "B"
+source = "own"
+status = "goal"
+date = "2026-11-22"
+"""
+SIZED = MARK + "def test_size(measure): measure('mine.size', 4.0, 'B')\n"
+
+
+def test_a_run_is_judged_by_a_users_targets(
+    checkout: Checkout, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Missed, named in the first line, in the table and in the report; a copy is evidence and serves --resume."""
+    path = tmp_path / "mine.toml"
+    path.write_text(OWN, encoding="utf-8")
+    where = checkout(SIZED)
+    code, folder, record = run(where, "--targets", str(path))
+    assert code == ExitCode.FAIL
+    assert [judged.target for judged in record.judgements] == ["mine"]
+    assert record.judged[-1].targets_sha256 == targets_sha256(load_targets(path)) != targets_sha256()
+    assert "targets.toml" in {one.path for one in record.attachments}
+    said = capsys.readouterr().out
+    assert "FAIL: 1 goal missed, by 25.0 %" in said
+    assert "the size that I need" in said
+    assert "the size that I need" in (folder / "report.html").read_text(encoding="utf-8")
+    path.unlink()
+    code, _, again = run(where, "--resume", str(folder))
+    assert (code, again.judgements) == (ExitCode.FAIL, record.judgements)
+
+
+def test_a_faulty_file_stops_the_run_before_it_has_a_folder(
+    checkout: Checkout, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(OWN.replace('"B"', '"furlong"'), encoding="utf-8")
+    root, plan = checkout(SIZED)
+    assert main(["run", "--run", str(root / "run"), "--targets", str(path)], root, plan) == ExitCode.USAGE
+    assert "mine.toml: target 1 (mine).unit" in capsys.readouterr().err
+    assert not (root / "run").exists()
