@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from burstproof.errors import BurstproofError, ExitCode, InputError
@@ -16,7 +17,10 @@ from reports.judge.compare import Comparison, compare
 from reports.judge.detection import measure_page, measure_rates, rates_table
 from reports.judge.difference import NOISE
 from reports.judge.goals import goal_lines, goal_rows, measured_goals, unmeasured_goals
+from reports.judge.judging import targets_sha256
 from reports.judge.summary import first_line
+from reports.judge.targets import load_targets
+from reports.judge.verdict import judge_cases
 from reports.store import (
     BASELINES,
     load_history,
@@ -24,6 +28,7 @@ from reports.store import (
     load_run,
     reasons_against_run,
     standing_of,
+    targets_of,
     write_baseline,
     write_text,
 )
@@ -47,16 +52,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _render(options: argparse.Namespace) -> int:
     record = load_run(options.run)
     beside = options.run if options.run.is_dir() else options.run.parent
-    _write(options.out or beside / REPORT_NAME, html.render(record, standing=standing_of(record)))
+    targets, note = targets_of(beside), ""
+    if options.targets:
+        if not options.out:
+            cure = "Name another file; the run keeps the report of its own judging."
+            raise InputError("--targets without --out", where="render", cure=cure)
+        targets = load_targets(options.targets)
+        record = replace(record, judgements=judge_cases(record.cases, targets))
+        note = (
+            f"Judged for this page with the targets of {options.targets.name} (targets {targets_sha256(targets)[:12]})."
+        )
+    _write(options.out or beside / REPORT_NAME, html.render(record, targets, note, standing_of(record)))
     print(first_line(record))
     return ExitCode.PASS
 
 
 def _goals(options: argparse.Namespace) -> int:
     record = load_run(options.run)
-    rows = measured_goals(record) or goal_rows(record)
+    targets = targets_of(options.run if options.run.is_dir() else options.run.parent)
+    measured = measured_goals(record, targets)
+    rows = measured or goal_rows(record, targets)
     print("\n".join(goal_lines(rows)))
-    absent = unmeasured_goals(record) if measured_goals(record) else ()
+    absent = unmeasured_goals(record, targets) if measured else ()
     if absent:
         print(f"Not measured in this run either: {'; '.join(absent)}.")
     return ExitCode.PASS if any(row.is_measured for row in rows) else ExitCode.UNDECIDED
@@ -148,6 +165,7 @@ def _parser() -> argparse.ArgumentParser:
     actions = parser.add_subparsers(required=True, metavar="ACTION")
     render = actions.add_parser("render", help="draw the HTML report of a run again")
     render.add_argument("run", type=Path, help="run folder or record.json")
+    render.add_argument("--targets", type=Path, metavar="FILE", help="judge by the targets of this file too")
     render.set_defaults(action=_render)
     goals = actions.add_parser("goals", help="print the table of goals; exit 2 if the run measured none of them")
     goals.add_argument("run", type=Path, help="run folder or record.json")

@@ -14,7 +14,7 @@ from reports.drawing import sparkline
 from reports.figures import all_figures
 from reports.judge.targets import Target
 from reports.values import units
-from reports.values.provenance import invocation_rows, provenance_lines
+from reports.values.provenance import invocation_rows
 from reports.values.record import RunRecord
 from reports.view import build_view
 
@@ -33,7 +33,7 @@ class Drawings:
     charts: tuple[Markup, ...]
 
 
-def render(record: RunRecord, targets: Sequence[Target] | None = None, standing: str = "") -> str:
+def render(record: RunRecord, targets: Sequence[Target] | None = None, note: str = "", standing: str = "") -> str:
     """Draw the report of a run.
 
     Parameters
@@ -41,6 +41,8 @@ def render(record: RunRecord, targets: Sequence[Target] | None = None, standing:
     record : RunRecord
     targets : sequence of Target, optional
         What goals there are; those of the checkout by default.
+    note : str, optional
+        A sentence about this page, said with what else a reader has to know first.
     standing : str
         How the run stands against its baseline, in one sentence.
 
@@ -50,7 +52,7 @@ def render(record: RunRecord, targets: Sequence[Target] | None = None, standing:
         A complete HTML document: no script, no link to any resource; every value escaped.
     """
     view = build_view(record, targets)
-    return render_template("report.html.jinja", view=view, drawings=_drawings(record), standing=standing)
+    return render_template("report.html.jinja", view=view, note=note, standing=standing, drawings=_drawings(record))
 
 
 def _drawings(record: RunRecord) -> Drawings:
@@ -93,5 +95,5 @@ def _environment() -> Environment:
     )
     environment.filters["readable"] = units.readable
     environment.filters["sparkline"] = sparkline
-    environment.globals |= {"provenance_lines": provenance_lines, "invocation_rows": invocation_rows}
+    environment.globals["invocation_rows"] = invocation_rows
     return environment

@@ -16,6 +16,7 @@ from burstproof.network.files.atomic import make_folder, write_atomically
 from reports import html
 from reports.judge.admit import reasons_against
 from reports.judge.history import History, history_of
+from reports.judge.targets import Target, load_targets
 from reports.judge.thinning import thin
 from reports.judge.verdict import exit_code, run_verdict
 from reports.standing import has_performance, standing
@@ -26,6 +27,7 @@ from reports.values.record import (
     RECORD_NAME,
     REPORT_NAME,
     SCHEMA_VERSION,
+    TARGETS_NAME,
     THOROUGH,
     RunRecord,
     attach,
@@ -168,11 +170,23 @@ def write_run(folder: Path, record: RunRecord, attachments: Sequence[str] = ()) 
         record = replace(record, attachments=tuple(attach(folder, name) for name in attachments))
     text = dumps(record)
     record = loads(text)
-    report = html.render(record, standing=standing_of(record))
+    report = html.render(record, targets_of(folder), standing=standing_of(record))
     (folder / REPORT_NAME).unlink(missing_ok=True)
     write_text(folder / RECORD_NAME, text)
     write_text(folder / REPORT_NAME, report)
     return record
+
+
+def targets_of(folder: Path) -> tuple[Target, ...]:
+    """The targets that a run in ``folder`` is judged by: those of the checkout, and the user's where it was given some.
+
+    Raises
+    ------
+    InputError
+        If the user's file cannot be read; see :func:`~reports.judge.targets.load_targets`.
+    """
+    own = folder / TARGETS_NAME
+    return load_targets(own if own.exists() else None)
 
 
 def write_baseline(folder: Path, record: RunRecord) -> Path:

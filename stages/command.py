@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from burstproof.errors import BurstproofError, ExitCode, InputError
+from reports.judge.targets import load_targets
 from reports.judge.verdict import exit_code
 from reports.values.record import NIGHTLY, QUICK, REPORT_NAME, THOROUGH
 from stages.console import Console, closing, closing_part, explanation, listing, opening, plan_line
@@ -110,6 +111,7 @@ def _parser(plan: Sequence[Stage]) -> argparse.ArgumentParser:
             default=QUICK,
             help=f"run the {kind} plan: {what} (default: the quick plan)",
         )
+    run.add_argument("--targets", type=Path, metavar="FILE", help="judge by the targets of this file too")
     run.add_argument("--gpu-free", action="store_true", help="treat every hardware gate as closed")
     return parser
 
@@ -120,6 +122,7 @@ def _run(options: argparse.Namespace, root: Path, plan: Sequence[Stage]) -> int:
         folder = _resumed(options)
         asked = folder.read_plan()
     else:
+        load_targets(options.targets)
         asked = RunPlan(
             asked=tuple(dict.fromkeys(options.names)),
             stages=tuple(stage.name for stage in select(options.names, plan)),
@@ -138,7 +141,7 @@ def _run(options: argparse.Namespace, root: Path, plan: Sequence[Stage]) -> int:
     if options.resume is None:
         if folder.exists:
             raise InputError("this run exists already", where="--run", got=str(folder.path), cure="Use --resume.")
-        folder.write_plan(asked)
+        folder.write_plan(asked, options.targets)
     console.say(opening(stages, gates), plan_line(asked.plan), f"Run: {folder.path}")
     try:
         record = Runner(root, folder, console, plan, workers=options.workers).run(options.only)
@@ -156,7 +159,8 @@ def _run(options: argparse.Namespace, root: Path, plan: Sequence[Stage]) -> int:
 def _chosen(options: argparse.Namespace) -> list[str]:
     """Options that belong to what was asked for."""
     kind = [] if options.plan == QUICK else [f"--{options.plan}"]
-    return [*kind, *(["--gpu-free"] if options.gpu_free else [])]
+    targets = [] if options.targets is None else ["--targets", str(options.targets)]
+    return [*kind, *(["--gpu-free"] if options.gpu_free else []), *targets]
 
 
 def _record(folder: RunFolder, root: Path, plan: Sequence[Stage]) -> int:
@@ -169,7 +173,7 @@ def _record(folder: RunFolder, root: Path, plan: Sequence[Stage]) -> int:
 
 def _resumed(options: argparse.Namespace) -> RunFolder:
     if options.names or options.run or _chosen(options):
-        cure = "Leave NAME, --thorough, --nightly and --gpu-free out."
+        cure = "Leave NAME, --thorough, --nightly, --gpu-free and --targets out."
         raise InputError("a resumed run has its plan already", where="--resume", cure=cure)
     for path in (options.resume, options.runs / options.resume):
         if RunFolder(path).exists:

@@ -12,11 +12,12 @@ from typing import TextIO
 
 from burstproof.errors import ExitCode
 from hardware.gates import Gate
+from reports.judge.contention import busy
 from reports.judge.goals import goal_lines, measured_goals
 from reports.judge.summary import first_line
 from reports.judge.trace import Status, trace
 from reports.judge.verdict import case_verdict, exit_code, stage_verdict
-from reports.store import standing_of
+from reports.store import standing_of, targets_of
 from reports.values.measurement import CaseResult, Outcome, Verdict
 from reports.values.record import NIGHTLY, QUICK, REPORT_NAME, THOROUGH, RunRecord, StageRun
 from stages.plan import Stage
@@ -66,8 +67,7 @@ class Console:
         """Say how the stage's cases ended."""
         if self.out.isatty():
             print("\r\x1b[K", end="", file=self.out)
-        problem = f"; {run.problem}" if run.problem else ""
-        self.say(f"  {counted(cases)} in {run.duration_s:.0f} s{problem}")
+        self.say("; ".join(filter(None, (f"  {counted(cases)} in {run.duration_s:.0f} s", busy(run), run.problem))))
 
 
 def counted(cases: Sequence[CaseResult]) -> str:
@@ -106,7 +106,7 @@ def closing(record: RunRecord, folder: Path) -> list[str]:
         *_section("Not passed:", _not_passed(record)),
         "",
         *_table(record),
-        *_goals(record),
+        *_goals(record, folder),
         *filter(None, [standing_of(record)]),
         "",
         f"Report: {folder / REPORT_NAME}",
@@ -161,9 +161,9 @@ def _section(title: str, lines: list[str]) -> list[str]:
     return ["", title, *lines] if lines else []
 
 
-def _goals(record: RunRecord) -> list[str]:
+def _goals(record: RunRecord, folder: Path) -> list[str]:
     """Return the table of goals, all of it."""
-    lines = [f"  {line}" for line in goal_lines(measured_goals(record))]
+    lines = [f"  {line}" for line in goal_lines(measured_goals(record, targets_of(folder)))]
     return ["", "Goals, and the floors that this hardware has:", *lines] if lines else []
 
 

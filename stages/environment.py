@@ -20,10 +20,11 @@ IGNORED = ("PYTEST_ADDOPTS", "PYTEST_PLUGINS", "PYTEST_DISABLE_PLUGIN_AUTOLOAD",
 def take_environment(root: Path) -> Environment:
     """Describe this interpreter, its packages and the checkout at ``root``.
 
-    Untracked files that git does not ignore are changes, too: a ``conftest.py`` can drop cases.
+    Untracked files that git does not ignore are changes, too: a ``conftest.py`` can drop cases. So are Python files
+    among the sources that git ignores, and files whose changes git was told not to report.
     """
     commit = _git(root, "rev-parse", "HEAD")
-    changed = _git(root, "status", "--porcelain").splitlines()
+    changed = [*_git(root, "status", "--porcelain", "--untracked-files=normal").splitlines(), *_hidden(root)]
     return Environment(
         python=platform.python_version(),
         platform=platform.platform(),
@@ -33,6 +34,15 @@ def take_environment(root: Path) -> Environment:
         git_changes=tuple(changed[:_CHANGES_NAMED]),
         variables=_variables(),
     )
+
+
+def _hidden(root: Path) -> list[str]:
+    """What ``git status`` keeps to itself: ``!!`` ignored Python files beside tracked ones, ``h`` and ``S`` as git."""
+    folders = [name for name in _git(root, "ls-tree", "-d", "--name-only", "HEAD").splitlines() if name[0] != "."]
+    ignored = ("ls-files", "--others", "--ignored", "--exclude-standard", "--", "conftest.py", *folders)
+    python = [f"!! {name}" for name in _git(root, *ignored).splitlines() if name.endswith(".py")]
+    marked = [line for line in _git(root, "ls-files", "-v").splitlines() if line[0].islower() or line[0] == "S"]
+    return [*python, *marked]
 
 
 def _variables() -> dict[str, str]:

@@ -6,6 +6,7 @@ import json
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
+from burstproof.network.files.atomic import write_atomically
 from reports.values.record import StageRun
 from stages.run_folder import RunFolder, write_json
 
@@ -31,7 +32,7 @@ def join_junit(folder: RunFolder, stages: tuple[StageRun, ...]) -> None:
         if stage.problem:
             root.append(_problem_suite(stage))
     ET.indent(root)
-    ET.ElementTree(root).write(folder.path / JUNIT_NAME, encoding="utf-8", xml_declaration=True)
+    write_atomically(folder.path / JUNIT_NAME, ET.tostring(root, encoding="utf-8", xml_declaration=True))
 
 
 def join_benchmarks(folder: RunFolder, stages: tuple[StageRun, ...]) -> None:

@@ -66,6 +66,7 @@ HARNESS = Stage(
     gpu_free="everything",
     suites=("suites/harness", "suites/unit"),
     proves="the proving ground, and each module that decides something, do what they say",
+    side_by_side=True,
 )
 
 STAGES: tuple[Stage, ...] = (

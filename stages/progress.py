@@ -51,7 +51,7 @@ class Progress:
 
     def _take(self, value: Mapping[str, object]) -> None:
         if "collected" in value:
-            self.collected = _count(value["collected"])
+            self.collected = int(str(value["collected"]))
         elif "case" in value:
             self.done[str(value["case"])] = float(str(value["duration_s"]))
 
@@ -104,10 +104,6 @@ def keep_durations(stage: str, plan: str, durations: Mapping[str, float]) -> Non
 
 def _file(stage: str, plan: str) -> Path:
     return cache_folder() / _FOLDER / f"{stage}-{plan}.json"
-
-
-def _count(value: object) -> int:
-    return len(value) if isinstance(value, list) else int(str(value))
 
 
 def _time(seconds: float) -> str:

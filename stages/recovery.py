@@ -9,14 +9,13 @@ from burstproof.errors import InputError
 from hardware.gates import Gate
 from reports.store import load_run, write_run
 from reports.values.record import RunRecord, StageRun
-from reports.values.serialise import decode
 from stages.environment import take_environment
 from stages.evidence import join_evidence
 from stages.plan import Stage
 from stages.provenance import read_invocations
 from stages.results import CaseLines, read_lines
-from stages.run_folder import RunFolder, read_json
-from stages.runner import FoundMachine, assemble, finished_stage
+from stages.run_folder import RunFolder
+from stages.runner import FoundMachine, assemble, finished_stage, kept_machine
 
 _CLOSED = "is closed"
 _NOT_KEPT = "The hardware was not kept: the machine was gone before the record was written."
@@ -39,7 +38,7 @@ def recover(folder: RunFolder, plan: Sequence[Stage], root: Path) -> RunRecord:
         raise InputError("this run has its record", where="record", got=str(folder.path))
     asked = folder.read_plan()
     planned = [stage for stage in plan if stage.name in asked.stages]
-    machine = _machine(folder)
+    machine = kept_machine(folder) or FoundMachine({"problem": _NOT_KEPT})
     stages = tuple(_stage_run(folder, stage, machine.gates) for stage in planned)
     if not read_invocations(folder, asked.stages):
         cure = "Run it with --resume."
@@ -53,12 +52,6 @@ def _has_its_record(folder: Path) -> bool:
         return bool(load_run(folder).finished_utc)
     except InputError:
         return False
-
-
-def _machine(folder: RunFolder) -> FoundMachine:
-    if not folder.machine.is_file():
-        return FoundMachine({"problem": _NOT_KEPT})
-    return decode(FoundMachine, read_json(folder.machine), str(folder.machine))
 
 
 def _stage_run(folder: RunFolder, stage: Stage, gates: Mapping[str, Gate]) -> StageRun:

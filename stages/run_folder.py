@@ -101,6 +101,13 @@ class RunFolder:
         return self.path / _JUDGED
 
     @property
+    def targets(self) -> Path:
+        """A copy of the user's targets, where the run was given some."""
+        from reports.values.record import TARGETS_NAME
+
+        return self.path / TARGETS_NAME
+
+    @property
     def machine(self) -> Path:
         """Hardware and gates as the run found them at its start."""
         return self.path / _MACHINE
@@ -109,12 +116,14 @@ class RunFolder:
         """Return where the evidence of a stage lies."""
         return StageFiles(self.path / _STAGES / stage)
 
-    def write_plan(self, plan: RunPlan) -> None:
-        """Create the folder with its plan."""
+    def write_plan(self, plan: RunPlan, targets: Path | None = None) -> None:
+        """Create the folder with its plan, and with a copy of the user's ``targets``."""
         # The noxfile imports this module under nox's own Python, which has no package of ours.
         from burstproof.network.files.atomic import make_folder
 
         make_folder(self.path)
+        if targets is not None:
+            self.targets.write_bytes(targets.read_bytes())
         write_json(self.path / _PLAN, asdict(plan))
 
     def read_plan(self) -> RunPlan:
@@ -131,9 +140,10 @@ class RunFolder:
         return decode(RunPlan, read_json(path), str(path))
 
     def evidence(self, stages: Sequence[str]) -> tuple[str, ...]:
-        """Return the files of the stages relative to the folder, with forward slashes, in order."""
+        """Return the user's targets and the files of the stages, relative to the folder, with forward slashes."""
         found = (path for stage in stages for path in sorted(self.files(stage).folder.glob("*")) if path.is_file())
-        return tuple(path.relative_to(self.path).as_posix() for path in found)
+        own = (self.targets,) if self.targets.is_file() else ()
+        return tuple(path.relative_to(self.path).as_posix() for path in (*own, *found))
 
 
 def new_run_path(runs: Path) -> Path:
@@ -163,7 +173,13 @@ def read_json(path: Path) -> object:
 
 
 def write_json(path: Path, value: object) -> None:
-    """Write JSON so that a reader sees the old file or the whole new one."""
-    partial = path.with_name(f".{path.name}.partial")
-    partial.write_text(json.dumps(value, indent=1) + "\n", encoding="utf-8")
-    partial.replace(path)
+    """Write JSON so that a reader sees the old file or the whole new one.
+
+    Raises
+    ------
+    EnvironmentInvalidError
+        The file system refused (full, read-only).
+    """
+    from burstproof.network.files.atomic import write_atomically
+
+    write_atomically(path, f"{json.dumps(value, indent=1)}\n".encode())

@@ -11,7 +11,7 @@ from hardware.gates import Gate
 from hardware.inventory import take_inventory
 from reports.judge.judging import judging
 from reports.judge.verdict import judge_cases
-from reports.store import write_run
+from reports.store import targets_of, write_run
 from reports.values.machine import machine_in
 from reports.values.measurement import CaseResult, Outcome
 from reports.values.record import Environment, Invocation, RunRecord, StageRun
@@ -68,12 +68,15 @@ class Runner:
         The record is written after an interruption too; it says that the run did not finish.
         """
         asked = self.folder.read_plan()
-        machine = FoundMachine(take_inventory().to_dict(), Gatekeeper(gpu_free=asked.gpu_free).gates)
+        waiting = [stage for stage in self._planned(asked) if not self.folder.files(stage.name).done.is_file()]
+        machine = None if waiting else kept_machine(self.folder)  # a finished run is of the machine that ran it
+        if machine is None:
+            machine = FoundMachine(take_inventory().to_dict(), Gatekeeper(gpu_free=asked.gpu_free).gates)
+            write_json(self.folder.machine, encode(machine))
         invocation = self._invocation(asked, machine, only)
-        write_json(self.folder.machine, encode(machine))
         try:
-            for stage in self._planned(asked):
-                if not self.folder.files(stage.name).done.is_file() and (not only or stage.name in only):
+            for stage in waiting:
+                if not only or stage.name in only:
                     self._run_stage(stage, machine.gates[stage.gate], invocation, asked)
         finally:
             record = self._record(asked, machine)
@@ -142,6 +145,12 @@ class Runner:
         return finished_stage(self.folder, stage) or waiting
 
 
+def kept_machine(folder: RunFolder) -> FoundMachine | None:
+    """What the run found at its start; ``None`` if it was not kept."""
+    path = folder.machine
+    return decode(FoundMachine, read_json(path), str(path)) if path.is_file() else None
+
+
 def finished_stage(folder: RunFolder, stage: Stage) -> StageRun | None:
     """How a stage ended, or ``None`` if it has not."""
     done = folder.files(stage.name).done
@@ -162,6 +171,7 @@ def assemble(
     A run whose stages have not all ended did not finish; one whose stages have ended when the last of them did,
     however often it is judged again.
     """
+    targets = targets_of(folder.path)
     invocations = read_invocations(folder, asked.stages)
     lines = [read_lines(folder.files(run.stage).results) for run in stages]
     stages = tuple(_with_damage(folder, run, found) for run, found in zip(stages, lines, strict=True))
@@ -177,10 +187,10 @@ def assemble(
         environment=environment_of(invocations) if invocations else judge,
         hardware=hardware,
         cases=cases,
-        judgements=judge_cases(cases),
+        judgements=judge_cases(cases, targets),
         plan=asked.plan,
         invocations=invocations,
-        judged=note_judging(folder, judging(utc_now(), judge), complete=complete),
+        judged=note_judging(folder, judging(utc_now(), judge, targets), complete=complete),
     )
 
 

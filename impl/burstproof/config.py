@@ -43,7 +43,7 @@ def _one_of(default: str, choices: Callable[[], tuple[str, ...]]) -> Any:
 class AutoSelection:
     """Table ``[compute.auto_selection]``: from where on ``auto`` takes a GPU."""
 
-    gpu_min_neurons: int = _between(50_000, 0)
+    gpu_min_neurons: int = _between(50_000, 0, 10**12)
     gpu_min_firing_rate: float = _between(0.15, 0.0, 1.0)
     prefer_cuda_over_wgpu: bool = True
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from reports.drawing import Figure, LogScale
 from reports.judge.targets import Comparison, Target, load_targets
 from reports.rows import conditions, subject
-from reports.values.judgement import JudgedMeasurement
+from reports.values import units
+from reports.values.judgement import JudgedMeasurement, Limits
 from reports.values.measurement import Measurement, Scalar
 from reports.values.record import RunRecord
 
@@ -61,20 +62,31 @@ def limit_rows(record: RunRecord) -> list[LimitRow]:
     Counts that are right or wrong, as those of parity and prerequisites, have no distance to show and are left out.
     """
     targets = {target.id: target for target in load_targets()}
-    strictest: dict[tuple[str, int], tuple[_Fractions, JudgedMeasurement, Target]] = {}
+    measurements = record.by_place
+    strictest: dict[tuple[str, int], tuple[_Fractions, JudgedMeasurement, Limits]] = {}
     for judged in record.judgements:
-        target, key = targets.get(judged.target), (judged.case, judged.index)
-        fractions = _fractions(judged, target)
-        if target is None or fractions is None or judged.measurement.startswith(_RIGHT_OR_WRONG):
+        key, limits = (judged.case, judged.index), _limits(judged, targets.get(judged.target))
+        fractions = None if limits is None else _fractions(judged, limits)
+        if (
+            limits is None
+            or fractions is None
+            or key not in measurements
+            or judged.measurement.startswith(_RIGHT_OR_WRONG)
+        ):
             continue
-        if key in record.by_place and (key not in strictest or strictest[key][0][0] < fractions[0]):
-            strictest[key] = fractions, judged, target
-    labels = _labels([(record.by_place[key], target) for key, (_, _, target) in strictest.items()])
+        if key not in strictest or strictest[key][0][0] < fractions[0]:
+            strictest[key] = fractions, judged, limits
+    judged_by = [targets.get(judged.target) for _, judged, _ in strictest.values()]
+    labels = _labels([(measurements[key], target) for key, target in zip(strictest, judged_by, strict=True)])
     rows = [
-        LimitRow(*label, _limit(target), judged.judgement.verdict.value, *fractions)
-        for label, (fractions, judged, target) in zip(labels, strictest.values(), strict=True)
+        LimitRow(*label, _limit_text(judged, limits, target), judged.judgement.verdict.value, *fractions)
+        for label, target, (fractions, judged, limits) in zip(labels, judged_by, strictest.values(), strict=True)
     ]
     return sorted(rows, key=lambda row: -row.fraction)
+
+
+_LEAST = 1e-6
+"""Left end of the scale at the lowest: an interval may reach down to zero."""
 
 
 def limit_charts(rows: Sequence[LimitRow]) -> tuple[LimitChart, ...]:
@@ -92,12 +104,12 @@ def limit_charts(rows: Sequence[LimitRow]) -> tuple[LimitChart, ...]:
 
 def _scale(rows: Sequence[LimitRow]) -> LogScale:
     least, most = min(row.low for row in rows), max(row.high for row in rows)
-    return LogScale(min(0.5, 0.9 * least), max(2.0, 1.15 * most), 0.0, 100.0)
+    return LogScale(max(_LEAST, min(0.5, 0.9 * least)), max(2.0, 1.15 * most), 0.0, 100.0)
 
 
-def _labels(judged: Sequence[tuple[Measurement, Target]]) -> list[tuple[str, str]]:
+def _labels(judged: Sequence[tuple[Measurement, Target | None]]) -> list[tuple[str, str]]:
     """What each figure is, and the conditions that tell it from others of that label."""
-    labels = [subject(one) if one.name == "burst.latency" else target.words for one, target in judged]
+    labels = [subject(one) if target is None or one.name == "burst.latency" else target.words for one, target in judged]
     found: dict[str, dict[str, set[Scalar]]] = {}
     for label, (measurement, _) in zip(labels, judged, strict=True):
         for name, value in measurement.conditions.items():
@@ -108,19 +120,31 @@ def _labels(judged: Sequence[tuple[Measurement, Target]]) -> list[tuple[str, str
     ]
 
 
-def _limit(target: Target) -> str:
-    return f"{target.limit_text} ({'goal' if target.source == 'goal' else f'notes {target.source}'})"
+def _limits(judged: JudgedMeasurement, target: Target | None) -> Limits | None:
+    """What the judgement says it was held against; in records of version 1 that is the target's."""
+    if judged.judgement.limits or target is None:
+        return judged.judgement.limits
+    low, high = (end if math.isfinite(end) else None for end in (target.low, target.high))
+    return Limits(target.comparison.value, low, high)
 
 
-def _fractions(judged: JudgedMeasurement, target: Target | None) -> _Fractions | None:
+def _limit_text(judged: JudgedMeasurement, limits: Limits, target: Target | None) -> str:
+    """The limit that was met or missed and who set it; a target that the checkout lacks is the user's own."""
+    bound = limits.low if limits.high is None else limits.high
+    text = units.typeset(f"{limits.comparison} {units.fitting(bound or 0.0, judged.judgement.unit)}")
+    return f"{text} ({target.source_text if target else 'own target'})"
+
+
+def _fractions(judged: JudgedMeasurement, limits: Limits) -> _Fractions | None:
     """The value and its interval over the limit, inverted for lower limits."""
     value, interval = judged.judgement.value, judged.judgement.interval
-    if target is None or value is None or value <= 0.0 or target.comparison is Comparison.RANGE:
+    if value is None or value <= 0.0 or limits.comparison == Comparison.RANGE.value:
         return None
     low, high = (interval.low, interval.high) if interval else (value, value)
-    if math.isfinite(target.high):
-        return (value / target.high, low / target.high, high / target.high) if min(target.high, low) > 0.0 else None
-    return (target.low / value, target.low / high, target.low / low) if min(target.low, low) > 0.0 else None
+    if limits.high is not None:
+        return (value / limits.high, low / limits.high, high / limits.high) if min(limits.high, low) > 0.0 else None
+    bound = limits.low or 0.0
+    return (bound / value, bound / high, bound / low) if min(bound, low) > 0.0 else None
 
 
 def _share(fraction: float) -> str:
@@ -133,7 +157,7 @@ _TEMPLATE = """
 {% macro axis() %}<span class="track">
 {%- for x, text in chart.ticks %}<i class="tick" style="left:{{ x }}%">{{ text }}</i>{% endfor %}</span>{% endmacro %}
 {% macro table(caption, rows) %}
-<div class="scroll" tabindex="0" role="region" aria-label="{{ caption }}"><table class="cards">
+<div class="scroll" tabindex="0" role="group" aria-label="{{ caption }}"><table class="cards">
 <caption>{{ caption }}</caption>
 <thead><tr><th scope="col">Figure</th><th scope="col">Verdict</th><th scope="col" class="num">Of the limit</th>
 <th scope="col">{{ axis() }}</th><th scope="col" class="num">Limit</th></tr></thead><tbody>

@@ -79,7 +79,7 @@ def _matrix(name: str, way: str, figures: dict[tuple[str, str], str]) -> LinkMat
 
 _TEMPLATE = """
 {% import "parts.jinja" as parts %}
-{% call parts.table("Links between GPUs, from row to column: " ~ chart.title, chart.heads) %}
+{% call parts.table("Links between GPUs, from row to column: " ~ chart.title, chart.heads, "matrix") %}
 {% for gpu, cells in chart.rows %}
 <tr><th scope="row">{{ gpu }}</th>
 {%- for cell in cells %}<td class="num nowrap">{% if cell %}{{ cell }}{% else %}&ndash;{% endif %}</td>{% endfor %}</tr>

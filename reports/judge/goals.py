@@ -119,7 +119,7 @@ def unmeasured_goals(record: RunRecord, targets: Sequence[Target] | None = None)
 
 def _goals(targets: Sequence[Target] | None) -> list[Target]:
     """Latencies first, of these those for GPUs."""
-    goals = [target for target in (load_targets() if targets is None else targets) if target.source == "goal"]
+    goals = [target for target in (load_targets() if targets is None else targets) if target.is_goal]
     return sorted(goals, key=lambda t: (t.measurement != _GOALS_OF, t.conditions.get("backend") != "cuda"))
 
 

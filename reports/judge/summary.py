@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from reports.judge.contention import busy, in_doubt
 from reports.judge.trace import Status, TraceRow, is_left_out, reasons, status_text, trace
 from reports.judge.verdict import case_verdict, run_verdict
 from reports.values import units
@@ -15,7 +16,6 @@ from reports.values.measurement import Outcome, Verdict
 from reports.values.provenance import provenance_lines
 from reports.values.record import NIGHTLY, RunRecord
 
-_BUSY_SHARE = 0.1
 _SHOWN = 3
 _BY = re.compile(r" by (?P<much>[\d.]+ %|a factor of [\d.]+)$")
 _NO_FIGURE = (
@@ -127,7 +127,7 @@ def first_line(record: RunRecord, summary: Summary | None = None, *, why_skipped
     ``why_skipped`` is ``False`` where the reasons are listed in another place.
     """
     known = summary or summarise(record)
-    parts = [*_narrowed(record), *_found(known), *known.problems, _requirements(known, record.plan)]
+    parts = [*_narrowed(record), *_found(known), *in_doubt(record), *known.problems, _requirements(known, record.plan)]
     if known.left_out:
         parts.append(f"{units.counted(known.left_out, 'case')} left out by the {record.plan} plan")
     if known.skipped:
@@ -194,9 +194,9 @@ def _remarks(record: RunRecord) -> Iterable[str]:
         yield f"The {record.plan} plan was run."
     if record.asked:
         yield f"Only {_listed(record.asked)} of the plan {'was' if len(record.asked) == 1 else 'were'} asked for."
-    busy = [f"{stage.stage} ({text})" for stage in record.stages if (text := _contention(stage.contention))]
-    if busy:
-        yield f"The machine was busy with other work, so timings may be too slow: {_few(busy)}."
+    others = [f"{stage.stage} ({text})" for stage in record.stages if (text := busy(stage))]
+    if others:
+        yield f"The machine was busy with other work, so timings may be too slow: {_few(others)}."
     if len(record.invocations) > 1:
         starts = [f"{one.started_utc}, {' '.join(one.stages) or 'no stage'}" for one in record.invocations]
         yield f"{len(record.invocations)} starts of the runner contributed: {_few(starts)}."
@@ -204,19 +204,9 @@ def _remarks(record: RunRecord) -> Iterable[str]:
     commits = tuple(dict.fromkeys(one.git_commit[:12] for one in environments if one.git_commit))
     if len(commits) > 1:
         yield f"The starts of the runner were at different commits: {_few(commits)}."
-    if any(one.git_dirty for one in environments):
+    if any(one.git_dirty for one in environments) and not record.environment.git_changes:
         yield "Not the commit itself: the checkout had local changes."
     yield from provenance_lines(record)
-
-
-def _contention(found: Mapping[str, float]) -> str:
-    """What else took the processors, where it took a tenth of them or more."""
-    words = {"others": "other processes took", "steal": "other machines on the host took"}
-    return ", ".join(
-        f"{text} {100.0 * found[name]:.0f} % of the processors"
-        for name, text in words.items()
-        if found.get(name, 0.0) >= _BUSY_SHARE
-    )
 
 
 def _listed(texts: Sequence[str]) -> str:

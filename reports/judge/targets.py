@@ -11,13 +11,17 @@ from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
 
-from burstproof.errors import ConfigError
+from burstproof.errors import ConfigError, InputError, shortened
+from burstproof.regular_file import check_regular
 from reports.values import units
 from reports.values.measurement import Measurement, Scalar
 from reports.values.serialise import decode
 
 _FILE = Path(__file__).parents[1] / "targets.toml"
-_SOURCES = ("A", "B", "C", "D", "E", "F", "goal")
+_SOURCES = ("A", "B", "C", "D", "E", "F", "goal", "own")
+_SOURCE_WORDS = {"goal": "goal", "own": "own target"}
+_MOST_BYTES = 1 << 20
+_CURE = "Correct that key; the head of reports/targets.toml explains all keys."
 # What a measurement means where it does not say: one GPU, and random targets.
 DEFAULTS: Mapping[str, Scalar] = {"gpus": 1, "connectivity": "uniform"}
 
@@ -88,7 +92,7 @@ class Target:
     scope : str
         What the figure covers; for people (the scope that must match is among ``conditions``).
     source : str
-        Design notes ``A`` ... ``F``, or ``goal``.
+        Design notes ``A`` ... ``F``, ``goal`` for those of this project, ``own`` for a user's.
     status : Status
     date : str
         ISO date on which the row was entered.
@@ -134,20 +138,58 @@ class Target:
         """The metric without what every burst and every H200 shares."""
         return self.metric.removeprefix("burst, ").removesuffix(", H200")
 
+    @property
+    def is_goal(self) -> bool:
+        """Whether it stands in the table of goals: what this project or the user aims at."""
+        return self.source in _SOURCE_WORDS
 
-@cache
-def load_targets(path: Path = _FILE) -> tuple[Target, ...]:
-    """Read and check a file of targets.
+    @property
+    def source_text(self) -> str:
+        """Who says so: ``goal``, ``own target``, ``notes A``."""
+        return _SOURCE_WORDS.get(self.source, f"notes {self.source}")
+
+
+def load_targets(extra: Path | None = None) -> tuple[Target, ...]:
+    """Targets of the checkout, and those of a user's file.
+
+    Parameters
+    ----------
+    extra : Path, optional
+        A file with the same keys. A target of an id that the checkout has takes its place; others are added.
 
     Raises
     ------
     InputError
-        Naming the row and the key: unknown or missing key, wrong type, unknown unit, bad bounds, duplicate id.
+        Naming file, row, key and value: no readable TOML, unknown or missing key, wrong type, unknown unit, bad bounds,
+        duplicate id, a unit of another dimension than the measurement's other targets have.
     """
+    known = _of_checkout()
+    if extra is None:
+        return known
+    added = {target.id: target for target in _read(extra)}
+    merged = (*(added.pop(target.id, target) for target in known), *added.values())
+    _check_dimensions(merged, extra.name)
+    return merged
+
+
+@cache
+def _of_checkout() -> tuple[Target, ...]:
+    return _read(_FILE)
+
+
+def _read(path: Path) -> tuple[Target, ...]:
     try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"not valid TOML: {error}", where=path.name) from error
+        check_regular(path)
+        with path.open("rb") as file:
+            data = file.read(_MOST_BYTES + 1)
+    except OSError as error:
+        raise ConfigError(f"no file of targets: {error.strerror}", where=str(path)) from error
+    if len(data) > _MOST_BYTES:
+        raise ConfigError("too large for a file of targets", where=str(path), allowed=f"{_MOST_BYTES} bytes")
+    try:
+        document = tomllib.loads(data.decode())
+    except (ValueError, RecursionError) as error:  # also an integer of more digits than Python converts
+        raise ConfigError(f"not valid TOML: {error}", where=path.name, cure="Correct the file.") from error
     return parse_targets(document, where=path.name)
 
 
@@ -155,12 +197,17 @@ def parse_targets(document: Mapping[str, object], where: str = "targets") -> tup
     """Turn a parsed file into targets; see :func:`load_targets`."""
     rows = document.get("target")
     if set(document) != {"target"} or not isinstance(rows, list) or not rows:
-        raise ConfigError("a file of targets holds [[target]] tables only", where=where, got=sorted(document))
+        raise ConfigError(
+            "a file of targets holds [[target]] tables only",
+            where=where,
+            got=sorted(document),
+            cure="Write a [[target]] line above the keys of each target.",
+        )
     targets = tuple(_target(row, f"{where}: target {number}") for number, row in enumerate(rows, 1))
     seen: set[str] = set()
     for target in targets:
         if target.id in seen:
-            raise ConfigError("two targets carry the same id", where=where, got=target.id)
+            raise ConfigError("two targets carry the same id", where=where, got=target.id, cure="Rename one.")
         seen.add(target.id)
     _check_dimensions(targets, where)
     return targets
@@ -176,6 +223,7 @@ def _check_dimensions(targets: Sequence[Target], where: str) -> None:
                 where=f"{where} ({target.id})",
                 got=target.unit,
                 allowed=f"a unit of {units.dimension(other.unit)}",
+                cure="Convert the limit.",
             )
 
 
@@ -228,10 +276,14 @@ def meets(found: Scalar, wanted: Condition) -> bool:
 
 def _target(row: object, where: str) -> Target:
     if not isinstance(row, dict):
-        raise ConfigError("a target is a table", where=where, got=row)
-    where = f"{where} ({row.get('id', 'without id')})"
-    target = decode(Target, _bounded(row, where), where)
-    _check(target, where)
+        raise ConfigError("a target is a table", where=where, got=row, cure="Write [[target]], in double brackets.")
+    where = f"{where} ({shortened(str(row.get('id', 'without id')))})"
+    try:
+        target = decode(Target, _bounded(row, where), where)
+        _check(target, where)
+    except InputError as error:
+        cure = error.cure or _CURE
+        raise ConfigError(error.problem, where=error.where, got=error.got, allowed=error.allowed, cure=cure) from error
     return target
 
 
@@ -255,11 +307,13 @@ def _check(target: Target, where: str) -> None:
     """What types do not say."""
     for key in ("id", "measurement", "metric", "date"):
         if not getattr(target, key):
-            raise ConfigError(f"{key} must not be empty", where=where)
+            raise ConfigError(f"{key} must not be empty", where=f"{where}.{key}", got=getattr(target, key))
     if target.source not in _SOURCES:
-        raise ConfigError("unknown source", where=where, got=target.source, allowed=", ".join(_SOURCES))
+        allowed = ", ".join(_SOURCES)
+        raise ConfigError("unknown source", where=f"{where}.source", got=target.source, allowed=allowed)
     if not units.known(target.unit):
-        raise ConfigError("unknown unit", where=where, got=target.unit, cure="Add it to reports/values/units.py.")
+        allowed = ", ".join(units.names())
+        raise ConfigError("unknown unit", where=f"{where}.unit", got=target.unit, allowed=allowed)
     bounds = [bound for bound in (target.low, target.high) if not math.isinf(bound)]
     numbers = [*bounds, *(other.value for other in target.others), target.floor]
     if not bounds or not all(math.isfinite(number) for number in numbers if number is not None):
@@ -267,9 +321,11 @@ def _check(target: Target, where: str) -> None:
     if target.low >= target.high:
         raise ConfigError("low must lie below high", where=where, got=[target.low, target.high])
     if not 0.0 <= target.marginal < 1.0:
-        raise ConfigError("marginal is a fraction of the limit", where=where, got=target.marginal, allowed="[0, 1)")
+        raise ConfigError(
+            "marginal is a fraction of the limit", where=f"{where}.marginal", got=target.marginal, allowed="[0, 1)"
+        )
     if not all(other.name and other.source for other in target.others):
-        raise ConfigError("name and source of others must not be empty", where=where)
+        raise ConfigError("name and source of others must not be empty", where=f"{where}.others")
     for name, wanted in target.conditions.items():
         if wanted == () or (isinstance(wanted, Span) and not wanted.min <= wanted.max):
             raise ConfigError("a condition that nothing meets", where=f"{where}: conditions.{name}", got=wanted)

@@ -72,9 +72,9 @@ class Machine:
 
     @property
     def label(self) -> str:
-        """The machine in one line: ``4 x NVIDIA H200 (GPU-8e0d22e5, ...), driver 580.1, Xeon, 64 cores, host a``."""
+        """The machine in one line: ``4 × NVIDIA H200 (GPU-8e0d22e5, ...), driver 580.1, Xeon, 64 cores, host a``."""
         counted = Counter(self.gpu_names).items()
-        names = " + ".join(name if count == 1 else f"{count} x {name}" for name, count in counted)
+        names = " + ".join(name if count == 1 else f"{count} × {name}" for name, count in counted)
         uuids = ", ".join(uuid[:_UUID_SHOWN] for uuid in self.gpu_uuids)
         words = [f"{names} ({uuids})" if uuids else names or "no GPU", f"driver {self.driver}" if self.driver else ""]
         words += [self.cpu or "unknown CPU", f"{self.cores} cores", f"host {self.host}" if self.host else ""]

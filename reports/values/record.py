@@ -22,6 +22,8 @@ QUICK, THOROUGH, NIGHTLY = PLAN_KINDS = ("quick", "thorough", "nightly")
 RECORD_NAME = "record.json"
 BASELINE_NAME = "record.json.gz"
 REPORT_NAME = "report.html"
+TARGETS_NAME = "targets.toml"
+"""In a run folder: the user's targets that the run is judged by, beside those of the checkout."""
 
 
 @dataclass(frozen=True)

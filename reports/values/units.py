@@ -60,6 +60,11 @@ def known(unit: str) -> bool:
     return unit in _SCALES
 
 
+def names() -> tuple[str, ...]:
+    """Every unit that a target may be stated in."""
+    return tuple(_SCALES)
+
+
 def dimension(unit: str) -> str:
     """Name the dimension of ``unit``; an unknown unit is a dimension of its own."""
     return _SCALES[unit][0] if unit in _SCALES else f"unit {unit}"

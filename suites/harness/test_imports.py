@@ -18,7 +18,7 @@ import pytest
 
 from burstproof.network.fixed_point import FixedPoint
 
-pytestmark = pytest.mark.requirement("ST-2")
+pytestmark = [pytest.mark.requirement("ST-2"), pytest.mark.xdist_group("imports")]
 
 CHECKOUT = Path(__file__).parents[2]
 SOURCES = {

@@ -62,8 +62,8 @@ def calls(name):
     function(session)
     return before + session.calls
 found = {name: os.environ[name] for name in ("PIP_NO_COMPILE", "PYTHONDONTWRITEBYTECODE") if name in os.environ}
-sessions = sorted(nox.sessions)
-print(json.dumps({"environment": found, "cwd": os.getcwd(), "sessions": sessions, "calls": calls(sys.argv[3])}))
+loaded = {"environment": found, "cwd": os.getcwd(), "sessions": sorted(nox.sessions), "calls": calls(sys.argv[3])}
+print(json.dumps(loaded))
 """
 
 
@@ -208,22 +208,39 @@ def test_a_new_stage_runs_from_every_door(checkout: Path) -> None:
 
 @pytest.mark.requirement("RE-7")
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="sh and /proc are those of Linux")
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
-def test_a_session_in_the_background_ends_in_order(checkout: Path, tmp_path: Path, number: signal.Signals) -> None:
-    """The signal reaches noxfile.py alone, where it was ignored for SIGINT; the run has its record, nothing is left."""
+@pytest.mark.parametrize(
+    ("number", "group"),
+    [
+        (signal.SIGINT, False),
+        pytest.param(signal.SIGTERM, False, marks=pytest.mark.thorough("seconds each")),
+        (signal.SIGINT, True),
+    ],
+    ids=["SIGINT in the background", "SIGTERM in the background", "Ctrl-C"],
+)
+def test_a_session_ends_in_order(checkout: Path, tmp_path: Path, number: signal.Signals, group: bool) -> None:
+    """The run has its record, and nothing is left.
+
+    In the background SIGINT is ignored at first, and the signal reaches noxfile.py alone; Ctrl-C reaches all at once.
+    """
     case = "import pytest, time\n@pytest.mark.requirement('RE-6')\ndef test_more(): time.sleep(600)\n"
     (checkout / "suites" / "stage99_more" / "test_more.py").write_text(case, encoding="utf-8")
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(checkout / "impl"), str(checkout)])}
-    command = f"{sys.executable} {checkout}/noxfile.py --no-venv -s stage99 -- --run out & echo $!; wait"
+    command = f"{sys.executable} {checkout}/noxfile.py --no-venv -s stage99 -- --run out"
+    command = f"exec {command}" if group else f"{command} & echo $!; wait"
     said = tmp_path / "said.txt"
     with said.open("w", encoding="utf-8") as out:
-        shell = subprocess.Popen(["sh", "-c", command], cwd=checkout, env=environment, stdout=out, stderr=out)
+        shell = subprocess.Popen(
+            ["sh", "-c", command], cwd=checkout, env=environment, stdout=out, stderr=out, start_new_session=True
+        )
     results = checkout / "out" / "stages" / "stage99" / "results.jsonl"
     deadline = time.monotonic() + 60
     while not (results.is_file() and "started" in results.read_text(encoding="utf-8")):
         assert time.monotonic() < deadline, said.read_text(encoding="utf-8")
         time.sleep(0.2)
-    os.kill(int(said.read_text(encoding="utf-8").split()[0]), number)
+    if group:
+        os.killpg(shell.pid, number)
+    else:
+        os.kill(int(said.read_text(encoding="utf-8").split()[0]), number)
     shell.wait(timeout=90)
     left = [file.read_bytes() for file in Path("/proc").glob("[0-9]*/cmdline") if file.exists()]
     assert [line for line in left if str(checkout).encode() in line] == []

@@ -238,6 +238,7 @@ def test_a_crash_leaves_the_finished_cases_and_the_name_of_the_crashed_one(
     assert read.unfinished == ("test_it.py::test_b",)
 
 
+@pytest.mark.thorough("seconds")
 def test_under_xdist_the_controller_writes_what_the_workers_found(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -279,6 +280,7 @@ def test_without_a_path_nothing_is_written(pytester: pytest.Pytester) -> None:
     assert {path.name for path in pytester.path.iterdir()} - before <= {"__pycache__"}
 
 
+@pytest.mark.thorough("starts pytest several times")
 def test_a_group_stays_in_one_process_and_ids_stay_as_they_are(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,10 +9,12 @@ import pytest
 from reports.judge.targets import Target, load_targets, parse_targets
 from reports.judge.thermometer import Kind, thermometer_kind, thermometer_rows
 from reports.values.measurement import Measurement
+from reports.values.record import NIGHTLY, THOROUGH
 from stages.declaring import Declared, declared_by
 from stages.plan import STAGES
+from stages.plugin import gates_of, requirements_of
 
-pytestmark = pytest.mark.requirement("RE-2")
+pytestmark = [pytest.mark.requirement("RE-2"), pytest.mark.xdist_group("reach")]
 
 ROOT = Path(__file__).parents[2]
 TARGETS = load_targets()
@@ -24,6 +26,8 @@ class Collected:
     def __init__(self) -> None:
         self.declared: list[Declared] = []
         self.silent: list[str] = []
+        self.shown: set[str] = set()
+        self.shown_quickly: set[str] = set()
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         for item in session.items:
@@ -31,11 +35,14 @@ class Collected:
             self.declared += found
             if not found and "measure" in getattr(item, "fixturenames", ()):
                 self.silent.append(item.nodeid)
+            if not gates_of(item) and item.get_closest_marker(NIGHTLY) is None:
+                self.shown |= set(requirements_of(item))
+                self.shown_quickly |= set(requirements_of(item)) if item.get_closest_marker(THOROUGH) is None else set()
 
 
 @pytest.fixture(scope="module")
 def collected() -> Collected:
-    """What the cases of all stages declare."""
+    """What the cases of all stages declare and show."""
     found = Collected()
     folders = [str(ROOT / folder) for stage in STAGES for folder in stage.suites]
     quiet = ("--collect-only", "-qq", "--gpu-free", "-p", "no:cacheprovider", f"--rootdir={ROOT}")
@@ -52,6 +59,13 @@ def declared(collected: Collected) -> list[Declared]:
 def test_who_measures_declares_it(collected: Collected) -> None:
     """A case that takes ``measure`` says by the marker ``measures`` what it delivers, so that nothing is misspelt."""
     assert collected.silent == []
+
+
+@pytest.mark.requirement("RE-7")
+def test_the_quick_plan_has_a_case_of_each_requirement(collected: Collected) -> None:
+    """Of all that can be shown without a GPU; what only the nightly plan shows counts for none of the two."""
+    assert collected.shown
+    assert sorted(collected.shown - collected.shown_quickly) == []
 
 
 def closest(target: Target, declared: list[Declared]) -> str:

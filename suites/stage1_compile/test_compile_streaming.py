@@ -8,14 +8,23 @@ import pytest
 
 from burstproof.compile.numba_cubin import Capability, compile_kernel, obstacle
 from suites.support.compile.tools import needs_tools
+from suites.support.plans import first, thinned
 
 pytestmark = [pytest.mark.requirement("BE-10", "KL-1", "ST-1"), needs_tools]
 
 
-PLACES = [
-    *((variant, (9, 0)) for variant in ("lean", "lean, packed sums", "delays", "everything")),
-    *((variant, capability) for capability in ((7, 0), (12, 0)) for variant in ("delays", "everything")),
-]
+PLACES = thinned(
+    [
+        *(pytest.param(variant, (9, 0)) for variant in ("lean", "lean, packed sums", "delays", "everything")),
+        *(
+            pytest.param(variant, capability)
+            for capability in ((7, 0), (12, 0))
+            for variant in ("delays", "everything")
+        ),
+    ],
+    "two seconds and more for each variant and capability",
+    keep=first(1),
+)
 
 
 @pytest.mark.parametrize(("variant", "capability"), PLACES, ids=str)

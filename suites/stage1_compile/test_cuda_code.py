@@ -10,7 +10,12 @@ import pytest
 from suites.support.compile.tools import needs_tools
 from suites.support.compile.variants import chosen_variants
 
-pytestmark = [pytest.mark.requirement("BE-4", "KL-1", "ST-1"), pytest.mark.xdist_group("PTX"), needs_tools]
+pytestmark = [
+    pytest.mark.requirement("BE-4", "KL-1", "ST-1"),
+    pytest.mark.xdist_group("PTX"),
+    needs_tools,
+    pytest.mark.thorough("compiles every variant: ten seconds"),
+]
 
 CAPABILITY = (9, 0)
 
@@ -37,7 +42,6 @@ def _instructions(ptx: str, name: str) -> set[str]:
     return set(re.findall(rf"^\s*(?:@!?%p\d+\s+)?({name}\.[\w.:]+)", ptx, re.MULTILINE))
 
 
-@pytest.mark.thorough("compiles every variant: ten seconds")
 def test_nothing_flushes_subnormals_or_approximates(code: dict[tuple[str, str], str]) -> None:
     for place, ptx in code.items():
         assert ".ftz" not in ptx, place

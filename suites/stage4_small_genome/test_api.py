@@ -29,7 +29,7 @@ EXAMPLES = sorted((DOCS / "examples").glob("*.py"))
 
 
 def _quick(_: int, example: Path) -> bool:
-    return example.stem in ("from_genome", "own_kernel")
+    return example.stem == "own_kernel"
 
 
 GOLDEN = ROOT / "suites" / "data" / "golden"
@@ -481,6 +481,7 @@ def test_a_closed_engine_says_so() -> None:
             call()
 
 
+@pytest.mark.thorough("compiles kernels of its own")
 def test_strings_choose_precision_and_shards_change_nothing() -> None:
     drive = bp.Stimulation(chain()).add(1, ids=[0], bursts=1)
     with opened(chain(), precision="fp16") as half, bp.open_engine(chain(), shards=2, strategy="contiguous") as split:

@@ -45,13 +45,7 @@ ONLY_ON_GPU = {
 """Device functions that no GPU-free case executes, and why."""
 
 
-QUICK_MIXES = (
-    "integers, all excitatory",
-    "plastic, window 1",
-    "fractions, delays to 7",
-    "beta",
-    "clamped contributions",
-)
+QUICK_MIXES = ("plastic, window 1", "fractions, delays to 7")
 LONG = (
     *("synapses in host memory", "train", "lists too long to stage", "late bursts", "stimulus beyond capacity"),
     *("full log", "generated networks", "long rows", "rows in pieces", "tiles"),

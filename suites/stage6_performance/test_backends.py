@@ -9,6 +9,7 @@ from suites.support.bench.columns import BATCH, STEP, Column, adapter, column
 from suites.support.bench.cpu_rows import ROWS
 from suites.support.bench.rows import SYNAPSES_PER_NEURON, Row
 from suites.support.parity.backends import NEEDS_ADAPTER
+from suites.support.plans import first, thinned
 
 pytestmark = pytest.mark.requirement("ST-6", "BE-16", "RE-4")
 
@@ -35,7 +36,9 @@ def _checked(backend: str, row: Row) -> Column:
     scope=[STEP, BATCH],
     **LAW,
 )
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+@pytest.mark.parametrize(
+    "row", thinned(ROWS, "a large network, timed for seconds", keep=first(1)), ids=lambda row: row.name
+)
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_column(backend: str, row: Row, measure: Measure) -> None:
     """A burst on one backend: with its fired list, and in batches of which only counts are kept."""
@@ -51,6 +54,7 @@ def test_column(backend: str, row: Row, measure: Measure) -> None:
 )
 @NEEDS_ADAPTER
 @pytest.mark.gate("gpu")
+@pytest.mark.thorough("measures for seconds")
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 def test_cuda_against_wgpu(row: Row, measure: Measure) -> None:
     """CUDA against WGPU on a GPU: the notes say 2 to 10 times, 5.9 times at 100 K neurons."""

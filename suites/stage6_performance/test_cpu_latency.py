@@ -17,7 +17,8 @@ from stages.measuring import Measure
 from suites.support.bench.cpu_clock import cpu_ghz
 from suites.support.bench.cpu_rows import ALL_CORES, ROWS, Checked, checked
 from suites.support.bench.rows import BLOCKS, POWER_LAW, SYNAPSES_PER_NEURON, Row
-from suites.support.bench.steady import Rule, Timed, time_steadily
+from suites.support.bench.steady import Rule, time_steadily
+from suites.support.bench.witness import Witnessed, Work, time_witnessed
 from suites.support.parity.large import slim
 from suites.support.parity.simulator_check import recordings_differ
 
@@ -51,9 +52,12 @@ def _conditions(row: Row, threads: int) -> dict[str, object]:
     return conditions if clock is None else conditions | {"cpu_ghz": clock}
 
 
-def _put(measure: Measure, timed: Timed, row: Row, threads: int, rate: float) -> None:
-    note = f"wall clock of engine.step; {row.checked_bursts} bursts before equal the reference's; fired at {rate:.3%}"
-    timed.put(measure, "burst.latency", "ms", _conditions(row, threads) | {"scope": "launch to download"}, note)
+def _put(measure: Measure, witnessed: Witnessed, row: Row, threads: int, rate: float) -> None:
+    before = f"{row.checked_bursts} bursts before equal the reference's"
+    note = f"wall clock of engine.step; {before}; {witnessed.how}; fired at {rate:.3%}"
+    witnessed.timed.put(
+        measure, "burst.latency", "ms", _conditions(row, threads) | {"scope": "launch to download"}, note
+    )
 
 
 PAIRS = [*((row, n) for row in ROWS for n in THREADS), *((row, 1) for row in OTHER_ROWS)]
@@ -72,21 +76,11 @@ CASES = [_declared(*pair) for pair in PAIRS]
 def test_burst(engine: tuple[Checked, CpuEngine], benchmark: BenchmarkFixture, measure: Measure) -> None:
     """A whole burst, stimulus to fired list, by engine.step."""
     want, made = engine
-    fired = 0
-
-    def sample() -> float:
-        nonlocal fired
-        start = time.perf_counter()
-        burst = made.step()
-        elapsed = time.perf_counter() - start
-        fired += len(burst.fired_ids)
-        return 1e3 * elapsed
-
-    first = made.burst_count
-    timed = time_steadily(sample, RULE)
-    rate = fired / (made.burst_count - first) / want.network.neuron_count
+    witnessed = time_witnessed(made, want.reference, Work(lambda: len(made.step().fired_ids)), RULE)
+    assert witnessed.problems == (), "; ".join(witnessed.problems)
+    rate = witnessed.firings / want.network.neuron_count
     assert 0.5 * want.row.firing_rate < rate < 2.0 * want.row.firing_rate, f"the network fired at {rate:.3%}"
-    _put(measure, timed, want.row, made.threads, rate)
+    _put(measure, witnessed, want.row, made.threads, rate)
     benchmark.extra_info.update(_conditions(want.row, made.threads))
     benchmark.pedantic(made.step, rounds=ROUNDS, warmup_rounds=5)
 

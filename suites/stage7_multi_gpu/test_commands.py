@@ -15,6 +15,8 @@ SOURCES = {
     "essential": ("--genome", GENOMES / "essential_genome.json"),
     "20K": ("--synthetic", "20K", "--synapses", "50", "--rate", "0.02"),
 }
+LONG = pytest.mark.thorough("runs for seconds")
+SPLITS = [("20K", 2), pytest.param("20K", 8, marks=LONG), pytest.param("essential", 2, marks=LONG)]
 
 
 def _assert_same_record(door: Door, source: str, backend: str, shards: int, *split: object) -> None:
@@ -38,7 +40,7 @@ def test_run_on_several_gpus(door: Door, devices: int, source: str) -> None:
     _assert_same_record(door, source, "cuda", devices, "--multi-gpu", "--num-gpus", devices)
 
 
-@pytest.mark.parametrize(("source", "shards"), [("essential", 2), ("20K", 2), ("20K", 8)])
+@pytest.mark.parametrize(("source", "shards"), SPLITS)
 def test_run_on_shards_of_the_cpu(door: Door, source: str, shards: int) -> None:
     """``burstproof run --backend cpu --shards N``: the same without a GPU."""
     _assert_same_record(door, source, "cpu", shards, "--shards", shards)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from functools import lru_cache
 
@@ -16,6 +15,7 @@ from stages.measuring import Measure
 from suites.support.bench.capacity import put_capacity
 from suites.support.bench.card_limits import Card, measure_limits
 from suites.support.bench.rows import CardLimits, burst_floor_us
+from suites.support.bench.scaling import rate_for
 from suites.support.shards.cuda_rows import Network, Timing, one_device, sharded
 
 pytestmark = [pytest.mark.requirement("MG-7", "BE-3", "ST-7"), pytest.mark.gate("multi_gpu")]
@@ -25,8 +25,7 @@ SLOW = Network(50_000_000, 0.1)
 """A burst of several ms on one GPU, 6 ms on an H200."""
 TEN_MS = 10.0
 """What the burst of the notes' table takes on one GPU; its row is judged where that is 9 to 11 ms."""
-_RATE_STEP = 1.07
-LARGEST = {"sparse": Network(100_000_000), "dense": Network(10_000_000, synapses=1000)}
+LARGEST = {"sparse": Network(100_000_000), "dense": Network(12_500_000, synapses=1000)}
 """The largest network of each density for one GPU; several hold as many times more."""
 PROJECTED = 8
 STRONG = [ONE_MILLION.neurons, TWENTY_MILLION.neurons]
@@ -149,9 +148,8 @@ def _projected(timing: Timing, parts: Timing) -> float:
 
 
 def _burst_of_ten_ms() -> Network:
-    """50 M neurons at the rate at which one GPU takes nearly 10 ms; rates lie on a grid, so that runs have the same."""
-    steps = math.floor(math.log(TEN_MS / _timing(SLOW, 1).ms) / math.log(_RATE_STEP))
-    return Network(SLOW.neurons, round(SLOW.rate * _RATE_STEP**steps, 3))
+    """50 M neurons at the rate at which one GPU takes nearly 10 ms."""
+    return Network(SLOW.neurons, rate_for(TEN_MS, SLOW.rate, _timing(SLOW, 1).ms))
 
 
 @pytest.mark.measures("scaling.latency", gpus=[1, 2, 4, 8], scaling="strong", single_gpu_ms=...)
@@ -201,10 +199,11 @@ def test_time_split(network: Network, devices: int, limits: CardLimits, measure:
 @pytest.mark.measures("shard.build_time", devices=[2, 4, 8])
 @pytest.mark.measures("capacity.neurons", "capacity.synapses", gpus=[2, 4, 8], density=list(LARGEST))
 @pytest.mark.measures("capacity.device_bytes", "capacity.bytes_per_synapse", gpus=[2, 4, 8], density=list(LARGEST))
+@pytest.mark.thorough("makes networks of hundreds of gigabytes")
 @pytest.mark.parametrize("devices", [2, 4, 8])
 @pytest.mark.parametrize("density", LARGEST)
 def test_largest_network(density: str, devices: int, limits: CardLimits, measure: Measure) -> None:
-    """10 G synapses on each GPU, made where they are used: 100 M neurons x 100 and 10 M x 1000."""
+    """Made where it is used: on each GPU 100 M neurons x 100, or 12.5 M x 1000."""
     _devices(devices)
     alone = LARGEST[density]
     network = Network(devices * alone.neurons, synapses=alone.synapses)

@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import tempfile
 import time
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
@@ -154,12 +155,17 @@ class Browser:
         answer = self.ask("Page.captureScreenshot", captureBeyondViewport=whole)
         path.write_bytes(base64.b64decode(str(answer["data"])))
 
-    def axe(self, script: Path) -> list[str]:
-        """What axe-core finds wrong: the rule, and the elements that break it."""
+    def axe(self, script: Path, rules: Sequence[str] = ()) -> list[str]:
+        """What axe-core finds wrong in what is shown: the rule, and the first elements that break it.
+
+        ``rules`` limits it to some. Folded contents are taken out first: axe would walk them only to leave them out.
+        """
+        self.evaluate("document.querySelectorAll('details:not([open]) > :not(summary)').forEach(e => e.remove())")
         self.evaluate(script.read_text(encoding="utf-8") + ";0")
+        options = {"resultTypes": ["violations"], **({"runOnly": list(rules)} if rules else {})}
         found = self.evaluate(
-            "axe.run(document, {resultTypes: ['violations']}).then(r => r.violations.map("
-            "v => v.id + ': ' + v.nodes.slice(0, 5).map(n => n.html.slice(0, 200)).join(' | ')))"
+            f"axe.run(document, {json.dumps(options)}).then(found => found.violations.map("
+            "one => one.id + ': ' + one.nodes.slice(0, 5).map(node => node.html.slice(0, 200)).join(' | ')))"
         )
         return list(found)  # type: ignore[call-overload]
 

@@ -211,7 +211,7 @@ _DAMAGE = (ValueError, KeyError, EOFError, NotImplementedError, RuntimeError, Me
 
 def _assemble(path: Path, info: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> Trace:
     network = _network(info, arrays)
-    bursts = arrays["bursts"].astype(np.int64)
+    bursts = _whole(path, arrays, "bursts", np.int64)
     expected = network.burst_count + 1 + np.arange(len(bursts))
     if not np.array_equal(bursts, expected):
         raise TraceError(
@@ -219,7 +219,13 @@ def _assemble(path: Path, info: dict[str, Any], arrays: dict[str, npt.NDArray[An
             where=f"{path}: bursts",
             got=bursts[:3].tolist(),
         )
-    fired_burst, fired_id = arrays["fired_burst"].astype(np.int64), arrays["fired_id"].astype(np.uint32)
+    fired_burst, fired_id = _whole(path, arrays, "fired_burst", np.int64), _whole(path, arrays, "fired_id", np.uint32)
+    fired_mp = arrays["fired_mp"]
+    if not len(fired_burst) == len(fired_id) == len(fired_mp) or fired_mp.dtype.kind != "f" or fired_mp.ndim != 1:
+        raise TraceError("the firings have not one burst, id and potential each", where=f"{path}: fired_mp")
+    exact = bool(info.get("exact", False))  # the real engine records firings of neurons that its tables lack
+    if not np.isin(fired_burst, bursts).all() or (exact and bool((fired_id >= network.neuron_count).any())):
+        raise TraceError("a firing lies outside the network or the recorded bursts", where=f"{path}: fired_id")
     order = np.lexsort((fired_id, fired_burst))
     return Trace(
         name=path.stem,
@@ -227,14 +233,24 @@ def _assemble(path: Path, info: dict[str, Any], arrays: dict[str, npt.NDArray[An
         bursts=bursts,
         fired_burst=fired_burst[order],
         fired_id=fired_id[order],
-        fired_mp=arrays["fired_mp"].astype(np.float32)[order],
+        fired_mp=fired_mp.astype(np.float32)[order],
         states=_states(path, arrays, "t_", network, (len(bursts),)),
         end=_states(path, arrays, "end_", network, ()),
         plan=_plan(info),
         at_start=_at_start(info),
-        exact=bool(info.get("exact", False)),
+        exact=exact,
         settings=dict(info.get("settings", {})),
     )
+
+
+def _whole(path: Path, arrays: Mapping[str, npt.NDArray[Any]], name: str, dtype: type[np.integer[Any]]) -> Any:
+    """An array (n,) of whole numbers, converted to ``dtype`` without a change of any."""
+    values, limits = arrays[name], np.iinfo(dtype)
+    fits = values.ndim == 1 and values.dtype.kind in "iu"
+    if not fits or (len(values) and not limits.min <= int(values.min()) <= int(values.max()) <= limits.max):
+        where, got = f"{path}: {name}", (values.dtype.str, values.shape)
+        raise TraceError("is no row of whole numbers in range", where=where, got=got, allowed=str(np.dtype(dtype)))
+    return values.astype(dtype)
 
 
 def _network(info: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> Network:
@@ -261,6 +277,8 @@ def _areas(info: dict[str, Any]) -> tuple[Area, ...]:
     for index, cortical_id in info["area_names"].items():
         flag = flags.get(cortical_id, {})
         named = {name: flag.get(name) for name in ("psp_uniform_distribution", "mp_driven_psp")}
+        if not isinstance(cortical_id, str) or not all(type(value) in (bool, type(None)) for value in named.values()):
+            raise TraceError("an area has no id, or a flag that is no truth value", where=f"area_names: {index}")
         areas.append(Area(int(index), cortical_id, str(flag.get("cortical_name", "")), **named))
     return tuple(sorted(areas, key=lambda area: area.index))
 
@@ -276,7 +294,7 @@ def _plastic(info: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], network:
         figures = (float(rule[name]) for name in ("constant", "ltp", "ltd"))
         yield PlasticMapping(np.flatnonzero(between), int(rule["window"]), *figures)
     for number, rule in enumerate(info.get("plastic_mappings", ())):
-        yield PlasticMapping(arrays[f"plastic_{number}"].astype(np.int64), **rule)
+        yield PlasticMapping(_whole(Path("plastic"), arrays, f"plastic_{number}", np.int64), **rule)
 
 
 def _states(
@@ -301,10 +319,16 @@ def _plan(info: dict[str, Any]) -> StimulusPlan:
     for burst, item in info.get("stimulus", {}).items():
         plan[int(burst)] = Stimulus(
             ids=np.array(item.get("ids", ()), np.uint32),
-            amounts=np.array(item.get("amounts", ()), np.float32),
+            amounts=_amounts(item.get("amounts", ())),
             forced=np.array(item.get("forced", ()), np.uint32),
         )
     return plan
+
+
+def _amounts(values: Any) -> npt.NDArray[np.float32]:
+    """Amounts as float32; one beyond its range is infinite, and refused where the stimulus is used."""
+    with np.errstate(over="ignore"):
+        return np.array(values, np.float32)
 
 
 def _at_start(info: dict[str, Any]) -> FiredAtStart | None:

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 
 from burstproof.engine.ask_machine import ask_cuda, ask_wgpu
 from burstproof.engine.machine import Obstacle
 from burstproof.engine.options import EngineOptions
-from burstproof.engine.protocol import Engine
 from burstproof.engine.registry import engine_factory
 from burstproof.engine.state import Record
 from hardware.host import take_host
 from suites.support.bench.cpu_rows import checked
 from suites.support.bench.rows import Row
-from suites.support.bench.steady import Rule, Timed, time_steadily
+from suites.support.bench.steady import Rule, Timed
+from suites.support.bench.witness import Work, time_witnessed
 from suites.support.parity.large import slim
 from suites.support.parity.simulator_check import recordings_differ
 
@@ -59,12 +57,16 @@ def column(backend: str, row: Row) -> Column:
         device = device_of(backend)
         if found:
             return Column(backend, device, tuple(found), {})
-        before = engine.burst_count
-        fired = [0]
-        timings = {STEP: time_steadily(_step(engine, fired), RULE), BATCH: time_steadily(_batch(engine, fired), RULE)}
-        rate = fired[0] / (engine.burst_count - before) / row.neurons
+        works = {
+            STEP: Work(lambda: len(engine.step().fired_ids)),
+            BATCH: Work(lambda: int(engine.run(BATCH_BURSTS, record=Record.COUNTS).fired_counts.sum()), BATCH_BURSTS),
+        }
+        witnessed = {scope: time_witnessed(engine, want.reference, work, RULE) for scope, work in works.items()}
+        rate = sum(one.firings for one in witnessed.values()) / len(witnessed) / row.neurons
         off = abs(rate / row.firing_rate - 1.0) > _RATE_TOLERANCE
-        return Column(backend, device, (f"fired at {rate:.3%}",) if off else (), timings, rate)
+        problems = [problem for one in witnessed.values() for problem in one.problems]
+        problems += [f"fired at {rate:.3%}"] if off else []
+        return Column(backend, device, tuple(problems), {scope: one.timed for scope, one in witnessed.items()}, rate)
 
 
 def device_of(backend: str) -> str:
@@ -84,21 +86,3 @@ def adapter() -> tuple[str, str]:
 
     chosen = chosen_adapter(ask_wgpu(), None)
     return chosen.name, chosen.kind
-
-
-def _step(engine: Engine, fired: list[int]) -> Callable[[], float]:
-    def sample() -> float:
-        start = time.perf_counter()
-        fired[0] += len(engine.step().fired_ids)
-        return 1e3 * (time.perf_counter() - start)
-
-    return sample
-
-
-def _batch(engine: Engine, fired: list[int]) -> Callable[[], float]:
-    def sample() -> float:
-        start = time.perf_counter()
-        fired[0] += int(engine.run(BATCH_BURSTS, record=Record.COUNTS).fired_counts.sum())
-        return 1e3 * (time.perf_counter() - start) / BATCH_BURSTS
-
-    return sample

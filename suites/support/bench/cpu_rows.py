@@ -19,10 +19,11 @@ ALL_CORES = take_host().usable_cores
 
 @dataclass(frozen=True, eq=False)
 class Checked:
-    """A row's network and what the reference makes of its first bursts."""
+    """A row's network, and what the reference, which is kept to judge later bursts, makes of its first ones."""
 
     row: Row
     network: Network
+    reference: ReferenceEngine
     recording: Recording
     state: EngineState
 
@@ -32,4 +33,4 @@ def checked(row: Row) -> Checked:
     network = row.network()
     reference = ReferenceEngine.create(network, EngineOptions())
     recording = reference.run(row.checked_bursts, row.start)
-    return Checked(row, network, recording, slim(reference.state()))
+    return Checked(row, network, reference, recording, slim(reference.state()))

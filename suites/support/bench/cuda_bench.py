@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -18,6 +18,7 @@ from suites.support.bench.implicit_reference import ImplicitReference
 from suites.support.bench.rows import CUDA_ROWS, OTHER_ROWS, Row
 from suites.support.bench.steady import Rule, Timed, Watch, time_steadily
 from suites.support.bench.timers import clock
+from suites.support.bench.witness import Work, time_witnessed
 from suites.support.parity.large import slim
 from suites.support.parity.simulator_check import recordings_differ
 
@@ -45,6 +46,8 @@ _CHECKED_AFTERWARDS = 3
 _OBSERVED_BURSTS = 100
 _L2_FLUSHES = 3
 _HUGE_NEURONS = 10_000_000
+_WITNESSED_NEURONS = 500_000
+"""Rows up to this size are timed with a witness; the states that it takes of larger ones would need minutes."""
 
 
 class Judge(Protocol):
@@ -119,10 +122,17 @@ def measure_row(
         cpu_timed = time_steadily(lambda: _wall_ms(cpu.step), CPU_RULE) if cpu else None
         before = _observed_rate(cuda)
         train = _batch_length(cuda)
-        timings = _timings(cuda, train, runtime, watch, scopes)
+        works = _works(cuda, train, runtime, scopes)
+        doubts: tuple[str, ...] = ()
+        if isinstance(judge, CpuEngine) and row.neurons <= _WITNESSED_NEURONS:
+            seen = {scope: time_witnessed(cuda, judge, work, _rule(scope), watch) for scope, work in works.items()}
+            timings = {scope: one.timed for scope, one in seen.items()}
+            doubts = tuple(f"{scope}: {problem}" for scope, one in seen.items() for problem in one.problems)
+        else:
+            timings = {scope: time_steadily(_sample(work), _rule(scope), watch) for scope, work in works.items()}
         rate = (before + _observed_rate(cuda)) / 2
         judge.restore(cuda.state())
-        problems = disagreements(judge, cuda, _CHECKED_AFTERWARDS, {})
+        problems = doubts + disagreements(judge, cuda, _CHECKED_AFTERWARDS, {})
         return RowResult(row, problems, rate, train, timings, cpu_timed, threads)
 
 
@@ -176,32 +186,40 @@ def _wall_ms(work: Callable[[], object]) -> float:
     return 1e3 * (clock() - start)
 
 
-def _timings(
-    engine: CudaEngine,
-    train: int,
-    runtime: DeviceRuntime,
-    watch: Callable[[], Watch] | None,
-    scopes: tuple[str, ...],
-) -> dict[str, Timed]:
+def _rule(scope: str) -> Rule:
+    return TRAIN_RULE if scope == RESIDENT else STEP_RULE
+
+
+def _sample(work: Work) -> Callable[[], float]:
+    """Times a call of ``work``: ms per burst."""
+
+    def sample() -> float:
+        work.prepare()
+        return _wall_ms(work.do) / work.bursts
+
+    return sample
+
+
+def _works(engine: CudaEngine, train: int, runtime: DeviceRuntime, scopes: tuple[str, ...]) -> dict[str, Work]:
+    """What is timed in each scope."""
     ids = np.arange(_STIMULATED, dtype=np.uint32) * np.uint32(engine.network.neuron_count // _STIMULATED)
     stimulus = Stimulus(ids, np.ones(_STIMULATED, np.float32))
-    flush = _l2_flush(runtime)
 
-    def cold() -> float:
-        flush()
-        return _wall_ms(engine.step)
+    def silent(bursts: int) -> Work:
+        def run() -> None:
+            engine.run(bursts, record=Record.NONE)
 
-    def resident() -> float:
-        return _wall_ms(lambda: engine.run(train, record=Record.NONE)) / train
+        return Work(run, bursts)
 
-    samples: dict[str, tuple[Callable[[], float], Rule]] = {
-        RESIDENT: (resident, TRAIN_RULE),
-        STEP: (lambda: _wall_ms(lambda: engine.run(1, record=Record.NONE)), STEP_RULE),
-        DOWNLOAD: (lambda: _wall_ms(engine.step), STEP_RULE),
-        COLD_DOWNLOAD: (cold, STEP_RULE),
-        STIMULUS_DOWNLOAD: (lambda: _wall_ms(lambda: engine.step(stimulus)), STEP_RULE),
+    step = Work(lambda: len(engine.step().fired_ids))
+    works = {
+        RESIDENT: silent(train),
+        STEP: silent(1),
+        DOWNLOAD: step,
+        COLD_DOWNLOAD: replace(step, prepare=_l2_flush(runtime)),
+        STIMULUS_DOWNLOAD: Work(lambda: len(engine.step(stimulus).fired_ids), stimulus=stimulus),
     }
-    return {scope: time_steadily(*samples[scope], watch) for scope in scopes}
+    return {scope: works[scope] for scope in scopes}
 
 
 def _l2_flush(runtime: DeviceRuntime) -> Callable[[], None]:

@@ -1,13 +1,16 @@
-"""What a burst costs per contribution and per neuron, fitted over the rows of the table."""
+"""What a burst costs per contribution and per neuron, and the firing rate at which one takes a wanted time."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from suites.support.bench.rows import Row
+
+_RATE_STEP = 1.07
 
 
 @dataclass(frozen=True)
@@ -36,3 +39,13 @@ def fit_costs(rows: Sequence[Row], latencies_us: Sequence[float]) -> CostModel:
     deviation = np.abs(terms @ costs / measured - 1.0).max()
     fixed_us, event_ns, neuron_ns = (float(cost) for cost in costs)
     return CostModel(fixed_us, event_ns, neuron_ns, float(deviation))
+
+
+def rate_for(wanted_ms: float, rate: float, measured_ms: float) -> float:
+    """The firing rate at which a burst takes nearly ``wanted_ms``, if it takes ``measured_ms`` at ``rate``.
+
+    Time is taken as proportional to the rate. The answer lies on a grid of steps of 7 % and not above the wanted time,
+    so that runs on like cards choose the same rate and their figures can be compared.
+    """
+    steps = math.floor(math.log(wanted_ms / measured_ms) / math.log(_RATE_STEP))
+    return round(rate * _RATE_STEP**steps, 3)

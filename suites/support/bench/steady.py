@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import TracebackType
@@ -13,6 +14,7 @@ from hardware.stopwatch import Samples, measure_until_steady
 from hardware.telemetry import Telemetry
 from reports.values.measurement import Scalar
 from stages.measuring import Measure
+from suites.support.bench.timers import clock
 
 POWER_LIMIT = "sw power cap"
 """Where work draws all the power that the card may take, this is the state that it runs in, not a disturbance."""
@@ -26,6 +28,10 @@ ATTEMPTS = 3
 
 class ThrottledError(EnvironmentInvalidError):
     """Every attempt to measure was throttled: there is no figure."""
+
+
+class ReplacedClockError(EnvironmentInvalidError):
+    """Something put another clock in the place of the process's own: no figure can be believed."""
 
 
 class Watch(Protocol):
@@ -129,6 +135,8 @@ def time_steadily(
     ------
     ThrottledError
         Every attempt was throttled.
+    ReplacedClockError
+        ``time.perf_counter`` is not what it was when this module was imported.
     """
     reasons = []
     for attempt in range(ATTEMPTS):
@@ -152,7 +160,7 @@ def time_steadily(
 
 
 def _measured(sample: Callable[[], float], rule: Rule) -> Samples:
-    return measure_until_steady(
+    samples = measure_until_steady(
         sample,
         warmup=rule.warmup,
         min_samples=rule.min_samples,
@@ -160,3 +168,12 @@ def _measured(sample: Callable[[], float], rule: Rule) -> Samples:
         max_seconds=rule.max_seconds,
         relative_noise=rule.relative_noise,
     )
+    if time.perf_counter is not clock:
+        raise ReplacedClockError(
+            "the clock of the process was replaced",
+            where="time.perf_counter",
+            got=time.perf_counter,
+            allowed="the function of Python's own module",
+            cure="Find what assigns to time.perf_counter; what is timed must not",
+        )
+    return samples

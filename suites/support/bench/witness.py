@@ -49,11 +49,15 @@ class Judge(Protocol):
 
 @dataclass(frozen=True)
 class Work:
-    """One call that is timed: ``do`` does ``bursts`` bursts with ``stimulus`` each; says how many fired, if known."""
+    """One call that is timed.
+
+    ``do`` does ``bursts`` bursts with ``stimulus`` each, and says how many fired, if known; ``prepare`` is not timed.
+    """
 
     do: Callable[[], int | None]
     bursts: int = 1
     stimulus: Stimulus = NO_STIMULUS
+    prepare: Callable[[], None] = lambda: None
 
 
 @dataclass(frozen=True)
@@ -80,31 +84,30 @@ class _Calls:
     """Times calls of the work by two clocks, and keeps what they said."""
 
     def __init__(self, work: Work) -> None:
-        self._work = work
+        self.work = work
         self.fired: list[int | None] = []
         self.ms: list[float] = []
         self.other_ms: list[float] = []
 
     def __call__(self) -> float:
+        self.work.prepare()
         other, start = _other_clock_ns(), clock()
-        self.fired.append(self._work.do())
+        self.fired.append(self.work.do())
         elapsed = 1e3 * (clock() - start)
         self.other_ms.append((_other_clock_ns() - other) / 1e6)
         self.ms.append(elapsed)
-        return elapsed / self._work.bursts
+        return elapsed / self.work.bursts
 
     @property
     def bursts(self) -> int:
         """Bursts that were asked for."""
-        return self._work.bursts * len(self.ms)
+        return self.work.bursts * len(self.ms)
 
     def clock_problems(self) -> list[str]:
-        """Whether anybody replaced or slowed the clock."""
-        found = [] if time.perf_counter is clock else ["time.perf_counter was replaced"]
+        """Whether the two clocks say something else."""
         one, other = median(self.ms), median(self.other_ms)
-        if abs(one - other) > _CLOCKS_AGREE * max(one, other):
-            found.append(f"two clocks disagree: {one:.4g} ms and {other:.4g} ms a call")
-        return found
+        agree = abs(one - other) <= _CLOCKS_AGREE * max(one, other)
+        return [] if agree else [f"two clocks disagree: {one:.4g} ms and {other:.4g} ms a call"]
 
 
 def time_witnessed(
@@ -122,7 +125,7 @@ def time_witnessed(
 
     Raises
     ------
-    ThrottledError
+    ThrottledError, ReplacedClockError
         See ``time_steadily``.
     """
     start = _at_another_burst(engine.state())
@@ -174,7 +177,7 @@ def _again(
     engine: Engine, judge: Judge, start: EngineState, end: EngineState, calls: _Calls, judged: int
 ) -> tuple[npt.NDArray[np.int64], list[str], int]:
     """Firings of the timed bursts, by a run that records them; what disagrees; how many bursts were judged."""
-    work, problems = calls._work, []
+    work, problems = calls.work, []
     first, last = start.burst_count + 1, start.burst_count + calls.bursts
     plan = dict.fromkeys(range(first, last + 1), work.stimulus) if work.stimulus is not NO_STIMULUS else NO_PLAN
     engine.restore(start)

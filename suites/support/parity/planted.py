@@ -160,6 +160,7 @@ def plant(backend: str, faults: Iterable[Fault], jobs: int = 1) -> tuple[dict[st
 # The catalogue ----------------------------------------------------------------------------------------------------
 
 CPU, THREADS, SHARDS, WGPU, SIMULATOR, CUDA = "cpu", "cpu, 2 threads", "cpu, 2 shards", "wgpu", "cuda simulator", "cuda"
+SHARED = "cpu, shared helpers"
 
 _FAN = "3 parts of 2.0 divided by 3 add up"
 _LIMIT = "above the threshold limit it does not fire, at the limit it does"
@@ -350,7 +351,7 @@ _CPU_KERNELS = (
         "engine/cpu/synapses.py",
         "if v < np.float32(0):",
         "if False:",
-        (_DRIVEN, "mix: mp-driven"),
+        (_DRIVEN,),
     ),
     Fault(
         "the draw has another multiplier",
@@ -679,11 +680,12 @@ _CUDA = (
 )
 
 CATALOGUE: dict[str, tuple[Fault, ...]] = {
-    CPU: (*_CPU_KERNELS, *_CPU_ROWS, *HELPERS),
+    CPU: (*_CPU_KERNELS, *_CPU_ROWS),
+    SHARED: HELPERS,
     THREADS: _THREADS,
-    SHARDS: (*_SHARDS, *_CPU_ROWS, *HELPERS),
-    WGPU: (*_WGPU, *HELPERS),
-    SIMULATOR: (*_CUDA, *HELPERS),
+    SHARDS: _SHARDS,
+    WGPU: _WGPU,
+    SIMULATOR: _CUDA,
     CUDA: (*_CUDA, *HELPERS),
 }
-"""What is planted in each backend."""
+"""What is planted in each backend; what all share runs on the host, so one backend without a GPU is enough for it."""

@@ -189,6 +189,7 @@ sys.exit(main(sys.argv[1:]))
 """
 
 
+@pytest.mark.thorough("seconds")
 @pytest.mark.skipif(sys.platform == "win32", reason="this system has no limit of file sizes")
 @pytest.mark.requirement("BE-18")
 @pytest.mark.parametrize(

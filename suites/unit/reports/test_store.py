@@ -223,6 +223,7 @@ def test_the_report_names_its_record(tmp_path: Path) -> None:
     assert f'<meta name="record-seal" content="{written.seal}">' in (tmp_path / "report.html").read_text("utf-8")
 
 
+@pytest.mark.thorough("seconds")
 @pytest.mark.skipif(sys.platform == "win32", reason="a process is killed by a signal")
 @pytest.mark.parametrize("before", ["record.json", "report.html"])
 def test_a_run_killed_between_its_files_has_no_report_of_another_record(tmp_path: Path, before: str) -> None:

@@ -66,6 +66,7 @@ def test_turns_alternate() -> None:
     assert len({turn.folder for turn in planned}) == 10
 
 
+@pytest.mark.thorough("seconds")
 def test_a_slower_commit_is_confirmed(checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stand = Stand()
     monkeypatch.setattr(compare, "_call", stand)

@@ -23,14 +23,16 @@ def test_lines_are_read_once_and_half_a_line_waits(tmp_path: Path) -> None:
     progress = Progress(results)
     progress.look()
     assert progress.line(1.0) == "0 cases"
-    results.write_text('{"started": "a"}\n' + finished("t.py::a", 2.0) + '{"case": "t.py::b"', encoding="utf-8")
+    results.write_text(
+        '{"collected": 5}\n{"started": "a"}\n' + finished("t.py::a", 2.0) + '{"case": "t.py::b"', encoding="utf-8"
+    )
     progress.look()
     assert progress.done == {"t.py::a": 2.0}
     with results.open("a", encoding="utf-8") as file:
         file.write(', "duration_s": 5.0}\n')
     progress.look()
     assert progress.done == {"t.py::a": 2.0, "t.py::b": 5.0}
-    assert progress.line(7.0) == "2 of 2 cases, slowest b (5 s)"
+    assert progress.line(7.0) == "2 of 5 cases, slowest b (5 s), about 10 s left"
 
 
 def test_the_time_left_follows_from_the_earlier_run(tmp_path: Path) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,6 +15,7 @@ import pytest
 
 from burstproof.errors import ExitCode, InputError
 from reports.html import render
+from reports.judge.admit import reasons_against
 from reports.judge.judging import targets_sha256
 from reports.judge.targets import load_targets
 from reports.store import load_run
@@ -48,7 +51,10 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (root / stage.suites[0]).mkdir(parents=True)
         (root / stage.suites[0] / f"test_{stage.name}.py").write_text(GOOD, encoding="utf-8")
     (root / "conftest.py").write_text('pytest_plugins = ["stages.plugin"]\n', encoding="utf-8")
-    (root / ".gitignore").write_text("/run/\n__pycache__/\n.benchmarks/\n.hypothesis/\n", encoding="utf-8")
+    (root / "pyproject.toml").write_text("[tool.pytest.ini_options]\n", encoding="utf-8")
+    (root / ".gitignore").write_text("/run/\n/quick/\n__pycache__/\n.benchmarks/\n.hypothesis/\n", encoding="utf-8")
+    (root / "reports").mkdir()
+    shutil.copy(ROOT / "reports" / "targets.toml", root / "reports")
     git(root, "init", "-q")
     git(root, "add", ".")
     git(root, "commit", "-qm", "first")
@@ -66,6 +72,20 @@ def test_an_untracked_file_is_a_change_and_is_named(checkout: Path) -> None:
     found = take_environment(checkout)
     assert found.git_dirty
     assert found.git_changes == (" M conftest.py", "?? part1/conftest.py")
+
+
+def test_what_git_was_told_to_hide_is_a_change(checkout: Path) -> None:
+    (checkout / ".git" / "info" / "exclude").write_text("hidden/\n/part1/conftest.py\n", encoding="utf-8")
+    (checkout / "part1" / "conftest.py").touch()
+    (checkout / "part1" / "__pycache__").mkdir()
+    (checkout / "part1" / "__pycache__" / "conftest.pyc").touch()
+    git(checkout, "update-index", "--assume-unchanged", "conftest.py")
+    git(checkout, "update-index", "--skip-worktree", "pyproject.toml")
+    assert take_environment(checkout).git_changes == (
+        "!! part1/conftest.py",
+        "h conftest.py",
+        "S pyproject.toml",
+    )
 
 
 def test_only_the_first_changes_are_named(checkout: Path) -> None:
@@ -97,6 +117,18 @@ def test_resuming_after_a_checkout_does_not_launder_a_dirty_run(checkout: Path) 
     assert "part1/conftest.py" in render(record)
 
 
+def test_a_whole_clean_run_may_be_quoted(checkout: Path) -> None:
+    """From the runner to the admission: what it writes lacks nothing, until a case is left out."""
+    folder = checkout / "run"
+    main(["run", "--run", str(folder), "--thorough"], checkout, PLAN)
+    assert reasons_against(load_run(folder), checkout) == ()
+    assert main(["run", "--run", str(checkout / "quick"), "stage1"], checkout, PLAN) == ExitCode.PASS
+    assert reasons_against(load_run(checkout / "quick"), checkout) == (
+        "only the quick plan was run",
+        "only stage1 of the plan was asked for",
+    )
+
+
 def test_judging_again_leaves_a_mark_and_moves_no_time(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = checkout / "run"
     main(["run", "--run", str(folder)], checkout, PLAN)
@@ -107,6 +139,7 @@ def test_judging_again_leaves_a_mark_and_moves_no_time(checkout: Path, monkeypat
     ]
     (checkout / "part1" / "later").touch()
     monkeypatch.setattr("stages.runner.utc_now", lambda: "2050-01-01T00:00:00Z")
+    monkeypatch.setattr("stages.runner.take_inventory", lambda: pytest.fail("a judging of an old run on a new machine"))
     main(["run", "--resume", str(folder)], checkout, PLAN)
     second = load_run(folder)
     assert second.finished_utc == first.finished_utc
@@ -158,6 +191,17 @@ def test_a_damaged_file_of_the_run_is_named_without_a_traceback(
     (folder.path / name).write_bytes(content)
     assert main(["record", str(folder.path)], checkout, PLAN) == ExitCode.USAGE
     assert f"error: {folder.path / name}" in capsys.readouterr().err
+
+
+def test_a_full_disk_is_a_sentence_and_exit_3(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def full(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    assert main(["run", "--run", str(checkout / "run")], checkout, PLAN) == ExitCode.INVALID_ENVIRONMENT
+    assert "plan.json: cannot be written: No space left on device" in capsys.readouterr().err
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a process is killed by a signal")

@@ -137,6 +137,7 @@ DIES_AT_EXIT = (
 )
 
 
+@pytest.mark.thorough("seconds")
 @pytest.mark.parametrize(
     ("side_by_side", "problem"),
     [
@@ -176,6 +177,7 @@ def test_fail_outranks_error(checkout: Checkout) -> None:
     assert code == ExitCode.FAIL
 
 
+@pytest.mark.thorough("seconds")
 @pytest.mark.parametrize(
     ("source", "problem"),
     [
@@ -223,6 +225,7 @@ def test_a_named_stage_with_a_closed_gate_exits_3(checkout: Checkout, capsys: py
     assert said[-1] == "Exit code 3: asked for by name, and the gate is closed: stage2."
 
 
+@pytest.mark.thorough("seconds")
 def test_a_run_in_which_nothing_ran_exits_3(checkout: Checkout, capsys: pytest.CaptureFixture[str]) -> None:
     code, _, record = run(checkout(MARK + "def test_it(): pytest.skip('no board')"))
     assert code == ExitCode.INVALID_ENVIRONMENT
@@ -466,6 +469,7 @@ def test_a_run_whose_runner_is_gone_still_gets_its_record(
     assert "this run has its record" in capsys.readouterr().err
 
 
+@pytest.mark.thorough("seconds")
 def test_gates_that_were_not_kept_follow_from_the_cases(checkout: Checkout) -> None:
     source = MARK + "@pytest.mark.gate('gpu')\ndef test_gpu(): pass\n\ndef test_cpu(): pass\n"
     where = checkout(source, GOOD, gates=("gpu", "gpu"))

@@ -150,6 +150,7 @@ def test_nothing_survives_the_runner(checkout: Checkout, tmp_path: Path, number:
     assert all_gone(ids)
 
 
+@pytest.mark.thorough("seconds")
 def test_a_worker_that_dies_loses_its_case_and_stalls_nothing(
     checkout: Checkout, monkeypatch: pytest.MonkeyPatch
 ) -> None:

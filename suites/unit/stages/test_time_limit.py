@@ -48,6 +48,7 @@ def test_a_case_that_hangs_is_an_error_and_the_process_goes_on(checkout: Checkou
     assert record.stages[0].problem == ""
 
 
+@pytest.mark.thorough("seconds")
 @pytest.mark.parametrize("phase", ["setup", "teardown"])
 def test_the_limit_holds_for_fixtures(checkout: Checkout, phase: str) -> None:
     hang = {"setup": "    time.sleep(600)\n    yield\n", "teardown": "    yield\n    time.sleep(600)\n"}
@@ -58,6 +59,7 @@ def test_the_limit_holds_for_fixtures(checkout: Checkout, phase: str) -> None:
     assert "overran its time limit" in record.cases[0].reason
 
 
+@pytest.mark.thorough("seconds")
 @pytest.mark.parametrize("side_by_side", [False, True])
 def test_a_case_that_hangs_in_c_code_is_ended_and_the_others_run(
     checkout: Checkout, monkeypatch: pytest.MonkeyPatch, side_by_side: bool

@@ -295,6 +295,7 @@ def test_three_backends_stand_side_by_side() -> None:
     assert [round(cell.gain) for cell in row.cells if cell] == [1, 2, 20]
 
 
+@pytest.mark.thorough("seconds")
 def test_markdown_fits_a_pull_request() -> None:
     history, _ = load_records(BASELINES)
     text = markdown(compare([load_run(BASELINES / "h200")], [load_run(BASELINES / "h200-rev2")], history=history))
@@ -325,6 +326,7 @@ def test_text_shows_the_first_differences_and_counts_the_rest() -> None:
     assert lines[-1] == f"  differs: and {len(comparison.environment) - 12} more; --out FILE writes all"
 
 
+@pytest.mark.thorough("seconds")
 def test_command_compares_sides_of_several_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     base, new = sides(1.2)
     for record in (*base, *new):
@@ -362,6 +364,7 @@ def test_command_answers_wrong_use(arguments: list[str], capsys: pytest.CaptureF
         assert ended.value.code == 4
 
 
+@pytest.mark.thorough("seconds")
 @pytest.mark.parametrize(
     "arguments", [("reports", "goals", "reports/baselines/h200"), ("stages", "run", "--explain"), ("hardware",)]
 )

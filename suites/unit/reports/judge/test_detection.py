@@ -29,6 +29,7 @@ def check(rates: tuple[Rates, ...], slack: float) -> None:
         assert one.same + one.cannot_tell + 2 * one.false_alarms >= 1.0 - 1e-9, one
 
 
+@pytest.mark.thorough("seconds")
 def test_goals_are_met_on_a_few_tries() -> None:
     rates = measure_rates(100)
     check(rates, 0.03)

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from burstproof.errors import InputError
+from burstproof.errors import ExitCode, InputError
+from reports.command import main
+from reports.judge.judging import targets_sha256
+from reports.judge.summary import first_line
 from reports.judge.targets import load_targets, match, mismatch, parse_targets
+from reports.store import load_run, write_run
 from reports.values.measurement import Measurement, Scalar
-from suites.support.sample_record import latency
+from reports.values.record import TARGETS_NAME
+from suites.support.sample_record import latency, sample_record
 
 pytestmark = pytest.mark.requirement("RE-2")
 ROW: dict[str, object] = {
@@ -113,3 +121,96 @@ def test_faults_between_rows_are_named() -> None:
     crossed |= {"comparison": "range", "low": 2.0, "high": 1.0}
     with pytest.raises(InputError, match="low must lie below high"):
         parse_targets({"target": [crossed]})
+
+
+OWN = """
+[[target]]
+id = "{id}"
+measurement = "burst.latency"
+metric = "a burst here"
+comparison = "<="
+limit = {limit}
+unit = "us"
+source = "own"
+status = "goal"
+date = "2026-11-22"
+conditions = {{ backend = "cuda", neurons = 1_000_000, scope = "device-resident" }}
+"""
+
+
+def own_file(folder: Path, *targets: tuple[str, object]) -> Path:
+    """A user's file of targets, by id and limit."""
+    path = folder / "mine.toml"
+    path.write_text("".join(OWN.format(id=name, limit=limit) for name, limit in targets), encoding="utf-8")
+    return path
+
+
+def test_a_users_file_adds_targets_and_takes_the_place_of_ours(tmp_path: Path) -> None:
+    path = own_file(tmp_path, ("mine", 1.0), ("goal-h200-burst-1m", 2.0))
+    merged = {target.id: target for target in load_targets(path)}
+    ours = {target.id: target for target in load_targets()}
+    assert set(merged) == {*ours, "mine"}
+    assert (merged["goal-h200-burst-1m"].high, ours["goal-h200-burst-1m"].high) == (2.0, 16.0)
+    assert (merged["mine"].source_text, merged["mine"].is_goal) == ("own target", True)
+    assert targets_sha256(load_targets(path)) != targets_sha256()
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("limit = " + "9" * 5000, ["not valid TOML"]),
+        ('[[target]]\nid = "x"\nlimit = ' + "9" * 4000, ["target 1 (x)", "limit", "a number that float64 holds"]),
+        ("a = " + "[" * 5000, ["not valid TOML"]),
+        ("[[target]", ["not valid TOML", "line 1"]),
+        ('[target]\nid = "x"', ["[[target]]"]),
+        (OWN.format(id="x", limit=1.0).replace('"us"', '"furlong"'), ["target 1 (x).unit", "'furlong'", "allowed: ns"]),
+        (OWN.format(id="x", limit=1.0).replace("metric", "metrik"), ["target 1 (x)", "'metrik'", "allowed: id"]),
+        (OWN.format(id="x", limit='"low"'), ["target 1 (x).limit", "'low'", "a number"]),
+        (OWN.format(id="x", limit=1.0).replace('"goal"', '"hope"'), ["target 1 (x).status", "'hope'", "'estimate' or"]),
+        (OWN.format(id="x", limit=1.0).replace('"us"', '"GB/s"'), ["(x)", "GB/s", "a unit of time"]),
+    ],
+    ids=["digits", "number", "depth", "brackets", "table", "unit", "key", "type", "status", "dimension"],
+)
+def test_what_is_wrong_in_a_users_file_is_one_sentence_with_a_cure(
+    text: str, named: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Through the command: file, row, key, value, what is allowed, and what to do; exit code 4."""
+    path = tmp_path / "mine.toml"
+    path.write_text(text, encoding="utf-8")
+    write_run(tmp_path / "run", sample_record())
+    arguments = ["render", str(tmp_path / "run"), "--targets", str(path), "--out", str(tmp_path / "page.html")]
+    assert main(arguments) == ExitCode.USAGE
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert said.startswith("error: mine.toml")
+    assert len(said) < 700
+    assert all(word in said for word in named), said
+    assert re.search(r"(Correct|Convert|Write) ", said)
+
+
+def test_what_is_no_file_of_targets_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"absent\.toml: no file of targets"):
+        load_targets(tmp_path / "absent.toml")
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(InputError, match="not a regular file"):
+        load_targets(pipe)
+
+
+def test_a_page_is_judged_by_a_users_targets(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The record stays as it is; the page says which targets it was judged by, and misses the stricter one."""
+    write_run(tmp_path / "run", sample_record(faults=False))
+    path = own_file(tmp_path, ("mine", 1.0))
+    render = ["render", str(tmp_path / "run"), "--targets", str(path)]
+    assert main(render) == ExitCode.USAGE
+    assert "--out" in capsys.readouterr().err
+    assert main([*render, "--out", str(tmp_path / "page.html")]) == ExitCode.PASS
+    before = int(first_line(load_run(tmp_path / "run")).removeprefix("FAIL: ").split()[0])
+    assert f"FAIL: {before + 1} goals missed" in capsys.readouterr().out
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "Judged for this page with the targets of mine.toml" in page
+    assert "a burst here" in page
+    assert not any(judged.target == "mine" for judged in load_run(tmp_path / "run").judgements)
+    (tmp_path / "run" / TARGETS_NAME).write_bytes(path.read_bytes())
+    assert main(["goals", str(tmp_path / "run")]) == ExitCode.PASS
+    assert "a burst here" in capsys.readouterr().out

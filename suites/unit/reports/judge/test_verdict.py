@@ -178,6 +178,7 @@ def test_a_missing_figure_fails_its_case_even_unjudged() -> None:
     assert judged.judgement.reason_code is ReasonCode.VALUE_NAN
 
 
+@pytest.mark.thorough("seconds")
 @settings(deadline=None)
 @given(st.lists(st.sampled_from(Outcome), max_size=6), st.booleans())
 def test_a_run_that_failed_or_ran_nothing_is_never_green(outcomes: list[Outcome], gate_open: bool) -> None:

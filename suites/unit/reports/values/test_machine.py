@@ -40,7 +40,7 @@ def test_committed_records_of_two_cards_are_of_one_class_and_of_two_machines() -
     assert four.same_machine(cores)
     assert not one.same_class(four)
     assert one.label == ("NVIDIA H200 (GPU-476d0ca9), driver 580.159.04, Intel(R) Xeon(R) Processor, 16 cores")
-    assert four.label.startswith("4 x NVIDIA H200 (GPU-8e0d22e5, ")
+    assert four.label.startswith("4 × NVIDIA H200 (GPU-8e0d22e5, ")
 
 
 @pytest.mark.parametrize(

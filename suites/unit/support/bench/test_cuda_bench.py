@@ -21,6 +21,7 @@ from suites.support.bench.implicit_reference import ImplicitReference
 from suites.support.bench.putting import put_latency
 from suites.support.bench.rows import CardLimits, Row
 from suites.support.bench.steady import Rule
+from suites.support.parity.cheats import CHEATS, Honest, SlowsTheClock
 
 pytestmark = pytest.mark.requirement("ST-6")
 
@@ -91,6 +92,28 @@ def test_scopes_can_be_chosen(stand_in: Callable[[Row], None]) -> None:
     runtime = FakeRuntime()
     assert tuple(measure_row(ROW, runtime, None, (RESIDENT,)).timings) == (RESIDENT,)  # type: ignore[arg-type]
     assert runtime.filled == []
+
+
+@pytest.mark.parametrize(
+    "cheat", [Honest, *(cheat for cheat in CHEATS if cheat is not SlowsTheClock)], ids=lambda cheat: cheat.__name__
+)
+def test_a_row_is_timed_with_a_witness(
+    cheat: type[Honest], stand_in: Callable[[Row], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An engine that cheats while it is timed, after it was checked, has no figure; the engine itself has all."""
+    stand_in(ROW)
+
+    @contextmanager
+    def engines(asked: Row) -> Iterator[tuple[CpuEngine, Honest]]:
+        network = synthesize(asked.spec)
+        with CpuEngine.create(network, OPTIONS) as judge, cheat(CpuEngine.create(network, OPTIONS)) as engine:
+            yield judge, engine
+
+    monkeypatch.setattr(cuda_bench, "_engines", engines)
+    monkeypatch.setattr(cuda_bench, "_batch_length", lambda engine: 20)
+    result = measure_row(replace(ROW, neurons=7000, generated=False), FakeRuntime(), None)  # type: ignore[arg-type]
+    assert (result.problems == ()) == (cheat is Honest), result.problems
+    assert cheat is not Honest or tuple(result.timings) == EVERY_SCOPE
 
 
 def test_without_parity_there_is_no_figure(stand_in: Callable[[Row], None]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -28,7 +29,8 @@ from suites.support.bench.rows import (
     download_floor_us,
 )
 from suites.support.bench.scaling import fit_costs
-from suites.support.bench.steady import ATTEMPTS, POWER_LIMIT, Rule, ThrottledError, time_steadily
+from suites.support.bench.steady import ATTEMPTS, POWER_LIMIT, ReplacedClockError, Rule, ThrottledError, time_steadily
+from suites.support.bench.timers import clock, host_ms
 
 pytestmark = pytest.mark.requirement("ST-6")
 
@@ -215,3 +217,16 @@ def test_a_timing_is_attached_with_all_that_belongs_to_it() -> None:
     assert time.note == f"checked first; {timed.how}"
     assert rate.note == timed.how
     assert (time.conditions, time.requirements) == ({"n": 1}, ("ST-6",))
+
+
+def test_a_replaced_clock_gives_no_figure(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is timed may assign to the clock's name: the clock in use is that of before, and there is no figure."""
+    start = clock()
+
+    def slowing() -> float:
+        monkeypatch.setattr(time, "perf_counter", lambda: start)
+        return host_ms(lambda: sum(range(1000)))()
+
+    with pytest.raises(ReplacedClockError, match=r"^time\.perf_counter: the clock of the process was replaced"):
+        time_steadily(slowing, Rule(warmup=0, min_samples=6, max_samples=6))
+    assert host_ms(lambda: sum(range(1000)))() > 0

@@ -110,6 +110,7 @@ for factor in map(int, sys.argv[1:]):
 """
 
 
+@pytest.mark.thorough("compiles kernels in processes of their own")
 def test_a_loaded_kernel_calls_its_own_functions(tmp_path: Path) -> None:
     """Not those of the same name and number that this process compiled for another key."""
 
@@ -209,6 +210,7 @@ print(accepted)
 """
 
 
+@pytest.mark.thorough("seconds")
 def test_no_flipped_bit_is_loaded(tmp_path: Path) -> None:
     """In a process of its own: a kernel with a flipped bit may end the process that runs it."""
     done = subprocess.run(
@@ -230,6 +232,7 @@ def test_a_folder_that_cannot_be_written_any_more_does_no_harm(folder: Path) -> 
         assert function(7) == 22
 
 
+@pytest.mark.thorough("compiles kernels in processes of their own")
 def test_a_loaded_kernel_agrees_with_the_reference(monkeypatch: pytest.MonkeyPatch) -> None:
     """Kernels made anew, as in another process: the first are compiled, the second loaded; both run alike."""
     monkeypatch.setattr("burstproof.engine.cpu.memory.kernels_for", cpu_kernels.kernels_for.__wrapped__)

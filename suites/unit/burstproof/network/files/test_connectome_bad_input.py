@@ -264,6 +264,7 @@ def test_flipped_bytes(tmp_path, flips):
     settle(tmp_path, bytes(data))
 
 
+@pytest.mark.thorough("changes thousands of bytes one by one")
 @FUZZ
 @given(
     st.lists(

@@ -126,6 +126,7 @@ def test_the_seeds_themselves_grow():
         assert network.synapse_count > 0
 
 
+@pytest.mark.thorough("seconds")
 @settings(max_examples=250, deadline=None)
 @given(st.data())
 def test_values_changed_anywhere(data):

@@ -147,6 +147,7 @@ def test_other_results_are_an_error(states: tuple[EngineState, EngineState]) -> 
         compare([DEFAULT, Launch(256, 0, 4), Launch(512, 0, 4)], open_runner)
 
 
+@pytest.mark.thorough("seconds")
 def test_a_choice_is_measured_once_and_then_kept(network: Network, tmp_path: Path) -> None:
     """Real engines of the reference, for which no launch matters: all agree, nothing beats the default twice."""
     made: list[EngineOptions] = []

@@ -1,0 +1,137 @@
+"""The fuzzer of the readers: it finds planted faults, and nothing in the readers that are there."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from burstproof.errors import InputError
+from suites.support.fuzz_readers import campaign
+from suites.support.fuzz_readers.campaign import fuzz
+from suites.support.fuzz_readers.mutate import any_bytes, change_json
+from suites.support.fuzz_readers.readers import READERS, NotTheSameError, Reader
+
+ROOT = Path(__file__).parents[2]
+
+pytestmark = pytest.mark.requirement("BE-2", "RE-2")
+
+each_reader = pytest.mark.parametrize("reader", READERS, ids=lambda reader: reader.name)
+
+
+def campaign_of(reader: Reader, inputs: int, seed: int, folder: Path) -> None:
+    """Every input is read or refused, and there are inputs of both kinds."""
+    tally = fuzz(reader, inputs, seed, folder)
+    assert tally.findings == []
+    assert (tally.inputs, tally.accepted + tally.refused) == (inputs, inputs)
+    assert tally.accepted
+    assert tally.refused
+
+
+@each_reader
+def test_a_few_inputs_are_read_or_refused(reader: Reader, tmp_path: Path) -> None:
+    campaign_of(reader, 120, 0, tmp_path)
+
+
+@each_reader
+@pytest.mark.thorough("reads ten thousand files")
+def test_ten_thousand_inputs_are_read_or_refused(reader: Reader, tmp_path: Path) -> None:
+    campaign_of(reader, 10_000 // len(READERS), 1, tmp_path)
+
+
+@each_reader
+@pytest.mark.parametrize("part", range(10))
+@pytest.mark.nightly("reads a million files")
+def test_a_million_inputs_are_read_or_refused(reader: Reader, part: int, tmp_path: Path) -> None:
+    campaign_of(reader, 100_000 // len(READERS), 2 + part, tmp_path)
+
+
+def planted(fault: Callable[[bytes], object]) -> Reader:
+    """A reader of a short text, which refuses what is no text, with ``fault`` behind that."""
+
+    def check(folder: Path) -> None:
+        content = (folder / "a").read_bytes()
+        if not content.isascii():
+            raise InputError("no text")
+        fault(content)
+
+    return Reader("planted", lambda _: [{"a": b'{"numbers": [1, 2, 3]}'}], {"a": (any_bytes, change_json)}, check)
+
+
+def _short(content: bytes) -> object:
+    return content[4]
+
+
+def _endless(content: bytes) -> object:
+    return time.sleep(3) if content == b"" else None
+
+
+def _changed(content: bytes) -> object:
+    if b'"numbers"' not in content:
+        raise NotTheSameError("what was written does not read as the same")
+    return None
+
+
+def _message(content: bytes) -> object:
+    if len(content) < 5:
+        error = InputError("x")
+        error.args = ("\x1b[2J",)
+        raise error
+    return None
+
+
+_hoard: list[int] = []
+"""Sizes of what a greedy reader took, which stand for the process's own."""
+
+
+def _greedy(content: bytes) -> object:
+    return _hoard.append(campaign.MOST_GROWTH_BYTES + 1) if len(content) < 5 else None
+
+
+@pytest.mark.parametrize(
+    ("fault", "problem"),
+    [
+        (_short, "IndexError in test_fuzz_readers.py"),
+        (_endless, "_HangingError"),
+        (_changed, "NotTheSameError"),
+        (_message, "control characters"),
+        (_greedy, "takes too much memory"),
+    ],
+)
+def test_a_planted_fault_is_found_and_kept(
+    fault: Callable[[bytes], object], problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(campaign, "MOST_WALL_S", 1)
+    monkeypatch.setattr(campaign, "_largest_bytes", lambda: sum(_hoard))
+    tally = fuzz(planted(fault), 300, 0, tmp_path)
+    _hoard.clear()
+    (finding,) = (one for one in tally.findings if problem in one.problem)
+    kept = Path(finding.folder) / "a"
+    assert kept.exists()
+    again = fuzz(planted(fault), finding.number + 1, 0, tmp_path / "again")
+    _hoard.clear()
+    assert (tmp_path / "again" / f"planted-{finding.number}" / "a").read_bytes() == kept.read_bytes()
+    assert again.findings[0].number == tally.findings[0].number
+
+
+def test_the_command_writes_a_summary(tmp_path: Path) -> None:
+    asked = f"--inputs 5 --seed 3 --readers plan,record --out {tmp_path}/summary.json --findings {tmp_path}/findings"
+    done = subprocess.run(
+        [sys.executable, "-m", "suites.support.fuzz_readers", *asked.split()],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": f"{ROOT / 'impl'}:{ROOT}"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    summary = json.loads((tmp_path / "summary.json").read_text())
+    assert (summary["seed"], summary["inputs"], summary["findings"]) == (3, 10, 0)
+    assert [one["reader"] for one in summary["readers"]] == ["plan", "record"]
+    assert len(summary["commit"]) == 40

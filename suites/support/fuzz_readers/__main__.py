@@ -1,0 +1,84 @@
+"""``python -m suites.support.fuzz_readers --inputs N --seed S``: every reader of a file, N mutated inputs each.
+
+Exit codes: 0 every input was read or refused with an error of the package, 1 one was not, 4 wrong usage.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+if __name__ == "__main__":  # where burstproof is not installed the checkout itself serves
+    sys.path.append(str(Path(__file__).resolve().parents[3] / "impl"))
+
+from burstproof.door import guarded
+from burstproof.errors import ExitCode, InputError
+from burstproof.network.files.atomic import write_atomically
+from suites.support.fuzz_readers.campaign import Tally, fuzz, table
+from suites.support.fuzz_readers.readers import READERS
+
+ROOT = Path(__file__).resolve().parents[3]
+ROUND = 1000
+"""Inputs of one reader before it is the turn of the next, so that a campaign that is ended has read of all."""
+
+
+def main() -> int:
+    """Fuzz the readers that the command line names, and print what became of the inputs."""
+    options = _parser().parse_args()
+    names = options.readers.split(",") if options.readers else [reader.name for reader in READERS]
+    unknown = sorted(set(names) - {reader.name for reader in READERS})
+    if unknown or options.inputs < 1:
+        allowed = ", ".join(reader.name for reader in READERS)
+        raise InputError("no such reader, or no inputs", got=unknown or options.inputs, allowed=allowed)
+    deadline = time.monotonic() + 60 * options.minutes if options.minutes else float("inf")
+    commit = _commit()
+    done = {name: Tally(name) for name in names}
+    for begun in range(0, options.inputs, ROUND):
+        for reader in READERS:
+            if reader.name in done and time.monotonic() < deadline:
+                inputs = min(ROUND, options.inputs - begun)
+                fuzz(reader, inputs, options.seed, options.findings, done[reader.name])
+                _write(options, commit, list(done.values()))
+    print(table(list(done.values())))
+    return ExitCode.FAIL if any(tally.findings for tally in done.values()) else ExitCode.PASS
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m suites.support.fuzz_readers", description=__doc__)
+    parser.add_argument("--inputs", type=int, default=300, metavar="N", help="of each reader (default: 300)")
+    parser.add_argument("--seed", type=int, default=0, metavar="S", help="the same seed gives the same inputs")
+    parser.add_argument("--readers", metavar="A,B", help="only these")
+    parser.add_argument("--minutes", type=float, metavar="M", help="begin no more rounds after so long")
+    parser.add_argument("--findings", type=Path, default=Path("fuzz-findings"), metavar="DIR", help="kept inputs")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="write a summary as JSON, also on the way")
+    return parser
+
+
+def _write(options: argparse.Namespace, commit: str, tallies: list[Tally]) -> None:
+    """The summary so far: commit, seed, what was asked for, and counts."""
+    if options.out is None:
+        return
+    document: dict[str, Any] = {
+        "commit": commit,
+        "seed": options.seed,
+        "inputs_asked": options.inputs,
+        "inputs": sum(tally.inputs for tally in tallies),
+        "findings": sum(len(tally.findings) for tally in tallies),
+        "readers": [asdict(tally) for tally in tallies],
+    }
+    write_atomically(options.out, (json.dumps(document, indent=1) + "\n").encode())
+
+
+def _commit() -> str:
+    done = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False)
+    return done.stdout.strip() or "unknown"
+
+
+if __name__ == "__main__":
+    sys.exit(guarded("fuzz_readers", main))

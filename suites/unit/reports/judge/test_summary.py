@@ -1,0 +1,172 @@
+"""The first line and what stands below it: counts that add up, misses and breaks apart, how the run came about."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from reports.html import render
+from reports.judge.goals import goal_lines, goal_rows
+from reports.judge.summary import first_line, remarks, summarise
+from reports.judge.trace import Status, trace
+from reports.judge.verdict import judge_cases
+from reports.values.measurement import CaseResult, Measurement, Outcome
+from reports.values.record import Invocation, RunRecord
+from reports.view import build_view
+from suites.support.report_page import Page
+from suites.support.sample_record import latency, sample_record
+
+pytestmark = pytest.mark.requirement("RE-3")
+
+LEFT_OUT = "quick plan: a thousand networks take minutes"
+
+
+def record_of(*cases: CaseResult) -> RunRecord:
+    return replace(sample_record(faults=False), cases=cases, judgements=judge_cases(cases))
+
+
+def timed(neurons: int, centre_us: float, **more: object) -> CaseResult:
+    figure = latency("cuda", neurons, centre_us / 1e3, device="NVIDIA H200")
+    steady = replace(figure, value=centre_us / 1e3, samples=())
+    fields: dict[str, object] = {"outcome": Outcome.PASSED, "measurements": (steady,), **more}
+    return CaseResult(f"suites/stage6/test_burst[{neurons}]", "stage6", ("BE-6",), **fields)  # type: ignore[arg-type]
+
+
+def broken(name: str, stage: str = "stage1") -> CaseResult:
+    return CaseResult(f"suites/{stage}/{name}", stage, ("KL-4",), Outcome.FAILED, "assert 4 == 0")
+
+
+def skipped(name: str, reason: str, requirement: str = "TO-9") -> CaseResult:
+    return CaseResult(f"suites/stage5/{name}", "stage5", (requirement,), Outcome.SKIPPED, reason)
+
+
+def test_missed_goals_and_broken_cases_are_counted_apart() -> None:
+    """500 K at 9.315 us (goal 9) and 1 M at 16.74 us (goal 16) miss theirs; two cases break; one passes."""
+    record = record_of(
+        timed(500_000, 9.315), timed(1_000_000, 16.74), timed(100_000, 4.0), broken("one"), broken("two")
+    )
+    line = first_line(record)
+    assert line.startswith("FAIL: 2 goals missed, by 3.5 % and 4.6 %; 2 cases broken; 1 of 5 cases that ran passed; ")
+
+
+def test_one_goal_is_missed_once_and_a_figure_that_is_missing_is_no_goal() -> None:
+    absent = Measurement("a.b", float("nan"), "ms")
+    twice = replace(timed(500_000, 9.9), case="suites/stage6/again")
+    record = record_of(
+        timed(500_000, 9.18), twice, replace(broken("x"), outcome=Outcome.PASSED, measurements=(absent,))
+    )
+    assert first_line(record).startswith("FAIL: 1 goal missed, by 10.0 %; 1 figure missing or not finite; 0 of 3 cases")
+    many = record_of(*(timed(n, 1e6) for n in (100_000, 500_000, 1_000_000, 5_000_000)))
+    assert ": 4 goals missed, the worst by a factor of 222222.2;" in first_line(many)
+
+
+@pytest.mark.parametrize("faults", [True, False])
+@pytest.mark.parametrize("gpu", [True, False])
+def test_counts_add_up_to_all_cases_and_all_requirements(gpu: bool, faults: bool) -> None:
+    base = sample_record(gpu=gpu, faults=faults)
+    record = replace(base, cases=(*base.cases, skipped("fuzz", LEFT_OUT)))
+    view = build_view(record)
+    assert sum(count for _, _, count in view.cases) == len(record.cases)
+    assert sum(count for _, _, count in view.requirements) == len(trace(record))
+    assert f"of {len(trace(record))} requirements " in first_line(record)
+
+
+def test_what_the_plan_leaves_out_is_not_proven_and_names_the_plan() -> None:
+    """A requirement all of whose cases were left out; one with a closed gate beside it is plainly not proven."""
+    record = replace(
+        record_of(skipped("a", LEFT_OUT), skipped("b", LEFT_OUT, "TO-10"), skipped("c", "no GPU here", "TO-10")),
+        plan="quick",
+    )
+    rows = {row.requirement.id: row for row in trace(record)}
+    assert rows["TO-9"].status is Status.LEFT_OUT
+    assert rows["TO-10"].status is Status.NOT_PROVEN
+    line = first_line(record)
+    assert "1 not proven (quick plan)" in line
+    assert "2 cases left out by the quick plan; 1 case skipped: no GPU here." in line
+    assert any("--thorough runs them" in remark for remark in remarks(record))
+    assert "not proven (quick plan)" in "".join(Page(render(record)).text)
+
+
+def test_a_narrowed_run_says_so_before_everything_else() -> None:
+    base = record_of(timed(100_000, 4.0))
+    stages = (replace(base.stages[0], collected=495, deselected=("a.py::one", "a.py::two")), *base.stages[1:])
+    record = replace(base, stages=stages)
+    assert ": a narrowed run: 2 of 495 cases were left out: a.py::one and 1 more; " in first_line(record)
+    page = "".join(Page(render(record)).text)
+    assert page.index("a narrowed run") < page.index("requirements")
+
+
+def test_how_the_run_came_about_is_said_below_the_verdict() -> None:
+    """Contention, several starts, other commits, local changes; a quiet run says none of it."""
+    base = sample_record(faults=False)
+    clean = replace(base.environment, git_dirty=False)
+    quiet = replace(base, environment=clean, stages=tuple(replace(s, contention={"others": 0.02}) for s in base.stages))
+    assert not [text for text in remarks(quiet) if "busy" in text or "start" in text or "commit" in text]
+    other = replace(clean, git_commit="f" * 40, git_dirty=True)
+    starts = tuple(
+        Invocation(("python",), f"2026-11-22T0{n}:00:00Z", env, ("stage6",)) for n, env in enumerate((clean, other))
+    )
+    loud = replace(
+        base,
+        environment=clean,
+        stages=(replace(base.stages[0], contention={"others": 0.4, "steal": 0.25}), *base.stages[1:]),
+        invocations=starts,
+    )
+    said = " ".join(remarks(loud))
+    assert "stage1 (other processes took 40 % of the CPU and the hypervisor took 25 %" in said
+    assert "2 starts of the runner contributed: 2026-11-22T00:00:00Z, stage6" in said
+    assert "different commits: 81110db3c0ff, ffffffffffff" in said
+    assert "the checkout had local changes" in said
+    page = render(loud)
+    assert page.index('class="remarks"') < page.index('class="facts"')
+
+
+def test_the_goal_table_shows_no_pass_for_a_wrong_result() -> None:
+    """A parity case on CUDA failed: its latencies count for nothing; those of the CPU stand."""
+    wrong = CaseResult(
+        "suites/stage5_parity/test_traces.py::test_agrees[cuda-stdp_w3]",
+        "stage5",
+        ("BE-4",),
+        Outcome.FAILED,
+        "burst 41",
+    )
+    slow = latency("cpu", 100_000, 0.42, scope="step", threads=1)
+    cpu = CaseResult("suites/stage6/cpu", "stage6", ("BE-5",), Outcome.PASSED, measurements=(slow,))
+    record = record_of(timed(100_000, 4.0), cpu, wrong)
+    row = next(row for row in goal_rows(record) if row.measured == "4 µs")
+    assert (row.verdict, row.decided.partition(":")[0]) == ("FAIL", "FAIL, the result was not right")
+    assert "test_agrees[cuda-stdp_w3]" in row.doubt
+    assert not any("4 µs" in line and line.endswith("PASS") for line in goal_lines(goal_rows(record)))
+    assert "the result was not right" in render(record)
+    right = record_of(timed(100_000, 4.0), cpu, replace(wrong, case=wrong.case.replace("cuda", "cpu")))
+    assert next(row for row in goal_rows(right) if row.measured == "4 µs").decided == "PASS"
+    failed = record_of(timed(100_000, 4.0, outcome=Outcome.FAILED, reason="wrong"))
+    assert "the case that measured it failed" in next(r for r in goal_rows(failed) if r.measured == "4 µs").decided
+
+
+def test_the_best_other_was_measured_in_this_run_or_carries_a_date() -> None:
+    """Nobody's estimate is the best other; a ratio that a case took against a program names it."""
+    conditions = {"backend": "cuda", "against": "pytorch", "rows": 8192, "columns": 4096}
+    ratio = Measurement("rows.against_pytorch", 1.25, "x", conditions=conditions)
+    case = CaseResult("suites/stage6/rows", "stage6", ("TO-3",), Outcome.PASSED, measurements=(ratio,))
+    rows = goal_rows(record_of(timed(1_000_000, 15.0), case))
+    beside = next(row for row in rows if row.measured == "1.25×")
+    assert (beside.other, beside.other_from, beside.against_other) == ("PyTorch", "this run", "1.25×")
+    burst = next(row for row in rows if row.measured == "15 µs")
+    assert (burst.other, burst.other_from, burst.against_other) == (
+        "51.2 µs brainevent",
+        "elsewhere, 2026-11-20",
+        "3.4×",
+    )
+    assert not any("design notes" in row.other + row.sources for row in rows)
+
+
+def test_one_reason_for_many_cases_is_one_row() -> None:
+    reason = "no WGPU adapter: not installed: wgpu"
+    record = record_of(*(skipped(f"wgpu[{n}]", reason) for n in range(257)))
+    view = build_view(record)
+    assert [(why, len(cases)) for why, cases in view.skips] == [(reason, 257)]
+    assert reason not in view.line
+    assert summarise(record).skipped == 257
+    assert "".join(Page(render(record)).text).count(reason) <= 2 + sum(row.reason.count(reason) for row in view.trace)
