@@ -19,7 +19,7 @@ def shortened(text: str) -> str:
 
 
 def _shown(value: object) -> str:
-    """``repr`` of a value; of a number that has too many digits for it, its bits, of what is nested deeply, its type."""
+    """``repr`` of a value; of a number with too many digits for it, its bits; of what is nested deeply, its type."""
     try:
         return repr(value)
     except (ValueError, RecursionError):
