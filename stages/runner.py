@@ -141,8 +141,17 @@ class Runner:
         return assemble(self.folder, asked, stages, take_environment(self.root), machine.hardware)
 
     def _stage_run(self, stage: Stage, gate: Gate) -> StageRun:
-        waiting = StageRun(stage.name, stage.title, gate.is_open, gate.reason, stage.requirements, NOT_RUN)
+        problem = unfinished(read_lines(self.folder.files(stage.name).results))
+        waiting = StageRun(stage.name, stage.title, gate.is_open, gate.reason, stage.requirements, problem)
         return finished_stage(self.folder, stage) or waiting
+
+
+def unfinished(lines: CaseLines) -> str:
+    """Why a stage without an end has none."""
+    begun = len(lines.cases) + len(lines.unfinished)
+    if not begun:
+        return NOT_RUN
+    return f"it was interrupted: of {begun} cases that had begun, {len(lines.cases)} had ended; continue with --resume"
 
 
 def kept_machine(folder: RunFolder) -> FoundMachine | None:
