@@ -136,10 +136,18 @@ class _Findings:
     failed: dict[tuple[str, str], list[str]] = field(default_factory=dict)
 
     def ask(self, subject: str, what: str, question: Callable[[], Value], absent: Value | None = None) -> Value | None:
-        """The answer, ``absent`` if device or driver lack the feature, or ``None`` after noting a failure."""
+        """The answer, ``absent`` if device or driver lack the feature, or ``None`` after noting a failure.
+
+        Raises
+        ------
+        NvmlError
+            NVML does not answer any more: there is no use in further questions.
+        """
         try:
             return question()
         except NvmlError as error:
+            if error.code is NvmlCode.NO_ANSWER:
+                raise
             if error.code.means_absent:
                 return absent
             self.note(subject, what, error)
@@ -174,9 +182,9 @@ def take_inventory(nvml: Nvml | None = None, *, open_door: OpenNvml = open_nvml)
     Inventory
         Never an exception: without NVML it has no GPUs and a ``problem`` that states the cure.
     """
-    if nvml is not None:
-        return _ask_everything(nvml)
     try:
+        if nvml is not None:
+            return _ask_everything(nvml)
         with open_door() as opened:
             return _ask_everything(opened)
     except NvmlError as error:
@@ -264,6 +272,8 @@ def _nvlinks(findings: _Findings, index: int) -> tuple[NvLink, ...]:
         try:
             active = nvml.nvlink_active(index, number)
         except NvmlError as error:
+            if error.code is NvmlCode.NO_ANSWER:
+                raise
             if error.code.means_absent or error.code is NvmlCode.INVALID_ARGUMENT:
                 break
             findings.note(subject, "NVLink state", error)

@@ -24,11 +24,19 @@ from hardware.nvml_codes import (
     P2pStatus,
     TopologyLevel,
 )
+from hardware.timed_calls import TimedCalls
+
+CALL_LIMIT_S = 20.0
+START_LIMIT_S = 90.0
+"""``nvmlInit`` wakes every GPU where no client keeps the driver loaded: seconds each on a machine with many."""
 
 NVLINK_MAX_LINKS = 36
 """Links per device that NVML numbers at most (``NVML_NVLINK_MAX_LINKS``)."""
 
 Value = TypeVar("Value")
+
+_CALLS = TimedCalls(CALL_LIMIT_S)
+"""One for the process: once a call hangs, the driver is not asked again."""
 
 
 class Nvml(Protocol):
@@ -136,10 +144,13 @@ class PynvmlDoor:
     ----------
     module : module
         The imported ``pynvml``. Functions that an older copy lacks answer FUNCTION_NOT_FOUND.
+    calls : TimedCalls
+        Makes the calls; one that does not return in time is a NO_ANSWER.
     """
 
-    def __init__(self, module: ModuleType) -> None:
+    def __init__(self, module: ModuleType, calls: TimedCalls = _CALLS) -> None:
         self._module = module
+        self._calls = calls
         self._handles: dict[int, object] = {}
 
     def _call(self, function: str, *arguments: object) -> Any:
@@ -147,7 +158,9 @@ class PynvmlDoor:
         if called is None:
             raise NvmlError(function, NvmlCode.FUNCTION_NOT_FOUND)
         try:
-            return called(*arguments)
+            return self._calls.call(function, lambda: called(*arguments))
+        except TimeoutError as error:
+            raise NvmlError(function, NvmlCode.NO_ANSWER) from error
         except self._module.NVMLError as error:
             raise NvmlError(function, NvmlCode(error.value)) from error
         except UnicodeDecodeError as error:
@@ -320,8 +333,13 @@ OpenNvml = Callable[[], AbstractContextManager[Nvml]]
 
 
 @contextmanager
-def open_nvml() -> Iterator[Nvml]:
+def open_nvml(calls: TimedCalls = _CALLS) -> Iterator[Nvml]:
     """Initialise NVML for the length of a ``with`` block.
+
+    Parameters
+    ----------
+    calls : TimedCalls, optional
+        Makes the calls.
 
     Yields
     ------
@@ -331,23 +349,25 @@ def open_nvml() -> Iterator[Nvml]:
     Raises
     ------
     NvmlUnavailableError
-        When ``nvidia-ml-py`` is not installed, the driver's library is missing, or it refuses to start; the
-        error names which, and the cure.
+        When ``nvidia-ml-py`` is not installed, the driver's library is missing, or it refuses to start or does
+        not answer; the error names which, and the cure.
     """
     try:
         module = importlib.import_module("pynvml")
     except ImportError as error:
         raise NvmlUnavailableError("import pynvml", NvmlCode.PYTHON_PACKAGE_MISSING) from error
     try:
-        module.nvmlInit()
+        calls.call("nvmlInit", lambda: module.nvmlInit(), START_LIMIT_S)
+    except TimeoutError as error:
+        raise NvmlUnavailableError("nvmlInit", NvmlCode.NO_ANSWER) from error
     except module.NVMLError as error:
         raise NvmlUnavailableError("nvmlInit", NvmlCode(error.value)) from error
     try:
-        yield PynvmlDoor(module)
+        yield PynvmlDoor(module, calls)
     finally:
         # A driver that went away meanwhile cannot be closed, and the block's own error matters more.
-        with suppress(module.NVMLError):
-            module.nvmlShutdown()
+        with suppress(module.NVMLError, TimeoutError):
+            calls.call("nvmlShutdown", lambda: module.nvmlShutdown())
 
 
 def _text(value: bytes | str) -> str:

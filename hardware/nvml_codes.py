@@ -12,8 +12,9 @@ from burstproof.errors import EnvironmentInvalidError
 
 
 class NvmlCode(IntEnum):
-    """Why a call failed: ``nvmlReturn_t``, plus one code of our own for the missing Python package."""
+    """Why a call failed: ``nvmlReturn_t``, plus codes of our own: no Python package, no answer in time."""
 
+    NO_ANSWER = -2
     PYTHON_PACKAGE_MISSING = -1
     UNINITIALIZED = 1
     INVALID_ARGUMENT = 2
@@ -64,6 +65,7 @@ class NvmlCode(IntEnum):
 
 _WORDS = {
     NvmlCode.PYTHON_PACKAGE_MISSING: "the Python package nvidia-ml-py is not installed",
+    NvmlCode.NO_ANSWER: "NVML does not answer: a call did not return within its time limit",
     NvmlCode.LIBRARY_NOT_FOUND: "the NVIDIA driver's NVML library is not on this machine",
     NvmlCode.DRIVER_NOT_LOADED: "the NVIDIA kernel driver is not loaded",
     NvmlCode.LIB_RM_VERSION_MISMATCH: "the driver's library and its kernel module have different versions",
@@ -79,6 +81,7 @@ _CURES = {
     NvmlCode.LIBRARY_NOT_FOUND: (
         "Install the NVIDIA driver, or start the container with GPU access, or run only the GPU-free stages"
     ),
+    NvmlCode.NO_ANSWER: "Look for Xid messages in the kernel log, then reset the GPU or reboot",
     NvmlCode.DRIVER_NOT_LOADED: "Load the kernel module (modprobe nvidia), or reboot",
     NvmlCode.LIB_RM_VERSION_MISMATCH: "Reboot, so that the new driver's kernel module is loaded",
     NvmlCode.NO_PERMISSION: "Give this user access to the /dev/nvidia* devices",

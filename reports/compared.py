@@ -74,9 +74,11 @@ def interval_text(row: Row) -> str:
     if interval is None:
         return ""
     if 0.5 < row.difference.ratio < 2.0:
-        return f"{_share(interval.low)} to {_share(interval.high)}"
-    ends = sorted(1.0 / end if row.difference.ratio < 1.0 else end for end in (interval.low, interval.high))
-    return f"{ends[0]:.3g}{_TIMES} to {ends[1]:.3g}{_TIMES}"
+        wide = interval.low < 0.3 or interval.high > 3.0
+        ends = [f"{end:.3g}{_TIMES}" if wide else _share(end) for end in (interval.low, interval.high)]
+        return f"{ends[0]} to {ends[1]}"
+    factors = sorted(1.0 / end if row.difference.ratio < 1.0 else end for end in (interval.low, interval.high))
+    return f"{factors[0]:.3g}{_TIMES} to {factors[1]:.3g}{_TIMES}"
 
 
 def _share(ratio: float) -> str:

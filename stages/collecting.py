@@ -24,6 +24,7 @@ class Findings:
     title: str
     measurements: tuple[Measurement, ...]
     unjudged: bool = False
+    bears_on: tuple[str, ...] = ()
 
     def put_on(self, report: pytest.TestReport) -> None:
         """Attach plain values to the report, which pytest-xdist carries to the controller."""
@@ -99,6 +100,7 @@ def case_result(phases: Sequence[pytest.TestReport]) -> CaseResult:
         duration_s=sum(report.duration for report in phases),
         title=found.title,
         measurements=found.measurements,
+        bears_on=found.bears_on,
     )
 
 

@@ -9,7 +9,7 @@ may then be missing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from types import EllipsisType
@@ -91,6 +91,22 @@ class Declared:
 def declared_by(item: pytest.Item) -> tuple[Declared, ...]:
     """The declarations of a case, those of its own markers first."""
     return tuple(Declared.of(mark) for mark in item.iter_markers(MARKER))
+
+
+def breach(declared: Sequence[Declared], taken: Sequence[Measurement]) -> str:
+    """What a passing case declared and did not deliver, or delivered and did not declare; empty if it kept its word."""
+    for one in declared:
+        for name in () if one.only_if else one.names:
+            against = [one.allows(measurement) for measurement in taken if measurement.name == name]
+            if not against:
+                return f"{name} is declared and was not measured"
+            if all(against):
+                return against[0]
+    for measurement in taken:
+        against = [one.allows(measurement) for one in declared if measurement.name in one.names]
+        if all(against):
+            return against[0] if against else f"{measurement.name} was measured and is not declared"
+    return ""
 
 
 def _alternatives(name: str, value: object) -> Alternatives:

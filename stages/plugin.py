@@ -6,14 +6,16 @@ case is written to ``PATH`` as it ends; under pytest-xdist the controller alone 
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
 from hardware.gates import GATE_NAMES
+from reports.values.measurement import Measurement
 from reports.values.record import PLAN_KINDS, THOROUGH
 from reports.values.requirements import load_requirements
+from stages import declaring, time_limit
 from stages.collected import CollectionNotes
 from stages.collecting import CaseCollector, Findings, skip_reason
 from stages.gating import Gatekeeper
@@ -21,11 +23,11 @@ from stages.measuring import Measure
 from stages.plan import stage_of
 from stages.results import ResultLines
 from stages.signals import end_in_order
-from stages.time_limit import MARKER, CaseOverranError, TimeLimit
+from stages.time_limit import CaseOverranError, TimeLimit
 
 _GATEKEEPER = pytest.StashKey[Gatekeeper]()
 _MEASUREMENTS = pytest.StashKey[Measure]()
-_NEED_ARGUMENTS = ("requirement", "gate", MARKER, *PLAN_KINDS[1:])
+_NEED_ARGUMENTS = ("requirement", "gate", declaring.MARKER, time_limit.MARKER, *PLAN_KINDS[1:])
 _UNREASONED = ("", "unconditional skip")
 MAX_NODE_ID = 200  # characters; ids stand in the report and in every results file
 
@@ -43,10 +45,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Register the markers, the gates and, where asked for, the writer of results."""
-    config.addinivalue_line("markers", "requirement(*ids): ids of REQUIREMENTS.md that the case bears on")
+    config.addinivalue_line("markers", "requirement(*ids): ids of REQUIREMENTS.md that the case proves")
+    config.addinivalue_line("markers", "not_proof(*ids): the case bears on these (or all) of its ids, and proves none")
     config.addinivalue_line("markers", f"gate(name): what the case needs of the hardware: {', '.join(GATE_NAMES)}")
     config.addinivalue_line("markers", "measures(*names, **conditions): what the case delivers when it passes")
-    config.addinivalue_line("markers", f"{MARKER}(seconds): the case may take so long, instead of what its stage says")
+    config.addinivalue_line(
+        "markers", f"{time_limit.MARKER}(seconds): the case may take so long, instead of what its stage says"
+    )
     config.addinivalue_line("markers", "xdist_group(name): cases that share something costly stay in one process")
     config.addinivalue_line("markers", "file_group(name): the same of whole files, where files are spread")
     for kind in PLAN_KINDS[1:]:
@@ -97,18 +102,29 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Turn a skip without a reason into a failure, and give the report what the collector needs."""
+    """Turn a skip without a reason, and a broken declaration, into a failure; tell the collector what it needs."""
     report = yield
     unreasoned = report.skipped and skip_reason(report) in _UNREASONED
     if unreasoned:
         vars(report).pop("wasxfail", None)  # pytest forgives a failed report that has it
         report.outcome = "failed"
         report.longrepr = f"{item.nodeid} was skipped without a reason; say why it did not run"
-    unjudged = unreasoned or (call.excinfo is not None and call.excinfo.errisinstance(CaseOverranError))
     measured = item.stash.get(_MEASUREMENTS, None)
-    measurements = measured.taken if measured is not None else ()
-    Findings(requirements_of(item), title_of(item), measurements, unjudged).put_on(report)
+    taken = measured.taken if measured is not None else ()
+    broken = breach_of(item, taken) if report.when == "call" and report.passed else ""
+    if broken:
+        report.outcome = "failed"
+        report.longrepr = f"{broken}; see the marker {declaring.MARKER} of {item.nodeid}"
+    overran = call.excinfo is not None and call.excinfo.errisinstance(CaseOverranError)
+    unjudged = bool(unreasoned or broken or overran)
+    Findings(requirements_of(item), title_of(item), taken, unjudged, bears_on(item)).put_on(report)
     return report
+
+
+def breach_of(item: pytest.Item, taken: Sequence[Measurement]) -> str:
+    """Return how a passing case breaks its word on what it measures; one of no stage need not give it."""
+    declared = declaring.declared_by(item)
+    return declaring.breach(declared, taken) if declared or stage_of(item.nodeid) is not None else ""
 
 
 @pytest.fixture
@@ -129,7 +145,18 @@ def left_out(item: pytest.Item) -> str:
 
 
 def requirements_of(item: pytest.Item) -> tuple[str, ...]:
-    """Return the requirement ids of a case, those of its own marker first, each once."""
+    """Return the ids of the requirements that a case is a proof of, those of its own marker first, each once."""
+    return tuple(name for name in _carried(item) if name not in bears_on(item))
+
+
+def bears_on(item: pytest.Item) -> tuple[str, ...]:
+    """Return the ids that a case carries and is no proof of: those that ``not_proof`` names, or all."""
+    marks = list(item.iter_markers("not_proof"))
+    named = {name for mark in marks for name in mark.args}
+    return tuple(name for name in _carried(item) if name in named or (marks and not named))
+
+
+def _carried(item: pytest.Item) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for mark in item.iter_markers("requirement") for name in mark.args))
 
 
@@ -149,7 +176,7 @@ def title_of(item: pytest.Item) -> str:
 
 
 def _marker_problems(item: pytest.Item, known: set[str]) -> Iterator[str]:
-    ids, gates = requirements_of(item), gates_of(item)
+    ids, gates = _carried(item), gates_of(item)
     if len(item.nodeid) > MAX_NODE_ID:
         yield (
             f"{item.nodeid[:MAX_NODE_ID]}...: the case's id has {len(item.nodeid)} characters, at most {MAX_NODE_ID} "
@@ -160,6 +187,8 @@ def _marker_problems(item: pytest.Item, known: set[str]) -> Iterator[str]:
     for name in ids:
         if name not in known:
             yield f"{item.nodeid}: unknown requirement {name!r}; ids are those of reports/requirements.toml"
+    for name in (name for mark in item.iter_markers("not_proof") for name in mark.args if name not in ids):
+        yield f"{item.nodeid}: no proof of {name!r}, which it does not carry"
     for name in gates:
         if name not in GATE_NAMES:
             yield f"{item.nodeid}: unknown gate {name!r}; gates are {', '.join(GATE_NAMES)}"

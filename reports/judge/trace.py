@@ -38,7 +38,8 @@ def status_text(status: Status, plan: str) -> str:
 class TraceRow:
     """What a run shows about one requirement.
 
-    ``reason`` says why it is anything but proven; ``cases`` are node ids, ``measurements`` names, both in order.
+    ``reason`` says why it is anything but proven; ``cases`` are node ids of those that prove it, ``measurements`` their
+    names, both in order.
     """
 
     requirement: Requirement
@@ -66,10 +67,19 @@ def _carried(case: CaseResult) -> set[str]:
 
 
 def _row(requirement: Requirement, record: RunRecord) -> TraceRow:
-    cases = [case for case in record.cases if requirement.id in _carried(case)]
+    bearing = [case for case in record.cases if requirement.id in _carried(case) | set(case.bears_on)]
+    cases = [case for case in bearing if proves(case, requirement)]
     names = [m.name for case in cases for m in case.measurements if _bears(requirement.id, case, m.requirements)]
-    status, reason = _status(requirement, cases, record)
+    status, reason = _status(requirement, cases, bearing, record)
     return TraceRow(requirement, status, reason, tuple(case.case for case in cases), tuple(dict.fromkeys(names)))
+
+
+def proves(case: CaseResult, requirement: Requirement) -> bool:
+    """Whether a case counts as proof: it claims so, in a stage that is there to prove the requirement.
+
+    Cases of other stages, those of single modules among them, bear on it: their failure counts, their pass does not.
+    """
+    return requirement.id in _carried(case) and case.stage in requirement.stages
 
 
 def _bears(name: str, case: CaseResult, requirements: tuple[str, ...]) -> bool:
@@ -77,17 +87,20 @@ def _bears(name: str, case: CaseResult, requirements: tuple[str, ...]) -> bool:
     return name in (requirements or case.requirements)
 
 
-def _status(requirement: Requirement, cases: list[CaseResult], record: RunRecord) -> tuple[Status, str]:
-    judged = [(case, case_verdict(case, record.judgements)) for case in cases]
+def _status(
+    requirement: Requirement, cases: list[CaseResult], bearing: list[CaseResult], record: RunRecord
+) -> tuple[Status, str]:
+    judged = [(case, case_verdict(case, record.judgements)) for case in bearing]
     for status, *bad in (Status.FAILED, Verdict.FAIL), (Status.UNDECIDED, Verdict.ERROR, Verdict.AMBIGUOUS):
         hit = [case for case, verdict in judged if verdict in bad]
         if hit:
-            return status, f"{units.counted(len(hit), 'case')} of {len(cases)}: {hit[0].case}"
-    skipped = [case for case, verdict in judged if verdict is Verdict.SKIPPED]
+            return status, f"{units.counted(len(hit), 'case')} of {len(bearing)}: {hit[0].case}"
+    proofs = {case.case for case in cases}
+    skipped = [case for case, verdict in judged if verdict is Verdict.SKIPPED and case.case in proofs]
     if cases and all(map(is_left_out, cases)):
         return Status.LEFT_OUT, reasons(skipped)
     if len(skipped) == len(cases):
-        return Status.NOT_PROVEN, _why_not(requirement, skipped, record)
+        return Status.NOT_PROVEN, _why_not(requirement, skipped, bearing, record)
     gaps = []
     if skipped:
         gaps.append(f"{units.counted(len(skipped), 'case')} of {len(cases)} skipped: {reasons(skipped)}")
@@ -102,9 +115,10 @@ def is_left_out(case: CaseResult) -> bool:
     return case.outcome is Outcome.SKIPPED and case.reason.startswith(_LEFT_OUT)
 
 
-def _why_not(requirement: Requirement, skipped: list[CaseResult], record: RunRecord) -> str:
-    if skipped:
-        return f"not here: {reasons(skipped)}"
+def _why_not(requirement: Requirement, skipped: list[CaseResult], bearing: list[CaseResult], record: RunRecord) -> str:
+    idle = skipped or [case for case in bearing if case.outcome is Outcome.SKIPPED]
+    if idle and len(idle) in (len(skipped), len(bearing)):
+        return f"not here: {reasons(idle)}"
     planned = {stage.stage: stage for stage in record.stages}
     absent = [name for name in requirement.stages if name not in planned]
     if absent:
@@ -113,7 +127,7 @@ def _why_not(requirement: Requirement, skipped: list[CaseResult], record: RunRec
     for stage in (planned[name] for name in requirement.stages if name not in with_cases):
         if stage.problem or not stage.gate_open:
             return f"no case; {stage.stage}: {stage.problem or stage.gate_reason}"
-    return "no case bears on it"
+    return f"{units.counted(len(bearing), 'case')} bear on it, none proves it" if bearing else "no case bears on it"
 
 
 def reasons(skipped: list[CaseResult], most: int = 3) -> str:

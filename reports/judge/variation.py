@@ -21,6 +21,9 @@ from reports.values.record import RunRecord
 _LEAST_FREEDOM = 2
 """Degrees of freedom from which a figure's own spread counts: three runs of one commit."""
 
+_LEAST_GAPS = 20
+"""Differences between A/A runs, over all figures, below which nothing is said of figures without runs of their own."""
+
 
 @dataclass(frozen=True)
 class Variation:
@@ -35,7 +38,8 @@ class Variation:
     spreads : mapping
         Standard deviation of a figure's logarithm from run to run, and its degrees of freedom.
     largest : float or None
-        What 99 % of all differences between two A/A runs stay below, as a logarithm; ``None`` without such runs.
+        What 99 % of all differences between two A/A runs stay below, as a logarithm; ``None`` with fewer than
+        ``_LEAST_GAPS`` of them.
     """
 
     whose: str = ""
@@ -72,7 +76,8 @@ def seen_variation(records: Sequence[RunRecord], whose: str) -> Variation:
     for group in groups.values():
         gathered.add(group, lambda kind: kind is None)
     gathered.add(read, lambda kind: kind is not None)
-    largest = float(np.quantile(gathered.gaps, 1.0 - ERROR, method="higher")) if gathered.gaps else None
+    enough = len(gathered.gaps) >= _LEAST_GAPS
+    largest = float(np.quantile(gathered.gaps, 1.0 - ERROR, method="higher")) if enough else None
     return Variation(whose, len(records), gathered.spreads(), largest)
 
 
@@ -102,4 +107,4 @@ class _Gathered:
 
 
 def _percent(log: float) -> str:
-    return f"{100.0 * math.expm1(log):.2g} %"
+    return f"{100.0 * math.expm1(log):.2g} %" if log < math.log(2.0) else f"a factor of {math.exp(log):.2g}"

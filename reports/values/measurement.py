@@ -112,7 +112,8 @@ class CaseResult:
     """One test case of a stage: its outcome, reason and measurements.
 
     ``case`` is the pytest node id relative to the checkout; ``reason`` is the skip reason or the failure in one
-    paragraph; ``stage`` is a name of the test plan.
+    paragraph; ``stage`` is a name of the test plan. ``requirements`` are the ids that it proves, ``bears_on`` those
+    that it concerns without proving them.
     """
 
     case: str
@@ -123,3 +124,4 @@ class CaseResult:
     duration_s: float = 0.0
     title: str = ""
     measurements: tuple[Measurement, ...] = ()
+    bears_on: tuple[str, ...] = ()

@@ -73,6 +73,7 @@ def test_a_page_for_every_room_that_needs_one() -> None:
         "wgpu",
         "hardware",
         "stages",
+        "running",
         "plans",
         "reports",
         "comparison",

@@ -202,6 +202,64 @@ def test_it(measure):
     assert math.isnan(nan.value)
 
 
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("", "a.rate is declared and was not measured"),
+        ("measure('a.rat', 1, '1/s', conditions={'size': 1})", "a.rate is declared and was not measured"),
+        ("measure('a.rate', 1, '1/s', conditions={'sise': 1})", "a.rate does not say its size, which is declared"),
+        ("measure('a.rate', 1, '1/s', conditions={'size': 3})", "size of a.rate is 3, declared 1 or 2"),
+        (
+            "measure('a.rate', 1, '1/s', conditions={'size': 2}); measure('b', 1, '1')",
+            "b was measured and is not declared",
+        ),
+        ("measure('a.rate', 1, '1/s', conditions={'size': 2})", ""),
+        ("pytest.skip('no board')", ""),
+        ("assert 1 == 2", "assert 1 == 2"),
+    ],
+    ids=["nothing", "name", "condition", "value", "undeclared", "as declared", "skipped", "failed"],
+)
+def test_a_case_delivers_what_it_declares(pytester: pytest.Pytester, body: str, said: str) -> None:
+    """A passing case that does not is an error; a misspelt name or condition is found so."""
+    mark = (
+        "@pytest.mark.measures('a.rate', size=[1, 2])\n@pytest.mark.measures('a.peer', only_if='a peer is installed')\n"
+    )
+    _, cases = run_suite(pytester, f"{MARK}{mark}def test_it(measure):\n    {body or 'pass'}\n")
+    case = cases["test_it"]
+    broken = said and "assert" not in said
+    assert (case.outcome is Outcome.ERROR) == bool(broken)
+    assert said in case.reason
+
+
+def test_a_case_of_a_stage_declares_what_it_measures(pytester: pytest.Pytester) -> None:
+    folder = pytester.mkpydir("suites") / "stage1_compile"
+    folder.mkdir()
+    (folder / "test_staged.py").write_text(
+        MARK + "def test_it(measure): measure('a.rate', 1, '1/s')\n", encoding="utf-8"
+    )
+    _, cases = run_suite(pytester, MARK + "def test_free(measure): measure('a.rate', 1, '1/s')", "suites", "test_it.py")
+    assert cases["test_free"].outcome is Outcome.PASSED
+    assert cases["test_it"].outcome is Outcome.ERROR
+    assert "a.rate was measured and is not declared" in cases["test_it"].reason
+
+
+@pytest.mark.parametrize(
+    ("mark", "proves", "bears_on"),
+    [("", ("BE-4", "BE-1"), ()), ("not_proof", (), ("BE-4", "BE-1")), ("not_proof('BE-1')", ("BE-4",), ("BE-1",))],
+)
+def test_a_case_says_what_it_is_no_proof_of(
+    pytester: pytest.Pytester, mark: str, proves: tuple[str, ...], bears_on: tuple[str, ...]
+) -> None:
+    marker = f"@pytest.mark.{mark}\n" if mark else ""
+    _, cases = run_suite(pytester, f"{MARK}{marker}@pytest.mark.requirement('BE-4')\ndef test_it(): pass\n")
+    assert (cases["test_it"].requirements, cases["test_it"].bears_on) == (proves, bears_on)
+
+
+def test_no_proof_of_what_it_does_not_carry(pytester: pytest.Pytester) -> None:
+    result, _ = run_suite(pytester, f"{MARK}@pytest.mark.not_proof('BE-2')\ndef test_it(): pass\n")
+    result.stderr.fnmatch_lines(["*no proof of 'BE-2', which it does not carry*"])
+
+
 def test_a_condition_that_is_no_scalar_is_refused(pytester: pytest.Pytester) -> None:
     _, cases = run_suite(pytester, MARK + "def test_it(measure): measure('a', 1, '1', conditions={'x': [1]})")
     assert "a condition or telemetry value is a string, number or boolean" in cases["test_it"].reason

@@ -1,33 +1,56 @@
-"""Every target, judged or not, has a case that measures what it limits."""
+"""Every target has a case that measures what it limits, and every requirement cases that prove it."""
 
 from __future__ import annotations
 
+import ast
+import inspect
+import textwrap
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
 
 from reports.judge.targets import Target, load_targets, parse_targets
 from reports.judge.thermometer import Kind, thermometer_kind, thermometer_rows
-from reports.values.measurement import Measurement
+from reports.judge.trace import proves
+from reports.values.measurement import CaseResult, Measurement, Outcome
 from reports.values.record import NIGHTLY, THOROUGH
+from reports.values.requirements import load_requirements
 from stages.declaring import Declared, declared_by
-from stages.plan import STAGES
+from stages.plan import STAGES, stage_of
 from stages.plugin import gates_of, requirements_of
 
 pytestmark = [pytest.mark.requirement("RE-2"), pytest.mark.xdist_group("reach")]
 
 ROOT = Path(__file__).parents[2]
 TARGETS = load_targets()
+REQUIREMENTS = load_requirements()
+UNPROVEN = {
+    "BE-20": "the closed loop has no case yet",
+    "BE-21": "the kinds of network have no table yet",
+    "MG-8": "a later issue",
+    "KL-7": "a later issue",
+    "TO-12": "a later issue",
+    "TO-13": "a later issue",
+    "TO-14": "a later issue",
+    "OP-3": "a later issue",
+}
+"""Requirements of the stages that no case proves, and why; one that gets a case leaves the list."""
+
+
+HELPERS = ("check", "agree", "expect", "compare", "prove", "assert", "same", "equal")
 
 
 class Collected:
-    """A pytest plugin that keeps what is declared by the cases that a session collects, and who declares nothing."""
+    """A pytest plugin that keeps what the cases of a session declare, who declares nothing, and what they prove."""
 
     def __init__(self) -> None:
         self.declared: list[Declared] = []
         self.silent: list[str] = []
         self.shown: set[str] = set()
         self.shown_quickly: set[str] = set()
+        self.proofs: defaultdict[str, set[str]] = defaultdict(set)
+        self.figureless: set[str] = set()
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         for item in session.items:
@@ -38,6 +61,24 @@ class Collected:
             if not gates_of(item) and item.get_closest_marker(NIGHTLY) is None:
                 self.shown |= set(requirements_of(item))
                 self.shown_quickly |= set(requirements_of(item)) if item.get_closest_marker(THOROUGH) is None else set()
+            if found or compares(item):
+                for name in proven_by(item):
+                    self.proofs[name].add(stage_of(item.nodeid) or "")
+            if not found and "ST-6" in proven_by(item):
+                self.figureless.add(item.nodeid.partition("[")[0])
+
+
+def proven_by(item: pytest.Item) -> list[str]:
+    case = CaseResult(item.nodeid, stage_of(item.nodeid) or "", requirements_of(item), Outcome.PASSED)
+    return [row.id for row in REQUIREMENTS if proves(case, row)]
+
+
+def compares(item: pytest.Item) -> bool:
+    """Whether a case does more than expect errors: it asserts, or calls a helper that does."""
+    tree = ast.parse(textwrap.dedent(inspect.getsource(item.function)))  # type: ignore[attr-defined]
+    called = {ast.unparse(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
+    helpers = {name for name in called if name.rpartition(".")[2].lstrip("_").startswith(HELPERS)}
+    return bool(helpers) or any(isinstance(node, ast.Assert) for node in ast.walk(tree))
 
 
 @pytest.fixture(scope="module")
@@ -66,6 +107,19 @@ def test_the_quick_plan_has_a_case_of_each_requirement(collected: Collected) -> 
     """Of all that can be shown without a GPU; what only the nightly plan shows counts for none of the two."""
     assert collected.shown
     assert sorted(collected.shown - collected.shown_quickly) == []
+
+
+def test_every_requirement_of_a_stage_is_proven_there(collected: Collected) -> None:
+    """By a case that measures or compares, in each stage that is to prove it; the others are listed with a reason."""
+    stages = {stage.name for stage in STAGES}
+    owed = {row.id: set(row.stages) & stages for row in REQUIREMENTS if set(row.stages) & stages}
+    missing = {name: where - collected.proofs[name] for name, where in owed.items() if where - collected.proofs[name]}
+    assert missing == {name: owed[name] for name in UNPROVEN}
+
+
+def test_performance_is_proven_by_figures(collected: Collected) -> None:
+    """A case of stage 6 that measures nothing says so: it is no proof of that stage."""
+    assert collected.figureless == set()
 
 
 def closest(target: Target, declared: list[Declared]) -> str:

@@ -12,6 +12,7 @@ from suites.support.parity.cases import CASES
 pytestmark = [pytest.mark.requirement("BE-4", "BE-17", "ST-5"), pytest.mark.file_group("general kernels")]
 
 
+@pytest.mark.not_proof
 def test_case_names_are_unique() -> None:
     assert len({case.name for case in CASES}) == len(CASES)
 

@@ -21,7 +21,7 @@ from suites.support.parity.builder import CreateEngine
 from suites.support.parity.cheats import CHEATS, Honest
 from suites.support.parity.mixed import MIXES, compare_mix
 
-pytestmark = [pytest.mark.requirement("BE-4", "SU-5", "ST-5")]
+pytestmark = [pytest.mark.requirement("BE-4", "SU-5", "ST-5"), pytest.mark.not_proof("BE-4", "ST-5")]
 
 SPEC = driven_spec(1500, 20, 0.05, 11)
 OPTIONS = EngineOptions()

@@ -12,7 +12,7 @@ from suites.support.parity.faults import FAULTS, NUMBERED, REVISED, UNRECORDED
 from suites.support.parity.mixed import MIXES, compare_mix
 from suites.support.parity.recordings import NAMES, RANDOM_NAMES, recording
 
-pytestmark = pytest.mark.requirement("BE-4", "ST-5")
+pytestmark = [pytest.mark.requirement("BE-4", "ST-5"), pytest.mark.not_proof]
 
 
 def test_every_line_has_a_fault() -> None:

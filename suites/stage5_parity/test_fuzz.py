@@ -113,12 +113,14 @@ def test_cases_on_cuda(first: int) -> None:
     assert differences(cuda_seeds()[first : first + CHUNK], backend, CUDA_FAMILIES) == []
 
 
+@pytest.mark.not_proof
 @pytest.mark.thorough("random cases take seconds")
 def test_cases_for_cuda_have_few_variants() -> None:
     """Most of the seeds tried are taken: the variants are those of the families."""
     assert cuda_seeds()[-1] < 1.5 * CASES
 
 
+@pytest.mark.not_proof
 @pytest.mark.parametrize(
     "fault", thinned(PLANTED, "shrinking takes seconds", keep=every(4)), ids=lambda fault: fault.__name__
 )
@@ -143,6 +145,7 @@ class HandedOver(ReferenceEngine):
         self.was_candidate[:] = False
 
 
+@pytest.mark.not_proof
 def test_a_fault_that_takes_a_handover_is_shrunk() -> None:
     """The runs of the case stay, and the trace does not claim to show it."""
     seed = next(seed for seed in range(CASES) if compare(draw_case(seed), HandedOver.create) is not None)
@@ -152,12 +155,14 @@ def test_a_fault_that_takes_a_handover_is_shrunk() -> None:
     assert shrunk.case.network.neuron_count <= 5
 
 
+@pytest.mark.not_proof
 def test_shrinking_an_agreement_is_refused() -> None:
     """There is nothing to shrink."""
     with pytest.raises(InputError, match="agrees with the reference"):
         shrink(draw_case(0), ReferenceEngine.create, "same")
 
 
+@pytest.mark.not_proof
 def test_crashes_are_found() -> None:
     """An engine that raises is one that differs."""
 
@@ -175,6 +180,7 @@ def switch_values(switches: Switches) -> Iterator[tuple[str, object]]:
     return ((item.name, getattr(switches, item.name)) for item in fields(switches))
 
 
+@pytest.mark.not_proof
 def test_cases_hold_what_they_say() -> None:
     """A seed gives one case; the suite's cases have all switches in all positions, fire, and start without NaN."""
     seen = {value for seed in range(CASES) for value in switch_values(draw_switches(np.random.default_rng([0, seed])))}
@@ -204,6 +210,7 @@ def test_the_command_agrees(capsys: pytest.CaptureFixture[str]) -> None:
     assert document["cases"] == 5
 
 
+@pytest.mark.not_proof
 @pytest.mark.thorough("random cases take seconds")
 def test_the_command_finds(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     """Cases that differ exit with 1; their traces are there, and what replays the first is printed."""
@@ -218,6 +225,7 @@ def test_the_command_finds(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captu
     assert not replay(read_trace(traces[0]), faults.NoSnooze.create).agrees
 
 
+@pytest.mark.not_proof
 def test_the_command_refuses(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     """A folder that is not there, and shards of a backend without any."""
     assert main(["fuzz", "--out", str(tmp_path / "nowhere")]) == ExitCode.USAGE

@@ -150,6 +150,7 @@ def test_cpu_against_the_reference(smaller: Run, backend: backends.Backend, meas
     _prove(smaller, backend, measure)
 
 
+@pytest.mark.not_proof
 @pytest.mark.xdist_group("20 K")
 def test_firing_goes_on(smaller: Run) -> None:
     """The networks compared fire by themselves to the end, neither dying out nor all at once."""
@@ -159,6 +160,7 @@ def test_firing_goes_on(smaller: Run) -> None:
     assert counts.max() < 0.2 * smaller.network.neuron_count
 
 
+@pytest.mark.not_proof
 def test_the_rich_network_uses_the_rules() -> None:
     """Blocked, limited, snoozing, inhibited, invalid and non-accumulating neurons are all there."""
     network = large_network(SMALLER[1])
@@ -192,6 +194,7 @@ def test_cuda_runs_the_genomes(genome: Run, backend: backends.Backend, measure: 
     _prove(genome, backend, measure)
 
 
+@pytest.mark.not_proof
 @pytest.mark.xdist_group("20 K")
 def test_a_wrong_engine_is_noticed(smaller: Run) -> None:
     """An engine in which one active neuron's weights are off by one disagrees: the comparison can fail."""

@@ -28,6 +28,7 @@ def test_train(backend: backends.Backend, mix: Mix) -> None:
     assert compare_train(mix, backend.create) == []
 
 
+@pytest.mark.not_proof
 def test_mixes_exercise_what_they_name() -> None:
     """Each mix fires; those of the batch path reach its 10 000 candidates; those that clamp set the sticky flag."""
     for mix in MIXES:

@@ -15,12 +15,14 @@ SHAPES = ((1, 1, 1), (65, 10, 130), (257, 259, 33), (300, 128, 1000), (5, 7, 0),
 """Rows, columns, depth: tiles that are full, cut short on each side, odd sizes that cannot be read in vectors."""
 
 
+@pytest.mark.not_proof
 @pytest.mark.parametrize(("rows", "columns", "depth"), SHAPES)
 def test_the_twin_of_the_matrix_product_is_within_its_roundings(rows: int, columns: int, depth: int) -> None:
     a, b = matrices(rows, columns, depth)
     assert_within_rounding(proof_cpu.matrix_product(a, b), a, b)
 
 
+@pytest.mark.not_proof
 def test_the_twin_of_the_classifier_gives_probabilities() -> None:
     network = classifier(50, 20, 30, 7)
     found = proof_cpu.neural_forward(*network)
@@ -28,6 +30,7 @@ def test_the_twin_of_the_classifier_gives_probabilities() -> None:
     np.testing.assert_allclose(found, exact_probabilities(*network), atol=1e-6)
 
 
+@pytest.mark.not_proof
 def test_the_twin_of_the_sum_rounds_once() -> None:
     a, b = matrices(100, 100, 100)
     np.testing.assert_array_equal(proof_cpu.vector_add(a, b), (a.astype(np.float64) + b).astype(np.float32))

@@ -46,6 +46,7 @@ def test_a_network_of_subnormals_agrees(backend: backends.Backend) -> None:
     assert subnormal_problems(backend.create) == []
 
 
+@pytest.mark.not_proof
 def test_that_network_fires_from_subnormals_and_keeps_some() -> None:
     recording, state = run_subnormal(ReferenceEngine.create)
     for values in (recording.fired_potentials, state.membrane_potentials):
@@ -111,6 +112,7 @@ def test_the_probe_refuses_rules_that_leave_products_to_such_an_adapter(
         Device(chosen_adapter(ask_wgpu(), None), flushes.operations())
 
 
+@pytest.mark.not_proof
 def test_the_probe_has_subnormals_in_every_place() -> None:
     """Potentials, factors, thresholds, excitabilities and results; and a draw of 0 that only a subnormal exceeds."""
     probe = make_probe()

@@ -87,17 +87,20 @@ def test_tf32_is_stated_apart(place: Backend, measure: Measure) -> None:
     assert error <= bound_of("matmul", "tf32")
 
 
+@pytest.mark.not_proof
 def test_float32_stays_below_the_limits_that_the_requirement_names() -> None:
     bounds = [row.bound for row in ACCURACIES if row.dtype == "float32"]
     assert max(bounds) <= 1e-6
     assert len({(row.operation, row.dtype) for row in ACCURACIES}) == len(ACCURACIES)
 
 
+@pytest.mark.not_proof
 def test_a_pair_without_a_promise_is_named() -> None:
     with pytest.raises(ArrayError, match="no accuracy is stated"):
         bound_of("relu", "complex128")
 
 
+@pytest.mark.not_proof
 def test_the_table_of_the_docs_is_the_data() -> None:
     """Every row of docs/tensor.md, and no operation of float32 left out of it."""
     page = (Path(__file__).parents[2] / "docs" / "tensor.md").read_text()

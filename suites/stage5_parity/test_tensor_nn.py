@@ -198,5 +198,6 @@ def test_torch_agrees() -> None:
     assert np.allclose(place.to_host(nn.bias_gelu(x, place.from_host(shift), "tanh")), gelu.numpy(), atol=1e-6)
 
 
+@pytest.mark.not_proof
 def test_the_formulas_are_independent_of_the_module() -> None:
     assert nn_reference.module_of(np.zeros(1)) is np

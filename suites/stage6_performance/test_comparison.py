@@ -53,6 +53,7 @@ def test_recorded_samples(measure: Measure) -> None:
     total.put(measure, f"{len(rates)} latencies recorded on an H200, drawn with replacement", samples="recorded")
 
 
+@pytest.mark.not_proof
 def test_noise_that_hides_the_difference_is_no_answer() -> None:
     """Samples with 30 % of noise: neither SAME nor, but rarely, SLOWER."""
     noisy = 1.0 + 0.3 * np.random.default_rng(1).standard_normal(10)
@@ -62,6 +63,7 @@ def test_noise_that_hides_the_difference_is_no_answer() -> None:
     assert rates.found < 30
 
 
+@pytest.mark.not_proof
 def test_a_slowdown_that_is_none_is_not_found() -> None:
     steady = 1.0 + 0.001 * np.random.default_rng(1).standard_normal(20)
     rates = resampled(steady, 1.0)

@@ -35,6 +35,7 @@ def thread_counts(cores: int) -> list[int]:
     return [*powers, cores]
 
 
+@pytest.mark.not_proof
 def test_thread_counts_end_with_the_cores() -> None:
     assert thread_counts(1) == [1]
     assert thread_counts(2) == [1, 2]

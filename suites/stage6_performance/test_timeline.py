@@ -68,6 +68,7 @@ def test_copies_overlap_bursts(card: Card, spans: tuple[Span, ...], measure: Mea
         measure("timeline.span", span.length_us, "us", conditions=where)
 
 
+@pytest.mark.not_proof
 def test_overlap_by_hand() -> None:
     """A copy half within a burst, one between bursts, one over two bursts."""
     bursts = [Span(BURSTS, 0.0, 10.0), Span(BURSTS, 12.0, 20.0)]
@@ -78,6 +79,7 @@ def test_overlap_by_hand() -> None:
     assert overlap(bursts, UPLOAD) == 0.0
 
 
+@pytest.mark.not_proof
 def test_neighbours_are_joined() -> None:
     spans = [Span(UPLOAD, 50.0, 60.0), Span(UPLOAD, 0.0, 2.0), Span(BURSTS, 1.0, 5.0), Span(BURSTS, 5.0, 9.0)]
     assert joined([*spans, Span(UPLOAD, 4.0, 6.0)], 3.0) == (
@@ -136,6 +138,7 @@ class FakeDevice:
         self.work("graph")
 
 
+@pytest.mark.not_proof
 def test_the_runtime_marks_what_passes_through() -> None:
     """Copies and graphs between begin and spans are marked, all is passed on, and nothing is marked outside."""
     device = FakeDevice()

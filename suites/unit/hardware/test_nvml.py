@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import importlib
 import re
+import threading
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from hardware.gates import evaluate_gates
+from hardware.inventory import take_inventory
 from hardware.nvml import Nvml, PynvmlDoor, open_nvml
 from hardware.nvml_codes import (
     NVLINK_VERSIONS,
@@ -25,7 +29,8 @@ from hardware.nvml_codes import (
     TopologyLevel,
     clock_reason_words,
 )
-from suites.support.fake_nvml import FakeNvml, dgx_h100
+from hardware.timed_calls import TimedCalls
+from suites.support.fake_nvml import FakeMachine, FakeNvml, dgx_h100
 
 pytestmark = pytest.mark.requirement("ST-2")
 
@@ -222,6 +227,50 @@ def test_the_door_is_closed_even_when_the_driver_is_gone(pynvml: Any, monkeypatc
     with open_nvml() as nvml:
         assert nvml.driver_version() == "550.54.15"
     assert closed == [True]
+
+
+@pytest.mark.parametrize("hangs", ["nvmlInit", "nvmlSystemGetDriverVersion", "nvmlDeviceGetName", "nvmlShutdown"])
+@pytest.mark.usefixtures("door")
+def test_a_call_that_never_returns_closes_the_gates(pynvml: Any, monkeypatch: pytest.MonkeyPatch, hangs: str) -> None:
+    """With that reason; NVML is not asked again."""
+    for name in ("nvmlInit", "nvmlShutdown"):
+        monkeypatch.setattr(pynvml, name, lambda: None)
+    hanging = threading.Event()
+    monkeypatch.setattr(pynvml, hangs, lambda *_: hanging.wait(60.0))
+    monkeypatch.setattr("hardware.nvml.START_LIMIT_S", 0.2)
+    calls = TimedCalls(0.2)
+    if hangs == "nvmlShutdown":
+        with open_nvml(calls) as nvml:
+            assert nvml.device_count() == 2
+    inventory = take_inventory(open_door=lambda: open_nvml(calls))
+    hanging.set()
+    gates = evaluate_gates(inventory)
+    assert [gate.name for gate in gates.values() if gate.is_open] == ["none"]
+    for name in ("nvml", "gpu", "multi_gpu"):
+        assert "NVML does not answer: a call did not return within its time limit: look for Xid" in gates[name].reason
+
+
+def test_a_fake_machine_that_stops_answering_has_closed_gates() -> None:
+    """Whichever question it is that is not answered."""
+    questions = len(asked_of(dgx_h100()))
+    for number in range(0, questions, 7):
+        inventory = replace(dgx_h100(), fail_nth={number: NvmlCode.NO_ANSWER}).inventory()
+        assert not evaluate_gates(inventory)["nvml"].is_open
+        assert "does not answer" in (inventory.problem or "")
+
+
+def asked_of(machine: FakeMachine) -> list[tuple[str, int | None]]:
+    nvml = FakeNvml(machine)
+    take_inventory(nvml)
+    return nvml.calls
+
+
+def test_a_timed_call_returns_and_raises_as_the_function_does() -> None:
+    calls = TimedCalls(5.0)
+    assert calls.call("ask", lambda: 7) == 7
+    with pytest.raises(KeyError):
+        calls.call("ask", lambda: {}["no"])
+    assert calls.call("ask", lambda: 8) == 8
 
 
 def test_clock_reasons_become_words() -> None:

@@ -21,12 +21,7 @@ pytestmark = [
 ]
 
 BASELINES = Path(__file__).parents[3] / "reports" / "baselines"
-QUICK_RUNS = ("h200-acceptance", "h200-x4")
-THOROUGH = pytest.mark.thorough("a browser loads every page, and axe walks it")
-RUNS = [
-    pytest.param(name, marks=[] if name in QUICK_RUNS else THOROUGH)
-    for name in sorted(path.parent.name for path in BASELINES.glob("*/record.json.gz"))
-]
+RUNS = sorted(path.parent.name for path in BASELINES.glob("*/record.json.gz"))
 PAGES = ("report", "x4", "sample", "comparison", "history")
 SCREEN, PHONE = 1440, 390
 MOST_SCREENS = MOST_PRINTED = 10
@@ -109,7 +104,6 @@ def test_a_phone_shows_it_without_scrolling_sideways(page: str, browser: Browser
         assert browser.evaluate(SIDEWAYS) == []
 
 
-@THOROUGH
 @pytest.mark.parametrize("width", [SCREEN, PHONE])
 @pytest.mark.parametrize("page", PAGES)
 def test_labels_of_charts_fit(page: str, width: int, browser: Browser, pages: dict[str, Path]) -> None:
@@ -117,7 +111,6 @@ def test_labels_of_charts_fit(page: str, width: int, browser: Browser, pages: di
     assert browser.evaluate(COLLIDING) == []
 
 
-@THOROUGH
 @pytest.mark.skipif(find_axe() is None, reason=WITHOUT_AXE)
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize("page", PAGES)
@@ -134,7 +127,6 @@ def test_axe_finds_nothing(page: str, dark: bool, browser: Browser, pages: dict[
     assert browser.axe(script, ["color-contrast"] if dark else []) == []
 
 
-@THOROUGH
 def test_axe_would_find_something(browser: Browser, tmp_path: Path) -> None:
     """The same report in pale ink, and a heading too deep, are told."""
     script = find_axe()

@@ -16,7 +16,7 @@ from reports.values.measurement import CaseResult, Outcome, Verdict
 from stages.collected import Collection, unaccounted
 from stages.command import main
 from stages.results import ResultLines, numbered, read_lines
-from suites.unit.stages.test_runner import MARK, Checkout, run
+from suites.support.small_plan import MARK, Checkout, run
 
 pytestmark = pytest.mark.requirement("RE-2")
 

@@ -50,6 +50,7 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for stage in PLAN:
         (root / stage.suites[0]).mkdir(parents=True)
         (root / stage.suites[0] / f"test_{stage.name}.py").write_text(GOOD, encoding="utf-8")
+    (root / "pyproject.toml").touch()
     (root / "conftest.py").write_text('pytest_plugins = ["stages.plugin"]\n', encoding="utf-8")
     (root / "pyproject.toml").write_text("[tool.pytest.ini_options]\n", encoding="utf-8")
     (root / ".gitignore").write_text("/run/\n/quick/\n__pycache__/\n.benchmarks/\n.hypothesis/\n", encoding="utf-8")

@@ -10,7 +10,6 @@ import subprocess
 import sys
 import time
 import xml.etree.ElementTree as ET
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -18,60 +17,18 @@ from pathlib import Path
 import pytest
 
 from burstproof.errors import ExitCode
-from hardware.gates import GATE_NAMES, Gate
+from reports.judge.judging import targets_sha256
+from reports.judge.targets import load_targets
 from reports.judge.verdict import run_verdict
 from reports.store import load_run
 from reports.values.measurement import Outcome, Verdict
-from reports.values.record import RunRecord
 from stages import gating, suite_process
 from stages.command import main
-from stages.plan import NO_GATE, PLAN, Stage
+from stages.plan import PLAN
 from stages.results import numbered
+from suites.support.small_plan import GOOD, MARK, ROOT, Checkout, run
 
 pytestmark = pytest.mark.requirement("RE-1", "RE-2", "RE-6")
-
-ROOT = Path(__file__).parents[3]
-MARK = "import pytest\npytestmark = pytest.mark.requirement('BE-1')\n"
-GOOD = MARK + "def test_good(): assert 1 + 1 == 2\n"
-
-Checkout = Callable[..., tuple[Path, tuple[Stage, ...]]]
-
-
-@pytest.fixture
-def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Checkout:
-    """Make a checkout whose stages hold the given sources, in order."""
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT / "impl"), str(ROOT)]))
-    monkeypatch.setattr(suite_process, "_PLUGINS", ("benchmark",))
-    monkeypatch.setattr(gating, "machine_gates", no_gpu)
-    root = tmp_path / "checkout"
-
-    def make(*sources: str, gates: tuple[str, ...] = (), limit_s: float = 60.0) -> tuple[Path, tuple[Stage, ...]]:
-        root.mkdir()
-        (root / "pyproject.toml").write_text("[tool.pytest.ini_options]\n", encoding="utf-8")
-        (root / "conftest.py").write_text('pytest_plugins = ["stages.plugin"]\n', encoding="utf-8")
-        stages = []
-        for number, source in enumerate(sources, 1):
-            folder = root / f"part{number}"
-            folder.mkdir()
-            (folder / f"test_part{number}.py").write_text(source, encoding="utf-8")
-            gate = gates[number - 1] if gates else NO_GATE
-            stages.append(Stage(f"stage{number}", "part", gate, "the CPU", (folder.name,), "it works", limit_s))
-        return root, tuple(stages)
-
-    return make
-
-
-def no_gpu() -> dict[str, Gate]:
-    return {name: Gate(name, name == NO_GATE, f"no {name} here") for name in GATE_NAMES}
-
-
-def run(where: tuple[Path, tuple[Stage, ...]], *arguments: str) -> tuple[int, Path, RunRecord]:
-    """Run into the folder ``run`` beside the suites, or resume it, and read the record back."""
-    root, plan = where
-    folder = root / "run"
-    at = [] if "--resume" in arguments else ["--run", str(folder)]
-    code = main(["run", *arguments, *at], root, plan)
-    return code, folder, load_run(folder)
 
 
 def test_a_run_leaves_one_folder_with_record_junit_benchmarks_and_report(
@@ -481,3 +438,50 @@ def test_gates_that_were_not_kept_follow_from_the_cases(checkout: Checkout) -> N
     first, second = load_run(folder).stages
     assert (first.gate_open, "gate gpu is closed" in first.gate_reason) == (False, True)
     assert (second.gate_open, second.gate_reason) == (True, "no case that ran was skipped for it")
+
+
+OWN = """
+[[target]]
+id = "mine"
+measurement = "mine.size"
+metric = "the size that I need"
+comparison = ">="
+limit = 5.0
+unit = "B"
+source = "own"
+status = "goal"
+date = "2026-11-22"
+"""
+SIZED = MARK + "def test_size(measure): measure('mine.size', 4.0, 'B')\n"
+
+
+def test_a_run_is_judged_by_a_users_targets(
+    checkout: Checkout, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Missed, named in the first line, in the table and in the report; a copy is evidence and serves --resume."""
+    path = tmp_path / "mine.toml"
+    path.write_text(OWN, encoding="utf-8")
+    where = checkout(SIZED)
+    code, folder, record = run(where, "--targets", str(path))
+    assert code == ExitCode.FAIL
+    assert [judged.target for judged in record.judgements] == ["mine"]
+    assert record.judged[-1].targets_sha256 == targets_sha256(load_targets(path)) != targets_sha256()
+    assert "targets.toml" in {one.path for one in record.attachments}
+    said = capsys.readouterr().out
+    assert "FAIL: 1 goal missed, by 25.0 %" in said
+    assert "the size that I need" in said
+    assert "the size that I need" in (folder / "report.html").read_text(encoding="utf-8")
+    path.unlink()
+    code, _, again = run(where, "--resume", str(folder))
+    assert (code, again.judgements) == (ExitCode.FAIL, record.judgements)
+
+
+def test_a_faulty_file_stops_the_run_before_it_has_a_folder(
+    checkout: Checkout, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(OWN.replace('"B"', '"furlong"'), encoding="utf-8")
+    root, plan = checkout(SIZED)
+    assert main(["run", "--run", str(root / "run"), "--targets", str(path)], root, plan) == ExitCode.USAGE
+    assert "mine.toml: target 1 (mine).unit" in capsys.readouterr().err
+    assert not (root / "run").exists()

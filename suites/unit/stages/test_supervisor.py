@@ -17,7 +17,7 @@ import pytest
 from burstproof.errors import ExitCode
 from reports.values.measurement import Outcome
 from stages import suite_process, supervisor
-from suites.unit.stages.test_runner import MARK, ROOT, Checkout, run
+from suites.support.small_plan import MARK, ROOT, Checkout, run
 
 pytestmark = [
     pytest.mark.requirement("RE-2"),

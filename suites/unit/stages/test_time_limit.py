@@ -10,7 +10,7 @@ from burstproof.errors import ExitCode
 from reports.values.measurement import Outcome
 from reports.values.record import RunRecord
 from stages import suite_process
-from suites.unit.stages.test_runner import MARK, Checkout, run
+from suites.support.small_plan import MARK, Checkout, run
 
 pytestmark = pytest.mark.requirement("RE-2")
 

@@ -96,6 +96,13 @@ def test_one_pair_tells_what_runs_of_the_machine_have_not_varied_by() -> None:
     assert the_row(steady).change is Change.UNKNOWN
 
 
+def test_a_few_figures_do_not_stand_for_the_variation_of_all() -> None:
+    """One limit of the machine that moved a hundredfold between two runs says nothing of the others' noise."""
+    copies = [replace(figure("roofline.copy", value, "GB/s"), samples=(value,) * 10) for value in (4000.0, 40.0)]
+    comparison = compare([run(0, copies[0], timed(0.01))], [run(1, copies[1], timed(0.02), commit="b")])
+    assert "nothing shows how much" in the_row(comparison).difference.reason
+
+
 @pytest.mark.requirement("RE-8")
 def test_another_machine_is_no_regression() -> None:
     """Everything twice as slow, on another card: compared as machines, exit 0, also with five runs a side."""

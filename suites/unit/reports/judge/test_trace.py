@@ -1,0 +1,49 @@
+"""What counts as proof of a requirement."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from reports.judge.trace import Status, TraceRow, trace
+from reports.values.measurement import CaseResult, Outcome
+from suites.support.sample_record import sample_record
+
+pytestmark = pytest.mark.requirement("RE-3")
+
+ELSEWHERE = CaseResult("suites/unit/test_it.py::test_it", "harness", ("BE-6",), Outcome.PASSED)
+SANITY = CaseResult("suites/stage5_parity/test_it.py::test_data", "stage5", (), Outcome.PASSED, bears_on=("BE-6",))
+PROOF = CaseResult("suites/stage5_parity/test_it.py::test_it", "stage5", ("BE-6",), Outcome.PASSED)
+FAILED = Outcome.FAILED
+
+
+def row_of(*cases: CaseResult) -> TraceRow:
+    record = replace(sample_record(faults=False), cases=cases, judgements=())
+    return next(row for row in trace(record) if row.requirement.id == "BE-6")
+
+
+@pytest.mark.parametrize(
+    ("cases", "status"),
+    [
+        ((), Status.NOT_PROVEN),
+        ((ELSEWHERE,), Status.NOT_PROVEN),
+        ((SANITY,), Status.NOT_PROVEN),
+        ((PROOF,), Status.PROVEN),
+        ((PROOF, ELSEWHERE, SANITY), Status.PROVEN),
+        ((PROOF, replace(ELSEWHERE, outcome=FAILED)), Status.FAILED),
+        ((PROOF, replace(SANITY, outcome=FAILED)), Status.FAILED),
+        ((replace(PROOF, outcome=Outcome.SKIPPED, reason="no GPU"), ELSEWHERE), Status.NOT_PROVEN),
+    ],
+)
+def test_only_cases_of_its_stages_that_claim_it_prove_a_requirement(
+    cases: tuple[CaseResult, ...], status: Status
+) -> None:
+    """What bears on it cannot prove it, and can fail it."""
+    assert row_of(*cases).status is status
+
+
+def test_a_requirement_that_nothing_proves_says_what_bears_on_it() -> None:
+    assert row_of(ELSEWHERE, SANITY).reason == "2 cases bear on it, none proves it"
+    assert row_of(replace(ELSEWHERE, outcome=Outcome.SKIPPED, reason="no GPU")).reason == "not here: no GPU"
+    assert row_of(PROOF, ELSEWHERE).cases == (PROOF.case,)
