@@ -82,6 +82,7 @@ def small() -> Checkpoint:
     return Checkpoint(engine.state(), run_identity(network, engine.options, engine.fixed_point), recording)
 
 
+@pytest.mark.thorough("changes thousands of bytes one by one")
 def test_every_flipped_bit_and_every_other_length_is_found(small: Checkpoint, tmp_path: Path) -> None:
     """Gaps between columns included."""
     path = tmp_path / "state.bpstate"
