@@ -37,7 +37,11 @@ GROUPS = (
     Group(
         "statistics",
         ("reports/judge/statistics.py", "reports/judge/difference.py"),
-        (f"{_JUDGE}/test_statistics.py", f"{_JUDGE}/test_difference.py"),
+        (
+            f"{_JUDGE}/test_statistics.py",
+            f"{_JUDGE}/test_difference.py",
+            f"{_JUDGE}/test_compare.py::test_three_runs_a_side_are_enough_for_a_large_change",
+        ),
     ),
     Group(
         "compare",

@@ -39,7 +39,9 @@ def session(*kept: str, plugins: tuple[object, ...] = (), limit_s: float | None 
         for place, name in enumerate(kept)
     ]
     manager = SimpleNamespace(get_plugins=lambda: plugins)
-    return cast(pytest.Session, SimpleNamespace(items=items, config=SimpleNamespace(pluginmanager=manager, rootpath=ROOT)))
+    return cast(
+        pytest.Session, SimpleNamespace(items=items, config=SimpleNamespace(pluginmanager=manager, rootpath=ROOT))
+    )
 
 
 def noted(path: Path, found: list[str], finished: pytest.Session, begun: tuple[str, ...] = ()) -> Collection | None:

@@ -53,3 +53,27 @@ def test_a_rule_without_synapses_keeps_its_history_in_the_specification() -> Non
         engine.step()
         known.append(engine.state().history_bursts)
     assert known == [1, 2, 3, 4, 4, 4]
+
+
+def test_state_that_no_burst_can_see_is_not_kept_by_the_specification() -> None:
+    """With a window of 3, what fired more than two bursts ago."""
+    pair = replace(network(2, [synapse(0, 1)], thresholds=99), plastic_mappings=(plastic([0], 3),))
+    engine = ReferenceEngine.create(pair, EngineOptions())
+    engine.step(stimulate({}, 0))
+    kept = [int(engine.state().last_fired[0])]
+    for _ in range(4):
+        engine.step()
+        kept.append(int(engine.state().last_fired[0]))
+    assert kept == [1, 1, 0, 0, 0]
+
+
+def test_the_specification_injects_into_the_state_given() -> None:
+    """Not into its own."""
+    pair = network(2, [synapse(0, 1, weight=3)], thresholds=[1, 99])
+    first, second = (ReferenceEngine.create(pair, EngineOptions()) for _ in range(2))
+    first.step(stimulate({0: 1.0, 1: 5.0}))
+    given = first.state()
+    found = second.inject(given)
+    assert found.membrane_potentials.tolist() == [0.0, 5.0]
+    assert found.burst_count == 1
+    assert (found.pending.sum() > given.pending.sum(), found.pending_candidate.any()) == (True, True)

@@ -135,6 +135,26 @@ def test_the_draw_is_that_of_the_specification() -> None:
         assert np.array(found, np.float32).tobytes() == draw(ids, burst).tobytes()
 
 
+def test_what_decides_a_draw() -> None:
+    """From 0.999 on nothing is drawn; below, a draw equal to the excitability does not let a neuron fire."""
+    ids = np.arange(5000)
+    draws = draw(ids, 1)
+    lucky, unlucky = int(np.flatnonzero(draws < 0.99)[0]), int(np.argmax(draws))
+    assert draws[unlucky] > 0.9995
+    limits = {unlucky: np.float32(0.999), lucky: draws[lucky], lucky + 1: np.nextafter(draws[lucky + 1], np.float32(2))}
+    excitabilities = np.array([limits.get(neuron, 1.0) for neuron in ids], np.float32)
+    net = network(5000, excitabilities=excitabilities)
+    rules = make_rules(features_of(net, EngineOptions()), plain)
+    fired = {}
+    for neuron, own in limits.items():
+        mine = Parameters.of(lambda name, at=neuron: scalar(getattr(parameters_of(net.neurons), name)[at]))
+        one, zero = np.float32(1), np.float32(0)
+        assert mine.excitabilities == own
+        with np.errstate(over="ignore"):
+            fired[neuron] = rules.candidate(one, zero, np.int32(0), mine, np.uint32(neuron), np.uint32(1), False)[0]
+    assert fired == {unlucky: True, lucky: False, lucky + 1: draws[lucky + 1] < 0.999}
+
+
 FLAGS = {item.name for item in fields(Features) if item.type == "bool"}
 PROFILE_FLAGS = ("countdown_only_candidates", "negative_sum_lowers", "restart_all", "batch_ignores_limit_and_zeroes")
 
