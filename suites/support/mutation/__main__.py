@@ -114,17 +114,16 @@ def survivors_of(group: Group, chosen: Sequence[Planted], workers: int) -> list[
             return [one for one, lives in zip(chosen, pool.map(try_one, chosen), strict=True) if lives]
 
 
-def note(file: Path, options: argparse.Namespace, group: Group, tried: int, survived: int) -> None:
+def commit_of_today() -> str:
+    """The commit, and whether the checkout differs from it."""
+    command = ["git", "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, check=True, text=True).stdout.strip()
+
+
+def note(file: Path, options: argparse.Namespace, group: Group, tried: int, survived: int, commit: str) -> None:
     """Put a group's numbers into a summary; the same sample tried again keeps what survived at first."""
     rows = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else []
     sample = {"group": group.name, "sample": options.sample, "seed": options.seed}
-    commit = subprocess.run(
-        ["git", "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"],
-        cwd=ROOT,
-        capture_output=True,
-        check=True,
-        text=True,
-    ).stdout.strip()
     earlier = [row for row in rows if sample.items() <= row.items()]
     first = earlier[0]["survived_at_first"] if earlier else survived
     row = {**sample, "tried": tried, "survived_at_first": first, "survived": survived, "commit": commit}
@@ -148,13 +147,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for group in GROUPS:
         if options.groups and group.name not in options.groups:
             continue
+        commit = commit_of_today()
         chosen = planted_in(group, options.sample, options.seed)
         alive = survivors_of(group, chosen, options.workers)
         print(f"{group.name}: {len(alive)} of {len(chosen)} mutants survive", flush=True)
         for one in alive:
             print(f"  {one.module}:{one.mutant.line} {one.mutant.name}", flush=True)
         if options.summary is not None:
-            note(options.summary, options, group, len(chosen), len(alive))
+            note(options.summary, options, group, len(chosen), len(alive), commit)
         good &= len(alive) <= MOST_SURVIVING * len(chosen)
     return ExitCode.PASS if good else ExitCode.FAIL
 

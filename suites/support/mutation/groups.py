@@ -88,7 +88,12 @@ GROUPS = (
     Group(
         "dynamics",
         ("impl/burstproof/engine/cpu/dynamics.py",),
-        ("suites/stage5_parity/test_cases.py", "-k", "thread and 1"),
+        (
+            "suites/unit/burstproof/engine/cpu/test_dynamics.py",
+            "suites/stage5_parity/test_cases.py",
+            "-k",
+            "candidates or thread and 1",
+        ),
     ),
     Group(
         "reference",

@@ -208,6 +208,13 @@ def test_time_and_rate_of_one_measurement_are_one_row() -> None:
     assert row.also == ("latency 2 ms → 2.2 ms",)
 
 
+def test_a_rate_that_fits_two_times_stands_at_one() -> None:
+    times = [figure(f"matmul.{name}", 2.0, "ms", size=128) for name in ("alone", "together")]
+    rate = figure("matmul.rate", 50.0, "GFLOP/s", size=128)
+    comparison = compare([run(0, *times, rate)], [run(1, *times, rate, commit="b")])
+    assert [(row.name, len(row.also)) for row in comparison.rows] == [("matmul.alone", 1), ("matmul.together", 0)]
+
+
 def test_bytes_and_counts_need_no_samples() -> None:
     base = run(0, figure("gpt2.memory", 5.0, "GB"), figure("gpt2.activations", 3.0, "GB"))
     more = run(1, figure("gpt2.memory", 6.0, "GB"), figure("gpt2.activations", 2.0, "GB"), commit="b")

@@ -94,6 +94,6 @@ def test_what_nobody_notices_survives(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(__main__, "GROUPS", (blind,))
     summary = tmp_path / "summary.json"
     assert main(["blind", "--sample", "2", "--summary", str(summary)]) == ExitCode.FAIL
-    __main__.note(summary, argparse.Namespace(sample=2, seed=0), blind, 2, 0)
+    __main__.note(summary, argparse.Namespace(sample=2, seed=0), blind, 2, 0, "later")
     (row,) = json.loads(summary.read_text(encoding="utf-8"))
     assert (row["tried"], row["survived_at_first"], row["survived"]) == (2, 2, 0)
