@@ -19,10 +19,10 @@ def shortened(text: str) -> str:
 
 
 def _shown(value: object) -> str:
-    """``repr`` of a value; of a whole number that has too many digits for it, how many bits it has."""
+    """``repr`` of a value; of a number with too many digits for it, its bits; of what is nested deeply, its type."""
     try:
         return repr(value)
-    except ValueError:
+    except (ValueError, RecursionError):
         return f"a number of {value.bit_length()} bits" if isinstance(value, int) else type(value).__name__
 
 

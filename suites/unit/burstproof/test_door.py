@@ -50,6 +50,15 @@ def test_every_error_is_one_message_and_a_code(
     assert words in line
 
 
+def test_a_value_that_cannot_be_shown_is_described() -> None:
+    nested: list[object] = []
+    for _ in range(100_000):
+        nested = [nested]
+    assert "got list" in str(GenomeError("bad", got=nested))
+    assert "got a number of 20001 bits" in str(GenomeError("bad", got=1 << 20_000))
+    assert len(str(GenomeError("bad", got="x" * 1000))) < 150
+
+
 def test_an_unexpected_error_names_the_file_with_its_traceback(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

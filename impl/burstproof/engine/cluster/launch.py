@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import FrameType
@@ -24,6 +25,9 @@ _LAUNCHERS = (
 """What MPICH and its kin, Open MPI and Slurm tell a process: variables with its rank and the number of ranks."""
 
 _PR_SET_PDEATHSIG = 1
+
+_SAME_SWEEP_S = 0.3
+"""A signal to all ranks reaches one before the other: so long this one may still come, before a loss is told."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +74,8 @@ def stand_guard(place: Place, advice: Callable[[], str]) -> None:
         return
     passed_on = _pass_on_signals(child)
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    if code and not passed_on:
+        time.sleep(_SAME_SWEEP_S)
     if passed_on:  # all ranks were asked to end, and one of them says so
         name = signal.Signals(passed_on[0]).name
         if place.rank == 0:

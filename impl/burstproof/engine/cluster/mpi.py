@@ -28,6 +28,8 @@ TIMEOUT_S = 300.0
 _HEAD = 2
 _NAP_S = 50e-6
 _PASSING_ON_S = 1.0
+_SAME_SWEEP_S = 0.5
+"""A signal that ends all ranks may reach this one a little after those that it misses: then it says nothing."""
 _Object = TypeVar("_Object")
 
 
@@ -164,6 +166,7 @@ class MpiExchange(Exchange):
 
         When it ends, the launcher drops what still lies in its pipes.
         """
+        time.sleep(_SAME_SWEEP_S)
         print(f"burstproof: error: rank {self.rank} of {self.ranks}: {message}", file=sys.stderr, flush=True)
         time.sleep(_PASSING_ON_S)
         self._mpi.COMM_WORLD.Abort(code)
