@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from burstproof.door import refuse_bare_dashes
 from burstproof.errors import BurstproofError, ExitCode, InputError
 from burstproof.network.files.atomic import make_folder
 from reports import compared, html
@@ -41,8 +42,9 @@ _TRIES_A_PAGE = 10
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code."""
-    options = _parser().parse_args(arguments)
     try:
+        refuse_bare_dashes(sys.argv[1:] if arguments is None else arguments)
+        options = _parser().parse_args(arguments)
         return int(options.action(options))
     except BurstproofError as error:
         print(f"error: {error}", file=sys.stderr)
