@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from burstproof.door import refuse_bare_dashes
 from burstproof.errors import BurstproofError, ExitCode, InputError
 from burstproof.network.files.atomic import make_folder
 from reports import compared, html
@@ -41,8 +42,9 @@ _TRIES_A_PAGE = 10
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code."""
-    options = _parser().parse_args(arguments)
     try:
+        refuse_bare_dashes(sys.argv[1:] if arguments is None else arguments)
+        options = _parser().parse_args(arguments)
         return int(options.action(options))
     except BurstproofError as error:
         print(f"error: {error}", file=sys.stderr)
@@ -98,6 +100,8 @@ def _comparisons(options: argparse.Namespace) -> list[Comparison]:
         raise InputError("give two runs or more, or --base RUN... and --new RUN...", got=[str(r) for r in options.runs])
     if options.runs and len(options.runs) < 2:
         raise InputError("a comparison takes two runs or more", got=len(options.runs))
+    for side in (options.base, options.new):
+        _refuse_repeated(side)
     base = [load_run(run) for run in options.base or options.runs[:1]]
     sides = [options.new] if options.new else [[run] for run in options.runs[1:]]
     history, unreadable = load_records(options.history)
@@ -113,6 +117,15 @@ def _comparisons(options: argparse.Namespace) -> list[Comparison]:
         )
         for side in sides
     ]
+
+
+def _refuse_repeated(side: Sequence[Path]) -> None:
+    """Refuse one run given as several: it would pass for that many, and runs of one side are what confirms."""
+    seen: dict[str, Path] = {}
+    for path in side:
+        name = load_run(path).seal or str(path.resolve())
+        if seen.setdefault(name, path) is not path:
+            raise InputError("one run given twice on a side", where="compare", got=[str(seen[name]), str(path)])
 
 
 def _across(options: argparse.Namespace) -> int:
@@ -180,7 +193,7 @@ def _parser() -> argparse.ArgumentParser:
     baseline.add_argument("out", type=Path, help="folder under reports/baselines/")
     baseline.set_defaults(action=_baseline)
     detection = actions.add_parser("detection", help="simulate how often the comparison is right")
-    detection.add_argument("--tries", type=int, default=1000, help="comparisons of each kind (default 1000)")
+    detection.add_argument("--tries", type=_count, default=1000, help="comparisons of each kind (default 1000)")
     detection.set_defaults(action=_detection)
     admit = actions.add_parser("admit", help="say whether a record may be quoted, and why not")
     admit.add_argument("run", type=Path, help="run folder or record.json")
@@ -204,6 +217,12 @@ def _add_compare(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--strict", action="store_true", help="exit 1 on whatever is slower, vanished or unclear, too")
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write 30 lines at most for a pull request")
     parser.set_defaults(action=_compare)
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of comparisons, 1 or more")
+    return int(text)
 
 
 def _share(text: str) -> float:

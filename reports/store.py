@@ -234,8 +234,13 @@ def missing_attachments(folder: Path, record: RunRecord) -> tuple[str, ...]:
 
 
 def _check_attachments(folder: Path, record: RunRecord) -> None:
-    missing = missing_attachments(folder, record)
-    changed = [one.path for one in record.attachments if one.path not in missing and attach(folder, one.path) != one]
+    try:
+        missing = missing_attachments(folder, record)
+        changed = [
+            one.path for one in record.attachments if one.path not in missing and attach(folder, one.path) != one
+        ]
+    except OSError as error:
+        raise InputError(f"files beside the record cannot be read: {error}", where=str(folder)) from error
     if changed:
         raise RecordChangedError(
             "files beside the record were changed after it was written",

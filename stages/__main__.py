@@ -27,12 +27,19 @@ def main() -> int:
         )
         print(f"stages: error: {error}", file=sys.stderr)
         return error.exit_code
-    from burstproof.door import guarded
-    from stages.command import main as carry_out
     from stages.signals import end_in_order
 
     end_in_order()
-    return guarded("stages", lambda: carry_out(sys.argv[1:], ROOT), plain=False)
+    from burstproof.door import guarded
+
+    return guarded("stages", _carry_out, plain=False)
+
+
+def _carry_out() -> int:
+    """Import the rest, which takes a second in which a signal may come, and carry out the command line."""
+    from stages.command import main as carry_out
+
+    return carry_out(sys.argv[1:], ROOT)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import ModuleType
@@ -141,26 +142,35 @@ def unaccounted(collection: Collection, reported: Iterable[str]) -> str:
 def uncollected(root: Path, suites: Sequence[str], collection: Collection, reported: Iterable[str]) -> tuple[str, ...]:
     """Test functions that the sources in the folders ``suites`` define and nobody collected.
 
-    A module that has a result of its own (it was skipped, or could not be imported) has no cases to look for.
+    Of two with one name in a module or class only the last can be collected: the name is followed by ``, defined
+    twice``. A module that has a result of its own (it was skipped, or could not be imported) has no cases to look for.
     """
     seen = {case.partition("[")[0] for case in collection.collected} | {case for case in reported if "::" not in case}
     files = sorted({file for folder in suites for file in (root / folder).rglob(_FILES)})
-    defined = ((file.relative_to(root).as_posix(), name) for file in files for name in _test_functions(file))
-    return tuple(f"{file}::{name}" for file, name in defined if file not in seen and f"{file}::{name}" not in seen)
+    defined = ((file.relative_to(root).as_posix(), names) for file in files for names in _test_functions(file))
+    found = ((f"{file}::{name}", file, number) for file, names in defined for name, number in names.items())
+    return tuple(
+        f"{case}, defined twice" if number > 1 else case
+        for case, file, number in found
+        if file not in seen and (case not in seen or number > 1)
+    )
 
 
-def _test_functions(file: Path) -> list[str]:
+def _test_functions(file: Path) -> Iterator[Counter[str]]:
+    """How often each name is defined: in the module, and in each of its classes."""
     try:
         module = ast.parse(file.read_bytes())
     except SyntaxError:  # pytest says so itself
-        return []
-    names = _test_names(module.body)
-    classes = [node for node in module.body if isinstance(node, ast.ClassDef) and node.name.startswith("Test")]
-    return names + [f"{one.name}::{name}" for one in classes for name in _test_names(one.body)]
+        return
+    yield Counter(_test_names(module.body))
+    for node in module.body:
+        if isinstance(node, ast.ClassDef) and node.name.startswith("Test"):
+            yield Counter(f"{node.name}::{name}" for name in _test_names(node.body))
 
 
 def _test_names(body: Sequence[ast.stmt]) -> list[str]:
-    functions = [node for node in body if isinstance(node, ast.FunctionDef) and node.name.startswith("test")]
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
+    functions = [node for node in body if isinstance(node, kinds) and node.name.startswith("test")]
     return [one.name for one in functions if not any("fixture" in ast.unparse(mark) for mark in one.decorator_list)]
 
 

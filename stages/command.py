@@ -8,11 +8,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
+from burstproof.door import refuse_bare_dashes
 from burstproof.errors import BurstproofError, ExitCode, InputError
 from reports.judge.targets import load_targets
 from reports.judge.verdict import exit_code
 from reports.values.record import NIGHTLY, QUICK, REPORT_NAME, THOROUGH
 from stages.console import Console, closing, closing_part, explanation, listing, opening, plan_line
+from stages.folder_lock import LOCK_NAME, hold
 from stages.gating import Gatekeeper
 from stages.plan import PLAN, Stage
 from stages.recovery import recover
@@ -43,6 +45,7 @@ def main(arguments: Sequence[str], root: Path, plan: Sequence[Stage] = PLAN) -> 
         The stages there are.
     """
     try:
+        refuse_bare_dashes(arguments)
         options = _parser(plan).parse_args(arguments)
         if options.command == "list":
             Console().say(*listing(plan))
@@ -131,7 +134,7 @@ def _run(options: argparse.Namespace, root: Path, plan: Sequence[Stage]) -> int:
             command=("python", "-m", "stages", "run", *options.names, *_chosen(options)),
             plan=options.plan,
         )
-        folder = RunFolder(options.run or new_run_path(options.runs))
+        folder = RunFolder(new_run_path(options.runs) if options.run is None else options.run)
     stages = select(asked.stages, plan)
     gates = Gatekeeper(gpu_free=asked.gpu_free).gates
     if options.explain:
@@ -139,21 +142,38 @@ def _run(options: argparse.Namespace, root: Path, plan: Sequence[Stage]) -> int:
         return ExitCode.PASS
     select(options.only, plan)
     if options.resume is None:
-        if folder.exists:
-            raise InputError("this run exists already", where="--run", got=str(folder.path), cure="Use --resume.")
-        folder.write_plan(asked, options.targets)
-    console.say(opening(stages, gates), plan_line(asked.plan), f"Run: {folder.path}")
+        _refuse_used(folder)
+    with hold(folder.path) as lock:
+        if options.resume is None:
+            _refuse_used(folder)
+            folder.write_plan(asked, options.targets)
+        console.say(opening(stages, gates), plan_line(asked.plan), f"Run: {folder.path}")
+        runner = Runner(root, folder, console, plan, workers=options.workers, lock=lock)
+        return _carried_out(runner, options.only)
+
+
+def _carried_out(runner: Runner, only: Sequence[str]) -> int:
+    console, folder = runner.console, runner.folder
     try:
-        record = Runner(root, folder, console, plan, workers=options.workers).run(options.only)
+        record = runner.run(only)
     except KeyboardInterrupt as signal:
         named = f" ({signal})" if str(signal) else ""
         console.say(
             f"Interrupted{named}. Report so far: {folder.path / REPORT_NAME}. Go on with --resume {folder.path}"
         )
         return ExitCode.UNDECIDED
-    part = bool(options.only) and not record.finished_utc
+    part = bool(only) and not record.finished_utc
     console.say(*(closing_part if part else closing)(record, folder.path))
     return exit_code(record)
+
+
+def _refuse_used(folder: RunFolder) -> None:
+    """Refuse a new run where another one is, or where other files are."""
+    if folder.exists:
+        raise InputError("this run exists already", where="--run", got=str(folder.path), cure="Use --resume.")
+    if folder.path.is_dir() and any(path.name != LOCK_NAME for path in folder.path.iterdir()):
+        cure = "Name a folder that is empty, or that is not there yet."
+        raise InputError("a folder with other files in it", where="--run", got=str(folder.path), cure=cure)
 
 
 def _chosen(options: argparse.Namespace) -> list[str]:
@@ -166,7 +186,8 @@ def _chosen(options: argparse.Namespace) -> list[str]:
 def _record(folder: RunFolder, root: Path, plan: Sequence[Stage]) -> int:
     if not folder.exists:
         raise InputError("no run with a plan here", where="record", got=str(folder.path))
-    record = recover(folder, plan, root)
+    with hold(folder.path):
+        record = recover(folder, plan, root)
     Console().say(*closing(record, folder.path))
     return exit_code(record)
 

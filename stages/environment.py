@@ -5,14 +5,17 @@ from __future__ import annotations
 import os
 import platform
 import subprocess
+import sys
 from functools import cache
 from importlib.metadata import distributions
+from importlib.util import find_spec
 from pathlib import Path
 
 from reports.values.record import Environment
 
 _CHANGES_NAMED = 10
-_PREFIXES = ("CUDA_", "NUMBA_", "OMP_", "CUPY_", "NCCL_", "NVIDIA_VISIBLE_DEVICES")
+_MODULES = (".py", ".pyc", ".so", ".pyd")
+_PREFIXES = ("LD_PRELOAD", "CUDA_", "NUMBA_", "OMP_", "CUPY_", "NCCL_", "NVIDIA_VISIBLE_DEVICES")
 IGNORED = ("PYTEST_ADDOPTS", "PYTEST_PLUGINS", "PYTEST_DISABLE_PLUGIN_AUTOLOAD", "PYTHONOPTIMIZE")
 """Variables that would narrow or alter the suites; their process does not get them."""
 
@@ -20,11 +23,13 @@ IGNORED = ("PYTEST_ADDOPTS", "PYTEST_PLUGINS", "PYTEST_DISABLE_PLUGIN_AUTOLOAD",
 def take_environment(root: Path) -> Environment:
     """Describe this interpreter, its packages and the checkout at ``root``.
 
-    Untracked files that git does not ignore are changes, too: a ``conftest.py`` can drop cases. So are Python files
-    among the sources that git ignores, and files whose changes git was told not to report.
+    Untracked files that git does not ignore are changes, too: a ``conftest.py`` can drop cases. So are modules among
+    the sources that git ignores, files whose changes git was told not to report, and a ``sitecustomize`` on
+    ``PYTHONPATH``, which can alter pytest itself.
     """
     commit = _git(root, "rev-parse", "HEAD")
-    changed = [*_git(root, "status", "--porcelain", "--untracked-files=normal").splitlines(), *_hidden(root)]
+    changed = _git(root, "status", "--porcelain", "--untracked-files=normal").splitlines()
+    changed += [*_hidden(root), *_injected()]
     return Environment(
         python=platform.python_version(),
         platform=platform.platform(),
@@ -37,12 +42,21 @@ def take_environment(root: Path) -> Environment:
 
 
 def _hidden(root: Path) -> list[str]:
-    """What ``git status`` keeps to itself: ``!!`` ignored Python files beside tracked ones, ``h`` and ``S`` as git."""
+    """What ``git status`` keeps to itself: ``!!`` ignored modules where tracked ones lie, ``h`` and ``S`` as git."""
     folders = [name for name in _git(root, "ls-tree", "-d", "--name-only", "HEAD").splitlines() if name[0] != "."]
-    ignored = ("ls-files", "--others", "--ignored", "--exclude-standard", "--", "conftest.py", *folders)
-    python = [f"!! {name}" for name in _git(root, *ignored).splitlines() if name.endswith(".py")]
+    top = (":(top,glob)*", ":(top,glob)*/__init__.*")
+    ignored = _git(root, "ls-files", "--others", "--ignored", "--exclude-standard", "--", *top, *folders)
+    modules = [f"!! {name}" for name in ignored.splitlines() if name.endswith(_MODULES) and "__pycache__" not in name]
     marked = [line for line in _git(root, "ls-files", "-v").splitlines() if line[0].islower() or line[0] == "S"]
-    return [*python, *marked]
+    return [*modules, *marked]
+
+
+def _injected() -> list[str]:
+    """Modules that every process of the suites imports at its start, from outside of Python's own folders."""
+    own = {Path(prefix).resolve() for prefix in (sys.prefix, sys.base_prefix)}
+    found = [find_spec(name) for name in ("sitecustomize", "usercustomize")]
+    files = [Path(spec.origin).resolve() for spec in found if spec is not None and spec.origin]
+    return [f"!! {file}" for file in files if not own.intersection(file.parents)]
 
 
 def _variables() -> dict[str, str]:

@@ -54,6 +54,8 @@ class Runner:
         What stages there are; the run's own plan names some of them.
     workers : int
         Most processes that cases of a stage run side by side in.
+    lock : int or None
+        The lock on the folder, as a file descriptor; it lasts as long as a process of a stage does.
     """
 
     root: Path
@@ -61,6 +63,7 @@ class Runner:
     console: Console
     plan: Sequence[Stage] = PLAN
     workers: int = MOST_WORKERS
+    lock: int | None = None
 
     def run(self, only: Sequence[str] = ()) -> RunRecord:
         """Run the stages that have not ended yet, or only the named ones of them, and write the record.
@@ -79,10 +82,16 @@ class Runner:
                 if not only or stage.name in only:
                     self._run_stage(stage, machine.gates[stage.gate], invocation, asked)
         finally:
-            record = self._record(asked, machine)
-            evidence = join_evidence(self.folder, record.stages)
-            record = write_run(self.folder.path, record, evidence)
+            try:
+                record = self._written(asked, machine)
+            except KeyboardInterrupt:  # no second one comes: see end_in_order
+                self._written(asked, machine)
+                raise
         return record
+
+    def _written(self, asked: RunPlan, machine: FoundMachine) -> RunRecord:
+        record = self._record(asked, machine)
+        return write_run(self.folder.path, record, join_evidence(self.folder, record.stages))
 
     def _planned(self, asked: RunPlan) -> tuple[Stage, ...]:
         return tuple(stage for stage in self.plan if stage.name in asked.stages)
@@ -107,7 +116,14 @@ class Runner:
             self.console.stage_goes_on(progress, time.monotonic() - began)
 
         end = run_suites(
-            stage, self.root, files, gpu_free=asked.gpu_free, plan=asked.plan, tick=tick, workers=self.workers
+            stage,
+            self.root,
+            files,
+            gpu_free=asked.gpu_free,
+            plan=asked.plan,
+            tick=tick,
+            workers=self.workers,
+            lock=self.lock,
         )
         contention = contention_between(times, read_times())
         lines, collection = read_lines(files.results), read_collection(files.collected)

@@ -59,6 +59,7 @@ def run_suites(
     plan: str = THOROUGH,
     tick: Callable[[], None] = lambda: None,
     workers: int = MOST_WORKERS,
+    lock: int | None = None,
 ) -> SuiteEnd:
     """Run the suites of a stage and wait for them; where the process dies during a case, run the others in another one.
 
@@ -77,13 +78,15 @@ def run_suites(
         Called about twice a second while pytest runs.
     workers : int
         Most processes that cases of a stage run side by side in.
+    lock : int or None
+        A file descriptor that the supervisor keeps open, too.
     """
     began = time.monotonic()
     command = pytest_command(stage, root, files, gpu_free=gpu_free, plan=plan, workers=workers)
     deadline = began + stage.time_limit_s
     problems: list[str] = []
     while True:
-        status, problem = _run_once(command, stage, root, files, deadline, tick)
+        status, problem = _run_once(command, stage, root, files, deadline, tick, lock)
         lines = read_lines(files.results)
         if lines.closed or lines.damage or not lines.unfinished:
             break
@@ -104,7 +107,13 @@ def _cases_left(files: StageFiles, begun: set[str]) -> bool:
 
 
 def _run_once(
-    command: Sequence[str], stage: Stage, root: Path, files: StageFiles, deadline: float, tick: Callable[[], None]
+    command: Sequence[str],
+    stage: Stage,
+    root: Path,
+    files: StageFiles,
+    deadline: float,
+    tick: Callable[[], None],
+    lock: int | None,
 ) -> tuple[int, str]:
     """Run pytest to its end; return its exit status, and what kept it from finishing."""
     again = [f"--bp-begun={files.begun}"] if files.begun.is_file() else []
@@ -117,6 +126,7 @@ def _run_once(
             stdout=log,
             stderr=subprocess.STDOUT,
             start_new_session=True,
+            pass_fds=() if lock is None else (lock,),
         )
         try:
             problem = _wait(process, stage, files, deadline, tick)
@@ -175,6 +185,8 @@ def describe_status(status: int, files: StageFiles) -> str:
     A process that died after it wrote its JUnit file had run all its cases. Processes in which cases run side by side
     have no exit status of their own here: what is known of their end is what the interpreter left in the log.
     """
+    if not files.log.is_file():
+        return f"{files.log.name} was removed while the stage ran"
     if status in (0, 1):
         return _death_in(files.log)
     if status < 0:
@@ -190,7 +202,7 @@ def describe_status(status: int, files: StageFiles) -> str:
 
 def _death_in(log: Path) -> str:
     """What the log says of a process that died beside pytest; what failed cases printed lies between the headings."""
-    text = log.read_text(encoding="utf-8", errors="replace")
+    text = _said(log)
     headings = list(_HEADING.finditer(text))
     reports = [heading for heading in headings if heading["name"] in ("FAILURES", "ERRORS")]
     if reports:
@@ -201,8 +213,12 @@ def _death_in(log: Path) -> str:
     return f"a process that ran cases died: {found['what']}; its stack is in {log.name}" if found else ""
 
 
+def _said(log: Path) -> str:
+    return log.read_text(encoding="utf-8", errors="replace")
+
+
 def _last_words(log: Path) -> str:
-    lines = [line.strip() for line in log.read_text(encoding="utf-8", errors="replace").splitlines()]
+    lines = [line.strip() for line in _said(log).splitlines()]
     said = [line for line in lines if line.startswith(("ERROR:", "INTERNALERROR>"))] or [line for line in lines if line]
     said = [line.removeprefix("INTERNALERROR>").strip() for line in said]
     return " ".join(said[-3:])[:500] or "it printed nothing"

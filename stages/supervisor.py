@@ -3,7 +3,8 @@
 ``python supervisor.py COMMAND ...``. Standard library only, since it stands beside every suite. Its standard input is a
 pipe. When the runner closes it, or dies of whatever signal, the command is interrupted, and what is left of it after
 the grace time is killed. On Linux this process is the reaper of its descendants: a process that made a session of its
-own, or whose parent died, is found too. Elsewhere the command's process group is killed.
+own, or whose parent died, is found too; and where this process itself is killed, so is the command. Elsewhere the
+command's process group is killed.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ ORPHAN_S = 60.0
 """How long a process may outlive the one that started it."""
 
 _TICK_S = 0.1
-_PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h
+_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36  # linux/prctl.h
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
 
@@ -38,11 +39,17 @@ def supervise(command: Sequence[str], runner: int) -> int | None:
     int or None
         The exit status of the command; negative for the signal that it died of, ``None`` if nothing ends it.
     """
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    linux = ctypes.CDLL(None) if sys.platform == "linux" else None
+    if linux is not None:
+        linux.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+    def end_with_me() -> None:
+        if linux is not None:
+            linux.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+
     for number in _ENDING:  # a process started in the background ignores interrupts, and so would its children
         signal.signal(number, signal.SIG_DFL)
-    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True, preexec_fn=end_with_me)
     for number in _ENDING:
         signal.signal(number, signal.SIG_IGN)
     orphans: dict[int, float] = {}

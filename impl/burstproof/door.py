@@ -9,11 +9,11 @@ import os
 import sys
 import tempfile
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, redirect_stdout
 from typing import TextIO, cast
 
-from burstproof.errors import BurstproofError, ExitCode, visible
+from burstproof.errors import BurstproofError, ExitCode, InputError, visible
 
 INTERRUPTED = 130
 """Exit code after Ctrl-C, as shells have it (128 + SIGINT)."""
@@ -54,6 +54,13 @@ def guarded(program: str, command: Callable[[], int], *, plain: bool = True) -> 
         what = " ".join(f"{type(error).__name__}: {error}".split())[:200]
         kept = _kept_traceback(program, error)
         return _fail(program, f"unexpected {what}. This is a fault of {program}: report it with {kept}", 2)
+
+
+def refuse_bare_dashes(arguments: Sequence[str]) -> None:
+    """Refuse ``--option=--``, which argparse before Python 3.13 takes for an option with an empty list as its value."""
+    for argument in arguments:
+        if argument.startswith("--") and argument.endswith("=--"):
+            raise InputError("an option without a value", got=argument, cure="See --help.")
 
 
 def _fail(program: str, message: str, code: int) -> int:

@@ -21,9 +21,10 @@ from hypothesis import strategies as st
 from burstproof.errors import EnvironmentInvalidError, ExitCode, InputError
 from reports import store
 from reports.command import main
-from reports.store import load_run, write_run
+from reports.store import dumps, load_records, load_run, write_run
 from reports.values.measurement import CaseResult, Measurement, Outcome
 from reports.values.record import RunRecord
+from reports.values.seal import digests_of
 from suites.support.sample_record import VALIDATOR, sample_record
 
 pytestmark = pytest.mark.requirement("RE-1")
@@ -259,3 +260,14 @@ def test_write_leaves_the_old_file_on_failure(tmp_path: Path) -> None:
         store.write_text(path, "new \ud800")
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_an_attachment_that_no_file_system_can_hold_is_refused_and_stops_no_history(tmp_path: Path) -> None:
+    document = json.loads(dumps(sample_record()))
+    document["attachments"] = [{"path": "a" * 5000, "sha256": "0" * 64, "size_bytes": 1}]
+    document["digests"] = digests_of(document)
+    (tmp_path / "bad").mkdir()
+    (tmp_path / "bad" / "record.json").write_text(json.dumps(document), encoding="utf-8")
+    with pytest.raises(InputError, match=r"cannot be read: .*too long"):
+        load_run(tmp_path / "bad")
+    assert [name for name, _ in load_records(tmp_path)[1]] == ["bad"]

@@ -96,6 +96,29 @@ def test_what_the_sources_define_and_nobody_collects_is_missed(checkout: Checkou
     assert "2 test functions were not collected: part1/test_other.py::" in record.stages[0].problem
 
 
+@pytest.mark.parametrize(
+    ("source", "name"),
+    [
+        ("def test_one(): assert False\ndef test_one(): pass\n", "test_one"),
+        ("class TestIt:\n    def test_one(self): assert False\n    def test_one(self): pass\n", "TestIt::test_one"),
+    ],
+    ids=["module", "class"],
+)
+def test_a_case_that_another_of_its_name_hides_is_missed(checkout: Checkout, source: str, name: str) -> None:
+    code, _, record = run(checkout(MARK + source))
+    assert code == ExitCode.UNDECIDED
+    missed = f"part1/test_part1.py::{name}, defined twice"
+    assert record.stages[0].problem == f"1 test functions were not collected: {missed}"
+
+
+def test_a_suite_that_removes_its_folder_is_an_error_with_a_record(checkout: Checkout) -> None:
+    source = MARK + "import shutil\ndef test_removes(): shutil.rmtree('run')\n"
+    code, _, record = run(checkout(source, TWO))
+    assert code == ExitCode.UNDECIDED
+    assert record.stages[0].problem == "pytest.log was removed while the stage ran"
+    assert [case.outcome for case in record.cases] == [Outcome.PASSED] * 2
+
+
 def test_modules_without_cases_are_not_missed(checkout: Checkout) -> None:
     """A module that skips itself, with its reason, and fixtures and helpers that look like cases."""
     source = (

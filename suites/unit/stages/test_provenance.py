@@ -89,6 +89,23 @@ def test_what_git_was_told_to_hide_is_a_change(checkout: Path) -> None:
     )
 
 
+def test_ignored_modules_beside_the_sources_and_a_sitecustomize_are_changes(
+    checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each can stand in for a package of the suites, or alter pytest before it begins."""
+    (checkout / ".git" / "info" / "exclude").write_text("/numpy.py\n/jinja2/\n/plain/\n", encoding="utf-8")
+    for folder in ("jinja2", "plain"):
+        (checkout / folder).mkdir()
+    for name in ("numpy.py", "jinja2/__init__.py", "plain/notes.txt"):
+        (checkout / name).touch()
+    assert take_environment(checkout).git_changes == ("!! jinja2/__init__.py", "!! numpy.py")
+    injected = tmp_path / "elsewhere" / "usercustomize.py"
+    injected.parent.mkdir()
+    injected.touch()
+    monkeypatch.syspath_prepend(injected.parent)
+    assert take_environment(checkout).git_changes[-1] == f"!! {injected}"
+
+
 def test_only_the_first_changes_are_named(checkout: Path) -> None:
     for number in range(30):
         (checkout / f"new{number}").touch()

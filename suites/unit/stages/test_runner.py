@@ -225,6 +225,17 @@ def test_an_environment_without_the_tools_exits_3(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_signal_while_the_runner_is_imported_is_a_sentence() -> None:
+    """Not a traceback with exit code 1, which says that a requirement is not met."""
+    program = (
+        "import os, signal, sys\nclass Finder:\n    def find_spec(self, name, *_):\n"
+        "        if name == 'stages.command': os.kill(os.getpid(), signal.SIGINT)\n"
+        "from stages.__main__ import main\nsys.meta_path.insert(0, Finder())\nsys.argv[1:] = ['list']\nsys.exit(main())"
+    )
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (130, "stages: error: interrupted\n")
+
+
 def test_an_existing_run_is_not_overwritten(checkout: Checkout) -> None:
     where = checkout(GOOD)
     run(where)
@@ -307,7 +318,9 @@ def test_an_interrupted_run_is_recorded_and_its_running_stage_runs_again(
     program = tmp_path / "program.py"
     program.write_text(
         "import sys; from pathlib import Path; from stages.command import main; from stages.plan import Stage\n"
-        "from stages.signals import end_in_order\nend_in_order()\n"
+        "import signal; from stages.signals import end_in_order\n"
+        "signal.signal(signal.SIGHUP, signal.SIG_DFL)  # whoever runs the suite under nohup ignores it\n"
+        "end_in_order()\n"
         f"plan = tuple(Stage(f'stage{{n}}', 'part', 'none', '', (f'part{{n}}',), '') for n in (1, 2))\n"
         f"sys.exit(main(['run', '--run', {str(folder)!r}], Path({str(root)!r}), plan))",
         encoding="utf-8",

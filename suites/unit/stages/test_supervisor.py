@@ -119,6 +119,19 @@ def test_a_command_started_in_the_background_can_be_interrupted(tmp_path: Path) 
     assert (tmp_path / "note").read_text(encoding="ascii") == "torn down"
 
 
+def test_a_command_ends_with_a_supervisor_that_is_killed(tmp_path: Path) -> None:
+    """Its case may be the one that kills its parent; the next process writes into the same files."""
+    source = (
+        "import os, pathlib, signal, sys, time; pathlib.Path(sys.argv[1]).write_text(str(os.getpid()))\n"
+        "os.kill(os.getppid(), signal.SIGKILL); time.sleep(600)"
+    )
+    command = [sys.executable, "-I", "-S", supervisor.__file__, sys.executable, "-c", source, str(tmp_path / "note")]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE)
+    assert process.wait(timeout=PATIENCE_S) == -signal.SIGKILL
+    pid = int((tmp_path / "note").read_text(encoding="ascii"))
+    assert all_gone([pid])
+
+
 def test_a_process_does_not_outlive_its_parent_for_long(tmp_path: Path) -> None:
     """While the command goes on: the child of a worker that died would hold the pipe on which pytest waits."""
     program = "import sys; from stages import supervisor; supervisor.ORPHAN_S = 0.5\n"
@@ -139,7 +152,8 @@ def test_nothing_survives_the_runner(checkout: Checkout, tmp_path: Path, number:
     body = "".join(f"    {line}\n" for line in FAMILY.replace("sys.argv[1]", repr(str(note))).splitlines())
     root, _ = checkout(MARK + f"def test_it():\n{body}    time.sleep(600)\n")
     program = (
-        "import sys; from pathlib import Path; from stages.command import main; from stages.plan import Stage\n"
+        "import signal, sys; from pathlib import Path; from stages.command import main; from stages.plan import Stage\n"
+        "signal.signal(signal.SIGHUP, signal.SIG_DFL)  # whoever runs the suite under nohup ignores it\n"
         f"plan = (Stage('stage1', 'part', 'none', '', ('part1',), ''),)\n"
         f"sys.exit(main(['run', '--run', {str(root / 'run')!r}], Path({str(root)!r}), plan))"
     )

@@ -29,11 +29,14 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     Raises
     ------
     OSError
-        The folder does not exist or cannot be written, the disk is full, or ``path`` is a folder.
+        The folder does not exist or cannot be written, the disk is full, or ``path`` is a folder, a device, a pipe or
+        a socket.
     """
     final = Path(os.path.realpath(path))
     if final.is_dir():
         raise IsADirectoryError(f"{final} is a folder")
+    if final.exists() and not final.is_file():  # a device or a pipe would be gone afterwards
+        raise OSError(errno.EINVAL, "it is a device, a pipe or a socket", str(final))
     temporary = final.with_name(f".{final.name[:200]}.{secrets.token_hex(8)}.part")
     with _removed_if_terminated(temporary):
         descriptor = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0), 0o666)

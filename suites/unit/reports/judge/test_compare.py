@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shutil
 import subprocess
 import sys
 from dataclasses import asdict, replace
@@ -432,9 +433,12 @@ def test_command_compares_sides_of_several_runs(tmp_path: Path, capsys: pytest.C
     assert main(["compare", "--across", "backend", old[0]]) == 2
     (tmp_path / base[0].run_id / "report.html").unlink()
     assert main(["render", old[0]]) == 0
+    copied = shutil.copytree(old[0], tmp_path / "a copy under another name")
     for wrong in (
         ["compare", old[0]],
         ["compare", "--base", old[0]],
+        ["compare", "--base", old[0], str(copied), "--new", *fresh],
+        ["compare", "--base", *old, "--new", fresh[0], fresh[0]],
         ["compare", old[0], "--base", *old, "--new", *fresh],
     ):
         assert main(wrong) == 4
@@ -444,7 +448,7 @@ def test_command_compares_sides_of_several_runs(tmp_path: Path, capsys: pytest.C
 def test_command_answers_wrong_use(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(arguments) == 4
     assert "absent" in capsys.readouterr().err
-    for unknown in (["unknown"], ["compare", "a", "b", "--noise", "-1"]):
+    for unknown in (["unknown"], ["compare", "a", "b", "--noise", "-1"], ["detection", "--tries", "0"]):
         with pytest.raises(SystemExit) as ended:
             main(unknown)
         assert ended.value.code == 4

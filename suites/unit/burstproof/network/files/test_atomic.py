@@ -76,3 +76,14 @@ def test_a_full_disk_is_the_machines_and_a_wrong_path_is_not() -> None:
     wrong = refused_write(OSError(errno.ENOENT, "No such file or directory"), "here", NetworkFileError)
     assert (type(full), type(wrong)) == (EnvironmentInvalidError, NetworkFileError)
     assert "No space left on device" in str(full)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="a pipe with a name is POSIX")
+def test_what_is_no_regular_file_is_not_replaced(tmp_path: Path) -> None:
+    """A file in the place of a device or a pipe would be found by others."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(OSError, match="a device, a pipe or a socket"), atomic_write(pipe) as stream:
+        stream.write(b"lost")
+    assert pipe.is_fifo()
+    assert list(tmp_path.iterdir()) == [pipe]
