@@ -139,7 +139,8 @@ def test_nothing_survives_the_runner(checkout: Checkout, tmp_path: Path, number:
     body = "".join(f"    {line}\n" for line in FAMILY.replace("sys.argv[1]", repr(str(note))).splitlines())
     root, _ = checkout(MARK + f"def test_it():\n{body}    time.sleep(600)\n")
     program = (
-        "import sys; from pathlib import Path; from stages.command import main; from stages.plan import Stage\n"
+        "import signal, sys; from pathlib import Path; from stages.command import main; from stages.plan import Stage\n"
+        "signal.signal(signal.SIGHUP, signal.SIG_DFL)  # whoever runs the suite under nohup ignores it\n"
         f"plan = (Stage('stage1', 'part', 'none', '', ('part1',), ''),)\n"
         f"sys.exit(main(['run', '--run', {str(root / 'run')!r}], Path({str(root)!r}), plan))"
     )
