@@ -31,8 +31,10 @@ class StageCard:
 
     @property
     def duration(self) -> str:
-        """For people: ``12.5 s``, ``11.0 min``."""
+        """For people: ``12.5 s``, ``11.0 min``; a dash for a stage that did not end."""
         seconds = self.run.duration_s
+        if seconds == 0.0:
+            return "-"
         return f"{seconds:.1f} s" if seconds < 90.0 else f"{seconds / 60.0:.1f} min"
 
 
