@@ -58,9 +58,9 @@ def _scalars(values: Mapping[str, object]) -> dict[str, Scalar]:
 
 
 def _scalar(name: str, value: object) -> Scalar:
-    """Return a plain scalar, taking NumPy's scalars by their ``item``."""
+    """Return a plain scalar: NumPy's by their ``item``, text of other classes (PyTorch's version) as ``str``."""
     if not isinstance(value, str | int | float | bool) and hasattr(value, "item"):
         value = value.item()
     if not isinstance(value, str | int | float | bool):
         raise TypeError(f"{name} is {value!r}; a condition or telemetry value is a string, number or boolean")
-    return value
+    return str(value) if isinstance(value, str) else value

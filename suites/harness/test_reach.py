@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import ast
 import inspect
+import os
+import pickle
+import subprocess
+import sys
 import textwrap
 from collections import defaultdict
 from pathlib import Path
@@ -81,13 +85,25 @@ def compares(item: pytest.Item) -> bool:
     return bool(helpers) or any(isinstance(node, ast.Assert) for node in ast.walk(tree))
 
 
-@pytest.fixture(scope="module")
-def collected() -> Collected:
-    """What the cases of all stages declare and show."""
+def collect_into(path: str) -> None:
+    """Collect the cases of all stages and pickle what they declare and show: a session of pytest of its own."""
     found = Collected()
     folders = [str(ROOT / folder) for stage in STAGES for folder in stage.suites]
     quiet = ("--collect-only", "-qq", "--gpu-free", "-p", "no:cacheprovider", f"--rootdir={ROOT}")
     assert pytest.main([*quiet, *folders], plugins=[found]) == pytest.ExitCode.OK
+    Path(path).write_bytes(pickle.dumps(found))
+
+
+@pytest.fixture(scope="module")
+def collected(tmp_path_factory: pytest.TempPathFactory) -> Collected:
+    """What the cases of all stages declare and show."""
+    path = tmp_path_factory.mktemp("reach") / "collected.pickle"
+    code = f"from {__name__} import collect_into; collect_into({str(path)!r})"
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    environment = {**kept, "PYTHONPATH": os.pathsep.join([*map(str, (ROOT / "impl", ROOT)), *sys.path])}
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    found: Collected = pickle.loads(path.read_bytes())
     return found
 
 

@@ -25,10 +25,11 @@ def device() -> Iterator[Backend]:
     """A device whose pool holds nothing unused."""
     place = backend("cupy")
     pool = place.xp.get_default_memory_pool()
-    pool.free_all_blocks()
-    yield place
-    pool.set_limit(size=0)
-    pool.free_all_blocks()
+    with place.use():  # the pool speaks of the current device
+        pool.free_all_blocks()
+        yield place
+        pool.set_limit(size=0)
+        pool.free_all_blocks()
 
 
 def _step(place: Backend) -> None:

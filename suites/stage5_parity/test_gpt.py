@@ -121,18 +121,19 @@ def test_out_of_memory_gives_everything_back() -> None:
     model = Gpt(config, place, "bfloat16")
     tokens, targets = batch(config, 8, 1024)
     expected = float(model.gradients(tokens, targets))  # kernels and cuBLAS are loaded while there is room
-    pool = cupy.get_default_memory_pool()
-    pool.free_all_blocks()
-    used = pool.used_bytes()
-    pool.set_limit(size=used + (400 << 20))
-    try:
-        with pytest.raises(OutOfMemoryError):
-            model.gradients(tokens, targets)
-    finally:
-        pool.set_limit(size=0)
-    gc.collect()
-    assert pool.used_bytes() <= used
-    assert float(model.gradients(tokens, targets)) == expected
+    with place.use():  # the pool speaks of the current device
+        pool = cupy.get_default_memory_pool()
+        pool.free_all_blocks()
+        used = pool.used_bytes()
+        pool.set_limit(size=used + (400 << 20))
+        try:
+            with pytest.raises(OutOfMemoryError):
+                model.gradients(tokens, targets)
+        finally:
+            pool.set_limit(size=0)
+        gc.collect()
+        assert pool.used_bytes() <= used
+        assert float(model.gradients(tokens, targets)) == expected
 
 
 @pytest.mark.measures("gpt.loss_against_pytorch", dtype=["float32", "bfloat16"])

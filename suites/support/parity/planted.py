@@ -77,7 +77,9 @@ class Workshop:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         shutil.copytree(PACKAGE, folder / "burstproof", ignore=shutil.ignore_patterns("__pycache__"))
-        paths = os.pathsep.join([str(folder), str(CHECKOUT)])
+        others = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
+        kept = [path for path in others if Path(path).resolve() != PACKAGE.parent.resolve()]
+        paths = os.pathsep.join([str(folder), str(CHECKOUT), *kept])
         self._environment = {**os.environ, "NUMBA_CACHE_DIR": str(folder / "kernels"), "PYTHONPATH": paths}
         self._runs = 0
 

@@ -76,9 +76,10 @@ def attention(
         backend_of(q, out)
         _check_shaped(f"{where}, out", out, q)
     if here.device is None or q.dtype == FLOAT64:
-        result, lse = standard.forward(q, k, v, causal, factor)
-        if out is not None:
-            out[...] = result
+        with here.use():
+            result, lse = standard.forward(q, k, v, causal, factor)
+            if out is not None:
+                out[...] = result
         return Attended(result if out is None else out, lse)
     kernels = _kernels(where, here.device, q, k, v, causal)
     with here.use():
@@ -132,12 +133,11 @@ def attention_backward(
         _check_shaped(f"{where}, {name}", array, q)
     check_shape(attended.lse, tuple(q.shape[:3]), f"{where}, attended.lse")
     if here.device is None or q.dtype == FLOAT64:
-        results = standard.backward(dout, q, k, v, causal, factor)
-        if gradients is None:
-            return results
-        for target, result in zip(gradients, results, strict=True):
-            target[...] = result
-        return gradients
+        with here.use():
+            results = standard.backward(dout, q, k, v, causal, factor)
+            for target, result in zip(gradients or (), results, strict=gradients is not None):
+                target[...] = result
+        return gradients or results
     kernels = _kernels(where, here.device, q, k, v, causal)
     with here.use():
         results = gradients or (_like(q), _like(k), _like(v))
@@ -169,9 +169,10 @@ def standard_attention(
     """
     where = "standard_attention"
     factor = _check(where, q, k, v, causal, scale)
-    if mask is not None:
-        _check_mask(f"{where}, mask", q, k, mask)
-    return Attended(*standard.forward(q, k, v, causal, factor, mask))
+    with backend_of(q, k, v, *(() if mask is None else (mask,))).use():
+        if mask is not None:
+            _check_mask(f"{where}, mask", q, k, mask)
+        return Attended(*standard.forward(q, k, v, causal, factor, mask))
 
 
 def _check(where: str, q: Array, k: Array, v: Array, causal: bool, scale: float | None) -> float:

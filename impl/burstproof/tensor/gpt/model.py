@@ -107,26 +107,28 @@ class Gpt:
     def gradients(self, tokens: npt.ArrayLike, targets: npt.ArrayLike) -> Array:
         """Mean loss, an array of one value; its gradients go to ``parameters.gradients``. Arguments as ``step``."""
         batch = placed_batch(self.config, tokens, targets, self._place)
-        x, shape = self._embedded(batch)
-        kept = []
-        for block in range(self.config.layers):
-            activations, x = self._forward(block, x, shape)
-            kept.append(activations)
-        loss, dx = self._head(x, batch, kept)
-        for block in reversed(range(self.config.layers)):
-            dx = self._backward(block, dx, kept.pop(), shape)
-        gradients = (self.parameters.gradient("tokens"), self.parameters.gradient("places"))
-        embed_backward(dx.reshape(*batch.tokens.shape, -1), batch.tokens, *gradients, order=batch.order)
+        with self._place.use():
+            x, shape = self._embedded(batch)
+            kept = []
+            for block in range(self.config.layers):
+                activations, x = self._forward(block, x, shape)
+                kept.append(activations)
+            loss, dx = self._head(x, batch, kept)
+            for block in reversed(range(self.config.layers)):
+                dx = self._backward(block, dx, kept.pop(), shape)
+            gradients = (self.parameters.gradient("tokens"), self.parameters.gradient("places"))
+            embed_backward(dx.reshape(*batch.tokens.shape, -1), batch.tokens, *gradients, order=batch.order)
         return loss
 
     def loss(self, tokens: npt.ArrayLike, targets: npt.ArrayLike) -> Array:
         """Mean loss without gradients, an array of one value; keeps no activations. Arguments as ``step``."""
         batch = placed_batch(self.config, tokens, targets, self._place)
-        x, shape = self._embedded(batch)
-        for block in range(self.config.layers):
-            x = self._forward(block, x, shape)[1]
-        losses = self._losses(self._logits(self._norm("norm", x)), batch)
-        return losses.sum() / losses.dtype.type(batch.counted)
+        with self._place.use():
+            x, shape = self._embedded(batch)
+            for block in range(self.config.layers):
+                x = self._forward(block, x, shape)[1]
+            losses = self._losses(self._logits(self._norm("norm", x)), batch)
+            return losses.sum() / losses.dtype.type(batch.counted)
 
     def _embedded(self, batch: Batch) -> tuple[Array, tuple[int, ...]]:
         """What enters the first block, and (batch, length, heads, head)."""

@@ -98,7 +98,8 @@ def embed_backward(
     (batch, length), width = tokens.shape, table_gradient.shape[1]
     check(gradient, f"{where}, gradient", dtypes=KINDS, shape=(batch, length, width))
     check(table_gradient, f"{where}, table_gradient", dtypes=(computing_dtype(gradient.dtype),))
-    place_gradient[length:] = 0
+    with place.use():
+        place_gradient[length:] = 0
     if place.device is None:
         _check_range(where, tokens, table_gradient.shape[0])
         wide = widened(gradient)

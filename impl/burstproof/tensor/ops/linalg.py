@@ -120,7 +120,8 @@ def matmul(
     result = place.empty(product.shape, kind) if out is None else out
     if not product.inner or not result.size:
         if not accumulate:
-            result.fill(0)
+            with place.use():
+                result.fill(0)
         return result
     if place.device is None:
         _on_host(result, a, b, product, accumulate)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,17 +11,32 @@ from burstproof.device.open import open_device
 from burstproof.device.protocol import DeviceBuffer, DeviceRuntime
 
 
+class _Thread(threading.local):
+    """What this thread last made current for CuPy and numba alike."""
+
+    ordinal = -1
+
+
+_THREAD = _Thread()
+
+
 def make_current(runtime: DeviceRuntime) -> None:
-    """Make the device of ``runtime`` current for CuPy and numba; the simulator has only one."""
+    """Make the device of ``runtime`` current for CuPy and numba; the simulator has only one.
+
+    It costs little where the device is current already: selecting it again takes longer than a short copy.
+    """
     if runtime.simulated:
         return
     import cupy
 
+    ordinal = device_of(runtime)
+    if _THREAD.ordinal == ordinal == cupy.cuda.runtime.getDevice():
+        return
     from burstproof.device.numba_cuda import cuda
 
-    ordinal = device_of(runtime)
     cupy.cuda.Device(ordinal).use()
     cuda.select_device(ordinal)
+    _THREAD.ordinal = ordinal
 
 
 def device_of(runtime: DeviceRuntime) -> int:

@@ -138,7 +138,7 @@ class ManyDevices:
                 make_current(runtime)
                 streams = Streams.open(runtime, options.cuda.stream_count)
                 use_graphs = options.cuda.graphs and path is not Path.NCCL
-                groups[runtime] = DeviceGroup(runtime, streams, use_graphs, one_of_many=path is not None)
+                groups[runtime] = DeviceGroup(runtime, streams, use_graphs)
             made = DeviceShard(runtime, shard, groups[runtime].streams, self._fill)
             groups[runtime].shards.append(made)
             self.shards.append(made)

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from burstproof.device.host_memory import available_host_bytes
 from burstproof.device.protocol import DeviceRuntime
+from burstproof.engine.cuda.exchange.devices import make_current
 from burstproof.engine.cuda.host.batch import Streams
 from burstproof.engine.cuda.host.devices import BatchReport, FiredList
 from burstproof.engine.cuda.host.fused_batch import FusedBatch, FusedLaunches
@@ -98,6 +99,7 @@ class OneDevice:
 
     def submit(self, number: int, tables: tuple[StimulusTable, ...], keep: bool, burst: int) -> None:
         """See ``Devices.submit``."""
+        make_current(self._runtime)
         self.sets[number].submit(tables[0], keep)
 
     def collect(self, number: int) -> BatchReport:
@@ -114,6 +116,7 @@ class OneDevice:
 
     def step(self, number: int, stimulus: PackedStimulus | None) -> tuple[FiredList, int]:
         """See ``Devices.step``: one launch, one wait, nothing to sort."""
+        make_current(self._runtime)
         return self.sets[number].step(stimulus)
 
     def resume(self) -> None:
@@ -122,10 +125,12 @@ class OneDevice:
 
     def state(self, clamped: bool) -> list[StatePart]:
         """See ``Devices.state``."""
+        make_current(self._runtime)
         return [self.device.capture(slice(None), clamped)]
 
     def restore(self, state: EngineState) -> None:
         """See ``Devices.restore``."""
+        make_current(self._runtime)
         packed = packed_for(self.packed, state)
         if packed is not self.packed:
             self._clear()

@@ -138,14 +138,9 @@ class DeviceShard:
         self._launches: ShardLaunches | None = None
         self.calls: list[BurstCalls] = []
 
-    def _enter(self) -> None:
-        """Make the device current, where there may be others: for one call it costs more than a short copy."""
-        if self.shard.shard.exchanges:
-            make_current(self.runtime)
-
     def connect(self, kernels: dict[str, Any], mail: Mail | None, room: int, patience_ns: int) -> None:
         """Fix the calls, once all mailboxes are there; ``None`` without an exchange."""
-        self._enter()
+        make_current(self.runtime)
         self._launches = ShardLaunches(self.runtime, self.shard, kernels, mail, room, patience_ns)
         self._launches.sort_rows(self._buffers, self._streams.burst)
         self.calls = [self._calls(number) for number in range(SETS)]
@@ -159,7 +154,7 @@ class DeviceShard:
 
         ``burst`` and ``exchange``: the last ones before the batch.
         """
-        self._enter()
+        make_current(self.runtime)
         grown = self._grow(number, max(len(table.ids), len(table.forced)))
         stream, staging = self._streams.upload, self._staging[number]
         head = staging.room("head", REPORT_HEAD, np.dtype(np.int64))
@@ -206,14 +201,14 @@ class DeviceShard:
 
     def fired(self, number: int, count: int) -> FiredList:
         """The first ``count`` entries of a batch's log: ids in the network and potentials, in the order of the log."""
-        self._enter()
+        make_current(self.runtime)
         return self._staging[number].fired(
             count, lambda name: self._buffers[f"{name}.{number}"], self.runtime, self._streams.download
         )
 
     def state(self, clamped: bool) -> StatePart:
         """The shard's part of the state."""
-        self._enter()
+        make_current(self.runtime)
         return self.device.capture(_columns(self.shard), clamped)
 
     def release(self) -> None:

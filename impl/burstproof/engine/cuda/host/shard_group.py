@@ -23,8 +23,8 @@ class DeviceGroup:
     for lists. So no kernel waits for one that is queued behind it.
     """
 
-    def __init__(self, runtime: DeviceRuntime, streams: Streams, use_graphs: bool, one_of_many: bool = True) -> None:
-        self.runtime, self.streams, self._one_of_many = runtime, streams, one_of_many
+    def __init__(self, runtime: DeviceRuntime, streams: Streams, use_graphs: bool) -> None:
+        self.runtime, self.streams = runtime, streams
         self.shards: list[DeviceShard] = []
         self.graphs = use_graphs and runtime.graphs
         self._graphs: dict[tuple[int, int, bool, bool], DeviceGraph] = {}
@@ -32,14 +32,9 @@ class DeviceGroup:
         self._uploaded = [runtime.event() for _ in range(SETS)]
         self._finished = [runtime.event() for _ in range(SETS)]
 
-    def _enter(self) -> None:
-        """Make the device current, where the engine has others."""
-        if self._one_of_many:
-            make_current(self.runtime)
-
     def warm(self) -> None:
         """Launch every kernel once in a batch of no bursts, so that nothing is loaded during a capture."""
-        self._enter()
+        make_current(self.runtime)
         for number in range(SETS):
             self._queue(number, 1, True, True, self.streams.burst)
             self._queue(number, 1, False, True, self.streams.burst)
@@ -58,18 +53,18 @@ class DeviceGroup:
         """Capture the batch, if it is not yet: no device may wait for another while the host still captures."""
         key = (number, length, stimulated, keep)
         if key not in self._graphs:
-            self._enter()
+            make_current(self.runtime)
             self._graphs[key] = self.runtime.capture(lambda stream: self._queue(*key, stream))
 
     def run(self, number: int, length: int, stimulated: bool, keep: bool) -> None:
         """Queue the batch that was captured, and the reports behind it."""
-        self._enter()
+        make_current(self.runtime)
         self._graphs[number, length, stimulated, keep].launch(self.streams.burst)
         self.finish(number)
 
     def burst(self, number: int, place: int, stimulated: bool, keep: bool) -> None:
         """Queue one burst of a batch without a graph."""
-        self._enter()
+        make_current(self.runtime)
         self._burst(number, place, stimulated, keep, self.streams.burst)
 
     def finish(self, number: int) -> None:
@@ -84,7 +79,7 @@ class DeviceGroup:
 
     def census(self, number: int, stimulated: bool) -> bool:
         """Queue what comes before the dynamics; ``True`` if candidates are counted ahead."""
-        self._enter()
+        make_current(self.runtime)
         if stimulated:
             self._launch([shard.calls[number].stimulate for shard in self.shards], self.streams.burst)
         counted = [call for shard in self.shards if (call := shard.calls[number].count_ahead) is not None]
@@ -93,13 +88,13 @@ class DeviceGroup:
 
     def dynamics(self, number: int, stimulated: bool) -> None:
         """Queue the dynamics of one burst."""
-        self._enter()
+        make_current(self.runtime)
         calls = [shard.calls[number].dynamics for shard in self.shards]
         self._launch([call[int(stimulated)] for call in calls if call is not None], self.streams.burst)
 
     def deliver(self, number: int) -> None:
         """Queue what sends along the rows."""
-        self._enter()
+        make_current(self.runtime)
         for shard in self.shards:
             self._launch(shard.calls[number].delivery, self.streams.burst)
 
@@ -130,7 +125,7 @@ class DeviceGroup:
 
     def release(self) -> None:
         """Wait for the device and let go of its memory."""
-        self._enter()
+        make_current(self.runtime)
         self.runtime.close()
         self._graphs.clear()
         for shard in self.shards:
