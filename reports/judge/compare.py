@@ -77,9 +77,9 @@ class Row:
     new: str
     difference: Difference
     lower: bool | None
-    confirmed: bool = False
-    is_counted: bool = False
-    timed: bool = True
+    confirmed: bool
+    is_counted: bool
+    timed: bool
     also: tuple[str, ...] = ()
 
     @property
@@ -274,7 +274,7 @@ class _Judge:
     def _difference(self, key: Key, lower: bool | None, counted: bool) -> Difference:
         unit = self._base.keys[key].measurement.unit
         old, new = (self._centres(side, key, unit) for side in (self._base, self._new))
-        if lower is not False and min(*old, *new) < 0.0:  # a signed error: its size is what counts
+        if lower is not False:  # a signed error: its size is what counts
             old, new = [abs(value) for value in old], [abs(value) for value in new]
         if len(set(old)) == len(set(new)) == 1 and old[0] == new[0]:
             return Difference(Change.SAME, 1.0, None, reason="equal")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -42,10 +42,10 @@ class Variation:
         ``_LEAST_GAPS`` of them.
     """
 
-    whose: str = ""
-    runs: int = 0
-    spreads: Mapping[Key, tuple[float, int]] = field(default_factory=dict)
-    largest: float | None = None
+    whose: str
+    runs: int
+    spreads: Mapping[Key, tuple[float, int]]
+    largest: float | None
 
     def limit(self, key: Key) -> tuple[float, str] | None:
         """What a difference of one pair of runs has to exceed, as a logarithm, and where that comes from."""

@@ -320,3 +320,24 @@ def test_every_single_call_may_fail() -> None:
         broken = replace(h200_box(2), fail_nth={number: NvmlCode.UNKNOWN})
         inventory = take_inventory(FakeNvml(broken))
         assert inventory.problem or len(inventory.problems) == 1, whole.calls[number]
+
+
+@pytest.mark.parametrize(
+    ("cuda", "extra"), [((12, 4), "cuda12"), ((13, 0), "cuda13"), ((13, 9), "cuda13"), ((14, 0), "cuda13")]
+)
+def test_the_extra_that_is_named_serves_the_gates_driver(cuda: tuple[int, int], extra: str) -> None:
+    inventory = FakeMachine(gpus=(H100,), driver="580.65.06", cuda=cuda).inventory(stack=CudaStack(False, False))
+    assert f"pip install '.[{extra}]'" in evaluate_gates(inventory)["gpu"].reason
+    unknown = replace(inventory, cuda_driver_version=None)
+    assert "numba_cuda is not installed: pip install '.[cuda12]'" in evaluate_gates(unknown)["gpu"].reason
+
+
+@pytest.mark.parametrize(
+    ("capability", "major", "is_open"),
+    [((7, 0), 12, True), ((6, 2), 12, False), ((7, 5), 13, True), ((7, 2), 13, False), ((7, 0), None, True)],
+)
+def test_the_least_capability_opens_the_gate(capability: tuple[int, int], major: int | None, is_open: bool) -> None:
+    card = replace(H100, capability=capability)
+    machine = FakeMachine(gpus=(card,), driver="580.65.06", cuda=(13, 0))
+    inventory = machine.inventory(stack=CudaStack(True, True, major))
+    assert evaluate_gates(inventory)["gpu"].is_open is is_open

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import random
 import shutil
@@ -77,14 +78,16 @@ class Copy:
             file.write_text(original, encoding="utf-8")
 
 
-def planted_in(group: Group) -> list[Planted]:
-    """Every mutant of a group that somebody could notice."""
-    found = []
-    for module in group.modules:
-        same = equivalent().get(module, {})
-        mutants = mutants_of((ROOT / module).read_text(encoding="utf-8"))
-        found += [Planted(group, module, mutant) for mutant in mutants if mutant.name not in same]
-    return found
+def planted_in(group: Group, sample: int | None, seed: int) -> list[Planted]:
+    """A sample of a group's mutants, or all; those that nobody could notice are drawn, too, and then left out."""
+    found = [
+        Planted(group, module, mutant)
+        for module in group.modules
+        for mutant in mutants_of((ROOT / module).read_text(encoding="utf-8"))
+    ]
+    if sample is not None and sample < len(found):
+        found = random.Random(seed).sample(found, sample)
+    return [one for one in found if one.mutant.name not in equivalent().get(one.module, {})]
 
 
 def survivors_of(group: Group, chosen: Sequence[Planted], workers: int) -> list[Planted]:
@@ -111,6 +114,23 @@ def survivors_of(group: Group, chosen: Sequence[Planted], workers: int) -> list[
             return [one for one, lives in zip(chosen, pool.map(try_one, chosen), strict=True) if lives]
 
 
+def commit_of_today() -> str:
+    """The commit, and whether the checkout differs from it."""
+    command = ["git", "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, check=True, text=True).stdout.strip()
+
+
+def note(file: Path, options: argparse.Namespace, group: Group, tried: int, survived: int, commit: str) -> None:
+    """Put a group's numbers into a summary; the same sample tried again keeps what survived at first."""
+    rows = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else []
+    sample = {"group": group.name, "sample": options.sample, "seed": options.seed}
+    earlier = [row for row in rows if sample.items() <= row.items()]
+    first = earlier[0]["survived_at_first"] if earlier else survived
+    row = {**sample, "tried": tried, "survived_at_first": first, "survived": survived, "commit": commit}
+    rows = sorted([*(row for row in rows if row not in earlier), row], key=lambda row: (row["group"], row["seed"]))
+    file.write_text("[\n" + ",\n".join(f"  {json.dumps(row)}" for row in rows) + "\n]\n", encoding="utf-8")
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Plant, run, print; 0 unless more than 3 % of the mutants of a group survive."""
     parser = argparse.ArgumentParser(prog="python -m suites.support.mutation", description=__doc__)
@@ -118,6 +138,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--sample", type=int, help="mutants of each group; all by default")
     parser.add_argument("--seed", type=int, default=0, help="of the sample (default 0)")
     parser.add_argument("--workers", type=int, default=1, help="mutants tried side by side (default 1)")
+    parser.add_argument("--summary", type=Path, metavar="FILE", help="put the numbers into this JSON file")
     options = parser.parse_args(arguments)
     unknown = set(options.groups) - {group.name for group in GROUPS}
     if unknown:
@@ -126,13 +147,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for group in GROUPS:
         if options.groups and group.name not in options.groups:
             continue
-        chosen = planted_in(group)
-        if options.sample is not None and options.sample < len(chosen):
-            chosen = random.Random(options.seed).sample(chosen, options.sample)
+        commit = commit_of_today()
+        chosen = planted_in(group, options.sample, options.seed)
         alive = survivors_of(group, chosen, options.workers)
         print(f"{group.name}: {len(alive)} of {len(chosen)} mutants survive", flush=True)
         for one in alive:
             print(f"  {one.module}:{one.mutant.line} {one.mutant.name}", flush=True)
+        if options.summary is not None:
+            note(options.summary, options, group, len(chosen), len(alive), commit)
         good &= len(alive) <= MOST_SURVIVING * len(chosen)
     return ExitCode.PASS if good else ExitCode.FAIL
 

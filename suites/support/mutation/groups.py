@@ -13,33 +13,99 @@ EQUIVALENT = Path(__file__).with_name("equivalent.toml")
 
 @dataclass(frozen=True)
 class Group:
-    """Modules and the cases that decide about their mutants: paths and node ids relative to the checkout."""
+    """Modules and the cases that decide about their mutants.
+
+    Attributes
+    ----------
+    name : str
+    modules : tuple of str
+        Files relative to the checkout.
+    cases : tuple of str
+        Arguments of pytest: few and quick ones, since they run once for each mutant.
+    """
 
     name: str
     modules: tuple[str, ...]
     cases: tuple[str, ...]
 
 
+_JUDGE = "suites/unit/reports/judge"
+_QUICK = "--bp-plan=quick"
+
 GROUPS = (
+    Group("verdict", ("reports/judge/verdict.py",), (f"{_JUDGE}/test_verdict.py", _QUICK)),
     Group(
-        "verdict",
-        ("reports/judge/verdict.py",),
-        ("suites/unit/reports/judge",),
+        "statistics",
+        ("reports/judge/statistics.py", "reports/judge/difference.py"),
+        (
+            f"{_JUDGE}/test_statistics.py",
+            f"{_JUDGE}/test_difference.py",
+            f"{_JUDGE}/test_compare.py::test_three_runs_a_side_are_enough_for_a_large_change",
+        ),
     ),
-    Group("statistics", ("reports/judge/statistics.py",), ("suites/unit/reports/judge",)),
-    Group("compare", ("reports/judge/compare.py",), ("suites/unit/reports/judge",)),
+    Group(
+        "compare",
+        (
+            "reports/judge/compare.py",
+            "reports/judge/findings.py",
+            "reports/judge/direction.py",
+            "reports/judge/variation.py",
+        ),
+        (
+            f"{_JUDGE}/test_compare.py",
+            "-k",
+            "not command and not markdown and not two_cards",
+        ),
+    ),
+    Group(
+        "seal",
+        ("reports/judge/admit.py", "reports/values/seal.py"),
+        (f"{_JUDGE}/test_admit.py", "suites/unit/reports/values/test_seal.py", "-k", "not folder_counts"),
+    ),
     Group(
         "gating",
         ("hardware/gates.py", "stages/gating.py"),
-        ("suites/stage2_detect", "suites/harness/test_plugin.py"),
+        ("suites/stage2_detect/test_fake_machines.py", "suites/harness/test_plugin.py", "-k", "machines or gate"),
     ),
-    Group("recovery", ("stages/recovery.py",), ("suites/unit/stages",)),
+    Group(
+        "results",
+        ("stages/collected.py", "stages/results.py"),
+        (
+            "suites/unit/stages/test_results.py",
+            "suites/unit/stages/test_collected.py::test_a_file_of_results_is_continued_after_a_crash",
+        ),
+    ),
+    Group(
+        "recovery",
+        ("stages/recovery.py",),
+        ("suites/unit/stages/test_recovery.py",),
+    ),
     Group(
         "rules",
-        ("impl/burstproof/engine/rules.py", "impl/burstproof/engine/cpu/dynamics.py"),
-        ("suites/stage5_parity/test_cases.py", "suites/stage5_parity/test_mixed.py"),
+        ("impl/burstproof/engine/rules.py",),
+        ("suites/unit/burstproof/engine/test_rules.py",),
     ),
-    Group("reference", ("impl/burstproof/engine/reference.py",), ("suites/stage5_parity/test_cases.py",)),
+    Group(
+        "dynamics",
+        ("impl/burstproof/engine/cpu/dynamics.py",),
+        (
+            "suites/unit/burstproof/engine/cpu/test_dynamics.py",
+            "suites/stage5_parity/test_cases.py",
+            "-k",
+            "candidates or thread and 1",
+        ),
+    ),
+    Group(
+        "reference",
+        ("impl/burstproof/engine/reference.py",),
+        (
+            "suites/unit/burstproof/engine/test_reference.py",
+            "suites/unit/burstproof/engine/test_rules.py",
+            "suites/stage5_parity/test_cases.py",
+            "-k",
+            "reference or specification",
+        ),
+    ),
 )
 
 

@@ -14,8 +14,10 @@ from reports import store
 from reports.command import main
 from reports.judge.admit import reasons_against
 from reports.judge.judging import targets_sha256
+from reports.judge.targets import Status, load_targets
 from reports.judge.verdict import judge_cases
 from reports.store import load_run, reasons_against_run, write_baseline, write_run
+from reports.values.judgement import JudgedMeasurement, Limits
 from reports.values.machine import machine_of
 from reports.values.measurement import Measurement, Verdict
 from reports.values.record import Invocation, Judging, RunRecord
@@ -183,6 +185,37 @@ def test_a_whole_clean_run_may_be_quoted_and_so_may_one_that_fails(whole: RunRec
 )
 def test_each_lack_is_a_reason(whole: RunRecord, checkout: Path, change: Change, reason: str) -> None:
     assert reason in "\n".join(reasons_against(sealed(change(whole)), checkout))
+
+
+def with_judgements(record: RunRecord, change: Callable[[JudgedMeasurement], JudgedMeasurement]) -> RunRecord:
+    return replace(record, judgements=tuple(map(change, record.judgements)))
+
+
+def test_a_floor_is_asked_of_goals_only(whole: RunRecord, checkout: Path) -> None:
+    estimate = next(target.id for target in load_targets() if target.status is not Status.GOAL)
+    record = with_judgements(unfloored(whole), lambda one: replace(one, target=estimate))
+    assert "without a floor" not in "\n".join(reasons_against(sealed(record), checkout))
+
+
+def test_limits_are_held_against_the_judgement_where_they_are_stated(whole: RunRecord, checkout: Path) -> None:
+    def limited(limits: Limits | None) -> str:
+        record = with_judgements(whole, lambda one: replace(one, judgement=replace(one.judgement, limits=limits)))
+        return "\n".join(reasons_against(sealed(record), checkout))
+
+    assert "decides otherwise" not in limited(None)
+    assert "decides otherwise" in limited(Limits("<=", None, 1e9))
+
+
+def test_targets_are_those_of_the_checkout_of_this_package(whole: RunRecord, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Path] = []
+
+    def refuse(_: object, cwd: Path, **others: object) -> subprocess.CompletedProcess[bytes]:
+        asked.append(cwd)
+        raise OSError("no git")
+
+    monkeypatch.setattr(subprocess, "run", refuse)
+    assert "cannot be read here: no git" in "\n".join(reasons_against(whole))
+    assert (asked[0] / "reports" / "targets.toml").samefile(TARGETS)
 
 
 def test_the_folder_counts_too(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shutil
 import subprocess
 import sys
@@ -20,6 +21,7 @@ from reports.judge.compare import Comparison, Relation, Row, compare
 from reports.judge.difference import Change
 from reports.judge.direction import lower_is_better
 from reports.judge.thermometer import Kind
+from reports.judge.variation import pair_difference, seen_variation
 from reports.store import load_records, load_run, write_run
 from reports.values.measurement import CaseResult, Measurement, Outcome, Verdict
 from reports.values.record import Judging, RunRecord
@@ -34,6 +36,8 @@ runpy.run_module({room!r}, run_name="__main__")
 """
 pytestmark = pytest.mark.requirement("RE-4")
 BASELINES = Path(__file__).parents[4] / "reports" / "baselines"
+NAMES = tuple(f"a{number}.time" for number in range(10))
+EDGE = replace(figure("a.time", 1000.0, "ms"), samples=(1000.0, 1000.0))
 
 
 def sides(factor: float, *, count: int = 5, spread: float = 0.005) -> tuple[list[RunRecord], list[RunRecord]]:
@@ -74,6 +78,11 @@ def test_runs_that_were_not_taken_in_turns_confirm_nothing() -> None:
     assert the_row(comparison).change is Change.UNKNOWN
     assert "in turns" in the_row(comparison).difference.reason
     assert comparison.exit_code() is ExitCode.PASS
+
+
+def test_three_runs_a_side_are_enough_for_a_large_change() -> None:
+    assert the_row(compare(*sides(1.5, count=3, spread=0.001))).confirmed
+    assert not the_row(compare(*sides(1.5, count=2, spread=0.001))).confirmed
 
 
 def test_one_pair_cannot_tell_without_a_history() -> None:
@@ -200,6 +209,13 @@ def test_time_and_rate_of_one_measurement_are_one_row() -> None:
     assert row.also == ("latency 2 ms → 2.2 ms",)
 
 
+def test_a_rate_that_fits_two_times_stands_at_one() -> None:
+    times = [figure(f"matmul.{name}", 2.0, "ms", size=128) for name in ("alone", "together")]
+    rate = figure("matmul.rate", 50.0, "GFLOP/s", size=128)
+    comparison = compare([run(0, *times, rate)], [run(1, *times, rate, commit="b")])
+    assert [(row.name, len(row.also)) for row in comparison.rows] == [("matmul.alone", 1), ("matmul.together", 0)]
+
+
 def test_bytes_and_counts_need_no_samples() -> None:
     base = run(0, figure("gpt2.memory", 5.0, "GB"), figure("gpt2.activations", 3.0, "GB"))
     more = run(1, figure("gpt2.memory", 6.0, "GB"), figure("gpt2.activations", 2.0, "GB"), commit="b")
@@ -217,6 +233,8 @@ def test_bytes_and_counts_need_no_samples() -> None:
         ((timed(0.01),), (), "in the old run only"),
         ((), (timed(0.01),), "in the new run only"),
         ((timed(0.01),), (timed(0.01, neurons=200_000),), "conditions changed"),
+        ((replace(EDGE, value=1001.1),), (EDGE,), "value and samples disagree"),
+        ((EDGE,), (replace(EDGE, value=998.9),), "value and samples disagree"),
         ((figure("a.rate", 5.0, "GB/s"),), (figure("a.rate", 5.0, "ms"),), "unit changed"),
         ((figure("parity.disagreements", 0.0, "1"),), (figure("parity.disagreements", 3.0, "1"),), "zero in one run"),
         ((figure("a.thing", 1.0, "1"),), (figure("a.thing", 2.0, "1"),), "no direction"),
@@ -235,6 +253,74 @@ def test_what_cannot_be_held_together_is_named(
     assert comparison.exit_code(strict=True) is ExitCode.FAIL
     assert f"{kind}: 1: " in describe(comparison)
     assert f"{kind}: 1: " in markdown(comparison)
+
+
+def test_a_value_may_be_rounded_beyond_its_samples() -> None:
+    """By one thousandth of the largest, not more."""
+    low, high = replace(EDGE, value=999.0), replace(EDGE, value=1001.0)
+    assert compare([run(0, low)], [run(1, high, commit="b")]).findings == ()
+
+
+def test_figures_of_one_case_with_other_names_are_other_figures() -> None:
+    """Only conditions may differ in what counts as one figure that changed."""
+    comparison = compare([run(0, figure("a.time", 1.0, "ms"))], [run(1, figure("b.time", 1.0, "ms"), commit="b")])
+    assert [finding.kind for finding in comparison.findings] == ["in the old run only", "in the new run only"]
+
+
+def test_what_is_counted_is_confirmed_beside_what_is_timed() -> None:
+    """Bytes have no p-value: the correction for many figures leaves them alone."""
+    base, new = sides(1.0)
+
+    def add(record: RunRecord, size: float) -> RunRecord:
+        case = CaseResult("m", "stage6", (), Outcome.PASSED, measurements=(figure("gpt2.memory", size, "GB"),))
+        return replace(record, cases=(*record.cases, case))
+
+    comparison = compare([add(r, 5.0) for r in base], [add(r, 6.0) for r in new])
+    assert [row.name for row in comparison.regressions] == ["gpt2.memory"]
+
+
+def test_limits_of_the_machine_vary_whatever_the_commit() -> None:
+    """Runs of six commits: the copy rate has its own variation, a figure of the code has none."""
+    copies = [replace(figure("roofline.copy", 4000.0 + n, "GB/s"), samples=(4000.0 + n,) * 10) for n in range(6)]
+    records = [run(n, copy, timed(0.01 + 0.001 * n), commit="abcdef"[n]) for n, copy in enumerate(copies)]
+    seen = seen_variation(records, "this machine")
+    (key,) = seen.spreads
+    assert key[0] == "roofline.copy"
+    assert seen.spreads[key] == (pytest.approx(np.std([math.log(4000.0 + n) for n in range(6)], ddof=1)), 5)
+    assert (seen.runs, seen.largest) == (6, None)
+
+
+def test_the_variation_of_a_figure_is_that_of_its_commits() -> None:
+    """Two commits of two runs each and one of one: the spread about each commit's mean, and every gap."""
+    values = {"a": (1.0, 1.1), "b": (2.0, 2.4), "c": (9.0,)}
+    records = [
+        run(place, *(replace(figure(name, value, "ms"), samples=(value, value)) for name in NAMES), commit=commit)
+        for commit, taken in values.items()
+        for place, value in enumerate(taken)
+    ]
+    seen = seen_variation(records, "this machine")
+    gaps = math.log(1.1), math.log(1.2)
+    (spread,) = set(seen.spreads.values())
+    assert spread == (pytest.approx(math.sqrt(sum(gap**2 / 2 for gap in gaps) / 2)), 2)
+    assert seen.largest == pytest.approx(math.log(1.2))
+    key = next(iter(seen.spreads))
+    bound, reason = seen.limit(key) or (0.0, "")
+    assert bound == pytest.approx(6.9646 * math.sqrt(2) * seen.spreads[key][0], rel=1e-4)
+    assert reason.startswith("this figure varies by a factor of ")
+    other = seen.limit(("other", ()))
+    assert other == (seen.largest, "5 runs of this machine differ by up to 20 %")
+    dirty = [replace(r, environment=replace(r.environment, git_dirty=True)) for r in records]
+    assert seen_variation(dirty, "this machine").spreads == {}
+    assert seen_variation(records[:2], "this machine").limit(key) is None
+
+
+def test_a_pair_is_told_by_what_is_known() -> None:
+    found = pair_difference(1.5, (0.1, "why"), 0.03, True)
+    assert (found.change, found.reason, found.ratio) == (Change.SLOWER, "why", 1.5)
+    assert found.interval is not None
+    ends = found.interval.low, found.interval.high
+    assert ends == pytest.approx((1.5 * math.exp(-0.1), 1.5 * math.exp(0.1)))
+    assert pair_difference(1.5, (0.5, "why"), 0.03, True).change is Change.UNKNOWN
 
 
 def test_cases_that_vanish_or_are_skipped_are_named() -> None:

@@ -32,6 +32,10 @@ def test_direct_draw_is_the_bootstrap(count: int) -> None:
         assert above - 0.03 <= share / 100 <= below + 0.03
 
 
+def test_as_many_medians_as_stated() -> None:
+    assert bootstrap_medians([1.0, 2.0]).shape == (4000,)
+
+
 def test_interval_covers_the_median() -> None:
     """The median of 1 + 0.01 Gamma(2) is 1.016783...; 95 % intervals miss it about once in twenty."""
     hits = 0

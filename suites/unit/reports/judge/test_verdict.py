@@ -21,6 +21,8 @@ pytestmark = pytest.mark.requirement("RE-2")
 LIMIT = Target("t", "m", "time", Comparison.AT_MOST, -math.inf, 10.0, "ms", "A", Status.ESTIMATE, "2026-11-20")
 BAND = replace(LIMIT, marginal=0.2)
 RATE = replace(LIMIT, comparison=Comparison.AT_LEAST, low=10.0, high=math.inf, unit="GB/s")
+SPEEDUP = replace(RATE, low=1.0, unit="x", floor=2.0)
+COST = replace(LIMIT, high=4.0, unit="x", floor=2.0)
 RANK = [Verdict.PASS, Verdict.MARGINAL, Verdict.AMBIGUOUS, Verdict.FAIL]
 POSITIVE = st.floats(1e-3, 1e3)
 VERDICTS = st.sampled_from(Verdict)
@@ -49,6 +51,16 @@ def figure(value: float | None, unit: str = "ms", *samples: float) -> Measuremen
         (figure(30.0, "GB/s"), replace(RATE, floor=20.0), Verdict.ERROR, ReasonCode.FASTER_THAN_FLOOR),
         (figure(1.97), replace(LIMIT, floor=2.0), Verdict.ERROR, ReasonCode.FASTER_THAN_FLOOR),
         (figure(1.99), replace(LIMIT, floor=2.0), Verdict.PASS, ReasonCode.WITHIN_LIMIT),
+        (figure(2.0 * 0.99), replace(LIMIT, floor=2.0), Verdict.PASS, ReasonCode.WITHIN_LIMIT),
+        (figure(20.0 * 1.01, "GB/s"), replace(RATE, floor=20.0), Verdict.PASS, ReasonCode.WITHIN_LIMIT),
+        (figure(12.0, "GB/s"), replace(RATE, marginal=0.2), Verdict.PASS, ReasonCode.WITHIN_LIMIT),
+        (figure(11.9, "GB/s"), replace(RATE, marginal=0.2), Verdict.MARGINAL, ReasonCode.WITHIN_MARGIN),
+        (figure(10.0, "GB/s"), replace(RATE, comparison=Comparison.ABOVE), Verdict.FAIL, ReasonCode.BEYOND_LIMIT),
+        (figure(3.0, "x"), SPEEDUP, Verdict.ERROR, ReasonCode.FASTER_THAN_FLOOR),
+        (figure(1.5, "x"), SPEEDUP, Verdict.PASS, ReasonCode.WITHIN_LIMIT),
+        (figure(1.0, "x"), COST, Verdict.ERROR, ReasonCode.FASTER_THAN_FLOOR),
+        (figure(3.0, "x"), COST, Verdict.PASS, ReasonCode.WITHIN_LIMIT),
+        (figure(3.0, "x"), replace(COST, low=1.0, comparison=Comparison.RANGE), Verdict.PASS, ReasonCode.WITHIN_LIMIT),
         (figure(None), LIMIT, Verdict.FAIL, ReasonCode.VALUE_MISSING),
         (figure(math.nan), None, Verdict.FAIL, ReasonCode.VALUE_NAN),
         (figure(-math.inf), LIMIT, Verdict.FAIL, ReasonCode.VALUE_INFINITE),
@@ -60,6 +72,77 @@ def test_judgement(measurement: Measurement, target: Target | None, verdict: Ver
     judged = judge(measurement, target)
     assert (judged.verdict, judged.reason_code) == (verdict, reason)
     assert judged.text
+
+
+@pytest.mark.parametrize(
+    ("value", "target", "text"),
+    [
+        (15.0, LIMIT, "15 ms misses ≤ 10 ms by 50.0 %"),
+        (20.0, LIMIT, "20 ms misses ≤ 10 ms by a factor of 2.0"),
+        (45.0, LIMIT, "45 ms misses ≤ 10 ms by a factor of 4.5"),
+        (10.0, replace(LIMIT, comparison=Comparison.BELOW), "10 ms misses < 10 ms by 0.0 %"),
+        (8.0, RATE, "8 GB/s misses ≥ 10 GB/s by 25.0 %"),
+        (0.0, RATE, "0 GB/s misses ≥ 10 GB/s"),
+        (-1.0, RATE, "-1 GB/s misses ≥ 10 GB/s"),
+        (1.0, replace(LIMIT, high=0.0, unit="1"), "1 misses ≤ 0"),
+        (1.5, replace(LIMIT, high=1.0, unit="1"), "1.5 misses ≤ 1 by 50.0 %"),
+        (4.0, replace(LIMIT, comparison=Comparison.RANGE, low=5.0), "4 ms misses 5 to 10 ms by 25.0 %"),
+        (11.0, replace(LIMIT, comparison=Comparison.RANGE, low=5.0), "11 ms misses 5 to 10 ms by 10.0 %"),
+    ],
+)
+def test_by_how_much_a_limit_is_missed(value: float, target: Target, text: str) -> None:
+    assert judge(figure(value, target.unit), target).text == text
+
+
+def test_the_tightest_floor_counts() -> None:
+    """Of a time the longer, of a rate the lower; in the unit of the target."""
+    time, rate = replace(LIMIT, floor=2.0), replace(RATE, floor=30.0)
+    for own, verdict in ((1000.0, Verdict.PASS), (4000.0, Verdict.ERROR)):
+        given = Measurement("m", 3000.0, "us", conditions={"floor": own})
+        assert judge(given, time).verdict is verdict
+    for own, verdict in ((40.0, Verdict.PASS), (20.0, Verdict.ERROR)):
+        given = Measurement("m", 25.0, "GB/s", conditions={"floor": own})
+        assert judge(given, rate).verdict is verdict
+
+
+def test_the_interval_is_in_the_unit_of_the_target() -> None:
+    judged = judge(figure(9.0, "MiB", 9.0, 9.0, 9.0), replace(LIMIT, unit="KiB", high=9500.0))
+    assert (judged.value, judged.unit, judged.verdict) == (9216.0, "KiB", Verdict.PASS)
+    assert judged.interval is not None
+    assert (judged.interval.low, judged.interval.high) == (9216.0, 9216.0)
+    assert judge(figure(9.0, "ms", 9.0), LIMIT).interval is None
+
+
+@pytest.mark.parametrize(("stage", "verdict"), [("stage5", Verdict.PASS), ("stage6", Verdict.FAIL)])
+def test_cases_outside_the_planned_stages_count(stage: str, verdict: Verdict) -> None:
+    extra = CaseResult("extra", "stage6", (), Outcome.FAILED, "why")
+    record = run_of(Outcome.PASSED)
+    cases = (*record.cases, extra) if stage == "stage6" else record.cases
+    assert run_verdict(replace(record, cases=cases)) is verdict
+
+
+def test_a_narrowed_stage_is_an_error() -> None:
+    (stage,) = run_of(Outcome.PASSED).stages
+    record = replace(run_of(Outcome.PASSED), stages=(replace(stage, deselected=("a::x",)),))
+    assert stage_verdict(record, record.stages[0]) is Verdict.ERROR
+
+
+def test_a_figure_is_judged_by_every_target_that_it_meets() -> None:
+    """Each is named; without one, only what cannot be a figure is listed."""
+    case = CaseResult("c", "stage5", (), Outcome.PASSED, measurements=(figure(20.0), Measurement("n", 1.0, "ms")))
+    judged = judge_cases([case], [LIMIT, replace(LIMIT, id="u", high=30.0)])
+    assert [(one.index, one.measurement, one.target, one.judgement.verdict) for one in judged] == [
+        (0, "m", "t", Verdict.FAIL),
+        (0, "m", "u", Verdict.PASS),
+    ]
+    other = CaseResult("d", "stage5", (), Outcome.PASSED)
+    assert case_verdict(other, judged) is Verdict.PASS
+    assert case_verdict(case, judged) is Verdict.FAIL
+
+
+def test_samples_that_are_no_figures_are_counted() -> None:
+    judged = judge(figure(9.0, "ms", 9.0, math.nan, math.inf), LIMIT)
+    assert judged.text == "2 of 3 samples of m are not finite"
 
 
 def test_a_judgement_states_the_limits_it_was_made_with() -> None:

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import argparse
 import ast
+import json
+from pathlib import Path
 
 import pytest
 
-from suites.support.mutation.groups import GROUPS, ROOT, equivalent
+from burstproof.errors import ExitCode
+from suites.support.mutation import __main__
+from suites.support.mutation.__main__ import main
+from suites.support.mutation.groups import GROUPS, ROOT, Group, equivalent
 from suites.support.mutation.mutants import mutants_of
 
 pytestmark = pytest.mark.requirement("RE-2", "SU-5")
@@ -60,6 +66,7 @@ def test_a_mutant_differs_in_one_place() -> None:
         assert mutant.where == "within"
 
 
+@pytest.mark.thorough("makes every mutant of every group: seconds")
 def test_equivalent_mutants_are_mutants() -> None:
     """A line of the list that names no mutant of today hides nothing."""
     modules = {module for group in GROUPS for module in group.modules}
@@ -67,3 +74,26 @@ def test_equivalent_mutants_are_mutants() -> None:
     for module, names in equivalent().items():
         assert set(names) <= {mutant.name for mutant in mutants_of((ROOT / module).read_text(encoding="utf-8"))}
         assert all(names.values())
+
+
+@pytest.mark.thorough("six mutants, each a run of some cases")
+@pytest.mark.parametrize("group", ["recovery", "rules"])
+def test_a_few_faults_are_noticed(group: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """All mutants are tried by hand: ``python -m suites.support.mutation``."""
+    summary = tmp_path / "summary.json"
+    assert main([group, "--sample", "3", "--summary", str(summary)]) == ExitCode.PASS, capfd.readouterr().out
+    (row,) = json.loads(summary.read_text(encoding="utf-8"))
+    assert (row["group"], row["tried"], row["survived_at_first"], row["survived"]) == (group, 3, 0, 0)
+
+
+def test_what_nobody_notices_survives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cases that look at nothing: every mutant lives, the command says so, and later numbers keep the first."""
+    blind = Group(
+        "blind", ("stages/recovery.py",), ("suites/unit/support/mutation/test_mutants.py", "-k", "found_once")
+    )
+    monkeypatch.setattr(__main__, "GROUPS", (blind,))
+    summary = tmp_path / "summary.json"
+    assert main(["blind", "--sample", "2", "--summary", str(summary)]) == ExitCode.FAIL
+    __main__.note(summary, argparse.Namespace(sample=2, seed=0), blind, 2, 0, "later")
+    (row,) = json.loads(summary.read_text(encoding="utf-8"))
+    assert (row["tried"], row["survived_at_first"], row["survived"]) == (2, 2, 0)

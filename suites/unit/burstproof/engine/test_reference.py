@@ -1,0 +1,79 @@
+"""What the hand-worked cases of stage 5 leave open about the executable specification."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from burstproof.engine.options import EngineOptions
+from burstproof.engine.reference import ReferenceEngine, draw
+from burstproof.errors import BurstproofError
+from burstproof.network.plasticity import PlasticMapping
+from suites.support.parity.builder import network, stimulate, synapse
+
+pytestmark = pytest.mark.requirement("BE-4")
+
+
+def plastic(synapses: list[int], window: int) -> PlasticMapping:
+    return PlasticMapping(np.array(synapses, np.int64), window, constant=2, ltp_multiplier=1, ltd_multiplier=1)
+
+
+def test_the_specification_says_what_it_refuses() -> None:
+    engine = ReferenceEngine.create(network(2), EngineOptions())
+    with pytest.raises(BurstproofError, match="9"):
+        engine.step(stimulate({9: 1.0}))
+
+
+def test_an_excitability_of_0_999_needs_no_draw_in_the_specification() -> None:
+    """Of 5000 neurons some draw more than that, and fire all the same."""
+    count = 5000
+    assert draw(np.arange(count), 1).max() > 0.9995
+    engine = ReferenceEngine.create(network(count, excitabilities=np.full(count, 0.999)), EngineOptions())
+    assert len(engine.step(stimulate(dict.fromkeys(range(count), 1.0))).fired_ids) == count
+
+
+def test_a_streak_begins_anew_after_a_gap_in_the_specification() -> None:
+    pair = replace(network(2, [synapse(0, 1)], thresholds=99), plastic_mappings=(plastic([0], 3),))
+    engine = ReferenceEngine.create(pair, EngineOptions())
+    streaks = []
+    for fires in (True, True, False, True, True, True, True):
+        engine.step(stimulate({}, *([0] if fires else [])))
+        streaks.append(int(engine.state().fire_streak[0]))
+    assert streaks[:2] == [1, 2]
+    assert streaks[3:] == [1, 2, 3, 3]
+
+
+def test_a_rule_without_synapses_keeps_its_history_in_the_specification() -> None:
+    pair = replace(network(2, [synapse(0, 1)]), plastic_mappings=(plastic([0], 2), plastic([], 5)))
+    engine = ReferenceEngine.create(pair, EngineOptions())
+    known = []
+    for _ in range(6):
+        engine.step()
+        known.append(engine.state().history_bursts)
+    assert known == [1, 2, 3, 4, 4, 4]
+
+
+def test_state_that_no_burst_can_see_is_not_kept_by_the_specification() -> None:
+    """With a window of 3, what fired more than two bursts ago."""
+    pair = replace(network(2, [synapse(0, 1)], thresholds=99), plastic_mappings=(plastic([0], 3),))
+    engine = ReferenceEngine.create(pair, EngineOptions())
+    engine.step(stimulate({}, 0))
+    kept = [int(engine.state().last_fired[0])]
+    for _ in range(4):
+        engine.step()
+        kept.append(int(engine.state().last_fired[0]))
+    assert kept == [1, 1, 0, 0, 0]
+
+
+def test_the_specification_injects_into_the_state_given() -> None:
+    """Not into its own."""
+    pair = network(2, [synapse(0, 1, weight=3)], thresholds=[1, 99])
+    first, second = (ReferenceEngine.create(pair, EngineOptions()) for _ in range(2))
+    first.step(stimulate({0: 1.0, 1: 5.0}))
+    given = first.state()
+    found = second.inject(given)
+    assert found.membrane_potentials.tolist() == [0.0, 5.0]
+    assert found.burst_count == 1
+    assert (found.pending.sum() > given.pending.sum(), found.pending_candidate.any()) == (True, True)
