@@ -2,34 +2,23 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NoReturn
 
 if __name__ == "__main__":  # where burstproof is not installed the checkout itself serves
     sys.path.append(str(Path(__file__).resolve().parents[1] / "impl"))
 
-from burstproof.door import guarded
-from burstproof.errors import ExitCode
+from burstproof.door import UsageParser, guarded
 from hardware.inventory import take_inventory
 from hardware.nvml import OpenNvml, open_nvml
 from hardware.show import to_json, to_text
 
 
-class _Parser(argparse.ArgumentParser):
-    """Exits with the project's usage code, where argparse has its own."""
-
-    def error(self, message: str) -> NoReturn:
-        self.print_usage(sys.stderr)
-        self.exit(int(ExitCode.USAGE), f"error: {message}\n")
-
-
 def main(arguments: Sequence[str] | None = None, *, open_door: OpenNvml = open_nvml) -> int:
     """Print the inventory, the gates and the prerequisites; exit code 0, for these are facts, or 4 for wrong usage."""
-    parser = _Parser(prog="python -m hardware", description="What this machine is and can run.")
+    parser = UsageParser(prog="python -m hardware", description="What this machine is and can run.")
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of text")
     wanted = parser.parse_args(arguments)
     inventory = take_inventory(open_door=open_door)

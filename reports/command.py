@@ -8,16 +8,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from burstproof.door import refuse_bare_dashes
+from burstproof.door import UsageParser, refuse_bare_dashes
 from burstproof.errors import BurstproofError, ExitCode, InputError
 from burstproof.network.files.atomic import make_folder
 from reports import compared, html
-from reports.compared import describe, describe_across, describe_history, markdown
+from reports.compared import describe, describe_across, describe_history, markdown, strict_text
 from reports.judge.across import across
 from reports.judge.compare import Comparison, compare
 from reports.judge.detection import measure_page, measure_rates, rates_table
 from reports.judge.difference import NOISE
-from reports.judge.goals import goal_lines, goal_rows, measured_goals, unmeasured_goals
+from reports.judge.goals import goal_lines, goal_rows, idle_lines, measured_goals, unmeasured_goals
 from reports.judge.judging import targets_sha256
 from reports.judge.summary import first_line
 from reports.judge.targets import load_targets
@@ -35,6 +35,9 @@ from reports.store import (
 )
 from reports.values import units
 from reports.values.record import REPORT_NAME
+
+_OF_SIDES = ("base", "new", "noise", "history", "any_machine", "strict", "markdown")
+"""Options of ``compare`` that only two sides have."""
 
 _TRIES_A_PAGE = 10
 """A page has hundreds of comparisons: so many fewer of them are simulated."""
@@ -65,7 +68,7 @@ def _render(options: argparse.Namespace) -> int:
             f"Judged for this page with the targets of {options.targets.name} (targets {targets_sha256(targets)[:12]})."
         )
     _write(options.out or beside / REPORT_NAME, html.render(record, targets, note, standing_of(record)))
-    print(first_line(record))
+    print(first_line(record), *(idle_lines(record, targets) if options.targets else ()), sep="\n")
     return ExitCode.PASS
 
 
@@ -90,6 +93,8 @@ def _compare(options: argparse.Namespace) -> int:
         _write(options.out, html.render_template("compare.html.jinja", comparisons=comparisons, wording=compared))
     if options.markdown:
         _write(options.markdown, "\n".join(map(markdown, comparisons)))
+    if options.strict:
+        print(*filter(None, map(strict_text, comparisons)), sep="\n", end="")
     codes = [comparison.exit_code(strict=options.strict) for comparison in comparisons]
     return ExitCode.FAIL if ExitCode.FAIL in codes else max(codes)
 
@@ -129,9 +134,13 @@ def _refuse_repeated(side: Sequence[Path]) -> None:
 
 
 def _across(options: argparse.Namespace) -> int:
-    runs = [*options.runs, *options.base, *options.new]
+    runs = options.runs
     if not runs:
         raise InputError("--across takes a run or more")
+    idle = [name for name in _OF_SIDES if getattr(options, name) not in (False, None, [], NOISE, BASELINES)]
+    if idle:
+        given = ", ".join(f"--{name.replace('_', '-')}" for name in idle)
+        raise InputError("--across has no two sides, so these options do nothing", got=given, cure="Leave them out.")
     records = [load_run(run) for run in runs]
     tables = across(records, options.across)
     print(describe_across(tables) or f"no figure was measured for two values of {options.across}")
@@ -174,7 +183,7 @@ def _write(path: Path, text: str) -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(prog="python -m reports", description="Reports drawn from the records of runs.")
+    parser = UsageParser(prog="python -m reports", description="Reports drawn from the records of runs.")
     actions = parser.add_subparsers(required=True, metavar="ACTION")
     render = actions.add_parser("render", help="draw the HTML report of a run again")
     render.add_argument("run", type=Path, help="run folder or record.json")
@@ -230,12 +239,3 @@ def _share(text: str) -> float:
     if not 0 <= value < 1:
         raise argparse.ArgumentTypeError(f"{text} is outside 0 to 1")
     return value
-
-
-class _Parser(argparse.ArgumentParser):
-    """Exits with the project's usage code, 4, where argparse says 2."""
-
-    def error(self, message: str) -> None:  # type: ignore[override]
-        """Say what is wrong and exit."""
-        self.print_usage(sys.stderr)
-        self.exit(int(ExitCode.USAGE), f"error: {message}\n")

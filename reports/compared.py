@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from statistics import median as middle
 
@@ -130,6 +131,15 @@ def describe(comparison: Comparison) -> str:
     return "\n".join(lines)
 
 
+def strict_text(comparison: Comparison) -> str:
+    """What ``--strict`` alone fails on, in a line; empty where it changes nothing."""
+    if comparison.exit_code(strict=True) is comparison.exit_code():
+        return ""
+    slower = {"slower or worse": len(comparison.slower)} if comparison.counts and comparison.slower else {}
+    kinds = slower | Counter(finding.kind for finding in comparison.findings)
+    return f"Exit code 1 for --strict: {', '.join(f'{kind} {count}' for kind, count in kinds.items())}.\n"
+
+
 def machine_lines(comparison: Comparison) -> list[str]:
     """The two sides with their machines."""
     base, new = comparison.base, comparison.new
@@ -224,7 +234,9 @@ def describe_history(history: History) -> str:
     """A history as lines of text, machine by machine."""
     lines = []
     for one in history.machines:
-        lines.append(f"{one.machine.label}: {units.counted(len(one.runs), 'run')}, {len(one.trends)} trends")
+        lines.append(
+            f"{one.machine.label}: {units.counted(len(one.runs), 'run')}, {units.counted(len(one.trends), 'trend')}"
+        )
         lines += [f"  {run.started_utc} {run.run_id} ({run.scope}): {run.verdict}" for run in one.runs]
         for trend in one.trends:
             where = f"{trend.name} ({trend.conditions})" if trend.conditions else trend.name

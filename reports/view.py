@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from reports.judge.goals import NOT_MEASURED, GoalRow, measured_goals
+from reports.judge.goals import NOT_MEASURED, GoalRow, measured_goals, unjudged
 from reports.judge.summary import Summary, first_line, remarks, summarise
-from reports.judge.targets import Target, load_targets, mismatch
+from reports.judge.targets import Target, load_targets
 from reports.judge.trace import Status, TraceRow, is_left_out, status_text, trace, unknown_ids
 from reports.judge.verdict import WORST_FIRST, case_verdict, stage_verdict
 from reports.rows import Row, measurement_rows
 from reports.values import units
 from reports.values.machine import machine_of
-from reports.values.measurement import SPAN, CaseResult, Measurement, Outcome, Verdict
+from reports.values.measurement import SPAN, CaseResult, Outcome, Verdict
 from reports.values.record import RunRecord, StageRun
 
 _TILES, _FEW_GOALS = 8, 14
@@ -31,8 +31,10 @@ class StageCard:
 
     @property
     def duration(self) -> str:
-        """For people: ``12.5 s``, ``11.0 min``."""
+        """For people: ``12.5 s``, ``11.0 min``; a dash for a stage that did not end."""
         seconds = self.run.duration_s
+        if seconds == 0.0:
+            return "-"
         return f"{seconds:.1f} s" if seconds < 90.0 else f"{seconds / 60.0:.1f} min"
 
 
@@ -176,7 +178,7 @@ def build_view(record: RunRecord, targets: Sequence[Target] | None = None) -> Vi
         parity=_groups(parity),
         others=_families(others),
         telemetry=tuple(row for row in every if row.telemetry),
-        unjudged=_unjudged(record, known),
+        unjudged=unjudged(record, known),
         trace=rows,
         unknown_ids=unknown_ids(record),
         hardware=tuple(_flat({key: value for key, value in record.hardware.items() if key != "gpus"})),
@@ -281,23 +283,6 @@ def _gaps(rows: Iterable[TraceRow]) -> tuple[tuple[str, list[TraceRow]], ...]:
         if row.status in (Status.NOT_PROVEN, Status.LEFT_OUT):
             found.setdefault(row.reason, []).append(row)
     return tuple(sorted(found.items(), key=lambda item: -len(item[1])))
-
-
-def _unjudged(record: RunRecord, targets: Iterable[Target]) -> tuple[tuple[Target, str], ...]:
-    used, measurements = {judged.target for judged in record.judgements}, record.measurements
-    unused = (target for target in targets if target.id not in used)
-    return tuple((target, _why_unjudged(target, measurements)) for target in unused)
-
-
-def _why_unjudged(target: Target, measurements: Iterable[Measurement]) -> str:
-    """The reason given by the measurement that came closest to the target's conditions."""
-    if target.not_judged:
-        return target.not_judged
-    names = list(target.conditions)
-    reasons = [mismatch(m, target) for m in measurements if m.name == target.measurement]
-    if not reasons:
-        return "nothing here measures it"
-    return max(reasons, key=lambda reason: next((i for i, name in enumerate(names) if f"{name} " in reason), -1))
 
 
 def _gpus(value: object) -> tuple[Mapping[str, str], ...]:

@@ -15,7 +15,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from burstproof.errors import BurstproofError, ExitCode, InputError
+from burstproof.door import UsageParser
+from burstproof.errors import BurstproofError, InputError
 
 STAGE = "stage6"
 RUNS = 5
@@ -120,7 +121,9 @@ def _call(command: Sequence[str], folder: Path) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(prog="stages.compare", description="Run a base commit and the working tree in turns and compare.")
+    parser = UsageParser(
+        prog="stages.compare", description="Run a base commit and the working tree in turns and compare."
+    )
     parser.add_argument(
         "--base", metavar="COMMIT", help="default: HEAD if files were changed, else where main was left"
     )
@@ -136,15 +139,6 @@ def _several(text: str) -> int:
     if not text.isdigit() or int(text) < LEAST_RUNS:
         raise argparse.ArgumentTypeError(f"{text} is fewer than {LEAST_RUNS} runs a side, which confirm nothing")
     return int(text)
-
-
-class _Parser(argparse.ArgumentParser):
-    """Exits with the project's usage code, 4, where argparse says 2."""
-
-    def error(self, message: str) -> None:  # type: ignore[override]
-        """Say what is wrong and exit."""
-        self.print_usage(sys.stderr)
-        self.exit(int(ExitCode.USAGE), f"error: {message}\n")
 
 
 if __name__ == "__main__":

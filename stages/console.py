@@ -13,7 +13,7 @@ from typing import TextIO
 from burstproof.errors import ExitCode
 from hardware.gates import Gate
 from reports.judge.contention import busy
-from reports.judge.goals import goal_lines, measured_goals
+from reports.judge.goals import goal_lines, idle_lines, measured_goals
 from reports.judge.summary import first_line
 from reports.judge.trace import Status, trace
 from reports.judge.verdict import case_verdict, exit_code, stage_verdict
@@ -163,8 +163,10 @@ def _section(title: str, lines: list[str]) -> list[str]:
 
 def _goals(record: RunRecord, folder: Path) -> list[str]:
     """Return the table of goals, all of it."""
-    lines = [f"  {line}" for line in goal_lines(measured_goals(record, targets_of(folder)))]
-    return ["", "Goals, and the floors that this hardware has:", *lines] if lines else []
+    targets = targets_of(folder)
+    lines = [f"  {line}" for line in goal_lines(measured_goals(record, targets))]
+    table = ["", "Goals, and the floors that this hardware has:", *lines] if lines else []
+    return [*table, *idle_lines(record, targets)]
 
 
 def _not_proven(record: RunRecord) -> list[str]:
@@ -201,7 +203,7 @@ def _table(record: RunRecord) -> list[str]:
         cases = [case for case in record.cases if case.stage == stage.stage]
         verdict = stage_verdict(record, stage).value
         by_figures = sum(case.outcome is Outcome.PASSED and case.case in missed for case in cases)
-        figures = f"; {by_figures} of the passed are not PASS by their figures" if by_figures else ""
+        figures = f"; of those that passed, {by_figures} not PASS by figures" if by_figures else ""
         problem = f"; {stage.problem}" if stage.problem else ""
         rows.append(f"{stage.stage:8} {stage.title:14} {verdict:10} {counted(cases)}{figures}{problem}")
     return rows

@@ -17,6 +17,7 @@ from burstproof.user_cache import cache_folder
 from stages.run_folder import write_json
 
 _FOLDER = "durations"
+_WIDTH = 60  # of a case in the line
 
 
 @dataclass
@@ -76,7 +77,9 @@ class Progress:
         parts = [f"{len(self.done)}{of} cases"]
         if self.done:
             case, duration = max(self.done.items(), key=lambda item: item[1])
-            parts.append(f"slowest {case.rpartition('::')[2][:60]} ({_time(duration)})")
+            name = case.rpartition("::")[2]
+            name = name if len(name) <= _WIDTH else f"{name[: _WIDTH - 3]}..."
+            parts.append(f"slowest {name} ({_time(duration)})")
         left = self.left_s(elapsed_s)
         if left is not None:
             parts.append(f"about {_time(left)} left")

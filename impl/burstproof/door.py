@@ -5,13 +5,14 @@ An error that nobody foresaw means that the command could not judge: exit code 2
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
 import tempfile
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, redirect_stdout
-from typing import TextIO, cast
+from typing import NoReturn, TextIO, cast
 
 from burstproof.errors import BurstproofError, ExitCode, InputError, visible
 
@@ -20,6 +21,15 @@ INTERRUPTED = 130
 
 PIPE_CLOSED = 141
 """Exit code when the reader of standard output went away, as shells have it (128 + SIGPIPE)."""
+
+
+class UsageParser(argparse.ArgumentParser):
+    """Exits with the project's usage code, 4, where argparse says 2."""
+
+    def error(self, message: str) -> NoReturn:
+        """Say what is wrong and exit."""
+        self.print_usage(sys.stderr)
+        self.exit(int(ExitCode.USAGE), f"error: {message}\n")
 
 
 def guarded(program: str, command: Callable[[], int], *, plain: bool = True) -> int:

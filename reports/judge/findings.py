@@ -12,6 +12,7 @@ from reports.judge.verdict import case_verdict, worst
 from reports.values import units
 from reports.values.machine import Machine
 from reports.values.measurement import Measurement, Verdict
+from reports.values.provenance import facts
 from reports.values.record import RunRecord
 
 _BAD = (Verdict.FAIL, Verdict.ERROR)
@@ -133,11 +134,11 @@ def _targets(base: Sequence[RunRecord], new: Sequence[RunRecord]) -> Iterable[Fi
 
 def _facts(records: Sequence[RunRecord], machine: Machine) -> dict[str, str]:
     """What the runs of a side say of their environment; where they differ, all of it."""
-    facts: dict[str, list[str]] = {}
+    found: dict[str, list[str]] = {}
     for record in records:
-        for name, text in _facts_of(record).items():
-            facts.setdefault(name, []).append(text)
-    return _machine_facts(machine) | {name: " | ".join(dict.fromkeys(texts)) for name, texts in facts.items()}
+        for name, text in {"plan": record.plan, **facts(record.environment)}.items():
+            found.setdefault(name, []).append(text)
+    return _machine_facts(machine) | {name: " | ".join(dict.fromkeys(texts)) for name, texts in found.items()}
 
 
 def _machine_facts(machine: Machine) -> dict[str, str]:
@@ -152,16 +153,3 @@ def _machine_facts(machine: Machine) -> dict[str, str]:
         "CPU": f"{machine.cpu or 'unknown'}, {machine.cores} cores",
         "CPU clock, MHz": str(machine.cpu_clock_mhz or "not recorded"),
     }
-
-
-def _facts_of(record: RunRecord) -> dict[str, str]:
-    environment = record.environment
-    commit = environment.git_commit or "unknown"
-    facts = {
-        "commit": commit + (" with local changes" if environment.git_dirty else ""),
-        "plan": record.plan,
-        "python": environment.python,
-        "platform": environment.platform,
-    }
-    facts |= {f"package {name}": version for name, version in environment.packages.items()}
-    return facts | {f"variable {name}": value for name, value in environment.variables.items()}

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from reports.judge.doubts import Doubts, doubts_of
 from reports.judge.statistics import interval_of
-from reports.judge.targets import Target, load_targets
+from reports.judge.targets import OWN, Target, load_targets, mismatch
 from reports.values import units
 from reports.values.judgement import JudgedMeasurement
 from reports.values.measurement import Measurement, Verdict
@@ -115,6 +115,30 @@ def unmeasured_goals(record: RunRecord, targets: Sequence[Target] | None = None)
     """What the goals limit that the run did not measure and :func:`measured_goals` leaves out of the table."""
     shown = {row.row for row in measured_goals(record, targets)}
     return tuple(row for row in (goal.words for goal in _goals(targets)) if row not in shown)
+
+
+def unjudged(record: RunRecord, targets: Iterable[Target]) -> tuple[tuple[Target, str], ...]:
+    """Targets that no measurement of the run was held against, and why."""
+    used, measurements = {judged.target for judged in record.judgements}, record.measurements
+    unused = (target for target in targets if target.id not in used)
+    return tuple((target, _why_unjudged(target, measurements)) for target in unused)
+
+
+def idle_lines(record: RunRecord, targets: Iterable[Target]) -> list[str]:
+    """A line for each target of a user that judged nothing: its name or a condition may be misspelt."""
+    own = [target for target in targets if target.source == OWN]
+    return [f"Your target {target.id} judged nothing: {why}." for target, why in unjudged(record, own)]
+
+
+def _why_unjudged(target: Target, measurements: Iterable[Measurement]) -> str:
+    """The reason given by the measurement that came closest to the target's conditions."""
+    if target.not_judged:
+        return target.not_judged
+    names = list(target.conditions)
+    reasons = [mismatch(m, target) for m in measurements if m.name == target.measurement]
+    if not reasons:
+        return "nothing here measures it"
+    return max(reasons, key=lambda reason: next((i for i, name in enumerate(names) if f"{name} " in reason), -1))
 
 
 def _goals(targets: Sequence[Target] | None) -> list[Target]:

@@ -152,7 +152,11 @@ def _found(summary: Summary) -> Iterable[str]:
     if summary.missed:
         by = [much for much in summary.missed if much]
         shown = (
-            f", by {_listed(by)}" if by and len(by) <= _SHOWN else f", the worst by {max(by, key=_size)}" if by else ""
+            f", by {units.listed(by)}"
+            if by and len(by) <= _SHOWN
+            else f", the worst by {max(by, key=_size)}"
+            if by
+            else ""
         )
         yield f"{units.counted(len(summary.missed), 'goal')} missed{shown}"
     if summary.broken:
@@ -193,7 +197,7 @@ def _remarks(record: RunRecord) -> Iterable[str]:
     elif record.plan != NIGHTLY and record.schema_version > 1 and not record.asked:
         yield f"The {record.plan} plan was run."
     if record.asked:
-        yield f"Only {_listed(record.asked)} of the plan {'was' if len(record.asked) == 1 else 'were'} asked for."
+        yield f"Only {units.listed(record.asked)} of the plan {'was' if len(record.asked) == 1 else 'were'} asked for."
     others = [f"{stage.stage} ({text})" for stage in record.stages if (text := busy(stage))]
     if others:
         yield f"The machine was busy with other work, so timings may be too slow: {_few(others)}."
@@ -207,11 +211,6 @@ def _remarks(record: RunRecord) -> Iterable[str]:
     if any(one.git_dirty for one in environments) and not record.environment.git_changes:
         yield "Not the commit itself: the checkout had local changes."
     yield from provenance_lines(record)
-
-
-def _listed(texts: Sequence[str]) -> str:
-    """``a``, ``a and b``, ``a, b and c``."""
-    return " and ".join(filter(None, [", ".join(texts[:-1]), texts[-1]]))
 
 
 def _few(texts: Sequence[str]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import Enum
 from fnmatch import fnmatchcase
 from functools import cache
@@ -18,8 +18,10 @@ from reports.values.measurement import Measurement, Scalar
 from reports.values.serialise import decode
 
 _FILE = Path(__file__).parents[1] / "targets.toml"
-_SOURCES = ("A", "B", "C", "D", "E", "F", "goal", "own")
-_SOURCE_WORDS = {"goal": "goal", "own": "own target"}
+OWN = "own"
+"""Source of a user's targets."""
+_SOURCES = ("A", "B", "C", "D", "E", "F", "goal", OWN)
+_SOURCE_WORDS = {"goal": "goal", OWN: "own target"}
 _MOST_BYTES = 1 << 20
 _CURE = "Correct that key; the head of reports/targets.toml explains all keys."
 # What a measurement means where it does not say: one GPU, and random targets.
@@ -147,6 +149,9 @@ class Target:
     def source_text(self) -> str:
         """Who says so: ``goal``, ``own target``, ``notes A``."""
         return _SOURCE_WORDS.get(self.source, f"notes {self.source}")
+
+
+_KEYS = (*(field.name for field in fields(Target)), "limit")
 
 
 def load_targets(extra: Path | None = None) -> tuple[Target, ...]:
@@ -289,6 +294,9 @@ def _target(row: object, where: str) -> Target:
 
 def _bounded(row: Mapping[str, object], where: str) -> dict[str, object]:
     """The row with the bounds ``low`` and ``high`` in place of its limit."""
+    for key in row:
+        if key not in _KEYS:
+            raise ConfigError("unknown key", where=where, got=key, allowed=", ".join(_KEYS))
     comparison = row.get("comparison")
     given = {"limit", "low", "high"} & set(row)
     wanted = {"low", "high"} if comparison == Comparison.RANGE.value else {"limit"}

@@ -122,7 +122,7 @@ def _why_not(requirement: Requirement, skipped: list[CaseResult], bearing: list[
     planned = {stage.stage: stage for stage in record.stages}
     absent = [name for name in requirement.stages if name not in planned]
     if absent:
-        return f"{' and '.join(absent)} not in this run"
+        return f"{units.listed(absent)} not in this run"
     with_cases = {case.stage for case in record.cases}
     for stage in (planned[name] for name in requirement.stages if name not in with_cases):
         if stage.problem or not stage.gate_open:

@@ -26,9 +26,9 @@ def provenance_lines(record: RunRecord) -> tuple[str, ...]:
 
 
 def facts(environment: Environment) -> dict[str, str]:
-    """What an environment says, by name: Python, platform, commit, each package, each variable."""
-    named = {"python": environment.python, "platform": environment.platform}
-    named["commit"] = (environment.git_commit or "none") + (" with local changes" if environment.git_dirty else "")
+    """What an environment says, by name: commit, Python, platform, each package, each variable."""
+    commit = (environment.git_commit or "none") + (" with local changes" if environment.git_dirty else "")
+    named = {"commit": commit, "python": environment.python, "platform": environment.platform}
     named |= {f"package {name}": version for name, version in environment.packages.items()}
     return named | {f"variable {name}": value for name, value in environment.variables.items()}
 

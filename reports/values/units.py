@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 
 from burstproof.errors import InputError
 
@@ -157,6 +158,11 @@ def _magnitude(value: float) -> int:
 def counted(count: int, noun: str) -> str:
     """``1 case``, ``2 cases``."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def listed(texts: Sequence[str]) -> str:
+    """``a``, ``a and b``, ``a, b and c``."""
+    return " and ".join(filter(None, [", ".join(texts[:-1]), *texts[-1:]]))
 
 
 def scalar_text(value: object) -> str:

@@ -178,7 +178,7 @@ def test_the_rich_network_uses_the_rules() -> None:
 @pytest.mark.xdist_group("large")
 @pytest.mark.gate("gpu")
 @pytest.mark.requirement("BE-6", "BE-7")
-@pytest.mark.parametrize("backend", backends.CUDA_BACKENDS, ids=lambda b: b.name)
+@pytest.mark.parametrize("backend", backends.CUDA)
 def test_cuda_against_the_cpu_engine(large: Run, backend: backends.Backend, measure: Measure) -> None:
     """1 000 bursts of a large network: every firing, potential and state equals the CPU engine's."""
     _prove(large, backend, measure)
@@ -188,7 +188,7 @@ def test_cuda_against_the_cpu_engine(large: Run, backend: backends.Backend, meas
 @pytest.mark.xdist_group("genomes")
 @pytest.mark.gate("gpu")
 @pytest.mark.requirement("BE-6", "BE-7")
-@pytest.mark.parametrize("backend", backends.CUDA_BACKENDS, ids=lambda b: b.name)
+@pytest.mark.parametrize("backend", backends.CUDA)
 def test_cuda_runs_the_genomes(genome: Run, backend: backends.Backend, measure: Measure) -> None:
     """1 000 bursts of each shipped genome under seeded input: all equal to the CPU engine's."""
     _prove(genome, backend, measure)

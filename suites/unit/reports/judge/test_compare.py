@@ -15,7 +15,7 @@ import pytest
 from burstproof.errors import ExitCode, InputError
 from hardware.inventory import take_inventory
 from reports.command import main
-from reports.compared import MARKDOWN_LINES, describe, describe_across, markdown, sentence
+from reports.compared import MARKDOWN_LINES, describe, describe_across, markdown, sentence, strict_text
 from reports.judge.across import across
 from reports.judge.compare import Comparison, Relation, Row, compare
 from reports.judge.difference import Change
@@ -440,6 +440,8 @@ def test_command_compares_sides_of_several_runs(tmp_path: Path, capsys: pytest.C
         ["compare", "--base", old[0], str(copied), "--new", *fresh],
         ["compare", "--base", *old, "--new", fresh[0], fresh[0]],
         ["compare", old[0], "--base", *old, "--new", *fresh],
+        ["compare", "--across", "backend", old[0], "--strict"],
+        ["compare", "--across", "backend", old[0], "--markdown", str(text)],
     ):
         assert main(wrong) == 4
 
@@ -487,3 +489,12 @@ def test_a_room_runs_from_a_clone_where_burstproof_is_not_installed(room: str) -
     else:
         assert done.returncode == 3, done.stderr
         assert "cannot be imported. pip install -e '.[test]'" in done.stderr
+
+
+def test_strict_says_what_it_alone_fails_on() -> None:
+    """The last line of the command: nothing where the exit code is the same without ``--strict``."""
+    first, second = sample_record(faults=False), sample_record(faults=False)
+    narrowed = compare([first], [replace(second, cases=second.cases[1:])])
+    assert narrowed.exit_code() is not narrowed.exit_code(strict=True)
+    assert "case disappeared 1" in strict_text(narrowed)
+    assert strict_text(compare([first], [second])) == ""

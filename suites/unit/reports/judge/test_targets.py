@@ -165,11 +165,12 @@ def test_a_users_file_adds_targets_and_takes_the_place_of_ours(tmp_path: Path) -
         ('[target]\nid = "x"', ["[[target]]"]),
         (OWN.format(id="x", limit=1.0).replace('"us"', '"furlong"'), ["target 1 (x).unit", "'furlong'", "allowed: ns"]),
         (OWN.format(id="x", limit=1.0).replace("metric", "metrik"), ["target 1 (x)", "'metrik'", "allowed: id"]),
+        (OWN.format(id="x", limit=1.0).replace("limit", "limt"), ["target 1 (x)", "'limt'", "allowed: id"]),
         (OWN.format(id="x", limit='"low"'), ["target 1 (x).limit", "'low'", "a number"]),
         (OWN.format(id="x", limit=1.0).replace('"goal"', '"hope"'), ["target 1 (x).status", "'hope'", "'estimate' or"]),
         (OWN.format(id="x", limit=1.0).replace('"us"', '"GB/s"'), ["(x)", "GB/s", "a unit of time"]),
     ],
-    ids=["digits", "number", "depth", "brackets", "table", "unit", "key", "type", "status", "dimension"],
+    ids=["digits", "number", "depth", "brackets", "table", "unit", "key", "limit", "type", "status", "dimension"],
 )
 def test_what_is_wrong_in_a_users_file_is_one_sentence_with_a_cure(
     text: str, named: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -214,3 +215,11 @@ def test_a_page_is_judged_by_a_users_targets(tmp_path: Path, capsys: pytest.Capt
     (tmp_path / "run" / TARGETS_NAME).write_bytes(path.read_bytes())
     assert main(["goals", str(tmp_path / "run")]) == ExitCode.PASS
     assert "a burst here" in capsys.readouterr().out
+
+
+def test_a_users_target_that_judges_nothing_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_run(tmp_path / "run", sample_record())
+    path = own_file(tmp_path, ("mine", 1.0))
+    path.write_text(path.read_text(encoding="utf-8").replace("burst.latency", "burst.latncy"), encoding="utf-8")
+    assert main(["render", str(tmp_path / "run"), "--targets", str(path), "--out", str(tmp_path / "page.html")]) == 0
+    assert "Your target mine judged nothing: nothing here measures it." in capsys.readouterr().out
