@@ -62,7 +62,7 @@ HOST_CASES = [
         backend,
         first,
         id=f"{backend.name}, {first}",
-        marks=[pytest.mark.thorough("more of the random cases")] if first else [],
+        marks=[pytest.mark.thorough("more of the random cases")] if first or backend is backends.CPU_SHARDS else [],
     )
     for backend, cases in (
         (backends.REFERENCE, CHUNK),
@@ -200,6 +200,7 @@ def test_cases_hold_what_they_say() -> None:
         assert case.network.neurons.membrane_potentials.tobytes() == again.network.neurons.membrane_potentials.tobytes()
 
 
+@pytest.mark.thorough("seconds")
 def test_the_command_agrees(capsys: pytest.CaptureFixture[str]) -> None:
     """Cases that agree exit with 0, in words and as JSON."""
     assert main(["fuzz", "--cases", "5", "--seed", "3", "--shards", "2"]) == ExitCode.PASS

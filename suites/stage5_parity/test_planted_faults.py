@@ -42,6 +42,7 @@ def test_every_planted_fault_is_found(backend: str, measure: Measure) -> None:
     _plant(backend, CATALOGUE[backend], measure)
 
 
+@pytest.mark.thorough("compiles the kernels of a copy of the package")
 @pytest.mark.measures("parity.faults_caught", backend=[CPU, WGPU], planted=1)
 @pytest.mark.parametrize("backend", SAMPLED)
 def test_a_sample_is_found(backend: str, measure: Measure) -> None:

@@ -126,6 +126,7 @@ def long_run(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], Path]]:
             ranks.communicate()
 
 
+@pytest.mark.thorough("waits for a rank that is lost")
 @pytest.mark.parametrize(
     ("ending", "said"),
     [

@@ -18,7 +18,7 @@ from stages.command import main
 from stages.results import ResultLines, numbered, read_lines
 from suites.support.small_plan import MARK, Checkout, run
 
-pytestmark = pytest.mark.requirement("RE-2")
+pytestmark = [pytest.mark.requirement("RE-2"), pytest.mark.thorough("starts runs of its own: seconds each")]
 
 TWO = MARK + "def test_one(): pass\ndef test_two(): pass\n"
 

@@ -15,7 +15,7 @@ from stages.command import main
 from stages.folder_lock import hold
 from suites.support.small_plan import GOOD, MARK, ROOT, Checkout, run
 
-pytestmark = pytest.mark.requirement("RE-1", "RE-2")
+pytestmark = [pytest.mark.requirement("RE-1", "RE-2"), pytest.mark.thorough("starts runs of its own: seconds each")]
 
 posix = pytest.mark.skipif(os.name == "nt", reason="Windows has no flock")
 

@@ -29,7 +29,7 @@ from stages.plan import NO_GATE, Stage
 from stages.provenance import environment_of, note_invocation, read_invocations
 from stages.run_folder import RunFolder, RunPlan, write_json
 
-pytestmark = pytest.mark.requirement("RE-1", "RE-9")
+pytestmark = [pytest.mark.requirement("RE-1", "RE-9"), pytest.mark.thorough("starts runs of its own: seconds each")]
 
 ROOT = Path(__file__).parents[3]
 GOOD = "import pytest\npytestmark = pytest.mark.requirement('BE-1')\ndef test_good(): assert 1 + 1 == 2\n"

@@ -28,7 +28,10 @@ from stages.plan import PLAN
 from stages.results import numbered
 from suites.support.small_plan import GOOD, MARK, ROOT, Checkout, run
 
-pytestmark = pytest.mark.requirement("RE-1", "RE-2", "RE-6")
+pytestmark = [
+    pytest.mark.requirement("RE-1", "RE-2", "RE-6"),
+    pytest.mark.thorough("starts runs of its own: seconds each"),
+]
 
 
 def test_a_run_leaves_one_folder_with_record_junit_benchmarks_and_report(

@@ -21,6 +21,7 @@ from suites.support.small_plan import MARK, ROOT, Checkout, run
 
 pytestmark = [
     pytest.mark.requirement("RE-2"),
+    pytest.mark.thorough("starts runs of its own: seconds each"),
     pytest.mark.skipif(sys.platform != "linux", reason="only Linux finds processes that left their group"),
 ]
 

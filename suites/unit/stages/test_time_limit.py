@@ -12,7 +12,7 @@ from reports.values.record import RunRecord
 from stages import suite_process
 from suites.support.small_plan import MARK, Checkout, run
 
-pytestmark = pytest.mark.requirement("RE-2")
+pytestmark = [pytest.mark.requirement("RE-2"), pytest.mark.thorough("starts runs of its own: seconds each")]
 
 HANGS = {
     "sleep": "time.sleep(600)",

@@ -56,6 +56,7 @@ def test_an_option_without_effect_is_refused(door: Door, arguments: list[object]
     assert_one_error(door(*arguments), 4, part)
 
 
+@pytest.mark.thorough("compiles kernels")
 def test_what_auto_chooses_counts(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before the choice nobody knows; afterwards the option names what was chosen."""
     assert_one_error(door("run", SMALL, "--device", 0), 4, "--device: only the backend cuda", "here it is cpu")

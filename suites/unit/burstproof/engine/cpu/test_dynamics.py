@@ -14,6 +14,7 @@ pytestmark = pytest.mark.requirement("BE-4")
 NEURONS = 2500
 
 
+@pytest.mark.thorough("compiles kernels")
 @pytest.mark.parametrize("amount", [0.0, 2.0], ids=["flags", "sums"])
 def test_candidates_are_counted_over_all_blocks(amount: float) -> None:
     """A stimulus of 0 makes a candidate that its sum does not show, so that flags are kept beside the sums."""
