@@ -171,6 +171,18 @@ def test_each_count_that_does_not_add_up_is_said_once() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("reported", "said"),
+    [
+        (["a::x"], "a::y without a result"),
+        (["a::x", "a::y", "a::q"], "a::q never collected"),
+        (["a::x", "a::y", "a::y"], "a::y reported twice"),
+    ],
+)
+def test_one_count_alone_that_does_not_add_up_is_said(reported: list[str], said: str) -> None:
+    assert unaccounted(Collection(("a::x", "a::y"), (), (), None, ""), reported).endswith(f"; {said}")
+
+
 def test_functions_that_nobody_collected(tmp_path: Path) -> None:
     suite = tmp_path / "part1"
     suite.mkdir()

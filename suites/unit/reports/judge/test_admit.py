@@ -135,6 +135,10 @@ def test_a_whole_clean_run_may_be_quoted_and_so_may_one_that_fails(whole: RunRec
             lambda r: with_environment(r, git_dirty=True, git_changes=("?? conftest.py",)),
             "local changes: ?? conftest.py",
         ),
+        (
+            lambda r: replace(r, environment=replace(r.environment, git_dirty=True, git_changes=(" M a.py",))),
+            "local changes:  M a.py",
+        ),
         (lambda r: with_environment(r, git_commit=""), "outside a checkout"),
         (lambda r: with_environment(r, git_commit="0" * 40), "targets of commit 000000000000 cannot be read here"),
         (lambda r: replace(r, invocations=()), "does not say which invocations"),
