@@ -6,7 +6,7 @@ import pytest
 
 from burstproof.engine.reference import ReferenceEngine
 from suites.support.parity import backends
-from suites.support.parity.mixed import MIXES, Mix, compare_mix, compare_train, mixed_network, mixed_options, mixed_plan
+from suites.support.parity.mixed import MIXES, Mix, compare_mix, compare_run, mixed_network, mixed_options, mixed_plan
 from suites.support.plans import every, thinned
 
 # the first of these files to run compiles the kernels that the other needs: side by side both would
@@ -25,7 +25,7 @@ def test_mix(backend: backends.Backend, mix: Mix) -> None:
 @pytest.mark.parametrize("mix", thinned(MIXES, "a mix of many", keep=every(4)), ids=lambda mix: mix.name)
 def test_train(backend: backends.Backend, mix: Mix) -> None:
     """A run in one go, begun from a state taken half-way from the reference, ends where the reference ends."""
-    assert compare_train(mix, backend.create) == []
+    assert compare_run(mix, backend.create) == []
 
 
 @pytest.mark.not_proof

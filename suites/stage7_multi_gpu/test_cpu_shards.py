@@ -24,9 +24,9 @@ from burstproof.network.model import Area, Network, NeuronTable, SynapseTable
 from burstproof.split import reshard
 from stages.measuring import Measure
 from suites.support.parity.builder import CreateEngine
-from suites.support.parity.mixed import MIXES, Mix, compare_mix, mixed_network, mixed_options, mixed_plan
+from suites.support.parity.mixed import MIXES, Mix, compare_mix, compare_run, mixed_network, mixed_options, mixed_plan
 from suites.support.plans import thinned
-from suites.support.shards.cpu_shards import EVERYTHING_LEARNS, TRACE_NAMES, TRACES, compare_run, mix_named, sharded
+from suites.support.shards.cpu_shards import EVERYTHING_LEARNS, TRACE_NAMES, TRACES, mix_named, sharded
 
 pytestmark = [pytest.mark.requirement("MG-1", "MG-4", "BE-4", "ST-7"), pytest.mark.xdist_group("shards")]
 

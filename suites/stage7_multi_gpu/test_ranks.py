@@ -17,9 +17,10 @@ import pytest
 from burstproof.cli.main import main
 from burstproof.engine.sharded.checkpoint import load_checkpoint
 from stages.measuring import Measure
+from suites.support.parity.mixed import compare_run
 from suites.support.plans import first, thinned
 from suites.support.shards import mpi_door
-from suites.support.shards.cpu_shards import compare_run, mix_named, sharded
+from suites.support.shards.cpu_shards import mix_named, sharded
 
 pytestmark = [
     pytest.mark.xdist_group("shards"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cache
 
 import numpy as np
@@ -12,7 +12,7 @@ from burstproof.engine.options import EngineOptions
 from burstproof.engine.precision import Precision
 from burstproof.engine.profile import FEAGI_2_6, FEAGI_BETA, Profile
 from burstproof.engine.reference import ReferenceEngine
-from burstproof.engine.state import Burst, EngineState, Stimulus, StimulusPlan
+from burstproof.engine.state import Burst, EngineState, Recording, Stimulus, StimulusPlan
 from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Area, Network, NeuronTable, SynapseTable
 from burstproof.network.plasticity import PlasticMapping
@@ -226,7 +226,7 @@ def compare_mix(mix: Mix, create: CreateEngine) -> list[str]:
         engine.close()
 
 
-def compare_train(mix: Mix, create: CreateEngine) -> list[str]:
+def compare_run(mix: Mix, create: CreateEngine) -> list[str]:
     """What differs in a run in one go, from a state taken half-way from the reference, and in the state after it."""
     network, options = mixed_network(mix), mixed_options(mix)
     plan, half = mixed_plan(mix, network), mix.bursts // 2
@@ -236,7 +236,7 @@ def compare_train(mix: Mix, create: CreateEngine) -> list[str]:
     try:
         engine.restore(reference.state())
         expected, got = reference.run(mix.bursts - half, plan), engine.run(mix.bursts - half, plan)
-        names = ("bursts", "fired_counts", "candidate_counts", "fired_ids", "fired_potentials")
+        names = [item.name for item in fields(Recording)]
         found = [name for name in names if getattr(expected, name).tobytes() != getattr(got, name).tobytes()]
         return [*found, *reference.state().differences(engine.state())]
     finally:

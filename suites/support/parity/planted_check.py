@@ -19,7 +19,7 @@ from burstproof.engine.options import CpuOptions, CudaOptions, WgpuOptions
 from suites.support.parity.backends import Backend
 from suites.support.parity.builder import CreateEngine, run_case
 from suites.support.parity.cases import CASES
-from suites.support.parity.mixed import MIXES, Mix, compare_mix, compare_train
+from suites.support.parity.mixed import MIXES, Mix, compare_mix, compare_run
 from suites.support.parity.planted import CPU, CUDA, SHARDS, SHARED, SIMULATOR, THREADS, WGPU
 
 SUBJECTS = {
@@ -47,7 +47,7 @@ def checks(backend: str) -> Iterator[tuple[str, Check]]:
     for mix in MIXES:
         cut = _small(mix) if backend == SIMULATOR else mix
         yield f"mix: {mix.name}", lambda create, cut=cut: compare_mix(cut, create)
-        yield f"train: {mix.name}", lambda create, cut=cut: compare_train(cut, create)
+        yield f"train: {mix.name}", lambda create, cut=cut: compare_run(cut, create)
 
 
 def main(backend: str, names: list[str]) -> int:

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.protocol import Engine
-from burstproof.engine.reference import ReferenceEngine
 from burstproof.engine.registry import create_sharded
 from burstproof.engine.sharded.exchange import Exchange
 from burstproof.engine.sharded.partition import make_partition
-from burstproof.engine.state import Recording
 from burstproof.network.model import Network
 from suites.support.parity.builder import CreateEngine
-from suites.support.parity.mixed import MIXES, Mix, mixed_network, mixed_options, mixed_plan
+from suites.support.parity.mixed import MIXES, Mix
 
 TRACES = Path(__file__).parents[2] / "data" / "golden" / "traces"
 TRACE_NAMES = sorted(path.stem for path in TRACES.glob("*.npz"))
@@ -36,20 +33,3 @@ def sharded(strategy: str, shards: int, exchange: Exchange | None = None, thread
 def mix_named(name: str) -> Mix:
     """The mix of that name."""
     return next(mix for mix in MIXES if mix.name == name)
-
-
-def compare_run(mix: Mix, create: CreateEngine) -> list[str]:
-    """What differs between the reference and an engine that takes over half-way and runs the rest in one go."""
-    network, options = mixed_network(mix), mixed_options(mix)
-    plan, half = mixed_plan(mix, network), mix.bursts // 2
-    reference = ReferenceEngine.create(network, options)
-    reference.run(half, plan)
-    engine = create(network, options)
-    try:
-        engine.restore(reference.state())
-        expected, got = reference.run(mix.bursts - half, plan), engine.run(mix.bursts - half, plan)
-        names = [item.name for item in dataclasses.fields(Recording)]
-        differs = [name for name in names if getattr(expected, name).tobytes() != getattr(got, name).tobytes()]
-        return [*differs, *reference.state().differences(engine.state())]
-    finally:
-        engine.close()

@@ -27,9 +27,9 @@ from burstproof.engine.sharded.exchange import Exchange
 from burstproof.engine.sharded.partition import make_partition
 from burstproof.network.model import Network
 from suites.support.parity.builder import CreateEngine
-from suites.support.parity.mixed import Mix, compare_mix, mixed_network, mixed_options, mixed_plan
+from suites.support.parity.mixed import Mix, compare_mix, compare_run, mixed_network, mixed_options, mixed_plan
 from suites.support.parity.simulator_check import recordings_differ
-from suites.support.shards.cpu_shards import EVERYTHING_LEARNS, compare_run, mix_named
+from suites.support.shards.cpu_shards import EVERYTHING_LEARNS, mix_named
 
 TIMEOUT_S = 60.0
 

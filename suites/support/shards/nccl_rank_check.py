@@ -32,8 +32,9 @@ from burstproof.network.model import Network
 from burstproof.network.synthetic.build import initial_stimulus, synthesize
 from burstproof.network.synthetic.spec import driven_spec
 from suites.support.parity.large import slim
+from suites.support.parity.mixed import compare_run
 from suites.support.parity.simulator_check import recordings_differ
-from suites.support.shards.cpu_shards import EVERYTHING_LEARNS, TRACES, compare_run, mix_named
+from suites.support.shards.cpu_shards import EVERYTHING_LEARNS, TRACES, mix_named
 
 SPEC = driven_spec(1_000_000, 10, 0.01)
 CONDITIONS = {"neurons": SPEC.neurons, "synapses_per_neuron": SPEC.synapses_per_neuron, "firing_rate": 0.01}

@@ -16,10 +16,10 @@ from burstproof.engine.cluster.mpi import MpiExchange, load_mpi
 from burstproof.engine.replay import replay
 from burstproof.engine.sharded.exchange import Exchange
 from burstproof.engine.trace import read_trace
+from suites.support.parity.mixed import compare_run
 from suites.support.shards.cpu_shards import (
     EVERYTHING_LEARNS,
     TRACES,
-    compare_run,
     mix_named,
     sharded,
 )
