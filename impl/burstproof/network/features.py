@@ -117,7 +117,7 @@ class MemoryArea:
 @dataclass(frozen=True)
 class AreaFeatures:
     """What one area adds: any of a homeostat, modulators (positions, in list order), spike trains, degeneration of
-    psp per firing, memory, and the parameters that twins take raw (section 7.5)."""
+    psp per firing, memory. Twins take their parameters from the area's first dense neuron (section 7.5)."""
 
     homeostat: Homeostat | None = None
     modulators: tuple[int, ...] = ()
@@ -139,7 +139,7 @@ class AssociativeMapping:
     """An ``associative_memory`` rule from one area to another (section 8).
 
     ``plastic`` is the position of its parameters in the network's ``plastic_mappings``; new synapses get ``psp`` and
-    are inhibitory where ``inhibitory`` says so.
+    are inhibitory where ``inhibitory`` says so. ``rule`` is what their synapse column ``rules`` would hold.
     """
 
     source: int
@@ -147,6 +147,7 @@ class AssociativeMapping:
     plastic: int
     psp: float = 1.0
     inhibitory: bool = False
+    rule: int = 0
 
 
 @dataclass(frozen=True)
@@ -161,6 +162,8 @@ class Features:
     rules : tuple of RuleFeatures
         The synapse column ``rules`` holds position + 1; 0 stands for a rule that adds nothing.
     associative : tuple of AssociativeMapping
+    memory_order : tuple of int
+        Memory areas in the order in which they hand out ids in one burst; ascending where it is empty.
     clamp_potentials : bool
         The precision ``feagi-int8``: potentials, thresholds and limits are clamped to 0...255 (section 6).
     """
@@ -169,6 +172,7 @@ class Features:
     areas: Mapping[int, AreaFeatures] = field(default_factory=lambda: MappingProxyType({}))
     rules: tuple[RuleFeatures, ...] = ()
     associative: tuple[AssociativeMapping, ...] = ()
+    memory_order: tuple[int, ...] = ()
     clamp_potentials: bool = False
 
     def __bool__(self) -> bool:
