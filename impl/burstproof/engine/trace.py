@@ -1,11 +1,12 @@
 """Traces: a network's start state and what happened in every burst after it, kept as NAME.npz + NAME.json.
 
 The format is that of the recordings of the real engine (``suites/data/golden/README.md``). A recording of a network
-with features has its genome beside it, as NAME.genome.json.gz; a record of this package holds them itself. A run of this package writes
-the same, with ``exact`` set, the fired lists of all bursts, the state after the last one and two digests in the JSON
-file: of the .npz file, and of everything else that the JSON file says. So no change of either goes unnoticed, nor does
-a pair of files from two runs. Recordings of the real engine and records of before 2026-11-22 have no digests: nothing
-covers their JSON file.
+with features has its genome beside it, as NAME.genome.json.gz; a record of this package holds the features itself.
+
+A run of this package writes the same, with ``exact`` set, the fired lists of all bursts, the state after the last one
+and two digests in the JSON file: of the .npz file, and of everything else that the JSON file says. So no change of
+either goes unnoticed, nor does a pair of files from two runs. Recordings of the real engine and records of before
+2026-11-22 have no digests: nothing covers their JSON file.
 """
 
 from __future__ import annotations

@@ -206,7 +206,7 @@ class FeatureReading:
         return (name for name in names if self._kinds.get(name) in kinds)
 
     def _positions(self, names: Sequence[str], *kinds: ModulatorKind) -> tuple[int, ...]:
-        """Positions of the listed modulators of these kinds, in the order of the list; one listed twice counts twice."""
+        """Positions of the listed modulators of these kinds, in the order of the list; one may occur twice."""
         return tuple(self._position[name] for name in self._of_kinds(names, *kinds))
 
     def _pair(self, source: AreaSpec, target: AreaSpec) -> tuple[int, int]:
