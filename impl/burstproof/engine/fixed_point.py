@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from burstproof.engine.features.synapses import degeneration, transmitting
 from burstproof.errors import NetworkError
 from burstproof.network.fixed_point import UNBOUNDED, FixedPoint
 
 if TYPE_CHECKING:
     from burstproof.engine.options import EngineOptions
     from burstproof.network.model import Network
+    from burstproof.network.plasticity import PlasticMapping
 
 _CHUNK = 1 << 22
 _FRACTIONAL_STIMULUS_K = 30
@@ -129,10 +131,10 @@ def plan_fixed_point(network: Network, options: EngineOptions) -> FixedPoint:
         A contribution that is not finite, or a scale brought along that does not hold the network's sums.
     """
     survey = _survey(network)
-    mp_driven = _mp_driven_synapses(network)
-    learns = mp_driven or any(len(mapping.synapses) for mapping in network.plastic_pairs)
+    varies = _mp_driven_synapses(network) or _varied_by_features(network)
+    learns = varies or any(len(mapping.synapses) for mapping in network.plastic_pairs)
     if learns:
-        planned = _learning_fixed_point(network, options, survey, mp_driven)
+        planned = _learning_fixed_point(network, options, survey, varies)
     else:
         planned = static_fixed_point(survey, network.power_amount, options)
     kept = network.fixed_point
@@ -154,10 +156,10 @@ def plan_fixed_point(network: Network, options: EngineOptions) -> FixedPoint:
 
 
 def _learning_fixed_point(
-    network: Network, options: EngineOptions, survey: ContributionSurvey, mp_driven: bool
+    network: Network, options: EngineOptions, survey: ContributionSurvey, varies: bool
 ) -> FixedPoint:
-    """The scale where contributions are not known beforehand."""
-    if not mp_driven and _outside_digits(network.power_amount, options) == 0 and _learns_integers(network):
+    """The scale where contributions are not known beforehand; ``varies``: not by plasticity alone."""
+    if not varies and _outside_digits(network.power_amount, options) == 0 and _learns_integers(network):
         return FixedPoint(0, 64, _clamp(survey.in_degree), True, UNBOUNDED, *_declared(options))
     largest = max(_largest_sum(survey, network.power_amount, options), _LEARNING_INPUT)
     room = _LEARNING_SUM / (survey.in_degree + 2)
@@ -193,11 +195,25 @@ def _mp_driven_synapses(network: Network) -> bool:
     return bool(driven.any() and driven[network.synapses.source_neurons[network.synapses.valid_mask]].any())
 
 
+def _varied_by_features(network: Network) -> bool:
+    """Whether transmission factors or degeneration change a contribution (FEATURES sections 2.3 and 5)."""
+    return transmitting(network) is not None or degeneration(network) is not None
+
+
 def _learns_integers(network: Network) -> bool:
     """Whether contributions stay integers, whatever the plastic rules do: their steps are integers."""
     synapses = network.synapses
+    if any(_scales_steps(mapping) for mapping in network.plastic_pairs):
+        return False
     columns = (synapses.weights, synapses.postsynaptic_potentials)
     return division(network) is None and all(fraction_digits(c[synapses.valid_mask]) == 0 for c in columns)
+
+
+def _scales_steps(mapping: PlasticMapping) -> bool:
+    """Whether a weight may come to lie between whole numbers, although it began as one."""
+    bound = mapping.max_weight
+    between = bound is not None and not float(bound).is_integer()
+    return mapping.rewarded or mapping.eta != 1.0 or bool(mapping.learning_rates) or between
 
 
 def _largest_sum(survey: ContributionSurvey, power_amount: float, options: EngineOptions) -> float:
