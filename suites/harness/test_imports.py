@@ -89,12 +89,16 @@ A module or package that has a row of its own is a room; what lies in it belongs
 DOORS = {"numba.cuda": "burstproof.device.numba_cuda", "pynvml": "hardware.nvml"}
 """The one module that may import a binding."""
 
-REFERENCE = ("burstproof.engine.reference", "burstproof.engine.reference_numbers")
+REFERENCE = tuple(
+    f"burstproof.engine.{name}"
+    for name in ("reference", "reference_features", "reference_numbers", "reference_plasticity")
+)
 """The executable specification."""
 
 REFERENCE_TAKES = {
     "errors": {"NetworkError"},
     "engine.admission": {"check_network", "check_state"},
+    "engine.feature_state": {"FeatureState"},
     "engine.options": {"EngineOptions"},
     "engine.precision": {"Precision"},
     "engine.protocol": {"Engine", "Progress"},
@@ -110,9 +114,11 @@ REFERENCE_TAKES = {
         "StimulusPlan",
     },
     "engine.stimulus": {"check_stimulus", "coming_bursts"},
+    "network.features": {"Features", "Homeostat", "ModulatorKind"},
     "network.fixed_point": {"UNBOUNDED", "FixedPoint"},
     "network.model": {"Network"},
     "network.plasticity": {"PlasticMapping"},
+    "network.schema": {"NeuronTable"},
 }
 """What the specification may take from the package: values that go in and out, and the refusal of what none takes.
 

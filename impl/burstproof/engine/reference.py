@@ -7,6 +7,7 @@ that go in and out, and the refusal of what no engine takes; ``suites/harness/te
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from typing import Any
 
@@ -14,12 +15,23 @@ import numpy as np
 import numpy.typing as npt
 
 from burstproof.engine.admission import check_network, check_state
+from burstproof.engine.feature_state import FeatureState
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.protocol import Engine, Progress
 from burstproof.engine.recorder import record_steps
+from burstproof.engine.reference_features import (
+    Degeneration,
+    Homeostats,
+    Modulators,
+    Trains,
+    clamped_neurons,
+    clamped_potentials,
+)
 from burstproof.engine.reference_numbers import float_of_sums, quantised, scale_of, stored
+from burstproof.engine.reference_plasticity import decay_of, factor_of, traced, weighed
 from burstproof.engine.state import NO_PLAN, NO_STIMULUS, Burst, EngineState, Record, Recording, Stimulus, StimulusPlan
 from burstproof.engine.stimulus import check_stimulus, coming_bursts
+from burstproof.network.features import Features
 from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Network
 from burstproof.network.plasticity import PlasticMapping
@@ -36,15 +48,18 @@ class ReferenceEngine(Engine):
     """Engine that steps a network as SEMANTICS.md says; the methods that begin with an underscore are its sections."""
 
     backend = "reference"
+    HOMEOSTATS, MODULATORS, TRAINS, DEGENERATION = Homeostats, Modulators, Trains, Degeneration
 
     def __init__(self, network: Network, options: EngineOptions) -> None:
         check_network(network, options)
         self.network = network
         self.options = options
+        self.neurons = clamped_neurons(network.neurons) if network.features.clamp_potentials else network.neurons
         self._load(network)
+        self._load_features(network.features)
         self._group_synapses(network)
-        learns = any(len(rows) for _, rows in self._plastic_rules)
-        self.fixed_point: FixedPoint = scale_of(network, options, plastic=learns)
+        learning = [mapping for mapping, rows in self._plastic_rules if len(rows)]
+        self.fixed_point: FixedPoint = scale_of(network, options, learning=learning)
 
     @classmethod
     def create(cls, network: Network, options: EngineOptions | None = None) -> ReferenceEngine:
@@ -77,9 +92,20 @@ class ReferenceEngine(Engine):
         self._group_plastic(network)
         self.history_bursts = 0
         self.clamped = False
+        self.bursts_since_load = 0
+
+    def _load_features(self, features: Features) -> None:
+        """The sections of FEATURES.md, each with its own state."""
+        self.homeostats = self.HOMEOSTATS(features, self.neurons)
+        self.modulators = self.MODULATORS(features, self.neurons)
+        self.trains = self.TRAINS(features, self.neurons)
+        self.degeneration = self.DEGENERATION(features)
+        self.psps = self.network.synapses.postsynaptic_potentials.copy()
 
     def _stored(self, potentials: Floats) -> Floats:
         """Potentials as they are kept between bursts."""
+        if self.network.features.clamp_potentials:
+            potentials = clamped_potentials(potentials)
         return stored(potentials, self.options.precision, self.network.neurons.thresholds)
 
     def _group_synapses(self, network: Network) -> None:
@@ -122,19 +148,23 @@ class ReferenceEngine(Engine):
         self._restart()
         candidates = np.flatnonzero(in_fcl)
         batch = self.options.emulate_batch_path and len(candidates) >= BATCH_PATH_CANDIDATES
-        forced = np.unique(np.asarray(stimulus.forced)).astype(np.int64)
+        forced, forced_potentials = self._forced(stimulus)
         refractory = self.rc > 0
         self._tick(self._ticking(refractory, in_fcl, forced))
         free = np.flatnonzero(in_fcl & ~refractory)
         fired, potentials = self._dynamics(free, self._net_input(free, sums), batch)
-        self._join_forced(fired, potentials, forced)
+        self._join_forced(fired, potentials, forced, forced_potentials)
         self.was_candidate = self._restarting(in_fcl)
+        self.trains.advance(self.fired_ids, self.fired_potentials, self.neurons, self.rc, self.cc)
         if self.options.profile.plastic_all_window:
             self._learn()
             self._propagate()
         else:
             self._propagate()
+            self._degenerate()
             self._learn()
+        self._modulate()
+        self.bursts_since_load = 1
         self.v = self._stored(self.v)
         return Burst(self.burst_count, self.fired_ids.astype(np.uint32), self.fired_potentials.copy(), len(candidates))
 
@@ -147,7 +177,7 @@ class ReferenceEngine(Engine):
         power = self.network.power_neuron
         if power is not None:
             self._put(np.array([power]), np.array([self.network.power_amount], np.float32), sums, in_fcl)
-        return sums, in_fcl & self.network.neurons.valid_mask
+        return sums, in_fcl & self.neurons.valid_mask
 
     def _put(self, ids: Ids, amounts: Floats, sums: Ids, in_fcl: npt.NDArray[np.bool_]) -> None:
         """Steps 3 and 4: amounts from outside, several to one neuron add up."""
@@ -158,7 +188,7 @@ class ReferenceEngine(Engine):
 
     def _restart(self) -> None:
         """Step 5: non-accumulating neurons restart from 0."""
-        restarting = ~self.network.neurons.mp_charge_accumulation
+        restarting = ~self.neurons.mp_charge_accumulation
         if not self.options.profile.restart_all:
             self.v[self.was_candidate & (self.rc == 0)] = 0
         elif self.network.neuron_count < LARGE_NETWORK_NEURONS:
@@ -168,7 +198,7 @@ class ReferenceEngine(Engine):
 
     def _restarting(self, in_fcl: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
         """Step 5: who restarts in the next burst, unless refractory: candidates that did not fire, forced or not."""
-        restarting = in_fcl & ~self.network.neurons.mp_charge_accumulation
+        restarting = in_fcl & ~self.neurons.mp_charge_accumulation
         restarting[self.fired_ids] = False
         return restarting
 
@@ -176,19 +206,19 @@ class ReferenceEngine(Engine):
         """End of section 2: the sum as float32; a negative one counts as 0 where the neuron accumulates."""
         x = float_of_sums(sums[candidates], self.fixed_point.k)
         if not self.options.profile.negative_sum_lowers:
-            accumulates = self.network.neurons.mp_charge_accumulation[candidates]
+            accumulates = self.neurons.mp_charge_accumulation[candidates]
             x = np.where(accumulates & (x < 0), np.float32(0), x)
         return x
 
     # Section 3 -------------------------------------------------------------------------------------------------
 
     def _finite_limit(self) -> npt.NDArray[np.bool_]:
-        limits = self.network.neurons.consecutive_fire_limits
+        limits = self.neurons.consecutive_fire_limits
         return np.not_equal(limits, 0) & np.not_equal(limits, UNLIMITED_FIRES)
 
     def _ticking(self, refractory: npt.NDArray[np.bool_], in_fcl: npt.NDArray[np.bool_], forced: Ids) -> Ids:
         """Step 8: whose countdown ticks: not that of invalid neurons, nor of forced ones."""
-        ticking = refractory & self.network.neurons.valid_mask
+        ticking = refractory & self.neurons.valid_mask
         if self.options.profile.countdown_only_candidates:
             ticking &= in_fcl
         ticking[forced] = False
@@ -198,7 +228,7 @@ class ReferenceEngine(Engine):
         """Step 8 for neurons whose countdown runs."""
         self.rc[neurons] -= 1
         ended = neurons[self.rc[neurons] == 0]
-        limit = self.network.neurons.consecutive_fire_limits
+        limit = self.neurons.consecutive_fire_limits
         self.cc[ended[self._finite_limit()[ended] & (self.cc[ended] >= limit[ended])]] = 0
 
     def _dynamics(self, candidates: Ids, x: Floats, batch: bool) -> tuple[Ids, Floats]:
@@ -218,15 +248,17 @@ class ReferenceEngine(Engine):
         return fired, potentials
 
     def _keep(self, neurons: Ids) -> Floats:
-        return np.float32(1) - self.network.neurons.leak_coefficients[neurons]
+        return np.float32(1) - self.neurons.leak_coefficients[neurons]
 
     def _integrate(self, candidates: Ids, x: Floats) -> None:
         """Rule 2: the input is added before any leak."""
         self.v[candidates] = self.v[candidates] + x
+        if self.network.features.clamp_potentials:
+            self.v[candidates] = clamped_potentials(self.v[candidates])
 
     def _in_window(self, candidates: Ids, batch: bool) -> npt.NDArray[np.bool_]:
         """Rule 2: at or above the threshold and not above the limit."""
-        v, neurons = self.v[candidates], self.network.neurons
+        v, neurons = self.v[candidates], self.neurons
         above = v > neurons.threshold_limits[candidates]
         if batch and self.options.profile.batch_ignores_limit_and_zeroes:
             above[:] = False
@@ -234,7 +266,7 @@ class ReferenceEngine(Engine):
 
     def _exhausted(self, candidates: Ids) -> npt.NDArray[np.bool_]:
         """Rule 3: the consecutive-fire limit is reached; one that is not finite acts like 65535."""
-        limits = self.network.neurons.consecutive_fire_limits[candidates]
+        limits = self.neurons.consecutive_fire_limits[candidates]
         return self.cc[candidates] >= np.where(self._finite_limit()[candidates], limits, UNLIMITED_FIRES)
 
     def _block(self, blocked: Ids, batch: bool) -> None:
@@ -246,13 +278,13 @@ class ReferenceEngine(Engine):
 
     def _excited(self, candidates: Ids) -> npt.NDArray[np.bool_]:
         """Rule 4: whether the excitability test passes."""
-        excitability = self.network.neurons.excitabilities[candidates]
+        excitability = self.neurons.excitabilities[candidates]
         drawn = draw(candidates, self.burst_count) < excitability
         return (excitability >= np.float32(0.999)) | ((excitability > 0) & drawn)
 
     def _fire(self, fired: Ids, batch: bool) -> None:
         """Rule 5: reset, count, refractory period and snooze."""
-        neurons = self.network.neurons
+        neurons = self.neurons
         self.v[fired] = 0
         self.cc[fired] = np.minimum(self.cc[fired] + 1, 65535)
         self.rc[fired] = neurons.refractory_periods[fired]
@@ -268,11 +300,18 @@ class ReferenceEngine(Engine):
 
     # Section 4 -------------------------------------------------------------------------------------------------
 
-    def _join_forced(self, fired: Ids, potentials: Floats, forced: Ids) -> None:
+    def _forced(self, stimulus: Stimulus) -> tuple[Ids, Floats]:
+        """Who is forced to fire, each neuron once, and with which potential: spike trains, then manual stimulation."""
+        manual = np.asarray(stimulus.forced).astype(np.int64)
+        held, held_potentials = self.trains.continuing()
+        ids, first = np.unique(np.concatenate([held, manual]), return_index=True)
+        return ids, np.concatenate([held_potentials, np.full(len(manual), FORCED_POTENTIAL)])[first]
+
+    def _join_forced(self, fired: Ids, potentials: Floats, forced: Ids, forced_potentials: Floats) -> None:
         """The fired list of this burst: who fired, then who was forced to and did not fire anyway."""
-        extra = np.setdiff1d(forced, fired)
-        ids = np.concatenate([fired, extra])
-        values = np.concatenate([potentials, np.full(len(extra), FORCED_POTENTIAL)])
+        extra = ~np.isin(forced, fired)
+        ids = np.concatenate([fired, forced[extra]])
+        values = np.concatenate([potentials, forced_potentials[extra]])
         order = np.argsort(ids)
         self.fired_ids, self.fired_potentials = ids[order], values[order]
         if self.network.plastic_mappings:
@@ -284,19 +323,24 @@ class ReferenceEngine(Engine):
 
     def _propagate(self) -> None:
         """Every neuron that fired contributes through each valid outgoing synapse."""
-        counts = self._outgoing[self.fired_ids]
-        first = np.repeat(self._row_start[self.fired_ids], counts)
-        within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-        rows = self._synapses_by_source[first + within]
         synapses = self.network.synapses
-        reachable = self.network.neurons.valid_mask[synapses.target_neurons[rows]]
-        rows, potentials = rows[reachable], np.repeat(self.fired_potentials, counts)[reachable]
-        integers, clamped = quantised(self._contributions(rows, potentials), self.fixed_point)
+        rows, potentials = self._outgoing_rows()
+        reachable = self.neurons.valid_mask[synapses.target_neurons[rows]]
+        rows, potentials = rows[reachable], potentials[reachable]
+        transmitted = self._contributions(rows, potentials) * self.modulators.transmission()[synapses.rules[rows]]
+        integers, clamped = quantised(transmitted, self.fixed_point)
         self.clamped = self.clamped or clamped
         signed = np.where(synapses.types[rows] == 0, integers, -integers)
         arrivals = synapses.delay_bursts[rows].astype(np.int64) - 1, synapses.target_neurons[rows]
         np.add.at(self.pending, arrivals, signed)
         self.pending_candidate[arrivals] = True
+
+    def _outgoing_rows(self) -> tuple[Ids, Floats]:
+        """Valid synapses of the neurons that fired, and the potential with which the source of each did."""
+        counts = self._outgoing[self.fired_ids]
+        first = np.repeat(self._row_start[self.fired_ids], counts)
+        within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+        return self._synapses_by_source[first + within], np.repeat(self.fired_potentials, counts)
 
     def _contributions(self, rows: Ids, source_potentials: Floats) -> Floats:
         """Contributions of synapses before the sign of their type; their sources fired with these potentials."""
@@ -306,7 +350,7 @@ class ReferenceEngine(Engine):
     def _psps(self, rows: Ids, source_potentials: Floats) -> Floats:
         """The psp of each synapse, or the source's potential where its area is mp-driven."""
         synapses = self.network.synapses
-        psps = synapses.postsynaptic_potentials[rows]
+        psps = self.psps[rows]
         if not self.network.flags_registered:
             return psps
         driven = np.maximum(source_potentials, np.float32(0))
@@ -324,9 +368,9 @@ class ReferenceEngine(Engine):
     def _learn(self) -> None:
         """Plasticity of this burst, then the history moves on."""
         for mapping, rows in self._plastic_rules:
-            if self.history_bursts >= mapping.window - 1:
+            if self.history_bursts >= mapping.window - 1 and not mapping.frozen:
                 rise, fall = self._steps(*self._truncated(mapping))
-                self._change_weights(rows, mapping.window, rise, fall)
+                self._change_weights(mapping, rows, rise, fall)
         self.history_bursts = min(self.history_bursts + 1, self.longest_window - 1)
 
     def _truncated(self, mapping: PlasticMapping) -> tuple[float, float, float]:
@@ -337,24 +381,38 @@ class ReferenceEngine(Engine):
         """The steps of potentiation and of depression."""
         return np.float32(min(max(constant * ltp, 0), 255)), np.float32(min(max(constant * ltd, 0), 255))
 
-    def _change_weights(self, rows: Ids, window: int, ltp: np.float32, ltd: np.float32) -> None:
+    def _change_weights(self, mapping: PlasticMapping, rows: Ids, rise: np.float32, fall: np.float32) -> None:
+        """Section 5 and FEATURES section 4: traces, then weights."""
         sources = self.network.synapses.source_neurons[rows]
         targets = self.network.synapses.target_neurons[rows]
-        any_in_window = (self.last_fired > 0) & (self.last_fired > self.burst_count - window)
-        either = any_in_window[sources] | any_in_window[targets]
+        fired = (self.last_fired > 0) & (self.last_fired > self.burst_count - mapping.window)
+        either, both = fired[sources] | fired[targets], fired[sources] & fired[targets]
         if self.options.profile.plastic_all_window:
-            all_window = (self.last_fired == self.burst_count) & (self.fire_streak >= window)
-            both = all_window[sources] & all_window[targets]
-        else:
-            both = any_in_window[sources] & any_in_window[targets]
-        falls = either & ~both & (ltd > 0)
-        change = np.select([both, falls], [ltp, -ltd], np.float32(0)).astype(np.float32)
-        weights = self.weights[rows]
-        weights = np.select([both, falls], [weights + ltp, np.maximum(weights - ltd, np.float32(0))], weights)
-        if self.options.profile.plastic_all_window:
-            weights = np.clip(weights, np.float32(0), np.float32(255))
-        self.weights[rows] = weights
-        self.eligibility[rows] = change
+            unbroken = (self.last_fired == self.burst_count) & (self.fire_streak >= mapping.window)
+            both = unbroken[sources] & unbroken[targets]
+        factor = factor_of(mapping, self.modulators)
+        if rise == 0 and fall == 0 and factor == 0:
+            return
+        traces = traced(self.eligibility[rows], decay_of(mapping), both, either & ~both, rise, fall)
+        weights = weighed(self.weights[rows], traces, mapping, factor)
+        self.eligibility[rows] = traces
+        self.weights[rows] = np.clip(weights, 0, 255) if self.options.profile.plastic_all_window else weights
+
+    # Features --------------------------------------------------------------------------------------------------
+
+    def _degenerate(self) -> None:
+        """FEATURES section 5: psps of the neurons that fired, after their contributions."""
+        rows, _ = self._outgoing_rows()
+        areas = self.neurons.cortical_areas[self.network.synapses.source_neurons[rows]]
+        self.psps[rows] = self.degeneration.after(self.psps[rows], areas)
+
+    def _modulate(self) -> None:
+        """FEATURES sections 1 and 2: the parameters of the next burst."""
+        self.neurons = self.homeostats.after(self.burst_count, self.fired_ids, self.neurons)
+        self.modulators.measure(self.fired_ids, self.fired_potentials, self.neurons.cortical_areas[self.fired_ids])
+        self.neurons = self.modulators.after(self.neurons, self.homeostats)
+        if self.network.features.clamp_potentials:
+            self.neurons = clamped_neurons(self.neurons)
 
     # The rest of the protocol ------------------------------------------------------------------------------------
 
@@ -389,6 +447,22 @@ class ReferenceEngine(Engine):
             history_bursts=self.history_bursts,
             clamped=self.clamped,
             fixed_point=self.fixed_point,
+            features=self._feature_state() if self.network.features else None,
+        )
+
+    def _feature_state(self) -> FeatureState:
+        """A copy of what the features add."""
+        return FeatureState(
+            thresholds=self.neurons.thresholds.copy(),
+            leak_coefficients=self.neurons.leak_coefficients.copy(),
+            excitabilities=self.neurons.excitabilities.copy(),
+            firing_rates=self.homeostats.rates.copy(),
+            homeostat_leaks=self.homeostats.leaks.copy(),
+            trains=self.trains.active.copy(),
+            held_potentials=self.trains.held.copy(),
+            signals=self.modulators.signals.copy(),
+            bursts_since_load=self.bursts_since_load,
+            postsynaptic_potentials=self.psps.copy(),
         )
 
     def potentials(self, ids: npt.NDArray[np.uint32]) -> Floats:
@@ -413,6 +487,21 @@ class ReferenceEngine(Engine):
         self.fire_streak = state.fire_streak.astype(np.int64)
         self.history_bursts = state.history_bursts
         self.clamped = state.clamped
+        if state.features is not None:
+            self._restore_features(state.features)
+
+    def _restore_features(self, state: FeatureState) -> None:
+        self.neurons = dataclasses.replace(
+            self.neurons,
+            thresholds=state.thresholds.copy(),
+            leak_coefficients=state.leak_coefficients.copy(),
+            excitabilities=state.excitabilities.copy(),
+        )
+        self.homeostats.rates, self.homeostats.leaks = state.firing_rates.copy(), state.homeostat_leaks.copy()
+        self.trains.active, self.trains.held = state.trains.copy(), state.held_potentials.copy()
+        self.modulators.signals = state.signals.copy()
+        self.bursts_since_load = state.bursts_since_load
+        self.psps = state.postsynaptic_potentials.copy()
 
     def inject(self, state: EngineState) -> EngineState:
         """``state`` with the contributions of its fired list put under way, as if it had just fired."""
