@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from burstproof.engine.features.synapses import degeneration, transmitting
 from burstproof.errors import NetworkError
 from burstproof.network.fixed_point import UNBOUNDED, FixedPoint
 
@@ -205,16 +206,8 @@ def synapses_appear(features: Features) -> bool:
 
 
 def _factors_act(network: Network) -> bool:
-    """Whether any valid synapse has transmission factors, or a source whose firings wear its psp."""
-    features, synapses = network.features, network.synapses
-    factors = np.array([False, *(bool(rule.gains or rule.gates) for rule in features.rules)])
-    wears = [index for index, area in features.areas.items() if area.degeneration > 0]
-    found = np.zeros(network.synapse_count, np.bool_)
-    if factors.any():
-        found |= factors[synapses.rules]
-    if wears:
-        found |= np.isin(network.neurons.cortical_areas, wears)[synapses.source_neurons]
-    return bool((found & synapses.valid_mask).any())
+    """Whether transmission factors or degeneration change a contribution (FEATURES sections 2.3 and 5)."""
+    return transmitting(network) is not None or degeneration(network) is not None
 
 
 def _integer_steps(mapping: PlasticMapping) -> bool:

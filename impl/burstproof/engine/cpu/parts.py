@@ -7,6 +7,8 @@ from typing import NamedTuple
 from burstproof.engine.cpu.arrays import Array, Floats, Ids, Neurons, Plan, Ring, Scalars
 from burstproof.engine.cpu.compile import KernelKey, inner_compiler
 from burstproof.engine.cpu.dynamics import make_dense
+from burstproof.engine.cpu.features import make_feature_parts
+from burstproof.engine.cpu.modes import make_learn_modes
 from burstproof.engine.cpu.synapses import make_learn
 from burstproof.engine.rules import Compiled
 from burstproof.engine.stimulus import FORCED_POTENTIAL
@@ -22,13 +24,24 @@ class Parts(NamedTuple):
     finish: Compiled
     learn: Compiled
     remember: Compiled
+    join_trains: Compiled
+    advance_trains: Compiled
+    read_signals: Compiled
+    derive: Compiled
+    adapt: Compiled
 
 
 def make_parts(key: KernelKey) -> Parts:
     """The parts of a burst for ``key``, apart from propagation."""
     remember = _make_remember()
     return Parts(
-        _make_begin(key), _make_waiting(key), make_dense(key), _make_finish(key, remember), make_learn(key), remember
+        _make_begin(key),
+        _make_waiting(key),
+        make_dense(key),
+        _make_finish(key, remember),
+        make_learn_modes() if key.extras.modes else make_learn(key),
+        remember,
+        *make_feature_parts(key),
     )
 
 

@@ -137,7 +137,7 @@ class Team:
         self._follow(plan)
         memory, counters = self._memory, self._shared.counters
         counters[:, : len(memory.counters)] = memory.counters
-        if memory.restarts_fired:
+        if memory.needs_last:
             self._load_fired(number - 1)
         if out.ids is not self._output:
             self._dismiss()
