@@ -268,14 +268,14 @@ def test_progress_counts_every_link():
 
 RANDOM = GOLDEN / "random" / "growth"
 ASSOCIATIVE = ("g_113", "g_115")
-"""Random genomes with a plastic rule of morphology associative_memory, which acts and is not modelled."""
+"""Random genomes with a plastic rule of morphology associative_memory, which makes synapses while the network runs."""
 
 
 @pytest.mark.parametrize("name", [f"g_{number}" for number in range(101, 121)])
 def test_a_random_genome_grows_the_whole_recorded_network(name):
-    policy = LENIENT if name in ASSOCIATIVE else GenomePolicy()
-    network = grow(read_genome(RANDOM / f"{name}.genome.json.gz", policy))
-    assert ("unmodelled" in network.provenance) == (name in ASSOCIATIVE)
+    network = grow(read_genome(RANDOM / f"{name}.genome.json.gz"))
+    assert "unmodelled" not in network.provenance
+    assert bool(network.features.associative) == (name in ASSOCIATIVE)
     with np.load(RANDOM / f"{name}.npz") as tables:
         names = dict(zip(tables["area_idx"].tolist(), tables["area_id"].tolist(), strict=True))
         areas = {area.cortical_id: area for area in network.areas}

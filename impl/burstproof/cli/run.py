@@ -32,7 +32,7 @@ from burstproof.engine.ask_machine import this_machine
 from burstproof.engine.cluster.together import ending_all_ranks, together
 from burstproof.engine.machine import Machine
 from burstproof.engine.options import EngineOptions
-from burstproof.engine.precision import precision_named
+from burstproof.engine.precision import with_precision
 from burstproof.engine.profile import profile_named
 from burstproof.engine.protocol import Engine
 from burstproof.engine.recorder import joined
@@ -109,7 +109,9 @@ def _prepare(options: argparse.Namespace, exchange: Exchange) -> Prepared:
     _check_split(options, config, split)
     asked = (config if split is None else split.backend_first(config)).compute.backend
     refuse_idle(options, asked=asked, ranks=may_be_rank(options), **_backend(asked))
-    network = read_source(source, reading_of(options), bars=not options.json)
+    network, precision = with_precision(
+        read_source(source, reading_of(options), bars=not options.json), options.precision
+    )
     plan = plan_of(
         [*source.start(), *parse_stimulations(network, options.bursts, options.stimulate, options.force)],
     )
@@ -119,7 +121,7 @@ def _prepare(options: argparse.Namespace, exchange: Exchange) -> Prepared:
         profile_named(options.profile),
         emulate_batch_path=options.emulate_batch_path,
         stimulus_bounds=stimulus_bounds(plan, EngineOptions()),
-        precision=precision_named(options.precision),
+        precision=precision,
         autotune=options.autotune,
     )
     engine, choice = _start(options, config, machine, network, settings, split, shown=exchange.rank == 0)

@@ -27,6 +27,11 @@ class ModulatorKind(Enum):
     REWARD = "synaptic.reward"
     LEARNING_RATE = "synaptic.learning_rate"
 
+    @property
+    def synaptic(self) -> bool:
+        """Whether it acts on the synapses of a rule."""
+        return self.value.startswith("synaptic.")
+
 
 @dataclass(frozen=True)
 class Modulator:

@@ -30,9 +30,10 @@ from burstproof.engine.sharded.checkpoint_format import (
 )
 from burstproof.engine.state import EngineState, Recording, StimulusPlan
 from burstproof.errors import CheckpointError, EnvironmentInvalidError
-from burstproof.network.files.bpnet_format import Column, stored_column, write_columns
+from burstproof.network.files.bpnet_format import Column, plain_values, rule_of, stored_column, write_columns
 from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Network
+from burstproof.network.plasticity import PlasticMapping
 from burstproof.network.schema import NEURONS, SYNAPSES
 from burstproof.regular_file import check_regular
 
@@ -160,7 +161,8 @@ def _json(checkpoint: Checkpoint, columns: tuple[Column, ...]) -> bytes:
 
 
 def _network_digest(network: Network) -> str:
-    """Digest of all columns, areas and plastic mappings of a network."""
+    """Digest of all columns, areas, plastic mappings and features of a network; what it does not have leaves no trace,
+    so checkpoints of before go on fitting their networks."""
     digest = hashlib.sha256()
     for table, schema in ((network.neurons, NEURONS), (network.synapses, SYNAPSES)):
         for spec in schema:
@@ -173,10 +175,18 @@ def _network_digest(network: Network) -> str:
                 np.ascontiguousarray(column[:1] if repeated else column).data.cast("B") if column.size else b""
             )
     for mapping in network.plastic_mappings:
-        digest.update(repr(dataclasses.replace(mapping, synapses=np.empty(0, np.int64))).encode())
+        digest.update(_as_text(mapping).encode())
         digest.update(np.ascontiguousarray(mapping.synapses).tobytes())
     digest.update(repr((network.areas, network.burst_count, network.power_amount)).encode())
+    if network.features:
+        digest.update(json.dumps(plain_values(network.features), sort_keys=True).encode())
     return digest.hexdigest()[:32]
+
+
+def _as_text(mapping: PlasticMapping) -> str:
+    """The parameters of a plastic mapping; those that only features use are left out at their defaults."""
+    stated = [("synapses", np.empty(0, np.int64)), *plain_values(rule_of(mapping)).items()]
+    return f"PlasticMapping({', '.join(f'{name}={value!r}' for name, value in stated)})"
 
 
 def stimulus_so_far(plan: StimulusPlan, burst_count: int) -> dict[str, str]:
@@ -185,6 +195,6 @@ def stimulus_so_far(plan: StimulusPlan, burst_count: int) -> dict[str, str]:
     for number in sorted(number for number in plan if number <= burst_count):
         stimulus = plan[number]
         digest.update(f"{number} {len(stimulus.ids)} {len(stimulus.forced)}".encode())
-        for array in (stimulus.ids, stimulus.amounts, stimulus.forced):
+        for array in (stimulus.ids, stimulus.amounts, stimulus.forced, stimulus.memories_early):
             digest.update(np.ascontiguousarray(array).tobytes())
     return {"stimulus": digest.hexdigest()[:32]}
