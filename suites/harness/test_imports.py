@@ -91,14 +91,22 @@ DOORS = {"numba.cuda": "burstproof.device.numba_cuda", "pynvml": "hardware.nvml"
 
 REFERENCE = tuple(
     f"burstproof.engine.{name}"
-    for name in ("reference", "reference_features", "reference_numbers", "reference_plasticity")
+    for name in (
+        "reference",
+        "reference_associative",
+        "reference_features",
+        "reference_memory",
+        "reference_memory_state",
+        "reference_numbers",
+        "reference_plasticity",
+    )
 )
 """The executable specification."""
 
 REFERENCE_TAKES = {
     "errors": {"NetworkError"},
     "engine.admission": {"check_network", "check_state"},
-    "engine.feature_state": {"FeatureState"},
+    "engine.feature_state": {"FeatureState", "MadeSynapses", "MemoryState"},
     "engine.options": {"EngineOptions"},
     "engine.precision": {"Precision"},
     "engine.protocol": {"Engine", "Progress"},
@@ -114,11 +122,11 @@ REFERENCE_TAKES = {
         "StimulusPlan",
     },
     "engine.stimulus": {"check_stimulus", "coming_bursts"},
-    "network.features": {"Features", "Homeostat", "ModulatorKind"},
+    "network.features": {"FIRST_MEMORY_ID", "Features", "Homeostat", "MemoryArea", "MemoryChange", "ModulatorKind"},
     "network.fixed_point": {"UNBOUNDED", "FixedPoint"},
     "network.model": {"Network"},
     "network.plasticity": {"PlasticMapping"},
-    "network.schema": {"NeuronTable"},
+    "network.schema": {"NO_LIMIT", "NeuronTable"},
 }
 """What the specification may take from the package: values that go in and out, and the refusal of what none takes.
 

@@ -1,32 +1,150 @@
 """State that features add to a burst (FEATURES.md): canonical, equal on every backend."""
 
+# ruff: noqa: RUF009  `_empty` makes a dataclass field, as `dataclasses.field` does
+
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 Floats = npt.NDArray[np.float32]
+Words = npt.NDArray[np.uint32]
+Bools = npt.NDArray[np.bool_]
+Integers = npt.NDArray[np.int64]
+
+
+def _empty(dtype: type[np.generic]) -> Any:
+    """A field that holds an empty array unless it is given, as ``dataclasses.field`` makes one."""
+    return field(default_factory=lambda: np.empty(0, dtype))
+
+
+@dataclass(frozen=True, eq=False)
+class MadeSynapses:
+    """Synapses that associative mappings made and that are still there (section 8), by source, then target.
+
+    Attributes
+    ----------
+    sources, targets : uint32 (A,)
+        Ids of dense neurons, twins included, or of memory neurons.
+    mappings : uint32 (A,)
+        Position of the mapping in ``Features.associative``: it says the type and the rule.
+    weights, postsynaptic_potentials, eligibility_traces : float32 (A,)
+    """
+
+    sources: Words = _empty(np.uint32)
+    targets: Words = _empty(np.uint32)
+    mappings: Words = _empty(np.uint32)
+    weights: Floats = _empty(np.float32)
+    postsynaptic_potentials: Floats = _empty(np.float32)
+    eligibility_traces: Floats = _empty(np.float32)
+
+
+@dataclass(frozen=True, eq=False)
+class MemoryState:
+    """Memory areas (section 7): L live memory neurons, ids ascending.
+
+    Attributes
+    ----------
+    next_id : int
+        Id of the next memory neuron.
+    history_bursts : int
+        Past bursts that ``recent_*`` covers: at most the largest temporal depth - 1.
+    ids, areas : uint32 (L,)
+        Id and cortical index.
+    keys : uint64 (L,)
+        XXH64 of the pattern.
+    lifespans, activation_counts : uint32 (L,)
+    longterm, twin_due : bool (L,)
+        Long-term neurons, and those whose twin is added at the end of the next burst.
+    created, last_activations : int64 (L,)
+        Burst numbers.
+    potentials : float32 (L,)
+        Membrane potential v.
+    last_fired : int64 (L,)
+        As ``EngineState.last_fired``.
+    twins : int64 (L,)
+        Id of the dense twin, -1 where there is none.
+    arriving : int64 (L,)
+        Contributions that arrive in the next burst, in units of 2^-k.
+    arriving_candidate : bool (L,)
+        Whether any does.
+    frame_memories, frame_bursts, frame_areas, frame_ids : uint32 (V,)
+        What replays: a row for each voxel of each memory, in the order memory, burst of the pattern (0 is the oldest),
+        upstream area, id. Kept only where the area has twin areas.
+    frame_potentials : float32 (V,)
+        Potential of the voxel's neuron, averaged where the area learns potentials.
+    recent_bursts : int64 (R,), recent_areas, recent_ids : uint32 (R,), recent_potentials : float32 (R,)
+        Firings of upstream areas in the last ``history_bursts`` bursts, in the order burst, id.
+    injection_bursts : int64 (I,), injection_memories : uint32 (I,), injection_learns : bool (I,)
+        Injections under way: the burst in which they are due, their memory, and whether its potentials are averaged
+        then; in the order due burst, burst of the pattern, area.
+    learnt_potentials : float32 (Q,)
+        New potentials of the injections that learn, one after another, each in the order of its memory's frames.
+    replay_bursts : int64 (P,), replay_neurons : uint32 (P,), replay_potentials : float32 (P,), replay_adds : bool (P,)
+        Replays under way: the burst in which they are due, the dense neuron, the potential with which it is forced or,
+        where ``replay_adds``, which is added to its sum; by due burst, then in the order in which they were caused.
+    twin_areas, twin_memories : uint32 (T,)
+        Area and memory of each dense neuron that was added; neuron N + j is row j, N the network's neuron count.
+    """
+
+    next_id: int = 0
+    history_bursts: int = 0
+    ids: Words = _empty(np.uint32)
+    areas: Words = _empty(np.uint32)
+    keys: npt.NDArray[np.uint64] = _empty(np.uint64)
+    lifespans: Words = _empty(np.uint32)
+    activation_counts: Words = _empty(np.uint32)
+    longterm: Bools = _empty(np.bool_)
+    twin_due: Bools = _empty(np.bool_)
+    created: Integers = _empty(np.int64)
+    last_activations: Integers = _empty(np.int64)
+    potentials: Floats = _empty(np.float32)
+    last_fired: Integers = _empty(np.int64)
+    twins: Integers = _empty(np.int64)
+    arriving: Integers = _empty(np.int64)
+    arriving_candidate: Bools = _empty(np.bool_)
+    frame_memories: Words = _empty(np.uint32)
+    frame_bursts: Words = _empty(np.uint32)
+    frame_areas: Words = _empty(np.uint32)
+    frame_ids: Words = _empty(np.uint32)
+    frame_potentials: Floats = _empty(np.float32)
+    recent_bursts: Integers = _empty(np.int64)
+    recent_areas: Words = _empty(np.uint32)
+    recent_ids: Words = _empty(np.uint32)
+    recent_potentials: Floats = _empty(np.float32)
+    injection_bursts: Integers = _empty(np.int64)
+    injection_memories: Words = _empty(np.uint32)
+    injection_learns: Bools = _empty(np.bool_)
+    learnt_potentials: Floats = _empty(np.float32)
+    replay_bursts: Integers = _empty(np.int64)
+    replay_neurons: Words = _empty(np.uint32)
+    replay_potentials: Floats = _empty(np.float32)
+    replay_adds: Bools = _empty(np.bool_)
+    twin_areas: Words = _empty(np.uint32)
+    twin_memories: Words = _empty(np.uint32)
 
 
 @dataclass(frozen=True, eq=False)
 class FeatureState:
     """What the next burst depends on beyond leaky integrate-and-fire; N neurons, S synapses, M modulators.
 
-    Columns that no feature of the network changes hold what the network's tables hold.
+    Columns that no feature of the network changes hold what the network's tables hold. Where memory areas added T
+    twins, every column of neurons, here and in ``EngineState``, has N + T entries: the network's, then the twins'.
 
     Attributes
     ----------
-    thresholds, leak_coefficients, excitabilities : float32 (N,)
+    thresholds, leak_coefficients, excitabilities : float32 (N + T,)
         In force in the next burst: base values, or what homeostats and modulators made of them.
-    firing_rates : float32 (N,)
-        The homeostat's average r; 0 outside homeostatic areas.
-    homeostat_leaks : float32 (N,)
-        The homeostat's leak g before modulation; 0 outside homeostatic areas.
-    trains : bool (N,)
+    firing_rates : float32 (N + T,)
+        The homeostat's average r; 0 outside homeostatic areas and for twins.
+    homeostat_leaks : float32 (N + T,)
+        The homeostat's leak g before modulation; 0 outside homeostatic areas and for twins.
+    trains : bool (N + T,)
         Neurons whose spike train forces them to fire in the next burst.
-    held_potentials : float32 (N,)
+    held_potentials : float32 (N + T,)
         Potential that these firings carry; 0 for others.
     signals : float32 (M,)
         Signals of the burst just done, which act in the next one; 0 before the first burst after a load.
@@ -34,6 +152,10 @@ class FeatureState:
         0 or 1: whether a burst has ended since the network was loaded; until then factors are 1, reward and gate 0.
     postsynaptic_potentials : float32 (S,)
         psp after degeneration.
+    made : MadeSynapses
+        Empty without associative mappings.
+    memory : MemoryState
+        Empty, with ``next_id`` 0, without memory areas.
     """
 
     thresholds: Floats
@@ -41,8 +163,10 @@ class FeatureState:
     excitabilities: Floats
     firing_rates: Floats
     homeostat_leaks: Floats
-    trains: npt.NDArray[np.bool_]
+    trains: Bools
     held_potentials: Floats
     signals: Floats
     bursts_since_load: int
     postsynaptic_potentials: Floats
+    made: MadeSynapses = field(default_factory=MadeSynapses)
+    memory: MemoryState = field(default_factory=MemoryState)

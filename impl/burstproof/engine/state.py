@@ -15,6 +15,7 @@ import numpy.typing as npt
 from burstproof.engine.feature_state import FeatureState
 from burstproof.errors import InputError
 from burstproof.network.fixed_point import FixedPoint
+from burstproof.network.schema import LEARNT_FIELDS
 
 _NO_IDS = np.empty(0, np.uint32)
 _NO_AMOUNTS = np.empty(0, np.float32)
@@ -112,7 +113,7 @@ class EngineState:
     features: FeatureState | None = None
 
     def differences(self, other: EngineState) -> tuple[str, ...]:
-        """Names of the fields that are not equal bit for bit (NaN equals NaN; traces may be +0 or -0)."""
+        """Names of the fields that are not equal bit for bit (NaN equals NaN; what is learnt may be +0 or -0)."""
         return _differences(self, other, "")
 
 
@@ -122,7 +123,7 @@ def _differences(mine: Any, theirs: Any, prefix: str) -> tuple[str, ...]:
     for item in dataclasses.fields(mine):
         own, other, name = getattr(mine, item.name), getattr(theirs, item.name), prefix + item.name
         if isinstance(own, np.ndarray):
-            same = _equal_bits(own, other, signed_zeros="eligibility" not in item.name)
+            same = _equal_bits(own, other, signed_zeros=item.name not in LEARNT_FIELDS)
         elif dataclasses.is_dataclass(own) and type(own) is type(other) and not isinstance(own, FixedPoint):
             found += _differences(own, other, f"{name}.")
             continue

@@ -94,7 +94,7 @@ def _make_advance_trains() -> Compiled:
 
 
 def _make_read_signals(derive: Compiled) -> Compiled:
-    strength = make_feature_rules(inner_compiler).strength
+    strength, zero = make_feature_rules(inner_compiler).strength, np.float32(0)
 
     @inner_compiler
     def read_signals(burst: int, ids: Ids, potentials: Floats, x: Extras) -> None:
@@ -107,10 +107,8 @@ def _make_read_signals(derive: Compiled) -> Compiled:
                 first[driver] = j
         for k in range(len(m.magnitudes)):
             at = first[m.drivers[k] + 1]
-            signal = np.float32(0)
-            if at >= 0:
-                signal = m.magnitudes[k] * strength(potentials[at], m.full_scales[k])
-            x.signals[following, k] = signal
+            share = strength(potentials[at], m.full_scales[k]) if at >= 0 else zero
+            x.signals[following, k] = m.magnitudes[k] * share
         derive(following, x)
 
     return read_signals

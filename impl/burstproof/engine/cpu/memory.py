@@ -87,7 +87,7 @@ class CpuMemory:
         self._pack = pack_shard or self._pack_whole
         used = extras_key(network)
         packed = self._pack(None)
-        self.extras = make_extras(network, packed[1], bool(used))
+        self.extras = make_extras(network, packed[1], bool(used or network.features))
         self._take_rows(*packed)
         self._weights = network.synapses.weights[self.rows]
         self._eligibility = network.synapses.eligibility_traces[self.rows]

@@ -50,7 +50,7 @@ def make_feature_rules(compiler: Compiler) -> FeatureRules:
     def modulated_threshold(base: np.float32, factor: np.float32) -> np.float32:
         """Section 2.2."""
         scaled = base * factor
-        return scaled if scaled > zero else zero
+        return zero if scaled < zero else scaled
 
     @compiler
     def modulated_share(base: np.float32, factor: np.float32) -> np.float32:
