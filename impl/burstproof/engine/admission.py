@@ -7,6 +7,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
+from burstproof.engine.feature_admission import check_feature_state, check_features, twin_count
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.state import EngineState
 from burstproof.errors import NetworkError
@@ -40,6 +41,7 @@ def check_network(network: Network, options: EngineOptions) -> None:
         raise NetworkError("the power amount is not finite", where="power_amount", got=network.power_amount)
     _check_mappings(network)
     _check_features(network)
+    check_features(network, options.profile)
     if options.profile.byte_synapses:
         _check_byte_synapses(network, options.profile.name)
 
@@ -65,10 +67,11 @@ def check_state(state: EngineState, network: Network, fixed_point: FixedPoint) -
     Raises
     ------
     NetworkError
-        A column of another size than the network's; a weight that is not finite; another scale, width or clamp than
-        ``fixed_point``.
+        A column of another size than the network's; features that are not those of the network; a weight that is not
+        finite; another scale, width or clamp than ``fixed_point``.
     """
-    sizes = network.neuron_count, network.synapse_count
+    check_feature_state(state.features, network)
+    sizes = network.neuron_count + twin_count(state.features), network.synapse_count
     for name, column in vars(state).items():
         if isinstance(column, np.ndarray) and name not in ("fired_ids", "fired_potentials"):
             size = sizes[name in ("weights", "eligibility_traces")]

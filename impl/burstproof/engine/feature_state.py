@@ -1,9 +1,11 @@
 """State that features add to a burst (FEATURES.md): canonical, equal on every backend."""
 
-# ruff: noqa: RUF009  `_empty` makes a dataclass field, as `dataclasses.field` does
+# ruff: noqa: RUF009  `_column` makes a dataclass field, as `dataclasses.field` does
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,9 +18,12 @@ Bools = npt.NDArray[np.bool_]
 Integers = npt.NDArray[np.int64]
 
 
-def _empty(dtype: type[np.generic]) -> Any:
-    """A field that holds an empty array unless it is given, as ``dataclasses.field`` makes one."""
-    return field(default_factory=lambda: np.empty(0, dtype))
+def _column(dtype: type[np.generic], letter: str, *, required: bool = False) -> Any:
+    """A field with an array, empty unless it is given; columns whose ``letter`` is the same are equally long."""
+    metadata = {"dtype": dtype, "letter": letter}
+    if required:
+        return field(metadata=metadata)
+    return field(default_factory=lambda: np.empty(0, dtype), metadata=metadata)
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,12 +39,12 @@ class MadeSynapses:
     weights, postsynaptic_potentials, eligibility_traces : float32 (A,)
     """
 
-    sources: Words = _empty(np.uint32)
-    targets: Words = _empty(np.uint32)
-    mappings: Words = _empty(np.uint32)
-    weights: Floats = _empty(np.float32)
-    postsynaptic_potentials: Floats = _empty(np.float32)
-    eligibility_traces: Floats = _empty(np.float32)
+    sources: Words = _column(np.uint32, "A")
+    targets: Words = _column(np.uint32, "A")
+    mappings: Words = _column(np.uint32, "A")
+    weights: Floats = _column(np.float32, "A")
+    postsynaptic_potentials: Floats = _column(np.float32, "A")
+    eligibility_traces: Floats = _column(np.float32, "A")
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,39 +97,39 @@ class MemoryState:
 
     next_id: int = 0
     history_bursts: int = 0
-    ids: Words = _empty(np.uint32)
-    areas: Words = _empty(np.uint32)
-    keys: npt.NDArray[np.uint64] = _empty(np.uint64)
-    lifespans: Words = _empty(np.uint32)
-    activation_counts: Words = _empty(np.uint32)
-    longterm: Bools = _empty(np.bool_)
-    twin_due: Bools = _empty(np.bool_)
-    created: Integers = _empty(np.int64)
-    last_activations: Integers = _empty(np.int64)
-    potentials: Floats = _empty(np.float32)
-    last_fired: Integers = _empty(np.int64)
-    twins: Integers = _empty(np.int64)
-    arriving: Integers = _empty(np.int64)
-    arriving_candidate: Bools = _empty(np.bool_)
-    frame_memories: Words = _empty(np.uint32)
-    frame_bursts: Words = _empty(np.uint32)
-    frame_areas: Words = _empty(np.uint32)
-    frame_ids: Words = _empty(np.uint32)
-    frame_potentials: Floats = _empty(np.float32)
-    recent_bursts: Integers = _empty(np.int64)
-    recent_areas: Words = _empty(np.uint32)
-    recent_ids: Words = _empty(np.uint32)
-    recent_potentials: Floats = _empty(np.float32)
-    injection_bursts: Integers = _empty(np.int64)
-    injection_memories: Words = _empty(np.uint32)
-    injection_learns: Bools = _empty(np.bool_)
-    learnt_potentials: Floats = _empty(np.float32)
-    replay_bursts: Integers = _empty(np.int64)
-    replay_neurons: Words = _empty(np.uint32)
-    replay_potentials: Floats = _empty(np.float32)
-    replay_adds: Bools = _empty(np.bool_)
-    twin_areas: Words = _empty(np.uint32)
-    twin_memories: Words = _empty(np.uint32)
+    ids: Words = _column(np.uint32, "L")
+    areas: Words = _column(np.uint32, "L")
+    keys: npt.NDArray[np.uint64] = _column(np.uint64, "L")
+    lifespans: Words = _column(np.uint32, "L")
+    activation_counts: Words = _column(np.uint32, "L")
+    longterm: Bools = _column(np.bool_, "L")
+    twin_due: Bools = _column(np.bool_, "L")
+    created: Integers = _column(np.int64, "L")
+    last_activations: Integers = _column(np.int64, "L")
+    potentials: Floats = _column(np.float32, "L")
+    last_fired: Integers = _column(np.int64, "L")
+    twins: Integers = _column(np.int64, "L")
+    arriving: Integers = _column(np.int64, "L")
+    arriving_candidate: Bools = _column(np.bool_, "L")
+    frame_memories: Words = _column(np.uint32, "V")
+    frame_bursts: Words = _column(np.uint32, "V")
+    frame_areas: Words = _column(np.uint32, "V")
+    frame_ids: Words = _column(np.uint32, "V")
+    frame_potentials: Floats = _column(np.float32, "V")
+    recent_bursts: Integers = _column(np.int64, "R")
+    recent_areas: Words = _column(np.uint32, "R")
+    recent_ids: Words = _column(np.uint32, "R")
+    recent_potentials: Floats = _column(np.float32, "R")
+    injection_bursts: Integers = _column(np.int64, "I")
+    injection_memories: Words = _column(np.uint32, "I")
+    injection_learns: Bools = _column(np.bool_, "I")
+    learnt_potentials: Floats = _column(np.float32, "Q")
+    replay_bursts: Integers = _column(np.int64, "P")
+    replay_neurons: Words = _column(np.uint32, "P")
+    replay_potentials: Floats = _column(np.float32, "P")
+    replay_adds: Bools = _column(np.bool_, "P")
+    twin_areas: Words = _column(np.uint32, "T")
+    twin_memories: Words = _column(np.uint32, "T")
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,15 +163,63 @@ class FeatureState:
         Empty, with ``next_id`` 0, without memory areas.
     """
 
-    thresholds: Floats
-    leak_coefficients: Floats
-    excitabilities: Floats
-    firing_rates: Floats
-    homeostat_leaks: Floats
-    trains: Bools
-    held_potentials: Floats
-    signals: Floats
+    thresholds: Floats = _column(np.float32, "N", required=True)
+    leak_coefficients: Floats = _column(np.float32, "N", required=True)
+    excitabilities: Floats = _column(np.float32, "N", required=True)
+    firing_rates: Floats = _column(np.float32, "N", required=True)
+    homeostat_leaks: Floats = _column(np.float32, "N", required=True)
+    trains: Bools = _column(np.bool_, "N", required=True)
+    held_potentials: Floats = _column(np.float32, "N", required=True)
+    signals: Floats = _column(np.float32, "M", required=True)
     bursts_since_load: int
-    postsynaptic_potentials: Floats
+    postsynaptic_potentials: Floats = _column(np.float32, "S", required=True)
     made: MadeSynapses = field(default_factory=MadeSynapses)
     memory: MemoryState = field(default_factory=MemoryState)
+
+
+PREFIX = "features."
+"""Before the name of a column of ``FeatureState`` where it stands beside those of ``EngineState``."""
+
+
+def _leaves(kind: type[Any], prefix: str) -> Iterator[tuple[str, dataclasses.Field[Any]]]:
+    """Names and fields of a value and of the values in it."""
+    for item in dataclasses.fields(kind):
+        inner = item.default_factory
+        if isinstance(inner, type):
+            yield from _leaves(inner, f"{prefix}{item.name}.")
+        else:
+            yield prefix + item.name, item
+
+
+FORMS: dict[str, tuple[np.dtype[Any], str]] = {
+    name: (np.dtype(item.metadata.get("dtype", np.int64)), item.metadata.get("letter", "1"))
+    for name, item in _leaves(FeatureState, PREFIX)
+}
+"""Columns of a feature state in order, with dtype and the letter of its length; one number is a column of one."""
+
+
+def columns_of(state: FeatureState) -> dict[str, npt.NDArray[Any]]:
+    """The columns of ``FORMS``."""
+    found = {}
+    for name, (dtype, letter) in FORMS.items():
+        value: Any = state
+        for part in name.removeprefix(PREFIX).split("."):
+            value = getattr(value, part)
+        found[name] = np.array([value], dtype) if letter == "1" else value
+    return found
+
+
+def from_columns(columns: Mapping[str, npt.NDArray[Any]]) -> FeatureState:
+    """The state whose ``columns_of`` these are; those of other values are ignored."""
+    return _assembled(FeatureState, PREFIX, columns)
+
+
+def _assembled(kind: type[Any], prefix: str, columns: Mapping[str, npt.NDArray[Any]]) -> Any:
+    values: dict[str, Any] = {}
+    for item in dataclasses.fields(kind):
+        name = prefix + item.name
+        if isinstance(item.default_factory, type):
+            values[item.name] = _assembled(item.default_factory, f"{name}.", columns)
+        else:
+            values[item.name] = int(columns[name][0]) if FORMS[name][1] == "1" else columns[name]
+    return kind(**values)

@@ -61,12 +61,17 @@ class ReferenceEngine(Engine):
         check_network(network, options)
         self.network = network
         self.options = options
+        self._start()
+        learning = [mapping for mapping, rows in self._plastic_rules if len(rows)]
+        self.fixed_point: FixedPoint = scale_of(network, options, learning=learning)
+
+    def _start(self) -> None:
+        """The state in which the network was loaded."""
+        network = self.network
         self.neurons = clamped_neurons(network.neurons) if network.features.clamp_potentials else network.neurons
         self._load(network)
         self._load_features(network.features)
         self._group_synapses(network)
-        learning = [mapping for mapping, rows in self._plastic_rules if len(rows)]
-        self.fixed_point: FixedPoint = scale_of(network, options, learning=learning)
 
     @classmethod
     def create(cls, network: Network, options: EngineOptions | None = None) -> ReferenceEngine:
@@ -716,7 +721,9 @@ class ReferenceEngine(Engine):
         self.clamped = state.clamped
 
     def _restore_features(self, state: FeatureState, burst: int) -> None:
-        for area in state.memory.twin_areas[len(self.twins) :].tolist():
+        if self.twins or len(state.memory.twin_areas):
+            self._start()
+        for area in state.memory.twin_areas.tolist():
             self._add_neuron(area)
         self.neurons = dataclasses.replace(
             self.neurons,

@@ -13,6 +13,7 @@ from burstproof.engine.precision import Precision, precision_named
 from burstproof.engine.profile import profile_named
 from burstproof.engine.protocol import CreateEngine, Progress
 from burstproof.engine.reference import ReferenceEngine
+from burstproof.engine.replay_features import pairs, words_of
 from burstproof.engine.state import NO_STIMULUS, Burst, EngineState
 from burstproof.engine.trace import Trace
 from burstproof.errors import InputError
@@ -25,7 +26,10 @@ RECORDING_TOLERANCE = 1e-5
 
 @dataclass(frozen=True)
 class Disagreement:
-    """The first place where an engine and a trace differ; ``item`` is a neuron or synapse id."""
+    """The first place where an engine and a trace differ.
+
+    ``item`` is the id of a neuron, the row of a synapse, or the ends of a created one, source x 2^32 + target.
+    """
 
     burst: int
     quantity: str
@@ -34,10 +38,10 @@ class Disagreement:
     got: str
 
     def __str__(self) -> str:
-        kind = "synapse" if self.quantity in LEARNT_FIELDS else "neuron"
+        numbered = self.quantity in (*LEARNT_FIELDS, "postsynaptic_potentials")
+        what = f"synapse {self.item}" if numbered else words_of(self.quantity, self.item)
         return (
-            f"burst {self.burst}, {kind} {self.item}, {self.quantity.replace('_', ' ')}: "
-            f"expected {self.expected}, got {self.got}"
+            f"burst {self.burst}, {what}, {self.quantity.replace('_', ' ')}: expected {self.expected}, got {self.got}"
         )
 
 
@@ -194,6 +198,8 @@ class _Comparison:
             found = self._values(burst.number, "potential_at_firing", ids, potentials, burst.fired_potentials)
         if state is not None:
             found = found or self._state(index, state, unknown_past)
+            if not self._trace.exact:
+                found = found or self._features(index, burst.number, state)
         self._state_agree += found is None
         self._first = self._first or found
 
@@ -225,10 +231,20 @@ class _Comparison:
                 self._trace.states[name][index] if name in self._trace.states else None,
                 self._trace.end.get(name) if last else None,
             ):
-                if recorded is not None:
-                    found = self._values(number, name, np.arange(len(recorded)), recorded, getattr(state, name))
+                if recorded is not None:  # of twins, which come last, recordings speak elsewhere
+                    got = getattr(state, name) if self._trace.exact else getattr(state, name)[: len(recorded)]
+                    found = self._values(number, name, np.arange(len(recorded)), recorded, got)
                     if found is not None:
                         return found
+        return None
+
+    def _features(self, index: int, number: int, state: EngineState) -> Disagreement | None:
+        """What a recording holds of features."""
+        trace = self._trace
+        for pair in pairs(trace.recorded, index, number, trace.network, state):
+            found = self._values(number, pair.quantity, pair.items, pair.expected, pair.got)
+            if found is not None:
+                return found
         return None
 
     def _values(

@@ -19,8 +19,10 @@ from typing import Any
 
 import numpy as np
 
+from burstproof.engine.feature_state import columns_of, from_columns
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.sharded.checkpoint_format import (
+    FEATURE_COLUMNS,
     MAGIC,
     RECORDING,
     RECORDING_COLUMNS,
@@ -101,6 +103,8 @@ def save_checkpoint(path: str | os.PathLike[str], checkpoint: Checkpoint) -> Non
         The path cannot be written.
     """
     values = _values(checkpoint.state)
+    if checkpoint.state.features is not None:
+        values |= columns_of(checkpoint.state.features)
     if checkpoint.recording is not None:
         values |= _values(checkpoint.recording, RECORDING)
     arrays = {
@@ -134,12 +138,14 @@ def load_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
     header, length = read_header(content, name)
     columns: dict[str, Any] = read_columns(content, header, length, name)
     check_firings(columns, header.state, name)
+    held = {item: columns.pop(item) for item in FEATURE_COLUMNS if item in columns}
     recorded = {item: columns.pop(item) for item in RECORDING_COLUMNS if item in columns}
     scalars: dict[str, Any] = {item.name: getattr(header.state, item.name) for item in dataclasses.fields(header.state)}
     recording = (
         Recording(**{item.removeprefix(RECORDING): values for item, values in recorded.items()}) if recorded else None
     )
-    return Checkpoint(EngineState(**columns, **scalars), header.identity, recording)
+    features = from_columns(held) if held else None
+    return Checkpoint(EngineState(**columns, **scalars, features=features), header.identity, recording)
 
 
 def _values(part: EngineState | Recording, prefix: str = "") -> dict[str, Any]:
@@ -149,6 +155,7 @@ def _values(part: EngineState | Recording, prefix: str = "") -> dict[str, Any]:
 
 def _json(checkpoint: Checkpoint, columns: tuple[Column, ...]) -> bytes:
     scalars = {name: value for name, value in _values(checkpoint.state).items() if not isinstance(value, np.ndarray)}
+    del scalars["features"]
     point = scalars.pop("fixed_point")
     if point is not None:
         scalars["fixed_point"] = dataclasses.asdict(point)
