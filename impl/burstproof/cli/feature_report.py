@@ -199,7 +199,7 @@ def _leaks(network: Network, end: FeatureState) -> list[dict[str, Any]]:
 
 def _memories(network: Network, end: FeatureState) -> dict[str, Any] | None:
     """Memories formed, lost and kept, by all memory areas together and by each; synapses that associations made."""
-    memory, made = getattr(end, "memory", None), getattr(end, "made", None)
+    memory, made = end.memory, end.made
     areas = [index for index, area in sorted(network.features.areas.items()) if area.memory is not None]
     if not areas and not network.features.associative:
         return None
