@@ -54,7 +54,7 @@ ROOMS = {
     "network.files": {"network", "network.grow", "errors", "regular_file"},
     "device": {"errors"},
     "compile": {"device", "errors", "regular_file", "user_cache"},
-    "engine": {"network", "network.files", "errors", "regular_file"},
+    "engine": {"network", "network.files", "network.grow", "errors", "regular_file"},
     "engine.cpu": {*_ENGINE, "user_cache"},
     "engine.wgpu": {*_ENGINE, "engine.ask_machine"},
     "engine.sharded": {*_ENGINE, "engine.cpu", "network.files"},

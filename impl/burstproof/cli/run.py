@@ -15,6 +15,7 @@ from burstproof.analysis.raster import RasterGrid
 from burstproof.analysis.raster_svg import raster_svg
 from burstproof.analysis.statistics import ActivityCounter
 from burstproof.cli.cluster import exchange_of, may_be_rank
+from burstproof.cli.feature_report import DriverCounter, feature_values
 from burstproof.cli.idle import BACKEND, refuse_idle
 from burstproof.cli.progress import task
 from burstproof.cli.run_report import (
@@ -65,12 +66,14 @@ class Prepared:
     choice: Choice
     checkpoints: Checkpoints
     counter: ActivityCounter
+    drivers: DriverCounter
     grid: RasterGrid | None
     recordings: list[Recording] | None
 
     def add(self, chunk: Recording) -> None:
         """Take in some more bursts: their counts, the cells of a picture, and all of them if a record is wanted."""
         self.counter.add(chunk)
+        self.drivers.add(chunk)
         if self.grid is not None:
             self.grid.add(chunk)
         if self.recordings is not None:
@@ -131,7 +134,8 @@ def _prepare(options: argparse.Namespace, exchange: Exchange) -> Prepared:
     )
     grid = RasterGrid(network, options.bursts) if options.raster is not None else None
     kept: list[Recording] | None = [] if recorded else None
-    ready = Prepared(source, config, plan, engine, choice, checkpoints, ActivityCounter(network), grid, kept)
+    counters = ActivityCounter(network), DriverCounter(network)
+    ready = Prepared(source, config, plan, engine, choice, checkpoints, *counters, grid, kept)
     for recording in checkpoints.begin(engine):
         ready.add(recording)
     return ready
@@ -246,6 +250,7 @@ def _document(
         "elapsed_s": sum(times_s),
         "first_burst_s": times_s[0],
         **activity_values(counter, prepared.engine.network.neuron_count),
+        "features": feature_values(prepared.engine.network, prepared.drivers, end.features),
         "configuration": [dataclasses.asdict(item) for item in prepared.config.settings()],
         "files": [],
     }

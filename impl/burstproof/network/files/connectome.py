@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from burstproof.errors import ConnectomeError, GenomeError
+from burstproof.errors import ConnectomeError, GenomeError, NetworkError
 from burstproof.network.files.atomic import atomic_write, refused_write
 from burstproof.network.files.connectome_format import (
     CONTAINER_VERSION,
