@@ -18,8 +18,8 @@ import numpy.typing as npt
 
 from burstproof.engine.feature_state import FORMS, PREFIX
 from burstproof.errors import CheckpointError, NetworkFileError
-from burstproof.network.files.bpnet_format import HEAD, VERSION, Column, decoded, layout, refuse_constant
 from burstproof.network.features import FIRST_MEMORY_ID
+from burstproof.network.files.bpnet_format import HEAD, VERSION, Column, decoded, layout, refuse_constant
 from burstproof.network.fixed_point import FixedPoint
 
 MAGIC = b"\x89BPSTAT\n"
