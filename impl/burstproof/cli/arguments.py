@@ -116,7 +116,9 @@ def _add_reading(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--max-neurons", type=whole_number(1, 2**31), metavar="N", help="cap of a genome's growth")
     parser.add_argument("--max-synapses", type=whole_number(1, 2**40), metavar="N", help="cap of a genome's growth")
     parser.add_argument(
-        "--apply-flags", action="store_true", help="take the psp flags from the genome inside a connectome"
+        "--apply-flags",
+        action="store_true",
+        help="take psp flags, plasticity and features from the genome inside a connectome",
     )
     parser.add_argument(
         "--ignore-unmodelled",

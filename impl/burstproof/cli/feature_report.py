@@ -90,7 +90,7 @@ def _memory(network: Network, own: MemoryArea) -> str:
         f"lifespan {own.init_lifespan} + {own.lifespan_growth}, long-term from {own.longterm_threshold}",
     ]
     if own.neuron_cap:
-        parts.append(f"at most {own.neuron_cap} neurons, then {'the oldest goes' if own.evicts else 'none is formed'}")
+        parts.append(f"at most {own.neuron_cap} neurons, then {'one goes' if own.evicts else 'none is formed'}")
     if own.change is not MemoryChange.NONE:
         quantum = own.ratio_quantization if own.change is MemoryChange.RATIO else own.delta_quantization
         parts.append(f"{own.change.value} in steps of {quantum:g}")

@@ -350,8 +350,8 @@ def _plastic(info: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], network:
             area_of[network.synapses.target_neurons] == index["cB"]
         )
         rule = info["stdp"]
-        figures = (float(rule[name]) for name in ("constant", "ltp", "ltd"))
-        yield PlasticMapping(np.flatnonzero(between), int(rule["window"]), *figures)
+        constant, ltp, ltd = (float(rule[name]) for name in ("constant", "ltp", "ltd"))
+        yield PlasticMapping(np.flatnonzero(between), int(rule["window"]), constant, ltp, ltd)
     for number, rule in enumerate(info.get("plastic_mappings", ())):
         rows = _whole(Path("plastic"), arrays, f"plastic_{number}", np.int64)
         yield mapping_of(decoded(Rule, rule, f"plastic_mappings[{number}]"), rows)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import Enum
 
 from burstproof.engine.features.tables import has_modes
@@ -26,6 +27,14 @@ class Section(Enum):
 NOTHING: frozenset[Section] = frozenset()
 ONE_BURST = frozenset(Section) - {Section.MEMORY, Section.ASSOCIATIONS}
 """Sections 1 to 6: neurons and synapses stay as many as they are."""
+
+MODELLED: Mapping[str, frozenset[Section]] = {
+    "reference": frozenset(Section),
+    "cpu": ONE_BURST,
+    "cuda": NOTHING,
+    "wgpu": NOTHING,
+}
+"""What each backend models on one device; shards may model less, and refuse the rest likewise."""
 
 
 def sections_of(network: Network) -> list[Section]:

@@ -99,7 +99,7 @@ def _homeostat(block: object) -> Homeostat | None:
     )
     if not valid:
         return None
-    return Homeostat(*(float(value) for value in (target, tau, gain, least, most)), update_every=max(1, every))
+    return Homeostat(float(target), float(tau), float(gain), float(least), float(most), max(1, every))
 
 
 def _memory(fields: Mapping[str, Field]) -> MemoryArea:
