@@ -411,7 +411,9 @@ def _plastic_rules(network: Network, computed: ComputedRows | None) -> PlasticRu
         windows,
         np.ascontiguousarray(changes[:, 0]),
         np.ascontiguousarray(changes[:, 1]),
-        np.array([decay_of(m.eligibility_decay) if m.rewarded and m.eligibility_decay > 0 else 0 for m in pairs], np.float32),
+        np.array(
+            [decay_of(m.eligibility_decay) if m.rewarded and m.eligibility_decay > 0 else 0 for m in pairs], np.float32
+        ),
         np.array([m.eta for m in pairs], np.float32),
         np.array([np.inf if m.max_weight is None else m.max_weight for m in pairs], np.float32),
         np.array([m.frozen for m in pairs], np.bool_),
