@@ -51,7 +51,7 @@ def with_room(network: Network, rules: Governed, models: Sequence[int], spare: i
             columns[item.name] = np.concatenate([column, _spare(item.name, column[rows])])
         columns["cortical_areas"][len(table) :] = int(table.cortical_areas.max(initial=0)) + 1
         table = dataclasses.replace(table, **columns)
-    return network.replace(neurons=table, plastic_mappings=rules.mappings)
+    return network.replace(neurons=table, plastic_mappings=rules.mappings, features=rules.features)
 
 
 def _spare(name: str, column: npt.NDArray[Any]) -> npt.NDArray[Any]:
