@@ -179,7 +179,7 @@ def check_packed_sums() -> list[str]:
         mix = replace(_short(excitatory), neurons=41, synapses=220, bursts=6, largest_delay=delay)
         network = mixed_network(mix)
         options = replace(mixed_options(mix), cuda=CudaOptions(sum_bits=8))
-        if not pack_network(network, options).variant.packed_sums:
+        if not pack_network(network, options).variant.word.packed:
             problems.append(f"delays to {delay}: sums are not packed")
         with mock.patch(f"{tiles}._UNTILED_BYTES", untiled), mock.patch(f"{tiles}._TILE_BYTES", 50):
             problems += [f"delays to {delay}: {p}" for p in compare_mix(mix, _packed)]
@@ -191,6 +191,51 @@ def check_packed_sums() -> list[str]:
         engine.restore(state)
         problems += recordings_differ(reference.run(4), engine.run(4))
         problems += reference.state().differences(engine.state())
+    return problems
+
+
+_FULL_MARKS = 13
+"""Synapses onto a neuron whose mark of 4 bits is then full: with a restored sum and stimulus, 15 arrivals."""
+
+
+def full_words(largest: int, excitatory: int) -> Network:
+    """Neurons 14 and 15 get all of 0...12 in one burst, ``excitatory`` of them positive, ``largest`` in magnitude."""
+    sources = np.tile(np.arange(_FULL_MARKS), 2)
+    weights = np.full(_FULL_MARKS, largest // _FULL_MARKS)
+    weights[0] += largest % _FULL_MARKS
+    targets = np.repeat([14, 15], _FULL_MARKS)
+    neurons = NeuronTable.build(17, thresholds=1e30, mp_charge_accumulation=np.arange(17) < 15, leak_coefficients=0.5)
+    types = np.where(sources < excitatory, 0, 1)
+    return Network(neurons, SynapseTable.build(sources, targets, weights=np.tile(weights, 2), types=types))
+
+
+def check_full_marks_and_full_sums() -> list[str]:
+    """Words whose mark and sum are as full as they get, in either sign, and with a restored sum; the next wider."""
+    from burstproof.engine.cuda.plan.packed import pack_network
+    from burstproof.engine.cuda.plan.word import Word
+
+    problems = []
+    most = (1 << 27) - 256
+    plan = {
+        1: Stimulus(forced=np.arange(_FULL_MARKS, dtype=np.uint32)),
+        2: Stimulus(np.array([14, 15], np.uint32), np.array([255, -255], np.float32), np.array([15], np.uint32)),
+    }
+    for largest, word in ((most, Word(32, 4)), (most + 1, Word(64, 4)), (1000, Word(32, 4))):
+        for excitatory in (0, 6, 12, _FULL_MARKS):
+            network, where = full_words(largest, excitatory), f"{largest}, {excitatory} excitatory"
+            chosen = pack_network(network, EngineOptions()).variant.word
+            if excitatory < _FULL_MARKS and chosen != word:
+                problems.append(f"{where}: {chosen}, expected {word}")
+            problems += [f"{where}: {name}" for name in runs_differ(network, EngineOptions(), 4, plan)]
+            reference, engine = ReferenceEngine.create(network), cuda_engine(network, EngineOptions())
+            for one in (reference, engine):
+                one.run(1, plan)
+                state = one.state()
+                pending = state.pending.copy()
+                pending[0, 16] = -7
+                one.restore(replace(state, pending=pending, pending_candidate=state.pending_candidate | (pending != 0)))
+            problems += [f"{where}: {name}" for name in recordings_differ(reference.run(3, plan), engine.run(3, plan))]
+            problems += [f"{where}: {name}" for name in reference.state().differences(engine.state())]
     return problems
 
 

@@ -34,6 +34,7 @@ Doubles: TypeAlias = npt.NDArray[np.float64]
 
 # Of a dtype that the variant chooses: the property of ``Variant`` that names it.
 Cells: TypeAlias = Annotated[npt.NDArray[Any], "cell"]
+Added: TypeAlias = Annotated[npt.NDArray[Any], "added"]
 Sums: TypeAlias = Annotated[npt.NDArray[Any], "accumulator"]
 Amount: TypeAlias = Annotated[Any, "accumulator"]
 Potentials: TypeAlias = Annotated[npt.NDArray[Any], "potential"]
@@ -95,12 +96,12 @@ class Outside(NamedTuple):
 class Fcl(NamedTuple):
     """The fire candidate list: a ring of slots, ``stride`` cells apart.
 
-    ``sums`` is the memory of ``cells`` as what contributions are added to; it differs where sums are packed.
+    ``sums`` is the memory of ``cells`` as what contributions are added to; it differs where sums are packed. What a
+    cell holds besides a sum: ``plan.word``.
     """
 
     cells: Cells
-    sums: Sums
-    flags: Bytes
+    sums: Added
     stride: np.uint32
     ring: np.uint32
 

@@ -88,9 +88,12 @@ class DeviceState:
         """Slot of each row of ``EngineState.pending`` after ``burst``."""
         return (burst + 1 + np.arange(self._layout.max_delay)) % self._ring_length
 
-    def _ring(self, name: str) -> npt.NDArray[Any]:
-        ring, stride = self._ring_length, self._stride
-        return self.read(name)[: ring * stride].reshape(ring, stride)[:, : self._layout.neuron_count]
+    def _ring(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+        """Sums and candidates of all slots."""
+        shape, word, neurons = (self._ring_length, self._stride), self._variant.word, self._layout.neuron_count
+        decoded = word.decode(self.read("sums")[: shape[0] * shape[1] * word.elements])
+        sums, present = (part.reshape(shape)[:, :neurons] for part in decoded)
+        return sums, present
 
     def capture(self, members: npt.NDArray[np.uint32] | slice, clamped: bool) -> StatePart:
         """The state of what is on the device; ``members`` are the ids of its neurons."""
@@ -98,8 +101,7 @@ class DeviceState:
         control = self.read("control")
         burst = int(control[BURST])
         slots = self._slots(burst)
-        sums = self._ring("sums")
-        present = self._ring("flags") != 0 if variant.flags else sums != 0
+        sums, present = self._ring()
         table = self._table
         countdowns = self._neurons("countdowns", variant.features.refractory_periods, np.uint16)
         marks = self._neurons("marks", variant.features.restarts, np.uint8)
@@ -113,7 +115,7 @@ class DeviceState:
             weights=weights,
             eligibility_traces=eligibility,
             was_candidate=(marks & CANDIDATE_MARK) != 0,
-            pending=sums[slots].astype(np.int64),
+            pending=sums[slots],
             pending_candidate=present[slots],
             fired_ids=NOTHING[0],
             fired_potentials=NOTHING[1],
@@ -172,13 +174,10 @@ class DeviceState:
         arriving = state.pending_candidate & self._table.valid_mask
         shape = (self._ring_length, self._stride)
         neurons = slice(self._layout.neuron_count)
-        sums = np.zeros(shape, np.int64)
-        sums[slots, neurons] = np.where(arriving, state.pending, 0)
-        self.write("sums", sums.ravel())
-        if self._variant.flags:
-            flags = np.zeros(shape, np.uint8)
-            flags[slots, neurons] = arriving
-            self.write("flags", flags.ravel())
+        sums, candidates = np.zeros(shape, np.int64), np.zeros(shape, np.bool_)
+        sums[slots, neurons] = state.pending
+        candidates[slots, neurons] = arriving
+        self.write("sums", self._variant.word.encode(sums, candidates))
 
     def _restore_plastic(self, state: EngineState) -> None:
         computed = self._layout.computed

@@ -142,7 +142,7 @@ def make_burst(shard: ShardVariant) -> Callable[..., None]:
     threads, chunk = WARP if SIMULATED else shard.threads, shard.chunk
     share = 1 if SIMULATED and exchanges else shard.share
     id_of, keep_route, first_item = make_id_of(shard), make_link().keep, make_first_item()
-    per_thread, number = chunk // threads, variant.accumulator
+    per_thread, word = chunk // threads, variant.word.added
     fetch_chunk = make_fetch_chunk(shard, threads, per_thread)
     consume_chunk, send = make_consume_chunk(shard, threads, per_thread), make_send(shard, share)
     publish, take_row = make_publish(id_of), make_take_row(shard, threads, share)
@@ -175,8 +175,8 @@ def make_burst(shard: ShardVariant) -> Callable[..., None]:
             cuda.shared.array(chunk, np.float32),
             cuda.shared.array(2, np.int32),
         )
-        total, v = cuda.local.array(per_thread, number), cuda.local.array(per_thread, np.float32)
-        loaded = Loaded(total, v, cuda.local.array(per_thread, np.int32))
+        words, v = cuda.local.array(per_thread, word), cuda.local.array(per_thread, np.float32)
+        loaded = Loaded(words, v, cuda.local.array(per_thread, np.int32))
         control, thread = steering.control, np.uint32(cuda.threadIdx.x)
         lane, own_warp = np.uint32(thread & lanes), np.uint32(thread // np.uint32(WARP))
         item = first_item()

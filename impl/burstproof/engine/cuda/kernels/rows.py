@@ -9,30 +9,10 @@ import numpy as np
 
 from burstproof.device.numba_cuda import cuda
 from burstproof.engine.cuda.args import Amount, Chunks, Fcl, Rows, Steering, Turn
+from burstproof.engine.cuda.kernels.cells import make_deliver
 from burstproof.engine.cuda.kernels.control import CONSUMED, INDEX, ORIGIN
 from burstproof.engine.cuda.plan.block_size import LONG_ROW
 from burstproof.engine.cuda.plan.variant import Variant
-
-
-def make_deliver(variant: Variant) -> Callable[..., Any]:
-    """``deliver(place, amount, fcl)``: add one contribution to the cell ``place`` of the ring.
-
-    Packed cells share a 32-bit word; none overflows, so that none reaches its neighbour.
-    """
-    flagged, packed = variant.flags, variant.packed_sums
-    per_word = max(1, 32 // variant.sum_bits)
-    shift, low, bits = np.uint64(per_word.bit_length() - 1), np.uint64(per_word - 1), np.uint32(variant.sum_bits)
-
-    def deliver(place: np.uint64, amount: Amount, fcl: Fcl) -> None:
-        if packed:
-            amount = np.int32(np.uint32(amount) << np.uint32(np.uint32(place & low) * bits))
-            cuda.atomic.add(fcl.sums, np.uint64(place >> shift), amount)
-        else:
-            cuda.atomic.add(fcl.sums, place, amount)
-        if flagged:
-            fcl.flags[place] = np.uint8(1)
-
-    return cuda.jit(device=True)(deliver)  # type: ignore[no-any-return]
 
 
 def make_send_part(variant: Variant) -> Callable[..., Any]:

@@ -13,8 +13,8 @@ import numpy as np
 
 from burstproof.device.numba_cuda import SIMULATED, cuda
 from burstproof.engine.cuda.args import Cursors, Fcl, Log, Rows, Steering
+from burstproof.engine.cuda.kernels.cells import make_deliver
 from burstproof.engine.cuda.kernels.control import ACTIVE, CLAMPED, COUNT, SLOT, START
-from burstproof.engine.cuda.kernels.rows import make_deliver
 from burstproof.engine.cuda.kernels.warp import WARP
 from burstproof.engine.cuda.plan.block_size import LONG_ROW
 from burstproof.engine.cuda.plan.variant import Variant

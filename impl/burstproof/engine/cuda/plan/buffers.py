@@ -125,14 +125,13 @@ def _add_state(specs: _Specs, sizes: NetworkSizes, variant: Variant) -> None:
     neurons, slots = sizes.neurons, sizes.ring * slot_stride(sizes.neurons, variant)
     specs.add("control", CONTROL_LENGTH)
     specs.add("tallies", TALLIES)
-    specs.add("sums", slots, dtype=variant.cell)
-    specs.add("flags", slots, variant.flags)
+    specs.add("sums", slots * variant.word.elements, dtype=variant.cell)
     specs.add("potentials", neurons)
     specs.add("countdowns", neurons, variant.features.refractory_periods)
     specs.add("counts", neurons)
     specs.add("marks", neurons, variant.features.restarts)
     specs.add("forced", neurons)
-    specs.add("outside", neurons, variant.packed_sums or variant.fused is None)
+    specs.add("outside", neurons, variant.word.packed or variant.fused is None)
     specs.add("done", 2)
     specs.add("last_fired", neurons, variant.plastic)
     specs.add("streaks", neurons, variant.plastic)
@@ -183,7 +182,7 @@ def _add_fused(specs: _Specs, sizes: NetworkSizes, variant: Variant) -> None:
 
 def slot_stride(neurons: int, variant: Variant) -> int:
     """Cells from one slot of the FCL to the next: no 32-bit word belongs to two slots."""
-    per_word = max(1, 32 // variant.sum_bits)
+    per_word = max(1, 32 // variant.word.bits)
     return max(1, -(-neurons // per_word)) * per_word
 
 

@@ -175,7 +175,7 @@ def pack_shard(shard: NetworkShard, weights: npt.NDArray[np.float32] | None = No
     network, members, layout = shard.network, shard.members, shard.layout()
     sources = network.neuron_count
     packed = replace(
-        pack_layout(network, shard.options, shard.fixed_point, layout),
+        pack_layout(network, shard.options, shard.fixed_point, layout, bounded=weights is None),
         network=neurons_only(network, members),
         batch=shard_batch(shard.options, len(members), sources),
     )

@@ -24,7 +24,7 @@ def sized(variant: Variant, sizes: NetworkSizes) -> Variant:
         long_rows=sizes.longest_row > LONG_ROW,
         row_length=sizes.longest_row if equal else 0,
     )
-    slot = sizes.neurons * variant.sum_bits // 8
+    slot = sizes.neurons * variant.word.bits // 8
     short = 0 < sizes.longest_row <= LONG_ROW
     if variant.streamed or slot <= _UNTILED_BYTES or not short:
         return replace(variant, tiles=0, tile_share=1)
