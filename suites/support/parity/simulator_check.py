@@ -296,6 +296,40 @@ def check_synapses_in_host_memory() -> list[str]:
     return problems + sorted(set(reference.state().differences(engine.state())) - {"weights", "eligibility_traces"})
 
 
+def check_recalled_delays() -> list[str]:
+    """Delays kept on the sender's side: fired lists read again, states between bursts, and from one on."""
+    from burstproof.engine.cuda.engine import CudaEngine
+    from burstproof.engine.cuda.plan.packed import pack_network
+
+    problems = []
+    with mock.patch("burstproof.engine.cuda.plan.tiles._RING_BYTES", 0):
+        for name, delay in (("fractions, delays to 7", 7), ("integers, all excitatory", 3), ("integers", 2)):
+            mix = replace(next(m for m in MIXES if m.name == name), neurons=60, synapses=600, largest_delay=delay)
+            mix, where = _short(mix), f"{name}, delays to {delay}"
+            network, options = mixed_network(mix), mixed_options(mix)
+            if pack_network(network, options).variant.recalled != delay:
+                problems.append(f"{where}: delays are not kept on the sender's side")
+            problems += [f"{where}: {p}" for p in compare_mix(mix, cuda_engine)]
+            plan = mixed_plan(mix, network)
+            reference, engine = ReferenceEngine.create(network, options), cuda_engine(network, options)
+            reference.run(5, plan)
+            engine.restore(reference.state())
+            for bursts in (1, 1, 2, 4, 12):
+                found = recordings_differ(reference.run(bursts, plan), engine.run(bursts, plan))
+                problems += [f"{where}: {p}" for p in found]
+                problems += [f"{where}: {p}" for p in reference.state().differences(engine.state())]
+            for _ in range(6):
+                one, other = reference.step(), engine.step()
+                problems += [where] * (one.fired_ids.tolist() != other.fired_ids.tolist())
+            problems += [f"{where}: {p}" for p in reference.state().differences(engine.state())]
+        for spec in (SPECS[1], replace(SPECS[0], delays=(2, 5))):
+            plan = {1: Stimulus(forced=np.arange(0, spec.neurons, 3, dtype=np.uint32))}
+            reference, engine = ReferenceEngine.create(synthesize(spec)), CudaEngine.from_spec(spec)
+            problems += recordings_differ(reference.run(8, plan), engine.run(8, plan))
+            problems += set(reference.state().differences(engine.state())) - {"weights", "eligibility_traces"}
+    return problems
+
+
 def check_long_rows() -> list[str]:
     """Sources with more targets than a warp sends at a time, beside short ones."""
     rng = np.random.default_rng(5)

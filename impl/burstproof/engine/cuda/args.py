@@ -216,6 +216,17 @@ class Cursors(NamedTuple):
     amounts: Sums
 
 
+class Recall(NamedTuple):
+    """The fired lists of the last bursts, which take turns, and how long they are (``kernels.recall``).
+
+    ``delay_starts``: of each source, how many entries of its row come before those of delay 1, 2, ... and in all.
+    """
+
+    recalled_ids: Ids
+    recalled_counts: Ids
+    delay_starts: Shorts
+
+
 class Exchange(NamedTuple):
     """The mailboxes of a shard: where it stores to and where it reads; a side has ``words`` words.
 
@@ -323,6 +334,8 @@ def is_absent(kind: type, variant: Variant | ShardVariant | None) -> bool:
     """Whether kernels of ``variant`` have no use for a tuple: it is empty then."""
     if variant is None:
         return False
+    if kind is Recall:
+        return variant.recalled == 0
     return kind is Chunks if variant.exchanges else kind in (Exchange, Identity)
 
 

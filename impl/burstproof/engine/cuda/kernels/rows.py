@@ -21,7 +21,7 @@ def make_send_part(variant: Variant) -> Callable[..., Any]:
     Sends entries ``entry``, ``entry + spacing``, ... below ``end``. Four are loaded before the first is added, so that
     their latencies overlap. ``slot`` is that of the burst.
     """
-    delayed, uniform_rows, deliver = variant.delays, variant.uniform_rows, make_deliver(variant)
+    delayed, uniform_rows, deliver = variant.rings, variant.uniform_rows, make_deliver(variant)
     number, offset = variant.accumulator, variant.offset
 
     def place_of(entry: np.unsignedinteger, slot: np.uint32, following: np.uint64, rows: Rows, fcl: Fcl) -> Any:

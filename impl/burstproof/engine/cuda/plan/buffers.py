@@ -12,7 +12,7 @@ from burstproof.device.protocol import BufferSpec
 from burstproof.engine.cuda.args import PARAMETERS, dtype_of
 from burstproof.engine.cuda.kernels.control import CONTROL_LENGTH, TALLIES, report_length
 from burstproof.engine.cuda.plan.block_size import CHUNKS_PER_SPAN, LONG_ROW
-from burstproof.engine.cuda.plan.variant import Variant
+from burstproof.engine.cuda.plan.variant import Variant, lists_kept
 from burstproof.engine.layout import Layout
 from burstproof.engine.rules import Features
 
@@ -122,7 +122,7 @@ class _Specs(list[BufferSpec]):
 
 
 def _add_state(specs: _Specs, sizes: NetworkSizes, variant: Variant) -> None:
-    neurons, slots = sizes.neurons, sizes.ring * slot_stride(sizes.neurons, variant)
+    neurons, slots = sizes.neurons, ring_slots(sizes, variant) * slot_stride(sizes.neurons, variant)
     specs.add("control", CONTROL_LENGTH)
     specs.add("tallies", TALLIES)
     specs.add("sums", slots * variant.word.elements, dtype=variant.cell)
@@ -178,6 +178,15 @@ def _add_fused(specs: _Specs, sizes: NetworkSizes, variant: Variant) -> None:
     specs.add("pieces", sizes.pieces, variant.long_rows)
     specs.add("cursors", sizes.neurons, variant.tiles > 0)
     specs.add("amounts", sizes.neurons, variant.tiles > 0 and variant.uniform_rows)
+    if variant.recalled:
+        specs.add("recalled_ids", lists_kept(variant) * sizes.neurons)
+        specs.add("recalled_counts", lists_kept(variant))
+        specs.add("delay_starts", (variant.recalled + 1) * sizes.neurons)
+
+
+def ring_slots(sizes: NetworkSizes, variant: Variant) -> int:
+    """Slots of the FCL: where delays are kept on the sender's side one is enough."""
+    return 1 if variant.recalled else sizes.ring
 
 
 def slot_stride(neurons: int, variant: Variant) -> int:

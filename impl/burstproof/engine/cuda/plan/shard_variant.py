@@ -60,6 +60,11 @@ class ShardVariant:
         return self.exchanges or not self.merged or self.variant.word.packed
 
     @property
+    def recalled(self) -> int:
+        """Bursts whose fired lists are read again."""
+        return self.variant.recalled
+
+    @property
     def uniform(self) -> frozenset[str]:
         """Parameters that are unused, or one value for all neurons."""
         return self.variant.uniform

@@ -68,6 +68,9 @@ class Variant:
         Static entries of every source where all have as many, else 0: then offsets need not be read.
     tiles, tile_share : int
         Passes in which the fused burst propagates since a slot of the FCL exceeds the cache, or 0; threads per firing.
+    recalled : int
+        Bursts whose fired lists are read again, as many as the largest delay, where delays are kept on the sender's
+        side (``kernels.recall``); 0 where arrivals wait in a ring of slots.
     uniform : frozenset of str
         Parameters (``args.PARAMETERS``) that are unused, or one value for all neurons.
     overlapped : bool
@@ -97,6 +100,7 @@ class Variant:
     row_length: int
     tiles: int
     tile_share: int
+    recalled: int = 0
     uniform: frozenset[str] = frozenset()
 
     @property
@@ -108,6 +112,11 @@ class Variant:
     def exchanges(self) -> bool:
         """There are no other shards; see ``ShardVariant``."""
         return False
+
+    @property
+    def rings(self) -> bool:
+        """Whether arrivals of different delays go to different slots."""
+        return self.delays and not self.recalled
 
     @property
     def cell(self) -> type[np.integer]:
@@ -154,6 +163,11 @@ class Variant:
         """The scalar type called ``name`` above."""
         chosen: type[np.generic] = getattr(self, name)
         return chosen
+
+
+def lists_kept(variant: Variant) -> int:
+    """Fired lists that are kept to be read again: a power of two, so that burst numbers may wrap around."""
+    return 1 << max(variant.recalled - 1, 0).bit_length()
 
 
 def packed_contributions(variant: Variant) -> bool:
