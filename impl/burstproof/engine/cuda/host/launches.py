@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 _THREADS_PER_MULTIPROCESSOR = 2048
 _REGISTERS_PER_MULTIPROCESSOR = 65536
 _BLOCK_OF_TILES = 256
-_BLOCK_OF_LISTS = 256
 _WAVES = 4
 WARP = 32
 
@@ -153,10 +152,12 @@ class Kernels:
 
     def recall(self, values: Values, ahead: int | None = None) -> Call:
         """What sends what arrives in the next burst, or ``ahead`` bursts later, of lists that were kept."""
-        grid = self.full_grid(_BLOCK_OF_LISTS)
+        from burstproof.engine.cuda.kernels.recall import ROOM
+
+        grid = self.full_grid(ROOM)
         if ahead is None:
-            return self.call("send_recalled", grid, _BLOCK_OF_LISTS, values)
-        return self.call("send_ahead", grid, _BLOCK_OF_LISTS, values.but(ahead=ahead))
+            return self.call("send_recalled", grid, ROOM, values)
+        return self.call("send_ahead", grid, ROOM, values.but(ahead=ahead))
 
     def resident(self, name: str, threads: int) -> int:
         """Blocks of a kernel that are on the device at once: each then takes chunk after chunk, reading ahead."""

@@ -3,16 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from burstproof.device.numba_cuda import cuda
+from burstproof.device.numba_cuda import SIMULATED, cuda
 from burstproof.engine.cuda.args import Amount, Chunks, Fcl, Rows, Steering, Turn
 from burstproof.engine.cuda.kernels.cells import make_deliver
 from burstproof.engine.cuda.kernels.control import CONSUMED, INDEX, ORIGIN
 from burstproof.engine.cuda.plan.block_size import LONG_ROW
 from burstproof.engine.cuda.plan.variant import Variant
+
+
+import os
+HINTED = os.environ.get("HINTED", "1") == "1"
+
+
+@cache
+def make_read_once() -> Callable[..., Any]:
+    """``read_once(column, entry)``: an entry of a row, which leaves the cache first: a source fires now and then."""
+
+    def hinted(column: npt.NDArray[Any], entry: np.unsignedinteger) -> Any:
+        return cuda.ldcs(column, entry)
+
+    def plain(column: npt.NDArray[Any], entry: np.unsignedinteger) -> Any:
+        return column[entry]
+
+    return cuda.jit(device=True)(plain if SIMULATED or not HINTED else hinted)  # type: ignore[no-any-return]
 
 
 def make_send_part(variant: Variant) -> Callable[..., Any]:
@@ -22,12 +41,12 @@ def make_send_part(variant: Variant) -> Callable[..., Any]:
     their latencies overlap. ``slot`` is that of the burst.
     """
     delayed, uniform_rows, deliver = variant.rings, variant.uniform_rows, make_deliver(variant)
-    number, offset = variant.accumulator, variant.offset
+    number, offset, read_once = variant.accumulator, variant.offset, make_read_once()
 
     def place_of(entry: np.unsignedinteger, slot: np.uint32, following: np.uint64, rows: Rows, fcl: Fcl) -> Any:
-        place = np.uint64(rows.targets[entry])
+        place = np.uint64(read_once(rows.targets, entry))
         if delayed:
-            arrival = np.uint32(slot + np.uint32(rows.delays[entry]))
+            arrival = np.uint32(slot + np.uint32(read_once(rows.delays, entry)))
             if arrival >= fcl.ring:
                 arrival = np.uint32(arrival - fcl.ring)
             return np.uint64(place + np.uint64(arrival) * np.uint64(fcl.stride))
@@ -36,7 +55,7 @@ def make_send_part(variant: Variant) -> Callable[..., Any]:
     def amount_of(entry: np.unsignedinteger, shared: Amount, rows: Rows) -> Any:
         if uniform_rows:
             return shared
-        return number(rows.contributions[entry])
+        return number(read_once(rows.contributions, entry))
 
     place_of, amount_of = cuda.jit(device=True)(place_of), cuda.jit(device=True)(amount_of)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from burstproof.engine.cuda.args import PARAMETERS
 from burstproof.engine.cuda.plan.block_size import LONG_ROW
 from burstproof.engine.cuda.plan.buffers import NetworkSizes
 from burstproof.engine.cuda.plan.variant import Variant
@@ -28,6 +29,7 @@ def sized(variant: Variant, sizes: NetworkSizes, *, recalls: bool = True) -> Var
     equal = sizes.static_entries == sizes.neurons * sizes.longest_row
     variant = replace(
         variant,
+        fused=variant.fused.for_columns(len(PARAMETERS) - len(sizes.uniform)),
         long_rows=sizes.longest_row > LONG_ROW,
         row_length=sizes.longest_row if equal else 0,
     )
