@@ -40,6 +40,7 @@ def chosen_variants() -> dict[str, Variant]:
         )
     lean = variants["lean"]
     variants["packed sums, long rows"] = replace(lean, word=Word(8), long_rows=True)
+    variants["delays on the sender's side"] = replace(variants["delays"], recalled=7, tile_share=2)
     variants["packed sums, tiles"] = replace(lean, word=Word(8), tiles=2, tile_share=16)
     return variants
 

@@ -31,7 +31,7 @@ from suites.support.parity.cases.limits import limit_cases
 from suites.support.parity.cases.sums import sum_cases
 from suites.support.parity.cases.synapses import synapse_cases
 from suites.support.parity.failing import failing_device, restore_without_memory
-from suites.support.parity.mixed import MIXES, Mix, compare_mix, mixed_network, mixed_options, mixed_plan
+from suites.support.parity.mixed import MIXES, Mix, compare_mix, compare_run, mixed_network, mixed_options, mixed_plan
 from suites.support.parity.reduced import REDUCED_MIXES
 from suites.support.parity.train_checks import cuda_engine, recordings_differ, runs_differ
 from suites.support.simulated_process import print_problems
@@ -103,6 +103,18 @@ def check_plastic_start() -> list[str]:
     kept = engine.state().eligibility_traces.tolist() == traces.tolist()
     plan = {1: Stimulus(forced=np.array([0], np.uint32))}
     return ([] if kept else ["traces at the start"]) + runs_differ(network, EngineOptions(), 6, plan)
+
+
+def check_firings_too_old_for_a_byte() -> list[str]:
+    """Learning over windows wider than its bytes tell, beside one that they tell, from a state with traces too."""
+    from burstproof.engine.cuda.kernels.catalogue import catalogue
+
+    mix = replace(next(m for m in MIXES if m.windows == (3, 2)), neurons=40, synapses=300)
+    with ExitStack() as patches:
+        patches.callback(catalogue.cache_clear)
+        patches.enter_context(mock.patch("burstproof.engine.cuda.kernels.plastic.OLD", 3))
+        catalogue.cache_clear()
+        return compare_mix(_short(mix), cuda_engine) + compare_run(_short(mix), cuda_engine)
 
 
 def check_forced_restart() -> list[str]:

@@ -156,7 +156,7 @@ class Scale(NamedTuple):
 
 
 class Plasticity(NamedTuple):
-    """The plastic mappings, and the synapses of each."""
+    """The plastic mappings, the synapses of each, and the last burst in which it learnt."""
 
     rule_starts: Longs
     rule_windows: Longs
@@ -165,15 +165,20 @@ class Plasticity(NamedTuple):
     plastic_positions: Longs
     plastic_sources: Ids
     plastic_targets: Ids
+    rule_learnt: Longs
     weights: Floats
     eligibility: Floats
     rules: np.int64
 
 
 class History(NamedTuple):
-    """When each neuron fired, as plasticity looks back on it; ``longest``: bursts of the longest window."""
+    """When each neuron fired, as plasticity looks back on it; ``longest``: bursts of the longest window.
+
+    ``ages`` says it in bytes (``kernels.plastic``).
+    """
 
     last_fired: Longs
+    ages: Bytes
     streaks: Shorts
     longest: np.int32
 

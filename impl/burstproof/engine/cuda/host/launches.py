@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 _THREADS_PER_MULTIPROCESSOR = 2048
 _REGISTERS_PER_MULTIPROCESSOR = 65536
 _BLOCK_OF_TILES = 256
+_BLOCK_OF_LISTS = 256
 _WAVES = 4
 WARP = 32
 
@@ -152,12 +153,10 @@ class Kernels:
 
     def recall(self, values: Values, ahead: int | None = None) -> Call:
         """What sends what arrives in the next burst, or ``ahead`` bursts later, of lists that were kept."""
-        from burstproof.engine.cuda.kernels.recall import ROOM
-
-        grid = self.full_grid(ROOM)
+        grid = self.full_grid(_BLOCK_OF_LISTS)
         if ahead is None:
-            return self.call("send_recalled", grid, ROOM, values)
-        return self.call("send_ahead", grid, ROOM, values.but(ahead=ahead))
+            return self.call("send_recalled", grid, _BLOCK_OF_LISTS, values)
+        return self.call("send_ahead", grid, _BLOCK_OF_LISTS, values.but(ahead=ahead))
 
     def resident(self, name: str, threads: int) -> int:
         """Blocks of a kernel that are on the device at once: each then takes chunk after chunk, reading ahead."""
@@ -228,16 +227,23 @@ def _delivery(kernels: Kernels, shard: ShardVariant, packed: Packed, values: Val
     if shard.fused:
         yield from kernels.tiles(values, variant, packed.sizes.neurons)
         return
-    learning = [kernels.spread("learn", packed.sizes.plastic_entries, block, values)] if variant.plastic else []
+    learning = list(_learning(kernels, packed, values, block)) if variant.plastic else []
     if variant.plastic_all_window:
         yield from learning
-    yield _propagate(kernels, variant, packed, values, sources, block)
+    if packed.sizes.static_entries:
+        yield _propagate(kernels, variant, packed, values, sources, block)
     if variant.computed:
         yield kernels.spread("propagate_computed", WARP * sources, block, values)
     if not variant.plastic_all_window:
         yield from learning
     if variant.plastic:
         yield kernels.call("age", 1, 1, values)
+
+
+def _learning(kernels: Kernels, packed: Packed, values: Values, block: int) -> Iterator[Call]:
+    if not packed.variant.plastic_all_window:
+        yield kernels.spread("note_ages", values.number("sources"), block, values)
+    yield kernels.spread("learn", packed.sizes.plastic_entries, block, values)
 
 
 def _propagate(kernels: Kernels, variant: Variant, packed: Packed, values: Values, sources: int, block: int) -> Call:

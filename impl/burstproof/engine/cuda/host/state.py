@@ -196,5 +196,6 @@ class DeviceState:
             if self._variant.plastic:
                 self.write("eligibility", state.eligibility_traces[computed.rows])
         if self._variant.plastic:
+            self.clear("rule_learnt")
             self.write("last_fired", state.last_fired)
             self.write("streaks", state.fire_streak)

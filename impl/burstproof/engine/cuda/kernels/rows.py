@@ -17,10 +17,6 @@ from burstproof.engine.cuda.plan.block_size import LONG_ROW
 from burstproof.engine.cuda.plan.variant import Variant
 
 
-import os
-HINTED = os.environ.get("HINTED", "1") == "1"
-
-
 @cache
 def make_read_once() -> Callable[..., Any]:
     """``read_once(column, entry)``: an entry of a row, which leaves the cache first: a source fires now and then."""
@@ -31,7 +27,7 @@ def make_read_once() -> Callable[..., Any]:
     def plain(column: npt.NDArray[Any], entry: np.unsignedinteger) -> Any:
         return column[entry]
 
-    return cuda.jit(device=True)(plain if SIMULATED or not HINTED else hinted)  # type: ignore[no-any-return]
+    return cuda.jit(device=True)(plain if SIMULATED else hinted)  # type: ignore[no-any-return]
 
 
 def make_send_part(variant: Variant) -> Callable[..., Any]:

@@ -134,6 +134,7 @@ def _add_state(specs: _Specs, sizes: NetworkSizes, variant: Variant) -> None:
     specs.add("outside", neurons, variant.word.packed or variant.fused is None)
     specs.add("done", 2)
     specs.add("last_fired", neurons, variant.plastic)
+    specs.add("ages", neurons, variant.plastic)
     specs.add("streaks", neurons, variant.plastic)
     for name, dtype in PARAMETERS.items():
         if name not in sizes.uniform:
@@ -161,7 +162,7 @@ def _add_computed(specs: _Specs, sizes: NetworkSizes, variant: Variant) -> None:
 
 def _add_plastic(specs: _Specs, sizes: NetworkSizes) -> None:
     specs.add("rule_starts", sizes.rules + 1)
-    for name in ("rule_windows", "potentiations", "depressions"):
+    for name in ("rule_windows", "rule_learnt", "potentiations", "depressions"):
         specs.add(name, sizes.rules)
     for name in ("plastic_positions", "plastic_sources", "plastic_targets"):
         specs.add(name, sizes.plastic_entries)

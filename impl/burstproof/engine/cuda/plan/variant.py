@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 import numpy as np
+import numpy.typing as npt
 
 from burstproof.engine.cuda.plan.block_size import FusedShape, fused_shape, least_sum_bits
 from burstproof.engine.cuda.plan.word import Word, largest_sum, marked_word
@@ -51,6 +52,8 @@ class Variant:
         The profile rounds and caps mp-driven psp.
     plastic : bool
         There are plastic mappings.
+    learns_in_order : bool
+        Plastic synapses are all computed ones, in their order.
     plastic_all_window : bool
         The profile's rule of plasticity; weights then change before the propagation.
     restart : Restart
@@ -88,6 +91,7 @@ class Variant:
     computed: bool
     round_mp_driven: bool
     plastic: bool
+    learns_in_order: bool
     plastic_all_window: bool
     restart: Restart
     count_ahead: bool
@@ -196,6 +200,7 @@ def variant_of(
         computed=layout.computed is not None,
         round_mp_driven=profile.round_mp_driven,
         plastic=layout.plastic is not None,
+        learns_in_order=layout.plastic is not None and in_order(layout.plastic.positions),
         plastic_all_window=profile.plastic_all_window,
         restart=_restart(features, layout.neuron_count),
         count_ahead=count_ahead,
@@ -228,6 +233,11 @@ def word_of(layout: Layout, options: EngineOptions, point: FixedPoint, *, packab
         return Word(point.bits)
     largest = point.largest_sum * (2 if layout.max_delay > 1 else 1)
     return next((Word(bits) for bits in (8, 16) if bits >= least and largest < 1 << bits), Word(32))
+
+
+def in_order(positions: npt.NDArray[np.int64]) -> bool:
+    """Whether these are the positions 0, 1, 2, ..."""
+    return bool((positions == np.arange(len(positions))).all())
 
 
 def offset_bits(entries: int) -> int:
