@@ -17,7 +17,7 @@ import numpy.typing as npt
 from burstproof.engine.admission import check_network
 from burstproof.engine.features.levels import clamped_levels
 from burstproof.engine.features.support import NOTHING, Section, refuse_features
-from burstproof.engine.features.synapses import degeneration, transmitting
+from burstproof.engine.features.synapses import associated, degeneration, transmitting
 from burstproof.engine.features.tables import decay_of
 from burstproof.engine.fixed_point import division, static_contributions
 from burstproof.engine.options import EngineOptions
@@ -283,8 +283,9 @@ class _Kinds:
 def _synapse_kinds(network: Network, mp_sources: npt.NDArray[np.bool_] | None) -> _Kinds:
     """Which synapses are static, which computed; ``contributes`` leaves out what cannot reach a candidate."""
     synapses = network.synapses
-    transmits, losses = transmitting(network), degeneration(network)
-    constant = mp_sources is None and transmits is None and losses is None and not network.plastic_pairs
+    transmits, losses, changing = transmitting(network), degeneration(network), associated(network)
+    varied = any(one is not None for one in (mp_sources, transmits, losses, changing))
+    constant = not varied and not network.plastic_pairs
     everything = bool(synapses.valid_mask.all() and network.neurons.valid_mask.all())
     if everything and constant:
         return _Kinds(None, None, None)
@@ -292,6 +293,8 @@ def _synapse_kinds(network: Network, mp_sources: npt.NDArray[np.bool_] | None) -
     if constant:
         return _Kinds(contributes, None, contributes)
     computed = np.zeros(network.synapse_count, np.bool_) if transmits is None else transmits & contributes
+    if changing is not None:
+        computed |= changing
     if losses is not None:
         computed |= synapses.valid_mask & (losses > 0)[synapses.source_neurons]
     for mapping in network.plastic_pairs:

@@ -27,7 +27,7 @@ from burstproof.engine.reference_features import (
     Modulators,
     Trains,
     clamped_neurons,
-    clamped_potentials,
+    within_range,
 )
 from burstproof.engine.reference_memory import INJECTED, REPLAYED, Memories, Memory, Replay
 from burstproof.engine.reference_memory_state import restore as restore_memories
@@ -68,7 +68,9 @@ class ReferenceEngine(Engine):
     def _start(self) -> None:
         """The state in which the network was loaded."""
         network = self.network
-        self.neurons = clamped_neurons(network.neurons) if network.features.clamp_potentials else network.neurons
+        self.neurons = network.neurons
+        if network.features.clamp_potentials:
+            self.neurons = clamped_neurons(network.neurons, network.neuron_count)
         self._load(network)
         self._load_features(network.features)
         self._group_synapses(network)
@@ -120,7 +122,7 @@ class ReferenceEngine(Engine):
     def _stored(self, potentials: Floats) -> Floats:
         """Potentials as they are kept between bursts."""
         if self.network.features.clamp_potentials:
-            potentials = clamped_potentials(potentials)
+            potentials = within_range(potentials, self.network.neuron_count)
         return stored(potentials, self.options.precision, self.network.neurons.thresholds)
 
     def _group_synapses(self, network: Network) -> None:
@@ -288,7 +290,7 @@ class ReferenceEngine(Engine):
         """Rule 2: the input is added before any leak."""
         self.v[candidates] = self.v[candidates] + x
         if self.network.features.clamp_potentials:
-            self.v[candidates] = clamped_potentials(self.v[candidates])
+            self.v = within_range(self.v, self.network.neuron_count)
 
     def _in_window(self, candidates: Ids, batch: bool) -> npt.NDArray[np.bool_]:
         """Rule 2: at or above the threshold and not above the limit."""
@@ -458,7 +460,7 @@ class ReferenceEngine(Engine):
         self.modulators.measure(self.fired_ids, self.fired_potentials, self._areas_of(self.fired_ids))
         self.neurons = self.modulators.after(self.neurons, self.homeostats)
         if self.network.features.clamp_potentials:
-            self.neurons = clamped_neurons(self.neurons)
+            self.neurons = clamped_neurons(self.neurons, self.network.neuron_count)
 
     # Features: synapses that appear (section 8) -------------------------------------------------------------------
 

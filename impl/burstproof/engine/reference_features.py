@@ -190,15 +190,12 @@ class Degeneration:
         return psps
 
 
-def clamped_neurons(neurons: NeuronTable) -> NeuronTable:
-    """Section 6: thresholds and limits within 0...255."""
+def clamped_neurons(neurons: NeuronTable, count: int) -> NeuronTable:
+    """Section 6: thresholds and limits of the first ``count`` neurons within 0...255; twins come after them."""
     names = "thresholds", "threshold_limits"
-    return dataclasses.replace(
-        neurons, **{name: np.clip(getattr(neurons, name), ZERO, LARGEST_POTENTIAL) for name in names}
-    )
+    return dataclasses.replace(neurons, **{name: within_range(getattr(neurons, name), count) for name in names})
 
 
-def clamped_potentials(potentials: Floats) -> Floats:
-    """Section 6: potentials within 0...255."""
-    within: Floats = np.clip(potentials, ZERO, LARGEST_POTENTIAL)
-    return within
+def within_range(values: Floats, count: int) -> Floats:
+    """Section 6: the first ``count`` values within 0...255."""
+    return np.concatenate([np.clip(values[:count], ZERO, LARGEST_POTENTIAL), values[count:]])

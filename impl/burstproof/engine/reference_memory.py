@@ -249,7 +249,11 @@ def digest(packed: bytes) -> int:
 
 
 def half_away(value: float) -> int:
-    """The nearest integer, halves away from 0."""
+    """The nearest integer of 64 bits, halves away from 0; 0 for NaN."""
+    if math.isnan(value):
+        return 0
+    if abs(value) >= 2.0**63:
+        return 2**63 - 1 if value > 0 else -(2**63)
     whole = math.trunc(value)
     return whole + (abs(value - whole) >= 0.5) * (1 if value > 0 else -1)
 

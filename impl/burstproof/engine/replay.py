@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from burstproof.engine.feature_state import columns_of
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.precision import Precision, precision_named
 from burstproof.engine.profile import profile_named
@@ -224,7 +225,9 @@ class _Comparison:
     def _state(self, index: int, state: EngineState, unknown_past: bool) -> Disagreement | None:
         number = int(self._trace.bursts[index])
         last = index == len(self._trace.bursts) - 1
-        for name in (*STATE_FIELDS, *LEARNT_FIELDS):
+        columns = {name: getattr(state, name) for name in (*STATE_FIELDS, *LEARNT_FIELDS)}
+        columns |= columns_of(state.features) if last and state.features is not None else {}
+        for name, column in columns.items():
             if unknown_past and name not in STATE_FIELDS[1:]:
                 continue
             for recorded in (
@@ -232,7 +235,7 @@ class _Comparison:
                 self._trace.end.get(name) if last else None,
             ):
                 if recorded is not None:  # of twins, which come last, recordings speak elsewhere
-                    got = getattr(state, name) if self._trace.exact else getattr(state, name)[: len(recorded)]
+                    got = column if self._trace.exact else column[: len(recorded)]
                     found = self._values(number, name, np.arange(len(recorded)), recorded, got)
                     if found is not None:
                         return found
@@ -255,9 +258,11 @@ class _Comparison:
         expected: npt.NDArray[Any],
         got: npt.NDArray[Any],
     ) -> Disagreement | None:
+        if expected.shape != got.shape:
+            return Disagreement(number, quantity, min(len(expected), len(got)), str(len(expected)), str(len(got)))
         different = expected != got
         if expected.dtype.kind == "f":
-            if self._trace.exact and quantity != "eligibility_traces":
+            if self._trace.exact and not quantity.endswith("eligibility_traces"):
                 different |= np.signbit(expected) != np.signbit(got)
             different &= ~(np.isnan(expected) & np.isnan(got))
             if not self._exact:

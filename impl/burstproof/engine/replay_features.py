@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from burstproof.engine.feature_state import FeatureState
+from burstproof.engine.feature_state import PREFIX, FeatureState
 from burstproof.engine.state import EngineState
 from burstproof.network.features import FIRST_MEMORY_ID
 from burstproof.network.model import Network
@@ -157,7 +157,9 @@ def _ends(sources: Array, targets: Array) -> Array:
 
 
 def words_of(quantity: str, item: int) -> str:
-    """What an item of ``quantity`` is: a neuron, dense or memory, or a synapse by its ends."""
+    """What an item of ``quantity`` is: a neuron, dense or memory, a synapse by its ends, or a row of a state column."""
+    if quantity.startswith(PREFIX):
+        return f"row {item}"
     if "synapse" in quantity:
         return f"synapse {item >> 32} to {item & 0xFFFFFFFF}"
     return f"neuron {item}" if item < FIRST_MEMORY_ID else f"memory neuron {item}"

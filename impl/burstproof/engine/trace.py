@@ -25,6 +25,8 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
+from burstproof.engine.feature_admission import check_feature_state
+from burstproof.engine.feature_state import FORMS, PREFIX, columns_of, from_columns
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.state import NO_PLAN, EngineState, Recording, Stimulus, StimulusPlan
 from burstproof.errors import BurstproofError, EnvironmentInvalidError, TraceError
@@ -48,6 +50,8 @@ _ALWAYS = ("ids", "amounts", "forced")
 
 _DYNAMIC = ("dyn_", "newn_", "mem_")
 """What the names of arrays begin with that have a row for each synapse, new neuron or memory and burst."""
+
+_TWINS = f"{PREFIX}memory.twin_areas"
 
 _DIGESTS = ("npz_sha256", "sha256")
 """Entries of the JSON file: SHA-256 of the .npz file, and of all other entries, that one included."""
@@ -126,9 +130,8 @@ def trace_of_run(
         fired_burst=np.repeat(recording.bursts, recording.fired_counts),
         fired_id=recording.fired_ids,
         fired_mp=recording.fired_potentials,
-        end={
-            item: getattr(end, item) for item in (*STATE_FIELDS, *(LEARNT_FIELDS if network.plastic_mappings else ()))
-        },
+        end={item: getattr(end, item) for item in (*STATE_FIELDS, *(LEARNT_FIELDS if network.plastic_mappings else ()))}
+        | ({} if end.features is None else columns_of(end.features)),
         plan=plan,
         exact=True,
         settings=options.rules(),
@@ -257,7 +260,7 @@ def _assemble(path: Path, info: dict[str, Any], arrays: dict[str, npt.NDArray[An
         fired_id=fired_id[order],
         fired_mp=fired_mp.astype(np.float32)[order],
         states=_states(path, arrays, "t_", network, (len(bursts),)),
-        end=_states(path, arrays, "end_", network, ()),
+        end=_states(path, arrays, "end_", network, ()) | _end_of_features(path, arrays, network),
         plan=_plan(info, network),
         at_start=_at_start(info),
         exact=exact,
@@ -360,11 +363,22 @@ def _states(
     found = {}
     for name in (*STATE_FIELDS, *LEARNT_FIELDS):
         if prefix + name in arrays:
-            rows = network.synapse_count if name in LEARNT_FIELDS else network.neuron_count
+            twins = len(arrays.get(prefix + _TWINS, ()))
+            rows = network.synapse_count if name in LEARNT_FIELDS else network.neuron_count + twins
             values = arrays[prefix + name]
             if values.shape != (*leading, rows):
                 raise TraceError("has the wrong shape", where=f"{path}: {prefix}{name}", got=values.shape)
             found[name] = values
+    return found
+
+
+def _end_of_features(path: Path, arrays: dict[str, npt.NDArray[Any]], network: Network) -> dict[str, npt.NDArray[Any]]:
+    """What a record holds of features after its last burst."""
+    found = {name: arrays[f"end_{name}"] for name in FORMS if f"end_{name}" in arrays}
+    if found:
+        if found.keys() != FORMS.keys() or any(a.dtype != FORMS[name][0] for name, a in found.items()):
+            raise TraceError("has other columns of features than those of a state", where=f"{path}: end_features")
+        check_feature_state(from_columns(found), network)
     return found
 
 

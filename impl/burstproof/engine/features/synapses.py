@@ -35,3 +35,21 @@ def degeneration(network: Network) -> npt.NDArray[np.float32] | None:
         found[own == index] = np.float32(loss)
     synapses = network.synapses
     return found if bool((found[synapses.source_neurons[synapses.valid_mask]] > 0).any()) else None
+
+
+def associated(network: Network) -> npt.NDArray[np.bool_] | None:
+    """Synapses that associative mappings change, (S,), or ``None``: those between the two areas of one learn from the
+    areas' activity, and those of a source whose divisor counts the synapses that a mapping makes."""
+    mappings = network.features.associative
+    if not mappings:
+        return None
+    areas = network.neurons.cortical_areas
+    sources, targets = areas[network.synapses.source_neurons], areas[network.synapses.target_neurons]
+    dividing = (
+        ~network.area_flag("psp_uniform_distribution") if network.flags_registered else np.zeros_like(areas, bool)
+    )
+    found = np.isin(sources, [one.source for one in mappings]) & dividing[network.synapses.source_neurons]
+    for one in mappings:
+        found |= (sources == one.source) & (targets == one.target)
+    chosen: npt.NDArray[np.bool_] = found & network.synapses.valid_mask
+    return chosen
