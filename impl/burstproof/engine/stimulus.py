@@ -34,6 +34,8 @@ class PackedStimulus:
         Whether an amount was clamped.
     may_cancel : bool
         Whether an amount is 0 or negative, so that the sum of a candidate may be 0 because of it.
+    forced_potentials : float32 (R,) or None
+        Potentials of the forced firings; ``None``: all have ``FORCED_POTENTIAL``.
     """
 
     ids: npt.NDArray[np.uint32]
@@ -41,6 +43,7 @@ class PackedStimulus:
     forced: npt.NDArray[np.uint32]
     clamped: bool
     may_cancel: bool
+    forced_potentials: npt.NDArray[np.float32] | None = None
 
 
 def coming_bursts(done: int, bursts: int) -> range:

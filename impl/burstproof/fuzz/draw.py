@@ -10,6 +10,7 @@ from burstproof.engine.profile import profile_named
 from burstproof.engine.state import Stimulus, StimulusPlan
 from burstproof.fuzz.case import FuzzCase
 from burstproof.fuzz.draw_features import draw_feature_switches, with_features
+from burstproof.fuzz.draw_memories import draw_memory_switches, with_memories
 from burstproof.fuzz.draw_network import draw_network, with_later_columns
 from burstproof.fuzz.switches import Switches, draw_switches
 from burstproof.network.model import Network
@@ -37,6 +38,8 @@ def draw_case(seed: int, families: int = 0, features: bool = False) -> FuzzCase:
     if features and not switches.beta:
         chosen = draw_feature_switches(np.random.default_rng([5, seed % families] if families else [4, seed]))
         network = with_features(chosen, np.random.default_rng([6, seed]), network)
+        remembering = draw_memory_switches(np.random.default_rng([8, seed % families] if families else [7, seed]))
+        network = with_memories(remembering, np.random.default_rng([9, seed]), network)
     plan = _draw_plan(switches, rng, network, bursts)
     options = EngineOptions(
         profile=profile_named(switches.profile),

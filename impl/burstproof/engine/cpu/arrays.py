@@ -11,7 +11,7 @@ import numpy.typing as npt
 from burstproof.engine.cpu.extras import Extras
 from burstproof.engine.layout import Layout
 from burstproof.engine.options import EngineOptions
-from burstproof.engine.stimulus import PackedStimulus
+from burstproof.engine.stimulus import FORCED_POTENTIAL, PackedStimulus
 from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.schema import Parameters
 
@@ -119,7 +119,7 @@ class Scalars(NamedTuple):
 class Plan(NamedTuple):
     """Stimulus of the next bursts: burst k has ids[starts[k]:starts[k + 1]], forced[forced_starts[k]:...].
 
-    ``forced_rc`` and ``forced_cc`` are room for the countdowns and counts of forced neurons during a burst.
+    ``forced_potentials`` are those that forced firings carry; ``forced_rc`` and ``forced_cc`` are room for the countdowns and counts of forced neurons during a burst.
     """
 
     starts: Array
@@ -127,6 +127,7 @@ class Plan(NamedTuple):
     amounts: Array
     forced_starts: Array
     forced: Array
+    forced_potentials: Array
     forced_rc: Array
     forced_cc: Array
 
@@ -298,6 +299,13 @@ def plan_of(stimuli: Sequence[PackedStimulus | None], sums: np.dtype[Any]) -> Pl
         np.concatenate([np.empty(0, sums), *(s.amounts.astype(sums) for s in given)]),
         forced_starts,
         forced,
+        np.concatenate([_NO_FLOATS, *(_forced_potentials(s) for s in given)]),
         np.zeros(len(forced), np.uint16),
         np.zeros(len(forced), np.uint16),
     )
+
+
+def _forced_potentials(stimulus: PackedStimulus) -> Floats:
+    if stimulus.forced_potentials is None:
+        return np.full(len(stimulus.forced), FORCED_POTENTIAL)
+    return stimulus.forced_potentials

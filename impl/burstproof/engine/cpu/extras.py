@@ -65,6 +65,8 @@ class Extras(NamedTuple):
         The homeostat's r and g.
     base_thresholds, base_leaks, base_excitabilities, leaks_in_force : float32 (n,)
     driver_of : uint16 (N,)
+    memory_fired, memory_potentials : bool, float32 (D + 1,)
+        Whether a memory neuron of the driver area with this number fires in the burst, and the first one's potential.
     modulators : ModulatorTable
     signals : float32 (2, M)
         Those in force in burst b are in row b mod 2; so with all factors.
@@ -90,6 +92,8 @@ class Extras(NamedTuple):
     base_excitabilities: Array
     leaks_in_force: Array
     driver_of: Array
+    memory_fired: Array
+    memory_potentials: Array
     modulators: ModulatorTable
     signals: Array
     area_factors: Array
@@ -138,6 +142,8 @@ def make_extras(network: Network, members: Members, used: bool) -> Extras:
         np.array(own.excitabilities[members]),
         np.array(leaks),
         tables.driver_of,
+        np.zeros(tables.modulators.driver_count + 1, np.bool_),
+        np.zeros(tables.modulators.driver_count + 1, np.float32),
         tables.modulators,
         *_factors(tables, network),
     )

@@ -106,8 +106,12 @@ def _make_read_signals(derive: Compiled) -> Compiled:
             if driver != 0 and (first[driver] < 0 or ids[j] < ids[first[driver]]):
                 first[driver] = j
         for k in range(len(m.magnitudes)):
-            at = first[m.drivers[k] + 1]
-            share = strength(potentials[at], m.full_scales[k]) if at >= 0 else zero
+            driver = m.drivers[k] + 1
+            at, share = first[driver], zero
+            if at >= 0:
+                share = strength(potentials[at], m.full_scales[k])
+            elif x.memory_fired[driver]:
+                share = strength(x.memory_potentials[driver], m.full_scales[k])
             x.signals[following, k] = m.magnitudes[k] * share
         derive(following, x)
 

@@ -28,7 +28,7 @@ from burstproof.engine.cpu.extras import ExtrasKey, extras_key, make_extras, own
 from burstproof.engine.cpu.kernels import Kernels, kernels_for
 from burstproof.engine.feature_state import FeatureState
 from burstproof.engine.features.levels import clamped
-from burstproof.engine.features.support import ONE_BURST
+from burstproof.engine.features.support import EVERYTHING
 from burstproof.engine.fixed_point import plan_fixed_point
 from burstproof.engine.layout import Layout, build_layout, refuse_overflow
 from burstproof.engine.options import EngineOptions
@@ -111,7 +111,7 @@ class CpuMemory:
         network = self._network
         if weights is not None:
             network = network.replace(synapses=dataclasses.replace(network.synapses, weights=weights))
-        layout = build_layout(network, self._options, self._fixed_point, modelled=ONE_BURST)
+        layout = build_layout(network, self._options, self._fixed_point, modelled=EVERYTHING)
         return layout, slice(None), slice(None)
 
     def _take_rows(self, layout: Layout, members: Members | slice, rows: Rows | slice) -> None:

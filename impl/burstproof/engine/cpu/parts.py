@@ -11,7 +11,6 @@ from burstproof.engine.cpu.features import make_feature_parts
 from burstproof.engine.cpu.modes import make_learn_modes
 from burstproof.engine.cpu.synapses import make_learn
 from burstproof.engine.rules import Compiled
-from burstproof.engine.stimulus import FORCED_POTENTIAL
 from burstproof.network.schema import Parameters
 
 
@@ -145,7 +144,7 @@ def _make_finish(key: KernelKey, remember: Compiled) -> Compiled:
                 neurons.consecutive_fire_counts[neuron] = plan.forced_cc[end]
             neurons.was_candidate[neuron] = False
             end += 1
-        forced = plan.forced[first:end]
+        forced, held = plan.forced[first:end], plan.forced_potentials[first:end]
         extra = 0
         at = 0
         for neuron in forced:
@@ -161,7 +160,7 @@ def _make_finish(key: KernelKey, remember: Compiled) -> Compiled:
                 ids[write], potentials[write] = ids[read], potentials[read]
                 read -= 1
             else:
-                ids[write], potentials[write] = forced[take], FORCED_POTENTIAL
+                ids[write], potentials[write] = forced[take], held[take]
                 take -= 1
             write -= 1
         count += extra

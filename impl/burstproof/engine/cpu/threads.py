@@ -198,6 +198,7 @@ def _room_for(plan: Plan | None, memory: CpuMemory) -> Plan:
         np.zeros(ids, memory.ring.sums.dtype),
         np.zeros(forced_starts, np.int64),
         np.zeros(forced, np.uint32),
+        np.zeros(forced, np.float32),
         np.zeros(forced, np.uint16),
         np.zeros(forced, np.uint16),
     )

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from burstproof.engine.features.tables import decay_of
 from burstproof.engine.fixed_point import MOST_NEW_SYNAPSES
 from burstproof.errors import NetworkError
+from burstproof.network.features import Features
 from burstproof.network.model import Network
 from burstproof.network.plasticity import PlasticMapping, steps
 
@@ -27,11 +28,13 @@ class Governed(NamedTuple):
     """Which rule governs which synapses, where associative mappings govern pairs of areas, too.
 
     ``mappings`` are the plastic mappings of the device, with the rows that they govern; those that govern nothing any
-    more are left out. ``associative`` has for each acting association its position in ``Features.associative`` and the
-    rows (K,) of dense synapses that it governs.
+    more are left out, and ``features`` name the others by their new positions. ``associative`` has for each acting
+    association its position in the network's ``Features.associative`` and the rows (K,) of dense synapses that it
+    governs.
     """
 
     mappings: tuple[PlasticMapping, ...]
+    features: Features
     associative: tuple[tuple[int, Ids], ...]
 
 
@@ -48,6 +51,7 @@ def governed(network: Network) -> Governed:
             one = network.features.associative[associative[number]]
             rules[one.source * width + one.target] = number
     mappings: list[PlasticMapping] = []
+    places: dict[int, int] = {}
     found: list[tuple[int, Ids]] = []
     for number, mapping in enumerate(network.plastic_mappings):
         own = [pair for pair, rule in rules.items() if rule == number]
@@ -56,8 +60,12 @@ def governed(network: Network) -> Governed:
             found.append((associative[number], rows))
             rows = _NO_IDS
         if own or not len(mapping.synapses):
+            places[number] = len(mappings)
             mappings.append(dataclasses.replace(mapping, synapses=rows))
-    return Governed(tuple(mappings), tuple(found))
+    acting = [one for one in network.features.associative if one.plastic in places]
+    renumbered = tuple(dataclasses.replace(one, plastic=places[one.plastic]) for one in acting)
+    features = dataclasses.replace(network.features, associative=renumbered)
+    return Governed(tuple(mappings), features, tuple(found))
 
 
 class Sent(NamedTuple):

@@ -88,7 +88,7 @@ class AreaLife:
         self._voxels = {one: _voxel_neurons(network, one, area.twins.get(one)) for one in self.upstream}
 
     def replayed(self, frame: list[Fired]) -> tuple[npt.NDArray[np.uint32], list[npt.NDArray[np.int64]]]:
-        """Dense neurons that a frame forces, in order, and for each upstream area which of its voxels they stand for."""
+        """Dense neurons that a frame forces, in order, and for each upstream area the voxels they stand for."""
         neurons, places = [np.empty(0, np.uint32)], []
         for upstream, fired in zip(self.upstream, frame, strict=True):
             table = self._voxels[upstream]

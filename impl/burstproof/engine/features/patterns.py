@@ -27,6 +27,7 @@ NOBODY = Fired(np.empty(0, np.uint32), np.empty(0, np.float32))
 Window = Sequence[Sequence[Fired]]
 """What fired in each upstream area, by cortical index, in each of the last D bursts, the oldest first."""
 
+_MOST = 1 << 63
 _COUNT = struct.Struct("<I")
 _BUCKET = struct.Struct("<Iq")
 
@@ -76,7 +77,9 @@ def _ratios(percent: float, old: dict[int, float], new: dict[int, float]) -> lis
 
 
 def _rounded(value: float) -> int:
-    """The nearest integer, halves away from 0."""
+    """The nearest integer of 64 bits, halves away from 0; 0 for NaN."""
+    if not abs(value) < _MOST:
+        return 0 if math.isnan(value) else (_MOST - 1 if value > 0 else -_MOST)
     whole = math.trunc(value)
     if abs(value - whole) < 0.5:
         return whole

@@ -25,6 +25,7 @@ class Section(Enum):
 
 
 NOTHING: frozenset[Section] = frozenset()
+EVERYTHING = frozenset(Section)
 ONE_BURST = frozenset(Section) - {Section.MEMORY, Section.ASSOCIATIONS}
 """Sections 1 to 6: neurons and synapses stay as many as they are."""
 
