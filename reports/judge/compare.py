@@ -309,10 +309,8 @@ class _Judge:
         return pair_difference(ratio, known, self._noise, lower)
 
     def _inside(self, key: Key) -> Interval | None:
-        """Interval by the samples alone, which knows nothing of what differs between runs."""
+        """Interval by the samples alone, which knows nothing of what differs between runs; ``None`` for too few."""
         old, new = self._base.keys[key].measurement, self._new.keys[key].measurement
-        if min(len(old.samples), len(new.samples)) < 2:
-            return None
         fresh = [units.convert(sample, new.unit, old.unit) for sample in samples_of(new)]
         return difference(samples_of(old), fresh).interval
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from enum import IntEnum
+from enum import Enum, auto
 
 from burstproof.errors import ExitCode, InputError
 from reports.judge.statistics import median_interval
@@ -32,12 +32,12 @@ _OUTCOMES = {
 }
 
 
-class _Side(IntEnum):
+class _Side(Enum):
     """Where a figure lies against the bounds of a target."""
 
-    UNDER = -1
-    GOOD = 0
-    OVER = 1
+    UNDER = auto()
+    GOOD = auto()
+    OVER = auto()
 
 
 def judge(measurement: Measurement, target: Target | None) -> Judgement:

@@ -23,6 +23,7 @@ from reports.judge.direction import lower_is_better
 from reports.judge.thermometer import Kind
 from reports.judge.variation import pair_difference, seen_variation
 from reports.store import load_records, load_run, write_run
+from reports.values.judgement import Interval
 from reports.values.measurement import CaseResult, Measurement, Outcome, Verdict
 from reports.values.record import Judging, RunRecord
 from suites.support.sample_record import sample_record
@@ -92,6 +93,14 @@ def test_one_pair_cannot_tell_without_a_history() -> None:
     assert "nothing shows how much runs of this machine vary" in row.difference.reason
     assert comparison.exit_code(strict=True) is ExitCode.PASS
     assert sentence(comparison).startswith("One run a side confirms nothing: of 1 figure ")
+
+
+def test_a_pair_shows_an_interval_where_both_sides_have_samples() -> None:
+    def interval(new: Measurement) -> Interval | None:
+        return the_row(compare([run(0, timed(0.01))], [run(1, new, commit="b")])).difference.interval
+
+    assert interval(timed(0.013, 1)) is not None
+    assert interval(replace(timed(0.013, 1), samples=())) is None
 
 
 def test_one_pair_tells_what_runs_of_the_machine_have_not_varied_by() -> None:
@@ -341,7 +350,7 @@ def test_other_targets_are_named() -> None:
     base, new = run(0, timed(0.01)), run(1, timed(0.01), commit="b")
     assert compare([judged(base, "1")], [judged(new, "1")]).findings == ()
     (found,) = compare([judged(base, "1")], [judged(new, "2")]).findings
-    assert found.kind == "targets changed"
+    assert (found.kind, found.text) == ("targets changed", f"judged by targets {'1' * 12}, then by {'2' * 12}")
 
 
 def test_a_case_that_now_fails_is_a_regression() -> None:

@@ -226,6 +226,8 @@ def test_runs_without_noise_are_told_apart() -> None:
     steady = [(float(place), 2.0) for place in range(0, 6, 2)], [(float(place), 2.2) for place in range(1, 6, 2)]
     found = runs_difference(*steady)
     assert (found.change, found.ratio) == (Change.SLOWER, pytest.approx(1.1))
+    assert found.interval is not None
+    assert found.interval.high / found.ratio - 1.0 == pytest.approx(student_quantile(0.99, 3) * 1e-9, rel=1e-3)
     assert runs_difference(steady[0], [(when, 2.0) for when, _ in steady[1]]).change is Change.SAME
 
 

@@ -36,6 +36,15 @@ def test_as_many_medians_as_stated() -> None:
     assert bootstrap_medians([1.0, 2.0]).shape == (4000,)
 
 
+def test_the_interval_leaves_an_equal_tail_on_either_side() -> None:
+    """A share of 0.9 leaves 5 % of the medians below it and 5 % above."""
+    samples = noise(11, 400)
+    interval = median_interval(samples, confidence=0.9)
+    assert interval is not None
+    assert (interval.low, interval.high) == pytest.approx(np.percentile(bootstrap_medians(samples), [5.0, 95.0]))
+    assert interval.confidence == 0.9
+
+
 def test_interval_covers_the_median() -> None:
     """The median of 1 + 0.01 Gamma(2) is 1.016783...; 95 % intervals miss it about once in twenty."""
     hits = 0
