@@ -214,9 +214,7 @@ def test_a_floor_stands_beside_the_figure_or_in_the_judgement(whole: RunRecord, 
 
 
 @pytest.mark.parametrize(("value", "agrees"), [(0.0, True), (1e-9, False), (-1e-9, False)])
-def test_a_value_at_the_end_of_its_samples_agrees(
-    whole: RunRecord, checkout: Path, value: float, agrees: bool
-) -> None:
+def test_a_value_at_the_end_of_its_samples_agrees(whole: RunRecord, checkout: Path, value: float, agrees: bool) -> None:
     record = with_latencies(whole, lambda m: replace(m, value=value, samples=(0.0, 0.0)))
     assert ("outside the range of the samples" not in "\n".join(reasons_against(sealed(record), checkout))) is agrees
 

@@ -143,6 +143,7 @@ def test_another_machine_is_no_regression() -> None:
 
 
 @pytest.mark.requirement("RE-8")
+@pytest.mark.thorough("reads the largest records")
 def test_records_of_two_cards_give_no_regression() -> None:
     """The committed records that gave 60 confirmed regressions: two cards of one class, told apart by name."""
     history, _ = load_records(BASELINES)
@@ -181,6 +182,7 @@ def test_the_thermometer_is_never_a_regression() -> None:
     assert said.endswith("so much of a difference may be the machine's")
 
 
+@pytest.mark.thorough("reads the largest records")
 def test_every_figure_of_the_records_has_a_direction() -> None:
     """329 of 605 figures were never compared, since their unit had no direction."""
     records, _ = load_records(BASELINES)
