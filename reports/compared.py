@@ -7,9 +7,10 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from statistics import median as middle
 
+from burstproof.errors import ExitCode
 from reports.judge.across import AcrossTable, Cell
 from reports.judge.compare import Comparison, Relation, Row
-from reports.judge.difference import Change
+from reports.judge.difference import LEAST_RUNS, Change
 from reports.judge.findings import Finding
 from reports.judge.history import History
 from reports.judge.thermometer import Kind
@@ -132,12 +133,16 @@ def describe(comparison: Comparison) -> str:
 
 
 def strict_text(comparison: Comparison) -> str:
-    """What ``--strict`` alone fails on, in a line; empty where it changes nothing."""
-    if comparison.exit_code(strict=True) is comparison.exit_code():
+    """Why the exit code is another with ``--strict``, in a line; empty where it is the same."""
+    code = comparison.exit_code(strict=True)
+    if code is comparison.exit_code():
         return ""
-    slower = {"slower or worse": len(comparison.slower)} if comparison.counts and comparison.slower else {}
-    kinds = slower | Counter(finding.kind for finding in comparison.findings)
-    return f"Exit code 1 for --strict: {', '.join(f'{kind} {count}' for kind, count in kinds.items())}.\n"
+    kinds = dict(Counter(finding.kind for finding in comparison.findings))
+    if comparison.counts:
+        kinds |= {"slower or worse": len(comparison.slower), "cannot tell": len(comparison.undecided)}
+    more = f"; {LEAST_RUNS} runs a side or more, in turns, can tell" if not comparison.confirms else "; take more runs"
+    found = ", ".join(f"{kind} {count}" for kind, count in kinds.items() if count)
+    return f"Exit code {int(code)} for --strict: {found}{more if code is ExitCode.UNDECIDED else ''}.\n"
 
 
 def machine_lines(comparison: Comparison) -> list[str]:

@@ -91,8 +91,31 @@ def test_one_pair_cannot_tell_without_a_history() -> None:
     row = the_row(comparison)
     assert (row.change, row.confirmed) == (Change.UNKNOWN, False)
     assert "nothing shows how much runs of this machine vary" in row.difference.reason
-    assert comparison.exit_code(strict=True) is ExitCode.PASS
+    assert comparison.exit_code(strict=True) is ExitCode.UNDECIDED
+    assert "Exit code 2 for --strict: cannot tell 1; 3 runs a side or more" in strict_text(comparison)
     assert sentence(comparison).startswith("One run a side confirms nothing: of 1 figure ")
+
+
+@pytest.mark.parametrize(
+    ("factor", "strict"), [(1.0, ExitCode.PASS), (0.95, ExitCode.PASS), (1.06, ExitCode.UNDECIDED)]
+)
+def test_strict_lets_nothing_undecided_pass_that_looks_worse(factor: float, strict: ExitCode) -> None:
+    """Offsets of 5 % hide 6 %: nobody can tell, which is no failure, and no pass either."""
+    base, new = sides(factor, spread=0.05)
+    comparison = compare(base, new)
+    assert the_row(comparison).change is Change.UNKNOWN
+    assert comparison.exit_code() is ExitCode.PASS
+    others = replace(comparison, rows=(the_row(comparison),))
+    assert others.exit_code(strict=True) is strict
+    assert ("cannot tell 1; take more runs" in strict_text(others)) is (strict is ExitCode.UNDECIDED)
+    late = [replace(run, started_utc=run.started_utc.replace("T10", "T11")) for run in new]
+    one_by_one = compare(base, late)
+    assert one_by_one.exit_code(strict=True) is ExitCode.UNDECIDED
+    assert "3 runs a side or more, in turns" in strict_text(one_by_one)
+    elsewhere = compare(
+        [on(run, "NVIDIA H200", "GPU-1") for run in base], [on(run, "NVIDIA H100", "GPU-2") for run in new]
+    )
+    assert elsewhere.exit_code(strict=True) is not ExitCode.UNDECIDED
 
 
 def test_a_pair_shows_an_interval_where_both_sides_have_samples() -> None:
