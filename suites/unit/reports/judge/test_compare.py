@@ -15,7 +15,17 @@ import pytest
 from burstproof.errors import ExitCode, InputError
 from hardware.inventory import take_inventory
 from reports.command import main
-from reports.compared import MARKDOWN_LINES, describe, describe_across, markdown, sentence, strict_text
+from reports.compared import (
+    MARKDOWN_LINES,
+    counts_text,
+    describe,
+    describe_across,
+    folded,
+    leading,
+    markdown,
+    sentence,
+    strict_text,
+)
 from reports.judge.across import across
 from reports.judge.compare import Comparison, Relation, Row, compare
 from reports.judge.difference import Change
@@ -437,6 +447,17 @@ def test_runs_without_a_common_figure_are_not_called_free_of_regressions() -> No
     assert said.startswith(f"Nothing could be compared with {BASE.run_id}")
     assert "differs: GPUs: NVIDIA H200 | none" in said
     assert comparison.exit_code() is ExitCode.UNDECIDED
+
+
+def test_the_page_shows_large_changes_and_every_confirmed_one() -> None:
+    figures = [figure(f"gpt2.memory{place}", 5.0, "GB") for place in range(40)]
+    grown = [replace(one, value=5.0 * (1.5 + 0.01 * place)) for place, one in enumerate(figures)]
+    shown, steady = folded(compare([run(0, *figures)], [run(1, *grown, commit="b")]))
+    assert (len(shown), len(steady)) == (40, 0)
+    first, rest = leading([replace(row, confirmed=place == 39) for place, row in enumerate(shown)])
+    assert [row.key for row in first] == [row.key for row in (*shown[:25], shown[39])]
+    assert [row.key for row in rest] == [row.key for row in shown[25:39]]
+    assert counts_text(rest) == "14 worse"
 
 
 def test_text_shows_the_first_differences_and_counts_the_rest() -> None:
