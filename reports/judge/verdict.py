@@ -246,8 +246,6 @@ def _side(value: float, target: Target) -> _Side:
 
 def _in_band(value: float, target: Target) -> bool:
     """Whether a good value lies within ``marginal`` of a bound; written so that infinite bounds drop out."""
-    if target.marginal == 0.0:
-        return False
     near_high = math.isfinite(target.high) and value > target.high - target.marginal * abs(target.high)
     near_low = math.isfinite(target.low) and value < target.low + target.marginal * abs(target.low)
     return near_high or near_low

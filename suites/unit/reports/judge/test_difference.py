@@ -261,6 +261,7 @@ def test_a_ratio_with_zero() -> None:
 def test_discoveries_at_their_limits() -> None:
     assert discoveries([]) == ()
     assert discoveries([0.01]) == (True,)
+    assert discoveries([0.015]) == (False,)
     assert discoveries([0.01, 0.005], rate=0.01) == (True, True)
     assert discoveries([0.0, 1.0]) == (True, False)
     assert discoveries([0.02, 0.03]) == (False, False)

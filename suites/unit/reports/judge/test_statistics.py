@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from burstproof.errors import InputError
+from reports.judge import statistics
 from reports.judge.statistics import bootstrap_medians, median, median_interval
 from reports.values import units
 
@@ -30,6 +31,11 @@ def test_direct_draw_is_the_bootstrap(count: int) -> None:
         below = float(np.mean(plain <= np.percentile(direct, share)))
         above = float(np.mean(plain < np.percentile(direct, share)))
         assert above - 0.03 <= share / 100 <= below + 0.03
+
+
+def test_a_draw_of_one_picks_the_last_sample() -> None:
+    """A uniform draw lies below one, but its product with a count may round up."""
+    assert statistics._indices(np.array([0.0, 0.5, 1.0]), 4).tolist() == [0, 2, 3]
 
 
 def test_as_many_medians_as_stated() -> None:
