@@ -120,6 +120,13 @@ def whitewashed(record: RunRecord) -> RunRecord:
     return replace(bad, judgements=tuple(good if one is judged else one for one in bad.judgements))
 
 
+def revalued(record: RunRecord) -> RunRecord:
+    """Another figure in a judgement, a millionth off, whose verdict holds."""
+    first, *others = record.judgements
+    value = 1.000001 * (first.judgement.value or 0.0)
+    return replace(record, judgements=(replace(first, judgement=replace(first.judgement, value=value)), *others))
+
+
 def test_a_whole_clean_run_may_be_quoted_and_so_may_one_that_fails(whole: RunRecord, checkout: Path) -> None:
     assert reasons_against(whole, checkout) == ()
     bad = sealed(failed(whole))
@@ -184,6 +191,7 @@ def test_a_whole_clean_run_may_be_quoted_and_so_may_one_that_fails(whole: RunRec
             "throttled during 1 measurement: burst.latency (sw",
         ),
         (lambda r: throttled(r, ""), "throttled during 1 measurement"),
+        (revalued, "judging the samples again decides otherwise of 1 figure"),
         (whitewashed, "judging the samples again decides otherwise of 1 figure: burst.latency"),
         (lambda r: replace(r, judgements=r.judgements[1:]), "decides otherwise of 1 figure"),
     ],

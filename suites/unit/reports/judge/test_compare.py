@@ -118,6 +118,10 @@ def test_strict_lets_nothing_undecided_pass_that_looks_worse(factor: float, stri
     others = replace(comparison, rows=(the_row(comparison),))
     assert others.exit_code(strict=True) is strict
     assert ("cannot tell 1; take more runs" in strict_text(others)) is (strict is ExitCode.UNDECIDED)
+    row = the_row(comparison)
+    edge = replace(row, difference=replace(row.difference, change=Change.UNKNOWN, ratio=1.25))
+    assert replace(comparison, rows=(edge,), noise=0.25).undecided == ()
+    assert replace(comparison, rows=(edge,), noise=0.24).undecided == (edge,)
     late = [replace(run, started_utc=run.started_utc.replace("T10", "T11")) for run in new]
     one_by_one = compare(base, late)
     assert one_by_one.exit_code(strict=True) is ExitCode.UNDECIDED
@@ -253,6 +257,18 @@ def test_time_and_rate_of_one_measurement_are_one_row() -> None:
     assert row.also == ("latency 2 ms → 2.2 ms",)
 
 
+def test_time_and_rate_of_two_sizes_are_two_rows() -> None:
+    steady = figure("matmul.latency", 2.0, "ms", size=128), figure("matmul.throughput", 50.0, "GFLOP/s", size=256)
+    comparison = compare([run(0, *steady)], [run(1, *steady, commit="b")])
+    assert sorted(row.name for row in comparison.rows) == ["matmul.latency", "matmul.throughput"]
+
+
+def test_a_run_is_of_its_own_machine_whatever_is_known_of_it() -> None:
+    nameless = run(0, timed(0.01), hardware={})
+    assert compare([nameless], [nameless]).relation is Relation.SAME
+    assert compare([nameless], [run(1, timed(0.01), hardware={})]).relation is not Relation.SAME
+
+
 def test_a_rate_that_fits_two_times_stands_at_one() -> None:
     times = [figure(f"matmul.{name}", 2.0, "ms", size=128) for name in ("alone", "together")]
     rate = figure("matmul.rate", 50.0, "GFLOP/s", size=128)
@@ -281,6 +297,7 @@ def test_bytes_and_counts_need_no_samples() -> None:
         ((EDGE,), (replace(EDGE, value=998.9),), "value and samples disagree"),
         ((figure("a.rate", 5.0, "GB/s"),), (figure("a.rate", 5.0, "ms"),), "unit changed"),
         ((figure("parity.disagreements", 0.0, "1"),), (figure("parity.disagreements", 3.0, "1"),), "zero in one run"),
+        ((figure("parity.disagreements", 3.0, "1"),), (figure("parity.disagreements", 0.0, "1"),), "zero in one run"),
         ((figure("a.thing", 1.0, "1"),), (figure("a.thing", 2.0, "1"),), "no direction"),
         ((timed(0.01),), (replace(timed(0.01), value=0.005),), "value and samples disagree"),
         ((replace(timed(0.01), value=0.005),), (timed(0.01),), "value and samples disagree"),
