@@ -25,7 +25,8 @@ class Neurons(NamedTuple):
     """Per-neuron state, (n,) each.
 
     ``last_fired`` and ``fire_streak`` are those of the whole network, and empty without plastic mappings. ``ids`` are
-    the neurons' ids in the whole network, for their draws; empty where the place is the id.
+    the neurons' ids in the whole network, for their draws; empty where the place is the id. ``unclamped`` are neurons
+    whose potentials the precision feagi-int8 leaves as they are; empty under other precisions.
     """
 
     membrane_potentials: Array
@@ -35,6 +36,7 @@ class Neurons(NamedTuple):
     last_fired: Array
     fire_streak: Array
     ids: Array
+    unclamped: Array
 
 
 class Ring(NamedTuple):

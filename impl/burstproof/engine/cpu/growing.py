@@ -53,6 +53,9 @@ class Growing:
         self.memory = CpuMemory(held, self._options, self._fixed_point)
         self.memory.use_flags()
         first, parameters = self._network.neuron_count, self.memory.parameters
+        self.memory.neurons.unclamped[first:] = True
+        for name in ("thresholds", "threshold_limits"):
+            getattr(parameters, name)[first:] = getattr(held.neurons, name)[first:]
         self._templates = {
             area: {name: getattr(parameters, name)[first + at].copy() for name in parameters._fields}
             for at, area in enumerate(self._homes)
