@@ -42,7 +42,5 @@ def _word(packed: Packed) -> str:
         marks = f"{word.mark_bits} of them for a mark, since sums can be 0 and up to {layout.in_degree} synapses meet"
         return f"sums in words of {word.bits} bits, {marks}"
     if word.packed:
-        return (
-            f"sums of {word.bits} bits, {32 // word.bits} a word, since none exceeds {largest}"
-        )
+        return f"sums of {word.bits} bits, {32 // word.bits} a word, since none exceeds {largest}"
     return f"sums in words of {word.bits} bits without a mark, since none can be 0"
