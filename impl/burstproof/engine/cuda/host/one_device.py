@@ -22,6 +22,7 @@ from burstproof.engine.cuda.kernels.control import BURST, HALTED
 from burstproof.engine.cuda.plan.block_size import checked_block_size
 from burstproof.engine.cuda.plan.budget import MemoryPlan, available_bytes, place_synapses
 from burstproof.engine.cuda.plan.buffers import SETS
+from burstproof.engine.cuda.plan.choices import choices_of
 from burstproof.engine.cuda.plan.packed import Packed, packed_for
 from burstproof.engine.cuda.plan.shard_pack import whole_network
 from burstproof.engine.sharded.shard import StatePart
@@ -75,6 +76,11 @@ class OneDevice:
     def path(self) -> str:
         """See ``Devices.path``."""
         return "on one device"
+
+    @property
+    def choices(self) -> str:
+        """See ``Devices.choices``."""
+        return choices_of(self.packed)
 
     @property
     def memory_bytes(self) -> int:

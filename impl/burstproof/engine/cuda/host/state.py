@@ -96,8 +96,7 @@ class DeviceState:
         """Sums and candidates of all slots."""
         shape, word, neurons = (self._ring_length, self._stride), self._variant.word, self._layout.neuron_count
         decoded = word.decode(self.read("sums")[: shape[0] * shape[1] * word.elements])
-        sums, present = (part.reshape(shape)[:, :neurons] for part in decoded)
-        return sums, present
+        return decoded[0].reshape(shape)[:, :neurons], decoded[1].reshape(shape)[:, :neurons]
 
     def capture(
         self, members: npt.NDArray[np.uint32] | slice, clamped: bool, pending: Pending | None = None

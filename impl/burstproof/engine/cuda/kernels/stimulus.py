@@ -62,7 +62,7 @@ def _make_arrive(variant: Variant) -> Callable[..., Any]:
         total = number(fcl.cells[cell] + amount)
         fcl.cells[cell] = marker if total == zero else total
 
-    return make_deliver(variant) if variant.word.marked else cuda.jit(device=True)(by_sum)  # type: ignore[no-any-return]
+    return make_deliver(variant) if variant.word.marked else cuda.jit(device=True)(by_sum)
 
 
 def make_stimulate(shard: ShardVariant) -> Callable[..., None]:
