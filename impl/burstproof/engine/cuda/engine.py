@@ -79,6 +79,7 @@ class CudaEngine(Engine):
         self._turn = 0
         self._weights = network.synapses.weights
         self._eligibility = network.synapses.eligibility_traces
+        self._psps = network.synapses.postsynaptic_potentials
         self._clamped = False
         self._fired: FiredList = NOTHING
         self._list_on_device: tuple[int, npt.NDArray[np.int64]] | None = None
@@ -314,7 +315,7 @@ class CudaEngine(Engine):
             self._fired = self.devices.fired(*self._list_on_device)
             self._list_on_device = None
         fired = self._fired[0].copy(), self._fired[1].copy()
-        return joined_state(self.devices.state(self._clamped), self._weights, self._eligibility, fired)
+        return joined_state(self.devices.state(self._clamped), self._weights, self._eligibility, fired, self._psps)
 
     @translated
     def restore(self, state: EngineState) -> None:
@@ -341,6 +342,8 @@ class CudaEngine(Engine):
             raise
         self.burst_count = state.burst_count
         self._weights, self._eligibility = state.weights.copy(), state.eligibility_traces.copy()
+        if state.features is not None:
+            self._psps = state.features.postsynaptic_potentials.copy()
         self._clamped = state.clamped
         self._fired = state.fired_ids.copy(), state.fired_potentials.copy()
         self._list_on_device, self._turn = None, 0
