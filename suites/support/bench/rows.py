@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from burstproof.engine.state import Stimulus, StimulusPlan
 from burstproof.network.model import Network
 from burstproof.network.synthetic.build import driven_spec, initial_stimulus, synthesize
+from burstproof.network.synthetic.power_law import power_law_network, share_of_short_rows
 from burstproof.network.synthetic.spec import SyntheticSpec
 from hardware.roofline import Figure, Profile, Work, floor_us, profile_for
-from suites.support.networks.power_law import power_law_network, share_of_short_rows
 
 SYNAPSES_PER_NEURON = 100
 PHASES = 2
