@@ -8,14 +8,17 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from burstproof.device.protocol import BufferSpec, DeviceRuntime
 from burstproof.engine.cpu.engine import CpuEngine
-from burstproof.engine.options import EngineOptions
+from burstproof.engine.options import CpuOptions, EngineOptions
 from burstproof.engine.protocol import Engine
 from burstproof.engine.state import EngineState, Record, Recording, Stimulus, StimulusPlan
+from suites.support.bench.drawn_reference import DrawnReference
+from suites.support.bench.energy import Energy, measure_energy
 from suites.support.bench.implicit_reference import ImplicitReference
-from suites.support.bench.rows import CUDA_ROWS, OTHER_ROWS, Row
+from suites.support.bench.rows import CUDA_ROWS, OTHER_ROWS, PLASTIC, UNIFORM, Row
 from suites.support.bench.steady import Rule, Timed, Watch, time_steadily
 from suites.support.bench.timers import clock
 from suites.support.bench.witness import Work, time_witnessed
@@ -43,11 +46,14 @@ LARGE_NEURONS = 10_000_000
 _SAMPLE_SECONDS = 0.05
 _STIMULATED = 16
 _CHECKED_AFTERWARDS = 3
-_OBSERVED_BURSTS = 100
+_OBSERVED_BURSTS = 200
 _L2_FLUSHES = 3
 _HUGE_NEURONS = 10_000_000
-_WITNESSED_NEURONS = 500_000
+_WITNESSED_NEURONS, _WITNESSED_SYNAPSES = 500_000, 100_000_000
 """Rows up to this size are timed with a witness; the states that it takes of larger ones would need minutes."""
+
+GENERAL = EngineOptions(cpu=CpuOptions(specialise=False))
+"""The judge of a kind does not compile for it: it is not timed."""
 
 
 class Judge(Protocol):
@@ -70,8 +76,8 @@ class RowResult:
     ----------
     problems : tuple of str
         Where the CUDA engine and its judge disagree; nothing is timed if the first check finds any.
-    firing_rate : float
-        Mean over the bursts around the timing.
+    firing_rate, events : float
+        Share of the neurons that fired, and contributions per burst: means over the bursts around the timing.
     train : int
         Bursts per device-resident sample.
     timings : mapping of str to Timed
@@ -87,11 +93,14 @@ class RowResult:
     timings: Mapping[str, Timed] = field(default_factory=dict)
     cpu: Timed | None = None
     cpu_threads: int = 0
+    events: float = 0.0
+    energy: Energy | None = None
 
     @property
     def checked(self) -> str:
         """What was checked, in one clause."""
-        judge = "the implicit reference's" if self.row.generated else "the CPU engine's"
+        drawn = "the implicit reference's" if self.row.kind == UNIFORM else "those of the reference that draws its rows"
+        judge = drawn if self.row.generated else "the CPU engine's"
         return f"{self.row.checked_bursts} bursts before and {_CHECKED_AFTERWARDS} after equal {judge}"
 
 
@@ -115,40 +124,45 @@ def measure_row(
         The card was throttled in every attempt.
     """
     with _engines(row) as (judge, cuda):
-        problems = disagreements(judge, cuda, row.checked_bursts, row.start)
+        learns = row.kind == PLASTIC
+        problems = disagreements(judge, cuda, row.checked_bursts, row.start, weights=learns)
         if problems:
             return RowResult(row, problems)
-        cpu, threads = (judge, judge.threads) if isinstance(judge, CpuEngine) else (None, 0)
+        timed = isinstance(judge, CpuEngine) and row.kind == UNIFORM
+        cpu, threads = (judge, judge.threads) if isinstance(judge, CpuEngine) and timed else (None, 0)
         cpu_timed = time_steadily(lambda: _wall_ms(cpu.step), CPU_RULE) if cpu else None
-        before = _observed_rate(cuda)
+        before = _observed(row, cuda)
         train = _batch_length(cuda)
         works = _works(cuda, train, runtime, scopes)
         doubts: tuple[str, ...] = ()
-        if isinstance(judge, CpuEngine) and row.neurons <= _WITNESSED_NEURONS:
+        small = row.neurons <= _WITNESSED_NEURONS and row.synapses <= _WITNESSED_SYNAPSES
+        if isinstance(judge, CpuEngine) and small:
             seen = {scope: time_witnessed(cuda, judge, work, _rule(scope), watch) for scope, work in works.items()}
             timings = {scope: one.timed for scope, one in seen.items()}
             doubts = tuple(f"{scope}: {problem}" for scope, one in seen.items() for problem in one.problems)
         else:
             timings = {scope: time_steadily(_sample(work), _rule(scope), watch) for scope, work in works.items()}
-        rate = (before + _observed_rate(cuda)) / 2
+        energy = measure_energy(works[RESIDENT].do, train, watch)
+        rate, events = (before + _observed(row, cuda)) / 2
         judge.restore(cuda.state())
-        problems = doubts + disagreements(judge, cuda, _CHECKED_AFTERWARDS, {})
-        return RowResult(row, problems, rate, train, timings, cpu_timed, threads)
+        problems = doubts + disagreements(judge, cuda, _CHECKED_AFTERWARDS, {}, weights=learns)
+        return RowResult(row, problems, rate, train, timings, cpu_timed, threads, events, energy)
 
 
 @contextmanager
-def _engines(row: Row) -> Iterator[tuple[CpuEngine | ImplicitReference, CudaEngine]]:
+def _engines(row: Row) -> Iterator[tuple[CpuEngine | ImplicitReference | DrawnReference, CudaEngine]]:
     from burstproof.engine.cuda.engine import CudaEngine
 
     if row.generated:
         cuda = CudaEngine.from_spec(row.spec, EngineOptions())
         try:
-            yield ImplicitReference(row.spec, cuda.fixed_point), cuda
+            judge = ImplicitReference if row.kind == UNIFORM else DrawnReference
+            yield judge(row.spec, cuda.fixed_point), cuda
         finally:
             cuda.close()
         return
     network = row.network()
-    cpu = CpuEngine.create(network, EngineOptions())
+    cpu = CpuEngine.create(network, EngineOptions() if row.kind == UNIFORM else GENERAL)
     try:
         cuda = CudaEngine.create(network, EngineOptions())
         try:
@@ -159,17 +173,30 @@ def _engines(row: Row) -> Iterator[tuple[CpuEngine | ImplicitReference, CudaEngi
         cpu.close()
 
 
-def disagreements(judge: Judge, cuda: Engine, bursts: int, plan: StimulusPlan) -> tuple[str, ...]:
-    """Run both ``bursts`` bursts and name what differs, in the recordings and in the states afterwards."""
+def disagreements(
+    judge: Judge, cuda: Engine, bursts: int, plan: StimulusPlan, *, weights: bool = False
+) -> tuple[str, ...]:
+    """Run both ``bursts`` bursts and name what differs, in the recordings and in the states afterwards.
+
+    The states are compared without the columns of the synapses, but where ``weights`` learn.
+    """
+    kept = (lambda state: state) if weights else slim
     place = f"bursts {judge.burst_count + 1} to {judge.burst_count + bursts}"
     found = recordings_differ(judge.run(bursts, plan), cuda.run(bursts, plan))
-    found += slim(judge.state()).differences(slim(cuda.state()))
+    found += kept(judge.state()).differences(kept(cuda.state()))
     return tuple(f"{place}: {name}" for name in found)
 
 
-def _observed_rate(engine: Engine) -> float:
-    counts = engine.run(_OBSERVED_BURSTS, record=Record.COUNTS).fired_counts
-    return float(counts.mean()) / engine.network.neuron_count
+def _observed(row: Row, engine: Engine) -> npt.NDArray[np.float64]:
+    """Share of the neurons that fires in a burst, and what they contribute."""
+    rows = engine.network.synapses.source_neurons
+    if not len(rows):
+        fired = float(engine.run(_OBSERVED_BURSTS, record=Record.COUNTS).fired_counts.mean())
+        return np.array([fired / row.neurons, fired * row.synapses_per_neuron])
+    recording = engine.run(_OBSERVED_BURSTS, record=Record.FIRED)
+    degrees = np.diff(engine.network.row_order.offsets)
+    events = float(degrees[recording.fired_ids].sum()) / _OBSERVED_BURSTS
+    return np.array([len(recording.fired_ids) / _OBSERVED_BURSTS / row.neurons, events])
 
 
 def _batch_length(engine: Engine) -> int:

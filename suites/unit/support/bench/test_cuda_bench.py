@@ -17,9 +17,10 @@ from burstproof.network.synthetic.build import synthesize
 from stages.measuring import Measure
 from suites.support.bench import cuda_bench
 from suites.support.bench.cuda_bench import COLD_DOWNLOAD, EVERY_SCOPE, RESIDENT, measure_row
+from suites.support.bench.floors import CardLimits
 from suites.support.bench.implicit_reference import ImplicitReference
 from suites.support.bench.putting import put_latency
-from suites.support.bench.rows import CardLimits, Row
+from suites.support.bench.rows import Row
 from suites.support.bench.steady import Rule
 from suites.support.parity.cheats import CHEATS, Honest, SlowsTheClock
 
