@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from burstproof.device.protocol import BufferSpec, DeviceBuffer, DeviceRuntime, DeviceStream
+from burstproof.device.protocol import DeviceRuntime, DeviceStream
+from suites.support.bench.card import Card
 from suites.support.bench.delivery_limits import (
     ADDED,
     GATHERED,
@@ -19,35 +20,17 @@ from suites.support.bench.delivery_limits import (
     measure_queues,
 )
 from suites.support.bench.floors import CardLimits
-from suites.support.bench.steady import Rule, Timed, Watch, time_steadily
+from suites.support.bench.steady import Timed
 from suites.support.bench.timers import DeviceTimer
 
 COPIED_BYTES = 1 << 30
 REDUCTIONS = 1 << 25
 NODES = 200
 DOWNLOADED_WORDS = 1024
-RULE = Rule(max_samples=200, max_seconds=1.5)
 
 _DEVICE_TO_DEVICE = 3
 _BLOCK = 256
 _BLOCKS_PER_MULTIPROCESSOR = 8
-
-
-@dataclass(frozen=True, eq=False)
-class Card:
-    """An opened device with one stream, and what watches it."""
-
-    runtime: DeviceRuntime
-    stream: DeviceStream
-    watch: Callable[[], Watch] | None
-
-    def timed(self, sample: Callable[[], float]) -> Timed:
-        """A steady measurement of ``sample``."""
-        return time_steadily(sample, RULE, self.watch)
-
-    def buffer(self, name: str, count: int, dtype: type[np.generic]) -> DeviceBuffer:
-        """A buffer of its own arena."""
-        return self.runtime.allocate([BufferSpec(name, count, np.dtype(dtype))])[name]
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
@@ -16,7 +17,7 @@ from burstproof.engine.options import CpuOptions, EngineOptions
 from burstproof.engine.protocol import Engine
 from burstproof.engine.state import EngineState, Record, Recording, Stimulus, StimulusPlan
 from suites.support.bench.drawn_reference import DrawnReference
-from suites.support.bench.energy import Energy, measure_energy
+from suites.support.bench.energy import Energy, energy_of
 from suites.support.bench.implicit_reference import ImplicitReference
 from suites.support.bench.rows import CUDA_ROWS, OTHER_ROWS, PLASTIC, UNIFORM, Row
 from suites.support.bench.steady import Rule, Timed, Watch, time_steadily
@@ -35,6 +36,7 @@ COLD_DOWNLOAD = "launch to download, cold L2"
 STIMULUS_DOWNLOAD = "stimulus to download"
 
 TRAIN_RULE = Rule(warmup=1, min_samples=10, max_samples=40, max_seconds=3.0)
+KIND_RULE = Rule(warmup=1, min_samples=12, max_samples=20, max_seconds=1.0)
 STEP_RULE = Rule(warmup=20, min_samples=50, max_samples=1500, max_seconds=1.5)
 CPU_RULE = Rule(warmup=2, min_samples=10, max_samples=60, max_seconds=1.5)
 
@@ -45,12 +47,11 @@ LARGE_NEURONS = 10_000_000
 
 _SAMPLE_SECONDS = 0.05
 _STIMULATED = 16
-_CHECKED_AFTERWARDS = 3
 _OBSERVED_BURSTS = 200
 _L2_FLUSHES = 3
 _HUGE_NEURONS = 10_000_000
-_WITNESSED_NEURONS, _WITNESSED_SYNAPSES = 500_000, 100_000_000
-"""Rows up to this size are timed with a witness; the states that it takes of larger ones would need minutes."""
+_WITNESSED_NEURONS = 500_000
+"""Uniform rows up to this size are timed with a witness; the states that it takes of others would need minutes."""
 
 GENERAL = EngineOptions(cpu=CpuOptions(specialise=False))
 """The judge of a kind does not compile for it: it is not timed."""
@@ -101,7 +102,7 @@ class RowResult:
         """What was checked, in one clause."""
         drawn = "the implicit reference's" if self.row.kind == UNIFORM else "those of the reference that draws its rows"
         judge = drawn if self.row.generated else "the CPU engine's"
-        return f"{self.row.checked_bursts} bursts before and {_CHECKED_AFTERWARDS} after equal {judge}"
+        return f"{self.row.checked_bursts} bursts before and {self.row.checked_afterwards} after equal {judge}"
 
 
 def scopes_of(row: Row) -> tuple[str, ...]:
@@ -135,17 +136,16 @@ def measure_row(
         train = _batch_length(cuda)
         works = _works(cuda, train, runtime, scopes)
         doubts: tuple[str, ...] = ()
-        small = row.neurons <= _WITNESSED_NEURONS and row.synapses <= _WITNESSED_SYNAPSES
-        if isinstance(judge, CpuEngine) and small:
-            seen = {scope: time_witnessed(cuda, judge, work, _rule(scope), watch) for scope, work in works.items()}
+        if isinstance(judge, CpuEngine) and row.kind == UNIFORM and row.neurons <= _WITNESSED_NEURONS:
+            seen = {scope: time_witnessed(cuda, judge, work, _rule(row, scope), watch) for scope, work in works.items()}
             timings = {scope: one.timed for scope, one in seen.items()}
             doubts = tuple(f"{scope}: {problem}" for scope, one in seen.items() for problem in one.problems)
         else:
-            timings = {scope: time_steadily(_sample(work), _rule(scope), watch) for scope, work in works.items()}
-        energy = measure_energy(works[RESIDENT].do, train, watch)
+            timings = {scope: time_steadily(_sample(work), _rule(row, scope), watch) for scope, work in works.items()}
+        energy = energy_of(timings[RESIDENT], train, _rule(row, RESIDENT)) if RESIDENT in timings else None
         rate, events = (before + _observed(row, cuda)) / 2
         judge.restore(cuda.state())
-        problems = doubts + disagreements(judge, cuda, _CHECKED_AFTERWARDS, {}, weights=learns)
+        problems = doubts + disagreements(judge, cuda, row.checked_afterwards, {}, weights=learns)
         return RowResult(row, problems, rate, train, timings, cpu_timed, threads, events, energy)
 
 
@@ -162,15 +162,12 @@ def _engines(row: Row) -> Iterator[tuple[CpuEngine | ImplicitReference | DrawnRe
             cuda.close()
         return
     network = row.network()
-    cpu = CpuEngine.create(network, EngineOptions() if row.kind == UNIFORM else GENERAL)
-    try:
+    options = EngineOptions() if row.kind == UNIFORM else GENERAL
+    with ThreadPoolExecutor(1) as pool:  # both read the same network for seconds
+        judging = pool.submit(CpuEngine.create, network, options)
         cuda = CudaEngine.create(network, EngineOptions())
-        try:
-            yield cpu, cuda
-        finally:
-            cuda.close()
-    finally:
-        cpu.close()
+    with closing(cuda), closing(judging.result()) as cpu:
+        yield cpu, cuda
 
 
 def disagreements(
@@ -213,8 +210,10 @@ def _wall_ms(work: Callable[[], object]) -> float:
     return 1e3 * (clock() - start)
 
 
-def _rule(scope: str) -> Rule:
-    return TRAIN_RULE if scope == RESIDENT else STEP_RULE
+def _rule(row: Row, scope: str) -> Rule:
+    if scope != RESIDENT:
+        return STEP_RULE
+    return TRAIN_RULE if row.kind == UNIFORM else KIND_RULE
 
 
 def _sample(work: Work) -> Callable[[], float]:

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from burstproof.compile.entry import Entry
 from burstproof.compile.source import CudaSource
-from suites.support.bench.steady import Timed
+from suites.support.bench.card import Card
+from suites.support.bench.steady import Rule, Timed
 from suites.support.bench.timers import DeviceTimer
-
-if TYPE_CHECKING:
-    from suites.support.bench.card_limits import Card
 
 _SOURCE = CudaSource.beside(__file__, "deliver.cu")
 _WIDE = Entry(_SOURCE, "add_wide", "uint32[] uint64[] int64")
@@ -31,6 +29,7 @@ QUEUED = (1 << 17, 1 << 20, 1 << 23, 1 << 25)
 GATHERED = 100 * NEURONS
 _CHUNK, _SHIFT = 8192, 13
 _REPEATS = 10
+_RULE = Rule(min_samples=10, max_samples=50, max_seconds=0.3)
 
 
 def measure_adding(card: Card) -> dict[str, Timed]:
@@ -114,7 +113,7 @@ def _timed(card: Card, launch: Callable[[Any], None]) -> Timed:
 
     graph = card.runtime.capture(repeated)
     whole = DeviceTimer(card.runtime, card.stream, graph.launch)
-    return card.timed(lambda: whole() / _REPEATS)
+    return card.timed(lambda: whole() / _REPEATS, _RULE)
 
 
 def _require(right: bool, what: str) -> None:

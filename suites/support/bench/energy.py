@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from stages.measuring import Measure
-from suites.support.bench.steady import Watch
-from suites.support.bench.timers import clock
-
-LEAST_SECONDS = 0.7
-"""The counter moves every tenth of a second or so."""
+from suites.support.bench.steady import Rule, Timed
 
 
 @dataclass(frozen=True)
@@ -32,18 +27,12 @@ class Energy:
         measure("event.energy", 1e9 * burst / events, "nJ", conditions=conditions, note=note)
 
 
-def measure_energy(run: Callable[[], object], bursts: int, watch: Callable[[], Watch] | None) -> Energy | None:
-    """Repeat ``run``, which does ``bursts`` bursts and waits for them; ``None`` where the card has no counter."""
-    if watch is None:
+def energy_of(timed: Timed, bursts: int, rule: Rule) -> Energy | None:
+    """What the samples of ``timed`` drew, of ``bursts`` bursts each; ``None`` where the card has no counter.
+
+    The counter moves every tenth of a second or so: the samples take half a second or more.
+    """
+    joules, seconds = timed.telemetry.get("energy_j"), timed.telemetry.get("duration_s")
+    if not isinstance(joules, int | float) or not isinstance(seconds, int | float) or joules <= 0:
         return None
-    repeats, beside = 0, watch()
-    start = clock()
-    with beside:
-        while clock() - start < LEAST_SECONDS:
-            run()
-            repeats += 1
-        seconds = clock() - start
-    joules = beside.summary().get("energy_j")
-    if not isinstance(joules, int | float) or joules <= 0:
-        return None
-    return Energy(float(joules), repeats * bursts, seconds)
+    return Energy(float(joules), (rule.warmup + len(timed.samples.values)) * bursts, float(seconds))

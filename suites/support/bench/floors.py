@@ -116,6 +116,6 @@ def _node_us(limits: CardLimits) -> float:
 
 
 def _queued_us(events: float, limits: CardLimits) -> float:
-    """Time of ``events`` at the best rate of so many or more, never above what was measured for more."""
-    known = sorted(limits.queued_us.items())
-    return min(us * events / count for count, us in known if count >= events or count == known[-1][0])
+    """Time of ``events`` at the rate of the next larger number that was measured, or of the largest."""
+    count = min((known for known in limits.queued_us if known >= events), default=max(limits.queued_us))
+    return limits.queued_us[count] * events / count

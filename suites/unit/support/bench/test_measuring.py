@@ -128,7 +128,8 @@ def test_the_floor_is_the_least_over_the_ways_to_deliver() -> None:
     queued = replace(H200, queued_us={1_000_000: 12.0, 20_000_000: 100.0})
     assert burst_floor(busy, queued).way == "queues per owner"
     assert burst_floor(busy, queued).us == pytest.approx(50.0), "half of what 20 M take"
-    assert burst_floor(MILLION, queued).us == pytest.approx(5.0), "of larger and equal counts the best rate"
+    assert burst_floor(replace(busy, neurons=100_000_000), queued).us == pytest.approx(5000.0), "of the largest count"
+    assert burst_floor(MILLION, replace(queued, reductions_g_per_s={1: 50.0})).us == pytest.approx(12.0)
     gathered = replace(queued, gathered_g_per_s=1e5)
     most = replace(MILLION, firing_rate=0.5)
     assert burst_floor(most, gathered).way == "gather"
