@@ -13,12 +13,14 @@ import numpy as np
 
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.reference import ReferenceEngine
+from burstproof.engine.state import EngineState
 from burstproof.errors import InputError
 from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.synthetic.build import synthesize
 from burstproof.network.synthetic.laws import make_generator
 from burstproof.network.synthetic.spec import SyntheticSpec
 from hardware.host import take_host
+from suites.support.parity.large import slim
 
 _LARGEST_SPAN = 1 << 16
 """Most different weights; their contributions in units are looked up."""
@@ -68,6 +70,10 @@ class DrawnReference(ReferenceEngine):
         self._spread(len(ids), lambda first, last: draw(ids, first, last, *drawn))
         under_way = self.pending, self.pending_candidate
         self._spread(self.spec.neurons, lambda low, high: add(targets, units, slots, low, high, *under_way))
+
+    def restore(self, state: EngineState) -> None:
+        """Continue from ``state`` of an engine over the same specification, whether it holds synapses or not."""
+        super().restore(slim(state))
 
     def _spread(self, items: int, work: Callable[[int, int], Any]) -> None:
         ends = [items * part // self._threads for part in range(self._threads + 1)]
