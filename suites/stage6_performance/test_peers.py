@@ -36,7 +36,7 @@ def _declared(row: Row, peer: Peer) -> ParameterSet:
         pytest.mark.measures("peer.latency", "peer.ahead", **where),
         pytest.mark.thorough("compares with other programs for minutes"),
     ]
-    return pytest.param((row, peer), id=f"{row.name}, {peer.name}", marks=marks)
+    return pytest.param((row, peer), id=f"{row.slug}-{peer.name.replace(' ', '')}", marks=marks)
 
 
 @lru_cache(maxsize=1)
