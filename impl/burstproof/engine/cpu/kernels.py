@@ -27,6 +27,7 @@ class Kernels(NamedTuple):
     share: Compiled
     fire: Compiled
     receive: Compiled
+    derive: Compiled
 
 
 @cache
@@ -37,8 +38,9 @@ def kernels_for(key: KernelKey) -> Kernels:
         kernels = Kernels(
             _make_run_batch(key, parts, propagate),
             make_share(key, parts),
-            _make_fire(parts),
+            _make_fire(key, parts),
             _make_receive(key, parts, propagate),
+            parts.derive,
         )
     for kernel in kernels:
         keep_on_disk(kernel, key)
@@ -48,6 +50,13 @@ def kernels_for(key: KernelKey) -> Kernels:
 def _make_run_batch(key: KernelKey, parts: Parts, propagate: Compiled) -> Compiled:
     begin, waiting, dense, finish, learn = parts.begin, parts.waiting, parts.dense, parts.finish, parts.learn
     emulate, plastic, learn_first = key.features.emulate_batch_path, key.plastic, key.learns_first
+    join_trains, advance_trains, read_signals, adapt = (
+        parts.join_trains,
+        parts.advance_trains,
+        parts.read_signals,
+        parts.adapt,
+    )
+    trains, modulators, adapts = key.extras.trains, key.extras.modulators, key.extras.adapts
 
     @compiler
     def run_batch(
@@ -66,7 +75,7 @@ def _make_run_batch(key: KernelKey, parts: Parts, propagate: Compiled) -> Compil
         ``last`` is the fired list of the burst before; the others are an ``Output``. Returns the number done.
         """
         ring, plan, static, computed, rules = model.ring, model.plan, model.static, model.computed, model.plastic
-        parameters, neurons, s = model.parameters, model.neurons, model.scalars
+        parameters, neurons, s, x = model.parameters, model.neurons, model.scalars, model.extras
         used = 0
         for k in range(bursts):
             if len(ids) - used < s.neurons:
@@ -82,13 +91,21 @@ def _make_run_batch(key: KernelKey, parts: Parts, propagate: Compiled) -> Compil
             count, candidates[k] = dense(
                 0, s.neurons, number, batch, sums, flags, parameters, neurons, s.unit, fired, fired_potentials
             )
+            if trains:
+                count = join_trains(count, fired, fired_potentials, last, x, neurons)
             count = finish(number, k, count, fired, fired_potentials, plan, neurons, s, 0, s.neurons)
             last = fired[:count]
+            if trains:
+                advance_trains(last, fired_potentials[:count], x, parameters, neurons)
             if plastic and learn_first:
                 learn(number, rules, computed, neurons, s, counters, 0, 1)
             propagate(number, last, fired_potentials[:count], ring, static, computed, s, counters)
             if plastic and not learn_first:
                 learn(number, rules, computed, neurons, s, counters, 0, 1)
+            if modulators:
+                read_signals(number, last, fired_potentials[:count], x)
+            if adapts:
+                adapt(number, last, x, parameters, 0, s.neurons)
             used += count
             ends[k] = used
         return bursts
@@ -96,8 +113,9 @@ def _make_run_batch(key: KernelKey, parts: Parts, propagate: Compiled) -> Compil
     return run_batch
 
 
-def _make_fire(parts: Parts) -> Compiled:
+def _make_fire(key: KernelKey, parts: Parts) -> Compiled:
     begin, dense, finish = parts.begin, parts.dense, parts.finish
+    join_trains, advance_trains, trains = parts.join_trains, parts.advance_trains, key.extras.trains
 
     @compiler
     def fire(number: int, batch: bool, model: Model, last: Ids, ids: Ids, potentials: Floats) -> tuple[int, int]:
@@ -113,17 +131,26 @@ def _make_fire(parts: Parts) -> Compiled:
         count, candidates = dense(
             0, s.neurons, number, batch, sums, flags, parameters, neurons, s.unit, ids, potentials
         )
-        return finish(number, 0, count, ids, potentials, plan, neurons, s, 0, s.neurons), candidates
+        if trains:
+            count = join_trains(count, ids, potentials, last, model.extras, neurons)
+        count = finish(number, 0, count, ids, potentials, plan, neurons, s, 0, s.neurons)
+        if trains:
+            advance_trains(ids[:count], potentials[:count], model.extras, parameters, neurons)
+        return count, candidates
 
     return fire
 
 
 def _make_receive(key: KernelKey, parts: Parts, propagate: Compiled) -> Compiled:
     learn, remember, plastic, learn_first = parts.learn, parts.remember, key.plastic, key.learns_first
+    read_signals, adapt, modulators, adapts = parts.read_signals, parts.adapt, key.extras.modulators, key.extras.adapts
 
     @compiler
-    def receive(number: int, ids: Ids, potentials: Floats, model: Model, counters: Counters) -> None:
-        """What fired anywhere in burst ``number`` reaches the shard: ids in the whole network, in any order."""
+    def receive(number: int, ids: Ids, potentials: Floats, own: Ids, model: Model, counters: Counters) -> None:
+        """What fired anywhere in burst ``number`` reaches the shard: ids in the whole network, in any order.
+
+        ``own`` are the places of what fired in the shard.
+        """
         neurons, computed, s = model.neurons, model.computed, model.scalars
         if plastic:
             remember(number, ids, neurons, s.longest_window)
@@ -132,5 +159,9 @@ def _make_receive(key: KernelKey, parts: Parts, propagate: Compiled) -> Compiled
         propagate(number, ids, potentials, model.ring, model.static, computed, s, counters)
         if plastic and not learn_first:
             learn(number, model.plastic, computed, neurons, s, counters, 0, 1)
+        if modulators:
+            read_signals(number, ids, potentials, model.extras)
+        if adapts:
+            adapt(number, own, model.extras, model.parameters, 0, s.neurons)
 
     return receive

@@ -7,9 +7,10 @@ from typing import NamedTuple
 from burstproof.engine.cpu.arrays import Array, Floats, Ids, Neurons, Plan, Ring, Scalars
 from burstproof.engine.cpu.compile import KernelKey, inner_compiler
 from burstproof.engine.cpu.dynamics import make_dense
+from burstproof.engine.cpu.features import make_feature_parts
+from burstproof.engine.cpu.modes import make_learn_modes
 from burstproof.engine.cpu.synapses import make_learn
 from burstproof.engine.rules import Compiled
-from burstproof.engine.stimulus import FORCED_POTENTIAL
 from burstproof.network.schema import Parameters
 
 
@@ -22,13 +23,24 @@ class Parts(NamedTuple):
     finish: Compiled
     learn: Compiled
     remember: Compiled
+    join_trains: Compiled
+    advance_trains: Compiled
+    read_signals: Compiled
+    derive: Compiled
+    adapt: Compiled
 
 
 def make_parts(key: KernelKey) -> Parts:
     """The parts of a burst for ``key``, apart from propagation."""
     remember = _make_remember()
     return Parts(
-        _make_begin(key), _make_waiting(key), make_dense(key), _make_finish(key, remember), make_learn(key), remember
+        _make_begin(key),
+        _make_waiting(key),
+        make_dense(key),
+        _make_finish(key, remember),
+        make_learn_modes() if key.extras.modes else make_learn(key),
+        remember,
+        *make_feature_parts(key),
     )
 
 
@@ -132,7 +144,7 @@ def _make_finish(key: KernelKey, remember: Compiled) -> Compiled:
                 neurons.consecutive_fire_counts[neuron] = plan.forced_cc[end]
             neurons.was_candidate[neuron] = False
             end += 1
-        forced = plan.forced[first:end]
+        forced, held = plan.forced[first:end], plan.forced_potentials[first:end]
         extra = 0
         at = 0
         for neuron in forced:
@@ -148,7 +160,7 @@ def _make_finish(key: KernelKey, remember: Compiled) -> Compiled:
                 ids[write], potentials[write] = ids[read], potentials[read]
                 read -= 1
             else:
-                ids[write], potentials[write] = forced[take], FORCED_POTENTIAL
+                ids[write], potentials[write] = forced[take], held[take]
                 take -= 1
             write -= 1
         count += extra

@@ -122,6 +122,7 @@ def _make_total() -> Compiled:
 
 def _make_own_burst(key: KernelKey, parts: Parts, meet: Compiled, total: Compiled) -> Compiled:
     begin, waiting, dense, finish = parts.begin, parts.waiting, parts.dense, parts.finish
+    join_trains, advance_trains, trains = parts.join_trains, parts.advance_trains, key.extras.trains
     emulate = key.features.emulate_batch_path
 
     @inner_compiler
@@ -141,7 +142,12 @@ def _make_own_burst(key: KernelKey, parts: Parts, meet: Compiled, total: Compile
             meet(shared.board, tally.shape[1])
             batch = total(slot, WAITING, tally) >= BATCH_PATH_CANDIDATES
         count, touched = dense(lo, hi, number, batch, sums, flags, model.parameters, neurons, s.unit, own, own_v)
-        tally[slot, part, FIRED] = finish(number, k, count, own, own_v, plan, neurons, s, lo, hi)
+        if trains:
+            count = join_trains(count, own, own_v, last, model.extras, neurons)
+        count = finish(number, k, count, own, own_v, plan, neurons, s, lo, hi)
+        if trains:
+            advance_trains(own[:count], own_v[:count], model.extras, model.parameters, neurons)
+        tally[slot, part, FIRED] = count
         tally[slot, part, CANDIDATES] = touched
 
     return own_burst
@@ -194,12 +200,13 @@ def _make_own_batch(key: KernelKey, parts: Parts, meet: Compiled) -> Compiled:
     gather, total, own_sends = _make_gather(), _make_total(), _make_own_sends(key)
     own_burst = _make_own_burst(key, parts, meet, total)
     learn, plastic, learns_first = parts.learn, key.plastic, key.learns_first
+    read_signals, adapt, modulators, adapts = parts.read_signals, parts.adapt, key.extras.modulators, key.extras.adapts
 
     @inner_compiler
     def own_batch(part: int, shared: Shared, model: Model, out: Output) -> int:
         """One thread's share of the batch on the board. Returns the bursts done."""
         board, s, counters = shared.board, model.scalars, shared.counters[part]
-        threads = shared.tally.shape[1]
+        threads, bounds = shared.tally.shape[1], shared.ranges.bounds
         used = 0
         for k in range(board[BURSTS]):
             if board[ROOM] - used < s.neurons:
@@ -211,7 +218,7 @@ def _make_own_batch(key: KernelKey, parts: Parts, meet: Compiled) -> Compiled:
                 learn(number, model.plastic, model.computed, model.neurons, s, counters, part, threads)
                 meet(board, threads)
             gather(part, number & 1, shared, out, used)
-            used += total(number & 1, FIRED, shared.tally)
+            before, used = used, used + total(number & 1, FIRED, shared.tally)
             if part == 0:
                 out.ends[k], out.candidates[k] = used, total(number & 1, CANDIDATES, shared.tally)
             own_sends(part, number, shared, model)
@@ -219,6 +226,14 @@ def _make_own_batch(key: KernelKey, parts: Parts, meet: Compiled) -> Compiled:
                 meet(board, threads)
                 learn(number, model.plastic, model.computed, model.neurons, s, counters, part, threads)
                 meet(board, threads)
+            if modulators:
+                meet(board, threads)
+                if part == 0:
+                    read_signals(number, out.ids[before:used], out.potentials[before:used], model.extras)
+                meet(board, threads)
+            if adapts:
+                own = shared.fired[number & 1, bounds[part] : bounds[part] + shared.tally[number & 1, part, FIRED]]
+                adapt(number, own, model.extras, model.parameters, bounds[part], bounds[part + 1])
         return int(board[BURSTS])
 
     return own_batch

@@ -8,6 +8,7 @@ from burstproof.engine.cpu.arrays import Computed, Counters, Floats, Ids, Neuron
 from burstproof.engine.cpu.compile import CLAMPED, HISTORY, KernelKey, inner_compiler
 from burstproof.engine.cpu.intrinsics import prefetch
 from burstproof.engine.cpu.ranges import HEADER_BYTES, Ranges
+from burstproof.engine.features.rules import make_feature_rules
 from burstproof.engine.rules import Compiled
 
 _BYTE_MAX = np.float32(255)
@@ -49,6 +50,8 @@ def _make_quantised() -> Compiled:
 def _make_send_computed(key: KernelKey) -> Compiled:
     delayed, flagged = key.delayed, key.flagged
     driven, quantised = _make_driven(key.round_mp_driven), _make_quantised()
+    transmits, degenerates = key.extras.transmits, key.extras.degenerates
+    degenerated = make_feature_rules(inner_compiler).degenerated
 
     @inner_compiler
     def send_computed(
@@ -57,13 +60,20 @@ def _make_send_computed(key: KernelKey) -> Compiled:
         """Contributions of one source's computed synapses onto targets lo ... hi - 1; whether one was clamped."""
         any_clamped = False
         mp_driven = rows.mp_driven[source]
-        potential = driven(v)
+        potential, loss = driven(v), rows.degeneration[source]
         for j in range(rows.offsets[source], rows.offsets[source + 1]):
             target = np.int64(rows.targets[j])
-            if rows.signs[j] == 0 or target < lo or target >= hi:
+            if target < lo or target >= hi:
                 continue
             psp = potential if mp_driven else rows.psps[j]
-            amount, clamped = quantised(rows.weights[j] * psp / rows.divisors[source], s)
+            if degenerates and loss > 0:
+                rows.psps[j] = degenerated(rows.psps[j], loss)
+            if rows.signs[j] == 0:
+                continue
+            contribution = rows.weights[j] * psp / rows.divisors[source]
+            if transmits:
+                contribution = contribution * rows.transmission[burst & 1, rows.rules[j]]
+            amount, clamped = quantised(contribution, s)
             any_clamped |= clamped
             slot = (burst + (np.int64(rows.delays[j]) if delayed else 1)) % s.slots
             place = np.uint64(slot * s.neurons + target)

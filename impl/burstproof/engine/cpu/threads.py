@@ -137,7 +137,7 @@ class Team:
         self._follow(plan)
         memory, counters = self._memory, self._shared.counters
         counters[:, : len(memory.counters)] = memory.counters
-        if memory.restarts_fired:
+        if memory.needs_last:
             self._load_fired(number - 1)
         if out.ids is not self._output:
             self._dismiss()
@@ -198,6 +198,7 @@ def _room_for(plan: Plan | None, memory: CpuMemory) -> Plan:
         np.zeros(ids, memory.ring.sums.dtype),
         np.zeros(forced_starts, np.int64),
         np.zeros(forced, np.uint32),
+        np.zeros(forced, np.float32),
         np.zeros(forced, np.uint16),
         np.zeros(forced, np.uint16),
     )
