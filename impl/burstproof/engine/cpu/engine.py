@@ -22,6 +22,9 @@ from burstproof.network.model import Network
 _BATCH_UPDATES = 1 << 24
 _LONGEST_BATCH = 256
 
+CACHED_BYTES = 1 << 20
+"""Largest ring that contributions of a single thread are added to as they are sent: it fits a second-level cache."""
+
 
 class CpuEngine(Engine):
     """Engine on the CPU; on one thread or several, as ``options.cpu.threads`` or the size says."""
@@ -39,7 +42,8 @@ class CpuEngine(Engine):
         capacity = max(network.neuron_count, 1)
         self._ids = np.empty(capacity, np.uint32)
         self._potentials = np.empty(capacity, np.float32)
-        self._team = Team(self.threads, self._memory) if self.threads > 1 else None
+        queued = self.threads > 1 or self._memory.ring_bytes > CACHED_BYTES
+        self._team = Team(self.threads, self._memory) if queued else None
 
     @classmethod
     def create(cls, network: Network, options: EngineOptions | None = None) -> CpuEngine:
@@ -95,7 +99,12 @@ class CpuEngine(Engine):
 
     def state(self) -> EngineState:
         """A copy of everything that the next burst depends on."""
+        self._settle()
         return self._memory.state(self.burst_count)
+
+    def _settle(self) -> None:
+        if self._team is not None:
+            self._team.settle()
 
     def potentials(self, ids: npt.NDArray[np.uint32]) -> npt.NDArray[np.float32]:
         """Membrane potentials of ``ids``; see ``Engine.potentials``."""
@@ -110,6 +119,7 @@ class CpuEngine(Engine):
             A state of another network, or weights that its fixed-point scale does not admit.
         """
         check_state(state, self.network, self.fixed_point)
+        self._settle()
         self._memory.restore(state)
         self.burst_count = state.burst_count
 
