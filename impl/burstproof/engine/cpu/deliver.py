@@ -13,7 +13,7 @@ from burstproof.engine.cpu.queues import ALIGNED, Queues
 from burstproof.engine.cpu.synapses import make_amount
 from burstproof.engine.rules import Compiled
 
-_ROWS_AHEAD = 3
+_ROWS_AHEAD = 8
 _PREFETCHED_SYNAPSES = 512
 _LINE_BYTES = 64
 

@@ -109,7 +109,7 @@ def make_queues(
     regions = np.append(np.concatenate(starts), neurons).astype(np.int64)
     count = len(regions) - 1
     region_of = np.searchsorted(regions[1:], np.arange(0, neurons + 1, ALIGNED), side="right").astype(np.int64)
-    word = np.dtype([("contribution", contributions), ("target", np.uint16 if contributions.itemsize == 2 else "u4")])
+    word = np.dtype([("contribution", contributions), ("target", np.uint16)])
     queues = threads * slots * count
     capacity = capacity_for(synapses, max(queues, 1), slots, word.itemsize)
     return Queues(
