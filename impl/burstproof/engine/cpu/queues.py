@@ -11,6 +11,7 @@ to the queues' sums when their burst comes. A state that is saved has all in the
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from concurrent.futures import Executor, wait
 from typing import Any, NamedTuple
@@ -105,7 +106,7 @@ def make_queues(
 ) -> Queues:
     """Empty queues onto the ranges that end at ``bounds``; ``contributions`` is the type of each."""
     threads, neurons = len(bounds) - 1, int(bounds[-1])
-    starts = [np.arange(lo, hi, REGION_NEURONS) for lo, hi in zip(bounds, bounds[1:], strict=False)]
+    starts = [np.arange(lo, hi, REGION_NEURONS) for lo, hi in itertools.pairwise(bounds)]
     regions = np.append(np.concatenate(starts), neurons).astype(np.int64)
     count = len(regions) - 1
     region_of = np.searchsorted(regions[1:], np.arange(0, neurons + 1, ALIGNED), side="right").astype(np.int64)

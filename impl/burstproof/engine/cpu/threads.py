@@ -112,8 +112,9 @@ class Team:
         self._take_kernels(_room_for(None, memory))
 
     def _take_kernels(self, plan: Plan) -> None:
-        flags = self._memory.ring.flags
-        queues = self._shared.queues._replace(flags=np.zeros(len(flags) // max(self._memory.scalars.slots, 1), np.bool_))
+        flagged = len(self._memory.ring.flags) > 0
+        flags = np.zeros(self._memory.layout.neuron_count if flagged else 0, np.bool_)
+        queues = self._shared.queues._replace(flags=flags)
         self._shared = self._shared._replace(queues=queues)
         self._kernel = self._memory.kernels.share
         self._model = self._memory.model(plan)._replace(static=self._rows)
