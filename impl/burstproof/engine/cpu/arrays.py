@@ -122,7 +122,8 @@ class Scalars(NamedTuple):
 class Plan(NamedTuple):
     """Stimulus of the next bursts: burst k has ids[starts[k]:starts[k + 1]], forced[forced_starts[k]:...].
 
-    ``forced_potentials`` are those that forced firings carry; ``forced_rc`` and ``forced_cc`` are room for the countdowns and counts of forced neurons during a burst.
+    ``forced_potentials`` are those that forced firings carry; ``forced_rc`` and ``forced_cc`` are room for the
+    countdowns and counts of forced neurons during a burst.
     """
 
     starts: Array
