@@ -31,7 +31,7 @@ ONE_BURST = frozenset(Section) - {Section.MEMORY, Section.ASSOCIATIONS}
 
 MODELLED: Mapping[str, frozenset[Section]] = {
     "reference": frozenset(Section),
-    "cpu": ONE_BURST,
+    "cpu": frozenset(Section),
     "cuda": NOTHING,
     "wgpu": NOTHING,
 }

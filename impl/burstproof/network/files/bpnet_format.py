@@ -27,6 +27,7 @@ import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import cache
 from types import UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
@@ -296,10 +297,16 @@ def _index(key: str, place: str) -> int:
     return int(key)
 
 
+@cache
+def _hints(kind: type) -> dict[str, Any]:
+    """Evaluating annotations takes longer than anything else in a header."""
+    return get_type_hints(kind)
+
+
 def _object(kind: type, entries: dict[str, object], place: str) -> object:
     """A dataclass from all its fields; only what older files do not have may be absent."""
     found = {}
-    for name, hint in get_type_hints(kind).items():
+    for name, hint in _hints(kind).items():
         if name in entries:
             found[name] = decoded(hint, entries[name], f"{place}.{name}")
         elif name not in _LATER_KEYS.get(kind, ()):
