@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from enum import IntEnum
+from enum import Enum, auto
 
 from burstproof.errors import ExitCode, InputError
 from reports.judge.statistics import median_interval
@@ -32,12 +32,12 @@ _OUTCOMES = {
 }
 
 
-class _Side(IntEnum):
+class _Side(Enum):
     """Where a figure lies against the bounds of a target."""
 
-    UNDER = -1
-    GOOD = 0
-    OVER = 1
+    UNDER = auto()
+    GOOD = auto()
+    OVER = auto()
 
 
 def judge(measurement: Measurement, target: Target | None) -> Judgement:
@@ -246,8 +246,6 @@ def _side(value: float, target: Target) -> _Side:
 
 def _in_band(value: float, target: Target) -> bool:
     """Whether a good value lies within ``marginal`` of a bound; written so that infinite bounds drop out."""
-    if target.marginal == 0.0:
-        return False
     near_high = math.isfinite(target.high) and value > target.high - target.marginal * abs(target.high)
     near_low = math.isfinite(target.low) and value < target.low + target.marginal * abs(target.low)
     return near_high or near_low

@@ -25,7 +25,7 @@ from suites.support.simulated_process import run_simulated
 QUICK = ("burst in one kernel", "general kernels", "packets", "silent shard", "unequal shards")
 BUILDS = "builds kernels for seconds"
 
-pytestmark = pytest.mark.requirement("MG-1", "MG-2", "MG-4", "BE-3", "ST-7")
+pytestmark = [pytest.mark.requirement("MG-1", "MG-2", "MG-4", "BE-3", "ST-7"), pytest.mark.xdist_group("simulator")]
 
 
 @pytest.fixture(scope="module")

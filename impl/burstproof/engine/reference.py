@@ -99,8 +99,8 @@ class ReferenceEngine(Engine):
         windows = [1]
         for mapping in network.plastic_mappings:
             rows = mapping.synapses
-            ends = area[synapses.source_neurons[rows]].tolist(), area[synapses.target_neurons[rows]].tolist()
-            rules.update(dict.fromkeys(zip(*ends, strict=True), mapping))
+            ends = np.column_stack([area[synapses.source_neurons[rows]], area[synapses.target_neurons[rows]]])
+            rules.update(dict.fromkeys(map(tuple, ends.tolist()), mapping))
             windows += [] if len(rows) else [mapping.window]
         self._plastic_rules: list[tuple[PlasticMapping, Ids]] = []
         for (source, target), mapping in rules.items():

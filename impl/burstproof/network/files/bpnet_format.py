@@ -26,6 +26,7 @@ import struct
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from types import UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
@@ -248,10 +249,16 @@ def decoded(kind: Any, value: object, place: str) -> Any:
     return _plain_value(kind, value, place)
 
 
+@cache
+def _hints(kind: type) -> dict[str, Any]:
+    """Evaluating annotations takes longer than anything else in a header."""
+    return get_type_hints(kind)
+
+
 def _object(kind: type, entries: dict[str, object], place: str) -> object:
     """A dataclass from all its fields; only the header itself may lack what has a default."""
     found = {}
-    for name, hint in get_type_hints(kind).items():
+    for name, hint in _hints(kind).items():
         if name in entries:
             found[name] = decoded(hint, entries[name], f"{place}.{name}")
         elif kind is not Header or name not in _LATER_KEYS:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from burstproof.errors import InputError
+from reports.judge import statistics
 from reports.judge.statistics import bootstrap_medians, median, median_interval
 from reports.values import units
 
@@ -32,8 +33,22 @@ def test_direct_draw_is_the_bootstrap(count: int) -> None:
         assert above - 0.03 <= share / 100 <= below + 0.03
 
 
+def test_a_draw_of_one_picks_the_last_sample() -> None:
+    """A uniform draw lies below one, but its product with a count may round up."""
+    assert statistics._indices(np.array([0.0, 0.5, 1.0]), 4).tolist() == [0, 2, 3]
+
+
 def test_as_many_medians_as_stated() -> None:
     assert bootstrap_medians([1.0, 2.0]).shape == (4000,)
+
+
+def test_the_interval_leaves_an_equal_tail_on_either_side() -> None:
+    """A share of 0.9 leaves 5 % of the medians below it and 5 % above."""
+    samples = noise(11, 400)
+    interval = median_interval(samples, confidence=0.9)
+    assert interval is not None
+    assert (interval.low, interval.high) == pytest.approx(np.percentile(bootstrap_medians(samples), [5.0, 95.0]))
+    assert interval.confidence == 0.9
 
 
 def test_interval_covers_the_median() -> None:

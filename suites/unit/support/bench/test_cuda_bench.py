@@ -72,6 +72,7 @@ def stand_in(monkeypatch: pytest.MonkeyPatch) -> Callable[[Row], None]:
     return use
 
 
+@pytest.mark.thorough("a second of a stand-in for a GPU")
 def test_a_row_is_checked_timed_and_checked_again(stand_in: Callable[[Row], None]) -> None:
     """Every scope has its samples, the network kept its rate, and only the cold scope flushed the L2 cache."""
     stand_in(ROW)
@@ -116,6 +117,7 @@ def test_a_row_is_timed_with_a_witness(
     assert cheat is not Honest or tuple(result.timings) == EVERY_SCOPE
 
 
+@pytest.mark.thorough("a second of a stand-in for a GPU")
 def test_without_parity_there_is_no_figure(stand_in: Callable[[Row], None]) -> None:
     """An engine over another network disagrees in the first bursts, and nothing is timed."""
     stand_in(replace(ROW, firing_rate=0.02))
