@@ -7,23 +7,29 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from burstproof.engine.options import EngineOptions
+from burstproof.engine.reference import ReferenceEngine
 from burstproof.engine.replay import replay, trace_options
 from burstproof.engine.sharded.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from burstproof.engine.state import NO_STIMULUS
 from burstproof.engine.trace import Trace, read_trace, trace_of_run, write_trace
 from burstproof.errors import NetworkError
+from burstproof.network.model import Network
 from suites.support.parity import backends
+from suites.support.parity.builder import Case, run_case
+from suites.support.parity.cases import CASES, FEATURE_CASES
+from suites.support.parity.feature_faults import FEATURE_FAULTS
 from suites.support.parity.recordings import FEATURE_NAMES, recording
 
 pytestmark = pytest.mark.requirement("BE-4", "ST-5")
 
 
-def refused(backend: backends.Backend, trace: Trace) -> bool:
+def refused(backend: backends.Backend, network: Network, options: EngineOptions) -> bool:
     """Whether ``backend`` does not run the network; then it has to say so, by the names of what it does not model."""
-    missing = backend.refuses(trace.network)
+    missing = backend.refuses(network)
     if missing:
         with pytest.raises(NetworkError) as error:
-            backend.create(trace.network, trace_options(trace))
+            backend.create(network, options)
         assert all(name in str(error.value) for name in missing)
     return bool(missing)
 
@@ -48,13 +54,41 @@ def test_all_recordings_of_features_are_here() -> None:
 def test_recording_of_features_agrees(backend: backends.Backend, name: str, measure) -> None:
     """Every recorded field of every burst; a backend that does not model the network says what it lacks."""
     trace = recording(name)
-    if refused(backend, trace):
+    if refused(backend, trace.network, trace_options(trace)):
         return
     result = replay(trace, backend.create)
     conditions = {"backend": backend.name, "trace": name.split("/")[1], "profile": result.profile}
     measure("parity.bursts_agreeing", result.state_agree / result.bursts, "1", conditions=conditions)
     measure("parity.worst_difference", result.worst_difference, "1", conditions=conditions)
     assert result.agrees, f"{result.state_agree} of {result.bursts} bursts agree; first: {result.first}"
+
+
+@pytest.mark.not_proof
+def test_names_of_feature_cases_are_unique() -> None:
+    names = [case.name for case in (*CASES, *FEATURE_CASES)]
+    assert len(set(names)) == len(names)
+
+
+@pytest.mark.parametrize("backend", backends.ALL)
+@pytest.mark.parametrize("case", FEATURE_CASES, ids=lambda case: case.name)
+def test_feature_case(backend: backends.Backend, case: Case) -> None:
+    """A network written down synapse by synapse does what FEATURES.md says, or is refused by name."""
+    if refused(backend, case.network, case.options):
+        return
+    problems = run_case(case, backend.create)
+    assert not problems, "; ".join(problems)
+
+
+@pytest.mark.not_proof
+@pytest.mark.parametrize("fault", FEATURE_FAULTS, ids=lambda fault: fault.__name__)
+def test_every_fault_of_a_feature_is_caught(fault: type[ReferenceEngine]) -> None:
+    assert any(run_case(case, fault.create) for case in FEATURE_CASES), fault.__doc__
+
+
+@pytest.mark.not_proof
+def test_every_section_has_faults() -> None:
+    sections = {int((fault.__doc__ or "0")[0]) for fault in FEATURE_FAULTS}
+    assert sections == set(range(1, 9))
 
 
 def _changed(name: str, key: str) -> Trace:
@@ -101,7 +135,7 @@ def test_what_a_recording_leaves_out_never_changed(name: str, prefix: str) -> No
 def test_a_run_goes_on_from_any_burst(backend: backends.Backend, name: str, tmp_path) -> None:
     """Restored from the reference's state after each burst, now and then from a file, the next one is equal."""
     trace = recording(name)
-    if refused(backend, trace):
+    if refused(backend, trace.network, trace_options(trace)):
         return
     options = trace_options(trace)
     specification = backends.REFERENCE.create(trace.network, options)

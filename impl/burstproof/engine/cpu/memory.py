@@ -174,6 +174,16 @@ class CpuMemory:
         return key.general() if self.general else key
 
     @property
+    def computes(self) -> bool:
+        """Whether kernels compute contributions."""
+        return self._key.computed
+
+    @property
+    def ring_bytes(self) -> int:
+        """Size of the ring with its flags."""
+        return int(self.ring.sums.nbytes + self.ring.flags.nbytes)
+
+    @property
     def needs_last(self) -> bool:
         """Whether a burst needs the fired list of the last one before its own."""
         return self._key.restart_fired or self._key.extras.trains

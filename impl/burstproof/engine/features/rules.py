@@ -61,7 +61,8 @@ def make_feature_rules(compiler: Compiler, multiply: Compiled | None = None) -> 
     ) -> np.float32:
         """Section 1: the homeostat's leak after an update."""
         step = multiply(gain, r - target)
-        return bounded(g + step, least, most)
+        kept: np.float32 = bounded(g + step, least, most)
+        return kept
 
     @compiler
     def modulated_threshold(base: np.float32, factor: np.float32) -> np.float32:
@@ -72,7 +73,8 @@ def make_feature_rules(compiler: Compiler, multiply: Compiled | None = None) -> 
     @compiler
     def modulated_share(base: np.float32, factor: np.float32) -> np.float32:
         """Section 2.2 for a leak or an excitability."""
-        return bounded(base * factor, zero, one)
+        share: np.float32 = bounded(base * factor, zero, one)
+        return share
 
     @compiler
     def train(
