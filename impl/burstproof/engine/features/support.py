@@ -30,7 +30,7 @@ ONE_BURST = frozenset(Section) - {Section.MEMORY, Section.ASSOCIATIONS}
 """Sections 1 to 6: neurons and synapses stay as many as they are."""
 
 CUDA_MODELS = ONE_BURST
-"""What the CUDA engine models on one device."""
+"""What the CUDA engine models on one device; shards refuse all features."""
 
 MODELLED: Mapping[str, frozenset[Section]] = {
     "reference": frozenset(Section),

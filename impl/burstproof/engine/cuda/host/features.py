@@ -98,7 +98,7 @@ class FeatureRecord:
             leaks = np.where(homeostatic & regulated[classes], g, leaks)
         if key.area_modulators and since_load:
             factors, scales = plan.area_factors(signals)[classes], areas.subscribes[classes]
-            raised = np.maximum(base.thresholds * factors[:, THRESHOLD], np.float32(0))
+            raised = np.clip(base.thresholds * factors[:, THRESHOLD], np.float32(0), np.float32(np.inf))
             if self._packed.network.features.clamp_potentials:
                 raised = clamped(raised)
             thresholds = np.where(scales[:, THRESHOLD], raised, thresholds)

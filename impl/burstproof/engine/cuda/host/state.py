@@ -179,7 +179,9 @@ class DeviceState:
         control[[BURST, HISTORY, CLAMPED]] = state.burst_count, state.history_bursts, state.clamped
         control[SLOT] = state.burst_count % self._ring_length
         self.write("control", control)
-        self.write("potentials", variant.features.storage.encode(kept_potentials(self._packed, state.membrane_potentials)))
+        self.write(
+            "potentials", variant.features.storage.encode(kept_potentials(self._packed, state.membrane_potentials))
+        )
         self.write("counts", state.consecutive_fire_counts)
         if variant.features.refractory_periods:
             self.write("countdowns", running_countdowns(state.refractory_countdowns, self._table.valid_mask))

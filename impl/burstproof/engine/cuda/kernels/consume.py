@@ -137,7 +137,17 @@ def make_consume(shard: ShardVariant) -> Callable[..., Any]:
             seed = seed_of(neuron, moment.burst, identity)
         found = Found(arrived, v, rc)
         joins, potential = neuron_burst(
-            neuron, seed, moment.burst, is_candidate, is_forced, moment.batch, found, state, parameters, network.unit, extras
+            neuron,
+            seed,
+            moment.burst,
+            is_candidate,
+            is_forced,
+            moment.batch,
+            found,
+            state,
+            parameters,
+            network.unit,
+            extras,
         )
         if trains and joins:
             if (train & inside) != none:

@@ -88,7 +88,8 @@ def make_propagate_computed(variant: Variant, aligned: bool = False) -> Callable
     lanes = np.uint32(WARP - 1)
     silent = np.float32(0)
     half, cap = np.float64(0.5), np.float64(255)
-    transmits, degenerates, degenerated = variant.extras.transmits, variant.extras.degenerates, rules_of_features().degenerated
+    transmits, degenerates = variant.extras.transmits, variant.extras.degenerates
+    degenerated = rules_of_features().degenerated
 
     def propagate_computed(
         steering: Steering, log: Log, rows: ComputedRows, fcl: Fcl, scale: Scale, transmission: Transmission

@@ -12,7 +12,7 @@ from burstproof.device.protocol import BufferSpec
 from burstproof.engine.cuda.args import PARAMETERS, dtype_of
 from burstproof.engine.cuda.kernels.control import CONTROL_LENGTH, TALLIES, report_length
 from burstproof.engine.cuda.plan.block_size import CHUNKS_PER_SPAN, LONG_ROW
-from burstproof.engine.cuda.plan.features import HOMEOSTAT_NUMBERS, FeatureSizes
+from burstproof.engine.cuda.plan.features import HOMEOSTAT_NUMBERS, NO_FEATURES, FeatureSizes
 from burstproof.engine.cuda.plan.variant import Variant, lists_kept
 from burstproof.engine.layout import Layout
 from burstproof.engine.rules import Features
@@ -63,7 +63,7 @@ class NetworkSizes:
     uniform: frozenset[str]
     longest_row: int
     pieces: int
-    features: FeatureSizes = FeatureSizes()
+    features: FeatureSizes = NO_FEATURES
 
 
 def network_sizes(layout: Layout, features: Features, fused: bool) -> NetworkSizes:

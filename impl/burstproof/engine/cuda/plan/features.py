@@ -48,6 +48,10 @@ class FeatureSizes:
         return 3 * self.classes + 2 * self.rules + 2 * self.pairs
 
 
+NO_FEATURES = FeatureSizes()
+"""Those of a network without features."""
+
+
 @dataclass(frozen=True, eq=False)
 class FeaturePlan:
     """Tables of a network with features, and its lists of modulators one after another.
