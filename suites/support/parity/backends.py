@@ -57,7 +57,7 @@ class Backend:
         """Features that this backend runs; it refuses all others by name."""
         if self.wgpu is not None:
             return NOTHING
-        return ONE_BURST if self.shards or self.cuda is not None else EVERYTHING
+        return ONE_BURST if self.shards else EVERYTHING
 
     def refuses(self, network: Network) -> list[str]:
         """What the refusal of ``network`` has to name; empty where this backend runs it."""

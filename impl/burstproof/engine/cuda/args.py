@@ -191,6 +191,7 @@ class Extras(NamedTuple):
     held_potentials: Floats
     driver_of: Shorts
     drives: Words
+    given_potentials: Floats
     class_count: np.uint32
 
 

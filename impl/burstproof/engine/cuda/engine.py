@@ -18,9 +18,11 @@ from burstproof.engine.admission import check_state
 from burstproof.engine.ask_machine import this_machine
 from burstproof.engine.cuda.exchange.devices import device_count
 from burstproof.engine.cuda.host.devices import NOTHING, BatchReport, Devices, FiredList
+from burstproof.engine.cuda.host.growing import Growing, needs_machine, refuse_combinations
 from burstproof.engine.cuda.host.many_devices import ManyDevices, pack_shards
 from burstproof.engine.cuda.host.one_device import OneDevice
 from burstproof.engine.cuda.host.shard import Fill
+from burstproof.engine.cuda.host.state import DeviceState
 from burstproof.engine.cuda.host.stimulus_table import StimulusTable
 from burstproof.engine.cuda.host.upload import fill_shard
 from burstproof.engine.cuda.plan.budget import MemoryPlan
@@ -29,9 +31,10 @@ from burstproof.engine.cuda.plan.packed import Packed, pack_network
 from burstproof.engine.cuda.plan.shard_pack import whole_network
 from burstproof.engine.cuda.plan.sharding_choice import ShardingChoice
 from burstproof.engine.cuda.tuning.cache import Launch
+from burstproof.engine.fixed_point import plan_fixed_point
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.protocol import Engine, Progress
-from burstproof.engine.recorder import joined, tell
+from burstproof.engine.recorder import joined, record_steps, tell
 from burstproof.engine.sharded.partition import Partition
 from burstproof.engine.sharded.shard import joined_state
 from burstproof.engine.state import NO_PLAN, NO_STIMULUS, Burst, EngineState, Record, Recording, Stimulus, StimulusPlan
@@ -84,6 +87,7 @@ class CudaEngine(Engine):
         self._fired: FiredList = NOTHING
         self._list_on_device: tuple[int, npt.NDArray[np.int64]] | None = None
         self.partition: Partition | None = None
+        self._growing: Growing[CudaEngine] | None = None
 
     @property
     def devices(self) -> Devices:
@@ -94,6 +98,8 @@ class CudaEngine(Engine):
         InputError
             The engine is closed.
         """
+        if self._growing is not None and self._open is not None:
+            return self._growing.engine.devices
         if self._open is None:
             raise InputError("the engine is closed", where="run", cure="Create another engine")
         return self._open
@@ -151,10 +157,29 @@ class CudaEngine(Engine):
         runtime = open_device(options.cuda.device_id)
         if options.cuda.autotune:
             options = cls._tuned(network, options, runtime.name)
+        if needs_machine(network):
+            runtime.close()
+            return cls._growing_engine(network, options)
         packed = pack_network(network, options)
         return cls(
             network, options, packed.fixed_point, on_device(runtime, packed, partial(fill_shard, network=network))
         )
+
+    @classmethod
+    def _growing_engine(cls, network: Network, options: EngineOptions) -> CudaEngine:
+        """An engine over a network in which neurons or synapses appear."""
+        refuse_combinations(network)
+        point = plan_fixed_point(network, options)
+
+        def hold(held: Network) -> CudaEngine:
+            packed = pack_network(held, options, point)
+            fill = partial(fill_shard, network=held)
+            return cls(held, options, point, on_device(open_device(options.cuda.device_id), packed, fill))
+
+        growing = Growing(network, point, hold)
+        engine = cls(network, options, point, growing.engine.devices)
+        engine._growing = growing
+        return engine
 
     @classmethod
     def _over_shards(
@@ -220,6 +245,8 @@ class CudaEngine(Engine):
             An id outside the network or not valid, an amount that is not finite, fractional or larger than declared.
         """
         number, devices = self.burst_count + 1, self.devices
+        if self._growing is not None:
+            return self._grow(self._growing, number, self._pack(stimulus), stimulus)
         if not devices.takes(stimulus):
             done = self.run(1, {number: stimulus}, Record.FIRED)
             return Burst(number, done.fired_ids, done.fired_potentials, int(done.candidate_counts[0]))
@@ -251,9 +278,48 @@ class CudaEngine(Engine):
         DeviceFaultError, OutOfMemoryError
             A device failed, or its memory ran out.
         """
-        devices = self.devices
         coming = coming_bursts(self.burst_count, bursts)
         stimuli = {burst: self._pack(plan[burst]) for burst in planned(plan, coming)}
+        growing = self._growing
+        if growing is not None:
+            return record_steps(
+                coming, lambda b: self._grow(growing, b, stimuli.get(b), plan.get(b, NO_STIMULUS)), record, progress
+            )
+        return self._advance(stimuli, bursts, record, progress)
+
+    def _grow(
+        self, growing: Growing[CudaEngine], number: int, packed: PackedStimulus | None, stimulus: Stimulus
+    ) -> Burst:
+        """One burst of a network in which neurons or synapses appear."""
+        if self._open is None:
+            raise InputError("the engine is closed", where="run", cure="Create another engine")
+        burst = growing.step(number, packed, stimulus.memories_early)
+        self.burst_count = number
+        return burst
+
+    def one(self, stimulus: PackedStimulus) -> Recording:
+        """One burst with ``stimulus``, for an engine that holds this one's network with room."""
+        return self._advance({self.burst_count + 1: stimulus}, 1, Record.FIRED, None)
+
+    @property
+    def packed(self) -> Packed:
+        """The network as it is on one device."""
+        devices = self.devices
+        assert isinstance(devices, OneDevice | ManyDevices)
+        return devices.packed if isinstance(devices, OneDevice) else devices.packed[0].packed
+
+    @property
+    def memory(self) -> DeviceState:
+        """The buffers of one device."""
+        devices = self.devices
+        assert isinstance(devices, OneDevice | ManyDevices)
+        return devices.device if isinstance(devices, OneDevice) else devices.shards[0].device
+
+    def _advance(
+        self, stimuli: Mapping[int, PackedStimulus], bursts: int, record: Record, progress: Progress | None
+    ) -> Recording:
+        """Run ``bursts`` bursts, which stimulus is given for by their numbers."""
+        devices = self.devices
         pieces: list[Recording] = []
         last = self.burst_count + bursts
         under_way: deque[_Batch] = deque()
@@ -311,6 +377,8 @@ class CudaEngine(Engine):
     @translated
     def state(self) -> EngineState:
         """A copy of everything that the next burst depends on."""
+        if self._growing is not None:
+            return self._growing.state()
         if self._list_on_device is not None:
             self._fired = self.devices.fired(*self._list_on_device)
             self._list_on_device = None
@@ -336,10 +404,18 @@ class CudaEngine(Engine):
             got, rows = len(state.pending), self.devices.max_delay
             raise NetworkError("the state of another network", where="state.pending", got=got, allowed=f"{rows} rows")
         try:
-            self.devices.restore(state)
+            if self._growing is not None:
+                self._growing.restore(state)
+                self.burst_count = state.burst_count
+            else:
+                self.take(state)
         except OutOfMemoryError:
             self.close()  # what the devices held is gone
             raise
+
+    def take(self, state: EngineState) -> None:
+        """Continue from ``state``, which is known to be one of this network."""
+        self.devices.restore(state)
         self.burst_count = state.burst_count
         self._weights, self._eligibility = state.weights.copy(), state.eligibility_traces.copy()
         if state.features is not None:
@@ -363,7 +439,8 @@ class CudaEngine(Engine):
         A device that failed has nothing to give back.
         """
         self._list_on_device = None
-        devices, self._open = self._open, None
+        devices = None if self._open is None else self.devices
+        self._open = None
         if devices is not None:
             try:
                 devices.release()

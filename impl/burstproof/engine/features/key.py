@@ -20,6 +20,7 @@ class ExtrasKey:
     transmits: bool = False
     degenerates: bool = False
     modes: bool = False
+    replays: bool = False
 
     def __bool__(self) -> bool:
         return self != NO_KEY
@@ -32,7 +33,7 @@ class ExtrasKey:
     @property
     def by_neuron(self) -> bool:
         """Whether the neurons of a burst have more to do than without features."""
-        return self.trains or self.adapts or self.modulators
+        return self.trains or self.adapts or self.modulators or self.replays
 
     def general(self) -> ExtrasKey:
         """The key of kernels that serve every network: everything, or nothing."""

@@ -131,13 +131,18 @@ def feature_tables(network: Network) -> FeatureTables:
     )
 
 
+def finite_limits(limits: npt.NDArray[np.uint16]) -> npt.NDArray[np.bool_]:
+    """Which consecutive-fire limits are finite."""
+    finite: npt.NDArray[np.bool_] = (limits != 0) & (limits != UNLIMITED_FIRES)
+    return finite
+
+
 def can_train(network: Network) -> npt.NDArray[np.bool_]:
     """Neurons whose firings start a spike train (section 3)."""
     neurons = network.neurons
     areas = [index for index, area in network.features.areas.items() if area.spike_train]
-    limits = neurons.consecutive_fire_limits
-    finite = (limits != 0) & (limits != UNLIMITED_FIRES)
-    able: npt.NDArray[np.bool_] = finite & neurons.valid_mask & np.isin(neurons.cortical_areas, areas)
+    able: npt.NDArray[np.bool_] = finite_limits(neurons.consecutive_fire_limits)
+    able = able & neurons.valid_mask & np.isin(neurons.cortical_areas, areas)
     return able
 
 

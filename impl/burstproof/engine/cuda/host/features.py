@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,12 +14,15 @@ from burstproof.engine.cuda.plan.packed import Packed
 from burstproof.engine.feature_state import FeatureState
 from burstproof.engine.features.levels import clamped, clamped_levels
 from burstproof.engine.features.tables import EXCITABILITY, LEAK, THRESHOLD
+from burstproof.engine.stimulus import FORCED_POTENTIAL
 
 Array = npt.NDArray[Any]
 Floats = npt.NDArray[np.float32]
 Read = Callable[[str], Array]
 """Reads a buffer of the device, whole."""
 
+LEVELS = ("thresholds", "leak_coefficients", "excitabilities")
+"""Parameters that features change."""
 _ONE = np.float32(1)
 
 
@@ -31,6 +35,8 @@ def first_contents(packed: Packed) -> Contents:
     yield from plan.factors(np.zeros(plan.sizes.modulators, np.float32), since_load=False)
     yield "class_phases", plan.phases(packed.network.burst_count + 1, np.zeros(plan.sizes.classes, np.bool_))
     yield "trains", plan.trains * CAN_TRAIN
+    if key.replays:
+        yield "given_potentials", np.full(packed.network.neuron_count, FORCED_POTENTIAL, np.float32)
     homeostatic = plan.tables.areas.homeostatic[plan.tables.classes]
     leaks = np.clip(neurons.leak_coefficients, np.float32(0), _ONE)
     yield "homeostat_leaks", np.where(homeostatic, leaks, np.float32(0))
@@ -54,6 +60,13 @@ class FeatureRecord:
         self._packed = packed
         self._base = clamped_levels(packed.network)
         self._since_load, self._loaded_at = 0, packed.network.burst_count
+
+    def adopt(self, place: int, model: int) -> None:
+        """The neuron at ``place`` has the base parameters of ``model`` from now on."""
+        columns = {name: np.array(getattr(self._base, name)) for name in LEVELS}
+        for column in columns.values():
+            column[place] = column[model]
+        self._base = replace(self._base, **columns)
 
     def capture(self, read: Read, burst: int, psps: Floats) -> FeatureState | None:
         """The part of the state after ``burst``; ``psps`` are those of the rows that ``StatePart`` names."""
@@ -88,9 +101,7 @@ class FeatureRecord:
     ) -> tuple[Floats, Floats, Floats]:
         """Thresholds, leaks and excitabilities of the burst after ``burst``, by the rules of ``kernels.features``."""
         base, key, areas = self._base, self._packed.variant.extras, plan.tables.areas
-        thresholds, leaks, excitabilities = (
-            np.array(getattr(base, name)) for name in ("thresholds", "leak_coefficients", "excitabilities")
-        )
+        thresholds, leaks, excitabilities = (np.array(getattr(base, name)) for name in LEVELS)
         classes = plan.tables.classes
         homeostatic = areas.homeostatic[classes]
         if key.homeostats:

@@ -92,6 +92,17 @@ class DeviceState:
         self._runtime.upload(self._buffers["control"], np.array([value], np.int64), self._stream, place)
         self._stream.synchronize()
 
+    def write_at(self, name: str, place: int, value: Any) -> None:
+        """Set one element of buffer ``name``."""
+        buffer = self._buffers[name]
+        self._runtime.upload(buffer, np.array([value], buffer.spec.dtype), self._stream, place)
+        self._stream.synchronize()
+
+    def adopt(self, place: int, model: int) -> None:
+        """The neuron at ``place`` has the base parameters of ``model`` from now on."""
+        if self._features is not None:
+            self._features.adopt(place, model)
+
     def _neurons(self, name: str, used: bool, dtype: type[np.generic]) -> npt.NDArray[Any]:
         if not used:
             return np.zeros(self._layout.neuron_count, dtype)
@@ -155,7 +166,8 @@ class DeviceState:
         """Rows of the network's synapse table that change, their weights, eligibility traces and psps."""
         plastic, computed = self._layout.plastic, self._layout.computed
         places = np.empty(0, np.int64) if plastic is None else plastic.positions
-        if computed is not None and self._variant.extras.degenerates:
+        features = self._packed.network.features
+        if computed is not None and (self._variant.extras.degenerates or features.associative):
             places = np.arange(len(computed.rows))
         if computed is None or not len(places):
             return np.empty(0, np.int64), np.empty(0, np.float32), np.empty(0, np.float32), np.empty(0, np.float32)

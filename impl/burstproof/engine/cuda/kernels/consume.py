@@ -19,6 +19,7 @@ from burstproof.engine.cuda.kernels.storage import make_widen
 from burstproof.engine.cuda.kernels.warp import WARP, Counters, make_append, make_block_count
 from burstproof.engine.cuda.plan.features import CAN_TRAIN, IN_TRAIN
 from burstproof.engine.cuda.plan.shard_variant import ShardVariant
+from burstproof.engine.stimulus import FORCED_POTENTIAL
 
 
 class Fired(NamedTuple):
@@ -91,6 +92,7 @@ def make_consume(shard: ShardVariant) -> Callable[..., Any]:
     number, zero, marker = variant.accumulator, variant.accumulator(0), cancelled(variant)
     trains, homeostats, drives = variant.extras.trains, variant.extras.homeostats, variant.extras.modulators
     advance_train, regulate, drive = make_advance_train(variant), make_regulate(), make_drive()
+    replays, forced_potential = variant.extras.replays, np.float32(FORCED_POTENTIAL)
     able, inside, none = np.uint8(CAN_TRAIN), np.uint8(IN_TRAIN), np.uint8(0)
 
     def consume(
@@ -125,10 +127,14 @@ def make_consume(shard: ShardVariant) -> Callable[..., Any]:
             is_forced = outside.forced[neuron] != 0
             if is_forced:
                 outside.forced[neuron] = np.uint8(0)
+        given = forced_potential
+        if replays and is_forced:
+            given = extras.given_potentials[neuron]
         if trains:
             train = extras.trains[neuron]
             if (train & inside) != none:
                 is_forced = True
+                given = extras.held_potentials[neuron]
         if np.int64(neuron) == network.power_neuron:
             arrived = number(arrived + network.power_amount)
             is_candidate = True
@@ -142,6 +148,7 @@ def make_consume(shard: ShardVariant) -> Callable[..., Any]:
             moment.burst,
             is_candidate,
             is_forced,
+            given,
             moment.batch,
             found,
             state,
@@ -149,11 +156,8 @@ def make_consume(shard: ShardVariant) -> Callable[..., Any]:
             network.unit,
             extras,
         )
-        if trains and joins:
-            if (train & inside) != none:
-                potential = extras.held_potentials[neuron]
-            if (train & able) != none:
-                advance_train(neuron, train, potential, state, parameters, extras)
+        if trains and joins and (train & able) != none:
+            advance_train(neuron, train, potential, state, parameters, extras)
         if drives and joins:
             drive(neuron, potential, extras)
         if homeostats:

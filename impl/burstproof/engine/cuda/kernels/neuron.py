@@ -15,7 +15,6 @@ from burstproof.engine.cuda.kernels.neuron_values import make_value
 from burstproof.engine.cuda.kernels.storage import make_narrow
 from burstproof.engine.cuda.plan.variant import Restart, Variant
 from burstproof.engine.rules import make_rules
-from burstproof.engine.stimulus import FORCED_POTENTIAL
 from burstproof.network.schema import NO_LIMIT
 
 
@@ -80,7 +79,8 @@ def make_restarts(variant: Variant) -> Callable[..., Any]:
 def make_neuron(variant: Variant) -> Callable[..., Any]:
     """``neuron_burst(neuron, ...)`` -> (whether it joins the fired list, its potential there).
 
-    ``is_candidate`` comes from the slot. ``batch`` says that the batch path is emulated in this burst.
+    ``is_candidate`` comes from the slot; a forced firing has the potential ``given``. ``batch`` says that the batch
+    path is emulated in this burst.
     """
     features, adapts, in_force = variant.features, variant.extras.adapts, make_in_force(variant)
     rules, own_of, restarts_of = make_rules(features, cuda.jit(device=True)), make_own(variant), make_restarts(variant)
@@ -91,7 +91,7 @@ def make_neuron(variant: Variant) -> Callable[..., Any]:
     mixed, restart_fired = features.restarts, variant.restart is Restart.FIRED
     fire_limit_of = make_value(variant, "consecutive_fire_limits")
     accumulates = make_value(variant, "mp_charge_accumulation")
-    silent, full, given = np.float32(0), np.uint16(65535), np.float32(FORCED_POTENTIAL)
+    silent, full = np.float32(0), np.uint16(65535)
     marked_candidate, marked_fired = np.uint8(CANDIDATE_MARK), np.uint8(FIRED_MARK)
 
     def neuron_burst(
@@ -100,6 +100,7 @@ def make_neuron(variant: Variant) -> Callable[..., Any]:
         burst: np.uint32,
         is_candidate: bool,
         is_forced: bool,
+        given: np.float32,
         batch: bool,
         found: Found,
         state: State,

@@ -188,6 +188,7 @@ def _add_features(specs: _Specs, sizes: NetworkSizes, variant: Variant) -> None:
     specs.add("held_potentials", neurons, key.trains)
     specs.add("driver_of", neurons, key.modulators)
     specs.add("drives", own.drivers)
+    specs.add("given_potentials", neurons, key.replays)
     for name in ("magnitudes", "full_scales", "modulator_drivers"):
         specs.add(name, own.modulators)
     specs.add("list_starts", own.lists + 1)

@@ -23,7 +23,7 @@ from burstproof.engine.cuda.plan.tiles import sized
 from burstproof.engine.cuda.plan.variant import Variant, variant_of
 from burstproof.engine.cuda.plan.word import Word, largest_sum, marked_word, stimulus_bound
 from burstproof.engine.features.key import extras_key
-from burstproof.engine.features.support import CUDA_MODELS
+from burstproof.engine.features.support import EVERYTHING
 from burstproof.engine.fixed_point import plan_fixed_point
 from burstproof.engine.layout import Layout, build_layout, refuse_overflow
 from burstproof.engine.options import EngineOptions
@@ -81,8 +81,8 @@ class Packed:
         return split_buffers(specs, self.variant.uniform_rows) if self.streamed else (specs, ())
 
 
-def pack_network(network: Network, options: EngineOptions) -> Packed:
-    """Pack ``network``.
+def pack_network(network: Network, options: EngineOptions, point: FixedPoint | None = None) -> Packed:
+    """Pack ``network``; ``point`` is the scale of a network of which it is a larger form.
 
     Raises
     ------
@@ -91,9 +91,10 @@ def pack_network(network: Network, options: EngineOptions) -> Packed:
     ConfigError
         A batch length out of range.
     """
-    point = plan_fixed_point(network, options)
-    packed = pack_layout(network, options, point, build_layout(network, options, point, modelled=CUDA_MODELS))
-    key = extras_key(network)
+    point = plan_fixed_point(network, options) if point is None else point
+    packed = pack_layout(network, options, point, build_layout(network, options, point, modelled=EVERYTHING))
+    replays = any(area.memory is not None for area in network.features.areas.values())
+    key = replace(extras_key(network), replays=replays)
     if not key and not network.features:
         return packed
     plan = FeaturePlan.of(network)
@@ -143,7 +144,7 @@ def packed_for(packed: Packed, state: EngineState) -> Packed:
         weights = np.where(different, state.weights, packed.network.synapses.weights)
         synapses = replace(packed.network.synapses, weights=weights)
         network = packed.network.replace(synapses=synapses)
-        layout = build_layout(network, packed.options, packed.fixed_point, modelled=CUDA_MODELS)
+        layout = build_layout(network, packed.options, packed.fixed_point, modelled=EVERYTHING)
         refuse_overflow(layout, packed.network, packed.options, packed.fixed_point)
         variant = variant_of(layout, packed.features, packed.options, packed.fixed_point, bounded=False)
         variant = replace(variant, streamed=packed.streamed, extras=packed.variant.extras)
