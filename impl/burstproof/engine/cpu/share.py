@@ -10,16 +10,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from burstproof.engine.atomics import atomic_add, atomic_exchange_if, atomic_load, atomic_store, relax
 from burstproof.engine.cpu.arrays import Array, Model, Output
 from burstproof.engine.cpu.compile import KernelKey, compiler, inner_compiler
-from burstproof.engine.cpu.intrinsics import (
-    atomic_add,
-    atomic_exchange_if,
-    atomic_load,
-    atomic_store,
-    relax,
-    yield_core,
-)
+from burstproof.engine.cpu.intrinsics import yield_core
 from burstproof.engine.cpu.parts import Parts
 from burstproof.engine.cpu.ranges import Ranges
 from burstproof.engine.cpu.synapses import make_propagate_range

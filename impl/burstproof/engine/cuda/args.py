@@ -208,6 +208,21 @@ class Window(NamedTuple):
     window: np.int64
 
 
+class Mailbox(NamedTuple):
+    """How a closed loop calls a kernel that stays on the device (``kernels.mailbox``).
+
+    ``mail_room`` amounts fit into the mail; the first ``answering`` blocks answer; without a call for ``idle`` ns the
+    kernel ends.
+    """
+
+    mail: Longs
+    answers: Longs
+    relay: Longs
+    mail_room: np.uint32
+    answering: np.uint32
+    idle: np.uint64
+
+
 class Cursors(NamedTuple):
     """Where the rows of what fired are left by the tiles done (``kernels.tiles``), and what a row contributes."""
 

@@ -215,6 +215,16 @@ class FusedBatch:
         self._run(BatchKind(1 if table.bursts == 1 else self.sizes.length, not table.empty, keep or table.bursts == 1))
         self._finished.record(self._streams.burst)
 
+    @property
+    def stream(self) -> DeviceStream:
+        """The stream of its bursts."""
+        return self._streams.burst
+
+    def lend(self) -> HostBuffers:
+        """Its host memory, for another kernel that leaves a single burst's list there and in the log."""
+        self._kind = BatchKind(1, False, True, fresh=True)
+        return self._host
+
     def holds(self, stimulus: Stimulus) -> bool:
         """Whether ``step`` can take it: no more ids than its host memory has room for."""
         return max(len(stimulus.ids), len(stimulus.forced)) <= self._host.ids.spec.count

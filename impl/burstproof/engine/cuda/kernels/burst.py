@@ -108,6 +108,21 @@ def make_first_item() -> Callable[..., Any]:
     return cuda.jit(device=True)(first_of_all if SIMULATED else own_item)  # type: ignore[no-any-return]
 
 
+def make_following_item(stays: bool) -> Callable[..., Any]:
+    """``following_item(item, items)``: what the block takes after ``item``, ``items`` if that was its last."""
+
+    def next_of_all(item: np.uint32, items: np.uint32) -> Any:
+        return np.uint32(item + np.uint32(1))
+
+    def next_of_block(item: np.uint32, items: np.uint32) -> Any:
+        return np.uint32(item + np.uint32(cuda.gridDim.x) - np.uint32(1))
+
+    def none(item: np.uint32, items: np.uint32) -> Any:
+        return items
+
+    return cuda.jit(device=True)(next_of_all if SIMULATED else next_of_block if stays else none)  # type: ignore[no-any-return]
+
+
 def make_end_exchange() -> Callable[..., Any]:
     """``end_exchange(steering, exchange, network, turn, ...)``, one thread: what a shard's next burst has to know."""
     agree, log_start = make_agree(), make_log_start()
@@ -141,7 +156,8 @@ def make_burst(shard: ShardVariant) -> Callable[..., None]:
     variant, exchanges = shard.variant, shard.exchanges
     threads, chunk = WARP if SIMULATED else shard.threads, shard.chunk
     share = 1 if SIMULATED and exchanges else shard.share
-    id_of, keep_route, first_item = make_id_of(shard), make_link().keep, make_first_item()
+    id_of, keep_route = make_id_of(shard), make_link().keep
+    first_item, following_item, several = make_first_item(), make_following_item(shard.stays), SIMULATED or shard.stays
     per_thread, number = chunk // threads, variant.accumulator
     fetch_chunk = make_fetch_chunk(shard, threads, per_thread)
     consume_chunk, send = make_consume_chunk(shard, threads, per_thread), make_send(shard, share)
@@ -242,8 +258,8 @@ def make_burst(shard: ShardVariant) -> Callable[..., None]:
                     log_chunk(log_start(steering, turn, burst_number) + first_place[0], count, fired, identity, log)
             else:
                 keep_chunk(first, count, fired, chunks)
-            item = np.uint32(item + one) if SIMULATED else items
-            if SIMULATED:
+            item = np.uint32(following_item(item, items))
+            if several:
                 cuda.syncthreads()
         if cuda.grid(1) == 0:
             enter(steering, turn, burst_number, slot)

@@ -133,7 +133,18 @@ def make_settle() -> Callable[..., Any]:
     return cuda.jit(device=True)(settle)  # type: ignore[no-any-return]
 
 
-def make_gather(variant: Variant) -> Callable[..., None]:
+def _group(variant: Variant, threads: int) -> int:
+    """Chunks whose firings a block orders at a time."""
+    assert variant.fused is not None
+    return max(1, min(_SPAN // variant.fused.chunk, WARP if SIMULATED else threads))
+
+
+def gathering_blocks(variant: Variant, chunks: int, threads: int) -> int:
+    """Blocks of ``gather`` that have something to do, of ``threads`` threads each."""
+    return max(1, -(-chunks // _group(variant, threads)))
+
+
+def make_gather(variant: Variant, threads: int = GATHER_THREADS) -> Callable[..., None]:
     """``gather(...)``: the fired list of the last burst, ascending, into the log; that burst's number and counts.
 
     ``order.place`` is that of the burst before it. Control is brought up to date, for what sends from the list.
@@ -142,9 +153,8 @@ def make_gather(variant: Variant) -> Callable[..., None]:
     Where the window lies in host memory, the host has it with the end of the kernel.
     """
     assert variant.fused is not None
-    chunk = variant.fused.chunk
-    threads = WARP if SIMULATED else GATHER_THREADS
-    group = max(1, min(_SPAN // chunk, threads))
+    chunk, group = variant.fused.chunk, _group(variant, threads)
+    threads = WARP if SIMULATED else threads
     words, share = chunk // 32, np.uint32(threads // group)
     cells = group * words
     block, in_group, size = np.uint32(threads), np.uint32(group), np.uint32(chunk)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from burstproof.device.numba_cuda import cuda
-from burstproof.engine.cuda.args import Exchange, Fcl, Network, Outside, Steering, Stimulus, Turn
+from burstproof.engine.cuda.args import Amount, Exchange, Fcl, Network, Outside, Steering, Stimulus, Turn
 from burstproof.engine.cuda.exchange.words import FAILED
 from burstproof.engine.cuda.kernels.control import HALTED, INDEX, LIMIT
 from burstproof.engine.cuda.kernels.steer import make_steer
@@ -53,14 +53,36 @@ def _make_coming(shard: ShardVariant) -> Callable[..., Any]:
     return cuda.jit(device=True)(by_turn if shard.merged else by_index)  # type: ignore[no-any-return]
 
 
-def make_stimulate(shard: ShardVariant) -> Callable[..., None]:
-    """``stimulate(...)``: amounts of the coming burst into ``outside``, or where they fit into its slot; and marks.
+def make_admit(shard: ShardVariant) -> Callable[..., Any]:
+    """``admit(neuron, amount, base, outside, fcl)``: an amount into ``outside``, or into the slot where it fits there.
 
-    The ids of one burst differ, so that no atomic operation is needed. A marker stands for an amount of 0.
+    ``base`` is the first cell of the slot. The ids of one burst differ, so that no atomic operation is needed. A marker
+    stands for an amount of 0.
     """
     variant, apart = shard.variant, shard.apart
     flagged, number, cell = variant.flags, variant.accumulator, variant.cell
-    zero, marker, coming = variant.accumulator(0), cancelled(variant), _make_coming(shard)
+    zero, marker = variant.accumulator(0), cancelled(variant)
+
+    def admit(neuron: np.uint32, amount: Amount, base: np.uint64, outside: Outside, fcl: Fcl) -> None:
+        place = np.uint64(base + np.uint64(neuron))
+        total = amount
+        if not apart:
+            total = number(fcl.cells[place] + total)
+        if flagged and not apart:
+            fcl.flags[place] = np.uint8(1)
+        elif total == zero:
+            total = marker
+        if apart:
+            outside.outside[neuron] = total
+        else:
+            fcl.cells[place] = cell(total)
+
+    return cuda.jit(device=True)(admit)  # type: ignore[no-any-return]
+
+
+def make_stimulate(shard: ShardVariant) -> Callable[..., None]:
+    """``stimulate(...)``: amounts of the coming burst, and marks of its forced firings."""
+    admit, coming = make_admit(shard), _make_coming(shard)
 
     def stimulate(
         steering: Steering,
@@ -80,18 +102,7 @@ def make_stimulate(shard: ShardVariant) -> Callable[..., None]:
         end = stimulus.stimulus_offsets[following]
         step = np.int64(cuda.gridsize(1))
         while entry < end:
-            place = np.uint64(base + np.uint64(ids[entry]))
-            total = stimulus.stimulus_amounts[entry]
-            if not apart:
-                total = number(fcl.cells[place] + total)
-            if flagged and not apart:
-                fcl.flags[place] = np.uint8(1)
-            elif total == zero:
-                total = marker
-            if apart:
-                outside.outside[ids[entry]] = total
-            else:
-                fcl.cells[place] = cell(total)
+            admit(ids[entry], stimulus.stimulus_amounts[entry], base, outside, fcl)
             entry += step
         entry = np.int64(stimulus.forced_offsets[index]) + np.int64(cuda.grid(1))
         end = stimulus.forced_offsets[following]

@@ -1,0 +1,135 @@
+"""The host's side of a closed loop's calls, compiled: check and quantise the stimulus, ring, wait, take the list.
+
+Everything here works on memory that was made before the first call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from burstproof.engine.cuda.kernels.mailbox import (
+    AMOUNTS_SHIFT,
+    ANSWERS_HEAD,
+    CALL,
+    MAIL_HEAD,
+    MOST_ENTRIES,
+    NUMBER_SHIFT,
+    RUNNING,
+    STATUS,
+)
+from burstproof.engine.options import EngineOptions
+from burstproof.network.fixed_point import FixedPoint
+
+UNSUITED, LATE, NOT_RUNNING = -1, -2, -3
+"""Instead of a number of firings: the stimulus is not one for the shortest way, the answer is not there yet, or the
+kernel ended before it saw the call."""
+
+SPINS = 20_000
+"""How often an answer is looked for at a time, about a millisecond."""
+
+SCALE, CLAMP, LARGEST, FRACTIONS = 0, 1, 2, 3
+"""Places in the limits of a stimulus: 2^k, the largest integer, the largest amount, 1 where fractions are allowed."""
+
+
+def limits_of(options: EngineOptions, point: FixedPoint) -> npt.NDArray[np.float64]:
+    """The limits of a stimulus (4,)."""
+    limits = np.empty(4)
+    limits[SCALE], limits[CLAMP] = point.scale, point.clamp_float
+    limits[LARGEST], limits[FRACTIONS] = options.max_stimulus, options.fractional_stimulus
+    return limits
+
+
+class LoopCalls(NamedTuple):
+    """Compiled functions, of arguments that are contiguous.
+
+    ``call(mail, answers, ids, amounts, forced, valid, limits, number, answering)`` does a whole call;
+    ``ring(mail, number, amounts, forced)`` one whose stimulus lies in the mail already; ``wait(answers, number,
+    answering)`` goes on waiting; ``pick(fired, count, wanted, chosen)`` -> how many of the first ``count`` are wanted,
+    which it copies. ``call`` and ``wait`` return the number of firings, or one of the three numbers above.
+    """
+
+    call: Callable[..., Any]
+    ring: Callable[..., Any]
+    wait: Callable[..., Any]
+    pick: Callable[..., Any]
+
+
+@cache
+def loop_calls() -> LoopCalls:
+    """Compile them; for arguments of other types they raise ``TypeError``."""
+    from numba import boolean, float32, float64, int64, njit, types, uint32, void
+
+    from burstproof.engine.atomics import atomic_load, atomic_store, relax
+
+    counts, shift = (1 << NUMBER_SHIFT) - 1, NUMBER_SHIFT
+
+    @njit
+    def write(mail, ids, amounts, forced, valid, limits):  # type: ignore[no-untyped-def]
+        """Put an ascending, valid stimulus into the mail; ``False`` for any other."""
+        room = (len(mail) - MAIL_HEAD) // 3
+        most = min(room, MOST_ENTRIES)
+        if len(ids) != len(amounts) or len(ids) > most or len(forced) > most:
+            return False
+        before = np.int64(-1)
+        for entry in range(len(ids)):
+            neuron, amount = np.int64(ids[entry]), np.float64(amounts[entry])
+            if neuron <= before or neuron >= len(valid) or not valid[neuron] or not abs(amount) <= limits[LARGEST]:
+                return False
+            if limits[FRACTIONS] == 0.0 and np.rint(amount) != amount:
+                return False
+            scaled = np.rint(amount * limits[SCALE])
+            if abs(scaled) > limits[CLAMP]:
+                return False
+            mail[MAIL_HEAD + entry] = neuron
+            mail[MAIL_HEAD + room + entry] = np.int64(scaled)
+            before = neuron
+        before = np.int64(-1)
+        for entry in range(len(forced)):
+            neuron = np.int64(forced[entry])
+            if neuron <= before or neuron >= len(valid) or not valid[neuron]:
+                return False
+            mail[MAIL_HEAD + 2 * room + entry] = neuron
+            before = neuron
+        return True
+
+    @njit(void(int64[::1], int64, int64, int64))
+    def ring(mail, number, amounts, forced):  # type: ignore[no-untyped-def]
+        atomic_store(mail, CALL, (number << shift) | (amounts << AMOUNTS_SHIFT) | forced)
+
+    @njit(int64(int64[::1], int64, int64))
+    def wait(answers, number, answering):  # type: ignore[no-untyped-def]
+        spins = SPINS
+        for block in range(answering):
+            while atomic_load(answers, ANSWERS_HEAD + block) >> shift != number:
+                ended = atomic_load(answers, STATUS) != RUNNING
+                if ended and atomic_load(answers, ANSWERS_HEAD + block) >> shift != number:
+                    return NOT_RUNNING
+                spins -= 1
+                if spins == 0:
+                    return LATE
+                relax()
+        return atomic_load(answers, ANSWERS_HEAD) & counts
+
+    words, ids_type = int64[::1], types.Array(uint32, 1, "C")
+
+    @njit(int64(words, words, ids_type, float32[::1], ids_type, boolean[::1], float64[::1], int64, int64))
+    def call(mail, answers, ids, amounts, forced, valid, limits, number, answering):  # type: ignore[no-untyped-def]
+        if not write(mail, ids, amounts, forced, valid, limits):
+            return UNSUITED
+        ring(mail, number, len(ids), len(forced))
+        return wait(answers, number, answering)
+
+    @njit(int64(ids_type, int64, boolean[::1], ids_type))
+    def pick(fired, count, wanted, chosen):  # type: ignore[no-untyped-def]
+        picked = 0
+        for entry in range(count):
+            chosen[picked] = fired[entry]
+            picked += wanted[fired[entry]]
+        return picked
+
+    return LoopCalls(call, ring, wait, pick)
