@@ -42,14 +42,17 @@ from burstproof.engine.cuda.kernels.mailbox import (
     ANSWERS_HEAD,
     ARRIVED,
     CALL,
+    CALL_NUMBERS,
     ENDED,
     GO,
+    GO_CALL_SHIFT,
     GO_ON,
-    GO_SHIFT,
     GO_STIMULATED,
+    GO_TURN_SHIFT,
     LEAVE,
     MAIL_HEAD,
     MOST_ENTRIES,
+    MOST_TURNS,
     NUMBER_SHIFT,
     STATUS,
     STUCK,
@@ -137,23 +140,24 @@ def make_begin_turn(shard: ShardVariant) -> Callable[..., Any]:
     """
     store, _, _, reaches, changes = make_relay()
     take_in = make_take_in(shard)
-    entries, shift = np.int64((1 << NUMBER_SHIFT) - 1), np.int64(GO_SHIFT)
+    entries, of_turn = np.int64((1 << NUMBER_SHIFT) - 1), np.int64(GO_TURN_SHIFT)
 
     def listen(turn: np.int64, told: Longs, mailbox: Mailbox) -> None:
         """One thread of the first block: the next call, or the end."""
         if turn == np.int64(1):
             told[0] = np.int64(LEAVE)
-        call, go = changes(mailbox.mail, CALL, told[0], mailbox.idle), np.int64(turn << shift)
-        if call != told[0] and call != np.int64(LEAVE):
-            go = np.int64(go | np.int64(GO_ON))
+        call, go = changes(mailbox.mail, CALL, told[0], mailbox.idle), np.int64(turn << of_turn)
+        if call != told[0] and call != np.int64(LEAVE) and turn < np.int64(MOST_TURNS):
+            number = np.int64(call >> np.int64(NUMBER_SHIFT))
+            go = np.int64(go | np.int64(number << np.int64(GO_CALL_SHIFT)) | np.int64(GO_ON))
             if call & entries != np.int64(0):
                 go = np.int64(go | np.int64(GO_STIMULATED))
         told[0], told[1] = call, go
 
     def follow(turn: np.int64, told: Longs, mailbox: Mailbox) -> None:
         """One thread of another block: what the first says."""
-        go = reaches(mailbox.relay, GO, np.int64(turn << shift), np.uint64(STUCK_NS))
-        told[1] = go if go >> shift == turn else np.int64(0)
+        go = reaches(mailbox.relay, GO, np.int64(turn << of_turn), np.uint64(STUCK_NS))
+        told[1] = go if go >> of_turn == turn else np.int64(0)
 
     listen, follow = cuda.jit(device=True)(listen), cuda.jit(device=True)(follow)
 
@@ -187,13 +191,13 @@ def make_begin_turn(shard: ShardVariant) -> Callable[..., Any]:
 
 
 def make_end_turn() -> Callable[..., Any]:
-    """``end_turn(call, steering, mailbox)``, one thread of a block that has ordered its part of the list: the answer."""
+    """``end_turn(go, steering, mailbox)``, one thread of a block that has ordered its part of the list: the answer."""
     _, answer, _, _, _ = make_relay()
-    shift = np.int64(NUMBER_SHIFT)
+    of_call, numbers = np.int64(GO_CALL_SHIFT), np.int64(CALL_NUMBERS - 1)
 
-    def end_turn(call: np.int64, steering: Steering, mailbox: Mailbox) -> None:
+    def end_turn(go: np.int64, steering: Steering, mailbox: Mailbox) -> None:
         block = np.uint32(cuda.blockIdx.x)
-        found = np.int64(np.int64(call >> shift) << shift)
+        found = np.int64(np.int64((go >> of_call) & numbers) << np.int64(NUMBER_SHIFT))
         if block == np.uint32(0):
             found = np.int64(found | steering.control[COUNT])
         answer(mailbox.answers, np.uint32(np.uint32(ANSWERS_HEAD) + block), found)
@@ -248,7 +252,7 @@ def make_closed_loop(variant: Variant) -> Callable[..., None]:
                     send_long(steering, chunks, rows, fcl, turn)
                 cuda.syncthreads()
                 if thread == none and status == np.int64(ENDED):
-                    end_turn(told[0], steering, mailbox)
+                    end_turn(go, steering, mailbox)
             number += np.int64(1)
             go = begin_turn(number, told, mailbox, steering, exchange, outside, fcl, network)
         if thread == none and (block == none or status == np.int64(STUCK)):

@@ -33,9 +33,12 @@ GO, ARRIVED = 0, 16
 the burst, counted over all turns since the launch."""
 RELAY_LENGTH = 32
 
-GO_SHIFT = 2
 GO_ON, GO_STIMULATED = 1, 2
-"""The lower bits of ``GO``: whether there is a burst to do, whether it has stimulus. Above them: the turn, from 1."""
+"""The lowest bits of ``GO``: whether there is a burst to do, whether it has stimulus."""
+GO_CALL_SHIFT, GO_TURN_SHIFT = 2, 33
+"""Above them the number of the call (31 bits), and the turn, counted from 1."""
+MOST_TURNS = 1 << 29
+"""Turns of a launch at most, so that the word stays positive."""
 
 IDLE_NS = 10_000_000
 """Nanoseconds without a call after which the kernel ends by itself; the next call launches it again."""
