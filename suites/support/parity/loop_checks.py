@@ -71,7 +71,7 @@ def loop_differs(mix: Mix, create: CreateEngine) -> list[str]:
 
 
 def check_closed_loop() -> list[str]:
-    """Loops of a kernel that stays: with delays, packed sums, long rows; and the plain ones of bursts in several kernels."""
+    """Loops of a kernel that stays, with delays and packed sums; and plain ones, of bursts in several kernels."""
 
     def packed(network: Network, options: EngineOptions) -> Engine:
         return cuda_engine(network, replace(options, cuda=CudaOptions(sum_bits=8)))
@@ -145,7 +145,7 @@ def check_closed_loop_of_many() -> list[str]:
 
 
 def check_interrupted_loop() -> list[str]:
-    """An exception in the host while a burst is under way: the state is that of ``burst_count``, and the loop goes on."""
+    """An exception while a burst is under way: the state is that of ``burst_count``, and the loop goes on."""
     from burstproof.engine.cuda.host.loop_kernel import StayingKernel
 
     network, options = mixed_network(small(STAYING[0])), mixed_options(small(STAYING[0]))

@@ -1,4 +1,4 @@
-"""The closed loop of the CUDA engine on one device: a kernel stays there between bursts and is called through memory."""
+"""The closed loop of the CUDA engine on one device: a kernel stays there between bursts, called through memory."""
 
 from __future__ import annotations
 

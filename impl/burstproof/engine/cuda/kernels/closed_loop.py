@@ -206,7 +206,7 @@ def make_end_turn() -> Callable[..., Any]:
 
 
 def make_closed_loop(variant: Variant) -> Callable[..., None]:
-    """``closed_loop(...)``: a burst for every call in the mail, until told to leave or for ``idle`` ns without a call."""
+    """``closed_loop(...)``: a burst for every call in the mail, until told to leave, or ``idle`` ns pass without one."""
     shard, device = staying(variant), cuda.jit(device=True)
     _, answer, add, reaches, _ = make_relay()
     begin_turn, end_turn = make_begin_turn(shard), make_end_turn()

@@ -1,8 +1,8 @@
 """Words that the blocks of a kernel and the host hand each other while the kernel runs.
 
 What a block did before it stores or adds to a word is seen by whoever waited for that word. No fence stands by itself:
-next to one, ptxas makes atomics that read back of the reductions. The CUDA simulator runs one block, and the host before
-and after it: there these are plain accesses.
+next to one, ptxas makes atomics that read back of the reductions. The CUDA simulator runs one block, and the host
+before and after it: there these are plain accesses.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from burstproof.engine.cuda.kernels.link import CLOCK_POLLS, make_link
 class Relay(NamedTuple):
     """Device functions over a word of int64, ``words[place]``, of one thread of a block after the block has met.
 
-    ``store(words, place, value)`` is for the device, ``answer(words, place, value)`` for the host; ``add(words, place)``
-    counts one more. ``reaches(words, place, value, patience)`` -> the word once it is not below ``value``;
-    ``changes(words, place, value, patience)`` -> the word, which the host stores, once it is another one. Both wait
-    ``patience`` nanoseconds at most and return the word as it is then.
+    ``store(words, place, value)`` is for the device, ``answer(words, place, value)`` for the host;
+    ``add(words, place)`` counts one more. ``reaches(words, place, value, patience)`` -> the word once it is not below
+    ``value``; ``changes(words, place, value, patience)`` -> the word, which the host stores, once it is another one.
+    Both wait ``patience`` nanoseconds at most and return the word as it is then.
     """
 
     store: Callable[..., Any]
@@ -87,7 +87,9 @@ def _on_device() -> tuple[Callable[..., Any], ...]:
 
     long, void = ir.IntType(64), ir.VoidType()
 
-    def assembled(builder: Any, context: Any, signature: Any, args: Any, result: Any, text: str, constraints: str) -> Any:
+    def assembled(
+        builder: Any, context: Any, signature: Any, args: Any, result: Any, text: str, constraints: str
+    ) -> Any:
         """``text`` with the address of the word as its first operand after the result; values follow."""
         data = context.make_array(signature.args[0])(context, builder, args[0]).data
         operands = [builder.ptrtoint(builder.gep(data, [args[1]]), long), *args[2:]]
