@@ -153,7 +153,7 @@ class Session:
         return self.engine.step(stimulus_of([Part(range(0), neurons, given)]))
 
     def closed_loop(self, areas: str | Sequence[str] | None = None) -> ClosedLoop:
-        """Bursts call by call at the least latency: ``fired = loop.step(ids, amounts)`` within ``with`` of what it returns.
+        """Bursts call by call at the least latency, in a ``with`` block: ``fired = loop.step(ids, amounts)``.
 
         Parameters
         ----------

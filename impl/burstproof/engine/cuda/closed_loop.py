@@ -9,8 +9,8 @@ import numpy as np
 from burstproof.device.faults import error_of, translated
 from burstproof.engine.closed_loop import NO_AMOUNTS, NO_IDS, Amounts, ClosedLoop, Ids
 from burstproof.engine.cuda.host.devices import FiredList, LoopKernel
-from burstproof.engine.cuda.host.loop_calls import UNSUITED, limits_of, loop_calls
-from burstproof.engine.cuda.kernels.mailbox import CALL_NUMBERS, MAIL_HEAD
+from burstproof.engine.cuda.host.loop_calls import UNSUITED, limits_of, loop_calls, write_packed
+from burstproof.engine.cuda.kernels.mailbox import CALL_NUMBERS
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.state import Burst, Stimulus
 from burstproof.engine.stimulus import PackedStimulus
@@ -144,11 +144,8 @@ class StayingLoop(ClosedLoop):
         if found == UNSUITED:
             packed = self._engine.pack(stimulus)
             self._clamping = packed.clamped
-            amounts, forced, room = len(packed.ids), len(packed.forced), kernel.room
-            kernel.mail[MAIL_HEAD : MAIL_HEAD + amounts] = packed.ids
-            kernel.mail[MAIL_HEAD + room : MAIL_HEAD + room + amounts] = packed.amounts
-            kernel.mail[MAIL_HEAD + 2 * room : MAIL_HEAD + 2 * room + forced] = packed.forced
-            self._calls.ring(kernel.mail, number, amounts, forced)
+            write_packed(kernel.mail, packed)
+            self._calls.ring(kernel.mail, number, len(packed.ids), len(packed.forced))
             found = self._calls.wait(kernel.answers, number, kernel.answering)
         found = kernel.finish(number, found, self._calls.wait)
         self._clamped, self._clamping = self._clamped or self._clamping, False

@@ -23,6 +23,7 @@ from burstproof.engine.cuda.kernels.mailbox import (
     STATUS,
 )
 from burstproof.engine.options import EngineOptions
+from burstproof.engine.stimulus import PackedStimulus
 from burstproof.network.fixed_point import FixedPoint
 
 UNSUITED, LATE, NOT_RUNNING = -1, -2, -3
@@ -32,16 +33,30 @@ kernel ended before it saw the call."""
 SPINS = 20_000
 """How often an answer is looked for at a time, about a millisecond."""
 
-SCALE, CLAMP, LARGEST, FRACTIONS = 0, 1, 2, 3
-"""Places in the limits of a stimulus: 2^k, the largest integer, the largest amount, 1 where fractions are allowed."""
+SCALE, CLAMP, LARGEST, FRACTIONS, WIDE = 0, 1, 2, 3, 4
+"""Places in the limits of a stimulus: 2^k, the largest integer, the largest amount; 1 where fractions are allowed, and
+where sums have 64 bits."""
 
 
 def limits_of(options: EngineOptions, point: FixedPoint) -> npt.NDArray[np.float64]:
-    """The limits of a stimulus (4,)."""
-    limits = np.empty(4)
+    """The limits of a stimulus (5,)."""
+    limits = np.empty(5)
     limits[SCALE], limits[CLAMP] = point.scale, point.clamp_float
     limits[LARGEST], limits[FRACTIONS] = options.max_stimulus, options.fractional_stimulus
+    limits[WIDE] = point.bits != 32
     return limits
+
+
+def write_packed(mail: npt.NDArray[np.int64], stimulus: PackedStimulus) -> None:
+    """Put a stimulus, which fits, into the mail."""
+    room, count = (len(mail) - MAIL_HEAD) // 3, len(stimulus.ids)
+    amounts, rest, forced = (mail[MAIL_HEAD + part * room :] for part in range(3))
+    amounts[:count] = stimulus.ids
+    if stimulus.amounts.dtype == np.int32:
+        amounts[:count] = (amounts[:count] << 32) | stimulus.amounts.view(np.uint32)
+    else:
+        rest[:count] = stimulus.amounts
+    forced[: len(stimulus.forced)] = stimulus.forced
 
 
 class LoopCalls(NamedTuple):
@@ -85,8 +100,11 @@ def loop_calls() -> LoopCalls:
             scaled = np.rint(amount * limits[SCALE])
             if abs(scaled) > limits[CLAMP]:
                 return False
-            mail[MAIL_HEAD + entry] = neuron
-            mail[MAIL_HEAD + room + entry] = np.int64(scaled)
+            if limits[WIDE] == 0.0:
+                mail[MAIL_HEAD + entry] = (neuron << 32) | (np.int64(scaled) & 0xFFFFFFFF)
+            else:
+                mail[MAIL_HEAD + entry] = neuron
+                mail[MAIL_HEAD + room + entry] = np.int64(scaled)
             before = neuron
         before = np.int64(-1)
         for entry in range(len(forced)):

@@ -35,7 +35,7 @@ from burstproof.engine.cuda.args import (
     Window,
 )
 from burstproof.engine.cuda.kernels.burst import make_burst
-from burstproof.engine.cuda.kernels.control import COUNT, FRESH
+from burstproof.engine.cuda.kernels.control import COUNT, FRESH, IDS
 from burstproof.engine.cuda.kernels.gather import make_gather
 from burstproof.engine.cuda.kernels.mailbox import (
     AMOUNTS_SHIFT,
@@ -62,7 +62,7 @@ from burstproof.engine.cuda.kernels.relay import make_relay
 from burstproof.engine.cuda.kernels.rows import make_send_long, make_send_piece
 from burstproof.engine.cuda.kernels.spec import KernelSpec, kernel_spec
 from burstproof.engine.cuda.kernels.steer import make_steer
-from burstproof.engine.cuda.kernels.stimulus import make_admit
+from burstproof.engine.cuda.kernels.stimulus import make_admit, make_peek
 from burstproof.engine.cuda.plan.shard_variant import ShardVariant, whole
 from burstproof.engine.cuda.plan.variant import Variant
 
@@ -83,14 +83,21 @@ def make_take_in(shard: ShardVariant) -> Callable[..., Any]:
     Four amounts are loaded before the first is added: what counts is how often the host's memory answers.
     """
     admit, steer, number = make_admit(shard), make_steer(shard), shard.variant.accumulator
+    peek, narrow = make_peek(shard), shard.variant.accumulator_bits == 32
     most, head, one = np.int64(MOST_ENTRIES), np.uint32(MAIL_HEAD), np.uint32(1)
 
     def entry_of(mail: Longs, entry: np.uint32, count: np.uint32, room: np.uint32) -> Any:
         """Neuron and amount; zeros beyond the last."""
-        if entry >= count:
-            return np.int64(0), np.int64(0)
-        at = np.uint32(head + entry)
-        return mail[at], mail[np.uint32(at + room)]
+        word, amount = np.int64(0), number(0)
+        if entry < count:
+            at = np.uint32(head + entry)
+            word = np.int64(mail[at])
+            if narrow:
+                amount = number(word)
+                word = np.int64(word >> np.int64(32))
+            else:
+                amount = number(mail[np.uint32(at + room)])
+        return np.uint32(word), amount
 
     entry_of = cuda.jit(device=True)(entry_of)
 
@@ -116,13 +123,15 @@ def make_take_in(shard: ShardVariant) -> Callable[..., Any]:
             neuron_2, amount_2 = entry_of(mail, second, amounts, room)
             neuron_3, amount_3 = entry_of(mail, third, amounts, room)
             neuron_4, amount_4 = entry_of(mail, fourth, amounts, room)
-            admit(np.uint32(neuron), number(amount), base, outside, fcl)
+            before, before_2 = peek(neuron, base, fcl), peek(neuron_2, base, fcl)
+            before_3, before_4 = peek(neuron_3, base, fcl), peek(neuron_4, base, fcl)
+            admit(neuron, before, amount, base, outside, fcl)
             if second < amounts:
-                admit(np.uint32(neuron_2), number(amount_2), base, outside, fcl)
+                admit(neuron_2, before_2, amount_2, base, outside, fcl)
             if third < amounts:
-                admit(np.uint32(neuron_3), number(amount_3), base, outside, fcl)
+                admit(neuron_3, before_3, amount_3, base, outside, fcl)
             if fourth < amounts:
-                admit(np.uint32(neuron_4), number(amount_4), base, outside, fcl)
+                admit(neuron_4, before_4, amount_4, base, outside, fcl)
             entry = np.uint32(fourth + step)
         entry = np.uint32(cuda.threadIdx.x)
         while entry < forced:
@@ -206,7 +215,7 @@ def make_end_turn() -> Callable[..., Any]:
 
 
 def make_closed_loop(variant: Variant) -> Callable[..., None]:
-    """``closed_loop(...)``: a burst for every call in the mail, until told to leave, or ``idle`` ns pass without one."""
+    """``closed_loop(...)``: a burst for every call in the mail, until told to leave or ``idle`` ns without one."""
     shard, device = staying(variant), cuda.jit(device=True)
     _, answer, add, reaches, _ = make_relay()
     begin_turn, end_turn = make_begin_turn(shard), make_end_turn()
@@ -232,7 +241,7 @@ def make_closed_loop(variant: Variant) -> Callable[..., None]:
         told = cuda.shared.array(2, np.int64)
         thread, block, blocks = np.uint32(cuda.threadIdx.x), np.uint32(cuda.blockIdx.x), np.int64(cuda.gridDim.x)
         items = np.uint32((np.uint64(network.neurons) + np.uint64(chunk - one)) // np.uint64(chunk))
-        order, status = Gathering(one, none, none), np.int64(ENDED)
+        order, status = Gathering(np.uint32(IDS), none, none), np.int64(ENDED)
         number = np.int64(1)
         go = begin_turn(number, told, mailbox, steering, exchange, outside, fcl, network)
         while go & np.int64(GO_ON):

@@ -22,6 +22,7 @@ from burstproof.engine.cuda.args import (
 )
 from burstproof.engine.cuda.kernels.control import (
     ACTIVE,
+    ALL,
     BURST,
     CONSUMED,
     COUNT,
@@ -93,21 +94,23 @@ def make_sum_of() -> Callable[..., Any]:
 @cache
 def make_put() -> Callable[..., Any]:
     """``put(source, potential, rank, start, shown, log, window)``: one entry of the list that begins at ``start``."""
+    none, everything = np.uint32(0), np.uint32(ALL)
 
     def put(
         source: np.uint32,
         potential: np.float32,
         rank: np.int64,
         start: np.int64,
-        shown: np.bool_,
+        shown: np.uint32,
         log: Log,
         window: Window,
     ) -> None:
         log.log_ids[start + rank] = source
         log.log_potentials[start + rank] = potential
-        if shown:
+        if shown != none:
             window.window_ids[rank] = source
-            window.window_potentials[rank] = potential
+            if shown == everything:
+                window.window_potentials[rank] = potential
 
     return cuda.jit(device=True)(put)  # type: ignore[no-any-return]
 
@@ -181,7 +184,9 @@ def make_gather(variant: Variant, threads: int = GATHER_THREADS) -> Callable[...
         burst = np.int64(report[ORIGIN] + last + np.int64(1))
         tally = tally_of(steering.tallies, np.uint32(burst))
         start = report[np.uint32(STARTS) + np.uint32(last & np.int64(1))]
-        shown = order.direct != 0 and np.int64(tally >> np.uint64(32)) <= window.window
+        shown = order.direct
+        if np.int64(tally >> np.uint64(32)) > window.window:
+            shown = zero
         if order.final != 0 and cuda.blockIdx.x == 0:
             item = np.int64(thread)
             while item < np.int64(REPORT_HEAD) + 2 * last:

@@ -9,7 +9,8 @@ from __future__ import annotations
 CALL = 0
 """Place in the mail: the call at hand, or ``LEAVE``."""
 MAIL_HEAD = 16
-"""From here: ids of amounts, then from ``mail_room`` on amounts, then from ``2 * mail_room`` on forced ids."""
+"""From here amounts: the neuron in the upper 32 bits of a word, the amount in the lower, if sums have 32 bits; else the
+neuron, and the amount ``mail_room`` words on. From ``2 * mail_room`` on forced ids."""
 
 LEAVE = -1
 """Instead of a call: the kernel shall end. It is launched while a call is waiting."""

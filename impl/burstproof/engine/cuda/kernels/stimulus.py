@@ -53,21 +53,31 @@ def _make_coming(shard: ShardVariant) -> Callable[..., Any]:
     return cuda.jit(device=True)(by_turn if shard.merged else by_index)  # type: ignore[no-any-return]
 
 
-def make_admit(shard: ShardVariant) -> Callable[..., Any]:
-    """``admit(neuron, amount, base, outside, fcl)``: an amount into ``outside``, or into the slot where it fits there.
+def make_peek(shard: ShardVariant) -> Callable[..., Any]:
+    """``peek(neuron, base, fcl)``: what has arrived for a neuron, if an amount is added to that."""
+    apart, number = shard.apart, shard.variant.accumulator
 
-    ``base`` is the first cell of the slot. The ids of one burst differ, so that no atomic operation is needed. A marker
-    stands for an amount of 0.
+    def peek(neuron: np.uint32, base: np.uint64, fcl: Fcl) -> Any:
+        if apart:
+            return number(0)
+        return number(fcl.cells[np.uint64(base + np.uint64(neuron))])
+
+    return cuda.jit(device=True)(peek)  # type: ignore[no-any-return]
+
+
+def make_admit(shard: ShardVariant) -> Callable[..., Any]:
+    """``admit(neuron, before, amount, base, outside, fcl)``: an amount into ``outside``, or into the slot if it fits there.
+
+    ``base`` is the first cell of the slot, ``before`` what ``peek`` found. The ids of one burst differ, so that no
+    atomic operation is needed. A marker stands for an amount of 0.
     """
     variant, apart = shard.variant, shard.apart
     flagged, number, cell = variant.flags, variant.accumulator, variant.cell
     zero, marker = variant.accumulator(0), cancelled(variant)
 
-    def admit(neuron: np.uint32, amount: Amount, base: np.uint64, outside: Outside, fcl: Fcl) -> None:
+    def admit(neuron: np.uint32, before: Amount, amount: Amount, base: np.uint64, outside: Outside, fcl: Fcl) -> None:
         place = np.uint64(base + np.uint64(neuron))
-        total = amount
-        if not apart:
-            total = number(fcl.cells[place] + total)
+        total = number(before + amount)
         if flagged and not apart:
             fcl.flags[place] = np.uint8(1)
         elif total == zero:
@@ -82,7 +92,7 @@ def make_admit(shard: ShardVariant) -> Callable[..., Any]:
 
 def make_stimulate(shard: ShardVariant) -> Callable[..., None]:
     """``stimulate(...)``: amounts of the coming burst, and marks of its forced firings."""
-    admit, coming = make_admit(shard), _make_coming(shard)
+    peek, admit, coming = make_peek(shard), make_admit(shard), _make_coming(shard)
 
     def stimulate(
         steering: Steering,
@@ -102,7 +112,8 @@ def make_stimulate(shard: ShardVariant) -> Callable[..., None]:
         end = stimulus.stimulus_offsets[following]
         step = np.int64(cuda.gridsize(1))
         while entry < end:
-            admit(ids[entry], stimulus.stimulus_amounts[entry], base, outside, fcl)
+            before = peek(ids[entry], base, fcl)
+            admit(ids[entry], before, stimulus.stimulus_amounts[entry], base, outside, fcl)
             entry += step
         entry = np.int64(stimulus.forced_offsets[index]) + np.int64(cuda.grid(1))
         end = stimulus.forced_offsets[following]
