@@ -66,7 +66,7 @@ def make_peek(shard: ShardVariant) -> Callable[..., Any]:
 
 
 def make_admit(shard: ShardVariant) -> Callable[..., Any]:
-    """``admit(neuron, before, amount, base, outside, fcl)``: an amount into ``outside``, or into the slot if it fits there.
+    """``admit(neuron, before, amount, base, outside, fcl)``: an amount into the slot where it fits, else ``outside``.
 
     ``base`` is the first cell of the slot, ``before`` what ``peek`` found. The ids of one burst differ, so that no
     atomic operation is needed. A marker stands for an amount of 0.
