@@ -59,7 +59,7 @@ class StayingLoop(ClosedLoop):
         self._engine = engine
         self._calls = loop_calls()
         self._valid = np.array(engine.network.neurons.valid_mask, np.bool_)
-        self._limits = limits_of(engine.options, engine.fixed_point)
+        self._limits = limits_of(engine.network, engine.options, engine.fixed_point)
         self._picked = np.empty(len(self._valid) if outputs is not None else 0, np.uint32)
         self._kernel: LoopKernel | None = None
         self._first = self._start = self._done = 0

@@ -25,6 +25,7 @@ from burstproof.engine.cuda.kernels.mailbox import (
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.stimulus import PackedStimulus
 from burstproof.network.fixed_point import FixedPoint
+from burstproof.network.model import Network
 
 UNSUITED, LATE, NOT_RUNNING = -1, -2, -3
 """Instead of a number of firings: the stimulus is not one for the shortest way, the answer is not there yet, or the
@@ -33,17 +34,17 @@ kernel ended before it saw the call."""
 SPINS = 20_000
 """How often an answer is looked for at a time, about a millisecond."""
 
-SCALE, CLAMP, LARGEST, FRACTIONS, WIDE = 0, 1, 2, 3, 4
-"""Places in the limits of a stimulus: 2^k, the largest integer, the largest amount; 1 where fractions are allowed, and
-where sums have 64 bits."""
+SCALE, CLAMP, LARGEST, FRACTIONS, WIDE, SOME_INVALID = 0, 1, 2, 3, 4, 5
+"""Places in the limits of a stimulus: 2^k, the largest integer, the largest amount; 1 where fractions are allowed, where
+sums have 64 bits, where not all neurons are valid."""
 
 
-def limits_of(options: EngineOptions, point: FixedPoint) -> npt.NDArray[np.float64]:
-    """The limits of a stimulus (5,)."""
-    limits = np.empty(5)
+def limits_of(network: Network, options: EngineOptions, point: FixedPoint) -> npt.NDArray[np.float64]:
+    """The limits of a stimulus (6,)."""
+    limits = np.empty(6)
     limits[SCALE], limits[CLAMP] = point.scale, point.clamp_float
     limits[LARGEST], limits[FRACTIONS] = options.max_stimulus, options.fractional_stimulus
-    limits[WIDE] = point.bits != 32
+    limits[WIDE], limits[SOME_INVALID] = point.bits != 32, not network.neurons.valid_mask.all()
     return limits
 
 
@@ -84,35 +85,49 @@ def loop_calls() -> LoopCalls:
     counts, shift = (1 << NUMBER_SHIFT) - 1, NUMBER_SHIFT
 
     @njit
+    def ascend(ids, valid, some_invalid):  # type: ignore[no-untyped-def]
+        """Whether ``ids`` are valid neurons, ascending, each once. No branch leaves the loops: they become vectors."""
+        count = len(ids)
+        if count == 0:
+            return True
+        wrong = False
+        for entry in range(1, count):
+            wrong |= ids[entry] <= ids[entry - 1]
+        if wrong or ids[count - 1] >= len(valid):
+            return False
+        if some_invalid:
+            for entry in range(count):
+                wrong |= not valid[ids[entry]]
+        return not wrong
+
+    @njit
     def write(mail, ids, amounts, forced, valid, limits):  # type: ignore[no-untyped-def]
         """Put an ascending, valid stimulus into the mail; ``False`` for any other."""
-        room = (len(mail) - MAIL_HEAD) // 3
+        room, count = (len(mail) - MAIL_HEAD) // 3, len(ids)
         most = min(room, MOST_ENTRIES)
-        if len(ids) != len(amounts) or len(ids) > most or len(forced) > most:
+        if count != len(amounts) or count > most or len(forced) > most:
             return False
-        before = np.int64(-1)
-        for entry in range(len(ids)):
-            neuron, amount = np.int64(ids[entry]), np.float64(amounts[entry])
-            if neuron <= before or neuron >= len(valid) or not valid[neuron] or not abs(amount) <= limits[LARGEST]:
-                return False
-            if limits[FRACTIONS] == 0.0 and np.rint(amount) != amount:
-                return False
-            scaled = np.rint(amount * limits[SCALE])
-            if abs(scaled) > limits[CLAMP]:
-                return False
-            if limits[WIDE] == 0.0:
-                mail[MAIL_HEAD + entry] = (neuron << 32) | (np.int64(scaled) & 0xFFFFFFFF)
-            else:
-                mail[MAIL_HEAD + entry] = neuron
-                mail[MAIL_HEAD + room + entry] = np.int64(scaled)
-            before = neuron
-        before = np.int64(-1)
+        some_invalid = limits[SOME_INVALID] != 0.0
+        if not ascend(ids, valid, some_invalid) or not ascend(forced, valid, some_invalid):
+            return False
+        scale, clamp, largest = limits[SCALE], limits[CLAMP], limits[LARGEST]
+        whole, wide, right = limits[FRACTIONS] == 0.0, limits[WIDE] != 0.0, True
+        for entry in range(count):
+            amount = np.float64(amounts[entry])
+            scaled = np.rint(amount * scale)
+            right &= (abs(amount) <= largest) & (abs(scaled) <= clamp) & ((not whole) | (np.rint(amount) == amount))
+        if not right:
+            return False
+        if wide:
+            for entry in range(count):
+                mail[MAIL_HEAD + entry] = ids[entry]
+                mail[MAIL_HEAD + room + entry] = np.int64(np.rint(np.float64(amounts[entry]) * scale))
+        else:
+            for entry in range(count):
+                units = np.int32(np.rint(np.float64(amounts[entry]) * scale))
+                mail[MAIL_HEAD + entry] = (np.int64(ids[entry]) << 32) | np.int64(np.uint32(units))
         for entry in range(len(forced)):
-            neuron = np.int64(forced[entry])
-            if neuron <= before or neuron >= len(valid) or not valid[neuron]:
-                return False
-            mail[MAIL_HEAD + 2 * room + entry] = neuron
-            before = neuron
+            mail[MAIL_HEAD + 2 * room + entry] = forced[entry]
         return True
 
     @njit(void(int64[::1], int64, int64, int64))

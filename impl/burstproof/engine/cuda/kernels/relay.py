@@ -37,7 +37,7 @@ class Relay(NamedTuple):
 @cache
 def make_relay() -> Relay:
     """The functions for a device, or for the simulator."""
-    load, acquire, acquire_of_host, store, answer, add = _simulated() if SIMULATED else _on_device()
+    load, load_of_host, store, answer, add = _simulated() if SIMULATED else _on_device()
     now, per_look, jit = make_link().now, np.uint32(CLOCK_POLLS - 1), cuda.jit(device=True)
 
     def has_passed(polls: np.uint32, began: np.uint64, passed: np.uint64) -> Any:
@@ -52,17 +52,21 @@ def make_relay() -> Relay:
 
     def changes(words: Longs, place: int, value: np.int64, patience: np.uint64) -> Any:
         began, passed, polls = np.uint64(0), np.uint64(0), np.uint32(0)
-        while load(words, place) == value and passed <= patience:
+        found = load_of_host(words, place)
+        while found == value and passed <= patience:
             polls = np.uint32(polls + np.uint32(1))
             began, passed = has_passed(polls, began, passed)
-        return acquire_of_host(words, place)
+            found = load_of_host(words, place)
+        return found
 
     def reaches(words: Longs, place: int, value: np.int64, patience: np.uint64) -> Any:
         began, passed, polls = np.uint64(0), np.uint64(0), np.uint32(0)
-        while load(words, place) < value and passed <= patience:
+        found = load(words, place)
+        while found < value and passed <= patience:
             polls = np.uint32(polls + np.uint32(1))
             began, passed = has_passed(polls, began, passed)
-        return acquire(words, place)
+            found = load(words, place)
+        return found
 
     return Relay(store, answer, add, jit(reaches), jit(changes))
 
@@ -78,7 +82,7 @@ def _simulated() -> tuple[Callable[..., Any], ...]:
         cuda.atomic.add(words, place, 1)
 
     load, store, add = cuda.jit(device=True)(load), cuda.jit(device=True)(store), cuda.jit(device=True)(add)
-    return load, load, load, store, store, add
+    return load, load, store, store, add
 
 
 def _on_device() -> tuple[Callable[..., Any], ...]:
@@ -123,6 +127,6 @@ def _on_device() -> tuple[Callable[..., Any], ...]:
 
         return types.void(words, types.intp), code
 
-    loads = (loading(order) for order in ("relaxed.sys", "acquire.gpu", "acquire.sys"))
+    loads = (loading(order) for order in ("acquire.gpu", "acquire.sys"))
     stores = (storing(order) for order in ("release.gpu", "release.sys"))
     return (*loads, *stores, cuda.extending.intrinsic(add))
