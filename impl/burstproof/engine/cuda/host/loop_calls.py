@@ -35,8 +35,8 @@ SPINS = 20_000
 """How often an answer is looked for at a time, about a millisecond."""
 
 SCALE, CLAMP, LARGEST, FRACTIONS, WIDE, SOME_INVALID = 0, 1, 2, 3, 4, 5
-"""Places in the limits of a stimulus: 2^k, the largest integer, the largest amount; 1 where fractions are allowed, where
-sums have 64 bits, where not all neurons are valid."""
+"""Places in the limits of a stimulus: 2^k, the largest integer, the largest amount; 1 where fractions are allowed,
+where sums have 64 bits, where not all neurons are valid."""
 
 
 def limits_of(network: Network, options: EngineOptions, point: FixedPoint) -> npt.NDArray[np.float64]:
