@@ -105,7 +105,8 @@ def _pack_plain(
     if not options.fractional_stimulus and np.count_nonzero(np.rint(amounts) == amounts) < count:
         return None
     integers = np.rint(amounts.astype(np.float64) * point.scale).astype(point.dtype)
-    return PackedStimulus(ids.copy(), integers, forced.copy(), False, np.count_nonzero(integers > 0) < count)
+    may_cancel = int(np.count_nonzero(integers > 0)) < count
+    return PackedStimulus(ids.copy(), integers, forced.copy(), False, may_cancel)
 
 
 def _is_plain(ids: npt.NDArray[np.uint32], valid: npt.NDArray[np.bool_]) -> bool:
