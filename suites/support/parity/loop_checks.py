@@ -100,6 +100,27 @@ def check_closed_loop_with_long_rows() -> list[str]:
     return problems
 
 
+def check_closed_loop_with_many_amounts() -> list[str]:
+    """Amounts beside the call and behind it, of both widths, in calls that follow calls with more and with fewer."""
+    problems, rng = [], np.random.default_rng(6)
+    for share in (1.0, 0.1):
+        sources, targets = rng.integers(0, 300, (2, 900))
+        synapses = SynapseTable.build(sources, targets, weights=share)
+        network = Network(NeuronTable.build(300, thresholds=4.0, leak_coefficients=0.5), synapses)
+        options = EngineOptions(fractional_stimulus=share < 1)
+        reference, engine = ReferenceEngine.create(network, options), cuda_engine(network, options)
+        if (engine.fixed_point.bits == 64) != (share < 1):
+            problems.append(f"{share}: sums of {engine.fixed_point.bits} bits")
+        with engine, engine.closed_loop() as loop:
+            for amounts in (0, 31, 33, 0, 1, 299, 32, 5, 5, 200, 2):
+                ids = np.sort(rng.choice(300, amounts, replace=False)).astype(np.uint32)
+                given = Stimulus(ids, rng.integers(-2, 7, amounts).astype(np.float32))
+                if not np.array_equal(reference.step(given).fired_ids, loop.step(given.ids, given.amounts)):
+                    problems.append(f"{share}: {amounts} amounts")
+            problems += reference.state().differences(engine.state())
+    return problems
+
+
 def check_closed_loop_refuses() -> list[str]:
     """What is no stimulus is refused as by a step, before the burst; what is one in another form is taken."""
     neurons = NeuronTable.build(30, thresholds=5.0, valid_mask=np.arange(30) != 7)

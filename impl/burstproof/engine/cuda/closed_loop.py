@@ -144,7 +144,7 @@ class StayingLoop(ClosedLoop):
         if found == UNSUITED:
             packed = self._engine.pack(stimulus)
             self._clamping = packed.clamped
-            write_packed(kernel.mail, packed)
+            write_packed(kernel.mail, packed, number)
             self._calls.ring(kernel.mail, number, len(packed.ids), len(packed.forced))
             found = self._calls.wait(kernel.answers, number, kernel.answering)
         found = kernel.finish(number, found, self._calls.wait)

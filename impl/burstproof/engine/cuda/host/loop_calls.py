@@ -15,6 +15,7 @@ import numpy.typing as npt
 from burstproof.engine.cuda.kernels.mailbox import (
     AMOUNTS_SHIFT,
     ANSWERS_HEAD,
+    BESIDE,
     CALL,
     MAIL_HEAD,
     MOST_ENTRIES,
@@ -48,13 +49,16 @@ def limits_of(network: Network, options: EngineOptions, point: FixedPoint) -> np
     return limits
 
 
-def write_packed(mail: npt.NDArray[np.int64], stimulus: PackedStimulus) -> None:
-    """Put a stimulus, which fits, into the mail."""
+def write_packed(mail: npt.NDArray[np.int64], stimulus: PackedStimulus, number: int) -> None:
+    """Put a stimulus, which fits, into the mail for call ``number``."""
     room, count = (len(mail) - MAIL_HEAD) // 3, len(stimulus.ids)
     amounts, rest, forced = (mail[MAIL_HEAD + part * room :] for part in range(3))
     amounts[:count] = stimulus.ids
     if stimulus.amounts.dtype == np.int32:
         amounts[:count] = (amounts[:count] << 32) | stimulus.amounts.view(np.uint32)
+        mail[1 : 1 + BESIDE] = 0
+        mail[1 : 1 + min(count, BESIDE)] = amounts[: min(count, BESIDE)]
+        mail[1 : 1 + BESIDE] |= np.iinfo(np.int64).min * (number & 1)
     else:
         rest[:count] = stimulus.amounts
     forced[: len(stimulus.forced)] = stimulus.forced
@@ -101,7 +105,7 @@ def loop_calls() -> LoopCalls:
         return not wrong
 
     @njit
-    def write(mail, ids, amounts, forced, valid, limits):  # type: ignore[no-untyped-def]
+    def write(mail, ids, amounts, forced, valid, limits, number):  # type: ignore[no-untyped-def]
         """Put an ascending, valid stimulus into the mail; ``False`` for any other."""
         room, count = (len(mail) - MAIL_HEAD) // 3, len(ids)
         most = min(room, MOST_ENTRIES)
@@ -123,9 +127,17 @@ def loop_calls() -> LoopCalls:
                 mail[MAIL_HEAD + entry] = ids[entry]
                 mail[MAIL_HEAD + room + entry] = np.int64(np.rint(np.float64(amounts[entry]) * scale))
         else:
-            for entry in range(count):
-                units = np.int32(np.rint(np.float64(amounts[entry]) * scale))
-                mail[MAIL_HEAD + entry] = (np.int64(ids[entry]) << 32) | np.int64(np.uint32(units))
+            odd = np.int64(number & 1) << 63
+            others, their_amounts, words = ids[BESIDE:], amounts[BESIDE:], mail[MAIL_HEAD + BESIDE :]
+            for entry in range(len(others)):
+                units = np.int32(np.rint(np.float64(their_amounts[entry]) * scale))
+                words[entry] = (np.int64(others[entry]) << 32) | np.int64(np.uint32(units))
+            for entry in range(BESIDE):
+                word = odd
+                if entry < count:
+                    units = np.int32(np.rint(np.float64(amounts[entry]) * scale))
+                    word |= (np.int64(ids[entry]) << 32) | np.int64(np.uint32(units))
+                mail[1 + entry] = word
         for entry in range(len(forced)):
             mail[MAIL_HEAD + 2 * room + entry] = forced[entry]
         return True
@@ -152,7 +164,7 @@ def loop_calls() -> LoopCalls:
 
     @njit(int64(words, words, ids_type, float32[::1], ids_type, boolean[::1], float64[::1], int64, int64))
     def call(mail, answers, ids, amounts, forced, valid, limits, number, answering):  # type: ignore[no-untyped-def]
-        if not write(mail, ids, amounts, forced, valid, limits):
+        if not write(mail, ids, amounts, forced, valid, limits, number):
             return UNSUITED
         ring(mail, number, len(ids), len(forced))
         return wait(answers, number, answering)

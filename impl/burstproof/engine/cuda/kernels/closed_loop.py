@@ -41,7 +41,7 @@ from burstproof.engine.cuda.kernels.mailbox import (
     AMOUNTS_SHIFT,
     ANSWERS_HEAD,
     ARRIVED,
-    CALL,
+    BESIDE,
     CALL_NUMBERS,
     ENDED,
     GO,
@@ -66,6 +66,9 @@ from burstproof.engine.cuda.kernels.stimulus import make_admit, make_peek
 from burstproof.engine.cuda.plan.shard_variant import ShardVariant, whole
 from burstproof.engine.cuda.plan.variant import Variant
 
+_TRIES = 1 << 20
+"""How often a thread reads a word again that was written before the call: once at most."""
+
 
 def can_stay(variant: Variant) -> bool:
     """Whether bursts of ``variant`` can be turns of one kernel: one kernel a burst, and rows on the device, untiled."""
@@ -78,13 +81,15 @@ def staying(variant: Variant) -> ShardVariant:
 
 
 def make_take_in(shard: ShardVariant) -> Callable[..., Any]:
-    """``take_in(call, mailbox, steering, exchange, outside, fcl, network)``, one block: the stimulus of a call.
+    """``take_in(call, word, mailbox, steering, exchange, outside, fcl, network)``, one block: the stimulus of a call.
 
-    Four amounts are loaded before the first is added: what counts is how often the host's memory answers.
+    ``word`` is what a thread read beside the call. Of other amounts four are loaded before the first is added: what
+    counts is how often the host's memory answers.
     """
-    admit, steer, number = make_admit(shard), make_steer(shard), shard.variant.accumulator
-    peek, narrow = make_peek(shard), shard.variant.accumulator_bits == 32
-    most, head, one = np.int64(MOST_ENTRIES), np.uint32(MAIL_HEAD), np.uint32(1)
+    admit, peek, steer, number = make_admit(shard), make_peek(shard), make_steer(shard), shard.variant.accumulator
+    load, narrow = make_relay().load, shard.variant.accumulator_bits == 32
+    most, head, one, beside = np.int64(MOST_ENTRIES), np.uint32(MAIL_HEAD), np.uint32(1), np.uint32(BESIDE)
+    upper, neuron_bits, parity = np.int64(32), np.int64((1 << 31) - 1), np.int64(1)
 
     def entry_of(mail: Longs, entry: np.uint32, count: np.uint32, room: np.uint32) -> Any:
         """Neuron and amount; zeros beyond the last."""
@@ -94,15 +99,24 @@ def make_take_in(shard: ShardVariant) -> Callable[..., Any]:
             word = np.int64(mail[at])
             if narrow:
                 amount = number(word)
-                word = np.int64(word >> np.int64(32))
+                word = np.int64(word >> upper)
             else:
                 amount = number(mail[np.uint32(at + room)])
         return np.uint32(word), amount
 
-    entry_of = cuda.jit(device=True)(entry_of)
+    def of_call(word: np.int64, call: np.int64, mail: Longs) -> Any:
+        """The word beside the call, which the host wrote before the call, even if this thread read it before that."""
+        odd, tries = (call >> np.int64(NUMBER_SHIFT)) & parity, np.uint32(0)
+        while (np.int64(word >> np.int64(63)) & parity) != odd and tries < np.uint32(_TRIES):
+            word = np.int64(load(mail, cuda.threadIdx.x))
+            tries = np.uint32(tries + one)
+        return word
+
+    entry_of, of_call = cuda.jit(device=True)(entry_of), cuda.jit(device=True)(of_call)
 
     def take_in(
         call: np.int64,
+        word: np.int64,
         mailbox: Mailbox,
         steering: Steering,
         exchange: Exchange,
@@ -115,6 +129,12 @@ def make_take_in(shard: ShardVariant) -> Callable[..., Any]:
         _, _, _, slot, _ = steer(steering, exchange, fcl, network, Turn(one, np.uint32(FRESH), np.uint32(0)))
         base = np.uint64(np.uint64(slot) * np.uint64(fcl.stride))
         entry = np.uint32(cuda.threadIdx.x)
+        if narrow:
+            if entry != np.uint32(0) and entry <= beside and entry <= amounts:
+                word = of_call(word, call, mail)
+                neuron = np.uint32((word >> upper) & neuron_bits)
+                admit(neuron, peek(neuron, base, fcl), number(word), base, outside, fcl)
+            entry = np.uint32(entry + beside)
         while entry < amounts:
             second = np.uint32(entry + step)
             third = np.uint32(second + step)
@@ -141,34 +161,63 @@ def make_take_in(shard: ShardVariant) -> Callable[..., Any]:
     return cuda.jit(device=True)(take_in)  # type: ignore[no-any-return]
 
 
+def make_listen() -> Callable[..., Any]:
+    """``listen(turn, told, mailbox)`` -> a word beside the call: the first block waits for the next call, or the end.
+
+    Afterwards one thread has to say to the others what ``told`` holds; see ``make_begin_turn``.
+    """
+    _, _, load, _, _, look = make_relay()
+    entries, threads = np.int64((1 << NUMBER_SHIFT) - 1), np.uint32(BESIDE + 1)
+
+    def go_of(turn: np.int64, call: np.int64, last: np.int64) -> Any:
+        go = np.int64(turn << np.int64(GO_TURN_SHIFT))
+        if call != last and call != np.int64(LEAVE) and turn < np.int64(MOST_TURNS):
+            number = np.int64(call >> np.int64(NUMBER_SHIFT))
+            go = np.int64(go | np.int64(number << np.int64(GO_CALL_SHIFT)) | np.int64(GO_ON))
+            if call & entries != np.int64(0):
+                go = np.int64(go | np.int64(GO_STIMULATED))
+        return go
+
+    go_of = cuda.jit(device=True)(go_of)
+
+    def listen(turn: np.int64, told: Longs, mailbox: Mailbox) -> Any:
+        thread, word, last = np.uint32(cuda.threadIdx.x), np.int64(0), np.int64(LEAVE)
+        began, passed, polls = np.uint64(0), np.uint64(0), np.uint32(0)
+        if thread == np.uint32(0) and turn > np.int64(1):
+            last = told[0]
+        waits = True
+        while waits:
+            if thread < threads:
+                word = np.int64(load(mailbox.mail, thread))
+            if thread == np.uint32(0):
+                polls = np.uint32(polls + np.uint32(1))
+                began, passed = look(polls, began, passed)
+                told[1] = np.int64(1) if word == last and passed <= mailbox.idle else np.int64(0)
+            cuda.syncthreads()
+            waits = told[1] != np.int64(0)
+            cuda.syncthreads()
+        if thread == np.uint32(0):
+            told[0], told[1] = word, go_of(turn, word, last)
+        return word
+
+    return cuda.jit(device=True)(listen)  # type: ignore[no-any-return]
+
+
 def make_begin_turn(shard: ShardVariant) -> Callable[..., Any]:
     """``begin_turn(turn, told, mailbox, ...)`` -> what ``GO`` says of turn number ``turn``; without ``GO_ON``: the end.
 
     The first block waits for a call and takes it in; the others wait for the first. ``told`` is shared memory for two
     words: the call that the first block heard last, and ``GO``.
     """
-    store, _, _, reaches, changes = make_relay()
-    take_in = make_take_in(shard)
-    entries, of_turn = np.int64((1 << NUMBER_SHIFT) - 1), np.int64(GO_TURN_SHIFT)
-
-    def listen(turn: np.int64, told: Longs, mailbox: Mailbox) -> None:
-        """One thread of the first block: the next call, or the end."""
-        if turn == np.int64(1):
-            told[0] = np.int64(LEAVE)
-        call, go = changes(mailbox.mail, CALL, told[0], mailbox.idle), np.int64(turn << of_turn)
-        if call != told[0] and call != np.int64(LEAVE) and turn < np.int64(MOST_TURNS):
-            number = np.int64(call >> np.int64(NUMBER_SHIFT))
-            go = np.int64(go | np.int64(number << np.int64(GO_CALL_SHIFT)) | np.int64(GO_ON))
-            if call & entries != np.int64(0):
-                go = np.int64(go | np.int64(GO_STIMULATED))
-        told[0], told[1] = call, go
+    store, _, _, _, reaches, _ = make_relay()
+    listen, take_in, of_turn = make_listen(), make_take_in(shard), np.int64(GO_TURN_SHIFT)
 
     def follow(turn: np.int64, told: Longs, mailbox: Mailbox) -> None:
         """One thread of another block: what the first says."""
         go = reaches(mailbox.relay, GO, np.int64(turn << of_turn), np.uint64(STUCK_NS))
         told[1] = go if go >> of_turn == turn else np.int64(0)
 
-    listen, follow = cuda.jit(device=True)(listen), cuda.jit(device=True)(follow)
+    follow = cuda.jit(device=True)(follow)
 
     def begin_turn(
         turn: np.int64,
@@ -180,17 +229,16 @@ def make_begin_turn(shard: ShardVariant) -> Callable[..., Any]:
         fcl: Fcl,
         network: Network,
     ) -> Any:
-        first, thread = cuda.blockIdx.x == 0, cuda.threadIdx.x
-        if thread == 0:
-            if first:
-                listen(turn, told, mailbox)
-            else:
-                follow(turn, told, mailbox)
+        first, thread, word = cuda.blockIdx.x == 0, cuda.threadIdx.x, np.int64(0)
+        if first:
+            word = listen(turn, told, mailbox)
+        elif thread == 0:
+            follow(turn, told, mailbox)
         cuda.syncthreads()
         go = told[1]
         if first:
             if go & np.int64(GO_STIMULATED):
-                take_in(told[0], mailbox, steering, exchange, outside, fcl, network)
+                take_in(told[0], word, mailbox, steering, exchange, outside, fcl, network)
                 cuda.syncthreads()
             if thread == 0:
                 store(mailbox.relay, GO, go)
@@ -201,7 +249,7 @@ def make_begin_turn(shard: ShardVariant) -> Callable[..., Any]:
 
 def make_end_turn() -> Callable[..., Any]:
     """``end_turn(go, steering, mailbox)``, one thread of a block that has ordered its part of the list: the answer."""
-    _, answer, _, _, _ = make_relay()
+    answer = make_relay().answer
     of_call, numbers = np.int64(GO_CALL_SHIFT), np.int64(CALL_NUMBERS - 1)
 
     def end_turn(go: np.int64, steering: Steering, mailbox: Mailbox) -> None:
@@ -217,7 +265,7 @@ def make_end_turn() -> Callable[..., Any]:
 def make_closed_loop(variant: Variant) -> Callable[..., None]:
     """``closed_loop(...)``: a burst for every call in the mail, until told to leave or ``idle`` ns without one."""
     shard, device = staying(variant), cuda.jit(device=True)
-    _, answer, add, reaches, _ = make_relay()
+    _, answer, _, add, reaches, _ = make_relay()
     begin_turn, end_turn = make_begin_turn(shard), make_end_turn()
     burst, gather = device(make_burst(shard)), device(make_gather(shard.variant, shard.threads))
     send_long, long_rows = device(make_send_long(make_send_piece(variant))), variant.long_rows

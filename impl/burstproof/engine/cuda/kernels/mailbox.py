@@ -8,7 +8,10 @@ from __future__ import annotations
 
 CALL = 0
 """Place in the mail: the call at hand, or ``LEAVE``."""
-MAIL_HEAD = 16
+BESIDE = 31
+"""Amounts that lie beside the call, from place 1 on, where sums have 32 bits: they are read with it, not after it. Each
+of these words says in its sign to which call it belongs, an odd or an even one; every call writes all of them."""
+MAIL_HEAD = 32
 """From here amounts: the neuron in the upper 32 bits of a word, the amount in the lower, if sums have 32 bits; else the
 neuron, and the amount ``mail_room`` words on. From ``2 * mail_room`` on forced ids."""
 

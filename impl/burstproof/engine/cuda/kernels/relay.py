@@ -21,17 +21,19 @@ from burstproof.engine.cuda.kernels.link import CLOCK_POLLS, make_link
 class Relay(NamedTuple):
     """Device functions over a word of int64, ``words[place]``, of one thread of a block after the block has met.
 
-    ``store(words, place, value)`` is for the device, ``answer(words, place, value)`` for the host;
-    ``add(words, place)`` counts one more. ``reaches(words, place, value, patience)`` -> the word once it is not below
-    ``value``; ``changes(words, place, value, patience)`` -> the word, which the host stores, once it is another one.
-    Both wait ``patience`` nanoseconds at most and return the word as it is then.
+    ``store(words, place, value)`` is for the device, ``answer(words, place, value)`` for the host; ``load(words,
+    place)`` is of what the host stores. ``add(words, place)`` counts one more. ``reaches(words, place, value,
+    patience)`` waits ``patience`` nanoseconds at most for the word not to be below ``value`` and returns it as it is
+    then. ``look(polls, began, passed)`` -> when a wait began and how long ago that is, as a look at the clock now and
+    then says; in nanoseconds.
     """
 
     store: Callable[..., Any]
     answer: Callable[..., Any]
+    load: Callable[..., Any]
     add: Callable[..., Any]
     reaches: Callable[..., Any]
-    changes: Callable[..., Any]
+    look: Callable[..., Any]
 
 
 @cache
@@ -40,35 +42,25 @@ def make_relay() -> Relay:
     load, load_of_host, store, answer, add = _simulated() if SIMULATED else _on_device()
     now, per_look, jit = make_link().now, np.uint32(CLOCK_POLLS - 1), cuda.jit(device=True)
 
-    def has_passed(polls: np.uint32, began: np.uint64, passed: np.uint64) -> Any:
-        """Nanoseconds since the wait began, looked at now and then: when it began, and how long ago that is."""
+    def look(polls: np.uint32, began: np.uint64, passed: np.uint64) -> Any:
         if (polls & per_look) == np.uint32(0):
             if began == np.uint64(0):
                 began = np.uint64(now(began))
             passed = np.uint64(np.uint64(now(np.uint64(began + passed))) - began)
         return began, passed
 
-    has_passed = jit(has_passed)
-
-    def changes(words: Longs, place: int, value: np.int64, patience: np.uint64) -> Any:
-        began, passed, polls = np.uint64(0), np.uint64(0), np.uint32(0)
-        found = load_of_host(words, place)
-        while found == value and passed <= patience:
-            polls = np.uint32(polls + np.uint32(1))
-            began, passed = has_passed(polls, began, passed)
-            found = load_of_host(words, place)
-        return found
+    look = jit(look)
 
     def reaches(words: Longs, place: int, value: np.int64, patience: np.uint64) -> Any:
         began, passed, polls = np.uint64(0), np.uint64(0), np.uint32(0)
         found = load(words, place)
         while found < value and passed <= patience:
             polls = np.uint32(polls + np.uint32(1))
-            began, passed = has_passed(polls, began, passed)
+            began, passed = look(polls, began, passed)
             found = load(words, place)
         return found
 
-    return Relay(store, answer, add, jit(reaches), jit(changes))
+    return Relay(store, answer, load_of_host, add, jit(reaches), look)
 
 
 def _simulated() -> tuple[Callable[..., Any], ...]:

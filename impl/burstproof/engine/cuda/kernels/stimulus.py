@@ -110,15 +110,15 @@ def make_stimulate(shard: ShardVariant) -> Callable[..., None]:
         base = np.uint64(np.uint64(slot) * np.uint64(fcl.stride))
         entry = np.int64(stimulus.stimulus_offsets[index]) + np.int64(cuda.grid(1))
         end = stimulus.stimulus_offsets[following]
+        entry_forced = np.int64(stimulus.forced_offsets[index]) + np.int64(cuda.grid(1))
+        end_forced = stimulus.forced_offsets[following]
         step = np.int64(cuda.gridsize(1))
         while entry < end:
             before = peek(ids[entry], base, fcl)
             admit(ids[entry], before, stimulus.stimulus_amounts[entry], base, outside, fcl)
             entry += step
-        entry = np.int64(stimulus.forced_offsets[index]) + np.int64(cuda.grid(1))
-        end = stimulus.forced_offsets[following]
-        while entry < end:
-            outside.forced[stimulus.forced_ids[entry]] = np.uint8(1)
-            entry += step
+        while entry_forced < end_forced:
+            outside.forced[stimulus.forced_ids[entry_forced]] = np.uint8(1)
+            entry_forced += step
 
     return stimulate
