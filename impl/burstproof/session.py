@@ -371,7 +371,7 @@ def open_engine(
     if shards is not None or len(devices or ()) > 1:
         split = split_over(shards, None if devices is None else tuple(devices), strategy, threads)
     config = Configuration(cuda=Cuda(device_id=options.cuda.device_id))
-    choice = resolved(backend, network.neuron_count, firing_rate, config)
+    choice = resolved(backend, network.neuron_count, firing_rate, config, synapses=network.synapse_count)
     factory = engine_factory if split is None else split.factory
     engine, choice = start_engine(choice, network, options, factory=factory)
     return Session(engine, choice.reason if split is None else f"{split.shards} shards, {strategy}")
@@ -383,9 +383,14 @@ def resolved(
     firing_rate: float | None = None,
     config: Configuration | None = None,
     where: str = "backend",
+    *,
+    synapses: int | None = None,
 ) -> Choice:
     """The backend that runs, without fallback; nobody looks for GPUs where one without is asked for."""
     if backend in BACKENDS and not BACKENDS[backend].gpu:
         return Choice(backend, backend, "asked for", ())
     settings = config or Configuration()
-    return choose_backend(backend, neurons, firing_rate, settings, this_machine(), allow_fallback=None, where=where)
+    machine = this_machine()
+    return choose_backend(
+        backend, neurons, firing_rate, settings, machine, synapses=synapses, allow_fallback=None, where=where
+    )

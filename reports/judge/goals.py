@@ -16,7 +16,7 @@ from reports.values.record import RunRecord
 
 NOT_MEASURED = "not measured"
 HEADS = ("row", "best other", "goal", "measured", "floor", "of floor", "verdict")
-_GOALS_OF = "burst.latency"
+_GOALS_OF = ("burst.latency", "burst.scaled")
 _EXACT = ("parity.", "prerequisite.", "accuracy.")
 _PROGRAMS = {"pytorch": "PyTorch", "standard": "standard attention"}
 _MISSED = (Verdict.FAIL.value, Verdict.AMBIGUOUS.value)
@@ -144,7 +144,7 @@ def _why_unjudged(target: Target, measurements: Iterable[Measurement]) -> str:
 def _goals(targets: Sequence[Target] | None) -> list[Target]:
     """Latencies first, of these those for GPUs."""
     goals = [target for target in (load_targets() if targets is None else targets) if target.is_goal]
-    return sorted(goals, key=lambda t: (t.measurement != _GOALS_OF, t.conditions.get("backend") != "cuda"))
+    return sorted(goals, key=lambda t: (t.measurement not in _GOALS_OF, t.conditions.get("backend") != "cuda"))
 
 
 def goal_lines(rows: Iterable[GoalRow]) -> list[str]:
@@ -192,7 +192,7 @@ def _row(target: Target, judged: Sequence[_Judged], doubts: Doubts) -> GoalRow:
         target.words,
         other,
         target.limit_text,
-        target.measurement == _GOALS_OF,
+        target.measurement in _GOALS_OF,
         target.measurement.startswith(_EXACT),
         sources=sources,
         other_from=since,

@@ -56,7 +56,8 @@ def judge(measurement: Measurement, target: Target | None) -> Judgement:
         FAIL for a missing, NaN or infinite value or sample and for a figure beyond the limit; ERROR for a unit that
         cannot be compared and for a figure better than its floor, where unit or target say which way is better, by more
         than ``FLOOR_NOISE``; AMBIGUOUS where the interval straddles the limit;
-        MARGINAL inside the target's band, on the good side of the limit; else PASS.
+        MARGINAL inside the target's band, on the good side of the limit, and beyond the limit where the figure is
+        within the target's ``near_floor`` of its floor; else PASS.
     """
     judgement, floor = _judge(measurement, target)
     return replace(judgement, limits=_limits(target, floor) if target else None)
@@ -218,6 +219,9 @@ def _decide(
         return Verdict.ERROR, ReasonCode.FASTER_THAN_FLOOR, text
     if target is None:
         return Verdict.PASS, ReasonCode.WITHIN_LIMIT, "recorded; no target applies"
+    if floor is not None and _side(value, target) is not _Side.GOOD and _is_near(value, floor, target):
+        text = f"{units.shown(value, unit)} misses {target.limit_text}, but the floor is {units.shown(floor, unit)}"
+        return Verdict.MARGINAL, ReasonCode.NEAR_FLOOR, text
     low = value if interval is None else min(value, interval.low)
     high = value if interval is None else max(value, interval.high)
     limit = target.limit_text
@@ -234,6 +238,12 @@ def _decide(
 def _is_beyond(value: float, floor: float, higher_is_better: bool) -> bool:
     """Whether no hardware can be that good."""
     return value > floor * (1.0 + FLOOR_NOISE) if higher_is_better else value < floor * (1.0 - FLOOR_NOISE)
+
+
+def _is_near(value: float, floor: float, target: Target) -> bool:
+    """Whether the figure is within the target's factor of its floor, so that hardly anything is left to gain."""
+    factor = value / floor if not _higher_is_better(target.unit, target) else floor / value if value > 0 else math.inf
+    return factor <= target.near_floor
 
 
 def _side(value: float, target: Target) -> _Side:

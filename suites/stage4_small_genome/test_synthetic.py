@@ -204,6 +204,24 @@ def test_what_does_not_vary_takes_no_memory():
     assert values == (2.5, 0.5, 3, 0.25)
 
 
+def test_parameters_are_drawn_for_each_neuron():
+    """Uniform between their ends, another number for each law, and the same whatever synapses there are."""
+    ranges = {"threshold": (1.0, 3.0), "threshold_limit": (8.0, 9.0), "leak": (0.1, 0.3), "excitability": (0.25, 0.75)}
+    spans = {"refractory_period": (0, 3), "consecutive_fire_limit": (1, 4), "snooze_period": (2, 5)}
+    neurons = synthesize(SyntheticSpec(4000, 3, seed=5, accumulates=0.7, **ranges, **spans)).neurons
+    drawn = (neurons.thresholds, neurons.threshold_limits, neurons.leak_coefficients, neurons.excitabilities)
+    for column, (low, high) in zip(drawn, ranges.values(), strict=True):
+        assert low <= column.min() < column.max() <= high
+        check_uniform(np.histogram(column, 8, (low, high))[0])
+    counted = (neurons.refractory_periods, neurons.consecutive_fire_limits, neurons.snooze_periods)
+    for column, (low, _) in zip(counted, spans.values(), strict=True):
+        check_uniform(np.bincount(column)[low:])
+    assert abs(np.corrcoef(np.stack([*drawn, *counted, neurons.mp_charge_accumulation])) - np.eye(8)).max() < 0.08
+    assert neurons.mp_charge_accumulation.mean() == pytest.approx(0.7, abs=0.04)
+    without = synthesize(SyntheticSpec(4000, 0, seed=5, accumulates=0.7, **ranges, **spans)).neurons
+    assert without.excitabilities.tobytes() == neurons.excitabilities.tobytes()
+
+
 def test_provenance_holds_the_specification():
     spec = spec_of("block")
     stored = json.loads(synthesize(spec).provenance["spec"])
@@ -255,7 +273,13 @@ def test_networks_without_synapses_or_with_one_neuron(connectivity):
         ("consecutive_fire_limit", -1),
         ("snooze_period", 1.5),
         ("excitability", float("nan")),
-        ("accumulates", 1),
+        ("accumulates", 1.5),
+        ("threshold", (2.0, 1.0)),
+        ("threshold", (0.0, float("inf"))),
+        ("leak", (0.1, 0.2, 0.3)),
+        ("refractory_period", (0, 65536)),
+        ("snooze_period", (0.5, 2)),
+        ("accumulates", (True, False)),
     ],
     ids=lambda part: f"{part}"[:24],
 )

@@ -9,8 +9,9 @@ from stages.measuring import Measure
 from suites.stage6_performance.conftest import Bench
 from suites.support.bench.card_limits import Card
 from suites.support.bench.cuda_bench import RESIDENT, RowResult
+from suites.support.bench.floors import CardLimits
 from suites.support.bench.putting import put_latency
-from suites.support.bench.rows import CURVE_ROWS, FITTED_ROWS, CardLimits, Row
+from suites.support.bench.rows import CURVE_ROWS, FITTED_ROWS, Row
 from suites.support.bench.scaling import fit_costs
 
 pytestmark = [pytest.mark.requirement("ST-6", "BE-6"), pytest.mark.gate("gpu")]

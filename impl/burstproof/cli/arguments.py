@@ -15,6 +15,7 @@ from burstproof.engine.profile import FEAGI_2_6, PROFILES
 from burstproof.engine.registry import backend_names
 from burstproof.engine.sharded.partition import STRATEGIES
 from burstproof.errors import InputError, shortened
+from burstproof.network.synthetic.kinds import KINDS
 from burstproof.version import __version__
 
 
@@ -138,6 +139,7 @@ def _add_sources(parser: argparse.ArgumentParser, title: str, *files: tuple[str,
     for name, what in files:
         group.add_argument(name, nargs=None if name[0] == "-" else "?", type=named_file, metavar="FILE", help=what)
     group.add_argument("--synthetic", type=_size, metavar="N", help="so many neurons, from --seed: 2000, 20K, 1.5M")
+    group.add_argument("--kind", choices=KINDS, help="what such a network has (default: uniform; see docs/network.md)")
     group.add_argument("--synapses", type=_size, metavar="K", help="of each of them (default: 100)")
     rate = _Bounded(float, 0.0, 1.0)
     group.add_argument("--rate", type=rate, metavar="R", help="share of them that fires (default: 0.01)")

@@ -200,7 +200,15 @@ def _start(
     asked = config if split is None else split.backend_first(config)
     rate = options.rate if options.firing_rate is None else options.firing_rate
     fallback = options.allow_fallback
-    choice = choose_backend(asked.compute.backend, network.neuron_count, rate, asked, machine, allow_fallback=fallback)
+    choice = choose_backend(
+        asked.compute.backend,
+        network.neuron_count,
+        rate,
+        asked,
+        machine,
+        synapses=network.synapse_count,
+        allow_fallback=fallback,
+    )
     refuse_idle(options, **_backend(asked.compute.backend, choice.backend))
     factory = engine_factory if split is None else split.factory
     with task(f"compiling kernels, starting {choice.backend}", shown=shown and not options.json):

@@ -110,12 +110,13 @@ def _draw_area(switches: FeatureSwitches, rng: Rng, modulators: tuple[Modulator,
 def _draw_homeostat(rng: Rng) -> Homeostat:
     if rng.random() < 0.2:
         return Homeostat()
-    bounds = sorted(float(value) for value in rng.choice([0.0, 0.02, 0.1, 0.3, 0.5, 1.0], 2))
+    least, most = sorted(float(value) for value in rng.choice([0.0, 0.02, 0.1, 0.3, 0.5, 1.0], 2))
     return Homeostat(
         float(rng.choice([0.0, 0.1, 0.5, 1.0])),
         float(rng.choice([0.01, 1.0, 2.5, 50.0, 1e6])),
         float(rng.choice([0.0, 0.2, 1.0, 30.0])),
-        *bounds,
+        least,
+        most,
         int(rng.choice([1, 1, 2, 3, 7])),
     )
 

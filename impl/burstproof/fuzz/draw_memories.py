@@ -72,12 +72,11 @@ def _with_placeholders(rng: Rng, network: Network, indices: tuple[int, ...]) -> 
     columns["valid_mask"][len(table) :] = True
     columns["coordinates"] = rng.integers(0, 2, columns["coordinates"].shape).astype(np.uint32)
     flagged = network.flags_registered and rng.random() < 0.5
-    flags = {name: bool(rng.random() < 0.5) if flagged else None for name in _FLAGS}
-    own = tuple(Area(index, f"memory{index}", **flags) for index in indices)
+    uniform, driven = (bool(rng.random() < 0.5) if flagged else None for _ in range(2))
+    own = tuple(
+        Area(index, f"memory{index}", psp_uniform_distribution=uniform, mp_driven_psp=driven) for index in indices
+    )
     return network.replace(neurons=replace(table, **columns), areas=(*network.areas, *own))
-
-
-_FLAGS = ("psp_uniform_distribution", "mp_driven_psp")
 
 
 def _draw_formation(rng: Rng, network: Network) -> Modulator:

@@ -120,6 +120,23 @@ def check_forced_restart() -> list[str]:
 
 
 SPECS = (
+    SyntheticSpec(
+        75,
+        8,
+        seed=8,
+        weights=(1, 9),
+        postsynaptic_potential=0.1,
+        delays=(1, 4),
+        inhibitory_fraction=0.3,
+        threshold=(0.1, 0.6),
+        threshold_limit=(2.0, 4.0),
+        leak=(0.0, 0.5),
+        refractory_period=(0, 3),
+        excitability=(0.3, 1.1),
+        consecutive_fire_limit=(1, 3),
+        snooze_period=(0, 3),
+        accumulates=0.7,
+    ),
     SyntheticSpec(60, 9, seed=3, threshold=4.0, weights=2.0, postsynaptic_potential=1.5, initial_firing=0.3),
     SyntheticSpec(70, 8, seed=4, weights=(0, 5), delays=(1, 4), inhibitory_fraction=0.3, threshold=3.0, leak=0.25),
     SyntheticSpec(80, 7, seed=5, connectivity="distance", distance_scale=6.0, weights=(1, 3), threshold=2.0),

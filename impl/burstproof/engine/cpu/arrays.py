@@ -25,7 +25,8 @@ class Neurons(NamedTuple):
     """Per-neuron state, (n,) each.
 
     ``last_fired`` and ``fire_streak`` are those of the whole network, and empty without plastic mappings. ``ids`` are
-    the neurons' ids in the whole network, for their draws; empty where the place is the id.
+    the neurons' ids in the whole network, for their draws; empty where the place is the id. ``unclamped`` are neurons
+    whose potentials the precision feagi-int8 leaves as they are; empty under other precisions.
     """
 
     membrane_potentials: Array
@@ -35,6 +36,7 @@ class Neurons(NamedTuple):
     last_fired: Array
     fire_streak: Array
     ids: Array
+    unclamped: Array
 
 
 class Ring(NamedTuple):
@@ -55,13 +57,14 @@ class Static(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """Static rows in the order of the threads' ranges; ``clamped_sources`` as in ``Static``.
+    """Static rows as words for the queues of ``queues.py``; ``offsets`` and ``clamped_sources`` as in ``Static``.
 
-    ``synapses`` (S,) has the fields ``target``, ``contribution`` and, where some delay is above 1, ``delay``, of the
-    types of ``Static``: of the few synapses that a row has in a range, one line of memory holds all.
+    ``words`` (S,) are what goes into a queue, ``bins`` (S,) the number of the queue for a firing in slot D - 1.
     """
 
-    synapses: npt.NDArray[np.void]
+    offsets: Array
+    words: npt.NDArray[np.void]
+    bins: Array
     clamped_sources: Array
 
 
@@ -119,7 +122,8 @@ class Scalars(NamedTuple):
 class Plan(NamedTuple):
     """Stimulus of the next bursts: burst k has ids[starts[k]:starts[k + 1]], forced[forced_starts[k]:...].
 
-    ``forced_potentials`` are those that forced firings carry; ``forced_rc`` and ``forced_cc`` are room for the countdowns and counts of forced neurons during a burst.
+    ``forced_potentials`` are those that forced firings carry; ``forced_rc`` and ``forced_cc`` are room for the
+    countdowns and counts of forced neurons during a burst.
     """
 
     starts: Array
@@ -133,7 +137,7 @@ class Plan(NamedTuple):
 
 
 class Model(NamedTuple):
-    """The network in memory, with the stimulus of the next bursts; threads have their rows in ``Rows``."""
+    """The network in memory, with the stimulus of the next bursts; static rows are ``Rows`` where there are queues."""
 
     ring: Ring
     plan: Plan

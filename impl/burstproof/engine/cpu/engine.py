@@ -23,6 +23,9 @@ from burstproof.network.model import Network
 _BATCH_UPDATES = 1 << 24
 _LONGEST_BATCH = 256
 
+CACHED_BYTES = 1 << 20
+"""Largest ring that contributions of a single thread are added to as they are sent: it fits a second-level cache."""
+
 
 class CpuEngine(Engine):
     """Engine on the CPU; on one thread or several, as ``options.cpu.threads`` or the size says."""
@@ -47,7 +50,8 @@ class CpuEngine(Engine):
         capacity = max(memory.layout.neuron_count, 1)
         self._ids = np.empty(capacity, np.uint32)
         self._potentials = np.empty(capacity, np.float32)
-        self._team = Team(self.threads, memory) if self.threads > 1 else None
+        queued = self.threads > 1 or memory.ring_bytes > CACHED_BYTES
+        self._team = Team(self.threads, memory) if queued else None
 
     @classmethod
     def create(cls, network: Network, options: EngineOptions | None = None) -> CpuEngine:
@@ -85,8 +89,9 @@ class CpuEngine(Engine):
 
     def _grow(self, growing: Growing, stimulus: PackedStimulus | None, early: npt.NDArray[np.uint32]) -> Burst:
         """One burst of a network in which neurons or synapses appear."""
-        growing.ensure_room(self.burst_count)
-        if growing.memory is not self._memory:
+        if growing.is_short_of_room():
+            self._settle()
+            growing.make_room(self.burst_count)
             self._hold(growing.memory)
         plan, begun = growing.begin(self.burst_count + 1, stimulus)
         ends, candidates = np.zeros(1, np.int64), np.zeros(1, np.int64)
@@ -131,7 +136,12 @@ class CpuEngine(Engine):
 
     def state(self) -> EngineState:
         """A copy of everything that the next burst depends on."""
+        self._settle()
         return (self._growing or self._memory).state(self.burst_count)
+
+    def _settle(self) -> None:
+        if self._team is not None:
+            self._team.settle()
 
     def potentials(self, ids: npt.NDArray[np.uint32]) -> npt.NDArray[np.float32]:
         """Membrane potentials of ``ids``; see ``Engine.potentials``."""
@@ -146,6 +156,7 @@ class CpuEngine(Engine):
             A state of another network, or weights that its fixed-point scale does not admit.
         """
         check_state(state, self.network, self.fixed_point)
+        self._settle()
         (self._growing or self._memory).restore(state)
         if self._growing is not None:
             self._hold(self._growing.memory)

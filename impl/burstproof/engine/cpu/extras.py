@@ -165,7 +165,8 @@ def _can_train(network: Network) -> npt.NDArray[np.bool_]:
     areas = [index for index, area in network.features.areas.items() if area.spike_train]
     limits = neurons.consecutive_fire_limits
     finite = (limits != 0) & (limits != UNLIMITED_FIRES)
-    return finite & neurons.valid_mask & np.isin(neurons.cortical_areas, areas)
+    able: npt.NDArray[np.bool_] = finite & neurons.valid_mask & np.isin(neurons.cortical_areas, areas)
+    return able
 
 
 def _segments(classes: npt.NDArray[np.uint16]) -> tuple[Array, Array, Array]:

@@ -11,7 +11,7 @@ from burstproof.engine.cpu.compile import KernelKey, compiler, inner_compiler
 from burstproof.engine.cpu.extras import Extras
 from burstproof.engine.features.rules import make_feature_rules
 from burstproof.engine.features.tables import EXCITABILITY, LEAK, THRESHOLD, Lists
-from burstproof.engine.rules import Compiled
+from burstproof.engine.rules import Compiled, Compiler
 from burstproof.network.schema import Parameters
 
 
@@ -118,7 +118,7 @@ def _make_read_signals(derive: Compiled) -> Compiled:
     return read_signals
 
 
-def _make_derive(compile_with: Compiled) -> Compiled:
+def _make_derive(compile_with: Compiler) -> Compiled:
     zero, one = np.float32(0), np.float32(1)
 
     @inner_compiler

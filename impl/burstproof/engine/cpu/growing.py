@@ -53,6 +53,9 @@ class Growing:
         self.memory = CpuMemory(held, self._options, self._fixed_point)
         self.memory.use_flags()
         first, parameters = self._network.neuron_count, self.memory.parameters
+        self.memory.neurons.unclamped[first:] = True
+        for name in ("thresholds", "threshold_limits"):
+            getattr(parameters, name)[first:] = getattr(held.neurons, name)[first:]
         self._templates = {
             area: {name: getattr(parameters, name)[first + at].copy() for name in parameters._fields}
             for at, area in enumerate(self._homes)
@@ -62,14 +65,19 @@ class Growing:
 
     # A burst ---------------------------------------------------------------------------------------------------
 
-    def ensure_room(self, burst_count: int) -> None:
-        """Lay out the network anew if the next burst may add more twins than there is room for."""
+    def is_short_of_room(self) -> bool:
+        """Whether the next burst may add more twins than there is room for."""
+        return self._wanted() > self._spare
+
+    def _wanted(self) -> int:
         machine = self._machine
-        wanted = len(machine.twin_areas) + len(machine.memories.twins_due) + 2 * len(self._homes)
-        if wanted > self._spare:
-            state = self.state(burst_count)
-            self._hold(2 * wanted)
-            self.restore(state)
+        return len(machine.twin_areas) + len(machine.memories.twins_due) + 2 * len(self._homes)
+
+    def make_room(self, burst_count: int) -> None:
+        """Lay out the network anew, with room for twice as many twins; ``memory`` is another one then."""
+        state = self.state(burst_count)
+        self._spare = 2 * self._wanted()
+        self.restore(state)
 
     def begin(self, number: int, stimulus: PackedStimulus | None) -> tuple[Plan, Begun]:
         """The stimulus of burst ``number`` with all that memories put into it."""

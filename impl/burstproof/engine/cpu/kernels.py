@@ -1,6 +1,7 @@
 """Kernels of the numba CPU engine that Python calls, compiled for what a network uses.
 
-``run_batch`` runs whole bursts in one call on one core; ``share`` is what each of several threads does of them. A shard
+``run_batch`` runs whole bursts in one call on one core, all of whose sums fit its caches; ``share`` is what each thread
+does of them otherwise, and ``settle`` readies its state for being read. A shard
 does a burst in two halves with an exchange between them: ``fire`` for its own neurons, then ``receive`` for what fired
 in all shards. There neurons have places in the shard, sources their ids in the whole network.
 """
@@ -14,7 +15,7 @@ from burstproof.engine.cpu.arrays import Counters, Floats, Ids, Model
 from burstproof.engine.cpu.compile import KernelKey, compiler, names_of
 from burstproof.engine.cpu.disk import keep_on_disk
 from burstproof.engine.cpu.parts import Parts, make_parts
-from burstproof.engine.cpu.share import make_share
+from burstproof.engine.cpu.share import make_settle, make_share
 from burstproof.engine.cpu.synapses import make_propagate
 from burstproof.engine.profile import BATCH_PATH_CANDIDATES
 from burstproof.engine.rules import Compiled
@@ -25,6 +26,7 @@ class Kernels(NamedTuple):
 
     run_batch: Compiled
     share: Compiled
+    settle: Compiled
     fire: Compiled
     receive: Compiled
     derive: Compiled
@@ -38,6 +40,7 @@ def kernels_for(key: KernelKey) -> Kernels:
         kernels = Kernels(
             _make_run_batch(key, parts, propagate),
             make_share(key, parts),
+            make_settle(key),
             _make_fire(key, parts),
             _make_receive(key, parts, propagate),
             parts.derive,
@@ -84,7 +87,7 @@ def _make_run_batch(key: KernelKey, parts: Parts, propagate: Compiled) -> Compil
             base = (number % s.slots) * s.neurons
             sums, flags = ring.sums[base : base + s.neurons], ring.flags[base : base + s.neurons]
             fired, fired_potentials = ids[used:], potentials[used:]
-            begin(number, k, ring, plan, parameters, neurons, last, s, 0, s.neurons)
+            begin(k, sums, flags, plan, parameters, neurons, last, s, 0, s.neurons)
             batch = False
             if emulate and s.emulate_batch:
                 batch = waiting(sums, flags) >= BATCH_PATH_CANDIDATES
@@ -125,9 +128,9 @@ def _make_fire(key: KernelKey, parts: Parts) -> Compiled:
         the number of firings in ``ids`` and ``potentials``, and the number of candidates.
         """
         ring, plan, parameters, neurons, s = model.ring, model.plan, model.parameters, model.neurons, model.scalars
-        begin(number, 0, ring, plan, parameters, neurons, last, s, 0, s.neurons)
         base = (number % s.slots) * s.neurons
         sums, flags = ring.sums[base : base + s.neurons], ring.flags[base : base + s.neurons]
+        begin(0, sums, flags, plan, parameters, neurons, last, s, 0, s.neurons)
         count, candidates = dense(
             0, s.neurons, number, batch, sums, flags, parameters, neurons, s.unit, ids, potentials
         )

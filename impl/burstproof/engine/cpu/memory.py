@@ -136,6 +136,7 @@ class CpuMemory:
             np.zeros(remembered, np.int64),
             np.zeros(remembered, np.int64),
             np.array(members, np.uint32) if shard else np.empty(0, np.uint32),
+            np.zeros(self.layout.neuron_count if self._network.features.clamp_potentials else 0, np.bool_),
         )
 
     def _stored(self, potentials: Floats) -> Floats:
@@ -170,6 +171,16 @@ class CpuMemory:
             extras,
         )
         return key.general() if self.general else key
+
+    @property
+    def computes(self) -> bool:
+        """Whether kernels compute contributions."""
+        return self._key.computed
+
+    @property
+    def ring_bytes(self) -> int:
+        """Size of the ring with its flags."""
+        return int(self.ring.sums.nbytes + self.ring.flags.nbytes)
 
     @property
     def needs_last(self) -> bool:
@@ -286,6 +297,9 @@ class CpuMemory:
         self._restore_weights(state)
         members, neurons, valid = self.members, self.neurons, self._network.neurons.valid_mask
         neurons.membrane_potentials[:] = self._stored(state.membrane_potentials[members])
+        if len(neurons.unclamped):
+            free = neurons.unclamped
+            neurons.membrane_potentials[free] = self._storage.rounded(state.membrane_potentials[members][free])
         neurons.refractory_countdowns[:] = running_countdowns(state.refractory_countdowns, valid)[members]
         neurons.consecutive_fire_counts[:] = state.consecutive_fire_counts[members]
         neurons.was_candidate[:] = state.was_candidate[members]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from burstproof.engine.cpu.arrays import Array, Floats, Ids, Neurons, Plan, Ring, Scalars
+from burstproof.engine.cpu.arrays import Array, Floats, Ids, Neurons, Plan, Scalars
 from burstproof.engine.cpu.compile import KernelKey, inner_compiler
 from burstproof.engine.cpu.dynamics import make_dense
 from burstproof.engine.cpu.features import make_feature_parts
@@ -49,9 +49,9 @@ def _make_begin(key: KernelKey) -> Compiled:
 
     @inner_compiler
     def begin(
-        burst: int,
         k: int,
-        ring: Ring,
+        sums: Array,
+        flags: Array,
         plan: Plan,
         parameters: Parameters,
         neurons: Neurons,
@@ -60,20 +60,19 @@ def _make_begin(key: KernelKey) -> Compiled:
         lo: int,
         hi: int,
     ) -> None:
-        """Stimulus and power of neurons lo ... hi - 1 go into the slot of ``burst``; ``k`` is its place in the plan.
+        """Stimulus and power of neurons lo ... hi - 1 are added to the FCL; ``k`` is the burst's place in the plan.
 
         Countdowns and counts of forced neurons are kept in the plan, since they do not tick (``finish``).
         """
-        base = (burst % s.slots) * s.neurons
         for j in range(plan.starts[k], plan.starts[k + 1]):
             if lo <= plan.ids[j] < hi:
-                ring.sums[base + plan.ids[j]] += plan.amounts[j]
+                sums[plan.ids[j]] += plan.amounts[j]
                 if flagged:
-                    ring.flags[base + plan.ids[j]] = True
+                    flags[plan.ids[j]] = True
         if s.power_neuron >= lo and s.power_neuron < hi:
-            ring.sums[base + s.power_neuron] += s.power_amount
+            sums[s.power_neuron] += s.power_amount
             if flagged:
-                ring.flags[base + s.power_neuron] = True
+                flags[s.power_neuron] = True
         if restart_fired:
             for neuron in last:
                 if not parameters.mp_charge_accumulation[neuron]:

@@ -10,7 +10,7 @@ sources of synapses that were made.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -252,11 +252,11 @@ class MemoryMachine:
         for one in self.associations:
             if one.frozen or self._history < one.window - 1:
                 continue
-            ends = (
+            before, after = (
                 self._recent[area].within(one.window, self.memories.live, FIRST_MEMORY_ID)
                 for area in (one.source, one.target)
             )
-            moved, sources, targets = one.learn(*ends, one.learning(in_force))
+            moved, sources, targets = one.learn(before, after, one.learning(in_force))
             if moved and len(one.rows):
                 rows.append(one.rows)
                 weights.append(one.weights[: len(one.rows)])
@@ -297,11 +297,9 @@ class MemoryMachine:
         """The synapses that were made, by source, then target."""
         parts = [(one, one.made) for one in self.associations]
 
-        def joined(name: str, dtype: type[np.generic]) -> npt.NDArray[np.generic]:
-            found = np.concatenate(
-                [np.empty(0, dtype), *(getattr(one, name)[made].astype(dtype) for one, made in parts)]
-            )
-            return np.asarray(found[order], dtype)
+        def joined(name: str, dtype: type[np.generic]) -> npt.NDArray[Any]:
+            found = [np.empty(0, dtype), *(getattr(one, name)[made].astype(dtype) for one, made in parts)]
+            return np.concatenate(found)[order]
 
         ends = [np.concatenate([_NO_IDS, *(getattr(one, name)[made] for one, made in parts)]) for name in _ENDS]
         order = np.lexsort(ends)

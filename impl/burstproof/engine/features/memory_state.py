@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -61,11 +62,11 @@ def state_of_memories(
     )
 
 
-def _joined(parts: Sequence[npt.NDArray[np.generic]], dtype: type[np.generic]) -> npt.NDArray[np.generic]:
+def _joined(parts: Sequence[npt.NDArray[Any]], dtype: type[np.generic]) -> npt.NDArray[Any]:
     return np.concatenate([np.empty(0, dtype), *parts])
 
 
-def _recent(memories: Memories, burst: int) -> dict[str, object]:
+def _recent(memories: Memories, burst: int) -> dict[str, Any]:
     """Firings of the past bursts that patterns still reach, by burst, then id."""
     history = min(len(memories.frames), memories.depth - 1)
     rows = []
@@ -86,7 +87,7 @@ def _recent(memories: Memories, burst: int) -> dict[str, object]:
     }
 
 
-def _frames(memories: Memories, ones: Sequence[Memory]) -> dict[str, object]:
+def _frames(memories: Memories, ones: Sequence[Memory]) -> dict[str, Any]:
     """What memories replay: a row for each voxel."""
     parts = [
         (one.number, at, area, fired)
@@ -161,12 +162,11 @@ def _injections(memories: Memories, state: MemoryState) -> Iterator[tuple[int, I
     at = 0
     columns = state.injection_bursts, state.injection_memories, state.injection_learns
     for due, number, learns in zip(*(column.tolist() for column in columns), strict=True):
-        memory, learnt = memories.live[number], None
-        if learns:
-            learnt = []
-            for frame in memory.frames:
-                learnt.append([])
-                for fired in frame:
-                    learnt[-1].append(Fired(fired.ids, state.learnt_potentials[at : at + len(fired.ids)].copy()))
-                    at += len(fired.ids)
-        yield due, Injection(memory, learnt)
+        memory = memories.live[number]
+        learnt: list[list[Fired]] = []
+        for frame in memory.frames if learns else ():
+            learnt.append([])
+            for fired in frame:
+                learnt[-1].append(Fired(fired.ids, state.learnt_potentials[at : at + len(fired.ids)].copy()))
+                at += len(fired.ids)
+        yield due, Injection(memory, learnt if learns else None)

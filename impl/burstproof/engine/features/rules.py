@@ -44,7 +44,8 @@ def make_feature_rules(compiler: Compiler) -> FeatureRules:
     ) -> np.float32:
         """Section 1: the homeostat's leak after an update."""
         step = gain * (r - target)
-        return bounded(g + step, least, most)
+        kept: np.float32 = bounded(g + step, least, most)
+        return kept
 
     @compiler
     def modulated_threshold(base: np.float32, factor: np.float32) -> np.float32:
@@ -55,7 +56,8 @@ def make_feature_rules(compiler: Compiler) -> FeatureRules:
     @compiler
     def modulated_share(base: np.float32, factor: np.float32) -> np.float32:
         """Section 2.2 for a leak or an excitability."""
-        return bounded(base * factor, zero, one)
+        share: np.float32 = bounded(base * factor, zero, one)
+        return share
 
     @compiler
     def train(
