@@ -150,6 +150,7 @@ def test_every_parameter_of_a_memory_area() -> None:
     expected = MemoryArea((), 3, 0, 2, 7, 5, False, True, MemoryChange.RATIO, 2.5, 60.0)
     assert first_area(MEMORY | keys).memory == expected
     assert first_area(MEMORY | {"lifespan_growth_rate": -2}).memory == MemoryArea(lifespan_growth=0)
+    assert first_area(MEMORY | dict.fromkeys(keys)).memory == MemoryArea()
     assert first_area(MEMORY | {"mp_change_mode": "mp_differential"}).memory == MemoryArea(
         change=MemoryChange.DIFFERENTIAL
     )

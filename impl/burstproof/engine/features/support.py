@@ -31,11 +31,14 @@ ONE_BURST = frozenset(Section) - {Section.MEMORY, Section.ASSOCIATIONS}
 
 MODELLED: Mapping[str, frozenset[Section]] = {
     "reference": frozenset(Section),
-    "cpu": ONE_BURST,
+    "cpu": frozenset(Section),
     "cuda": NOTHING,
     "wgpu": NOTHING,
 }
 """What each backend models on one device; shards may model less, and refuse the rest likewise."""
+
+MODELLED_BY_SHARDS: Mapping[str, frozenset[Section]] = {"cpu": ONE_BURST, "cuda": NOTHING}
+"""What the shards of each backend model."""
 
 
 def sections_of(network: Network) -> list[Section]:

@@ -103,7 +103,8 @@ def _homeostat(block: object) -> Homeostat | None:
 
 
 def _memory(fields: Mapping[str, Field]) -> MemoryArea:
-    """The parameters of a memory area, whose upstream areas and twins are still unknown."""
+    """The parameters of a memory area, whose upstream areas and twins are still unknown; null counts as absent."""
+    fields = {key: field for key, field in fields.items() if field.value is not None}
     default = MemoryArea()
 
     def count(key: str, otherwise: int, least: int = 0) -> int:
