@@ -103,6 +103,9 @@ class Nvml(Protocol):
     def power_w(self, device: int) -> float:
         """Power drawn now, in watts."""
 
+    def energy_j(self, device: int) -> float:
+        """Energy drawn since the driver was loaded, in joules; from Volta on."""
+
     def temperature_c(self, device: int) -> int:
         """GPU temperature in degrees Celsius."""
 
@@ -268,6 +271,10 @@ class PynvmlDoor:
     def power_w(self, device: int) -> float:
         """See :meth:`Nvml.power_w`; NVML speaks milliwatts."""
         return int(self._ask("nvmlDeviceGetPowerUsage", device)) / 1000
+
+    def energy_j(self, device: int) -> float:
+        """See :meth:`Nvml.energy_j`; NVML speaks millijoules."""
+        return int(self._ask("nvmlDeviceGetTotalEnergyConsumption", device)) / 1000
 
     def temperature_c(self, device: int) -> int:
         """See :meth:`Nvml.temperature_c`; sensor 0 is the GPU die."""

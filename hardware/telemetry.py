@@ -101,6 +101,7 @@ class Telemetry:
         self._read("sm_clock_mhz", lambda: nvml.clock_mhz(index, Clock.SM))
         self._read("memory_clock_mhz", lambda: nvml.clock_mhz(index, Clock.MEMORY))
         self._read("power_w", lambda: nvml.power_w(index))
+        self._read("energy_j", lambda: nvml.energy_j(index))
         self._read("temperature_c", lambda: nvml.temperature_c(index))
         self._read("utilisation_percent", lambda: nvml.utilisation_percent(index))
         self._read("memory_used_mib", lambda: nvml.memory(index).used / 2**20)
@@ -131,7 +132,8 @@ class Telemetry:
         -------
         dict
             ``available``; without NVML ``reason``; else ``device``, ``samples``, ``duration_s``, minimum, mean and
-            maximum of both clocks (MHz), mean and maximum power (W), ``temperature_c_max``,
+            maximum of both clocks (MHz), mean and maximum power (W), ``energy_j`` (J) of the block from the card's own
+            counter, ``temperature_c_max``,
             ``utilisation_percent_mean``, ``memory_used_mib_max``, new ECC errors in the block, ``throttled`` and
             ``clock_reasons`` (words, or ``none``), ``failed_reads`` and what failed. What the device does not report
             is left out.
@@ -150,6 +152,7 @@ class Telemetry:
         shown.update(self._statistics("temperature_c", "max"))
         shown.update(self._statistics("utilisation_percent", "mean"))
         shown.update(self._statistics("memory_used_mib", "max"))
+        shown.update(self._energy())
         shown.update(self._new_ecc_errors())
         shown.update(self._throttling())
         return shown | self._failed_reads()
@@ -160,6 +163,10 @@ class Telemetry:
             return {}
         all_of_them = {"min": min(values), "mean": round(sum(values) / len(values), 3), "max": max(values)}
         return {f"{name}_{statistic}": all_of_them[statistic] for statistic in wanted}
+
+    def _energy(self) -> dict[str, Scalar]:
+        values = self._values.get("energy_j")
+        return {"energy_j": round(values[-1] - values[0], 3)} if values else {}
 
     def _new_ecc_errors(self) -> dict[str, Scalar]:
         kinds = ("ecc_corrected", "ecc_uncorrected")

@@ -223,7 +223,9 @@ def _add_compare(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--noise", type=_share, default=NOISE, help="relative change of no account (default 0.03)")
     parser.add_argument("--history", type=Path, default=BASELINES, help="folder of runs that show how much runs vary")
     parser.add_argument("--any-machine", action="store_true", help="judge as if all runs came from one machine")
-    parser.add_argument("--strict", action="store_true", help="exit 1 on whatever is slower, vanished or unclear, too")
+    parser.add_argument(
+        "--strict", action="store_true", help="exit 1 on what is slower or vanished, too, 2 where nobody can tell"
+    )
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write 30 lines at most for a pull request")
     parser.set_defaults(action=_compare)
 

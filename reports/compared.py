@@ -7,9 +7,10 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from statistics import median as middle
 
+from burstproof.errors import ExitCode
 from reports.judge.across import AcrossTable, Cell
 from reports.judge.compare import Comparison, Relation, Row
-from reports.judge.difference import Change
+from reports.judge.difference import LEAST_RUNS, Change
 from reports.judge.findings import Finding
 from reports.judge.history import History
 from reports.judge.thermometer import Kind
@@ -21,6 +22,7 @@ _THERMOMETER = {Kind.LIMIT: "limits of the machine", Kind.PEER: "other people's 
 _ROWS = 20
 _NAMED = 12
 _MARKDOWN_ROWS = 12
+_PAGE_ROWS = 25
 
 
 def sentence(comparison: Comparison) -> str:
@@ -115,6 +117,17 @@ def folded(comparison: Comparison) -> tuple[list[Row], list[Row]]:
     return [row for row in comparison.rows if not steady(row)], [row for row in comparison.rows if steady(row)]
 
 
+def leading(rows: Sequence[Row]) -> tuple[list[Row], list[Row]]:
+    """Of rows sorted by size those that the page shows at once, every confirmed change among them, and the others."""
+    first = [row for place, row in enumerate(rows) if place < _PAGE_ROWS or _is_confirmed(row)]
+    return first, [row for row in rows if row not in first]
+
+
+def counts_text(rows: Sequence[Row]) -> str:
+    """How many of the rows say what: ``3 slower, 70 cannot tell``."""
+    return ", ".join(f"{count} {word}" for word, count in Counter(row.word for row in rows).items())
+
+
 def describe(comparison: Comparison) -> str:
     """A comparison as lines of text, the outcome first."""
     shown, steady = folded(comparison)
@@ -132,12 +145,20 @@ def describe(comparison: Comparison) -> str:
 
 
 def strict_text(comparison: Comparison) -> str:
-    """What ``--strict`` alone fails on, in a line; empty where it changes nothing."""
-    if comparison.exit_code(strict=True) is comparison.exit_code():
+    """Why the exit code is another with ``--strict``, in a line; empty where it is the same."""
+    code = comparison.exit_code(strict=True)
+    if code is comparison.exit_code():
         return ""
-    slower = {"slower or worse": len(comparison.slower)} if comparison.counts and comparison.slower else {}
-    kinds = slower | Counter(finding.kind for finding in comparison.findings)
-    return f"Exit code 1 for --strict: {', '.join(f'{kind} {count}' for kind, count in kinds.items())}.\n"
+    kinds = dict(Counter(finding.kind for finding in comparison.findings))
+    if comparison.counts:
+        kinds |= {"slower or worse": len(comparison.slower), "cannot tell": len(comparison.undecided)}
+    more = f"; {LEAST_RUNS} runs a side or more, in turns, can tell" if not comparison.confirms else "; take more runs"
+    found = ", ".join(f"{kind} {count}" for kind, count in kinds.items() if count)
+    return f"Exit code {int(code)} for --strict: {found}{more if code is ExitCode.UNDECIDED else ''}.\n"
+
+
+def _is_confirmed(row: Row) -> bool:
+    return row.confirmed and row.change in (Change.SLOWER, Change.FASTER)
 
 
 def machine_lines(comparison: Comparison) -> list[str]:
@@ -163,7 +184,7 @@ def _line(row: Row) -> str:
     interval = interval_text(row)
     also = f" [{'; '.join(row.also)}]" if row.also else ""
     within = f" ({interval})" if interval else ""
-    sure = "confirmed " if row.confirmed and row.change in (Change.SLOWER, Change.FASTER) else ""
+    sure = "confirmed " if _is_confirmed(row) else ""
     where = f"{row.name} ({row.conditions})" if row.conditions else row.name
     change = f"{row.old} → {row.new}, {change_text(row)}{within}{also}"
     return f"{sure}{row.word}: {where}: {change}; {row.difference.reason}"
@@ -196,7 +217,7 @@ def _markdown_row(row: Row) -> str:
     where = f"{row.name} ({row.conditions})" if row.conditions else row.name
     interval = interval_text(row)
     change = f"{change_text(row)} ({interval})" if interval else change_text(row)
-    sure = "confirmed " if row.confirmed and row.change in (Change.SLOWER, Change.FASTER) else ""
+    sure = "confirmed " if _is_confirmed(row) else ""
     cells = (where, row.old, row.new, change, f"{sure}{row.word}: {row.difference.reason}")
     return f"| {' | '.join(map(_cell, cells))} |"
 

@@ -63,7 +63,7 @@ def fetch_nox(folder: Path) -> tuple[str | None, str]:
     print(f"noxfile: installing nox into {folder.name}", file=sys.stderr, flush=True)
     for command in (
         [sys.executable, "-m", "venv", "--clear", str(folder)],
-        [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", NOX],
+        [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile", NOX],
     ):
         problem = _problem(command)
         if problem:

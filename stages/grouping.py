@@ -79,6 +79,13 @@ class GroupScheduling(LoadScopeScheduling):  # type: ignore[misc]
         whole_files = self.config.getvalue("dist") == "loadfile"
         return self._groups.get(nodeid, nodeid.split("::", 1)[0] if whole_files else nodeid)
 
+    def mark_test_complete(self, node: WorkerController, item_index: int, duration: float = 0) -> None:
+        """Forget a unit whose cases have all ended: else every later case counts all of them again."""
+        scope = self._split_scope(self.registered_collections[node][item_index])
+        super().mark_test_complete(node, item_index, duration)
+        if all(self.assigned_work[node][scope].values()):
+            del self.assigned_work[node][scope]
+
     def remove_node(self, node: WorkerController) -> str | None:
         """Give the cases of a worker that died to the others, but for the one that it died in, which is returned.
 

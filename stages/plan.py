@@ -36,6 +36,8 @@ class Stage:
         After this many seconds a case is ended and recorded as an error; the marker ``time_limit`` says otherwise.
     side_by_side : bool
         Whether its cases may run in several processes at once; not where anything is timed.
+    times_gpus_only : bool
+        Whether all that it times stands behind its gate: where that is closed, its cases run side by side, too.
     extras : tuple of str
         Extras of an environment of its own. Empty: it runs in the environment whose packages follow the driver.
     """
@@ -49,6 +51,7 @@ class Stage:
     time_limit_s: float = 3600.0
     case_limit_s: float = 600.0
     side_by_side: bool = False
+    times_gpus_only: bool = False
     extras: tuple[str, ...] = ()
 
     @property
@@ -129,6 +132,7 @@ STAGES: tuple[Stage, ...] = (
         gpu_free="shards on the CPU in one process and over 1 to 4 MPI ranks, checkpoints",
         suites=("suites/stage7_multi_gpu",),
         proves="the same result on any number of GPUs, and how it scales",
+        times_gpus_only=True,
     ),
 )
 

@@ -115,8 +115,9 @@ class Runner:
             progress.look()
             self.console.stage_goes_on(progress, time.monotonic() - began)
 
+        side_by_side = stage.side_by_side or (stage.times_gpus_only and not gate.is_open)
         end = run_suites(
-            stage,
+            replace(stage, side_by_side=side_by_side),
             self.root,
             files,
             gpu_free=asked.gpu_free,

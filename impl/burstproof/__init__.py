@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from burstproof.network.model import Area as Area
     from burstproof.network.model import Network as Network
     from burstproof.network.plasticity import PlasticMapping as PlasticMapping
+    from burstproof.network.synthetic.kinds import seeded_network as seeded_network
     from burstproof.session import Session as Session
     from burstproof.session import open_engine as open_engine
     from burstproof.sources import grow as grow
@@ -42,6 +43,7 @@ _MODULES = {
     "errors": ("BurstproofError", "EnvironmentInvalidError"),
     "network.model": ("Area", "Network"),
     "network.plasticity": ("PlasticMapping",),
+    "network.synthetic.kinds": ("seeded_network",),
     "session": ("Session", "open_engine"),
     "sources": ("grow", "load", "save", "synthetic"),
     "verification": ("verify",),

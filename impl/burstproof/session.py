@@ -16,7 +16,7 @@ from burstproof.config import Configuration, Cuda
 from burstproof.engine.ask_machine import this_machine
 from burstproof.engine.closed_loop import ClosedLoop
 from burstproof.engine.options import CpuOptions, CudaOptions, EngineOptions
-from burstproof.engine.precision import precision_named
+from burstproof.engine.precision import with_precision
 from burstproof.engine.profile import profile_named
 from burstproof.engine.protocol import Engine, Progress
 from burstproof.engine.recorder import joined, recording_of
@@ -331,7 +331,8 @@ def open_engine(
     fractional_stimulus : bool, optional
         Whether amounts may be fractional; by default whether those of ``stimulus`` are.
     precision : str
-        Format of stored potentials: ``fp32``, ``fp16``, ``bf16``, ``int8``. Others than ``fp32`` change results.
+        Format of stored potentials: ``fp32``, ``fp16``, ``bf16``, ``int8``, or ``feagi-int8``: as the released engine
+        started with ``--precision int8``. Others than ``fp32`` change results.
     profile : str
         ``feagi-2.6`` or ``feagi-beta``.
     emulate_batch_path : bool
@@ -380,13 +381,14 @@ def open_engine(
         raise InputError("not a number of shards", where="shards", got=shards, allowed="1 or more")
     if strategy not in STRATEGIES:
         raise InputError("unknown strategy", where="strategy", got=strategy, allowed=", ".join(STRATEGIES))
+    network, stored = with_precision(network, precision)
     largest, fractional = stimulus_bounds(stimulus, EngineOptions())
     options = EngineOptions(
         profile=profile_named(profile),
         emulate_batch_path=emulate_batch_path,
         max_stimulus=largest if max_stimulus is None else max_stimulus,
         fractional_stimulus=fractional if fractional_stimulus is None else fractional_stimulus,
-        precision=precision_named(precision),
+        precision=stored,
         cpu=CpuOptions(threads=threads),
         cuda=CudaOptions(device_id=devices[0] if devices else 0),
     )
@@ -396,7 +398,7 @@ def open_engine(
     if shards is not None or len(devices or ()) > 1:
         split = split_over(shards, None if devices is None else tuple(devices), strategy, threads)
     config = Configuration(cuda=Cuda(device_id=options.cuda.device_id))
-    choice = resolved(backend, network.neuron_count, firing_rate, config)
+    choice = resolved(backend, network.neuron_count, firing_rate, config, synapses=network.synapse_count)
     factory = engine_factory if split is None else split.factory
     engine, choice = start_engine(choice, network, options, factory=factory)
     return Session(engine, choice.reason if split is None else f"{split.shards} shards, {strategy}")
@@ -408,9 +410,14 @@ def resolved(
     firing_rate: float | None = None,
     config: Configuration | None = None,
     where: str = "backend",
+    *,
+    synapses: int | None = None,
 ) -> Choice:
     """The backend that runs, without fallback; nobody looks for GPUs where one without is asked for."""
     if backend in BACKENDS and not BACKENDS[backend].gpu:
         return Choice(backend, backend, "asked for", ())
     settings = config or Configuration()
-    return choose_backend(backend, neurons, firing_rate, settings, this_machine(), allow_fallback=None, where=where)
+    machine = this_machine()
+    return choose_backend(
+        backend, neurons, firing_rate, settings, machine, synapses=synapses, allow_fallback=None, where=where
+    )

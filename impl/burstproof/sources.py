@@ -15,7 +15,7 @@ from burstproof.network.model import Network
 
 if TYPE_CHECKING:
     from burstproof.engine.stimulation import Part
-    from burstproof.network.synthetic.spec import SyntheticSpec
+    from burstproof.network.synthetic.kinds import SeededNetwork
 
 GrowthProgress = Callable[[int, int], None]
 """Called with (rules done, rules in all)."""
@@ -59,7 +59,7 @@ class Reading:
     """How a file becomes a network.
 
     ``seed`` and the two caps are for growing a genome (``None`` keeps growth's own cap); ``apply_flags`` takes the
-    psp flags from the genome inside a connectome, which are not applied otherwise (SEMANTICS section 1b); ``policy``
+    psp flags, plasticity and features from the genome inside a connectome, which are not applied otherwise; ``policy``
     says what to do with a genome that cannot be grown as it stands.
     """
 
@@ -81,24 +81,24 @@ class Source:
     kind : Kind
     path : Path
         The file, unless the network is synthetic.
-    spec : SyntheticSpec or None
-        The specification of a synthetic network.
+    seeded : SeededNetwork or None
+        What a synthetic network is made from.
     """
 
     name: str
     kind: Kind
     path: Path = Path()
-    spec: SyntheticSpec | None = None
+    seeded: SeededNetwork | None = None
 
     @property
     def where(self) -> str:
         """Path of the file, or the sizes."""
-        return str(self.path) if self.spec is None else self.name
+        return str(self.path) if self.seeded is None else self.name
 
     @property
     def files(self) -> list[Path]:
         """The files that must not be written over."""
-        return [self.path] if self.spec is None else []
+        return [self.path] if self.seeded is None else []
 
     def read(self, reading: Reading, progress: GrowthProgress | None = None) -> Network:
         """The network; a genome is grown."""
@@ -110,10 +110,8 @@ class Source:
             from burstproof.network.files.bpnet import load_network
 
             return load_network(self.path)
-        if self.spec is not None:
-            from burstproof.network.synthetic.build import synthesize
-
-            return synthesize(self.spec)
+        if self.seeded is not None:
+            return self.seeded.network()
         from burstproof.network.grow import growth
         from burstproof.network.grow.genome import read_genome
 
@@ -126,30 +124,34 @@ class Source:
         )
 
     def start(self) -> tuple[Part, ...]:
-        """Stimulus that sets the network going, for its first burst; none for a file."""
-        if self.spec is None:
+        """Stimulus that sets the network going, for its first bursts; none for a file."""
+        if self.seeded is None:
             return ()
         from burstproof.engine.stimulation import Part
-        from burstproof.network.synthetic.build import initial_stimulus
 
-        return (Part(range(1, 2), initial_stimulus(self.spec), None),)
+        return tuple(Part(range(burst, burst + 1), ids, None) for burst, ids in self.seeded.start().items())
 
 
 def synthetic_source(
-    neurons: int, synapses_per_neuron: int | None = None, rate: float | None = None, seed: int = 0
+    neurons: int,
+    synapses_per_neuron: int | None = None,
+    rate: float | None = None,
+    seed: int = 0,
+    kind: str = "uniform",
 ) -> Source:
     """A synthetic network that keeps firing by itself: ``rate`` (1 %) of its neurons a burst, 100 synapses each.
 
     Raises
     ------
     NetworkError
-        Sizes that are out of range, or between which the rate cannot be held.
+        No such kind, sizes that are out of range, or between which the rate cannot be held.
     """
-    from burstproof.network.synthetic.spec import driven_spec
+    from burstproof.network.synthetic.kinds import UNIFORM, seeded_network
 
-    fan, fraction = 100 if synapses_per_neuron is None else synapses_per_neuron, 0.01 if rate is None else rate
+    made = seeded_network(kind, neurons, synapses_per_neuron, rate, seed)
+    fan, fraction = made.spec.synapses_per_neuron, made.spec.initial_firing
     name = f"{neurons} x {fan} synapses, rate {fraction:g}, seed {seed}"
-    return Source(name, Kind.SYNTHETIC, spec=driven_spec(neurons, fan, fraction, seed))
+    return Source(name if kind == UNIFORM else f"{kind}, {name}", Kind.SYNTHETIC, seeded=made)
 
 
 def write_network(path: Path, kind: Kind, network: Network) -> None:
@@ -187,7 +189,8 @@ def load(path: str | os.PathLike[str], *, apply_flags: bool = False) -> Network:
     path : path
         ``.json`` or ``.json.gz`` (genome), ``.connectome``, or ``.bpnet``, whose columns are mapped, not read.
     apply_flags : bool
-        Take the psp flags from the genome inside a connectome, which the real engine does not apply.
+        Take psp flags, plastic mappings and features from the genome inside a connectome, which the real engine does
+        not apply.
 
     Raises
     ------

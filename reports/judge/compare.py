@@ -118,7 +118,10 @@ class Row:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two sides held against each other; ``rows`` are sorted by the size of their change, the largest first."""
+    """Two sides held against each other; ``rows`` are sorted by the size of their change, the largest first.
+
+    ``confirms`` says whether the runs can confirm a change: several a side, in turns, on one machine.
+    """
 
     base: Side
     new: Side
@@ -128,8 +131,9 @@ class Comparison:
     cases: tuple[CaseChange, ...]
     environment: tuple[tuple[str, str, str], ...]
     findings: tuple[Finding, ...]
-    noise: float = NOISE
-    any_machine: bool = False
+    noise: float
+    any_machine: bool
+    confirms: bool
 
     @property
     def counts(self) -> bool:
@@ -156,13 +160,26 @@ class Comparison:
         """Cases that passed and now fail; they count on one machine, as figures do."""
         return tuple(case for case in self.cases if case.regression)
 
+    @property
+    def undecided(self) -> tuple[Row, ...]:
+        """Figures that may have become worse, and nobody can tell.
+
+        Of runs that confirm, those that look worse by more than the noise; of one pair all that it leaves open.
+        """
+        open_ = (row for row in self.rows if row.change is Change.UNKNOWN)
+        return tuple(row for row in open_ if not self.confirms or row.gain < 1.0 / (1.0 + self.noise))
+
     def exit_code(self, *, strict: bool = False) -> ExitCode:
-        """FAIL on a confirmed regression; strict: on whatever is slower or found, too. UNDECIDED without a pair."""
+        """FAIL on a confirmed regression, UNDECIDED without a pair.
+
+        ``strict``: FAIL on whatever is slower or found, too, and UNDECIDED where a figure is undecided.
+        """
         if self.counts and (self.regressions or self.worse_cases):
             return ExitCode.FAIL
         if strict and (self.findings or (self.counts and self.slower)):
             return ExitCode.FAIL
-        return ExitCode.PASS if self.rows or self.thermometer else ExitCode.UNDECIDED
+        left_open = strict and self.counts and self.undecided
+        return ExitCode.PASS if (self.rows or self.thermometer) and not left_open else ExitCode.UNDECIDED
 
 
 def compare(
@@ -211,6 +228,7 @@ def compare(
         find_all(base, new, old, fresh),
         noise,
         any_machine,
+        judge.confirms,
     )
 
 
@@ -247,6 +265,7 @@ class _Judge:
         one_machine = relation is Relation.SAME or any_machine
         self.by_runs = one_machine and min(len(base.runs), len(new.runs)) >= LEAST_RUNS
         self._in_turns = are_interleaved(*([_when(run) for run in side.runs] for side in (base, new)))
+        self.confirms = self.by_runs and self._in_turns
         self._one_machine = one_machine
 
     def comparable(self, key: Key) -> bool:
@@ -309,10 +328,8 @@ class _Judge:
         return pair_difference(ratio, known, self._noise, lower)
 
     def _inside(self, key: Key) -> Interval | None:
-        """Interval by the samples alone, which knows nothing of what differs between runs."""
+        """Interval by the samples alone, which knows nothing of what differs between runs; ``None`` for too few."""
         old, new = self._base.keys[key].measurement, self._new.keys[key].measurement
-        if min(len(old.samples), len(new.samples)) < 2:
-            return None
         fresh = [units.convert(sample, new.unit, old.unit) for sample in samples_of(new)]
         return difference(samples_of(old), fresh).interval
 

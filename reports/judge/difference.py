@@ -38,6 +38,9 @@ LEAST_RUNS = 3
 When = TypeVar("When", float, str)
 
 _MOST_SAMPLES = 300
+_LEAST_ERROR = 1e-9
+"""Standard error of a shift between runs without noise: figures that are counted rather than timed."""
+
 _Z = NormalDist().inv_cdf(1.0 - ERROR)
 
 
@@ -144,10 +147,8 @@ def runs_difference(
     fitted = inverse @ terms.T @ logs
     freedom = len(taken) - terms.shape[1]
     residual = float(((logs - terms @ fitted) ** 2).sum())
-    error = math.sqrt(residual / freedom * inverse[1, 1])
+    error = max(math.sqrt(residual / freedom * inverse[1, 1]), _LEAST_ERROR)
     shift = float(fitted[1])
-    if error <= 1e-9:  # figures without noise, counted rather than timed
-        error = 1e-9
     half = student_quantile(1.0 - ERROR, freedom) * error
     interval = Interval(math.exp(shift - half), math.exp(shift + half), CONFIDENCE)
     tail = student_tail(shift / error, freedom)
@@ -217,9 +218,8 @@ def student_quantile(share: float, freedom: int) -> float:
 
 def _thinned(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """At most ``_MOST_SAMPLES`` of a series, evenly spaced: all pairs of two series are formed."""
-    if len(values) <= _MOST_SAMPLES:
-        return values
-    return values[np.linspace(0, len(values) - 1, _MOST_SAMPLES).astype(np.int64)]
+    kept = min(len(values), _MOST_SAMPLES)
+    return values[np.linspace(0, len(values) - 1, kept).astype(np.int64)]
 
 
 def _rank(before: NDArray[np.float64], after: NDArray[np.float64]) -> int:

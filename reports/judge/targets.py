@@ -24,8 +24,8 @@ _SOURCES = ("A", "B", "C", "D", "E", "F", "goal", OWN)
 _SOURCE_WORDS = {"goal": "goal", OWN: "own target"}
 _MOST_BYTES = 1 << 20
 _CURE = "Correct that key; the head of reports/targets.toml explains all keys."
-# What a measurement means where it does not say: one GPU, and random targets.
-DEFAULTS: Mapping[str, Scalar] = {"gpus": 1, "connectivity": "uniform"}
+# What a measurement means where it does not say: one GPU, random targets, and the plainest kind of network.
+DEFAULTS: Mapping[str, Scalar] = {"gpus": 1, "connectivity": "uniform", "kind": "uniform"}
 
 
 class Status(Enum):
@@ -89,6 +89,8 @@ class Target:
         Width of the MARGINAL band as a fraction of the limit, on its good side; 0 for none.
     floor : float or None
         What the hardware cannot beat, in ``unit``; a better figure is an ERROR of the measurement.
+    near_floor : float
+        A figure that misses the limit is MARGINAL within this factor of its floor, 1 or more; 0 for none.
     stated : str
         The figure as its source words it (``5-10x``), where that says more than the limit.
     scope : str
@@ -120,6 +122,7 @@ class Target:
     date: str
     marginal: float = 0.0
     floor: float | None = None
+    near_floor: float = 0.0
     stated: str = ""
     scope: str = ""
     note: str = ""
@@ -331,6 +334,13 @@ def _check(target: Target, where: str) -> None:
     if not 0.0 <= target.marginal < 1.0:
         raise ConfigError(
             "marginal is a fraction of the limit", where=f"{where}.marginal", got=target.marginal, allowed="[0, 1)"
+        )
+    if target.near_floor and not target.near_floor >= 1.0:
+        raise ConfigError(
+            "near_floor is a factor of the floor",
+            where=f"{where}.near_floor",
+            got=target.near_floor,
+            allowed="0, or 1 on",
         )
     if not all(other.name and other.source for other in target.others):
         raise ConfigError("name and source of others must not be empty", where=f"{where}.others")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from enum import IntEnum
+from enum import Enum, auto
 
 from burstproof.errors import ExitCode, InputError
 from reports.judge.statistics import median_interval
@@ -32,12 +32,12 @@ _OUTCOMES = {
 }
 
 
-class _Side(IntEnum):
+class _Side(Enum):
     """Where a figure lies against the bounds of a target."""
 
-    UNDER = -1
-    GOOD = 0
-    OVER = 1
+    UNDER = auto()
+    GOOD = auto()
+    OVER = auto()
 
 
 def judge(measurement: Measurement, target: Target | None) -> Judgement:
@@ -56,7 +56,8 @@ def judge(measurement: Measurement, target: Target | None) -> Judgement:
         FAIL for a missing, NaN or infinite value or sample and for a figure beyond the limit; ERROR for a unit that
         cannot be compared and for a figure better than its floor, where unit or target say which way is better, by more
         than ``FLOOR_NOISE``; AMBIGUOUS where the interval straddles the limit;
-        MARGINAL inside the target's band, on the good side of the limit; else PASS.
+        MARGINAL inside the target's band, on the good side of the limit, and beyond the limit where the figure is
+        within the target's ``near_floor`` of its floor; else PASS.
     """
     judgement, floor = _judge(measurement, target)
     return replace(judgement, limits=_limits(target, floor) if target else None)
@@ -218,6 +219,9 @@ def _decide(
         return Verdict.ERROR, ReasonCode.FASTER_THAN_FLOOR, text
     if target is None:
         return Verdict.PASS, ReasonCode.WITHIN_LIMIT, "recorded; no target applies"
+    if floor is not None and _side(value, target) is not _Side.GOOD and _is_near(value, floor, target):
+        text = f"{units.shown(value, unit)} misses {target.limit_text}, but the floor is {units.shown(floor, unit)}"
+        return Verdict.MARGINAL, ReasonCode.NEAR_FLOOR, text
     low = value if interval is None else min(value, interval.low)
     high = value if interval is None else max(value, interval.high)
     limit = target.limit_text
@@ -236,6 +240,12 @@ def _is_beyond(value: float, floor: float, higher_is_better: bool) -> bool:
     return value > floor * (1.0 + FLOOR_NOISE) if higher_is_better else value < floor * (1.0 - FLOOR_NOISE)
 
 
+def _is_near(value: float, floor: float, target: Target) -> bool:
+    """Whether the figure is within the target's factor of its floor, so that hardly anything is left to gain."""
+    factor = value / floor if not _higher_is_better(target.unit, target) else floor / value if value > 0 else math.inf
+    return factor <= target.near_floor
+
+
 def _side(value: float, target: Target) -> _Side:
     if value < target.low or (target.comparison is Comparison.ABOVE and value == target.low):
         return _Side.UNDER
@@ -246,8 +256,6 @@ def _side(value: float, target: Target) -> _Side:
 
 def _in_band(value: float, target: Target) -> bool:
     """Whether a good value lies within ``marginal`` of a bound; written so that infinite bounds drop out."""
-    if target.marginal == 0.0:
-        return False
     near_high = math.isfinite(target.high) and value > target.high - target.marginal * abs(target.high)
     near_low = math.isfinite(target.low) and value < target.low + target.marginal * abs(target.low)
     return near_high or near_low

@@ -21,6 +21,7 @@ class ReasonCode(Enum):
     SAMPLE_INVALID = "sample-invalid"
     UNIT_MISMATCH = "unit-mismatch"
     FASTER_THAN_FLOOR = "faster-than-floor"
+    NEAR_FLOOR = "near-floor"
 
 
 @dataclass(frozen=True)

@@ -43,13 +43,17 @@ _SCALES: dict[str, tuple[str, float]] = {
     "bursts": ("bursts", 1.0),
     "tokens/s": ("tokens/s", 1.0),
     "W": ("power", 1.0),
+    "nJ": ("energy", 1e-9),
+    "uJ": ("energy", 1e-6),
+    "J": ("energy", 1.0),
     "C": ("temperature", 1.0),
 }
 _COUNTS = frozenset({"neurons", "synapses", "bursts", "ratio"})
 _RATES = frozenset({"bandwidth", "arithmetic", "frequency", "tokens/s"})
-_PRINTED = {"us": "µs", "C": "°C"}
+_PRINTED = {"us": "µs", "uJ": "µJ", "C": "°C"}
 _IN_SENTENCES = (
     (re.compile(r"(?<=\d) us\b"), " µs"),
+    (re.compile(r"(?<=\d) uJ\b"), " µJ"),
     (re.compile(r"(?<=\d)x(?!\w)"), "×"),
     (re.compile(r"<= (?=[\d.-])"), "≤ "),
     (re.compile(r">= (?=[\d.-])"), "≥ "),
@@ -97,9 +101,9 @@ def converted(value: float | None, unit: str, to: str) -> float | None:
 
 
 def lower_is_better(unit: str) -> bool | None:
-    """Tell which way is faster: ``True`` for times, ``False`` for rates, ``None`` where neither is."""
+    """Tell which way is better: ``True`` for times and energies, ``False`` for rates, ``None`` where neither is."""
     kind = dimension(unit)
-    if kind == "time":
+    if kind in ("time", "energy"):
         return True
     return False if kind in _RATES else None
 

@@ -36,7 +36,7 @@ def campaign_of(reader: Reader, inputs: int, seed: int, folder: Path) -> None:
 
 @each_reader
 def test_a_few_inputs_are_read_or_refused(reader: Reader, tmp_path: Path) -> None:
-    campaign_of(reader, 120, 0, tmp_path)
+    campaign_of(reader, 60, 0, tmp_path)
 
 
 @each_reader
@@ -98,7 +98,7 @@ def _greedy(content: bytes) -> object:
     ("fault", "problem"),
     [
         (_short, "IndexError in test_fuzz_readers.py"),
-        (_endless, "_HangingError"),
+        pytest.param(_endless, "_HangingError", marks=pytest.mark.thorough("waits for seconds")),
         (_changed, "NotTheSameError"),
         (_message, "control characters"),
         (_greedy, "takes too much memory"),

@@ -213,7 +213,7 @@ def test_a_new_stage_runs_from_every_door(checkout: Path) -> None:
     [
         (signal.SIGINT, False),
         pytest.param(signal.SIGTERM, False, marks=pytest.mark.thorough("seconds each")),
-        (signal.SIGINT, True),
+        pytest.param(signal.SIGINT, True, marks=pytest.mark.thorough("seconds each")),
     ],
     ids=["SIGINT in the background", "SIGTERM in the background", "Ctrl-C"],
 )

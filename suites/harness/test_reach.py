@@ -25,12 +25,12 @@ from stages.plan import STAGES, stage_of
 from stages.plugin import gates_of, requirements_of
 
 pytestmark = [pytest.mark.requirement("RE-2"), pytest.mark.xdist_group("reach")]
+LONG = "collects the cases of all stages"
 
 ROOT = Path(__file__).parents[2]
 TARGETS = load_targets()
 REQUIREMENTS = load_requirements()
 UNPROVEN = {
-    "BE-21": "the kinds of network have no table yet",
     "MG-8": "a later issue",
     "KL-7": "a later issue",
     "TO-12": "a later issue",
@@ -112,11 +112,13 @@ def declared(collected: Collected) -> list[Declared]:
     return collected.declared
 
 
+@pytest.mark.thorough(LONG)
 def test_who_measures_declares_it(collected: Collected) -> None:
     """A case that takes ``measure`` says by the marker ``measures`` what it delivers, so that nothing is misspelt."""
     assert collected.silent == []
 
 
+@pytest.mark.thorough(LONG)
 @pytest.mark.requirement("RE-7")
 def test_the_quick_plan_has_a_case_of_each_requirement(collected: Collected) -> None:
     """Of all that can be shown without a GPU; what only the nightly plan shows counts for none of the two."""
@@ -124,6 +126,7 @@ def test_the_quick_plan_has_a_case_of_each_requirement(collected: Collected) -> 
     assert sorted(collected.shown - collected.shown_quickly) == []
 
 
+@pytest.mark.thorough(LONG)
 def test_every_requirement_of_a_stage_is_proven_there(collected: Collected) -> None:
     """By a case that measures or compares, in each stage that is to prove it; the others are listed with a reason."""
     stages = {stage.name for stage in STAGES}
@@ -132,6 +135,7 @@ def test_every_requirement_of_a_stage_is_proven_there(collected: Collected) -> N
     assert missing == {name: owed[name] for name in UNPROVEN}
 
 
+@pytest.mark.thorough(LONG)
 def test_performance_is_proven_by_figures(collected: Collected) -> None:
     """A case of stage 6 that measures nothing says so: it is no proof of that stage."""
     assert collected.figureless == set()
@@ -144,6 +148,7 @@ def closest(target: Target, declared: list[Declared]) -> str:
     return "; ".join(told) or f"no case declares {target.measurement}"
 
 
+@pytest.mark.thorough(LONG)
 @pytest.mark.parametrize("target", TARGETS, ids=lambda target: target.id)
 def test_some_case_reaches_the_target(target: Target, declared: list[Declared]) -> None:
     """A case declares a measurement with the target's name and conditions, on some machine at least."""

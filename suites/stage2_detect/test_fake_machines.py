@@ -114,7 +114,9 @@ def test_a_driver_for_an_older_cuda_than_the_packages_is_refused() -> None:
 def test_volta_is_refused_under_cuda_13_packages() -> None:
     machine = replace(v100_pair(), driver="580.65.06", cuda=(13, 0))
     refused = machine.inventory(stack=CudaStack(cupy=True, numba_cuda=True, cuda_major=13))
-    assert "CUDA 13 dropped: pip install '.[cuda12]'" in evaluate_gates(refused)["gpu"].reason
+    reason = evaluate_gates(refused)["gpu"].reason
+    assert reason.startswith("None of the 2 GPUs is usable; GPU 0 (")
+    assert "CUDA 13 dropped: pip install '.[cuda12]'" in reason
     assert evaluate_gates(machine.inventory())["gpu"].is_open
 
 
@@ -210,6 +212,11 @@ def test_cuda_visible_devices(variable: str | None, expected: tuple[int, ...]) -
 def test_a_mig_uuid_keeps_the_sliced_gpus_visible() -> None:
     inventory = mig_box().inventory(host=replace(LINUX_HOST, visible_devices="MIG-0123"))
     assert visible_indices(inventory) == (0, 1)
+
+
+def test_the_only_gpu_is_refused_by_its_own_reason() -> None:
+    gate = evaluate_gates(FakeMachine(gpus=(GTX_1080,)).inventory())["gpu"]
+    assert gate.reason.startswith("GPU 0 (")
 
 
 def test_an_old_display_gpu_beside_a_good_one_does_not_close_the_gate() -> None:

@@ -14,6 +14,7 @@ from burstproof.cli.main import main
 from burstproof.config import load_configuration
 from burstproof.engine import ask_machine
 from burstproof.engine.ask_machine import ask_cuda
+from burstproof.engine.costs import cpu_us, cuda_us
 from burstproof.engine.machine import CudaDevice, CudaFacts, Machine, Obstacle, Usable, WgpuAdapter, WgpuFacts
 from burstproof.engine.options import CudaOptions, EngineOptions
 from burstproof.engine.protocol import Engine
@@ -45,22 +46,51 @@ def configured(**values: Any) -> Any:
 @pytest.mark.parametrize(
     ("neurons", "rate", "expected", "reason"),
     [
-        (49_999, 1.0, "cpu", "49999 neurons are fewer than gpu_min_neurons 50000"),
-        (50_000, 0.15, "cuda", "7500 expected firings"),
-        (50_000, 0.149, "cpu", "too quiet for a GPU"),
-        (100_000, 0.01, "cpu", "1000 expected firings"),
-        (1_000_000, 0.01, "cuda", "10000 expected firings"),
-        (50_000, None, "cuda", "firing rate unknown"),
-        (7, None, "cpu", "fewer"),
+        (500_000, 0.01, "cuda", "500000 contributions takes about 600 us on 8 cores, 29 on CUDA"),
+        (1_000_000, 0.01, "cuda", "a GPU pays off"),
+        (100_000, 0.01, "cuda", "a GPU pays off"),
+        (10_000, 0.01, "cpu", "hardly pays off: a burst of 10000 contributions"),
+        (100_000, 0.0001, "cpu", "hardly pays off: a burst of 1000 contributions"),
+        (500_000, 0.0, "cpu", "a burst of 0 contributions"),
+        (50_000, None, "cuda", "firing rate unknown, taken as 1 %"),
+        (7, None, "cpu", "hardly pays off"),
     ],
 )
-def test_auto_follows_size_and_expected_firing_rate(
-    neurons: int, rate: float | None, expected: str, reason: str
-) -> None:
+def test_auto_follows_measured_costs(neurons: int, rate: float | None, expected: str, reason: str) -> None:
+    """500 K neurons at 1 %, which a CPU takes 16 times as long for, run on the GPU; what takes 20 us does not."""
     choice = choose_backend("auto", neurons, rate, CONFIG, WITH_GPU)
     assert choice.backend == expected
     assert reason in choice.reason
     assert choice.fallback == ""
+
+
+@pytest.mark.requirement("BE-13")
+def test_auto_counts_synapses_and_cores() -> None:
+    """Ten synapses each are a tenth of the work; a core alone makes a GPU worth while earlier."""
+    few = choose_backend("auto", 100_000, 0.01, CONFIG, WITH_GPU, synapses=1_000_000)
+    assert (few.backend, "10000 contributions" in few.reason) == ("cpu", True)
+    alone = choose_backend("auto", 100_000, 0.01, CONFIG, replace(WITH_GPU, cpu_cores=1), synapses=1_000_000)
+    assert (alone.backend, "on 1 core," in alone.reason) == ("cuda", True)
+
+
+@pytest.mark.requirement("BE-13")
+@pytest.mark.parametrize(
+    ("events", "cores", "step_us", "cuda"),
+    [(100_000, 16, 102, 19.7), (500_000, 16, 361, 37.2), (1_000_000, 16, 650, 37.0), (10_000_000, 16, 4454, 200.9)],
+)
+def test_the_costs_are_those_of_the_record(events: int, cores: int, step_us: float, cuda: float) -> None:
+    """Within a factor of 1.6 of every row of ``h200-rev2`` that timed both."""
+    assert 1 / 1.6 < cpu_us(events, cores) / step_us < 1.6
+    assert 1 / 1.6 < cuda_us(events) / cuda < 1.6
+
+
+@pytest.mark.requirement("BE-13", "BE-16")
+def test_wgpu_takes_the_thresholds_since_nothing_was_measured() -> None:
+    found = machine_with(INTEGRATED)
+    assert choose_backend("auto", 100_000, 0.01, CONFIG, found).backend == "cpu"
+    assert choose_backend("auto", 100_000, 0.15, CONFIG, found).backend == "wgpu"
+    both = replace(WITH_GPU, wgpu=WgpuFacts(None, (INTEGRATED,)))
+    assert choose_backend("auto", 60_000, None, CONFIG, both, synapses=60_000).backend == "cpu"
 
 
 @pytest.mark.requirement("BE-13", "BE-14")
@@ -68,6 +98,7 @@ def test_auto_follows_the_configured_thresholds() -> None:
     assert choose_backend("auto", 1000, 0.5, configured(gpu_min_neurons=1000), WITH_GPU).backend == "cuda"
     assert choose_backend("auto", 60_000, 0.15, configured(gpu_min_firing_rate=0.5), WITH_GPU).backend == "cpu"
     assert choose_backend("auto", 60_000, 0.0, configured(gpu_min_firing_rate=0.0), WITH_GPU).backend == "cuda"
+    assert choose_backend("auto", 500_000, 0.01, configured(gpu_min_neurons=50_000), WITH_GPU).backend == "cpu"
 
 
 @pytest.mark.requirement("BE-13")

@@ -237,6 +237,7 @@ def test_changed_bytes_are_noticed_wherever_they_are(saved, tmp_path):
     assert unnoticed == []
 
 
+@pytest.mark.thorough("reads thousands of files")
 def test_every_other_length_is_noticed(saved, tmp_path):
     raw = saved.read_bytes()
     for length in range(0, len(raw), 7):

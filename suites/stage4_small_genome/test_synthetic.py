@@ -25,6 +25,7 @@ from burstproof.network.synthetic.build import (
     synthesize,
 )
 from burstproof.network.synthetic.counter_random import make_counter_random
+from suites.support.plans import first, thinned
 
 pytestmark = pytest.mark.requirement("BE-3")
 
@@ -70,13 +71,13 @@ def test_generator_gives_the_published_numbers(compiler, key, low, high, expecte
 def test_numbers_below_a_bound_are_the_product_with_the_full_word():
     below = make_counter_random(numba.njit).below
     generator = np.random.default_rng(1)
-    for first, second, bound in generator.integers(0, 1 << 32, (200, 3)).tolist():
+    for high, low, bound in generator.integers(0, 1 << 32, (200, 3)).tolist():
         bound = max(bound, 1)
-        expected = (((first << 32) | second) * bound) >> 64
-        assert int(below(np.uint32(first), np.uint32(second), np.uint64(bound))) == expected
+        expected = (((high << 32) | low) * bound) >> 64
+        assert int(below(np.uint32(high), np.uint32(low), np.uint64(bound))) == expected
 
 
-@pytest.mark.parametrize("connectivity", CONNECTIVITIES)
+@pytest.mark.parametrize("connectivity", thinned(CONNECTIVITIES, "compiles for a law of many", keep=first(2)))
 def test_same_seed_same_network_other_seed_another(connectivity):
     one, again = synthesize(spec_of(connectivity)), synthesize(spec_of(connectivity))
     assert differing(one, again) == []
@@ -85,7 +86,7 @@ def test_same_seed_same_network_other_seed_another(connectivity):
     assert "synapses.target_neurons" in differing(one, other)
 
 
-@pytest.mark.parametrize("connectivity", CONNECTIVITIES)
+@pytest.mark.parametrize("connectivity", thinned(CONNECTIVITIES, "compiles for a law of many", keep=first(2)))
 def test_synapses_are_grouped_by_source(connectivity):
     network = synthesize(spec_of(connectivity))
     assert network.synapse_count == 2003 * 20
@@ -93,7 +94,7 @@ def test_synapses_are_grouped_by_source(connectivity):
     assert int(network.row_order.offsets[-1]) == network.synapse_count
 
 
-@pytest.mark.parametrize("connectivity", OUT_DEGREE)
+@pytest.mark.parametrize("connectivity", thinned(OUT_DEGREE, "compiles for a law of many", keep=first(1)))
 @pytest.mark.parametrize(
     ("compiler", "changes"),
     [(numba.njit, {}), (plain, {}), (plain, {"weights": 1.5, "delays": 3, "inhibitory_fraction": 0.0})],
@@ -170,7 +171,7 @@ def test_block_law(blocks, inside):
     assert np.array_equal(network.neurons.cortical_areas, 7 + np.arange(2003) // size)
 
 
-@pytest.mark.parametrize("connectivity", CONNECTIVITIES)
+@pytest.mark.parametrize("connectivity", thinned(CONNECTIVITIES, "compiles for a law of many", keep=first(2)))
 def test_values_follow_their_laws(connectivity):
     network = synthesize(spec_of(connectivity))
     synapses = network.synapses
@@ -203,6 +204,24 @@ def test_what_does_not_vary_takes_no_memory():
     assert values == (2.5, 0.5, 3, 0.25)
 
 
+def test_parameters_are_drawn_for_each_neuron():
+    """Uniform between their ends, another number for each law, and the same whatever synapses there are."""
+    ranges = {"threshold": (1.0, 3.0), "threshold_limit": (8.0, 9.0), "leak": (0.1, 0.3), "excitability": (0.25, 0.75)}
+    spans = {"refractory_period": (0, 3), "consecutive_fire_limit": (1, 4), "snooze_period": (2, 5)}
+    neurons = synthesize(SyntheticSpec(4000, 3, seed=5, accumulates=0.7, **ranges, **spans)).neurons
+    drawn = (neurons.thresholds, neurons.threshold_limits, neurons.leak_coefficients, neurons.excitabilities)
+    for column, (low, high) in zip(drawn, ranges.values(), strict=True):
+        assert low <= column.min() < column.max() <= high
+        check_uniform(np.histogram(column, 8, (low, high))[0])
+    counted = (neurons.refractory_periods, neurons.consecutive_fire_limits, neurons.snooze_periods)
+    for column, (low, _) in zip(counted, spans.values(), strict=True):
+        check_uniform(np.bincount(column)[low:])
+    assert abs(np.corrcoef(np.stack([*drawn, *counted, neurons.mp_charge_accumulation])) - np.eye(8)).max() < 0.08
+    assert neurons.mp_charge_accumulation.mean() == pytest.approx(0.7, abs=0.04)
+    without = synthesize(SyntheticSpec(4000, 0, seed=5, accumulates=0.7, **ranges, **spans)).neurons
+    assert without.excitabilities.tobytes() == neurons.excitabilities.tobytes()
+
+
 def test_provenance_holds_the_specification():
     spec = spec_of("block")
     stored = json.loads(synthesize(spec).provenance["spec"])
@@ -210,7 +229,7 @@ def test_provenance_holds_the_specification():
     assert SyntheticSpec(**stored) == spec
 
 
-@pytest.mark.parametrize("connectivity", CONNECTIVITIES)
+@pytest.mark.parametrize("connectivity", thinned(CONNECTIVITIES, "compiles for a law of many", keep=first(2)))
 def test_networks_without_synapses_or_with_one_neuron(connectivity):
     lone = SyntheticSpec(16, 0, connectivity=connectivity, distance_scale=2.0)
     assert synthesize(lone).synapse_count == 0
@@ -254,7 +273,13 @@ def test_networks_without_synapses_or_with_one_neuron(connectivity):
         ("consecutive_fire_limit", -1),
         ("snooze_period", 1.5),
         ("excitability", float("nan")),
-        ("accumulates", 1),
+        ("accumulates", 1.5),
+        ("threshold", (2.0, 1.0)),
+        ("threshold", (0.0, float("inf"))),
+        ("leak", (0.1, 0.2, 0.3)),
+        ("refractory_period", (0, 65536)),
+        ("snooze_period", (0.5, 2)),
+        ("accumulates", (True, False)),
     ],
     ids=lambda part: f"{part}"[:24],
 )

@@ -139,13 +139,14 @@ def test_mixed_networks_agree_under_the_beta_profile(threads: int) -> None:
     assert assert_parity(beta_network(4), options) > 100
 
 
+@pytest.mark.thorough(OWN_KERNEL)
 @pytest.mark.parametrize(
     ("name", "threads"),
     [
         ("integers, all excitatory", 1),
-        pytest.param("fractions, delays to 7", 2, marks=pytest.mark.thorough(OWN_KERNEL)),
-        pytest.param("beta, mp-driven, plastic, windows 1 and 3", 2, marks=pytest.mark.thorough(OWN_KERNEL)),
-        pytest.param("batch path", 1, marks=pytest.mark.thorough(OWN_KERNEL)),
+        ("fractions, delays to 7", 2),
+        ("beta, mp-driven, plastic, windows 1 and 3", 2),
+        ("batch path", 1),
     ],
 )
 def test_specialised_kernels_agree(name: str, threads: int) -> None:

@@ -21,7 +21,7 @@ def test_all_recordings_are_here() -> None:
 
 
 @pytest.mark.measures("parity.bursts_agreeing", "parity.worst_difference", backend=..., trace=..., profile=...)
-@pytest.mark.parametrize("name", [*NAMES, *thinned(RANDOM_NAMES, "a random recording of many", keep=every(5))])
+@pytest.mark.parametrize("name", [*NAMES, *thinned(RANDOM_NAMES, "a random recording of many", keep=every(8))])
 @pytest.mark.parametrize("backend", backends.ALL)
 def test_recording_agrees(backend: backends.Backend, name: str, measure) -> None:
     """A recorded trace of the real engine, burst by burst: fired lists and the whole recorded state."""

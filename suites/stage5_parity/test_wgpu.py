@@ -33,6 +33,7 @@ from suites.support.parity.backends import NEEDS_ADAPTER, WGPU
 from suites.support.parity.large import slim
 from suites.support.parity.mixed import MIXES, mixed_network, mixed_options, mixed_plan
 from suites.support.parity.simulator_check import recordings_differ
+from suites.support.plans import first, thinned
 
 pytestmark = pytest.mark.requirement("BE-16", "ST-5")
 
@@ -68,7 +69,10 @@ START = {1: Stimulus(forced=np.arange(200, dtype=np.uint32))}
 
 @NEEDS_ADAPTER
 @pytest.mark.requirement("BE-4")
-@pytest.mark.parametrize(("length", "submissions"), [(0, 22), (1, 150), (7, 150)])
+@pytest.mark.parametrize(
+    ("length", "submissions"),
+    thinned([pytest.param(0, 22), pytest.param(1, 150), pytest.param(7, 150)], "a second each", keep=first(1)),
+)
 def test_batches_of_any_length_agree_where_the_log_fills_up(length: int, submissions: int) -> None:
     """200 firings in each of 150 bursts: a submission halts when its log is full, and the next goes on.
 

@@ -9,7 +9,8 @@ import pytest
 from burstproof.errors import OutOfMemoryError
 from suites.support.bench.card_limits import Card, Limits, measure_limits
 from suites.support.bench.cuda_bench import RowResult, measure_row, scopes_of
-from suites.support.bench.rows import CUDA_ROWS, CardLimits, Row
+from suites.support.bench.floors import CardLimits
+from suites.support.bench.rows import CUDA_ROWS, Row
 from suites.support.bench.steady import telemetry_of
 
 Bench = Callable[[Row], RowResult]

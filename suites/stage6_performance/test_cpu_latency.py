@@ -21,6 +21,7 @@ from suites.support.bench.steady import Rule, time_steadily
 from suites.support.bench.witness import Witnessed, Work, time_witnessed
 from suites.support.parity.large import slim
 from suites.support.parity.simulator_check import recordings_differ
+from suites.support.plans import first, thinned
 
 pytestmark = pytest.mark.requirement("ST-6", "BE-5")
 
@@ -60,16 +61,16 @@ def _put(measure: Measure, witnessed: Witnessed, row: Row, threads: int, rate: f
     )
 
 
-PAIRS = [*((row, n) for row in ROWS for n in THREADS), *((row, 1) for row in OTHER_ROWS)]
-
-
 def _declared(row: Row, threads: int) -> ParameterSet:
     where = {"backend": "cpu", "device": ..., "threads": threads, "scope": "launch to download", **row.conditions}
     marks = [pytest.mark.measures("burst.latency", **where, **clock) for clock in ({}, {"cpu_ghz": ...})]
     return pytest.param((row, threads), id=f"{row.name}, {threads} threads", marks=marks)
 
 
-CASES = [_declared(*pair) for pair in PAIRS]
+CASES = [
+    *(_declared(row, n) for row in ROWS for n in THREADS),
+    *thinned((_declared(row, 1) for row in OTHER_ROWS), "seconds for a law of connection", keep=first(0)),
+]
 
 
 @pytest.mark.parametrize("engine", CASES, indirect=True)

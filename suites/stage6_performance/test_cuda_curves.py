@@ -9,8 +9,9 @@ from stages.measuring import Measure
 from suites.stage6_performance.conftest import Bench
 from suites.support.bench.card_limits import Card
 from suites.support.bench.cuda_bench import RESIDENT, RowResult
+from suites.support.bench.floors import CardLimits
 from suites.support.bench.putting import put_latency
-from suites.support.bench.rows import CURVE_ROWS, FITTED_ROWS, CardLimits, Row
+from suites.support.bench.rows import CURVE_ROWS, FITTED_ROWS, Row
 from suites.support.bench.scaling import fit_costs
 
 pytestmark = [pytest.mark.requirement("ST-6", "BE-6"), pytest.mark.gate("gpu")]
@@ -18,7 +19,10 @@ pytestmark = [pytest.mark.requirement("ST-6", "BE-6"), pytest.mark.gate("gpu")]
 
 def _declared(row: Row) -> ParameterSet:
     where = {"backend": "cuda", "gpus": 1, "device": ..., "scope": RESIDENT, **row.conditions}
-    marks = pytest.mark.measures("burst.latency", "burst.fraction_of_floor", **where)
+    marks = [
+        pytest.mark.measures("burst.latency", "burst.fraction_of_floor", **where),
+        pytest.mark.measures("burst.energy", "event.energy", only_if="the card counts its energy", **where),
+    ]
     return pytest.param(row, id=row.name, marks=marks)
 
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 from _pytest.mark.structures import ParameterSet
 
 from stages.measuring import Measure
 from suites.stage6_performance.conftest import Bench
 from suites.support.bench.card_limits import Card, Limits, g_per_s, gb_per_s
-from suites.support.bench.cuda_bench import DOWNLOAD, RowResult, scopes_of
-from suites.support.bench.putting import put_latency
-from suites.support.bench.rows import CUDA_ROWS, OTHER_ROWS, CardLimits, Row
+from suites.support.bench.cuda_bench import DOWNLOAD, RESIDENT, RowResult, scopes_of
+from suites.support.bench.delivery_limits import ADDED, GATHERED, NEURONS
+from suites.support.bench.floors import CardLimits
+from suites.support.bench.putting import put_latency, put_scaled
+from suites.support.bench.rows import CUDA_ROWS, OTHER_ROWS, Row
 from suites.support.bench.steady import Timed, to_us
 
 pytestmark = [pytest.mark.requirement("ST-6", "BE-6", "BE-7"), pytest.mark.gate("gpu")]
@@ -21,7 +25,13 @@ RATE_TOLERANCE = 0.2
 def _declared(row: Row) -> ParameterSet:
     """The row with what it delivers: a latency for each scope, and the speedup over the CPU where it was the judge."""
     on_gpu = {"backend": "cuda", "gpus": 1, "device": ..., "scope": scopes_of(row), **row.conditions}
-    marks = [pytest.mark.measures("burst.latency", "burst.fraction_of_floor", **on_gpu)]
+    energy = {**on_gpu, "scope": RESIDENT}
+    marks = [
+        pytest.mark.measures("burst.latency", "burst.fraction_of_floor", **on_gpu),
+        pytest.mark.measures("burst.energy", "event.energy", only_if="the card counts its energy", **energy),
+    ]
+    if row.is_plain:
+        marks.append(pytest.mark.measures("burst.scaled", **energy))
     if not row.generated:
         marks.append(pytest.mark.measures("burst.speedup", backend="cuda", against="cpu", **row.conditions))
     return pytest.param(row, id=row.name, marks=marks)
@@ -37,6 +47,8 @@ def result(request: pytest.FixtureRequest, bench: Bench) -> RowResult:
 @pytest.mark.measures(
     "roofline.copy",
     "roofline.random_reductions",
+    "roofline.queues",
+    "roofline.gather",
     "roofline.graph_node",
     "roofline.launch_to_download",
     "roofline.host_launch",
@@ -51,6 +63,15 @@ def test_what_the_card_allows(card: Card, limits: Limits, measure: Measure) -> N
     for entries, timed in limits.reductions.items():
         where = {**device, "entries": entries, "dtype": "int32"}
         timed.put(measure, "roofline.random_reductions", "G/s", where, convert=g_per_s)
+    forms = {"64-bit": "uint64", "four a thread": "uint32"}
+    for form, timed in limits.adding.items():
+        where = {**device, "entries": NEURONS, "dtype": forms[form], "form": form}
+        timed.put(measure, "roofline.random_reductions", "G/s", where, convert=partial(g_per_s, count=ADDED))
+    for count, timed in limits.queues.items():
+        where = {**device, "contributions": count, "neurons": NEURONS}
+        timed.put(measure, "roofline.queues", "G/s", where, convert=partial(g_per_s, count=count))
+    gathered = {**device, "synapses": GATHERED, "neurons": NEURONS}
+    limits.gather.put(measure, "roofline.gather", "G/s", gathered, convert=partial(g_per_s, count=GATHERED))
     limits.graph_node.put(measure, "roofline.graph_node", "us", device, convert=to_us)
     limits.launch_to_download.put(measure, "roofline.launch_to_download", "us", device, convert=to_us)
     for way, timed in (("one by one", limits.single_launch), ("graph of 200", limits.graph_launch)):
@@ -66,6 +87,8 @@ def test_latency(known_limits: CardLimits, result: RowResult, measure: Measure) 
     assert off < RATE_TOLERANCE, f"the network fired at {result.firing_rate:.3%} while it was timed"
     for scope, timed in result.timings.items():
         put_latency(result, scope, timed, known_limits, measure)
+        if scope == RESIDENT and result.row.is_plain:
+            put_scaled(result, timed, known_limits, measure)
     if result.cpu is not None:
         _put_speedup(result, result.cpu, measure)
 

@@ -13,8 +13,8 @@ from burstproof.engine.reference import ReferenceEngine
 from burstproof.engine.state import Stimulus
 from burstproof.errors import NetworkError
 from burstproof.network.synthetic.build import driven_spec, initial_stimulus
+from burstproof.network.synthetic.power_law import power_law_network, share_of_short_rows
 from burstproof.network.synthetic.spec import SyntheticSpec
-from suites.support.networks.power_law import power_law_network, share_of_short_rows
 from suites.support.parity.simulator_check import recordings_differ
 
 pytestmark = pytest.mark.requirement("BE-3", "ST-6")

@@ -14,7 +14,7 @@ from burstproof.errors import OutOfMemoryError
 from stages.measuring import Measure
 from suites.support.bench.capacity import put_capacity
 from suites.support.bench.card_limits import Card, measure_limits
-from suites.support.bench.rows import CardLimits, burst_floor_us
+from suites.support.bench.floors import CardLimits, burst_floor_us
 from suites.support.bench.scaling import rate_for
 from suites.support.shards.cuda_rows import Network, Timing, one_device, sharded
 

@@ -173,6 +173,10 @@ class FakeNvml:
     def power_w(self, device: int) -> float:
         return self._of_gpu("power_w", device, lambda gpu: gpu.power_limit_w / 2)
 
+    def energy_j(self, device: int) -> float:
+        """Ten joules more at every question."""
+        return self._answer("energy_j", device, lambda: 1000.0 + 10 * self.calls.count(("energy_j", device)))
+
     def temperature_c(self, device: int) -> int:
         """One degree warmer at every question."""
         return self._answer("temperature_c", device, lambda: 39 + self.calls.count(("temperature_c", device)))

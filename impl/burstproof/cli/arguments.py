@@ -10,11 +10,12 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, NoReturn
 
-from burstproof.engine.precision import Precision
+from burstproof.engine.precision import PRECISION_NAMES, Precision
 from burstproof.engine.profile import FEAGI_2_6, PROFILES
 from burstproof.engine.registry import backend_names
 from burstproof.engine.sharded.partition import STRATEGIES
 from burstproof.errors import InputError, shortened
+from burstproof.network.synthetic.kinds import KINDS
 from burstproof.version import __version__
 
 
@@ -116,7 +117,9 @@ def _add_reading(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--max-neurons", type=whole_number(1, 2**31), metavar="N", help="cap of a genome's growth")
     parser.add_argument("--max-synapses", type=whole_number(1, 2**40), metavar="N", help="cap of a genome's growth")
     parser.add_argument(
-        "--apply-flags", action="store_true", help="take the psp flags from the genome inside a connectome"
+        "--apply-flags",
+        action="store_true",
+        help="take psp flags, plasticity and features from the genome inside a connectome",
     )
     parser.add_argument(
         "--ignore-unmodelled",
@@ -136,6 +139,7 @@ def _add_sources(parser: argparse.ArgumentParser, title: str, *files: tuple[str,
     for name, what in files:
         group.add_argument(name, nargs=None if name[0] == "-" else "?", type=named_file, metavar="FILE", help=what)
     group.add_argument("--synthetic", type=_size, metavar="N", help="so many neurons, from --seed: 2000, 20K, 1.5M")
+    group.add_argument("--kind", choices=KINDS, help="what such a network has (default: uniform; see docs/network.md)")
     group.add_argument("--synapses", type=_size, metavar="K", help="of each of them (default: 100)")
     rate = _Bounded(float, 0.0, 1.0)
     group.add_argument("--rate", type=rate, metavar="R", help="share of them that fires (default: 0.01)")
@@ -156,9 +160,10 @@ def _add_run(parser: Parser) -> None:
     parser.add_argument("--profile", choices=PROFILES, default=FEAGI_2_6.name, help="rules of the engine")
     parser.add_argument(
         "--precision",
-        choices=[precision.value for precision in Precision],
+        choices=PRECISION_NAMES,
         default=Precision.FP32.value,
-        help="format of the stored potentials; all but fp32 change results (default: fp32, whatever a genome asks for)",
+        help="format of the stored potentials, or feagi-int8: clamped as by the released engine; all but fp32 change "
+        "results (default: fp32, whatever a genome asks for)",
     )
     parser.add_argument(
         "--emulate-batch-path", action="store_true", help="as the real engine from 10 000 candidates on"

@@ -43,6 +43,7 @@ class Need:
 
 
 NEEDS = (
+    Need("kind", SOURCE, (Kind.SYNTHETIC,), "only a synthetic network has it"),
     Need("synapses", SOURCE, (Kind.SYNTHETIC,), "only a synthetic network has it"),
     Need("rate", SOURCE, (Kind.SYNTHETIC,), "only a synthetic network has it"),
     Need("seed", SOURCE, MADE, "only a genome that is grown and a synthetic network have a seed", 0),
@@ -61,7 +62,7 @@ NEEDS = (
 )
 """Every option of the command that has an effect only in some contexts; those of shards are in ``run.py``."""
 
-_CURES = {"synapses": "Add --synthetic N", "rate": "Add --synthetic N"}
+_CURES = dict.fromkeys(("kind", "synapses", "rate"), "Add --synthetic N")
 
 
 def refuse_idle(options: argparse.Namespace, **context: object) -> None:

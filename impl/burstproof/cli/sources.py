@@ -10,6 +10,7 @@ from burstproof.errors import InputError
 from burstproof.network.files.paths import check_input
 from burstproof.network.grow.blueprint import GenomePolicy
 from burstproof.network.model import Network
+from burstproof.network.synthetic.kinds import UNIFORM
 from burstproof.sources import Kind, Reading, Source, kind_of, synthetic_source
 
 
@@ -52,7 +53,7 @@ def source_of(options: argparse.Namespace) -> Source:
     option, value, kind = given[0]
     if kind is Kind.SYNTHETIC:
         refuse_idle(options, source=kind)
-        return synthetic_source(value, options.synapses, options.rate, options.seed)
+        return synthetic_source(value, options.synapses, options.rate, options.seed, options.kind or UNIFORM)
     found = kind_of(value, option)
     if kind is not None and found is not kind:
         raise InputError(

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from burstproof.config import Configuration
+from burstproof.engine.costs import USUAL_RATE, USUAL_SYNAPSES, WORTH, cpu_us, cuda_us
 from burstproof.engine.machine import Machine, Obstacle
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.protocol import CreateEngine, Engine
@@ -70,10 +71,15 @@ def choose_backend(
     config: Configuration,
     machine: Machine,
     *,
+    synapses: int | None = None,
     allow_fallback: bool | None = False,
     where: str = "--backend",
 ) -> Choice:
     """The backend for a network of ``neurons`` neurons.
+
+    ``auto`` takes CUDA where the measured costs (:mod:`burstproof.engine.costs`) make a burst at least twice as fast
+    there, and WGPU, of which nothing was measured, from the notes' thresholds on. Thresholds that are set in the
+    configuration decide instead.
 
     Parameters
     ----------
@@ -82,11 +88,13 @@ def choose_backend(
     neurons : int
         Size of the network.
     firing_rate : float or None
-        Expected fraction of the neurons that fire in a burst, 0...1; ``None`` if nobody knows: size decides alone.
+        Expected fraction of the neurons that fire in a burst, 0...1; ``None`` if nobody knows: costs assume 1 %.
     config : Configuration
         Its ``compute.auto_selection`` and ``cuda.device_id`` are used.
     machine : Machine
         What is there.
+    synapses : int or None
+        Of the network; ``None`` assumes 100 for each neuron.
     allow_fallback : bool or None
         Go on with the next backend if the asked-for one is not available; ``None`` where the caller has no such option,
         so that the error does not name it.
@@ -106,7 +114,8 @@ def choose_backend(
         raise InputError("not a firing rate", where="firing_rate", got=firing_rate, allowed="0 to 1")
     considered = consider(machine, config.cuda.device_id)
     if requested == AUTO:
-        backend, reason = _automatic(neurons, firing_rate, config, considered)
+        load = _Load(neurons, synapses, firing_rate, machine.cpu_cores)
+        backend, reason = _automatic(load, config, considered)
         return Choice(requested, backend, reason, considered)
     choice = Choice(requested, requested, "asked for", considered)
     found = next(item for item in considered if item.backend == requested)
@@ -120,29 +129,66 @@ def choose_backend(
     )
 
 
-def _automatic(
-    neurons: int, firing_rate: float | None, config: Configuration, considered: tuple[Considered, ...]
-) -> tuple[str, str]:
+@dataclass(frozen=True)
+class _Load:
+    """What is known of the work of a burst: ``None`` where nothing is."""
+
+    neurons: int
+    synapses: int | None
+    firing_rate: float | None
+    cores: int
+
+    @property
+    def events(self) -> float:
+        """Contributions of a burst."""
+        synapses = USUAL_SYNAPSES * self.neurons if self.synapses is None else self.synapses
+        return synapses * (USUAL_RATE if self.firing_rate is None else self.firing_rate)
+
+
+_THRESHOLDS = ("gpu_min_neurons", "gpu_min_firing_rate")
+
+
+def _automatic(load: _Load, config: Configuration, considered: tuple[Considered, ...]) -> tuple[str, str]:
     """Backend and reason for ``auto``."""
-    wanted, size = _wants_gpu(neurons, firing_rate, config)
     host = next(name for name, row in BACKENDS.items() if not row.gpu)
-    if not wanted:
-        return host, size
     gpus = [item for item in considered if BACKENDS[item.backend].gpu]
     if not config.compute.auto_selection.prefer_cuda_over_wgpu:
         gpus.sort(key=lambda item: item.backend == "cuda")
     passed: list[str] = []
     for found in gpus:
-        if found.available and not found.software:
-            return found.backend, "; ".join([f"{size}: {found.why}", *passed])
-        passed.append(f"{found.backend} is {'passed over' if found.available else 'not available'}: {found.why}")
-    return host, "; ".join([f"{size}, so a GPU is wanted", *passed])
+        wanted, why = _wants(found.backend, load, config)
+        if not wanted:
+            passed.append(why)
+            if found.backend == "cuda" and found.available:
+                break  # what is not worth CUDA is not worth WGPU
+        elif found.available and not found.software:
+            return found.backend, "; ".join([f"{why}: {found.why}", *passed])
+        else:
+            missing = f"{found.backend} is {'passed over' if found.available else 'not available'}: {found.why}"
+            passed.append(f"{why}, so a GPU is wanted; {missing}")
+    return host, "; ".join(dict.fromkeys(passed))
 
 
-def _wants_gpu(neurons: int, firing_rate: float | None, config: Configuration) -> tuple[bool, str]:
-    """Whether a GPU pays off, and why.
+def _wants(backend: str, load: _Load, config: Configuration) -> tuple[bool, str]:
+    """Whether the GPU of ``backend`` pays off, and why: by thresholds that are set, else by what was measured."""
+    is_set = any(f"compute.auto_selection.{name}" in config.origins for name in _THRESHOLDS)
+    if is_set or backend != "cuda":
+        return _reaches_thresholds(load.neurons, load.firing_rate, config)
+    on_cpu, on_gpu = cpu_us(load.events, load.cores), cuda_us(load.events)
+    told = "" if load.firing_rate is not None else f" (firing rate unknown, taken as {100 * USUAL_RATE:g} %)"
+    cores = "1 core" if load.cores == 1 else f"{load.cores} cores"
+    costs = (
+        f"a burst of {load.events:.0f} contributions{told} takes about {on_cpu:.0f} us on {cores}, {on_gpu:.0f} on CUDA"
+    )
+    return (
+        (True, f"a GPU pays off: {costs}") if on_cpu >= WORTH * on_gpu else (False, f"a GPU hardly pays off: {costs}")
+    )
 
-    The two thresholds together are the break-even point: ``gpu_min_neurons`` neurons of which the fraction
+
+def _reaches_thresholds(neurons: int, firing_rate: float | None, config: Configuration) -> tuple[bool, str]:
+    """Whether the network reaches the thresholds of the configuration, and why.
+
+    The two together are the break-even point: ``gpu_min_neurons`` neurons of which the fraction
     ``gpu_min_firing_rate`` fires. A larger network reaches the same work at a lower rate.
     """
     limits = config.compute.auto_selection

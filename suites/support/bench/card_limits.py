@@ -9,44 +9,37 @@ from typing import Any
 
 import numpy as np
 
-from burstproof.device.protocol import BufferSpec, DeviceBuffer, DeviceRuntime, DeviceStream
-from suites.support.bench.rows import CardLimits
-from suites.support.bench.steady import Rule, Timed, Watch, time_steadily
+from burstproof.device.protocol import DeviceRuntime, DeviceStream
+from suites.support.bench.card import Card
+from suites.support.bench.delivery_limits import (
+    ADDED,
+    GATHERED,
+    NEURONS,
+    measure_adding,
+    measure_gather,
+    measure_queues,
+)
+from suites.support.bench.floors import CardLimits
+from suites.support.bench.steady import Timed
 from suites.support.bench.timers import DeviceTimer
 
 COPIED_BYTES = 1 << 30
 REDUCTIONS = 1 << 25
 NODES = 200
 DOWNLOADED_WORDS = 1024
-RULE = Rule(max_samples=200, max_seconds=1.5)
 
 _DEVICE_TO_DEVICE = 3
 _BLOCK = 256
 _BLOCKS_PER_MULTIPROCESSOR = 8
 
 
-@dataclass(frozen=True, eq=False)
-class Card:
-    """An opened device with one stream, and what watches it."""
-
-    runtime: DeviceRuntime
-    stream: DeviceStream
-    watch: Callable[[], Watch] | None
-
-    def timed(self, sample: Callable[[], float]) -> Timed:
-        """A steady measurement of ``sample``."""
-        return time_steadily(sample, RULE, self.watch)
-
-    def buffer(self, name: str, count: int, dtype: type[np.generic]) -> DeviceBuffer:
-        """A buffer of its own arena."""
-        return self.runtime.allocate([BufferSpec(name, count, np.dtype(dtype))])[name]
-
-
 @dataclass(frozen=True)
 class Limits:
     """All limits as they were measured; times in ms per unit of work.
 
-    ``copy``: one copy of 1 GiB; ``reductions``: 2**25 additions by number of entries; ``graph_node``: one node;
+    ``copy``: one copy of 1 GiB; ``reductions``: 2**25 additions by number of entries, ``adding``: as many by other
+    forms of the kernel; ``queues``: contributions through queues per owner, by how many; ``gather``: 100 million
+    lookups; ``graph_node``: one node;
     ``launch_to_download``: one round trip; ``single_launch`` and ``graph_launch``: host time per kernel queued.
     """
 
@@ -56,16 +49,24 @@ class Limits:
     launch_to_download: Timed
     single_launch: Timed
     graph_launch: Timed
+    adding: dict[str, Timed]
+    queues: dict[int, Timed]
+    gather: Timed
 
     def card(self, runtime: DeviceRuntime) -> CardLimits:
         """The best sample of each, in the units of the floors."""
+        reductions = {entries: g_per_s(timed.fastest) for entries, timed in self.reductions.items()}
+        forms = [g_per_s(timed.fastest, ADDED) for timed in self.adding.values()]
+        reductions[NEURONS] = max(reductions.get(NEURONS, 0.0), *forms)
         return CardLimits(
             runtime.name,
             runtime.l2_bytes,
             copy_gb_per_s=gb_per_s(self.copy.fastest),
-            reductions_g_per_s={entries: g_per_s(timed.fastest) for entries, timed in self.reductions.items()},
+            reductions_g_per_s=reductions,
             graph_node_us=1e3 * self.graph_node.fastest,
             launch_to_download_us=1e3 * self.launch_to_download.fastest,
+            queued_us={count: 1e3 * timed.fastest for count, timed in self.queues.items()},
+            gathered_g_per_s=g_per_s(self.gather.fastest, GATHERED),
         )
 
 
@@ -74,9 +75,9 @@ def gb_per_s(copy_ms: float) -> float:
     return 2 * COPIED_BYTES / copy_ms / 1e6
 
 
-def g_per_s(reductions_ms: float) -> float:
-    """10**9 reductions per second."""
-    return REDUCTIONS / reductions_ms / 1e6
+def g_per_s(ms: float, count: int = REDUCTIONS) -> float:
+    """10**9 reductions, or others of ``count``, per second."""
+    return count / ms / 1e6
 
 
 def measure_limits(card: Card, entries: Sequence[int]) -> Limits:
@@ -89,6 +90,9 @@ def measure_limits(card: Card, entries: Sequence[int]) -> Limits:
         launch_to_download=_launch_to_download(card),
         single_launch=single,
         graph_launch=graph,
+        adding=measure_adding(card),
+        queues=measure_queues(card),
+        gather=measure_gather(card),
     )
 
 

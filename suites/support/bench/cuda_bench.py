@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from burstproof.device.protocol import BufferSpec, DeviceRuntime
 from burstproof.engine.cpu.engine import CpuEngine
-from burstproof.engine.options import EngineOptions
+from burstproof.engine.options import CpuOptions, EngineOptions
 from burstproof.engine.protocol import Engine
 from burstproof.engine.state import EngineState, Record, Recording, Stimulus, StimulusPlan
+from suites.support.bench.drawn_reference import DrawnReference
+from suites.support.bench.energy import Energy, energy_of
 from suites.support.bench.implicit_reference import ImplicitReference
-from suites.support.bench.rows import CUDA_ROWS, OTHER_ROWS, Row
+from suites.support.bench.rows import CUDA_ROWS, OTHER_ROWS, PLASTIC, UNIFORM, Row
 from suites.support.bench.steady import Rule, Timed, Watch, time_steadily
 from suites.support.bench.timers import clock
 from suites.support.bench.witness import Work, time_witnessed
@@ -32,6 +36,7 @@ COLD_DOWNLOAD = "launch to download, cold L2"
 STIMULUS_DOWNLOAD = "stimulus to download"
 
 TRAIN_RULE = Rule(warmup=1, min_samples=10, max_samples=40, max_seconds=3.0)
+KIND_RULE = Rule(warmup=1, min_samples=12, max_samples=20, max_seconds=1.0)
 STEP_RULE = Rule(warmup=20, min_samples=50, max_samples=1500, max_seconds=1.5)
 CPU_RULE = Rule(warmup=2, min_samples=10, max_samples=60, max_seconds=1.5)
 
@@ -42,12 +47,14 @@ LARGE_NEURONS = 10_000_000
 
 _SAMPLE_SECONDS = 0.05
 _STIMULATED = 16
-_CHECKED_AFTERWARDS = 3
-_OBSERVED_BURSTS = 100
+_OBSERVED_BURSTS = 200
 _L2_FLUSHES = 3
 _HUGE_NEURONS = 10_000_000
 _WITNESSED_NEURONS = 500_000
-"""Rows up to this size are timed with a witness; the states that it takes of larger ones would need minutes."""
+"""Uniform rows up to this size are timed with a witness; the states that it takes of others would need minutes."""
+
+GENERAL = EngineOptions(cpu=CpuOptions(specialise=False))
+"""The judge of a kind does not compile for it: it is not timed."""
 
 
 class Judge(Protocol):
@@ -70,8 +77,8 @@ class RowResult:
     ----------
     problems : tuple of str
         Where the CUDA engine and its judge disagree; nothing is timed if the first check finds any.
-    firing_rate : float
-        Mean over the bursts around the timing.
+    firing_rate, events : float
+        Share of the neurons that fired, and contributions per burst: means over the bursts around the timing.
     train : int
         Bursts per device-resident sample.
     timings : mapping of str to Timed
@@ -87,12 +94,15 @@ class RowResult:
     timings: Mapping[str, Timed] = field(default_factory=dict)
     cpu: Timed | None = None
     cpu_threads: int = 0
+    events: float = 0.0
+    energy: Energy | None = None
 
     @property
     def checked(self) -> str:
         """What was checked, in one clause."""
-        judge = "the implicit reference's" if self.row.generated else "the CPU engine's"
-        return f"{self.row.checked_bursts} bursts before and {_CHECKED_AFTERWARDS} after equal {judge}"
+        drawn = "the implicit reference's" if self.row.kind == UNIFORM else "those of the reference that draws its rows"
+        judge = drawn if self.row.generated else "the CPU engine's"
+        return f"{self.row.checked_bursts} bursts before and {self.row.checked_afterwards} after equal {judge}"
 
 
 def scopes_of(row: Row) -> tuple[str, ...]:
@@ -115,61 +125,75 @@ def measure_row(
         The card was throttled in every attempt.
     """
     with _engines(row) as (judge, cuda):
-        problems = disagreements(judge, cuda, row.checked_bursts, row.start)
+        learns = row.kind == PLASTIC
+        problems = disagreements(judge, cuda, row.checked_bursts, row.start, weights=learns)
         if problems:
             return RowResult(row, problems)
-        cpu, threads = (judge, judge.threads) if isinstance(judge, CpuEngine) else (None, 0)
+        timed = isinstance(judge, CpuEngine) and row.kind == UNIFORM
+        cpu, threads = (judge, judge.threads) if isinstance(judge, CpuEngine) and timed else (None, 0)
         cpu_timed = time_steadily(lambda: _wall_ms(cpu.step), CPU_RULE) if cpu else None
-        before = _observed_rate(cuda)
+        before = _observed(row, cuda)
         train = _batch_length(cuda)
         works = _works(cuda, train, runtime, scopes)
         doubts: tuple[str, ...] = ()
-        if isinstance(judge, CpuEngine) and row.neurons <= _WITNESSED_NEURONS:
-            seen = {scope: time_witnessed(cuda, judge, work, _rule(scope), watch) for scope, work in works.items()}
+        if isinstance(judge, CpuEngine) and row.kind == UNIFORM and row.neurons <= _WITNESSED_NEURONS:
+            seen = {scope: time_witnessed(cuda, judge, work, _rule(row, scope), watch) for scope, work in works.items()}
             timings = {scope: one.timed for scope, one in seen.items()}
             doubts = tuple(f"{scope}: {problem}" for scope, one in seen.items() for problem in one.problems)
         else:
-            timings = {scope: time_steadily(_sample(work), _rule(scope), watch) for scope, work in works.items()}
-        rate = (before + _observed_rate(cuda)) / 2
+            timings = {scope: time_steadily(_sample(work), _rule(row, scope), watch) for scope, work in works.items()}
+        energy = energy_of(timings[RESIDENT], train, _rule(row, RESIDENT)) if RESIDENT in timings else None
+        rate, events = (before + _observed(row, cuda)) / 2
         judge.restore(cuda.state())
-        problems = doubts + disagreements(judge, cuda, _CHECKED_AFTERWARDS, {})
-        return RowResult(row, problems, rate, train, timings, cpu_timed, threads)
+        problems = doubts + disagreements(judge, cuda, row.checked_afterwards, {}, weights=learns)
+        return RowResult(row, problems, rate, train, timings, cpu_timed, threads, events, energy)
 
 
 @contextmanager
-def _engines(row: Row) -> Iterator[tuple[CpuEngine | ImplicitReference, CudaEngine]]:
+def _engines(row: Row) -> Iterator[tuple[CpuEngine | ImplicitReference | DrawnReference, CudaEngine]]:
     from burstproof.engine.cuda.engine import CudaEngine
 
     if row.generated:
         cuda = CudaEngine.from_spec(row.spec, EngineOptions())
         try:
-            yield ImplicitReference(row.spec, cuda.fixed_point), cuda
+            judge = ImplicitReference if row.kind == UNIFORM else DrawnReference
+            yield judge(row.spec, cuda.fixed_point), cuda
         finally:
             cuda.close()
         return
     network = row.network()
-    cpu = CpuEngine.create(network, EngineOptions())
-    try:
+    options = EngineOptions() if row.kind == UNIFORM else GENERAL
+    with ThreadPoolExecutor(1) as pool:  # both read the same network for seconds
+        judging = pool.submit(CpuEngine.create, network, options)
         cuda = CudaEngine.create(network, EngineOptions())
-        try:
-            yield cpu, cuda
-        finally:
-            cuda.close()
-    finally:
-        cpu.close()
+    with closing(cuda), closing(judging.result()) as cpu:
+        yield cpu, cuda
 
 
-def disagreements(judge: Judge, cuda: Engine, bursts: int, plan: StimulusPlan) -> tuple[str, ...]:
-    """Run both ``bursts`` bursts and name what differs, in the recordings and in the states afterwards."""
+def disagreements(
+    judge: Judge, cuda: Engine, bursts: int, plan: StimulusPlan, *, weights: bool = False
+) -> tuple[str, ...]:
+    """Run both ``bursts`` bursts and name what differs, in the recordings and in the states afterwards.
+
+    The states are compared without the columns of the synapses, but where ``weights`` learn.
+    """
+    kept = (lambda state: state) if weights else slim
     place = f"bursts {judge.burst_count + 1} to {judge.burst_count + bursts}"
     found = recordings_differ(judge.run(bursts, plan), cuda.run(bursts, plan))
-    found += slim(judge.state()).differences(slim(cuda.state()))
+    found += kept(judge.state()).differences(kept(cuda.state()))
     return tuple(f"{place}: {name}" for name in found)
 
 
-def _observed_rate(engine: Engine) -> float:
-    counts = engine.run(_OBSERVED_BURSTS, record=Record.COUNTS).fired_counts
-    return float(counts.mean()) / engine.network.neuron_count
+def _observed(row: Row, engine: Engine) -> npt.NDArray[np.float64]:
+    """Share of the neurons that fires in a burst, and what they contribute."""
+    rows = engine.network.synapses.source_neurons
+    if not len(rows):
+        fired = float(engine.run(_OBSERVED_BURSTS, record=Record.COUNTS).fired_counts.mean())
+        return np.array([fired / row.neurons, fired * row.synapses_per_neuron])
+    recording = engine.run(_OBSERVED_BURSTS, record=Record.FIRED)
+    degrees = np.diff(engine.network.row_order.offsets)
+    events = float(degrees[recording.fired_ids].sum()) / _OBSERVED_BURSTS
+    return np.array([len(recording.fired_ids) / _OBSERVED_BURSTS / row.neurons, events])
 
 
 def _batch_length(engine: Engine) -> int:
@@ -186,8 +210,10 @@ def _wall_ms(work: Callable[[], object]) -> float:
     return 1e3 * (clock() - start)
 
 
-def _rule(scope: str) -> Rule:
-    return TRAIN_RULE if scope == RESIDENT else STEP_RULE
+def _rule(row: Row, scope: str) -> Rule:
+    if scope != RESIDENT:
+        return STEP_RULE
+    return TRAIN_RULE if row.kind == UNIFORM else KIND_RULE
 
 
 def _sample(work: Work) -> Callable[[], float]:

@@ -110,13 +110,13 @@ def any_bytes(rng: random.Random, data: bytes) -> bytes:
 
 def _branches(tree: Any) -> list[tuple[Any, Any]]:
     """Every container in a tree with each of its keys."""
-    found, waiting = [], [tree]
+    found: list[tuple[Any, Any]] = []
+    waiting = [tree] if isinstance(tree, dict | list) else []
     while waiting:
         holder = waiting.pop()
-        items = holder.items() if isinstance(holder, dict) else enumerate(holder) if isinstance(holder, list) else ()
-        for key, value in items:
-            found.append((holder, key))
-            waiting.append(value)
+        values = holder.values() if type(holder) is dict else holder
+        found += [(holder, key) for key in (holder if type(holder) is dict else range(len(holder)))]
+        waiting += [value for value in values if type(value) in (dict, list)]
     return found
 
 

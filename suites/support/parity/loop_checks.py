@@ -84,6 +84,16 @@ def check_closed_loop() -> list[str]:
     return problems
 
 
+def check_closed_loop_with_recalled_lists() -> list[str]:
+    """Delays on the sender's side: lists of the last bursts are read again in a phase that all blocks take part in."""
+    from burstproof.engine.cuda.plan.packed import pack_network
+
+    mix = small("fractions, delays to 7")
+    with mock.patch("burstproof.engine.cuda.plan.tiles._RING_BYTES", 0):
+        recalled = pack_network(mixed_network(mix), mixed_options(mix)).variant.recalled
+        return ([] if recalled else ["nothing is recalled"]) + loop_differs(mix, cuda_engine)
+
+
 def check_closed_loop_with_long_rows() -> list[str]:
     """Rows that go in pieces to a phase of their own, which all blocks take part in."""
     rng = np.random.default_rng(5)

@@ -64,6 +64,7 @@ def door(pynvml: Any, monkeypatch: pytest.MonkeyPatch) -> PynvmlDoor:
         "nvmlDeviceGetPersistenceMode": 1,
         "nvmlDeviceGetEnforcedPowerLimit": 700_000,
         "nvmlDeviceGetPowerUsage": 123_456,
+        "nvmlDeviceGetTotalEnergyConsumption": 98_765_432,
         "nvmlDeviceGetTemperature": 41,
         "nvmlDeviceGetUtilizationRates": SimpleNamespace(gpu=73, memory=5),
         "nvmlDeviceGetNvLinkState": 1,
@@ -90,6 +91,7 @@ def test_plain_answers_are_typed_and_scaled(door: PynvmlDoor) -> None:
     assert (door.pcie_generation(0), door.pcie_max_generation(0), door.pcie_width(0)) == (1, 5, 16)
     assert (door.mig_enabled(0), door.ecc_enabled(0), door.persistence(0)) == (True, True, True)
     assert (door.power_limit_w(0), door.power_w(0)) == (700.0, 123.456)
+    assert door.energy_j(0) == 98_765.432
     assert (door.temperature_c(0), door.utilisation_percent(0)) == (41, 73)
     assert door.topology_level(0, 1) is TopologyLevel.SYSTEM
 

@@ -31,6 +31,7 @@ def test_two_samples_of_a_healthy_gpu() -> None:
         assert summary[f"sm_clock_mhz_{statistic}"] == 1980
         assert summary[f"memory_clock_mhz_{statistic}"] == 2619
     assert (summary["power_w_mean"], summary["power_w_max"]) == (350.0, 350.0)
+    assert summary["energy_j"] == 10.0
     assert summary["temperature_c_max"] == 41
     assert summary["memory_used_mib_max"] == 1024
     assert summary["utilisation_percent_mean"] == 50
@@ -99,7 +100,7 @@ def test_without_nvml_the_block_runs_and_the_summary_says_why(code: NvmlCode) ->
 def test_a_gpu_that_is_lost_is_counted_not_raised() -> None:
     summary = sampled(failing_half_way(), device=2)
     assert summary["samples"] == 2
-    assert summary["failed_reads"] == 2 * 9
+    assert summary["failed_reads"] == 2 * 10
     assert "the GPU fell off the bus" in str(summary["failures"])
     assert "power_w_mean" not in summary
     assert "throttled" not in summary, "unknown is not the same as not throttled"

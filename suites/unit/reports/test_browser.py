@@ -84,6 +84,15 @@ def test_a_real_report_is_ten_screens_and_ten_printed_pages(run: str, browser: B
     assert 1 < printed_pages(browser.pdf()) <= MOST_PRINTED
 
 
+@pytest.mark.parametrize("page", ["comparison", "history"])
+def test_comparison_and_history_are_ten_screens(page: str, browser: Browser, pages: dict[str, Path]) -> None:
+    """Of a desk, of a phone, and ten printed pages."""
+    for width, height in ((SCREEN, 900), (PHONE, 844)):
+        assert browser.open(pages[page], width, height) == []
+        assert height < browser.height() <= MOST_SCREENS * height
+    assert 1 < printed_pages(browser.pdf()) <= MOST_PRINTED
+
+
 def test_performance_is_on_the_first_screen(browser: Browser, pages: dict[str, Path]) -> None:
     """Verdict, counts, and how many times as fast as the best other program; nothing of it needs scrolling."""
     browser.open(pages["report"], SCREEN, 900)

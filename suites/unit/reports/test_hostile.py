@@ -74,6 +74,7 @@ def check(place: Path, value: object) -> None:
 
 @settings(deadline=None, max_examples=40, derandomize=True)
 @given(st.data())
+@pytest.mark.thorough("draws forty records")
 def test_a_record_with_one_odd_value_is_refused_or_read_whole(data: st.DataObject) -> None:
     place = data.draw(st.sampled_from(BY_SHAPE[data.draw(st.sampled_from(SHAPES))]))
     before: object = DOCUMENT

@@ -46,6 +46,7 @@ def test_a_run_without_stage_6_says_nothing() -> None:
     assert standing(other, history()) == ""
 
 
+@pytest.mark.thorough("draws reports for seconds")
 def test_console_and_report_say_it(tmp_path: Path) -> None:
     """A committed record stands against another H200; the sentence stands in the report that a run writes, too."""
     record = load_run(BASELINES / "h200")

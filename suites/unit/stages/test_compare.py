@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -11,9 +13,10 @@ from pathlib import Path
 import pytest
 
 from burstproof.errors import InputError
-from reports.judge.difference import are_interleaved
+from reports.judge.difference import LEAST_RUNS, are_interleaved
 from reports.store import write_run
 from stages import compare
+from stages.bootstrap import session_commands
 from stages.compare import PAGE, SUMMARY, Turn, carry_out, main, measure, turns
 from suites.support.sample_runs import run, timed
 
@@ -112,3 +115,16 @@ def test_each_side_imports_its_own_packages(tmp_path: Path) -> None:
     (tmp_path / "impl" / "burstproof" / "__init__.py").write_text("name = 'base'\n")
     asked = "import burstproof, sys; sys.exit(7 if burstproof.__dict__.get('name') == 'base' else 0)"
     assert compare._call([sys.executable, "-c", asked], tmp_path) == 7
+
+
+def test_the_workflow_asks_for_what_there_is() -> None:
+    """Its command is one of the session's, and what it publishes is what the session writes."""
+    steps = (ROOT / ".github" / "workflows" / "compare.yml").read_text(encoding="utf-8")
+    (asked,) = re.findall(r"run: python3 noxfile.py -s compare -- (.+)", steps)
+    (command,) = session_commands("compare", shlex.split(asked))
+    assert command[0] == compare.__name__
+    options = compare._parser().parse_args(command[1:])
+    assert (options.strict, options.runs >= LEAST_RUNS) == (True, True)
+    assert f"run: cat {options.out / SUMMARY} >>" in steps
+    assert f"path: {options.out}/" in steps
+    assert "fetch-depth: 0" in steps, "the base commit is built from the history"

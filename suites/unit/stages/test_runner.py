@@ -175,6 +175,17 @@ def test_a_skip_keeps_the_exit_code_and_the_first_line_says_it(
     assert any("1 case skipped" in line and gating.GPU_FREE_REASON in line for line in lines[1:])
 
 
+def test_a_stage_that_times_gpus_only_is_spread_where_its_gate_is_closed(
+    checkout: Checkout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spread: list[int] = []
+    monkeypatch.setattr(suite_process, "_spread", lambda workers: spread.append(workers) or [])
+    root, (closed, opened, timed) = checkout(GOOD, GOOD, GOOD, gates=("gpu", "none", "gpu"))
+    plan = (replace(closed, times_gpus_only=True), replace(opened, times_gpus_only=True), timed)
+    assert run((root, plan))[0] == ExitCode.PASS
+    assert len(spread) == 1
+
+
 def test_a_named_stage_with_a_closed_gate_exits_3(checkout: Checkout, capsys: pytest.CaptureFixture[str]) -> None:
     code, _, record = run(checkout(GOOD, GOOD, gates=("none", "gpu")), "stage2")
     assert code == ExitCode.INVALID_ENVIRONMENT

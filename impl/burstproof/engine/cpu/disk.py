@@ -4,7 +4,8 @@ numba's own disk cache never hits for functions that call functions made at run 
 determined by its key, the sources of this package and the versions and processor that compile it: the file is named by
 a digest of all these. The files lie in a folder of this installation in ``NUMBA_CACHE_DIR``, else in the user's cache
 folder. They hold pickles of code, so only what this user sealed is decoded (``sealed.py``); anything else is compiled
-again. Where no folder can be written, every process compiles.
+again. Of several processes that lack a kernel one compiles it and the others wait; ranks and test workers start so.
+Where no folder can be written, every process compiles.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ from burstproof.user_cache import cache_folder
 
 _SOURCES = ("burstproof.engine", "burstproof.engine.cpu", "burstproof.network", "burstproof.network.synthetic")
 _PREFIX = "burstproof-kernel"
+MOST_COMPILING_S = 60.0
+"""For so long another process that compiles the same kernel is waited for: longer than that takes anywhere."""
 
 
 def _sources_digest() -> str:
@@ -60,6 +63,7 @@ class DiskCache(_Cache):  # type: ignore[misc]
     def __init__(self, function: Any, key: object) -> None:
         self._folder = _folder()
         self._name = f"{function.__qualname__} {key!r}"
+        self._claims: dict[str, int | None] = {}
 
     @property
     def cache_path(self) -> str:
@@ -83,19 +87,37 @@ class DiskCache(_Cache):  # type: ignore[misc]
         return f"{_PREFIX}-{SOURCES_DIGEST}-{what[:32]}"
 
     def load_overload(self, signature: Any, target: Any) -> Any:
-        """The function compiled for ``signature``, or ``None``."""
+        """The function compiled for ``signature``, or ``None``; a process that is compiling it is waited for."""
         target.refresh()
-        content = self._folder.read(self._file(signature, target.codegen()))
+        file = self._file(signature, target.codegen())
+        content = self._folder.read(file)
+        if content is None:
+            self._release(file)
+            self._claims[file] = self._folder.claim(file, MOST_COMPILING_S)
+            content = self._folder.read(file)
+            if content is not None:
+                self._release(file)
         return None if content is None else CompileResult._rebuild(target, *pickle.loads(content))
 
     def save_overload(self, signature: Any, compiled: Any) -> None:
         """Keep ``compiled``; kernels of other sources go. A folder that cannot be written is left alone."""
-        if compiled.lifted or compiled.library.has_dynamic_globals:
-            return
-        kept = self._folder.write(self._file(signature, compiled.codegen), dumps(compiled._reduce()))
+        file = self._file(signature, compiled.codegen)
+        try:
+            if not (compiled.lifted or compiled.library.has_dynamic_globals):
+                self._save(file, compiled)
+        finally:
+            self._release(file)
+
+    def _save(self, file: str, compiled: Any) -> None:
+        kept = self._folder.write(file, dumps(compiled._reduce()))
         for name in self._folder.names() if kept else ():
             if SOURCES_DIGEST not in name:
                 self._folder.remove(name)
+
+    def _release(self, file: str) -> None:
+        claimed = self._claims.pop(file, None)
+        if claimed is not None:
+            self._folder.release(file, claimed)
 
 
 def keep_on_disk(dispatcher: Any, key: object) -> None:

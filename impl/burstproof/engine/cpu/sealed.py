@@ -7,10 +7,12 @@ The key lies apart from the folder, so a folder copied or planted by somebody el
 
 from __future__ import annotations
 
+import errno
 import hmac
 import os
 import secrets
 import stat
+import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,6 +20,7 @@ from pathlib import Path
 
 _KEY_BYTES = 32
 _SEAL_BYTES = 32
+_LOOK_AGAIN_S = 0.05
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 _POSSIBLE = hasattr(os, "geteuid") and os.open in os.supports_dir_fd
@@ -120,13 +123,52 @@ class SealedFolder:
             raise _UnsafeError(f"{name} is damaged, or was not written by this user")
         return content
 
+    def claim(self, name: str, most_s: float) -> int | None:
+        """Take the lock of ``name``; a process that holds it is waited for.
+
+        Returns
+        -------
+        int or None
+            A descriptor, which :meth:`release` takes; the lock goes with the process, too. ``None`` if the folder has
+            no locks, or if the other process holds it for longer than ``most_s`` seconds.
+        """
+        if not _POSSIBLE:
+            return None
+        import fcntl
+
+        deadline = time.monotonic() + most_s
+        try:
+            self._make()
+            with self._opened() as folder:
+                descriptor = os.open(_lock(name), os.O_CREAT | os.O_RDWR | _NO_LINK, 0o600, dir_fd=folder)
+        except (OSError, _UnsafeError):
+            return None
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                if error.errno != errno.EWOULDBLOCK or time.monotonic() >= deadline:
+                    os.close(descriptor)
+                    return None
+                time.sleep(_LOOK_AGAIN_S)
+            else:
+                return descriptor
+
+    def release(self, name: str, claimed: int) -> None:
+        """Give the lock back; its file goes, and who waits for that one finds what was written meanwhile."""
+        self.remove(_lock(name))
+        os.close(claimed)
+
+    def _make(self) -> None:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self.path.mkdir(mode=0o700, exist_ok=True)
+
     def write(self, name: str, content: bytes) -> bool:
         """Keep ``content`` under ``name``, in one step; returns whether that was possible."""
         if not _POSSIBLE:
             return False
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            self.path.mkdir(mode=0o700, exist_ok=True)
+            self._make()
             with self._opened() as folder:
                 seal = _seal(_key(self._key_file, make=True), name, content)
                 with _temporary(name, seal + content, folder) as temporary:
@@ -153,6 +195,10 @@ class SealedFolder:
                 _remove(name, folder)
         except (OSError, _UnsafeError):
             return
+
+
+def _lock(name: str) -> str:
+    return f".{name}.lock"
 
 
 def _seal(key: bytes, name: str, content: bytes) -> bytes:

@@ -34,8 +34,8 @@ class LoopEngine(Protocol):
         """``stimulus``, checked, in the units of the sums."""
         ...
 
-    def enter_loop(self, loop: StayingLoop) -> LoopKernel:
-        """The kernel of ``loop``, which has the devices from now on."""
+    def enter_loop(self, loop: StayingLoop) -> LoopKernel | None:
+        """The kernel of ``loop``, which has the devices from now on; ``None`` where a burst has to be a batch."""
         ...
 
     def leave_loop(self, bursts: int, fired: int, clamped: bool) -> None:
@@ -77,6 +77,8 @@ class StayingLoop(ClosedLoop):
             kernel = self._kernel
             if kernel is None:
                 kernel = self._enter()
+                if kernel is None:
+                    return super().step(ids, amounts, forced)
             number = self._number(self._done + 1)
             try:
                 found = self._calls.call(
@@ -126,10 +128,12 @@ class StayingLoop(ClosedLoop):
         self.pause()
         super().close()
 
-    def _enter(self) -> LoopKernel:
-        """Take the devices."""
+    def _enter(self) -> LoopKernel | None:
+        """Take the devices, unless a restored state has the next burst run as a batch."""
         self._check_open()
         kernel = self._engine.enter_loop(self)
+        if kernel is None:
+            return None
         self._first, self._start, self._done = self._engine.burst_count, kernel.answered, 0
         self._kernel = kernel
         return kernel

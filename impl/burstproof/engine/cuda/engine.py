@@ -124,8 +124,8 @@ class CudaEngine(Engine):
 
     @property
     def launch(self) -> str:
-        """The launch configuration; 0 in it is the engine's own choice."""
-        return str(Launch.of(self.options.cuda))
+        """The launch configuration, in which 0 is the engine's own choice; how sums and delays are kept, and why."""
+        return f"{Launch.of(self.options.cuda)}; {self.devices.choices}"
 
     @classmethod
     @translated
@@ -242,11 +242,11 @@ class CudaEngine(Engine):
             return super().closed_loop(outputs)
         return StayingLoop(self, outputs)
 
-    def enter_loop(self, loop: StayingLoop) -> LoopKernel:
-        """The kernel of ``loop``, which has the devices from now on."""
-        kernel = self.devices.loop_kernel()
-        assert kernel is not None
-        self._loop = loop
+    def enter_loop(self, loop: StayingLoop) -> LoopKernel | None:
+        """The kernel of ``loop``, which has the devices from now on; ``None`` where a burst has to be a batch."""
+        devices = self.devices
+        kernel = devices.loop_kernel() if devices.takes(NO_STIMULUS) else None
+        self._loop = None if kernel is None else loop
         return kernel
 
     def leave_loop(self, bursts: int, fired: int, clamped: bool) -> None:

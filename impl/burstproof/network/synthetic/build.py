@@ -16,6 +16,7 @@ from burstproof.errors import NetworkError, OutOfMemoryError
 from burstproof.network.model import FIRST_OWN_AREA_INDEX, Area, Network, NeuronTable, SynapseTable
 from burstproof.network.synthetic.counter_random import make_counter_random
 from burstproof.network.synthetic.laws import (
+    PARAMETER_STREAM,
     START_STREAM,
     TYPE_STREAM,
     SynapseGenerator,
@@ -26,7 +27,13 @@ from burstproof.network.synthetic.laws import (
     make_values,
     probability_bound,
 )
-from burstproof.network.synthetic.spec import CONNECTIVITIES, SyntheticSpec, driven_spec
+from burstproof.network.synthetic.spec import (
+    CONNECTIVITIES,
+    FLOAT_LAWS,
+    INTEGER_LAWS,
+    SyntheticSpec,
+    driven_spec,
+)
 
 __all__ = [
     "CONNECTIVITIES",
@@ -50,6 +57,7 @@ class _Fillers(NamedTuple):
     ends: Callable[..., None]
     integers: Callable[..., None]
     choices: Callable[..., None]
+    numbers: Callable[..., None]
 
 
 @lru_cache(maxsize=len(CONNECTIVITIES))
@@ -82,7 +90,13 @@ def _fillers(connectivity: str) -> _Fillers:
         for row in range(result.size):
             result[row] = chosen(seed, stream, bound, np.uint32(row), item)
 
-    return _Fillers(compiler(ends), compiler(integers), compiler(choices))
+    words = random.words
+
+    def numbers(seed: np.uint32, stream: np.uint32, item: np.uint32, result: Words) -> None:
+        for row in range(result.size):
+            result[row] = words(seed, stream, np.uint32(row), item)[0]
+
+    return _Fillers(compiler(ends), compiler(integers), compiler(choices), compiler(numbers))
 
 
 @lru_cache(maxsize=1)
@@ -199,18 +213,41 @@ def _chosen(spec: SyntheticSpec, stream: int, probability: float, item: int) -> 
 def _neurons(spec: SyntheticSpec) -> NeuronTable:
     single = spec.block_size >= spec.neurons
     blocks: int | Words = 0 if single else np.arange(spec.neurons, dtype=np.uint32) // np.uint32(spec.block_size)
+    laws = {field: _parameters(spec, field) for field in (*FLOAT_LAWS, *INTEGER_LAWS)}
     return NeuronTable.build(
         spec.neurons,
-        thresholds=spec.threshold,
-        threshold_limits=spec.threshold_limit,
-        leak_coefficients=spec.leak,
-        refractory_periods=spec.refractory_period,
-        excitabilities=spec.excitability,
+        thresholds=laws["threshold"],
+        threshold_limits=laws["threshold_limit"],
+        leak_coefficients=laws["leak"],
+        refractory_periods=laws["refractory_period"],
+        excitabilities=laws["excitability"],
         cortical_areas=FIRST_OWN_AREA_INDEX + blocks,
-        consecutive_fire_limits=spec.consecutive_fire_limit,
-        snooze_periods=spec.snooze_period,
-        mp_charge_accumulation=spec.accumulates,
+        consecutive_fire_limits=laws["consecutive_fire_limit"],
+        snooze_periods=laws["snooze_period"],
+        mp_charge_accumulation=_accumulating(spec),
     )
+
+
+def _parameters(spec: SyntheticSpec, field: str) -> npt.ArrayLike:
+    """The values of a law of the neurons: one for all, or (N,) of them."""
+    law = getattr(spec, field)
+    if not isinstance(law, tuple):
+        return float(law) if field in FLOAT_LAWS else int(law)
+    words = np.empty(spec.neurons, np.uint32)
+    item = np.uint32((*FLOAT_LAWS, *INTEGER_LAWS).index(field))
+    _fillers(spec.connectivity).numbers(np.uint32(spec.seed), np.uint32(PARAMETER_STREAM), item, words)
+    low, high = law
+    if field in FLOAT_LAWS:
+        return np.float32(low + (high - low) * (words * 2.0**-32))
+    values: npt.NDArray[np.uint16] = (low + (words * np.uint64(high - low + 1) >> np.uint64(32))).astype(np.uint16)
+    return values
+
+
+def _accumulating(spec: SyntheticSpec) -> npt.ArrayLike:
+    if isinstance(spec.accumulates, bool):
+        return spec.accumulates
+    item = len(FLOAT_LAWS) + len(INTEGER_LAWS)
+    return _chosen(spec, PARAMETER_STREAM, spec.accumulates, item)
 
 
 def _areas(spec: SyntheticSpec) -> tuple[Area, ...]:

@@ -11,7 +11,9 @@ from burstproof.errors import NetworkError
 from burstproof.network.synthetic.counter_random import Compiled, Compiler, CounterRandom, make_counter_random
 from burstproof.network.synthetic.spec import SyntheticSpec
 
-END_STREAM, VALUE_STREAM, TYPE_STREAM, SECOND_END_STREAM, START_STREAM = range(5)
+END_STREAM, VALUE_STREAM, TYPE_STREAM, SECOND_END_STREAM, START_STREAM, FAN_STREAM, PARAMETER_STREAM, DELAY_STREAM = (
+    range(8)
+)
 
 
 class EndParameters(NamedTuple):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +18,10 @@ LARGEST_EXACT_WEIGHT = 1 << 24
 """Largest integer up to which every integer is a float32."""
 
 LARGEST_DISTANCE_SCALE = 9_000_000.0
+FLOAT_LAWS = ("threshold", "threshold_limit", "leak", "excitability")
+INTEGER_LAWS = ("refractory_period", "consecutive_fire_limit", "snooze_period")
+"""Fields that are one value for all neurons, or a pair that each neuron's is drawn from."""
+
 _LARGEST_DEVIATION = 0.15
 _LARGEST_NEURONS = (1 << 32) - 1
 _LEAST_RING = 16
@@ -45,11 +50,16 @@ def _is_number(value: object, lowest: float, highest: float) -> bool:
     return bool(lowest <= value <= highest)
 
 
-def _is_range(value: object, lowest: int, highest: int) -> bool:
-    """A pair of integers (low, high) with lowest <= low <= high <= highest."""
+def _is_range(value: object, is_end: Callable[[object], bool]) -> bool:
+    """A pair (low, high) of ends, low <= high."""
     if not (isinstance(value, tuple) and len(value) == 2):
         return False
-    return all(_is_integer(end, lowest, highest) for end in value) and value[0] <= value[1]
+    return all(is_end(end) for end in value) and bool(value[0] <= value[1])
+
+
+def _is_law(value: object, is_end: Callable[[object], bool]) -> bool:
+    """One value, or a pair of them."""
+    return is_end(value) or _is_range(value, is_end)
 
 
 @dataclass(frozen=True)
@@ -80,14 +90,14 @@ class SyntheticSpec:
         In neurons, for ``distance``: 0.25...N / 8, at most 9 million.
     blocks, inside_fraction : int, float
         For ``block``; each block is an area of its own.
-    postsynaptic_potential, threshold, threshold_limit, leak : float
-        As the columns of the network, one value for all.
-    refractory_period, consecutive_fire_limit, snooze_period : int
-        Likewise, in bursts.
-    excitability : float
-        Likewise, a probability.
-    accumulates : bool
-        ``mp_charge_accumulation`` of all neurons.
+    postsynaptic_potential : float
+        One value for all synapses.
+    threshold, threshold_limit, leak, excitability : float or (low, high)
+        As the columns of the network: one value for all neurons, or drawn for each, uniform in low...high.
+    refractory_period, consecutive_fire_limit, snooze_period : int or (low, high)
+        Likewise, in bursts: one value, or integers uniform in low...high.
+    accumulates : bool or float
+        ``mp_charge_accumulation`` of all neurons, or the probability that a neuron has it.
     initial_firing : float
         Fraction of neurons that ``initial_stimulus`` forces to fire.
 
@@ -108,14 +118,14 @@ class SyntheticSpec:
     blocks: int = 1
     inside_fraction: float = 1.0
     postsynaptic_potential: float = 1.0
-    threshold: float = 1.0
-    threshold_limit: float = float(NO_LIMIT)
-    leak: float = 0.0
-    refractory_period: int = 0
-    consecutive_fire_limit: int = UNLIMITED_FIRES
-    snooze_period: int = 0
-    excitability: float = 1.0
-    accumulates: bool = True
+    threshold: float | tuple[float, float] = 1.0
+    threshold_limit: float | tuple[float, float] = float(NO_LIMIT)
+    leak: float | tuple[float, float] = 0.0
+    refractory_period: int | tuple[int, int] = 0
+    consecutive_fire_limit: int | tuple[int, int] = UNLIMITED_FIRES
+    snooze_period: int | tuple[int, int] = 0
+    excitability: float | tuple[float, float] = 1.0
+    accumulates: bool | float = True
     initial_firing: float = 0.0
 
     def __post_init__(self) -> None:
@@ -144,9 +154,10 @@ class SyntheticSpec:
         weights, delays = self.weights, self.delays
         fixed = not isinstance(weights, tuple) and _is_number(weights, 0.0, float(NO_LIMIT))
         allowed = f"a number >= 0, or integers (low, high) within 0...{LARGEST_EXACT_WEIGHT}"
-        _require(fixed or _is_range(weights, 0, LARGEST_EXACT_WEIGHT), "weights", weights, allowed)
+        drawn = _is_range(weights, lambda end: _is_integer(end, 0, LARGEST_EXACT_WEIGHT))
+        _require(fixed or drawn, "weights", weights, allowed)
         allowed = "1...255 bursts, or integers (low, high) within it"
-        _require(_is_integer(delays, 1, 255) or _is_range(delays, 1, 255), "delays", delays, allowed)
+        _require(_is_law(delays, lambda end: _is_integer(end, 1, 255)), "delays", delays, allowed)
         psp = self.postsynaptic_potential
         _require(_is_number(psp, 0.0, float(NO_LIMIT)), "postsynaptic_potential", psp, "a finite number >= 0")
         product = float(weights[1] if isinstance(weights, tuple) else weights) * float(psp)
@@ -156,12 +167,21 @@ class SyntheticSpec:
             _require(_is_number(getattr(self, field), 0.0, 1.0), field, getattr(self, field), "0...1")
 
     def _check_neurons(self) -> None:
-        for field in ("threshold", "threshold_limit", "leak", "excitability"):
+        for field in FLOAT_LAWS:
             value = getattr(self, field)
-            _require(_is_number(value, -float(NO_LIMIT), float(NO_LIMIT)), field, value, "a finite float32")
-        for field in ("refractory_period", "consecutive_fire_limit", "snooze_period"):
-            _require(_is_integer(getattr(self, field), 0, 65535), field, getattr(self, field), "0...65535")
-        _require(isinstance(self.accumulates, bool), "accumulates", self.accumulates, "True or False")
+            fine = _is_law(value, lambda end: _is_number(end, -float(NO_LIMIT), float(NO_LIMIT)))
+            _require(fine, field, value, "a finite float32, or (low, high)")
+        for field in INTEGER_LAWS:
+            value = getattr(self, field)
+            _require(_is_law(value, lambda end: _is_integer(end, 0, 65535)), field, value, "0...65535, or (low, high)")
+        share = self.accumulates
+        _require(isinstance(share, bool) or _is_number(share, 0.0, 1.0), "accumulates", share, "True, False or 0...1")
+
+    @property
+    def alike(self) -> bool:
+        """Whether all neurons have the same parameters."""
+        drawn = any(isinstance(getattr(self, field), tuple) for field in (*FLOAT_LAWS, *INTEGER_LAWS))
+        return not drawn and isinstance(self.accumulates, bool)
 
     @property
     def block_size(self) -> int:

@@ -120,6 +120,13 @@ def whitewashed(record: RunRecord) -> RunRecord:
     return replace(bad, judgements=tuple(good if one is judged else one for one in bad.judgements))
 
 
+def revalued(record: RunRecord) -> RunRecord:
+    """Another figure in a judgement, a millionth off, whose verdict holds."""
+    first, *others = record.judgements
+    value = 1.000001 * (first.judgement.value or 0.0)
+    return replace(record, judgements=(replace(first, judgement=replace(first.judgement, value=value)), *others))
+
+
 def test_a_whole_clean_run_may_be_quoted_and_so_may_one_that_fails(whole: RunRecord, checkout: Path) -> None:
     assert reasons_against(whole, checkout) == ()
     bad = sealed(failed(whole))
@@ -135,6 +142,7 @@ def test_a_whole_clean_run_may_be_quoted_and_so_may_one_that_fails(whole: RunRec
             lambda r: with_environment(r, git_dirty=True, git_changes=("?? conftest.py",)),
             "local changes: ?? conftest.py",
         ),
+        (lambda r: with_environment(r, git_dirty=True, git_changes=tuple("abcd")), "local changes: a, b, c and 1 more"),
         (
             lambda r: replace(r, environment=replace(r.environment, git_dirty=True, git_changes=(" M a.py",))),
             "local changes:  M a.py",
@@ -183,6 +191,7 @@ def test_a_whole_clean_run_may_be_quoted_and_so_may_one_that_fails(whole: RunRec
             "throttled during 1 measurement: burst.latency (sw",
         ),
         (lambda r: throttled(r, ""), "throttled during 1 measurement"),
+        (revalued, "judging the samples again decides otherwise of 1 figure"),
         (whitewashed, "judging the samples again decides otherwise of 1 figure: burst.latency"),
         (lambda r: replace(r, judgements=r.judgements[1:]), "decides otherwise of 1 figure"),
     ],
@@ -199,6 +208,23 @@ def test_a_floor_is_asked_of_goals_only(whole: RunRecord, checkout: Path) -> Non
     estimate = next(target.id for target in load_targets() if target.status is not Status.GOAL)
     record = with_judgements(unfloored(whole), lambda one: replace(one, target=estimate))
     assert "without a floor" not in "\n".join(reasons_against(sealed(record), checkout))
+
+
+def test_a_floor_stands_beside_the_figure_or_in_the_judgement(whole: RunRecord, checkout: Path) -> None:
+    def floor(one: JudgedMeasurement) -> JudgedMeasurement:
+        limits = one.judgement.limits
+        return replace(one, judgement=replace(one.judgement, limits=limits and replace(limits, floor=1e-9)))
+
+    stated = with_judgements(unfloored(whole), floor)
+    assert "without a floor" not in "\n".join(reasons_against(sealed(stated), checkout))
+    beside = with_judgements(whole, lambda one: replace(one, judgement=replace(one.judgement, limits=None)))
+    assert "without a floor" not in "\n".join(reasons_against(sealed(beside), checkout))
+
+
+@pytest.mark.parametrize(("value", "agrees"), [(0.0, True), (1e-9, False), (-1e-9, False)])
+def test_a_value_at_the_end_of_its_samples_agrees(whole: RunRecord, checkout: Path, value: float, agrees: bool) -> None:
+    record = with_latencies(whole, lambda m: replace(m, value=value, samples=(0.0, 0.0)))
+    assert ("outside the range of the samples" not in "\n".join(reasons_against(sealed(record), checkout))) is agrees
 
 
 def test_limits_are_held_against_the_judgement_where_they_are_stated(whole: RunRecord, checkout: Path) -> None:

@@ -15,7 +15,17 @@ import pytest
 from burstproof.errors import ExitCode, InputError
 from hardware.inventory import take_inventory
 from reports.command import main
-from reports.compared import MARKDOWN_LINES, describe, describe_across, markdown, sentence, strict_text
+from reports.compared import (
+    MARKDOWN_LINES,
+    counts_text,
+    describe,
+    describe_across,
+    folded,
+    leading,
+    markdown,
+    sentence,
+    strict_text,
+)
 from reports.judge.across import across
 from reports.judge.compare import Comparison, Relation, Row, compare
 from reports.judge.difference import Change
@@ -23,6 +33,7 @@ from reports.judge.direction import lower_is_better
 from reports.judge.thermometer import Kind
 from reports.judge.variation import pair_difference, seen_variation
 from reports.store import load_records, load_run, write_run
+from reports.values.judgement import Interval
 from reports.values.measurement import CaseResult, Measurement, Outcome, Verdict
 from reports.values.record import Judging, RunRecord
 from suites.support.sample_record import sample_record
@@ -37,6 +48,7 @@ runpy.run_module({room!r}, run_name="__main__")
 pytestmark = pytest.mark.requirement("RE-4")
 BASELINES = Path(__file__).parents[4] / "reports" / "baselines"
 NAMES = tuple(f"a{number}.time" for number in range(10))
+STEADY_ERRORS = [replace(figure("gpt2.error", 1.0, "1"), samples=(1.0, 1.0))] * 6
 EDGE = replace(figure("a.time", 1000.0, "ms"), samples=(1000.0, 1000.0))
 
 
@@ -90,8 +102,43 @@ def test_one_pair_cannot_tell_without_a_history() -> None:
     row = the_row(comparison)
     assert (row.change, row.confirmed) == (Change.UNKNOWN, False)
     assert "nothing shows how much runs of this machine vary" in row.difference.reason
-    assert comparison.exit_code(strict=True) is ExitCode.PASS
+    assert comparison.exit_code(strict=True) is ExitCode.UNDECIDED
+    assert "Exit code 2 for --strict: cannot tell 1; 3 runs a side or more" in strict_text(comparison)
     assert sentence(comparison).startswith("One run a side confirms nothing: of 1 figure ")
+
+
+@pytest.mark.parametrize(
+    ("factor", "strict"), [(1.0, ExitCode.PASS), (0.95, ExitCode.PASS), (1.06, ExitCode.UNDECIDED)]
+)
+def test_strict_lets_nothing_undecided_pass_that_looks_worse(factor: float, strict: ExitCode) -> None:
+    """Offsets of 5 % hide 6 %: nobody can tell, which is no failure, and no pass either."""
+    base, new = sides(factor, spread=0.05)
+    comparison = compare(base, new)
+    assert the_row(comparison).change is Change.UNKNOWN
+    assert comparison.exit_code() is ExitCode.PASS
+    others = replace(comparison, rows=(the_row(comparison),))
+    assert others.exit_code(strict=True) is strict
+    assert ("cannot tell 1; take more runs" in strict_text(others)) is (strict is ExitCode.UNDECIDED)
+    row = the_row(comparison)
+    edge = replace(row, difference=replace(row.difference, change=Change.UNKNOWN, ratio=1.25))
+    assert replace(comparison, rows=(edge,), noise=0.25).undecided == ()
+    assert replace(comparison, rows=(edge,), noise=0.24).undecided == (edge,)
+    late = [replace(run, started_utc=run.started_utc.replace("T10", "T11")) for run in new]
+    one_by_one = compare(base, late)
+    assert one_by_one.exit_code(strict=True) is ExitCode.UNDECIDED
+    assert "3 runs a side or more, in turns" in strict_text(one_by_one)
+    elsewhere = compare(
+        [on(run, "NVIDIA H200", "GPU-1") for run in base], [on(run, "NVIDIA H100", "GPU-2") for run in new]
+    )
+    assert elsewhere.exit_code(strict=True) is not ExitCode.UNDECIDED
+
+
+def test_a_pair_shows_an_interval_where_both_sides_have_samples() -> None:
+    def interval(new: Measurement) -> Interval | None:
+        return the_row(compare([run(0, timed(0.01))], [run(1, new, commit="b")])).difference.interval
+
+    assert interval(timed(0.013, 1)) is not None
+    assert interval(replace(timed(0.013, 1), samples=())) is None
 
 
 def test_one_pair_tells_what_runs_of_the_machine_have_not_varied_by() -> None:
@@ -134,6 +181,7 @@ def test_another_machine_is_no_regression() -> None:
 
 
 @pytest.mark.requirement("RE-8")
+@pytest.mark.thorough("reads the largest records")
 def test_records_of_two_cards_give_no_regression() -> None:
     """The committed records that gave 60 confirmed regressions: two cards of one class, told apart by name."""
     history, _ = load_records(BASELINES)
@@ -172,6 +220,7 @@ def test_the_thermometer_is_never_a_regression() -> None:
     assert said.endswith("so much of a difference may be the machine's")
 
 
+@pytest.mark.thorough("reads the largest records")
 def test_every_figure_of_the_records_has_a_direction() -> None:
     """329 of 605 figures were never compared, since their unit had no direction."""
     records, _ = load_records(BASELINES)
@@ -209,6 +258,56 @@ def test_time_and_rate_of_one_measurement_are_one_row() -> None:
     assert row.also == ("latency 2 ms → 2.2 ms",)
 
 
+def test_time_and_rate_of_two_sizes_are_two_rows() -> None:
+    steady = figure("matmul.latency", 2.0, "ms", size=128), figure("matmul.throughput", 50.0, "GFLOP/s", size=256)
+    comparison = compare([run(0, *steady)], [run(1, *steady, commit="b")])
+    assert sorted(row.name for row in comparison.rows) == ["matmul.latency", "matmul.throughput"]
+
+
+@pytest.mark.parametrize(("time", "rate"), [(2.2, 50.0), (2.0, 51.0)])
+def test_a_rate_that_is_no_reciprocal_of_the_time_has_its_own_row(time: float, rate: float) -> None:
+    def pair(time: float, rate: float) -> tuple[Measurement, Measurement]:
+        return figure("matmul.latency", time, "ms"), figure("matmul.throughput", rate, "GFLOP/s")
+
+    comparison = compare([run(0, *pair(2.0, 50.0))], [run(1, *pair(time, rate), commit="b")])
+    assert sorted(row.name for row in comparison.rows) == ["matmul.latency", "matmul.throughput"]
+
+
+def test_a_time_of_zero_has_no_rate() -> None:
+    steady = figure("matmul.latency", 0.0, "ms"), figure("matmul.throughput", 50.0, "GFLOP/s")
+    assert len(compare([run(0, *steady)], [run(1, *steady, commit="b")]).rows) == 2
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "word", "ratio"),
+    [
+        (-2.0, -1.0, "better", 0.5),
+        (1.0, -2.0, "worse", 2.0),
+        (-1.0, 1.0, "same", 1.0),
+        (0.5, 0.0, "better", 0.0),
+        (0.0, 0.5, "worse", math.inf),
+    ],
+)
+def test_the_size_of_a_signed_error_counts(old: float, new: float, word: str, ratio: float) -> None:
+    sides = (replace(figure("gpt2.error", value, "1"), samples=(value, value)) for value in (old, new))
+    base, fresh = (run(place, one, commit="ab"[place]) for place, one in enumerate(sides))
+    (row,) = compare([base], [fresh], history=[run(n, one, commit="c") for n, one in enumerate(STEADY_ERRORS)]).rows
+    assert (row.word, row.difference.ratio) == (word, pytest.approx(ratio))
+
+
+def test_the_environment_names_clocks_and_what_is_absent() -> None:
+    there, absent = sample_record(gpu=True), sample_record(gpu=False)
+    rows = {name: (old, new) for name, old, new in compare([there], [absent]).environment}
+    assert rows["GPU clocks, MHz"][1] == rows["GPUs"][1] == "none"
+    assert "/" in rows["GPU clocks, MHz"][0]
+
+
+def test_a_run_is_of_its_own_machine_whatever_is_known_of_it() -> None:
+    nameless = run(0, timed(0.01), hardware={})
+    assert compare([nameless], [nameless]).relation is Relation.SAME
+    assert compare([nameless], [run(1, timed(0.01), hardware={})]).relation is not Relation.SAME
+
+
 def test_a_rate_that_fits_two_times_stands_at_one() -> None:
     times = [figure(f"matmul.{name}", 2.0, "ms", size=128) for name in ("alone", "together")]
     rate = figure("matmul.rate", 50.0, "GFLOP/s", size=128)
@@ -237,6 +336,7 @@ def test_bytes_and_counts_need_no_samples() -> None:
         ((EDGE,), (replace(EDGE, value=998.9),), "value and samples disagree"),
         ((figure("a.rate", 5.0, "GB/s"),), (figure("a.rate", 5.0, "ms"),), "unit changed"),
         ((figure("parity.disagreements", 0.0, "1"),), (figure("parity.disagreements", 3.0, "1"),), "zero in one run"),
+        ((figure("parity.disagreements", 3.0, "1"),), (figure("parity.disagreements", 0.0, "1"),), "zero in one run"),
         ((figure("a.thing", 1.0, "1"),), (figure("a.thing", 2.0, "1"),), "no direction"),
         ((timed(0.01),), (replace(timed(0.01), value=0.005),), "value and samples disagree"),
         ((replace(timed(0.01), value=0.005),), (timed(0.01),), "value and samples disagree"),
@@ -341,7 +441,7 @@ def test_other_targets_are_named() -> None:
     base, new = run(0, timed(0.01)), run(1, timed(0.01), commit="b")
     assert compare([judged(base, "1")], [judged(new, "1")]).findings == ()
     (found,) = compare([judged(base, "1")], [judged(new, "2")]).findings
-    assert found.kind == "targets changed"
+    assert (found.kind, found.text) == ("targets changed", f"judged by targets {'1' * 12}, then by {'2' * 12}")
 
 
 def test_a_case_that_now_fails_is_a_regression() -> None:
@@ -403,6 +503,17 @@ def test_runs_without_a_common_figure_are_not_called_free_of_regressions() -> No
     assert said.startswith(f"Nothing could be compared with {BASE.run_id}")
     assert "differs: GPUs: NVIDIA H200 | none" in said
     assert comparison.exit_code() is ExitCode.UNDECIDED
+
+
+def test_the_page_shows_large_changes_and_every_confirmed_one() -> None:
+    figures = [figure(f"gpt2.memory{place}", 5.0, "GB") for place in range(40)]
+    grown = [replace(one, value=5.0 * (1.5 + 0.01 * place)) for place, one in enumerate(figures)]
+    shown, steady = folded(compare([run(0, *figures)], [run(1, *grown, commit="b")]))
+    assert (len(shown), len(steady)) == (40, 0)
+    first, rest = leading([replace(row, confirmed=place == 39) for place, row in enumerate(shown)])
+    assert [row.key for row in first] == [row.key for row in (*shown[:25], shown[39])]
+    assert [row.key for row in rest] == [row.key for row in shown[25:39]]
+    assert counts_text(rest) == "14 worse"
 
 
 def test_text_shows_the_first_differences_and_counts_the_rest() -> None:

@@ -226,6 +226,8 @@ def test_runs_without_noise_are_told_apart() -> None:
     steady = [(float(place), 2.0) for place in range(0, 6, 2)], [(float(place), 2.2) for place in range(1, 6, 2)]
     found = runs_difference(*steady)
     assert (found.change, found.ratio) == (Change.SLOWER, pytest.approx(1.1))
+    assert found.interval is not None
+    assert found.interval.high / found.ratio - 1.0 == pytest.approx(student_quantile(0.99, 3) * 1e-9, rel=1e-3)
     assert runs_difference(steady[0], [(when, 2.0) for when, _ in steady[1]]).change is Change.SAME
 
 
@@ -259,6 +261,7 @@ def test_a_ratio_with_zero() -> None:
 def test_discoveries_at_their_limits() -> None:
     assert discoveries([]) == ()
     assert discoveries([0.01]) == (True,)
+    assert discoveries([0.015]) == (False,)
     assert discoveries([0.01, 0.005], rate=0.01) == (True, True)
     assert discoveries([0.0, 1.0]) == (True, False)
     assert discoveries([0.02, 0.03]) == (False, False)

@@ -85,6 +85,7 @@ def test_without_runs_of_one_commit_the_last_change_cannot_be_told() -> None:
     assert {trend.change.change for trend in changed} == {Change.UNKNOWN}
 
 
+@pytest.mark.thorough("reads the largest records")
 def test_committed_records_are_one_section_per_machine() -> None:
     records, unreadable = load_records(BASELINES)
     assert unreadable == []

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from burstproof.errors import InputError
-from reports.judge.statistics import bootstrap_medians, median, median_interval
+from reports.judge import statistics
+from reports.judge.statistics import bootstrap_medians, interval_of, median, median_interval
 from reports.values import units
+from reports.values.measurement import Measurement
 
 pytestmark = pytest.mark.requirement("RE-2", "RE-4")
 
@@ -32,8 +35,28 @@ def test_direct_draw_is_the_bootstrap(count: int) -> None:
         assert above - 0.03 <= share / 100 <= below + 0.03
 
 
+def test_a_draw_of_one_picks_the_last_sample() -> None:
+    """A uniform draw lies below one, but its product with a count may round up."""
+    assert statistics._indices(np.array([0.0, 0.5, 1.0]), 4).tolist() == [0, 2, 3]
+
+
 def test_as_many_medians_as_stated() -> None:
     assert bootstrap_medians([1.0, 2.0]).shape == (4000,)
+
+
+def test_the_interval_leaves_an_equal_tail_on_either_side() -> None:
+    """A share of 0.9 leaves 5 % of the medians below it and 5 % above."""
+    samples = noise(11, 400)
+    interval = median_interval(samples, confidence=0.9)
+    assert interval is not None
+    assert (interval.low, interval.high) == pytest.approx(np.percentile(bootstrap_medians(samples), [5.0, 95.0]))
+    assert interval.confidence == 0.9
+
+
+def test_samples_that_are_not_finite_have_no_interval() -> None:
+    figure = Measurement("a.time", 1.0, "ms", samples=tuple(noise(1)))
+    assert interval_of(figure) == median_interval(figure.samples) is not None
+    assert interval_of(replace(figure, samples=(*figure.samples, math.nan))) is None
 
 
 def test_interval_covers_the_median() -> None:

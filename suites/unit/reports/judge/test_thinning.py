@@ -96,6 +96,7 @@ def test_a_bit_flipped_in_a_baseline_is_found(tmp_path) -> None:
 @pytest.mark.parametrize(
     "folder", sorted(path.parent for path in BASELINES.glob(f"*/{BASELINE_NAME}")), ids=lambda path: path.name
 )
+@pytest.mark.thorough("reads the largest records")
 def test_committed_records_fit_the_schema_and_are_small(folder: Path) -> None:
     data = (folder / BASELINE_NAME).read_bytes()
     VALIDATOR.validate(json.loads(gzip.decompress(data)))

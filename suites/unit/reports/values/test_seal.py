@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 
 import pytest
 
 from burstproof.errors import InputError
 from reports import store
+from reports.values.seal import sha256_of
 from suites.support.sample_record import sample_record
 
 pytestmark = pytest.mark.requirement("RE-9")
@@ -59,3 +61,8 @@ def test_an_edited_record_is_refused_and_its_part_named(edit: Callable[[Document
 def test_white_space_and_order_of_keys_are_no_edit() -> None:
     document = json.loads(store.dumps(sample_record()))
     store.loads(json.dumps(document, sort_keys=True, indent=4))
+
+
+def test_what_is_no_json_has_no_digest() -> None:
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        sha256_of(math.nan)

@@ -17,9 +17,11 @@ from burstproof.network.synthetic.build import synthesize
 from stages.measuring import Measure
 from suites.support.bench import cuda_bench
 from suites.support.bench.cuda_bench import COLD_DOWNLOAD, EVERY_SCOPE, RESIDENT, measure_row
+from suites.support.bench.drawn_reference import DrawnReference
+from suites.support.bench.floors import CardLimits
 from suites.support.bench.implicit_reference import ImplicitReference
-from suites.support.bench.putting import put_latency
-from suites.support.bench.rows import CardLimits, Row
+from suites.support.bench.putting import put_latency, put_scaled
+from suites.support.bench.rows import Row
 from suites.support.bench.steady import Rule
 from suites.support.parity.cheats import CHEATS, Honest, SlowsTheClock
 
@@ -72,6 +74,7 @@ def stand_in(monkeypatch: pytest.MonkeyPatch) -> Callable[[Row], None]:
     return use
 
 
+@pytest.mark.thorough("a second of a stand-in for a GPU")
 def test_a_row_is_checked_timed_and_checked_again(stand_in: Callable[[Row], None]) -> None:
     """Every scope has its samples, the network kept its rate, and only the cold scope flushed the L2 cache."""
     stand_in(ROW)
@@ -116,12 +119,39 @@ def test_a_row_is_timed_with_a_witness(
     assert cheat is not Honest or tuple(result.timings) == EVERY_SCOPE
 
 
+@pytest.mark.thorough("a second of a stand-in for a GPU")
 def test_without_parity_there_is_no_figure(stand_in: Callable[[Row], None]) -> None:
     """An engine over another network disagrees in the first bursts, and nothing is timed."""
     stand_in(replace(ROW, firing_rate=0.02))
     result = measure_row(ROW, FakeRuntime(), None)  # type: ignore[arg-type]
     assert result.problems[0].startswith("bursts 1 to 5: ")
     assert result.timings == {}
+
+
+@pytest.mark.parametrize("kind", ["everything", "plastic"])
+def test_a_row_of_a_kind_is_scaled_to_its_contributions(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Judged by the reference that draws its rows, or by the CPU engine with the weights; half as many count double."""
+    for name in ("KIND_RULE", "CPU_RULE"):
+        monkeypatch.setattr(cuda_bench, name, QUICK)
+    monkeypatch.setattr(cuda_bench, "_batch_length", lambda engine: 20)
+    row = Row(20_000, 0.01, checked_bursts=5, generated=kind == "everything", kind=kind)
+
+    @contextmanager
+    def engines(asked: Row) -> Iterator[tuple[CpuEngine | DrawnReference, CpuEngine]]:
+        network = asked.network()
+        with CpuEngine.create(network, OPTIONS) as engine, CpuEngine.create(network, OPTIONS) as other:
+            yield (DrawnReference(asked.spec, engine.fixed_point, 1) if asked.generated else other), engine
+
+    monkeypatch.setattr(cuda_bench, "_engines", engines)
+    result = measure_row(row, FakeRuntime(), None, (RESIDENT,))  # type: ignore[arg-type]
+    assert result.problems == ()
+    assert result.events == pytest.approx(100 * 20_000 * result.firing_rate)
+    assert result.cpu is None
+    measure = Measure(())
+    put_scaled(replace(result, events=row.events / 2), result.timings[RESIDENT], LIMITS, measure)
+    (scaled,) = measure.taken
+    assert scaled.value == pytest.approx(2e3 * result.timings[RESIDENT].samples.estimate)
+    assert (scaled.conditions["kind"], scaled.conditions["floor_way"]) == (kind, "reductions")
 
 
 def test_measurements_of_a_row(stand_in: Callable[[Row], None]) -> None:

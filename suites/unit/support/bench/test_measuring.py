@@ -17,17 +17,8 @@ from reports.values.measurement import Measurement, Scalar, Verdict
 from stages.measuring import Measure
 from suites.support.bench.card_limits import COPIED_BYTES, REDUCTIONS, g_per_s, gb_per_s
 from suites.support.bench.cpu_clock import cpu_ghz
-from suites.support.bench.rows import (
-    BLOCKS,
-    CUDA_ROWS,
-    CURVE_ROWS,
-    OTHER_ROWS,
-    POWER_LAW,
-    CardLimits,
-    Row,
-    burst_floor_us,
-    download_floor_us,
-)
+from suites.support.bench.floors import CardLimits, burst_floor, burst_floor_us, download_floor
+from suites.support.bench.rows import BLOCKS, CUDA_ROWS, CURVE_ROWS, KIND_ROWS, OTHER_ROWS, POWER_LAW, Row
 from suites.support.bench.scaling import fit_costs
 from suites.support.bench.steady import ATTEMPTS, POWER_LIMIT, ReplacedClockError, Rule, ThrottledError, time_steadily
 from suites.support.bench.timers import clock, host_ms
@@ -127,7 +118,29 @@ def test_a_throttled_card_is_an_error_of_the_case(pytester: pytest.Pytester) -> 
 def test_floor_of_a_burst_by_hand() -> None:
     """A million additions at 95 G/s take 10.53 us, more than reading their targets; two nodes of 0.77 us follow."""
     assert burst_floor_us(MILLION, H200) == pytest.approx(1e6 / 95e3 + 2 * 0.77)
-    assert download_floor_us(MILLION, H200) == pytest.approx(16.0 + 1e6 / 95e3)
+    assert download_floor(MILLION, H200).us == pytest.approx(16.0 + 1e6 / 95e3)
+
+
+def test_the_floor_is_the_least_over_the_ways_to_deliver() -> None:
+    """At 10 % queues, then a gather, undercut 10 M additions; what was not measured is no way."""
+    busy = replace(MILLION, firing_rate=0.1)
+    assert burst_floor(busy, H200).way == "reductions"
+    queued = replace(H200, queued_us={1_000_000: 12.0, 20_000_000: 100.0})
+    assert burst_floor(busy, queued).way == "queues per owner"
+    assert burst_floor(busy, queued).us == pytest.approx(50.0), "half of what 20 M take"
+    assert burst_floor(replace(busy, neurons=100_000_000), queued).us == pytest.approx(5000.0), "of the largest count"
+    assert burst_floor(MILLION, replace(queued, reductions_g_per_s={1: 50.0})).us == pytest.approx(12.0)
+    gathered = replace(queued, gathered_g_per_s=1e5)
+    most = replace(MILLION, firing_rate=0.5)
+    assert burst_floor(most, gathered).way == "gather"
+    assert burst_floor(most, gathered).us == pytest.approx((4e8 - (60 << 20)) / 4.8e6 + 2 * 0.77)
+
+
+def test_the_best_form_of_a_reduction_bounds_a_burst_on_two_devices() -> None:
+    """A record had 402.5 M contributions a device in 4.177 ms, 96.4 G/s, against a floor from one form at 95 G/s."""
+    row = Row(50_000_000, 0.161)
+    assert burst_floor_us(row, H200, devices=2) > 4177 * 1.01
+    assert burst_floor_us(row, replace(H200, reductions_g_per_s={MILLION.neurons: 97.0}), devices=2) < 4177
 
 
 def test_floor_takes_the_better_of_run_and_profile() -> None:
@@ -168,7 +181,7 @@ def test_local_targets_lower_the_floor() -> None:
         assert not [target for target in match(figure) if target.source == "goal"]
 
 
-@pytest.mark.parametrize("row", [*CUDA_ROWS, *OTHER_ROWS, *CURVE_ROWS], ids=lambda row: row.name)
+@pytest.mark.parametrize("row", [*CUDA_ROWS, *OTHER_ROWS, *CURVE_ROWS, *KIND_ROWS], ids=lambda row: row.name)
 def test_every_row_can_be_driven_and_has_a_floor(row: Row) -> None:
     """The network of each row can hold its rate, and its goal, where there is one, lies above its floor."""
     assert row.spec.neurons == row.neurons
@@ -176,6 +189,8 @@ def test_every_row_can_be_driven_and_has_a_floor(row: Row) -> None:
     conditions = {**GOAL_CONDITIONS, **row.conditions}
     for target in match(Measurement("burst.latency", 1.0, "us", conditions=conditions)):
         assert target.high > floor, target.id
+    scaled = match(Measurement("burst.scaled", 1.0, "us", conditions=conditions))
+    assert len(scaled) == 1 or row not in KIND_ROWS or row.kind in ("power-law", "areas")
 
 
 def test_costs_are_found_again() -> None:

@@ -86,6 +86,7 @@ def test_a_few_faults_are_noticed(group: str, tmp_path: Path, capfd: pytest.Capt
     assert (row["group"], row["tried"], row["survived_at_first"], row["survived"]) == (group, 3, 0, 0)
 
 
+@pytest.mark.thorough("runs cases in processes of their own")
 def test_what_nobody_notices_survives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Cases that look at nothing: every mutant lives, the command says so, and later numbers keep the first."""
     blind = Group(

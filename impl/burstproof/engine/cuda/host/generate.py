@@ -112,10 +112,14 @@ def pack_spec(
     _refuse_inexact(spec, survey.largest_input)
     network = synthesize(replace(spec, synapses_per_neuron=0))
     point = static_fixed_point(survey, network.power_amount, options)
-    # All neurons are alike, and so are shards of equally many.
-    alike = {count: _neurons(spec, network, options, point, survey, count) for count in {part.count for part in parts}}
-    shards = tuple(_with_synapses(spec, alike[part.count], part, number) for number, part in enumerate(parts))
-    return network, shards, partial(_fill, spec, parts)
+    packed: dict[object, Packed] = {}
+    shards = []
+    for number, part in enumerate(parts):
+        alike = part.count if spec.alike else number  # shards of equally many neurons, if all neurons are alike
+        if alike not in packed:
+            packed[alike] = _neurons(spec, network, options, point, survey, part)
+        shards.append(_with_synapses(spec, packed[alike], part, number))
+    return network, tuple(shards), partial(_fill, spec, parts)
 
 
 def _check_laws(spec: SyntheticSpec, options: EngineOptions) -> None:
@@ -241,10 +245,11 @@ def _refuse_inexact(spec: SyntheticSpec, largest: float) -> None:
 
 
 def _neurons(
-    spec: SyntheticSpec, network: Network, options: EngineOptions, point: FixedPoint, survey: _Survey, count: int
+    spec: SyntheticSpec, network: Network, options: EngineOptions, point: FixedPoint, survey: _Survey, part: _Part
 ) -> Packed:
-    """The first ``count`` neurons of ``network``, packed for rows that do not exist yet."""
-    own = network if count == spec.neurons else neurons_only(network, np.arange(count, dtype=np.uint32))
+    """The neurons of ``part``, packed for rows that do not exist yet."""
+    ids = part.ids.first + part.ids.step * np.arange(part.count, dtype=np.uint32)
+    own = network if part.count == spec.neurons else neurons_only(network, ids.astype(np.uint32))
     layout = _layout(spec, own, options, point, survey)
     packed = pack_layout(network, options, point, layout)
     uniform = packed.variant.uniform_rows and not isinstance(spec.weights, tuple)
@@ -268,7 +273,13 @@ def _layout(
     cancels = spec.synapses_per_neuron > 0 and (spec.inhibitory_fraction > 0 or int(units[0]) <= 0)
     kind = next(kind for kind in (np.int16, np.int32, np.int64) if int(units[1]) <= np.iinfo(kind).max)
     static = replace(layout.static, contributions=np.empty(0, kind))
-    return replace(layout, max_delay=survey.longest_delay, needs_flags=layout.needs_flags or cancels, static=static)
+    return replace(
+        layout,
+        max_delay=survey.longest_delay,
+        needs_flags=layout.needs_flags or cancels,
+        static=static,
+        drawn_in_degree=survey.in_degree,
+    )
 
 
 def _with_synapses(spec: SyntheticSpec, neurons: Packed, part: _Part, number: int) -> PackedShard:

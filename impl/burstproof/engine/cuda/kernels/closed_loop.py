@@ -28,6 +28,7 @@ from burstproof.engine.cuda.args import (
     Network,
     Outside,
     Parameters,
+    Recall,
     Rows,
     State,
     Steering,
@@ -58,6 +59,7 @@ from burstproof.engine.cuda.kernels.mailbox import (
     STUCK,
     STUCK_NS,
 )
+from burstproof.engine.cuda.kernels.recall import make_send_recalled
 from burstproof.engine.cuda.kernels.relay import make_relay
 from burstproof.engine.cuda.kernels.rows import make_send_long, make_send_piece
 from burstproof.engine.cuda.kernels.spec import KernelSpec, kernel_spec
@@ -72,7 +74,8 @@ _TRIES = 1 << 20
 
 def can_stay(variant: Variant) -> bool:
     """Whether bursts of ``variant`` can be turns of one kernel: one kernel a burst, and rows on the device, untiled."""
-    return variant.fused is not None and not variant.tiles and not variant.streamed
+    shape = variant.fused
+    return shape is not None and shape.threads >= variant.recalled and not variant.tiles and not variant.streamed
 
 
 def staying(variant: Variant) -> ShardVariant:
@@ -269,6 +272,7 @@ def make_closed_loop(variant: Variant) -> Callable[..., None]:
     begin_turn, end_turn = make_begin_turn(shard), make_end_turn()
     burst, gather = device(make_burst(shard)), device(make_gather(shard.variant, shard.threads))
     send_long, long_rows = device(make_send_long(make_send_piece(variant))), variant.long_rows
+    send_recalled, recalls = device(make_send_recalled(variant)), variant.recalled > 0
     chunk, one, none = np.uint32(shard.chunk), np.uint32(1), np.uint32(0)
 
     def closed_loop(
@@ -281,6 +285,7 @@ def make_closed_loop(variant: Variant) -> Callable[..., None]:
         parameters: Parameters,
         log: Log,
         chunks: Chunks,
+        recall: Recall,
         rows: Rows,
         network: Network,
         window: Window,
@@ -294,7 +299,9 @@ def make_closed_loop(variant: Variant) -> Callable[..., None]:
         go = begin_turn(number, told, mailbox, steering, exchange, outside, fcl, network)
         while go & np.int64(GO_ON):
             turn = Turn(np.uint32((go >> np.int64(1)) & np.int64(1)), np.uint32(FRESH), none)
-            burst(steering, exchange, identity, outside, fcl, state, parameters, log, chunks, rows, network, turn)
+            burst(
+                steering, exchange, identity, outside, fcl, state, parameters, log, chunks, recall, rows, network, turn
+            )
             cuda.syncthreads()
             if thread == none:
                 add(mailbox.relay, ARRIVED)
@@ -305,6 +312,8 @@ def make_closed_loop(variant: Variant) -> Callable[..., None]:
                         status = np.int64(STUCK)
                 cuda.syncthreads()
                 gather(steering, chunks, log, window, items, order)
+                if recalls:
+                    send_recalled(steering, network, recall, rows, fcl, turn)
                 if long_rows:
                     send_long(steering, chunks, rows, fcl, turn)
                 cuda.syncthreads()

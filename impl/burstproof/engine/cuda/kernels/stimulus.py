@@ -11,6 +11,7 @@ import numpy as np
 from burstproof.device.numba_cuda import cuda
 from burstproof.engine.cuda.args import Amount, Exchange, Fcl, Network, Outside, Steering, Stimulus, Turn
 from burstproof.engine.cuda.exchange.words import FAILED
+from burstproof.engine.cuda.kernels.cells import make_deliver
 from burstproof.engine.cuda.kernels.control import HALTED, INDEX, LIMIT
 from burstproof.engine.cuda.kernels.steer import make_steer
 from burstproof.engine.cuda.plan.shard_variant import ShardVariant
@@ -18,7 +19,7 @@ from burstproof.engine.cuda.plan.variant import Variant
 
 
 def cancelled(variant: Variant) -> Any:
-    """The sum that stands for *candidate whose sum is 0* within one burst, where candidates have no flags.
+    """The sum that stands for *candidate whose sum is 0* within one burst, where sums have no marks.
 
     No sum reaches it: sums stay within the accumulator's positive range in magnitude.
     """
@@ -54,11 +55,11 @@ def _make_coming(shard: ShardVariant) -> Callable[..., Any]:
 
 
 def make_peek(shard: ShardVariant) -> Callable[..., Any]:
-    """``peek(neuron, base, fcl)``: what has arrived for a neuron, if an amount is added to that."""
-    apart, number = shard.apart, shard.variant.accumulator
+    """``peek(neuron, base, fcl)``: what has arrived for a neuron, if ``admit`` has to know."""
+    blind, number = shard.apart or shard.variant.word.marked, shard.variant.accumulator
 
     def peek(neuron: np.uint32, base: np.uint64, fcl: Fcl) -> Any:
-        if apart:
+        if blind:
             return number(0)
         return number(fcl.cells[np.uint64(base + np.uint64(neuron))])
 
@@ -72,20 +73,17 @@ def make_admit(shard: ShardVariant) -> Callable[..., Any]:
     atomic operation is needed. A marker stands for an amount of 0.
     """
     variant, apart = shard.variant, shard.apart
-    flagged, number, cell = variant.flags, variant.accumulator, variant.cell
+    number, marked, deliver = variant.accumulator, variant.word.marked, make_deliver(variant)
     zero, marker = variant.accumulator(0), cancelled(variant)
 
     def admit(neuron: np.uint32, before: Amount, amount: Amount, base: np.uint64, outside: Outside, fcl: Fcl) -> None:
-        place = np.uint64(base + np.uint64(neuron))
-        total = number(before + amount)
-        if flagged and not apart:
-            fcl.flags[place] = np.uint8(1)
-        elif total == zero:
-            total = marker
+        cell, total = np.uint64(base + np.uint64(neuron)), number(before + amount)
         if apart:
-            outside.outside[neuron] = total
+            outside.outside[neuron] = marker if total == zero else total
+        elif marked:
+            deliver(cell, amount, fcl)
         else:
-            fcl.cells[place] = cell(total)
+            fcl.cells[cell] = marker if total == zero else total
 
     return cuda.jit(device=True)(admit)  # type: ignore[no-any-return]
 

@@ -7,6 +7,7 @@ import pickle
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -62,6 +63,51 @@ def test_the_same_key_is_loaded_and_another_is_compiled(folder: Path) -> None:
     assert again(0.5) == 2.5, "another signature"
     assert loaded(again) == 1
     assert len([file for file in folder.rglob("*") if file.is_file()]) == 3
+
+
+_COMPILES = """
+import sys, time
+from pathlib import Path
+from suites.unit.burstproof.engine.cpu.test_disk import loaded, multiplier
+
+function = multiplier(3, "three")
+Path(sys.argv[1]).touch()
+while not Path(sys.argv[2]).exists():
+    time.sleep(0.01)
+assert function(7) == 22
+print(loaded(function))
+"""
+
+
+def _compiling(ready: Path, go: Path, folder: Path) -> subprocess.Popen[str]:
+    paths = os.pathsep.join([str(ROOT / "impl"), str(ROOT)])
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(folder), "PYTHONPATH": paths}
+    command = [sys.executable, "-c", _COMPILES, str(ready), str(go)]
+    return subprocess.Popen(command, env=environment, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+
+
+@pytest.mark.thorough("starts three processes that compile")
+def test_processes_that_lack_a_kernel_compile_it_once(tmp_path: Path, folder: Path) -> None:
+    ready, go = [tmp_path / f"ready{number}" for number in range(3)], tmp_path / "go"
+    processes = [_compiling(file, go, folder) for file in ready]
+    while not all(file.exists() for file in ready):
+        assert all(process.poll() is None for process in processes)
+        time.sleep(0.01)
+    go.touch()
+    assert sorted(process.communicate(timeout=120)[0].strip() for process in processes) == ["0", "1", "1"]
+    assert len([file for file in folder.rglob("*") if file.is_file()]) == 1, "locks are gone"
+
+
+def test_who_holds_a_kernel_for_too_long_is_not_waited_for(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cpu_disk, "MOST_COMPILING_S", 0.2)
+    held = cpu_disk._folder()
+    monkeypatch.setattr(cpu_disk.DiskCache, "_file", lambda *_: "burstproof-kernel-x")
+    claimed = held.claim("burstproof-kernel-x", 0.0)
+    assert claimed is not None
+    function = multiplier(3, "three")
+    assert function(7) == 22
+    assert loaded(function) == 0
+    held.release("burstproof-kernel-x", claimed)
 
 
 def test_kernels_of_other_sources_go(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
@@ -190,6 +236,7 @@ def test_a_bad_file_is_built_anew(folder: Path) -> None:
 
 _FLIPS = """
 import sys
+import time
 from pathlib import Path
 import burstproof.engine.cpu.disk as disk
 from suites.unit.burstproof.engine.cpu.test_disk import kept_file, loaded, multiplier

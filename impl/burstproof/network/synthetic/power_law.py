@@ -17,11 +17,8 @@ from burstproof.errors import NetworkError
 from burstproof.network.model import Network, SynapseTable
 from burstproof.network.synthetic.build import Array, Offsets, Words, synthesize
 from burstproof.network.synthetic.counter_random import LARGEST_ITEM, make_counter_random
-from burstproof.network.synthetic.laws import end_parameters, make_end
+from burstproof.network.synthetic.laws import FAN_STREAM, end_parameters, make_end
 from burstproof.network.synthetic.spec import SyntheticSpec
-
-_FAN_STREAM = 5
-"""Stream of the counter-based numbers; 0...4 belong to ``laws``."""
 
 _HALVINGS = 60
 
@@ -39,7 +36,7 @@ def _fillers() -> _Fillers:
     compiler = numba.njit(nogil=True)
     random = make_counter_random(compiler)
     words, end = random.words, make_end("uniform", random, compiler)
-    stream, first = np.uint32(_FAN_STREAM), np.uint32(0)
+    stream, first = np.uint32(FAN_STREAM), np.uint32(0)
     up, down, unit = np.uint64(21), np.uint64(11), 2.0**-53
 
     def degrees(seed: np.uint32, low: float, high: float, result: Array) -> None:
