@@ -15,7 +15,7 @@ from burstproof.analysis.recording import RunRecording
 from burstproof.config import Configuration, Cuda
 from burstproof.engine.ask_machine import this_machine
 from burstproof.engine.options import CpuOptions, CudaOptions, EngineOptions
-from burstproof.engine.precision import precision_named
+from burstproof.engine.precision import with_precision
 from burstproof.engine.profile import profile_named
 from burstproof.engine.protocol import Engine, Progress
 from burstproof.engine.recorder import joined, recording_of
@@ -304,7 +304,8 @@ def open_engine(
     fractional_stimulus : bool, optional
         Whether amounts may be fractional; by default whether those of ``stimulus`` are.
     precision : str
-        Format of stored potentials: ``fp32``, ``fp16``, ``bf16``, ``int8``. Others than ``fp32`` change results.
+        Format of stored potentials: ``fp32``, ``fp16``, ``bf16``, ``int8``, or ``feagi-int8``: as the released engine
+        started with ``--precision int8``. Others than ``fp32`` change results.
     profile : str
         ``feagi-2.6`` or ``feagi-beta``.
     emulate_batch_path : bool
@@ -353,13 +354,14 @@ def open_engine(
         raise InputError("not a number of shards", where="shards", got=shards, allowed="1 or more")
     if strategy not in STRATEGIES:
         raise InputError("unknown strategy", where="strategy", got=strategy, allowed=", ".join(STRATEGIES))
+    network, stored = with_precision(network, precision)
     largest, fractional = stimulus_bounds(stimulus, EngineOptions())
     options = EngineOptions(
         profile=profile_named(profile),
         emulate_batch_path=emulate_batch_path,
         max_stimulus=largest if max_stimulus is None else max_stimulus,
         fractional_stimulus=fractional if fractional_stimulus is None else fractional_stimulus,
-        precision=precision_named(precision),
+        precision=stored,
         cpu=CpuOptions(threads=threads),
         cuda=CudaOptions(device_id=devices[0] if devices else 0),
     )

@@ -59,7 +59,7 @@ class Reading:
     """How a file becomes a network.
 
     ``seed`` and the two caps are for growing a genome (``None`` keeps growth's own cap); ``apply_flags`` takes the
-    psp flags from the genome inside a connectome, which are not applied otherwise (SEMANTICS section 1b); ``policy``
+    psp flags, plasticity and features from the genome inside a connectome, which are not applied otherwise; ``policy``
     says what to do with a genome that cannot be grown as it stands.
     """
 
@@ -189,7 +189,8 @@ def load(path: str | os.PathLike[str], *, apply_flags: bool = False) -> Network:
     path : path
         ``.json`` or ``.json.gz`` (genome), ``.connectome``, or ``.bpnet``, whose columns are mapped, not read.
     apply_flags : bool
-        Take the psp flags from the genome inside a connectome, which the real engine does not apply.
+        Take psp flags, plastic mappings and features from the genome inside a connectome, which the real engine does
+        not apply.
 
     Raises
     ------

@@ -67,6 +67,7 @@ def test_a_page_for_every_room_that_needs_one() -> None:
         "api",
         "own-network",
         "network",
+        "features",
         "engine",
         "cpu",
         "cuda",

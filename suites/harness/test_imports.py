@@ -54,7 +54,7 @@ ROOMS = {
     "network.files": {"network", "network.grow", "errors", "regular_file"},
     "device": {"errors"},
     "compile": {"device", "errors", "regular_file", "user_cache"},
-    "engine": {"network", "network.files", "errors", "regular_file"},
+    "engine": {"network", "network.files", "network.grow", "errors", "regular_file"},
     "engine.cpu": {*_ENGINE, "user_cache"},
     "engine.wgpu": {*_ENGINE, "engine.ask_machine"},
     "engine.sharded": {*_ENGINE, "engine.cpu", "network.files"},
@@ -89,12 +89,24 @@ A module or package that has a row of its own is a room; what lies in it belongs
 DOORS = {"numba.cuda": "burstproof.device.numba_cuda", "pynvml": "hardware.nvml"}
 """The one module that may import a binding."""
 
-REFERENCE = ("burstproof.engine.reference", "burstproof.engine.reference_numbers")
+REFERENCE = tuple(
+    f"burstproof.engine.{name}"
+    for name in (
+        "reference",
+        "reference_associative",
+        "reference_features",
+        "reference_memory",
+        "reference_memory_state",
+        "reference_numbers",
+        "reference_plasticity",
+    )
+)
 """The executable specification."""
 
 REFERENCE_TAKES = {
     "errors": {"NetworkError"},
     "engine.admission": {"check_network", "check_state"},
+    "engine.feature_state": {"FeatureState", "MadeSynapses", "MemoryState"},
     "engine.options": {"EngineOptions"},
     "engine.precision": {"Precision"},
     "engine.protocol": {"Engine", "Progress"},
@@ -110,9 +122,11 @@ REFERENCE_TAKES = {
         "StimulusPlan",
     },
     "engine.stimulus": {"check_stimulus", "coming_bursts"},
+    "network.features": {"FIRST_MEMORY_ID", "Features", "Homeostat", "MemoryArea", "MemoryChange", "ModulatorKind"},
     "network.fixed_point": {"UNBOUNDED", "FixedPoint"},
     "network.model": {"Network"},
     "network.plasticity": {"PlasticMapping"},
+    "network.schema": {"NO_LIMIT", "NeuronTable"},
 }
 """What the specification may take from the package: values that go in and out, and the refusal of what none takes.
 

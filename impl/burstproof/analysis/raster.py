@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from burstproof.analysis.recording import firings_in
 from burstproof.analysis.text import printable
 from burstproof.engine.state import Recording
 from burstproof.network.model import Network
@@ -84,6 +85,7 @@ class RasterGrid:
     def __init__(self, network: Network, bursts: int, first: int | None = None) -> None:
         self._first = network.burst_count + 1 if first is None else first
         self._bursts = bursts
+        self._network = network
         self._columns = min(bursts, MOST_COLUMNS)
         self._bands, self._row_of_neuron = _layout(network)
         self._rows = sum(band.rows for band in self._bands)
@@ -91,8 +93,9 @@ class RasterGrid:
 
     def add(self, recording: Recording) -> None:
         """Count a recording that holds fired lists."""
-        burst = np.repeat(recording.bursts - self._first, recording.fired_counts)
-        cells = self._row_of_neuron[recording.fired_ids] * self._columns + burst * self._columns // self._bursts
+        rows, ids = firings_in(recording, self._network)
+        burst = recording.bursts[rows] - self._first
+        cells = self._row_of_neuron[ids] * self._columns + burst * self._columns // self._bursts
         self._counts += np.bincount(cells, minlength=len(self._counts))
 
     def raster(self) -> Raster:

@@ -42,6 +42,15 @@ class RunRecording(Recording):
         bursts, ids = super().spikes()
         if area is None:
             return bursts, ids
-        member = np.zeros(self.network.neuron_count, np.bool_)
-        member[self.network.ids_of(area)] = True
-        return bursts[member[ids]], ids[member[ids]]
+        chosen = np.isin(ids, self.network.ids_of(area))
+        return bursts[chosen], ids[chosen]
+
+
+def firings_in(recording: Recording, network: Network) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint32]]:
+    """Row of the burst and neuron id of each firing of a neuron of ``network``.
+
+    Left out are those that the run added: memory neurons and twins of these (FEATURES section 7).
+    """
+    rows = np.repeat(np.arange(len(recording.bursts)), recording.fired_counts)
+    own = recording.fired_ids < network.neuron_count
+    return (rows, recording.fired_ids) if own.all() else (rows[own], recording.fired_ids[own])

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from burstproof.analysis.recording import RunRecording
+from burstproof.analysis.recording import RunRecording, firings_in
 from burstproof.analysis.text import printable, table
 from burstproof.engine.state import Recording
 from burstproof.network.model import Network
@@ -86,7 +86,10 @@ def statistics(recording: RunRecording) -> Statistics:
 
 
 class ActivityCounter:
-    """Adds up the firings of a network by neuron and by area; ``bursts`` are those counted."""
+    """Adds up the firings of a network by neuron and by area.
+
+    ``bursts`` are those counted, ``added`` the firings of neurons that the run added: memory neurons and their twins.
+    """
 
     def __init__(self, network: Network) -> None:
         self._network = network
@@ -94,21 +97,23 @@ class ActivityCounter:
         self._firings = np.zeros(network.neuron_count, np.int64)
         self._peaks = np.zeros(len(self._areas), np.int64)
         self.bursts = 0
+        self.added = 0
 
     def add(self, recording: Recording) -> None:
         """Count a recording that holds fired lists."""
         self.bursts += len(recording.bursts)
-        self._firings += np.bincount(recording.fired_ids, minlength=len(self._firings))
+        burst, ids = firings_in(recording, self._network)
+        self.added += len(recording.fired_ids) - len(ids)
+        self._firings += np.bincount(ids, minlength=len(self._firings))
         areas = len(self._areas)
-        burst = np.repeat(np.arange(len(recording.bursts)), recording.fired_counts)
-        cells = burst * areas + self._row_of_neuron[recording.fired_ids]
+        cells = burst * areas + self._row_of_neuron[ids]
         counts = np.bincount(cells, minlength=len(recording.bursts) * areas).reshape(-1, areas)
         self._peaks = np.maximum(self._peaks, counts.max(axis=0, initial=0))
 
     @property
     def firings(self) -> int:
-        """Firings of all neurons in all bursts."""
-        return int(self._firings.sum())
+        """Firings of all neurons in all bursts, added ones among them."""
+        return int(self._firings.sum()) + self.added
 
     @property
     def rates(self) -> npt.NDArray[np.float64]:

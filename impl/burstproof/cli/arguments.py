@@ -10,7 +10,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, NoReturn
 
-from burstproof.engine.precision import Precision
+from burstproof.engine.precision import PRECISION_NAMES, Precision
 from burstproof.engine.profile import FEAGI_2_6, PROFILES
 from burstproof.engine.registry import backend_names
 from burstproof.engine.sharded.partition import STRATEGIES
@@ -117,7 +117,9 @@ def _add_reading(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--max-neurons", type=whole_number(1, 2**31), metavar="N", help="cap of a genome's growth")
     parser.add_argument("--max-synapses", type=whole_number(1, 2**40), metavar="N", help="cap of a genome's growth")
     parser.add_argument(
-        "--apply-flags", action="store_true", help="take the psp flags from the genome inside a connectome"
+        "--apply-flags",
+        action="store_true",
+        help="take psp flags, plasticity and features from the genome inside a connectome",
     )
     parser.add_argument(
         "--ignore-unmodelled",
@@ -158,9 +160,10 @@ def _add_run(parser: Parser) -> None:
     parser.add_argument("--profile", choices=PROFILES, default=FEAGI_2_6.name, help="rules of the engine")
     parser.add_argument(
         "--precision",
-        choices=[precision.value for precision in Precision],
+        choices=PRECISION_NAMES,
         default=Precision.FP32.value,
-        help="format of the stored potentials; all but fp32 change results (default: fp32, whatever a genome asks for)",
+        help="format of the stored potentials, or feagi-int8: clamped as by the released engine; all but fp32 change "
+        "results (default: fp32, whatever a genome asks for)",
     )
     parser.add_argument(
         "--emulate-batch-path", action="store_true", help="as the real engine from 10 000 candidates on"

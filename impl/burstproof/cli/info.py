@@ -16,6 +16,7 @@ from burstproof.cli.settings import configuration_of
 from burstproof.config import CONFIG_FILE, Configuration, environment_name
 from burstproof.engine.ask_machine import this_machine
 from burstproof.engine.cuda.tuning.cache import Launch, kept
+from burstproof.engine.features.support import MODELLED, Section
 from burstproof.engine.machine import Machine
 from burstproof.engine.registry import BACKENDS
 from burstproof.engine.select import consider
@@ -58,6 +59,7 @@ def describe(config: Configuration, machine: Machine) -> dict[str, Any]:
         },
         "wgpu": [{**dataclasses.asdict(adapter), "software": adapter.software} for adapter in machine.wgpu.adapters],
         "backends": backends,
+        "features": {section.value: [name for name in BACKENDS if section in MODELLED[name]] for section in Section},
         "tuned": kept(cache_folder()),
         "config_file": str(config.file) if config.file else None,
         "configuration": [
@@ -112,6 +114,12 @@ def _as_text(document: dict[str, Any]) -> str:
     rows = [(item["backend"], "yes" if item["available"] else "no", item["why"]) for item in document["backends"]]
     lines += ["", table(("backend", "runs here", "why"), rows, left=3)]
     lines += [f"  {item['backend']}: {item['cure']}" for item in document["backends"] if item["cure"]]
+    names = [item["backend"] for item in document["backends"]]
+    modelled = [
+        (name, *("yes" if backend in having else "no" for backend in names))
+        for name, having in document["features"].items()
+    ]
+    lines += ["", table(("feature of genomes (docs/features.md)", *names), modelled, left=1 + len(names))]
     lines += [_tuned_line(item) for item in document["tuned"]]
     lines += ["", f"configuration (file: {document['config_file'] or 'no ' + CONFIG_FILE + ' here'})"]
     settings = [

@@ -15,6 +15,7 @@ from burstproof.analysis.raster import RasterGrid
 from burstproof.analysis.raster_svg import raster_svg
 from burstproof.analysis.statistics import ActivityCounter
 from burstproof.cli.cluster import exchange_of, may_be_rank
+from burstproof.cli.feature_report import DriverCounter, feature_values
 from burstproof.cli.idle import BACKEND, refuse_idle
 from burstproof.cli.progress import task
 from burstproof.cli.run_report import (
@@ -32,7 +33,7 @@ from burstproof.engine.ask_machine import this_machine
 from burstproof.engine.cluster.together import ending_all_ranks, together
 from burstproof.engine.machine import Machine
 from burstproof.engine.options import EngineOptions
-from burstproof.engine.precision import precision_named
+from burstproof.engine.precision import with_precision
 from burstproof.engine.profile import profile_named
 from burstproof.engine.protocol import Engine
 from burstproof.engine.recorder import joined
@@ -65,12 +66,14 @@ class Prepared:
     choice: Choice
     checkpoints: Checkpoints
     counter: ActivityCounter
+    drivers: DriverCounter
     grid: RasterGrid | None
     recordings: list[Recording] | None
 
     def add(self, chunk: Recording) -> None:
         """Take in some more bursts: their counts, the cells of a picture, and all of them if a record is wanted."""
         self.counter.add(chunk)
+        self.drivers.add(chunk)
         if self.grid is not None:
             self.grid.add(chunk)
         if self.recordings is not None:
@@ -109,7 +112,9 @@ def _prepare(options: argparse.Namespace, exchange: Exchange) -> Prepared:
     _check_split(options, config, split)
     asked = (config if split is None else split.backend_first(config)).compute.backend
     refuse_idle(options, asked=asked, ranks=may_be_rank(options), **_backend(asked))
-    network = read_source(source, reading_of(options), bars=not options.json)
+    network, precision = with_precision(
+        read_source(source, reading_of(options), bars=not options.json), options.precision
+    )
     plan = plan_of(
         [*source.start(), *parse_stimulations(network, options.bursts, options.stimulate, options.force)],
     )
@@ -119,7 +124,7 @@ def _prepare(options: argparse.Namespace, exchange: Exchange) -> Prepared:
         profile_named(options.profile),
         emulate_batch_path=options.emulate_batch_path,
         stimulus_bounds=stimulus_bounds(plan, EngineOptions()),
-        precision=precision_named(options.precision),
+        precision=precision,
         autotune=options.autotune,
     )
     engine, choice = _start(options, config, machine, network, settings, split, shown=exchange.rank == 0)
@@ -129,7 +134,8 @@ def _prepare(options: argparse.Namespace, exchange: Exchange) -> Prepared:
     )
     grid = RasterGrid(network, options.bursts) if options.raster is not None else None
     kept: list[Recording] | None = [] if recorded else None
-    ready = Prepared(source, config, plan, engine, choice, checkpoints, ActivityCounter(network), grid, kept)
+    counters = ActivityCounter(network), DriverCounter(network)
+    ready = Prepared(source, config, plan, engine, choice, checkpoints, *counters, grid, kept)
     for recording in checkpoints.begin(engine):
         ready.add(recording)
     return ready
@@ -252,6 +258,7 @@ def _document(
         "elapsed_s": sum(times_s),
         "first_burst_s": times_s[0],
         **activity_values(counter, prepared.engine.network.neuron_count),
+        "features": feature_values(prepared.engine.network, prepared.drivers, end.features),
         "configuration": [dataclasses.asdict(item) for item in prepared.config.settings()],
         "files": [],
     }

@@ -6,6 +6,7 @@ import dataclasses
 from typing import Any
 
 from burstproof.analysis.statistics import ActivityCounter, AreaActivity, activity_table
+from burstproof.cli.feature_report import feature_lines
 from burstproof.cli.notes import note_lines, notes_in
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.precision import storage_for
@@ -22,6 +23,7 @@ def engine_values(engine: Engine, end: EngineState) -> dict[str, Any]:
     network, options = engine.network, engine.options
     storage = storage_for(options.precision, network.neurons.thresholds)
     clamped = ", a contribution was clamped" if end.clamped else ""
+    potentials = f"{storage.words} clamped to 0...255" if network.features.clamp_potentials else storage.words
     named = network.provenance.get("quantization_precision", "")
     wish = f" (the genome names {named})" if named else ""
     return {
@@ -37,7 +39,7 @@ def engine_values(engine: Engine, end: EngineState) -> dict[str, Any]:
             "step": storage.step,
             "genome_asks_for": named or None,
         },
-        "rules": f"{options.profile.name}, {engine.fixed_point}{clamped}, {storage.words}{wish}",
+        "rules": f"{options.profile.name}, {engine.fixed_point}{clamped}, {potentials}{wish}",
     }
 
 
@@ -107,6 +109,7 @@ def as_text(document: dict[str, Any], *, every_area: bool) -> str:
         ("firings", f"{document['firings']}, {100 * document['rate']:.4f} % of the neurons per burst"),
     ]
     lines = [*note_lines(document["notes"]), *(f"{name:<11}{text}" for name, text in rows if text)]
+    lines += feature_lines(document["features"], every=every_area)
     lines += ["", activity_table(areas, every_area=every_area)]
     if document["files"]:
         lines += ["", *(f"wrote {name}" for name in document["files"])]

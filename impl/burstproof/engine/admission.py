@@ -7,6 +7,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
+from burstproof.engine.feature_admission import check_feature_state, check_features, twin_count
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.state import EngineState
 from burstproof.errors import NetworkError
@@ -27,7 +28,8 @@ def check_network(network: Network, options: EngineOptions) -> None:
     ------
     NetworkError
         A delay of 0; a power amount that is not finite; NaN in a column of the neurons; a plastic mapping whose window
-        is no integer from 1 on, whose parameters are not finite, or whose synapses do not exist; under a profile with
+        is no integer from 1 on, whose parameters are not finite, or whose synapses do not exist; a feature that names
+        a modulator, rule or plastic mapping that does not exist; under a profile with
         byte synapses a weight or psp that is fractional, negative or above 255, or a delay above 1.
     """
     synapses = network.synapses
@@ -38,6 +40,8 @@ def check_network(network: Network, options: EngineOptions) -> None:
     if not np.isfinite(power):
         raise NetworkError("the power amount is not finite", where="power_amount", got=network.power_amount)
     _check_mappings(network)
+    _check_features(network)
+    check_features(network, options.profile)
     if options.profile.byte_synapses:
         _check_byte_synapses(network, options.profile.name)
 
@@ -63,10 +67,11 @@ def check_state(state: EngineState, network: Network, fixed_point: FixedPoint) -
     Raises
     ------
     NetworkError
-        A column of another size than the network's; a weight that is not finite; another scale, width or clamp than
-        ``fixed_point``.
+        A column of another size than the network's; features that are not those of the network; a weight that is not
+        finite; another scale, width or clamp than ``fixed_point``.
     """
-    sizes = network.neuron_count, network.synapse_count
+    check_feature_state(state.features, network)
+    sizes = network.neuron_count + twin_count(state.features), network.synapse_count
     for name, column in vars(state).items():
         if isinstance(column, np.ndarray) and name not in ("fired_ids", "fired_potentials"):
             size = sizes[name in ("weights", "eligibility_traces")]
@@ -122,6 +127,28 @@ def _check_mappings(network: Network) -> None:
                 got=(int(rows.min()), int(rows.max())),
                 allowed=f"0...{network.synapse_count - 1}",
             )
+
+
+def _check_features(network: Network) -> None:
+    """Refuse features that name a modulator, a rule or a plastic mapping beyond those that there are."""
+    features, rules = network.features, network.synapses.rules
+    plastic = network.plastic_mappings
+    named = {
+        "features.areas": [one for area in features.areas.values() for one in area.modulators],
+        "features.rules": [one for rule in features.rules for one in (*rule.gains, *rule.gates)],
+        "plastic_mappings": [one for mapping in plastic for one in (*mapping.rewards, *mapping.learning_rates)],
+    }
+    most = {"modulators": len(features.modulators), "plastic mappings": len(plastic), "rules": len(features.rules) + 1}
+    checks = [(where, positions, "modulators") for where, positions in named.items()]
+    checks.append(("features.associative", [one.plastic for one in features.associative], "plastic mappings"))
+    checks.append(("features.associative", [one.rule for one in features.associative], "rules"))
+    largest = rules if any(rules.strides) else rules[:1]
+    checks.append(("synapses.rules", [int(largest.max(initial=0))], "rules"))
+    for where, positions, what in checks:
+        beyond = [one for one in positions if not 0 <= one < most[what]]
+        if beyond:
+            allowed = f"0...{most[what] - 1}" if most[what] else "none, since there are none"
+            raise NetworkError(f"features name {what} that do not exist", where=where, got=beyond[0], allowed=allowed)
 
 
 def _check_byte_synapses(network: Network, profile: str) -> None:

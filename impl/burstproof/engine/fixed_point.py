@@ -8,18 +8,24 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from burstproof.engine.features.synapses import degeneration, transmitting
 from burstproof.errors import NetworkError
 from burstproof.network.fixed_point import UNBOUNDED, FixedPoint
 
 if TYPE_CHECKING:
     from burstproof.engine.options import EngineOptions
+    from burstproof.network.features import Features
     from burstproof.network.model import Network
+    from burstproof.network.plasticity import PlasticMapping
 
 _CHUNK = 1 << 22
 _FRACTIONAL_STIMULUS_K = 30
 _LEARNING_K = range(36, 19, -1)
 """Scales of networks whose contributions are not known beforehand, the finest first."""
 _LEARNING_SUM, _LEARNING_INPUT = 2.0**49, 64.0
+MOST_NEW_SYNAPSES = 1 << 16
+"""Synapses onto one neuron that may appear while a network runs; beyond that an engine stops with an error."""
+
 _SUM_32, _SUM_64 = 2.0**31, 2.0**62
 
 
@@ -95,7 +101,7 @@ class ContributionSurvey:
     digits : int
         Least k for which every contribution is a multiple of 2^-k.
     in_degree : int
-        Largest number of synapses onto one neuron.
+        Largest number of synapses onto one neuron, those that may appear while the network runs included.
     """
 
     largest_input: float
@@ -115,7 +121,8 @@ def _survey(network: Network) -> ContributionSurvey:
         targets = synapses.target_neurons[rows]
         totals += np.bincount(targets, weights=np.abs(values), minlength=network.neuron_count)
         degrees += np.bincount(targets[synapses.valid_mask[rows]], minlength=network.neuron_count)
-    return ContributionSurvey(float(totals.max(initial=0.0)), digits, int(degrees.max(initial=0)))
+    room = MOST_NEW_SYNAPSES if synapses_appear(network.features) else 0
+    return ContributionSurvey(float(totals.max(initial=0.0)), digits, int(degrees.max(initial=0)) + room)
 
 
 def plan_fixed_point(network: Network, options: EngineOptions) -> FixedPoint:
@@ -129,10 +136,10 @@ def plan_fixed_point(network: Network, options: EngineOptions) -> FixedPoint:
         A contribution that is not finite, or a scale brought along that does not hold the network's sums.
     """
     survey = _survey(network)
-    mp_driven = _mp_driven_synapses(network)
-    learns = mp_driven or any(len(mapping.synapses) for mapping in network.plastic_pairs)
+    computed = _mp_driven_synapses(network) or _factors_act(network) or synapses_appear(network.features)
+    learns = computed or any(len(mapping.synapses) for mapping in network.plastic_pairs)
     if learns:
-        planned = _learning_fixed_point(network, options, survey, mp_driven)
+        planned = _learning_fixed_point(network, options, survey, computed)
     else:
         planned = static_fixed_point(survey, network.power_amount, options)
     kept = network.fixed_point
@@ -154,10 +161,10 @@ def plan_fixed_point(network: Network, options: EngineOptions) -> FixedPoint:
 
 
 def _learning_fixed_point(
-    network: Network, options: EngineOptions, survey: ContributionSurvey, mp_driven: bool
+    network: Network, options: EngineOptions, survey: ContributionSurvey, computed: bool
 ) -> FixedPoint:
     """The scale where contributions are not known beforehand."""
-    if not mp_driven and _outside_digits(network.power_amount, options) == 0 and _learns_integers(network):
+    if not computed and _outside_digits(network.power_amount, options) == 0 and _learns_integers(network):
         return FixedPoint(0, 64, _clamp(survey.in_degree), True, UNBOUNDED, *_declared(options))
     largest = max(_largest_sum(survey, network.power_amount, options), _LEARNING_INPUT)
     room = _LEARNING_SUM / (survey.in_degree + 2)
@@ -193,8 +200,26 @@ def _mp_driven_synapses(network: Network) -> bool:
     return bool(driven.any() and driven[network.synapses.source_neurons[network.synapses.valid_mask]].any())
 
 
+def synapses_appear(features: Features) -> bool:
+    """Whether synapses or neurons can be added while the network runs: associative mappings, memory areas."""
+    return bool(features.associative) or any(area.memory is not None for area in features.areas.values())
+
+
+def _factors_act(network: Network) -> bool:
+    """Whether transmission factors or degeneration change a contribution (FEATURES sections 2.3 and 5)."""
+    return transmitting(network) is not None or degeneration(network) is not None
+
+
+def _integer_steps(mapping: PlasticMapping) -> bool:
+    """Whether the rule adds integers to weights and bounds them by one."""
+    bound = 0.0 if mapping.max_weight is None else mapping.max_weight
+    return mapping.eta == 1.0 and not mapping.rewarded and not mapping.learning_rates and float(bound).is_integer()
+
+
 def _learns_integers(network: Network) -> bool:
-    """Whether contributions stay integers, whatever the plastic rules do: their steps are integers."""
+    """Whether contributions stay integers, whatever the plastic rules do."""
+    if not all(_integer_steps(mapping) for mapping in network.plastic_pairs if len(mapping.synapses)):
+        return False
     synapses = network.synapses
     columns = (synapses.weights, synapses.postsynaptic_potentials)
     return division(network) is None and all(fraction_digits(c[synapses.valid_mask]) == 0 for c in columns)

@@ -1,19 +1,25 @@
 """One network packed for one engine: integer contributions, computed synapses, plastic rules, parameters.
 
 Nothing here knows a device: the CPU engine and the CUDA engine pack the same arrays. Contributions that never
-change are *static* and quantised once; those of plastic synapses and of mp-driven sources are *computed* when the
-source fires and kept in rows of their own, so that a network without them pays nothing.
+change are *static* and quantised once; those of plastic synapses, of mp-driven and degenerating sources and of rules
+with transmission factors are *computed* when the source fires and kept in rows of their own, so that a network without
+them pays nothing.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from burstproof.engine.admission import check_network
+from burstproof.engine.features.levels import clamped_levels
+from burstproof.engine.features.support import NOTHING, Section, refuse_features
+from burstproof.engine.features.synapses import associated, degeneration, transmitting
+from burstproof.engine.features.tables import decay_of
 from burstproof.engine.fixed_point import division, static_contributions
 from burstproof.engine.options import EngineOptions
 from burstproof.errors import NetworkError
@@ -70,6 +76,10 @@ class ComputedRows:
     mp_driven : bool (N,)
         Whether the source's potential at firing replaces psp.
     divisors : float32 (N,)
+    rules : uint16 (C,)
+        Column of the synapse table: whose transmission factor the contribution gets, 0 for none.
+    degeneration : float32 (N,)
+        What a firing of the source takes from psp afterwards.
     """
 
     offsets: npt.NDArray[np.int64]
@@ -81,6 +91,8 @@ class ComputedRows:
     delays: npt.NDArray[np.uint8] | None
     mp_driven: npt.NDArray[np.bool_]
     divisors: npt.NDArray[np.float32]
+    rules: npt.NDArray[np.uint16]
+    degeneration: npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,6 +109,9 @@ class PlasticRules:
     windows : int64 (R,)
     potentiations, depressions : float32 (R,)
         The steps of ``plasticity.steps``.
+    decays, etas, max_weights : float32 (R,)
+        FEATURES section 4; a trace is multiplied by its decay, infinity stands for no largest weight.
+    frozen : bool (R,)
     longest_window : int
     """
 
@@ -107,6 +122,10 @@ class PlasticRules:
     windows: npt.NDArray[np.int64]
     potentiations: npt.NDArray[np.float32]
     depressions: npt.NDArray[np.float32]
+    decays: npt.NDArray[np.float32]
+    etas: npt.NDArray[np.float32]
+    max_weights: npt.NDArray[np.float32]
+    frozen: npt.NDArray[np.bool_]
     longest_window: int
 
 
@@ -132,6 +151,8 @@ class Layout:
     needs_flags : bool
         Whether a candidate may have the sum 0 without stimulus from outside, so that candidates need a flag beside
         the sum; otherwise a neuron is a candidate if and only if its sum is not 0.
+    drawn_in_degree : int
+        The largest in-degree where a device draws the static rows itself, which are not here then.
     """
 
     neuron_count: int
@@ -144,6 +165,17 @@ class Layout:
     power_amount: int
     power_clamped: bool
     needs_flags: bool
+    drawn_in_degree: int = 0
+
+    @cached_property
+    def in_degree(self) -> int:
+        """Most contributions that one neuron can receive in one burst: its synapses, each of which arrives once."""
+        counts = np.zeros(self.neuron_count, np.int64)
+        rows = (self.static.targets, self.computed.targets) if self.computed is not None else (self.static.targets,)
+        for targets in rows:
+            for start in range(0, len(targets), _CHUNK):
+                counts += np.bincount(targets[start : start + _CHUNK], minlength=self.neuron_count)
+        return max(self.drawn_in_degree, int(counts.max(initial=0)))
 
     @property
     def source_count(self) -> int:
@@ -170,17 +202,24 @@ def synapse_facts(network: Network) -> SynapseFacts:
 
 
 def build_layout(
-    network: Network, options: EngineOptions, fixed_point: FixedPoint, facts: SynapseFacts | None = None
+    network: Network,
+    options: EngineOptions,
+    fixed_point: FixedPoint,
+    facts: SynapseFacts | None = None,
+    modelled: frozenset[Section] = NOTHING,
 ) -> Layout:
     """Pack ``network``; ``facts`` are those of a larger network of which it has some of the synapses.
+
+    ``modelled`` are the features that the engine has.
 
     Raises
     ------
     NetworkError
-        What ``check_network`` and ``static_contributions`` refuse.
+        What ``check_network``, ``refuse_features`` and ``static_contributions`` refuse.
     """
     check_network(network, options)
-    neurons = parameters_of(network.neurons)
+    refuse_features(network, options, modelled)
+    neurons = parameters_of(clamped_levels(network))
     facts = synapse_facts(network) if facts is None else facts
     divisors, max_delay = facts.divisors, facts.max_delay
     mp_driven = network.flags_registered and bool(network.area_flag("mp_driven_psp").any())
@@ -258,13 +297,20 @@ class _Kinds:
 def _synapse_kinds(network: Network, mp_sources: npt.NDArray[np.bool_] | None) -> _Kinds:
     """Which synapses are static, which computed; ``contributes`` leaves out what cannot reach a candidate."""
     synapses = network.synapses
+    transmits, losses, changing = transmitting(network), degeneration(network), associated(network)
+    varied = any(one is not None for one in (mp_sources, transmits, losses, changing))
+    constant = not varied and not network.plastic_pairs
     everything = bool(synapses.valid_mask.all() and network.neurons.valid_mask.all())
-    if everything and mp_sources is None and not network.plastic_pairs:
+    if everything and constant:
         return _Kinds(None, None, None)
     contributes = synapses.valid_mask & network.neurons.valid_mask[synapses.target_neurons]
-    if mp_sources is None and not network.plastic_pairs:
+    if constant:
         return _Kinds(contributes, None, contributes)
-    computed = np.zeros(network.synapse_count, np.bool_)
+    computed = np.zeros(network.synapse_count, np.bool_) if transmits is None else transmits & contributes
+    if changing is not None:
+        computed |= changing
+    if losses is not None:
+        computed |= synapses.valid_mask & (losses > 0)[synapses.source_neurons]
     for mapping in network.plastic_pairs:
         computed[mapping.synapses] = True
     if mp_sources is not None:
@@ -356,19 +402,21 @@ def _computed_rows(
         _taken(synapses.delay_bursts, rows) if max_delay > 1 else None,
         mp_sources,
         np.ones(network.neuron_count, np.float32) if divisors is None else divisors,
+        _taken(synapses.rules, rows),
+        np.zeros(network.neuron_count, np.float32) if (losses := degeneration(network)) is None else losses,
     )
 
 
 def _plastic_rules(network: Network, computed: ComputedRows | None) -> PlasticRules | None:
     if not network.plastic_pairs or computed is None:
         return None
-    synapses = network.synapses
+    synapses, pairs = network.synapses, network.plastic_pairs
     place = np.full(network.synapse_count, -1, np.int64)
     place[computed.rows] = np.arange(len(computed.rows))
-    rows = [mapping.synapses for mapping in network.plastic_pairs]
+    rows = [mapping.synapses for mapping in pairs]
     flat = np.concatenate(rows)
-    changes = np.stack([steps(m) for m in network.plastic_pairs])
-    windows = np.array([m.window for m in network.plastic_pairs], np.int64)
+    changes = np.stack([steps(m) for m in pairs])
+    windows = np.array([m.window for m in pairs], np.int64)
     return PlasticRules(
         np.concatenate(([0], np.cumsum([len(r) for r in rows]))).astype(np.int64),
         place[flat],
@@ -377,5 +425,11 @@ def _plastic_rules(network: Network, computed: ComputedRows | None) -> PlasticRu
         windows,
         np.ascontiguousarray(changes[:, 0]),
         np.ascontiguousarray(changes[:, 1]),
+        np.array(
+            [decay_of(m.eligibility_decay) if m.rewarded and m.eligibility_decay > 0 else 0 for m in pairs], np.float32
+        ),
+        np.array([m.eta for m in pairs], np.float32),
+        np.array([np.inf if m.max_weight is None else m.max_weight for m in pairs], np.float32),
+        np.array([m.frozen for m in pairs], np.bool_),
         int(windows.max()),
     )

@@ -20,6 +20,7 @@ may lie below a threshold limit that it had exceeded: a range with room for limi
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -28,6 +29,7 @@ import numpy as np
 import numpy.typing as npt
 
 from burstproof.errors import InputError
+from burstproof.network.model import Network
 
 Floats = npt.NDArray[np.float32]
 
@@ -68,8 +70,30 @@ def precision_named(name: str) -> Precision:
     try:
         return Precision(name)
     except ValueError:
-        allowed = ", ".join(p.value for p in Precision)
+        allowed = ", ".join(PRECISION_NAMES)
         raise InputError("unknown precision", where="precision", got=name, allowed=allowed) from None
+
+
+FEAGI_INT8 = "feagi-int8"
+"""Name of the released engine's own 8-bit precision: fp32, of which potentials and thresholds are clamped to 0...255
+(FEATURES section 6)."""
+
+PRECISION_NAMES = (*(precision.value for precision in Precision), FEAGI_INT8)
+"""What a user may name as a precision."""
+
+
+def with_precision(network: Network, name: str) -> tuple[Network, Precision]:
+    """The network and the format of its potentials under the precision that a user names.
+
+    Raises
+    ------
+    InputError
+        Unknown name.
+    """
+    if name != FEAGI_INT8:
+        return network, precision_named(name)
+    features = dataclasses.replace(network.features, clamp_potentials=True)
+    return network.replace(features=features, fixed_point=network.fixed_point), Precision.FP32
 
 
 @dataclass(frozen=True)

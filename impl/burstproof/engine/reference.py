@@ -7,6 +7,7 @@ that go in and out, and the refusal of what no engine takes; ``suites/harness/te
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from typing import Any
 
@@ -14,15 +15,32 @@ import numpy as np
 import numpy.typing as npt
 
 from burstproof.engine.admission import check_network, check_state
+from burstproof.engine.feature_state import FeatureState
+from burstproof.engine.feature_state import MadeSynapses as MadeState
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.protocol import Engine, Progress
 from burstproof.engine.recorder import record_steps
+from burstproof.engine.reference_associative import MadeSynapses, associated, check_room, missing_pairs
+from burstproof.engine.reference_features import (
+    Degeneration,
+    Homeostats,
+    Modulators,
+    Trains,
+    clamped_neurons,
+    within_range,
+)
+from burstproof.engine.reference_memory import INJECTED, REPLAYED, Memories, Memory, Replay
+from burstproof.engine.reference_memory_state import restore as restore_memories
+from burstproof.engine.reference_memory_state import state_of
 from burstproof.engine.reference_numbers import float_of_sums, quantised, scale_of, stored
+from burstproof.engine.reference_plasticity import decay_of, factor_of, traced, weighed
 from burstproof.engine.state import NO_PLAN, NO_STIMULUS, Burst, EngineState, Record, Recording, Stimulus, StimulusPlan
 from burstproof.engine.stimulus import check_stimulus, coming_bursts
+from burstproof.network.features import Features
 from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Network
 from burstproof.network.plasticity import PlasticMapping
+from burstproof.network.schema import NO_LIMIT
 
 Ids = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float32]
@@ -36,15 +54,26 @@ class ReferenceEngine(Engine):
     """Engine that steps a network as SEMANTICS.md says; the methods that begin with an underscore are its sections."""
 
     backend = "reference"
+    HOMEOSTATS, MODULATORS, TRAINS, DEGENERATION = Homeostats, Modulators, Trains, Degeneration
+    MEMORIES, MADE = Memories, MadeSynapses
 
     def __init__(self, network: Network, options: EngineOptions) -> None:
         check_network(network, options)
         self.network = network
         self.options = options
+        self._start()
+        learning = [mapping for mapping, rows in self._plastic_rules if len(rows)]
+        self.fixed_point: FixedPoint = scale_of(network, options, learning=learning)
+
+    def _start(self) -> None:
+        """The state in which the network was loaded."""
+        network = self.network
+        self.neurons = network.neurons
+        if network.features.clamp_potentials:
+            self.neurons = clamped_neurons(network.neurons, network.neuron_count)
         self._load(network)
+        self._load_features(network.features)
         self._group_synapses(network)
-        learns = any(len(rows) for _, rows in self._plastic_rules)
-        self.fixed_point: FixedPoint = scale_of(network, options, plastic=learns)
 
     @classmethod
     def create(cls, network: Network, options: EngineOptions | None = None) -> ReferenceEngine:
@@ -77,9 +106,23 @@ class ReferenceEngine(Engine):
         self._group_plastic(network)
         self.history_bursts = 0
         self.clamped = False
+        self.bursts_since_load = 0
+
+    def _load_features(self, features: Features) -> None:
+        """The sections of FEATURES.md, each with its own state."""
+        self.homeostats = self.HOMEOSTATS(features, self.neurons)
+        self.modulators = self.MODULATORS(features, self.neurons)
+        self.trains = self.TRAINS(features, self.neurons)
+        self.degeneration = self.DEGENERATION(features)
+        self.memories = self.MEMORIES(features)
+        self.made = self.MADE()
+        self.twins: list[tuple[int, int]] = []
+        self.psps = self.network.synapses.postsynaptic_potentials.copy()
 
     def _stored(self, potentials: Floats) -> Floats:
         """Potentials as they are kept between bursts."""
+        if self.network.features.clamp_potentials:
+            potentials = within_range(potentials, self.network.neuron_count)
         return stored(potentials, self.options.precision, self.network.neurons.thresholds)
 
     def _group_synapses(self, network: Network) -> None:
@@ -88,6 +131,7 @@ class ReferenceEngine(Engine):
         sources = synapses.source_neurons[rows]
         self._synapses_by_source = rows[np.argsort(sources, kind="stable")]
         self._outgoing = np.bincount(sources, minlength=network.neuron_count)
+        self._incoming = np.bincount(synapses.target_neurons[rows], minlength=network.neuron_count)
         self._row_start = np.concatenate([[0], np.cumsum(self._outgoing)])
         self._uniform = network.area_flag("psp_uniform_distribution")
         self._mp_driven = network.area_flag("mp_driven_psp")
@@ -95,18 +139,26 @@ class ReferenceEngine(Engine):
     def _group_plastic(self, network: Network) -> None:
         """Section 5: of the rules for an ordered pair of areas the last one governs all valid synapses of the pair."""
         synapses, area = network.synapses, network.neurons.cortical_areas
-        rules: dict[tuple[int, int], PlasticMapping] = {}
-        windows = [1]
-        for mapping in network.plastic_mappings:
+        associative = {one.plastic: (at, one) for at, one in enumerate(network.features.associative)}
+        rules: dict[tuple[int, int], int] = {}
+        for number, mapping in enumerate(network.plastic_mappings):
             rows = mapping.synapses
             ends = np.column_stack([area[synapses.source_neurons[rows]], area[synapses.target_neurons[rows]]])
-            rules.update(dict.fromkeys(map(tuple, ends.tolist()), mapping))
-            windows += [] if len(rows) else [mapping.window]
+            rules.update(dict.fromkeys(map(tuple, ends.tolist()), number))
+            if number in associative:
+                _, one = associative[number]
+                rules[one.source, one.target] = number
         self._plastic_rules: list[tuple[PlasticMapping, Ids]] = []
-        for (source, target), mapping in rules.items():
+        self._associative_rules: list[tuple[int, PlasticMapping, Ids]] = []
+        for (source, target), number in rules.items():
             between = (area[synapses.source_neurons] == source) & (area[synapses.target_neurons] == target)
-            self._plastic_rules.append((mapping, np.flatnonzero(between & synapses.valid_mask)))
-        self.longest_window = max(windows + [mapping.window for mapping in rules.values()])
+            mapping, rows = network.plastic_mappings[number], np.flatnonzero(between & synapses.valid_mask)
+            if number in associative:
+                self._associative_rules.append((associative[number][0], mapping, rows))
+            else:
+                self._plastic_rules.append((mapping, rows))
+        idle = [one.window for one in network.plastic_mappings if not len(one.synapses)]
+        self.longest_window = max([1, *idle, *(network.plastic_mappings[one].window for one in rules.values())])
 
     # Section 1 -------------------------------------------------------------------------------------------------
 
@@ -120,23 +172,33 @@ class ReferenceEngine(Engine):
         self.burst_count += 1
         sums, in_fcl = self._collect(stimulus)
         self._restart()
+        memory_sums, injected = self._collect_memories()
         candidates = np.flatnonzero(in_fcl)
-        batch = self.options.emulate_batch_path and len(candidates) >= BATCH_PATH_CANDIDATES
-        forced = np.unique(np.asarray(stimulus.forced)).astype(np.int64)
+        count = len(candidates) + len(memory_sums)
+        batch = self.options.emulate_batch_path and count >= BATCH_PATH_CANDIDATES
+        forced, forced_potentials = self._forced(stimulus)
         refractory = self.rc > 0
         self._tick(self._ticking(refractory, in_fcl, forced))
         free = np.flatnonzero(in_fcl & ~refractory)
         fired, potentials = self._dynamics(free, self._net_input(free, sums), batch)
-        self._join_forced(fired, potentials, forced)
+        remembered = self.memories.fire(self.burst_count, memory_sums, injected)
+        self._join_forced(fired, potentials, forced, forced_potentials)
+        self.fired_ids = np.concatenate([self.fired_ids, remembered[0]])
+        self.fired_potentials = np.concatenate([self.fired_potentials, remembered[1]])
         self.was_candidate = self._restarting(in_fcl)
+        self.trains.advance(*self._fired_dense(), self.neurons, self.rc, self.cc)
         if self.options.profile.plastic_all_window:
             self._learn()
             self._propagate()
         else:
             self._propagate()
+            self._degenerate()
             self._learn()
+        self._modulate()
+        self._memorise(np.asarray(stimulus.memories_early).astype(np.int64))
+        self.bursts_since_load = 1
         self.v = self._stored(self.v)
-        return Burst(self.burst_count, self.fired_ids.astype(np.uint32), self.fired_potentials.copy(), len(candidates))
+        return Burst(self.burst_count, self.fired_ids.astype(np.uint32), self.fired_potentials.copy(), count)
 
     def _collect(self, stimulus: Stimulus) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
         """Steps 2, 3, 4 and 6: what arrives in this burst, and who is a candidate."""
@@ -147,7 +209,11 @@ class ReferenceEngine(Engine):
         power = self.network.power_neuron
         if power is not None:
             self._put(np.array([power]), np.array([self.network.power_amount], np.float32), sums, in_fcl)
-        return sums, in_fcl & self.network.neurons.valid_mask
+        self._due_replays = self.memories.due_replays(self.burst_count)
+        added = [one for one in self._due_replays if one.adds]
+        neurons, potentials = (np.array([getattr(one, name) for one in added]) for name in ("neuron", "potential"))
+        self._put(neurons.astype(np.int64), potentials.astype(np.float32), sums, in_fcl)
+        return sums, in_fcl & self.neurons.valid_mask
 
     def _put(self, ids: Ids, amounts: Floats, sums: Ids, in_fcl: npt.NDArray[np.bool_]) -> None:
         """Steps 3 and 4: amounts from outside, several to one neuron add up."""
@@ -158,7 +224,7 @@ class ReferenceEngine(Engine):
 
     def _restart(self) -> None:
         """Step 5: non-accumulating neurons restart from 0."""
-        restarting = ~self.network.neurons.mp_charge_accumulation
+        restarting = ~self.neurons.mp_charge_accumulation
         if not self.options.profile.restart_all:
             self.v[self.was_candidate & (self.rc == 0)] = 0
         elif self.network.neuron_count < LARGE_NETWORK_NEURONS:
@@ -168,27 +234,27 @@ class ReferenceEngine(Engine):
 
     def _restarting(self, in_fcl: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
         """Step 5: who restarts in the next burst, unless refractory: candidates that did not fire, forced or not."""
-        restarting = in_fcl & ~self.network.neurons.mp_charge_accumulation
-        restarting[self.fired_ids] = False
+        restarting = in_fcl & ~self.neurons.mp_charge_accumulation
+        restarting[self._fired_dense()[0]] = False
         return restarting
 
     def _net_input(self, candidates: Ids, sums: npt.NDArray[np.int64]) -> Floats:
         """End of section 2: the sum as float32; a negative one counts as 0 where the neuron accumulates."""
         x = float_of_sums(sums[candidates], self.fixed_point.k)
         if not self.options.profile.negative_sum_lowers:
-            accumulates = self.network.neurons.mp_charge_accumulation[candidates]
+            accumulates = self.neurons.mp_charge_accumulation[candidates]
             x = np.where(accumulates & (x < 0), np.float32(0), x)
         return x
 
     # Section 3 -------------------------------------------------------------------------------------------------
 
     def _finite_limit(self) -> npt.NDArray[np.bool_]:
-        limits = self.network.neurons.consecutive_fire_limits
+        limits = self.neurons.consecutive_fire_limits
         return np.not_equal(limits, 0) & np.not_equal(limits, UNLIMITED_FIRES)
 
     def _ticking(self, refractory: npt.NDArray[np.bool_], in_fcl: npt.NDArray[np.bool_], forced: Ids) -> Ids:
         """Step 8: whose countdown ticks: not that of invalid neurons, nor of forced ones."""
-        ticking = refractory & self.network.neurons.valid_mask
+        ticking = refractory & self.neurons.valid_mask
         if self.options.profile.countdown_only_candidates:
             ticking &= in_fcl
         ticking[forced] = False
@@ -198,7 +264,7 @@ class ReferenceEngine(Engine):
         """Step 8 for neurons whose countdown runs."""
         self.rc[neurons] -= 1
         ended = neurons[self.rc[neurons] == 0]
-        limit = self.network.neurons.consecutive_fire_limits
+        limit = self.neurons.consecutive_fire_limits
         self.cc[ended[self._finite_limit()[ended] & (self.cc[ended] >= limit[ended])]] = 0
 
     def _dynamics(self, candidates: Ids, x: Floats, batch: bool) -> tuple[Ids, Floats]:
@@ -218,15 +284,17 @@ class ReferenceEngine(Engine):
         return fired, potentials
 
     def _keep(self, neurons: Ids) -> Floats:
-        return np.float32(1) - self.network.neurons.leak_coefficients[neurons]
+        return np.float32(1) - self.neurons.leak_coefficients[neurons]
 
     def _integrate(self, candidates: Ids, x: Floats) -> None:
         """Rule 2: the input is added before any leak."""
         self.v[candidates] = self.v[candidates] + x
+        if self.network.features.clamp_potentials:
+            self.v = within_range(self.v, self.network.neuron_count)
 
     def _in_window(self, candidates: Ids, batch: bool) -> npt.NDArray[np.bool_]:
         """Rule 2: at or above the threshold and not above the limit."""
-        v, neurons = self.v[candidates], self.network.neurons
+        v, neurons = self.v[candidates], self.neurons
         above = v > neurons.threshold_limits[candidates]
         if batch and self.options.profile.batch_ignores_limit_and_zeroes:
             above[:] = False
@@ -234,7 +302,7 @@ class ReferenceEngine(Engine):
 
     def _exhausted(self, candidates: Ids) -> npt.NDArray[np.bool_]:
         """Rule 3: the consecutive-fire limit is reached; one that is not finite acts like 65535."""
-        limits = self.network.neurons.consecutive_fire_limits[candidates]
+        limits = self.neurons.consecutive_fire_limits[candidates]
         return self.cc[candidates] >= np.where(self._finite_limit()[candidates], limits, UNLIMITED_FIRES)
 
     def _block(self, blocked: Ids, batch: bool) -> None:
@@ -246,13 +314,13 @@ class ReferenceEngine(Engine):
 
     def _excited(self, candidates: Ids) -> npt.NDArray[np.bool_]:
         """Rule 4: whether the excitability test passes."""
-        excitability = self.network.neurons.excitabilities[candidates]
+        excitability = self.neurons.excitabilities[candidates]
         drawn = draw(candidates, self.burst_count) < excitability
         return (excitability >= np.float32(0.999)) | ((excitability > 0) & drawn)
 
     def _fire(self, fired: Ids, batch: bool) -> None:
         """Rule 5: reset, count, refractory period and snooze."""
-        neurons = self.network.neurons
+        neurons = self.neurons
         self.v[fired] = 0
         self.cc[fired] = np.minimum(self.cc[fired] + 1, 65535)
         self.rc[fired] = neurons.refractory_periods[fired]
@@ -268,11 +336,21 @@ class ReferenceEngine(Engine):
 
     # Section 4 -------------------------------------------------------------------------------------------------
 
-    def _join_forced(self, fired: Ids, potentials: Floats, forced: Ids) -> None:
+    def _forced(self, stimulus: Stimulus) -> tuple[Ids, Floats]:
+        """Who is forced to fire, each once, and with which potential: spike trains, manual stimulation, replays."""
+        manual = np.asarray(stimulus.forced).astype(np.int64)
+        held, held_potentials = self.trains.continuing()
+        replays = [(one.neuron, one.potential) for one in self._due_replays if not one.adds]
+        replayed, replayed_potentials = np.array(replays, np.float64).reshape(-1, 2).T
+        ids, first = np.unique(np.concatenate([held, manual, replayed.astype(np.int64)]), return_index=True)
+        potentials = held_potentials, np.full(len(manual), FORCED_POTENTIAL), replayed_potentials.astype(np.float32)
+        return ids, np.concatenate(potentials)[first]
+
+    def _join_forced(self, fired: Ids, potentials: Floats, forced: Ids, forced_potentials: Floats) -> None:
         """The fired list of this burst: who fired, then who was forced to and did not fire anyway."""
-        extra = np.setdiff1d(forced, fired)
-        ids = np.concatenate([fired, extra])
-        values = np.concatenate([potentials, np.full(len(extra), FORCED_POTENTIAL)])
+        extra = ~np.isin(forced, fired)
+        ids = np.concatenate([fired, forced[extra]])
+        values = np.concatenate([potentials, forced_potentials[extra]])
         order = np.argsort(ids)
         self.fired_ids, self.fired_potentials = ids[order], values[order]
         if self.network.plastic_mappings:
@@ -284,19 +362,27 @@ class ReferenceEngine(Engine):
 
     def _propagate(self) -> None:
         """Every neuron that fired contributes through each valid outgoing synapse."""
-        counts = self._outgoing[self.fired_ids]
-        first = np.repeat(self._row_start[self.fired_ids], counts)
-        within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-        rows = self._synapses_by_source[first + within]
         synapses = self.network.synapses
-        reachable = self.network.neurons.valid_mask[synapses.target_neurons[rows]]
-        rows, potentials = rows[reachable], np.repeat(self.fired_potentials, counts)[reachable]
-        integers, clamped = quantised(self._contributions(rows, potentials), self.fixed_point)
+        rows, potentials = self._outgoing_rows()
+        reachable = self.neurons.valid_mask[synapses.target_neurons[rows]]
+        rows, potentials = rows[reachable], potentials[reachable]
+        transmitted = self._contributions(rows, potentials) * self.modulators.transmission()[synapses.rules[rows]]
+        integers, clamped = quantised(transmitted, self.fixed_point)
         self.clamped = self.clamped or clamped
         signed = np.where(synapses.types[rows] == 0, integers, -integers)
         arrivals = synapses.delay_bursts[rows].astype(np.int64) - 1, synapses.target_neurons[rows]
         np.add.at(self.pending, arrivals, signed)
         self.pending_candidate[arrivals] = True
+        if len(self.made):
+            self._propagate_made()
+
+    def _outgoing_rows(self) -> tuple[Ids, Floats]:
+        """Valid synapses of the neurons that fired, and the potential with which the source of each did."""
+        fired, potentials = self._fired_dense()
+        counts = self._outgoing[fired]
+        first = np.repeat(self._row_start[fired], counts)
+        within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+        return self._synapses_by_source[first + within], np.repeat(potentials, counts)
 
     def _contributions(self, rows: Ids, source_potentials: Floats) -> Floats:
         """Contributions of synapses before the sign of their type; their sources fired with these potentials."""
@@ -306,7 +392,7 @@ class ReferenceEngine(Engine):
     def _psps(self, rows: Ids, source_potentials: Floats) -> Floats:
         """The psp of each synapse, or the source's potential where its area is mp-driven."""
         synapses = self.network.synapses
-        psps = synapses.postsynaptic_potentials[rows]
+        psps = self.psps[rows]
         if not self.network.flags_registered:
             return psps
         driven = np.maximum(source_potentials, np.float32(0))
@@ -317,16 +403,20 @@ class ReferenceEngine(Engine):
     def _divisors(self, rows: Ids) -> Floats:
         """What the contribution of each synapse is divided by."""
         sources = self.network.synapses.source_neurons[rows]
-        return np.where(self._uniform[sources], 1, self._outgoing[sources]).astype(np.float32)
+        outgoing = self._outgoing[sources] + (self.made.outgoing(sources.astype(np.int64)) if len(self.made) else 0)
+        return np.where(self._uniform[sources], 1, outgoing).astype(np.float32)
 
     # Section 5 -------------------------------------------------------------------------------------------------
 
     def _learn(self) -> None:
         """Plasticity of this burst, then the history moves on."""
         for mapping, rows in self._plastic_rules:
-            if self.history_bursts >= mapping.window - 1:
+            if self.history_bursts >= mapping.window - 1 and not mapping.frozen:
                 rise, fall = self._steps(*self._truncated(mapping))
-                self._change_weights(rows, mapping.window, rise, fall)
+                self._change_weights(mapping, rows, rise, fall)
+        for number, mapping, rows in self._associative_rules:
+            if self.history_bursts >= mapping.window - 1 and not mapping.frozen:
+                self._associate(number, mapping, rows)
         self.history_bursts = min(self.history_bursts + 1, self.longest_window - 1)
 
     def _truncated(self, mapping: PlasticMapping) -> tuple[float, float, float]:
@@ -337,24 +427,205 @@ class ReferenceEngine(Engine):
         """The steps of potentiation and of depression."""
         return np.float32(min(max(constant * ltp, 0), 255)), np.float32(min(max(constant * ltd, 0), 255))
 
-    def _change_weights(self, rows: Ids, window: int, ltp: np.float32, ltd: np.float32) -> None:
+    def _change_weights(self, mapping: PlasticMapping, rows: Ids, rise: np.float32, fall: np.float32) -> None:
+        """Section 5 and FEATURES section 4: traces, then weights."""
         sources = self.network.synapses.source_neurons[rows]
         targets = self.network.synapses.target_neurons[rows]
-        any_in_window = (self.last_fired > 0) & (self.last_fired > self.burst_count - window)
-        either = any_in_window[sources] | any_in_window[targets]
+        fired = (self.last_fired > 0) & (self.last_fired > self.burst_count - mapping.window)
+        either, both = fired[sources] | fired[targets], fired[sources] & fired[targets]
         if self.options.profile.plastic_all_window:
-            all_window = (self.last_fired == self.burst_count) & (self.fire_streak >= window)
-            both = all_window[sources] & all_window[targets]
-        else:
-            both = any_in_window[sources] & any_in_window[targets]
-        falls = either & ~both & (ltd > 0)
-        change = np.select([both, falls], [ltp, -ltd], np.float32(0)).astype(np.float32)
-        weights = self.weights[rows]
-        weights = np.select([both, falls], [weights + ltp, np.maximum(weights - ltd, np.float32(0))], weights)
-        if self.options.profile.plastic_all_window:
-            weights = np.clip(weights, np.float32(0), np.float32(255))
-        self.weights[rows] = weights
-        self.eligibility[rows] = change
+            unbroken = (self.last_fired == self.burst_count) & (self.fire_streak >= mapping.window)
+            both = unbroken[sources] & unbroken[targets]
+        factor = factor_of(mapping, self.modulators)
+        if rise == 0 and fall == 0 and factor == 0:
+            return
+        traces = traced(self.eligibility[rows], decay_of(mapping), both, either & ~both, rise, fall)
+        weights = weighed(self.weights[rows], traces, mapping, factor)
+        self.eligibility[rows] = traces
+        self.weights[rows] = np.clip(weights, 0, 255) if self.options.profile.plastic_all_window else weights
+
+    # Features --------------------------------------------------------------------------------------------------
+
+    def _degenerate(self) -> None:
+        """FEATURES section 5: psps of the neurons that fired, after their contributions."""
+        rows, _ = self._outgoing_rows()
+        areas = self.neurons.cortical_areas[self.network.synapses.source_neurons[rows]]
+        self.psps[rows] = self.degeneration.after(self.psps[rows], areas)
+        made = np.flatnonzero(np.isin(self.made.sources, self.fired_ids))
+        self.made.psps[made] = self.degeneration.after(self.made.psps[made], self._areas_of(self.made.sources[made]))
+
+    def _modulate(self) -> None:
+        """FEATURES sections 1 and 2: the parameters of the next burst."""
+        self.neurons = self.homeostats.after(self.burst_count, self._fired_dense()[0], self.neurons)
+        self.modulators.measure(self.fired_ids, self.fired_potentials, self._areas_of(self.fired_ids))
+        self.neurons = self.modulators.after(self.neurons, self.homeostats)
+        if self.network.features.clamp_potentials:
+            self.neurons = clamped_neurons(self.neurons, self.network.neuron_count)
+
+    # Features: synapses that appear (section 8) -------------------------------------------------------------------
+
+    def _associate(self, number: int, mapping: PlasticMapping, rows: Ids) -> None:
+        """Section 8: synapses of the pair learn from the activity of its areas, then missing ones are made."""
+        association = self.network.features.associative[number]
+        rise, fall = self._steps(*self._truncated(mapping))
+        factor = factor_of(mapping, self.modulators)
+        if rise == 0 and fall == 0 and factor == 0:
+            return
+        sources, targets = (self._active(area, mapping.window) for area in (association.source, association.target))
+        active = bool(len(sources) and len(targets))
+        learn = mapping, factor, rise, active
+        self.weights[rows], self.eligibility[rows] = associated(self.weights[rows], self.eligibility[rows], *learn)
+        own, made = self.made.of_mapping(number), self.made
+        made.weights[own], made.traces[own] = associated(made.weights[own], made.traces[own], *learn)
+        if active and (not mapping.rewarded or factor > 0):
+            synapses = self.network.synapses
+            there = [
+                np.concatenate([table.astype(np.int64)[rows], column[own]])
+                for table, column in ((synapses.source_neurons, made.sources), (synapses.target_neurons, made.targets))
+            ]
+            new = missing_pairs(sources, targets, (there[0], there[1]))
+            made.make(number, *new, rise, np.float32(association.psp))
+            check_room(new[1], self._incoming, made)
+
+    def _active(self, area: int, window: int) -> Ids:
+        """Neurons of an area, memory neurons too, that fired in the last ``window`` bursts."""
+        since = max(self.burst_count - window + 1, 1)
+        dense = np.flatnonzero((self.neurons.cortical_areas == area) & (self.last_fired >= since))
+        own = self.memories.of_area(area)
+        return np.concatenate([dense, [number for number in sorted(own) if own[number].last_fired >= since]]).astype(
+            np.int64
+        )
+
+    def _propagate_made(self) -> None:
+        """Contributions of the synapses that appeared, in the next burst."""
+        made = self.made
+        potential = dict(zip(self.fired_ids.tolist(), self.fired_potentials, strict=True))
+        rows = np.flatnonzero(np.isin(made.sources, self.fired_ids))
+        sources, targets = made.sources[rows], made.targets[rows]
+        psps, divisors = made.psps[rows], np.ones(len(rows), np.float32)
+        if self.network.flags_registered:
+            flags = {area.index: area for area in self.network.areas}
+            areas = [flags.get(index) for index in self._areas_of(sources).tolist()]
+            driven = np.array([bool(area and area.mp_driven_psp) for area in areas], np.bool_)
+            held = np.array([max(potential[one], np.float32(0)) for one in sources.tolist()], np.float32)
+            psps = np.where(driven, held, psps)
+            uniform = np.array([bool(area and area.psp_uniform_distribution) for area in areas], np.bool_)
+            dense = sources < len(self.v)
+            static = np.where(dense, self._outgoing[np.where(dense, sources, 0)], 0)
+            divisors = np.where(uniform, 1, static + made.outgoing(sources)).astype(np.float32)
+        mappings = [self.network.features.associative[one] for one in made.mappings[rows].tolist()]
+        factors = self.modulators.transmission()[np.array([one.rule for one in mappings], np.int64)]
+        integers, clamped = quantised(made.weights[rows] * psps / divisors * factors, self.fixed_point)
+        self.clamped = self.clamped or clamped
+        inhibitory = np.array([one.inhibitory for one in mappings], np.bool_)
+        for target, amount in zip(targets.tolist(), np.where(inhibitory, -integers, integers).tolist(), strict=True):
+            if target < len(self.v):
+                self.pending[0, target] += amount
+                self.pending_candidate[0, target] = True
+            else:
+                self.memories.arriving[target] = self.memories.arriving.get(target, 0) + amount
+
+    # Features: memory areas (section 7) ---------------------------------------------------------------------------
+
+    def _fired_dense(self) -> tuple[Ids, Floats]:
+        """What fired, without memory neurons."""
+        dense = self.fired_ids < len(self.v)
+        return self.fired_ids[dense], self.fired_potentials[dense]
+
+    def _areas_of(self, ids: Ids) -> npt.NDArray[np.uint32]:
+        """Cortical index of each neuron, dense or memory."""
+        columns, live = self.neurons.cortical_areas, self.memories.live
+        return np.array([columns[one] if one < len(columns) else live[one].area for one in ids.tolist()], np.uint32)
+
+    def _collect_memories(self) -> tuple[dict[int, np.float32], set[int]]:
+        """Section 7.3: sums of the memory neurons that are candidates, and which of them are injected."""
+        sums, self.memories.arriving = self.memories.arriving, {}
+        injected = self.memories.due_injections(self.burst_count)
+        amount = int(quantised(np.array([INJECTED]), self.fixed_point)[0][0]) if injected else 0
+        for number in injected:
+            sums[number] = sums.get(number, 0) + amount
+        totals = float_of_sums(np.array(list(sums.values()), np.int64), self.fixed_point.k)
+        return dict(zip(sums, totals, strict=True)), set(injected)
+
+    def _memorise(self, early: Ids) -> None:
+        """Section 7: replays of what fired, patterns and the life of memories, then twins."""
+        if not self.memories.areas:
+            return
+        remembered = {
+            number: potential
+            for number, potential in zip(self.fired_ids.tolist(), self.fired_potentials, strict=True)
+            if number in self.memories.live
+        }
+        for number, potential in remembered.items():
+            self._replay(self.memories.live[number], potential)
+        self.memories.remember(self.fired_ids, self.fired_potentials, self._areas_of(self.fired_ids))
+        for number in self.memories.after(self.burst_count, self.modulators, early):
+            self._add_twin(number, self.memories.live[number])
+        self._feed_twins(remembered)
+        dense = self.made.sources < len(self.v), self.made.targets < len(self.v)
+        live = list(self.memories.live)
+        self.made.keep((dense[0] | np.isin(self.made.sources, live)) & (dense[1] | np.isin(self.made.targets, live)))
+
+    def _replay(self, memory: Memory, potential: np.float32) -> None:
+        """Sections 7.6 and 7.7: the voxels of each frame are forced in the twin areas, or added to."""
+        area = self.memories.areas[memory.area]
+        flags = {one.index: one for one in self.network.areas}.get(memory.area)
+        forced = potential if flags and flags.mp_driven_psp and self.network.flags_registered else REPLAYED
+        for at, frame in enumerate(memory.frames):
+            for index, (ids, stored_potentials) in sorted(frame.items()):
+                for one, kept in zip(ids.tolist(), stored_potentials, strict=True):
+                    for neuron in self._voxel_neurons(one, area.twins.get(index)):
+                        replayed = kept if area.mp_learning else forced
+                        replay = Replay(self.burst_count + at + 1, neuron, replayed, area.mp_learning)
+                        self.memories.replays.append(replay)
+
+    def _voxel_neurons(self, neuron: int, area: int | None) -> list[int]:
+        """Valid neurons of an area in the voxel that ``neuron`` has in its own."""
+        table = self.network.neurons
+        if area is None or neuron >= len(table):
+            return []
+        same = (table.coordinates == table.coordinates[neuron]).all(1) & (table.cortical_areas == area)
+        found: list[int] = np.flatnonzero(same & table.valid_mask).tolist()
+        return found
+
+    def _add_twin(self, number: int, memory: Memory) -> None:
+        """Section 7.5: a dense neuron with the parameters of the memory's area, its limits taken raw."""
+        memory.twin, memory.twin_due = len(self.v), False
+        self._add_neuron(memory.area)
+        self.twins.append((memory.area, number))
+
+    def _add_neuron(self, area: int) -> None:
+        """One more row of every column of neurons."""
+        table = self.network.neurons
+        model = int(np.flatnonzero(table.cortical_areas == area)[0])
+        columns = {column.name: getattr(table, column.name)[model : model + 1] for column in dataclasses.fields(table)}
+        limit = columns["threshold_limits"]
+        columns["threshold_limits"] = np.where(limit == NO_LIMIT, np.float32(0), limit)
+        columns["valid_mask"] = np.ones(1, np.bool_)
+        self.neurons = dataclasses.replace(
+            self.neurons, **{name: np.concatenate([getattr(self.neurons, name), new]) for name, new in columns.items()}
+        )
+        for owner, name in (
+            *((self, name) for name in ("v", "rc", "cc", "was_candidate", "last_fired", "fire_streak")),
+            *((self, name) for name in ("_outgoing", "_incoming")),
+            *((self.homeostats, name) for name in ("rates", "leaks")),
+            *((self.trains, name) for name in ("active", "held")),
+        ):
+            column = getattr(owner, name)
+            setattr(owner, name, np.concatenate([column, np.zeros(1, column.dtype)]))
+        self._row_start = np.concatenate([self._row_start, self._row_start[-1:]])
+        self._uniform = np.concatenate([self._uniform, self._uniform[model : model + 1]])
+        self._mp_driven = np.concatenate([self._mp_driven, self._mp_driven[model : model + 1]])
+        slots = ((0, 0), (0, 1))
+        self.pending, self.pending_candidate = np.pad(self.pending, slots), np.pad(self.pending_candidate, slots)
+
+    def _feed_twins(self, fired: dict[int, np.float32]) -> None:
+        """Section 7.5: in the burst after a firing with potential p the twin gets max(p, its threshold)."""
+        for number, potential in fired.items():
+            memory = self.memories.live.get(number)
+            if memory is not None and memory.twin is not None:
+                amounts = np.array([max(potential, self.neurons.thresholds[memory.twin])], np.float32)
+                self._put(np.array([memory.twin]), amounts, self.pending[0], self.pending_candidate[0])
 
     # The rest of the protocol ------------------------------------------------------------------------------------
 
@@ -371,7 +642,7 @@ class ReferenceEngine(Engine):
 
     def state(self) -> EngineState:
         """A copy of everything that the next burst depends on."""
-        matters = self.last_fired > max(0, self.burst_count - (self.longest_window - 1))
+        matters = self.last_fired >= self._oldest_firing()
         return EngineState(
             burst_count=self.burst_count,
             membrane_potentials=self.v.copy(),
@@ -389,7 +660,42 @@ class ReferenceEngine(Engine):
             history_bursts=self.history_bursts,
             clamped=self.clamped,
             fixed_point=self.fixed_point,
+            features=self._feature_state() if self.network.features else None,
         )
+
+    def _feature_state(self) -> FeatureState:
+        """A copy of what the features add."""
+        return FeatureState(
+            thresholds=self.neurons.thresholds.copy(),
+            leak_coefficients=self.neurons.leak_coefficients.copy(),
+            excitabilities=self.neurons.excitabilities.copy(),
+            firing_rates=self.homeostats.rates.copy(),
+            homeostat_leaks=self.homeostats.leaks.copy(),
+            trains=self.trains.active.copy(),
+            held_potentials=self.trains.held.copy(),
+            signals=self.modulators.signals.copy(),
+            bursts_since_load=self.bursts_since_load,
+            postsynaptic_potentials=self.psps.copy(),
+            made=self._made_state(),
+            memory=state_of(self.memories, self.burst_count, self._oldest_firing(), self.twins),
+        )
+
+    def _made_state(self) -> MadeState:
+        """Synapses that appeared, by source, then target."""
+        made = self.made
+        order = np.lexsort((made.targets, made.sources))
+        return MadeState(
+            sources=made.sources[order].astype(np.uint32),
+            targets=made.targets[order].astype(np.uint32),
+            mappings=made.mappings[order].astype(np.uint32),
+            weights=made.weights[order],
+            postsynaptic_potentials=made.psps[order],
+            eligibility_traces=made.traces[order],
+        )
+
+    def _oldest_firing(self) -> int:
+        """The first burst whose firings plasticity still reads."""
+        return max(1, self.burst_count - (self.longest_window - 1) + 1)
 
     def potentials(self, ids: npt.NDArray[np.uint32]) -> Floats:
         """Membrane potentials of ``ids`` after the last burst."""
@@ -398,6 +704,8 @@ class ReferenceEngine(Engine):
     def restore(self, state: EngineState) -> None:
         """Continue from ``state``; see ``Engine.restore``."""
         check_state(state, self.network, self.fixed_point)
+        if state.features is not None:
+            self._restore_features(state.features, state.burst_count)
         self.burst_count = state.burst_count
         self.v = self._stored(state.membrane_potentials)
         self.rc = state.refractory_countdowns.astype(np.int64)
@@ -413,6 +721,30 @@ class ReferenceEngine(Engine):
         self.fire_streak = state.fire_streak.astype(np.int64)
         self.history_bursts = state.history_bursts
         self.clamped = state.clamped
+
+    def _restore_features(self, state: FeatureState, burst: int) -> None:
+        if self.twins or len(state.memory.twin_areas):
+            self._start()
+        for area in state.memory.twin_areas.tolist():
+            self._add_neuron(area)
+        self.neurons = dataclasses.replace(
+            self.neurons,
+            thresholds=state.thresholds.copy(),
+            leak_coefficients=state.leak_coefficients.copy(),
+            excitabilities=state.excitabilities.copy(),
+        )
+        self.homeostats.rates, self.homeostats.leaks = state.firing_rates.copy(), state.homeostat_leaks.copy()
+        self.trains.active, self.trains.held = state.trains.copy(), state.held_potentials.copy()
+        self.modulators.signals = state.signals.copy()
+        self.bursts_since_load = state.bursts_since_load
+        self.psps = state.postsynaptic_potentials.copy()
+        restore_memories(self.memories, state.memory, burst)
+        self.twins = list(zip(state.memory.twin_areas.tolist(), state.memory.twin_memories.tolist(), strict=True))
+        made = state.made
+        self.made = self.MADE()
+        self.made.sources, self.made.targets = made.sources.astype(np.int64), made.targets.astype(np.int64)
+        self.made.mappings, self.made.weights = made.mappings.astype(np.int64), made.weights.copy()
+        self.made.psps, self.made.traces = made.postsynaptic_potentials.copy(), made.eligibility_traces.copy()
 
     def inject(self, state: EngineState) -> EngineState:
         """``state`` with the contributions of its fired list put under way, as if it had just fired."""

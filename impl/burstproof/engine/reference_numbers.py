@@ -7,14 +7,18 @@ reference.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.precision import Precision
 from burstproof.errors import NetworkError
+from burstproof.network.features import Features
 from burstproof.network.fixed_point import UNBOUNDED, FixedPoint
 from burstproof.network.model import Network
+from burstproof.network.plasticity import PlasticMapping
 
 Floats = npt.NDArray[np.float32]
 Integers = npt.NDArray[np.int64]
@@ -24,6 +28,9 @@ _MANTISSA = 24
 
 _MOST_SHIFT = 38
 """A mantissa of 24 bits moved up further than this is 2^62 or more, beyond every clamp."""
+
+_ROOM = 1 << 16
+"""Synapses onto one neuron that may appear while the network runs."""
 
 # Rounding ----------------------------------------------------------------------------------------------------------
 
@@ -99,8 +106,8 @@ def stored(potentials: Floats, precision: Precision, thresholds: Floats) -> Floa
 # Scale ---------------------------------------------------------------------------------------------------------------
 
 
-def scale_of(network: Network, options: EngineOptions, *, plastic: bool) -> FixedPoint:
-    """Scale, width and clamp of the sums of a network under its options; ``plastic``: a valid synapse learns.
+def scale_of(network: Network, options: EngineOptions, *, learning: Sequence[PlasticMapping]) -> FixedPoint:
+    """Scale, width and clamp of the sums of a network under its options; ``learning``: what valid synapses learn by.
 
     Raises
     ------
@@ -112,15 +119,16 @@ def scale_of(network: Network, options: EngineOptions, *, plastic: bool) -> Fixe
     contributions = _static(network)
     targets = synapses.target_neurons[valid]
     sums = np.bincount(targets, np.abs(contributions.astype(np.float64)), minlength=network.neuron_count)
-    in_degree = int(np.bincount(targets, minlength=1).max(initial=0))
+    in_degree = int(np.bincount(targets, minlength=1).max(initial=0)) + _ROOM * synapses_appear(network.features)
     synaptic = float(sums.max(initial=0.0))
     largest = synaptic + (abs(float(np.float32(network.power_amount))) + options.max_stimulus)
     from_outside = max(_digits(np.array([network.power_amount], np.float32)), 30 * options.fractional_stimulus)
     declared = options.max_stimulus, options.fractional_stimulus
     clamp = 2**62 // (in_degree + 2)
-    mp_driven = _mp_driven(network)
-    if mp_driven or plastic:
-        if not mp_driven and from_outside == 0 and _integers_stay(network):
+    computed = _mp_driven(network) or _factors_act(network) or synapses_appear(network.features)
+    if computed or learning:
+        whole = from_outside == 0 and _integers_stay(network) and all(map(_steps_are_integers, learning))
+        if not computed and whole:
             planned = FixedPoint(0, 64, clamp, True, UNBOUNDED, *declared)
         else:
             fits = [k for k in range(20, 37) if 2.0**49 / (in_degree + 2) >= 2.0**k * max(largest, 64.0)]
@@ -132,7 +140,7 @@ def scale_of(network: Network, options: EngineOptions, *, plastic: bool) -> Fixe
     kept = network.fixed_point
     if (kept.max_stimulus, kept.fractional_stimulus) != declared:
         return planned
-    return _kept_scale(kept, planned, mp_driven or plastic, largest, synaptic, clamp)
+    return _kept_scale(kept, planned, computed or bool(learning), largest, synaptic, clamp)
 
 
 def _static_scale(largest: float, synaptic: float, digits: int, clamp: int, options: EngineOptions) -> FixedPoint:
@@ -206,6 +214,27 @@ def _mp_driven(network: Network) -> bool:
     synapses = network.synapses
     driven = network.area_flag("mp_driven_psp")[synapses.source_neurons[synapses.valid_mask]]
     return network.flags_registered and bool(driven.any())
+
+
+def synapses_appear(features: Features) -> bool:
+    """Whether synapses or neurons can be added while the network runs."""
+    return bool(features.associative) or any(area.memory is not None for area in features.areas.values())
+
+
+def _factors_act(network: Network) -> bool:
+    """Whether a valid synapse has transmission factors, or loses psp by degeneration."""
+    synapses, features = network.synapses, network.features
+    rules = synapses.rules[synapses.valid_mask]
+    areas = network.neurons.cortical_areas[synapses.source_neurons[synapses.valid_mask]]
+    acting = [number for number, rule in enumerate(features.rules, start=1) if rule.gains or rule.gates]
+    wearing = [index for index, area in features.areas.items() if area.degeneration > 0]
+    return bool(np.isin(rules, acting).any() or np.isin(areas, wearing).any())
+
+
+def _steps_are_integers(mapping: PlasticMapping) -> bool:
+    """Whether a plastic rule moves weights by whole numbers, up to a whole number."""
+    plain = mapping.eta == 1 and not mapping.rewarded and not mapping.learning_rates
+    return plain and (mapping.max_weight is None or float(mapping.max_weight).is_integer())
 
 
 def _integers_stay(network: Network) -> bool:

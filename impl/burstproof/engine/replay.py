@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from burstproof.engine.feature_state import columns_of
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.precision import Precision, precision_named
 from burstproof.engine.profile import profile_named
 from burstproof.engine.protocol import CreateEngine, Progress
 from burstproof.engine.reference import ReferenceEngine
+from burstproof.engine.replay_features import pairs, words_of
 from burstproof.engine.state import NO_STIMULUS, Burst, EngineState
 from burstproof.engine.trace import Trace
 from burstproof.errors import InputError
@@ -25,7 +27,10 @@ RECORDING_TOLERANCE = 1e-5
 
 @dataclass(frozen=True)
 class Disagreement:
-    """The first place where an engine and a trace differ; ``item`` is a neuron or synapse id."""
+    """The first place where an engine and a trace differ.
+
+    ``item`` is the id of a neuron, the row of a synapse, or the ends of a created one, source x 2^32 + target.
+    """
 
     burst: int
     quantity: str
@@ -34,10 +39,10 @@ class Disagreement:
     got: str
 
     def __str__(self) -> str:
-        kind = "synapse" if self.quantity in LEARNT_FIELDS else "neuron"
+        numbered = self.quantity in (*LEARNT_FIELDS, "postsynaptic_potentials")
+        what = f"synapse {self.item}" if numbered else words_of(self.quantity, self.item)
         return (
-            f"burst {self.burst}, {kind} {self.item}, {self.quantity.replace('_', ' ')}: "
-            f"expected {self.expected}, got {self.got}"
+            f"burst {self.burst}, {what}, {self.quantity.replace('_', ' ')}: expected {self.expected}, got {self.got}"
         )
 
 
@@ -194,6 +199,8 @@ class _Comparison:
             found = self._values(burst.number, "potential_at_firing", ids, potentials, burst.fired_potentials)
         if state is not None:
             found = found or self._state(index, state, unknown_past)
+            if not self._trace.exact:
+                found = found or self._features(index, burst.number, state)
         self._state_agree += found is None
         self._first = self._first or found
 
@@ -218,17 +225,29 @@ class _Comparison:
     def _state(self, index: int, state: EngineState, unknown_past: bool) -> Disagreement | None:
         number = int(self._trace.bursts[index])
         last = index == len(self._trace.bursts) - 1
-        for name in (*STATE_FIELDS, *LEARNT_FIELDS):
+        columns = {name: getattr(state, name) for name in (*STATE_FIELDS, *LEARNT_FIELDS)}
+        columns |= columns_of(state.features) if last and state.features is not None else {}
+        for name, column in columns.items():
             if unknown_past and name not in STATE_FIELDS[1:]:
                 continue
             for recorded in (
                 self._trace.states[name][index] if name in self._trace.states else None,
                 self._trace.end.get(name) if last else None,
             ):
-                if recorded is not None:
-                    found = self._values(number, name, np.arange(len(recorded)), recorded, getattr(state, name))
+                if recorded is not None:  # of twins, which come last, recordings speak elsewhere
+                    got = column if self._trace.exact else column[: len(recorded)]
+                    found = self._values(number, name, np.arange(len(recorded)), recorded, got)
                     if found is not None:
                         return found
+        return None
+
+    def _features(self, index: int, number: int, state: EngineState) -> Disagreement | None:
+        """What a recording holds of features."""
+        trace = self._trace
+        for pair in pairs(trace.recorded, index, number, trace.network, state):
+            found = self._values(number, pair.quantity, pair.items, pair.expected, pair.got)
+            if found is not None:
+                return found
         return None
 
     def _values(
@@ -239,9 +258,11 @@ class _Comparison:
         expected: npt.NDArray[Any],
         got: npt.NDArray[Any],
     ) -> Disagreement | None:
+        if expected.shape != got.shape:
+            return Disagreement(number, quantity, min(len(expected), len(got)), str(len(expected)), str(len(got)))
         different = expected != got
         if expected.dtype.kind == "f":
-            if self._trace.exact and quantity != "eligibility_traces":
+            if self._trace.exact and not quantity.endswith("eligibility_traces"):
                 different |= np.signbit(expected) != np.signbit(got)
             different &= ~(np.isnan(expected) & np.isnan(got))
             if not self._exact:

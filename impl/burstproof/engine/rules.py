@@ -16,6 +16,7 @@ import numpy as np
 
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.precision import Storage, storage_for
+from burstproof.network.features import ModulatorKind
 from burstproof.network.model import Network
 from burstproof.network.schema import NO_LIMIT, UNLIMITED_FIRES, Parameters
 
@@ -30,7 +31,7 @@ class Features:
 
     The first fields have the names of ``Parameters`` and say whether any neuron uses them: ``refractory_periods`` also
     where only a countdown runs, ``snooze_periods`` only beside a finite fire limit. ``restarts``: some neuron does not
-    accumulate.
+    accumulate. ``clamp_potentials``: potentials stay within 0...255 (FEATURES section 6).
     """
 
     threshold_limits: bool
@@ -46,6 +47,7 @@ class Features:
     emulate_batch_path: bool
     batch_ignores_limit_and_zeroes: bool
     storage: Storage
+    clamp_potentials: bool = False
 
     @property
     def counts_decide(self) -> bool:
@@ -68,15 +70,22 @@ def features_of(network: Network, options: EngineOptions) -> Features:
     finite = (neurons.consecutive_fire_limits != 0) & (neurons.consecutive_fire_limits != UNLIMITED_FIRES)
     profile = options.profile
     snoozes = bool((neurons.snooze_periods[finite] != 0).any())
+    areas = network.features.areas.values()
+    acting = {network.features.modulators[position].kind for area in areas for position in area.modulators}
+    homeostatic = any(area.homeostat is not None for area in areas)
     return Features(
         threshold_limits=bool((neurons.threshold_limits != NO_LIMIT).any()),
-        decays=bool((neurons.leak_coefficients != 0).any()),
+        decays=bool((neurons.leak_coefficients != 0).any()) or homeostatic or ModulatorKind.LEAK in acting,
         refractory_periods=bool(
-            snoozes or (neurons.refractory_periods != 0).any() or (neurons.refractory_countdowns != 0).any()
+            any(area.spike_train for area in areas)
+            or snoozes
+            or (neurons.refractory_periods != 0).any()
+            or (neurons.refractory_countdowns != 0).any()
         ),
         consecutive_fire_limits=bool(finite.any()),
         snooze_periods=snoozes,
-        excitabilities=bool((neurons.excitabilities < np.float32(0.999)).any()),
+        excitabilities=bool((neurons.excitabilities < np.float32(0.999)).any())
+        or ModulatorKind.FIRING_PROBABILITY in acting,
         restarts=bool((~neurons.mp_charge_accumulation).any()),
         countdown_only_candidates=profile.countdown_only_candidates,
         negative_sum_lowers=profile.negative_sum_lowers,
@@ -84,6 +93,7 @@ def features_of(network: Network, options: EngineOptions) -> Features:
         emulate_batch_path=options.emulate_batch_path,
         batch_ignores_limit_and_zeroes=profile.batch_ignores_limit_and_zeroes,
         storage=storage_for(options.precision, neurons.thresholds),
+        clamp_potentials=network.features.clamp_potentials,
     )
 
 
@@ -128,7 +138,7 @@ def make_rules(features: Features, compiler: Compiler) -> Rules:
     snoozes, refractory, draws = features.snooze_periods, features.refractory_periods, features.excitabilities
     floors, all_accumulate = not features.negative_sum_lowers, not features.restarts
     batch_path, batch_beta = features.emulate_batch_path, features.batch_ignores_limit_and_zeroes
-    zero, certain = np.float32(0), np.float32(0.999)
+    zero, certain, clamps, full = np.float32(0), np.float32(0.999), features.clamp_potentials, np.float32(255)
     draw = _make_draw(compiler)
 
     @compiler
@@ -152,6 +162,8 @@ def make_rules(features: Features, compiler: Compiler) -> Rules:
         if floors and x < zero and (all_accumulate or own.mp_charge_accumulation):
             x = zero
         v = v + x
+        if clamps:
+            v = min(max(v, zero), full)
         limit = own.consecutive_fire_limits
         finite = fires_limited and limit != 0 and limit != UNLIMITED_FIRES
         window: bool | np.bool_ = v >= own.thresholds
@@ -160,7 +172,8 @@ def make_rules(features: Features, compiler: Compiler) -> Rules:
             window = False
         if window and counts and cc >= (limit if finite else UNLIMITED_FIRES):
             if batch_path and batch:
-                return False, v, (zero if batch_beta else v * own.decays), rc, (np.int32(0) if finite else cc)
+                left = zero if batch_beta else v * own.decays
+                return False, v, min(max(left, zero), full) if clamps else left, rc, (np.int32(0) if finite else cc)
             return False, v, v, rc, np.int32(0)
         if window and draws and own.excitabilities < certain:
             window = own.excitabilities > zero and draw(neuron, burst) < own.excitabilities
@@ -174,6 +187,7 @@ def make_rules(features: Features, compiler: Compiler) -> Rules:
             return True, v, zero, rc, cc
         if finite:
             cc = np.int32(0)
-        return False, v, v * own.decays, rc, cc
+        left = v * own.decays
+        return False, v, min(max(left, zero), full) if clamps else left, rc, cc
 
     return Rules(draw, tick, candidate)

@@ -7,12 +7,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from burstproof.engine.feature_state import FeatureState
 from burstproof.errors import InputError
 from burstproof.network.fixed_point import FixedPoint
+from burstproof.network.schema import LEARNT_FIELDS
 
 _NO_IDS = np.empty(0, np.uint32)
 _NO_AMOUNTS = np.empty(0, np.float32)
@@ -24,11 +27,14 @@ class Stimulus:
 
     ``ids`` (Q,) uint32 and ``amounts`` (Q,) float32 are added to the FCL, several to one neuron add up; ``forced``
     (R,) uint32 join the fired list with potential 100 (SEMANTICS section 4); an id named twice counts once.
+    ``memories_early`` (E,) uint32 are cortical indices of memory areas whose pattern of this burst is injected a burst
+    early, in the next one, as recordings of the real engine do now and then (FEATURES section 7.3).
     """
 
     ids: npt.NDArray[np.uint32] = field(default_factory=lambda: _NO_IDS)
     amounts: npt.NDArray[np.float32] = field(default_factory=lambda: _NO_AMOUNTS)
     forced: npt.NDArray[np.uint32] = field(default_factory=lambda: _NO_IDS)
+    memories_early: npt.NDArray[np.uint32] = field(default_factory=lambda: _NO_IDS)
 
 
 StimulusPlan = Mapping[int, Stimulus]
@@ -84,6 +90,8 @@ class EngineState:
         Whether a contribution was ever clamped (SEMANTICS section 7).
     fixed_point : FixedPoint or None
         Scale, width and clamp of the sums, which a restored run keeps; ``None`` in files of before 2026-11-22.
+    features : FeatureState or None
+        What the features of the network add; ``None`` exactly where it has none.
     """
 
     burst_count: int
@@ -102,28 +110,39 @@ class EngineState:
     history_bursts: int
     clamped: bool
     fixed_point: FixedPoint | None = None
+    features: FeatureState | None = None
 
     def differences(self, other: EngineState) -> tuple[str, ...]:
-        """Names of the fields that are not equal bit for bit (NaN equals NaN; traces may be +0 or -0)."""
-        found = []
-        for item in dataclasses.fields(self):
-            mine, theirs = getattr(self, item.name), getattr(other, item.name)
-            if isinstance(mine, np.ndarray):
-                if item.name == "eligibility_traces":
-                    same = bool(np.array_equal(mine, theirs, equal_nan=True))
-                elif mine.dtype.kind == "f":
-                    nan = np.isnan(mine)
-                    same = mine.shape == theirs.shape and bool(
-                        np.array_equal(nan, np.isnan(theirs))
-                        and np.array_equal(mine.view(np.uint32)[~nan], theirs.view(np.uint32)[~nan])
-                    )
-                else:
-                    same = bool(np.array_equal(mine, theirs))
-            else:
-                same = bool(mine == theirs)
-            if not same:
-                found.append(item.name)
-        return tuple(found)
+        """Names of the fields that are not equal bit for bit (NaN equals NaN; what is learnt may be +0 or -0)."""
+        return _differences(self, other, "")
+
+
+def _differences(mine: Any, theirs: Any, prefix: str) -> tuple[str, ...]:
+    """Names of the fields of two values of one dataclass that differ."""
+    found: list[str] = []
+    for item in dataclasses.fields(mine):
+        own, other, name = getattr(mine, item.name), getattr(theirs, item.name), prefix + item.name
+        if isinstance(own, np.ndarray):
+            same = _equal_bits(own, other, signed_zeros=item.name not in LEARNT_FIELDS)
+        elif dataclasses.is_dataclass(own) and type(own) is type(other) and not isinstance(own, FixedPoint):
+            found += _differences(own, other, f"{name}.")
+            continue
+        else:
+            same = bool(own == other)
+        if not same:
+            found.append(name)
+    return tuple(found)
+
+
+def _equal_bits(mine: npt.NDArray[Any], theirs: npt.NDArray[Any], *, signed_zeros: bool) -> bool:
+    """Whether two arrays are equal bit for bit, where NaN equals NaN, and +0 equals -0 unless ``signed_zeros``."""
+    if mine.dtype.kind != "f" or not signed_zeros:
+        return bool(np.array_equal(mine, theirs, equal_nan=mine.dtype.kind == "f"))
+    nan = np.isnan(mine)
+    return mine.shape == theirs.shape and bool(
+        np.array_equal(nan, np.isnan(theirs))
+        and np.array_equal(mine.view(np.uint32)[~nan], theirs.view(np.uint32)[~nan])
+    )
 
 
 class Record(Enum):

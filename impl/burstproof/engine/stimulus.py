@@ -34,6 +34,8 @@ class PackedStimulus:
         Whether an amount was clamped.
     may_cancel : bool
         Whether an amount is 0 or negative, so that the sum of a candidate may be 0 because of it.
+    forced_potentials : float32 (R,) or None
+        Potentials of the forced firings; ``None``: all have ``FORCED_POTENTIAL``.
     """
 
     ids: npt.NDArray[np.uint32]
@@ -41,6 +43,7 @@ class PackedStimulus:
     forced: npt.NDArray[np.uint32]
     clamped: bool
     may_cancel: bool
+    forced_potentials: npt.NDArray[np.float32] | None = None
 
 
 def coming_bursts(done: int, bursts: int) -> range:
@@ -109,18 +112,31 @@ def check_stimulus(stimulus: Stimulus, network: Network, options: EngineOptions)
     StimulusError
         An id outside the network or not valid; ids and amounts of different lengths; an amount that is not
         finite, or fractional without ``fractional_stimulus``; a neuron whose absolute amounts add up to more
-        than ``max_stimulus``.
+        than ``max_stimulus``; an early injection into what is no memory area.
     """
     if not isinstance(stimulus, Stimulus):
         cure = "Pass a bp.Stimulus; a Stimulation goes to run"
         raise StimulusError("not the stimulus of a burst", where="stimulus", got=stimulus, cure=cure)
     ids = _checked_ids("stimulus.ids", stimulus.ids, network)
     forced = _checked_ids("stimulus.forced", stimulus.forced, network)
+    _check_early(stimulus, network)
     amounts = _checked_amounts(stimulus, len(ids), options)
     unique, places = _grouped(ids)
     if len(ids):
         _check_totals(unique, places, amounts, options)
     return Checked(unique, places, amounts, forced)
+
+
+def _check_early(stimulus: Stimulus, network: Network) -> None:
+    """Refuse early injections into what is no memory area."""
+    early = np.asarray(stimulus.memories_early)
+    if not early.size:
+        return
+    memories = sorted(index for index, area in network.features.areas.items() if area.memory is not None)
+    strange = ~np.isin(early, memories)
+    if strange.any():
+        got = early[strange][0].item()
+        raise StimulusError("not a memory area", where="stimulus.memories_early", got=got, allowed=str(memories))
 
 
 def _grouped(ids: npt.NDArray[np.uint32]) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.intp]]:

@@ -1,10 +1,12 @@
 """Traces: a network's start state and what happened in every burst after it, kept as NAME.npz + NAME.json.
 
-The format is that of the recordings of the real engine (``suites/data/golden/README.md``). A run of this package writes
-the same, with ``exact`` set, the fired lists of all bursts, the state after the last one and two digests in the JSON
-file: of the .npz file, and of everything else that the JSON file says. So no change of either goes unnoticed, nor does
-a pair of files from two runs. Recordings of the real engine and records of before 2026-11-22 have no digests: nothing
-covers their JSON file.
+The format is that of the recordings of the real engine (``suites/data/golden/README.md``). A recording of a network
+with features has its genome beside it, as NAME.genome.json.gz; a record of this package holds the features itself.
+
+A run of this package writes the same, with ``exact`` set, the fired lists of all bursts, the state after the last one
+and two digests in the JSON file: of the .npz file, and of everything else that the JSON file says. So no change of
+either goes unnoticed, nor does a pair of files from two runs. Recordings of the real engine and records of before
+2026-11-22 have no digests: nothing covers their JSON file.
 """
 
 from __future__ import annotations
@@ -23,15 +25,33 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
+from burstproof.engine.feature_admission import check_feature_state
+from burstproof.engine.feature_state import FORMS, PREFIX, columns_of, from_columns
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.state import NO_PLAN, EngineState, Recording, Stimulus, StimulusPlan
 from burstproof.errors import BurstproofError, EnvironmentInvalidError, TraceError
+from burstproof.network.features import Features
 from burstproof.network.files.atomic import atomic_write
+from burstproof.network.files.bpnet_format import Rule, decoded, mapping_of, plain_values, rule_of
 from burstproof.network.fixed_point import FixedPoint
+from burstproof.network.grow.blueprint import GenomePolicy
+from burstproof.network.grow.genome import read_genome
+from burstproof.network.grow.genome_features import with_features
 from burstproof.network.model import Area, Network, NeuronTable, SynapseTable
 from burstproof.network.plasticity import PlasticMapping
 from burstproof.network.schema import LEARNT_FIELDS, NEURON_FIELDS, STATE_FIELDS, SYNAPSE_FIELDS
 from burstproof.regular_file import check_regular
+
+_MODULATED = ("thresholds", "leak_coefficients", "excitabilities")
+"""Columns that homeostats and modulators rewrite."""
+
+_ALWAYS = ("ids", "amounts", "forced")
+"""Parts of a stimulus that a record states even where they are empty."""
+
+_DYNAMIC = ("dyn_", "newn_", "mem_")
+"""What the names of arrays begin with that have a row for each synapse, new neuron or memory and burst."""
+
+_TWINS = f"{PREFIX}memory.twin_areas"
 
 _DIGESTS = ("npz_sha256", "sha256")
 """Entries of the JSON file: SHA-256 of the .npz file, and of all other entries, that one included."""
@@ -73,6 +93,10 @@ class Trace:
         recordings (SEMANTICS section 7).
     settings : mapping
         Profile, emulation and stimulus bounds under which it was made; empty for recordings of the real engine.
+    recorded : mapping of str to array
+        What else a recording holds of the features, by the names of golden/features/README.md: ``t_thresholds`` and
+        others (B, N) or (B, S) after each burst; ``dyn_*``, ``newn_*`` and ``mem_*`` with one row for each synapse,
+        new neuron or memory and burst.
     """
 
     name: str
@@ -87,6 +111,7 @@ class Trace:
     at_start: FiredAtStart | None = None
     exact: bool = False
     settings: Mapping[str, str | float | bool] = field(default_factory=dict)
+    recorded: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
 
 
 def trace_of_run(
@@ -105,9 +130,8 @@ def trace_of_run(
         fired_burst=np.repeat(recording.bursts, recording.fired_counts),
         fired_id=recording.fired_ids,
         fired_mp=recording.fired_potentials,
-        end={
-            item: getattr(end, item) for item in (*STATE_FIELDS, *(LEARNT_FIELDS if network.plastic_mappings else ()))
-        },
+        end={item: getattr(end, item) for item in (*STATE_FIELDS, *(LEARNT_FIELDS if network.plastic_mappings else ()))}
+        | ({} if end.features is None else columns_of(end.features)),
         plan=plan,
         exact=True,
         settings=options.rules(),
@@ -210,7 +234,7 @@ _DAMAGE = (ValueError, KeyError, EOFError, NotImplementedError, RuntimeError, Me
 
 
 def _assemble(path: Path, info: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> Trace:
-    network = _network(info, arrays)
+    network = _with_features(path, info, _network(info, arrays))
     bursts = _whole(path, arrays, "bursts", np.int64)
     expected = network.burst_count + 1 + np.arange(len(bursts))
     if not np.array_equal(bursts, expected):
@@ -224,7 +248,8 @@ def _assemble(path: Path, info: dict[str, Any], arrays: dict[str, npt.NDArray[An
     if not len(fired_burst) == len(fired_id) == len(fired_mp) or fired_mp.dtype.kind != "f" or fired_mp.ndim != 1:
         raise TraceError("the firings have not one burst, id and potential each", where=f"{path}: fired_mp")
     exact = bool(info.get("exact", False))  # the real engine records firings of neurons that its tables lack
-    if not np.isin(fired_burst, bursts).all() or (exact and bool((fired_id >= network.neuron_count).any())):
+    closed = exact and all(area.memory is None for area in network.features.areas.values())
+    if not np.isin(fired_burst, bursts).all() or (closed and bool((fired_id >= network.neuron_count).any())):
         raise TraceError("a firing lies outside the network or the recorded bursts", where=f"{path}: fired_id")
     order = np.lexsort((fired_id, fired_burst))
     return Trace(
@@ -235,12 +260,46 @@ def _assemble(path: Path, info: dict[str, Any], arrays: dict[str, npt.NDArray[An
         fired_id=fired_id[order],
         fired_mp=fired_mp.astype(np.float32)[order],
         states=_states(path, arrays, "t_", network, (len(bursts),)),
-        end=_states(path, arrays, "end_", network, ()),
-        plan=_plan(info),
+        end=_states(path, arrays, "end_", network, ()) | _end_of_features(path, arrays, network),
+        plan=_plan(info, network),
         at_start=_at_start(info),
         exact=exact,
         settings=dict(info.get("settings", {})),
+        recorded=_recorded(path, arrays, network, len(bursts)),
     )
+
+
+def _with_features(path: Path, info: dict[str, Any], network: Network) -> Network:
+    """The network with the features that the JSON file states, or else those of the genome beside the recording."""
+    if "features" in info:
+        return network.replace(
+            features=decoded(Features, info["features"], "features"), fixed_point=network.fixed_point
+        )
+    genome = path.with_suffix(".genome.json.gz")
+    if info.get("exact", False) or not genome.exists():
+        return network
+    network = with_features(network, read_genome(genome, GenomePolicy(as_the_engine=True)))
+    index = {area.cortical_id: area.index for area in network.areas}
+    features = dataclasses.replace(
+        network.features,
+        memory_order=tuple(index[area] for area in info.get("memory_area_order", ())),
+        clamp_potentials=info.get("precision") == "int8",
+    )
+    return network.replace(features=features)
+
+
+def _recorded(
+    path: Path, arrays: Mapping[str, npt.NDArray[Any]], network: Network, bursts: int
+) -> dict[str, npt.NDArray[Any]]:
+    """Arrays of the features, each of the length that the others of its kind have."""
+    rows = {f"t_{name}": (bursts, network.neuron_count) for name in _MODULATED}
+    rows["t_postsynaptic_potentials"] = (bursts, network.synapse_count)
+    found = {name: values for name, values in arrays.items() if name in rows or name.startswith(_DYNAMIC)}
+    for name, values in found.items():
+        shape = rows.get(name) or arrays[f"{name.split('_')[0]}_burst"].shape
+        if values.shape != shape:
+            raise TraceError("has the wrong shape", where=f"{path}: {name}", got=values.shape, allowed=str(shape))
+    return found
 
 
 def _whole(path: Path, arrays: Mapping[str, npt.NDArray[Any]], name: str, dtype: type[np.integer[Any]]) -> Any:
@@ -291,10 +350,11 @@ def _plastic(info: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], network:
             area_of[network.synapses.target_neurons] == index["cB"]
         )
         rule = info["stdp"]
-        figures = (float(rule[name]) for name in ("constant", "ltp", "ltd"))
-        yield PlasticMapping(np.flatnonzero(between), int(rule["window"]), *figures)
+        constant, ltp, ltd = (float(rule[name]) for name in ("constant", "ltp", "ltd"))
+        yield PlasticMapping(np.flatnonzero(between), int(rule["window"]), constant, ltp, ltd)
     for number, rule in enumerate(info.get("plastic_mappings", ())):
-        yield PlasticMapping(_whole(Path("plastic"), arrays, f"plastic_{number}", np.int64), **rule)
+        rows = _whole(Path("plastic"), arrays, f"plastic_{number}", np.int64)
+        yield mapping_of(decoded(Rule, rule, f"plastic_mappings[{number}]"), rows)
 
 
 def _states(
@@ -303,7 +363,8 @@ def _states(
     found = {}
     for name in (*STATE_FIELDS, *LEARNT_FIELDS):
         if prefix + name in arrays:
-            rows = network.synapse_count if name in LEARNT_FIELDS else network.neuron_count
+            twins = len(arrays.get(prefix + _TWINS, ()))
+            rows = network.synapse_count if name in LEARNT_FIELDS else network.neuron_count + twins
             values = arrays[prefix + name]
             if values.shape != (*leading, rows):
                 raise TraceError("has the wrong shape", where=f"{path}: {prefix}{name}", got=values.shape)
@@ -311,16 +372,34 @@ def _states(
     return found
 
 
-def _plan(info: dict[str, Any]) -> StimulusPlan:
+def _end_of_features(path: Path, arrays: dict[str, npt.NDArray[Any]], network: Network) -> dict[str, npt.NDArray[Any]]:
+    """What a record holds of features after its last burst."""
+    found = {name: arrays[f"end_{name}"] for name in FORMS if f"end_{name}" in arrays}
+    if found:
+        if found.keys() != FORMS.keys() or any(a.dtype != FORMS[name][0] for name, a in found.items()):
+            raise TraceError("has other columns of features than those of a state", where=f"{path}: end_features")
+        check_feature_state(from_columns(found), network)
+    return found
+
+
+def _plan(info: dict[str, Any], network: Network) -> StimulusPlan:
     plan: dict[int, Stimulus] = {
         int(after) + 1: Stimulus(forced=np.array(ids, np.uint32))
         for after, ids in info.get("manual_stimulation", {}).items()
     }
+    index = {area.cortical_id: area.index for area in network.areas}
+    early: dict[int, list[int]] = {}
+    for burst, area in info.get("memory_injected_early", ()):
+        early.setdefault(int(burst), []).append(index[area])
+    for number, areas in early.items():
+        given = plan.get(number, Stimulus())
+        plan[number] = dataclasses.replace(given, memories_early=np.array(areas, np.uint32))
     for burst, item in info.get("stimulus", {}).items():
         plan[int(burst)] = Stimulus(
             ids=np.array(item.get("ids", ()), np.uint32),
             amounts=_amounts(item.get("amounts", ())),
             forced=np.array(item.get("forced", ()), np.uint32),
+            memories_early=np.array(item.get("memories_early", ()), np.uint32),
         )
     return plan
 
@@ -358,6 +437,7 @@ def write_trace(path: str | os.PathLike[str], trace: Trace) -> tuple[Path, Path]
     arrays |= {f"plastic_{i}": m.synapses for i, m in enumerate(network.plastic_mappings)}
     arrays |= {f"t_{n}": values for n, values in trace.states.items()}
     arrays |= {f"end_{n}": values for n, values in trace.end.items()}
+    arrays |= trace.recorded
     arrays |= {
         "bursts": trace.bursts.astype(np.uint64),
         "fired_burst": trace.fired_burst.astype(np.uint64),
@@ -393,18 +473,11 @@ def _info(trace: Trace) -> dict[str, Any]:
             }
             for area in network.areas
         },
-        "plastic_mappings": [
-            {
-                "window": m.window,
-                "constant": m.constant,
-                "ltp_multiplier": m.ltp_multiplier,
-                "ltd_multiplier": m.ltd_multiplier,
-            }
-            for m in network.plastic_mappings
-        ],
+        "plastic_mappings": [plain_values(rule_of(mapping)) for mapping in network.plastic_mappings],
+        **({"features": plain_values(network.features)} if network.features else {}),
         "stimulus": {
-            str(burst): {"ids": s.ids.tolist(), "amounts": s.amounts.tolist(), "forced": s.forced.tolist()}
-            for burst, s in trace.plan.items()
+            str(burst): {name: one.tolist() for name, one in vars(stimulus).items() if name in _ALWAYS or len(one)}
+            for burst, stimulus in trace.plan.items()
         },
     }
 

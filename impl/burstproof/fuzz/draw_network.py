@@ -292,4 +292,5 @@ def _draw_mappings(switches: Switches, rng: Rng, network: Network) -> Iterator[P
             between[:] = True
         rows = np.flatnonzero(between & _some(rng, links, rng.choice([1.0, 0.5, 0.0], p=[0.6, 0.35, 0.05])))
         window, constant = int(rng.integers(1, 6)), float(rng.choice(_CONSTANTS))
-        yield PlasticMapping(rows, window, constant, *(float(m) for m in rng.choice(_MULTIPLIERS, 2)))
+        ltp, ltd = (float(m) for m in rng.choice(_MULTIPLIERS, 2))
+        yield PlasticMapping(rows, window, constant, ltp, ltd)

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from burstproof.errors import NetworkError
+from burstproof.network.features import NO_FEATURES, Features
 from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.plasticity import PlasticMapping, pair_mappings
 from burstproof.network.schema import NeuronTable, SynapseTable, plain_array
@@ -71,7 +72,8 @@ class Network:
 
     ``burst_count`` c means that the next burst is c + 1. ``power_amount`` goes to the power neuron in each burst.
     ``plastic_mappings`` are the rules as stated; ``plastic_pairs`` is what they make learn. ``fixed_point`` is the
-    scale of an earlier run that is to be kept, or ``None``: then it follows from the network.
+    scale of an earlier run that is to be kept, or ``None``: then it follows from the network. ``features`` is what a
+    genome adds to leaky integrate-and-fire (FEATURES.md).
     """
 
     neurons: NeuronTable
@@ -82,6 +84,7 @@ class Network:
     plastic_mappings: tuple[PlasticMapping, ...] = ()
     provenance: Mapping[str, str] = field(default_factory=dict)
     fixed_point: FixedPoint | None = None
+    features: Features = NO_FEATURES
 
     def __post_init__(self) -> None:
         neurons = len(self.neurons)

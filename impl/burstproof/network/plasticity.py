@@ -21,7 +21,10 @@ class PlasticMapping:
     """A plastic rule: the synapses that it made, and its parameters as the genome states them.
 
     ``synapses`` (P,) int64 holds rows of the synapse table. They say which ordered pairs of areas the rule governs;
-    what learns is every valid synapse of these pairs (``pair_mappings``).
+    what learns is every valid synapse of these pairs (``pair_mappings``). FEATURES section 4 has the rest: with
+    ``rewarded`` (R-STDP) the trace becomes a change of weight only by the reward; ``eligibility_decay`` bursts;
+    ``eta``; ``max_weight``; ``frozen`` mappings change neither; ``rewards`` and ``learning_rates`` are positions of
+    modulators.
     """
 
     synapses: npt.NDArray[np.int64]
@@ -29,6 +32,13 @@ class PlasticMapping:
     constant: float = 1.0
     ltp_multiplier: float = 1.0
     ltd_multiplier: float = 1.0
+    rewarded: bool = False
+    eligibility_decay: int = 0
+    eta: float = 1.0
+    max_weight: float | None = None
+    frozen: bool = False
+    rewards: tuple[int, ...] = ()
+    learning_rates: tuple[int, ...] = ()
 
 
 def steps(mapping: PlasticMapping) -> npt.NDArray[np.float32]:

@@ -129,6 +129,7 @@ class SynapseTable:
     valid_mask: Bools = _column(np.bool_, True, "whether the synapse takes part")
     edge_flags: Bytes = _column(np.uint8, 0, "stored, used by no rule")
     eligibility_traces: Floats = _column(np.float32, 0.0, "last change of the weight", state=True)
+    rules: Shorts = _column(np.uint16, 0, "features of the rule that made it: position + 1, 0 none", since=2)
 
     @classmethod
     def build(

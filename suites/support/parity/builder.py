@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -15,11 +16,11 @@ from burstproof.network.model import Area, Network, NeuronTable, SynapseTable
 
 CreateEngine = Callable[[Network, EngineOptions], Engine]
 
-SYNAPSE_DEFAULT = {"weight": 1.0, "psp": 1.0, "type": 0, "delay": 1, "valid": True}
+SYNAPSE_DEFAULT = {"weight": 1.0, "psp": 1.0, "type": 0, "delay": 1, "valid": True, "rule": 0}
 
 
 def synapse(source: int, target: int, **values: Any) -> dict[str, Any]:
-    """One synapse; absent values: weight 1, psp 1, excitatory, delay 1, valid."""
+    """One synapse; absent values: weight 1, psp 1, excitatory, delay 1, valid, of no rule."""
     return {"source": source, "target": target, **SYNAPSE_DEFAULT, **values}
 
 
@@ -32,9 +33,7 @@ def network(
     **columns: Any,
 ) -> Network:
     """A network of area 7 unless ``cortical_areas`` is given; accumulating, threshold 1, no leak unless given."""
-    table = {
-        name: [s[name] for s in synapses] for name in ("source", "target", "weight", "psp", "type", "delay", "valid")
-    }
+    table = {name: [s[name] for s in synapses] for name in ("source", "target", *SYNAPSE_DEFAULT)}
     return Network(
         NeuronTable.build(neurons, **columns),
         SynapseTable.build(
@@ -45,6 +44,7 @@ def network(
             types=np.array(table["type"], np.uint8),
             delay_bursts=np.array(table["delay"], np.uint8),
             valid_mask=np.array(table["valid"], np.bool_),
+            rules=np.array(table["rule"], np.uint16),
         ),
         areas=tuple(areas),
         burst_count=burst_count,
@@ -78,7 +78,8 @@ class Case:
     fired : sequence
         For each burst the neurons that fire, or a mapping from neuron to potential before the reset.
     states : mapping
-        Burst (counted from the start; 0 is before the first) -> field of EngineState -> neuron or synapse -> value.
+        Burst (counted from the start; 0 is before the first) -> field of EngineState, with dots for what it holds of
+        features -> neuron or synapse -> value, or all values of the field.
     clamped : bool
         Whether a contribution was clamped by the end.
     """
@@ -86,7 +87,7 @@ class Case:
     name: str
     network: Network
     fired: Sequence[Sequence[int] | Mapping[int, float]]
-    states: Mapping[int, Mapping[str, Mapping[int, float]]] = field(default_factory=dict)
+    states: Mapping[int, Mapping[str, Mapping[int, float] | Sequence[float]]] = field(default_factory=dict)
     plan: Mapping[int, Stimulus] = field(default_factory=dict)
     options: EngineOptions = field(default_factory=EngineOptions)
     clamped: bool = False
@@ -115,13 +116,19 @@ def run_case(case: Case, create: CreateEngine) -> list[str]:
     return found
 
 
-def _state_problems(engine: Engine, expected: Mapping[str, Mapping[int, float]], where: str) -> list[str]:
+def _state_problems(
+    engine: Engine, expected: Mapping[str, Mapping[int, float] | Sequence[float]], where: str
+) -> list[str]:
     if not expected:
         return []
     state = engine.state()
     found = []
     for name, values in expected.items():
-        column = getattr(state, name)
+        column = attrgetter(name)(state)
+        if not isinstance(values, Mapping):
+            wanted = np.asarray(values).astype(column.dtype)
+            found += [] if np.array_equal(column, wanted) else [f"{where}: {name} is {column.tolist()}, not {values}"]
+            continue
         for item, value in values.items():
             if column[item] != np.asarray(value).astype(column.dtype):
                 found.append(f"{where}: {name}[{item}] is {column[item]}, expected {value}")

@@ -210,8 +210,8 @@ class InvalidSynapses(ReferenceEngine):
 class ForcedNotLearnt(ReferenceEngine):
     """Forced firings do not count in plasticity."""
 
-    def _join_forced(self, fired: Any, potentials: Any, forced: Any) -> None:
-        super()._join_forced(fired, potentials, forced)
+    def _join_forced(self, fired: Any, potentials: Any, forced: Any, held: Any) -> None:
+        super()._join_forced(fired, potentials, forced, held)
         if self.network.plastic_mappings:
             extra = np.setdiff1d(forced, fired)
             self.last_fired[extra] = 0
@@ -221,8 +221,8 @@ class ForcedNotLearnt(ReferenceEngine):
 class ForcedTwice(ReferenceEngine):
     """A forced id that fires anyway is added a second time."""
 
-    def _join_forced(self, fired: Any, potentials: Any, forced: Any) -> None:
-        super()._join_forced(fired, potentials, forced)
+    def _join_forced(self, fired: Any, potentials: Any, forced: Any, held: Any) -> None:
+        super()._join_forced(fired, potentials, forced, held)
         again = np.intersect1d(forced, fired)
         ids = np.concatenate([self.fired_ids, again])
         values = np.concatenate([self.fired_potentials, np.full(len(again), np.float32(100))])
@@ -285,8 +285,8 @@ class RestartsWhileRefractory(ReferenceEngine):
 class RestartsAfterForced(ReferenceEngine):
     """A non-accumulating candidate restarts after a forced firing."""
 
-    def _join_forced(self, fired: Any, potentials: Any, forced: Any) -> None:
-        super()._join_forced(fired, potentials, forced)
+    def _join_forced(self, fired: Any, potentials: Any, forced: Any, held: Any) -> None:
+        super()._join_forced(fired, potentials, forced, held)
         self._fired_itself = fired
 
     def _restarting(self, in_fcl: Any) -> Any:
@@ -404,8 +404,8 @@ class NegativeSteps(ReferenceEngine):
 class DepressionOfZero(ReferenceEngine):
     """A depression step of 0 raises a negative weight to 0."""
 
-    def _change_weights(self, rows: Any, window: int, ltp: Any, ltd: Any) -> None:
-        super()._change_weights(rows, window, ltp, np.maximum(ltd, np.float32(TINY)))
+    def _change_weights(self, mapping: Any, rows: Any, rise: Any, fall: Any) -> None:
+        super()._change_weights(mapping, rows, rise, np.maximum(fall, np.float32(TINY)))
 
 
 class RoundedContributions(ReferenceEngine):

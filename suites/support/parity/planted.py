@@ -390,18 +390,25 @@ _CPU_ROWS = (
 
 _THREADS = (
     Fault(
-        "the last synapse of a thread's part of a row is lost",
-        "engine/cpu/synapses.py",
-        "for at in range(first, base + np.int64(ends[source, own_end])):",
-        "for at in range(first, base + np.int64(ends[source, own_end]) - 1):",
+        "the last synapse of a row is lost",
+        "engine/cpu/deliver.py",
+        "send_static(first + done, end, shift",
+        "send_static(first + done, end - 1, shift",
         (_FAN, _MIX),
     ),
     Fault(
         "contributions arrive a burst early",
-        "engine/cpu/synapses.py",
-        "slot = own_slot + np.int64(synapse.delay)",
-        "slot = own_slot + np.int64(synapse.delay) - 1",
+        "engine/cpu/deliver.py",
+        "shift = (slot + 1) % s.slots",
+        "shift = slot % s.slots",
         (_DELAY, _DELAYS),
+    ),
+    Fault(
+        "contributions that were restored never arrive",
+        "engine/cpu/deliver.py",
+        "if queues.ahead[slot]:",
+        "if False:",
+        (_TRAIN,),
     ),
     Fault(
         "a thread's firings lie one place too far in the list",

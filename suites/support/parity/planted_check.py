@@ -18,7 +18,7 @@ import burstproof
 from burstproof.engine.options import CpuOptions, CudaOptions, WgpuOptions
 from suites.support.parity.backends import Backend
 from suites.support.parity.builder import CreateEngine, run_case
-from suites.support.parity.cases import CASES
+from suites.support.parity.cases import CASES, FEATURE_CASES
 from suites.support.parity.mixed import MIXES, Mix, compare_mix, compare_run
 from suites.support.parity.planted import CPU, CUDA, SHARDS, SHARED, SIMULATOR, THREADS, WGPU
 
@@ -42,7 +42,7 @@ def _small(mix: Mix) -> Mix:
 
 def checks(backend: str) -> Iterator[tuple[str, Check]]:
     """Every case worked out by hand, mix and train by name."""
-    for case in CASES:
+    for case in (*CASES, *FEATURE_CASES):
         yield case.name, lambda create, case=case: run_case(case, create)
     for mix in MIXES:
         cut = _small(mix) if backend == SIMULATOR else mix

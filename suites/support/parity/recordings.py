@@ -12,6 +12,9 @@ NAMES = tuple(f"traces/{path.stem}" for path in sorted((GOLDEN / "traces").glob(
 RANDOM_NAMES = tuple(f"random/{path.stem}" for path in sorted((GOLDEN / "random").glob("*.npz")))
 """Recordings of random networks, and of one extreme each."""
 
+FEATURE_NAMES = tuple(f"features/{path.stem}" for path in sorted((GOLDEN / "features").glob("*.npz")))
+"""Recordings of networks with features."""
+
 
 @cache
 def recording(name: str) -> Trace:

@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from burstproof.engine.cpu.extras import Extras
 from burstproof.engine.layout import Layout
 from burstproof.engine.options import EngineOptions
-from burstproof.engine.stimulus import PackedStimulus
+from burstproof.engine.stimulus import FORCED_POTENTIAL, PackedStimulus
 from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.schema import Parameters
 
@@ -24,7 +25,8 @@ class Neurons(NamedTuple):
     """Per-neuron state, (n,) each.
 
     ``last_fired`` and ``fire_streak`` are those of the whole network, and empty without plastic mappings. ``ids`` are
-    the neurons' ids in the whole network, for their draws; empty where the place is the id.
+    the neurons' ids in the whole network, for their draws; empty where the place is the id. ``unclamped`` are neurons
+    whose potentials the precision feagi-int8 leaves as they are; empty under other precisions.
     """
 
     membrane_potentials: Array
@@ -34,6 +36,7 @@ class Neurons(NamedTuple):
     last_fired: Array
     fire_streak: Array
     ids: Array
+    unclamped: Array
 
 
 class Ring(NamedTuple):
@@ -54,18 +57,20 @@ class Static(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """Static rows in the order of the threads' ranges; ``clamped_sources`` as in ``Static``.
+    """Static rows as words for the queues of ``queues.py``; ``offsets`` and ``clamped_sources`` as in ``Static``.
 
-    ``synapses`` (S,) has the fields ``target``, ``contribution`` and, where some delay is above 1, ``delay``, of the
-    types of ``Static``: of the few synapses that a row has in a range, one line of memory holds all.
+    ``words`` (S,) are what goes into a queue, ``bins`` (S,) the number of the queue for a firing in slot D - 1.
     """
 
-    synapses: npt.NDArray[np.void]
+    offsets: Array
+    words: npt.NDArray[np.void]
+    bins: Array
     clamped_sources: Array
 
 
 class Computed(NamedTuple):
-    """Computed rows, see ``layout.ComputedRows``; ``weights`` is the engine's own."""
+    """Computed rows, see ``layout.ComputedRows``; ``weights`` and ``psps`` are the engine's own, ``transmission`` is
+    that of ``Extras``."""
 
     offsets: Array
     targets: Array
@@ -75,10 +80,14 @@ class Computed(NamedTuple):
     delays: Array
     mp_driven: Array
     divisors: Array
+    rules: Array
+    degeneration: Array
+    transmission: Array
 
 
 class Plastic(NamedTuple):
-    """Plastic rules, see ``layout.PlasticRules``, and the eligibility traces (L,) of their synapses."""
+    """Plastic rules, see ``layout.PlasticRules``, the eligibility traces (L,) of their synapses, and ``learning`` of
+    ``Extras``."""
 
     starts: Array
     positions: Array
@@ -87,7 +96,12 @@ class Plastic(NamedTuple):
     windows: Array
     potentiations: Array
     depressions: Array
+    decays: Array
+    etas: Array
+    max_weights: Array
+    frozen: Array
     eligibility: Array
+    learning: Array
 
 
 class Scalars(NamedTuple):
@@ -108,7 +122,8 @@ class Scalars(NamedTuple):
 class Plan(NamedTuple):
     """Stimulus of the next bursts: burst k has ids[starts[k]:starts[k + 1]], forced[forced_starts[k]:...].
 
-    ``forced_rc`` and ``forced_cc`` are room for the countdowns and counts of forced neurons during a burst.
+    ``forced_potentials`` are those that forced firings carry; ``forced_rc`` and ``forced_cc`` are room for the
+    countdowns and counts of forced neurons during a burst.
     """
 
     starts: Array
@@ -116,12 +131,13 @@ class Plan(NamedTuple):
     amounts: Array
     forced_starts: Array
     forced: Array
+    forced_potentials: Array
     forced_rc: Array
     forced_cc: Array
 
 
 class Model(NamedTuple):
-    """The network in memory, with the stimulus of the next bursts; threads have their rows in ``Rows``."""
+    """The network in memory, with the stimulus of the next bursts; static rows are ``Rows`` where there are queues."""
 
     ring: Ring
     plan: Plan
@@ -131,6 +147,7 @@ class Model(NamedTuple):
     computed: Computed
     plastic: Plastic
     scalars: Scalars
+    extras: Extras
 
 
 class Output(NamedTuple):
@@ -148,10 +165,37 @@ _NO_FLOATS = np.empty(0, np.float32)
 _NO_OFFSETS = np.empty(0, np.int64)
 _NO_IDS = np.empty(0, np.uint32)
 
+_NO_SHORTS = np.empty(0, np.uint16)
+_NO_FACTORS = np.empty((2, 0), np.float32)
+
 NO_COMPUTED = Computed(
-    _NO_OFFSETS, _NO_IDS, _NO_FLOATS, _NO_FLOATS, np.empty(0, np.int8), _NO_BYTES, _NO_FLAGS, _NO_FLOATS
+    _NO_OFFSETS,
+    _NO_IDS,
+    _NO_FLOATS,
+    _NO_FLOATS,
+    np.empty(0, np.int8),
+    _NO_BYTES,
+    _NO_FLAGS,
+    _NO_FLOATS,
+    _NO_SHORTS,
+    _NO_FLOATS,
+    _NO_FACTORS,
 )
-NO_PLASTIC = Plastic(_NO_OFFSETS, _NO_OFFSETS, _NO_IDS, _NO_IDS, _NO_OFFSETS, _NO_FLOATS, _NO_FLOATS, _NO_FLOATS)
+NO_PLASTIC = Plastic(
+    _NO_OFFSETS,
+    _NO_OFFSETS,
+    _NO_IDS,
+    _NO_IDS,
+    _NO_OFFSETS,
+    _NO_FLOATS,
+    _NO_FLOATS,
+    _NO_FLOATS,
+    _NO_FLOATS,
+    _NO_FLOATS,
+    _NO_FLAGS,
+    _NO_FLOATS,
+    _NO_FACTORS,
+)
 
 
 def writable(parameters: Parameters) -> Parameters:
@@ -191,7 +235,7 @@ def _readonly(array: Array) -> Array:
     return view
 
 
-def computed_of(layout: Layout, general: bool) -> Computed:
+def computed_of(layout: Layout, general: bool, extras: Extras) -> Computed:
     """Computed rows of ``layout`` with weights of their own; ``general`` ones have a delay each, and may be empty."""
     rows = layout.computed
     count = layout.source_count
@@ -200,6 +244,7 @@ def computed_of(layout: Layout, general: bool) -> Computed:
             offsets=np.zeros(count + 1, np.int64),
             mp_driven=np.zeros(count, np.bool_),
             divisors=np.ones(count, np.float32),
+            degeneration=np.zeros(count, np.float32),
         )
     if rows is None:
         return NO_COMPUTED
@@ -213,16 +258,19 @@ def computed_of(layout: Layout, general: bool) -> Computed:
         no_delays if rows.delays is None else rows.delays.copy(),
         rows.mp_driven,
         rows.divisors,
+        rows.rules.copy(),
+        rows.degeneration,
+        extras.transmission,
     )
 
 
-def plastic_of(layout: Layout) -> Plastic:
+def plastic_of(layout: Layout, extras: Extras) -> Plastic:
     """Plastic rules of ``layout``; eligibility starts at 0."""
     rules = layout.plastic
     if rules is None:
         return NO_PLASTIC
-    columns = {name: getattr(rules, name) for name in Plastic._fields[:-1]}
-    return Plastic(**columns, eligibility=np.zeros(len(rules.positions), np.float32))
+    columns = {name: getattr(rules, name) for name in Plastic._fields[:-2]}
+    return Plastic(**columns, eligibility=np.zeros(len(rules.positions), np.float32), learning=extras.learning)
 
 
 def scalars_of(layout: Layout, options: EngineOptions, fixed_point: FixedPoint) -> Scalars:
@@ -255,6 +303,13 @@ def plan_of(stimuli: Sequence[PackedStimulus | None], sums: np.dtype[Any]) -> Pl
         np.concatenate([np.empty(0, sums), *(s.amounts.astype(sums) for s in given)]),
         forced_starts,
         forced,
+        np.concatenate([_NO_FLOATS, *(_forced_potentials(s) for s in given)]),
         np.zeros(len(forced), np.uint16),
         np.zeros(len(forced), np.uint16),
     )
+
+
+def _forced_potentials(stimulus: PackedStimulus) -> Floats:
+    if stimulus.forced_potentials is None:
+        return np.full(len(stimulus.forced), FORCED_POTENTIAL)
+    return stimulus.forced_potentials

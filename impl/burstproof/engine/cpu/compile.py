@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numba
 
+from burstproof.engine.cpu.extras import NO_KEY, ExtrasKey
 from burstproof.engine.rules import Compiled, Features
 
 CLAMPED, HISTORY = 0, 1
@@ -39,6 +40,8 @@ class KernelKey:
         Only the non-accumulating neurons of the last fired list restart (feagi-beta, large networks).
     shard : bool
         The neurons are those of a shard: they have ids beside their places.
+    extras : ExtrasKey
+        Features of FEATURES.md.
     """
 
     features: Features
@@ -51,6 +54,7 @@ class KernelKey:
     plastic_all_window: bool
     restart_fired: bool
     shard: bool
+    extras: ExtrasKey = NO_KEY
 
     @property
     def learns_first(self) -> bool:
@@ -67,6 +71,7 @@ class KernelKey:
             static_clamps=True,
             computed=True,
             plastic=True,
+            extras=self.extras.general(),
         )
 
 

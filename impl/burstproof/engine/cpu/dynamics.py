@@ -64,6 +64,20 @@ def _make_window(features: Features) -> Compiled:
     return window
 
 
+def _make_kept(features: Features) -> Compiled:
+    clamps, full = features.clamp_potentials, np.float32(255)
+
+    @inner_compiler
+    def kept(potential: np.float32, neuron: int, n: Neurons) -> np.float32:
+        """``potential`` of a neuron within what the precision ``feagi-int8`` keeps."""
+        if clamps:
+            bounded = choose(potential < _ZERO, _ZERO, potential)
+            potential = choose(n.unclamped[neuron], potential, choose(bounded > full, full, bounded))
+        return potential
+
+    return kept
+
+
 def _make_block(key: KernelKey) -> Compiled:
     features = key.features
     flagged, mapped = key.flagged, key.shard
@@ -74,7 +88,7 @@ def _make_block(key: KernelKey) -> Compiled:
     floors = not features.negative_sum_lowers
     snoozes, batch_path = features.snooze_periods, features.emulate_batch_path
     batch_zeroes = features.batch_ignores_limit_and_zeroes
-    window = _make_window(features)
+    window, kept = _make_window(features), _make_kept(features)
     exact, rounded = features.storage.exact, make_rounded(features.storage, inner_compiler)
 
     @inner_compiler
@@ -108,7 +122,7 @@ def _make_block(key: KernelKey) -> Compiled:
                 x = choose((x < _ZERO) & (p.mp_charge_accumulation[i] if restarts else True), _ZERO, x)
             blocked = rc > _NONE if refractory else False
             reached = touched & (not blocked)
-            u = v + x
+            u = kept(v + x, i, n)
             neuron = n.ids[i] if mapped else base + marks.places[j]
             inside, passes = window(
                 u, p.thresholds[i], p.threshold_limits[i], p.excitabilities[i], neuron, number, batch
@@ -117,7 +131,7 @@ def _make_block(key: KernelKey) -> Compiled:
             finite = (limit != _NONE) & (limit != _UNLIMITED) if fires_limited else False
             spent = inside & (cc >= (choose(finite, limit, _UNLIMITED) if fires_limited else _UNLIMITED))
             fired = reached & passes & (not spent) if counts_decide else reached & passes
-            leaked = u * p.decays[i]
+            leaked = kept(u * p.decays[i], i, n)
             held = choose(batch, _ZERO if batch_zeroes else leaked, u) if batch_path else u
             rest = choose(spent, held, leaked) if counts_decide else leaked
             left_over = rest if exact else rounded(rest)
@@ -151,13 +165,14 @@ def _make_block(key: KernelKey) -> Compiled:
 def _make_full(features: Features) -> Compiled:
     refractory, restarts, batch_path = features.refractory_periods, features.restarts, features.emulate_batch_path
     batch_zeroes = features.batch_ignores_limit_and_zeroes
+    kept = _make_kept(features)
     exact, rounded = features.storage.exact, make_rounded(features.storage, inner_compiler)
 
     @inner_compiler
     def full(neuron: int, potential: np.float32, batch: bool, p: Parameters, n: Neurons) -> None:
         """Take back the firing of a neuron whose count is 65535: it is blocked (rule 3 of section 3)."""
         if batch_path and batch:
-            potential = _ZERO if batch_zeroes else potential * p.decays[neuron]
+            potential = _ZERO if batch_zeroes else kept(potential * p.decays[neuron], neuron, n)
         else:
             n.consecutive_fire_counts[neuron] = _NONE
         n.membrane_potentials[neuron] = potential if exact else rounded(potential)

@@ -7,13 +7,14 @@ import numpy.typing as npt
 
 from burstproof.engine.admission import check_state
 from burstproof.engine.cpu.arrays import Counters, Output, Plan, plan_of
+from burstproof.engine.cpu.growing import Growing
 from burstproof.engine.cpu.kernels import Kernels
 from burstproof.engine.cpu.memory import CpuMemory
 from burstproof.engine.cpu.threads import Team, thread_count, usable_cores
-from burstproof.engine.fixed_point import plan_fixed_point
+from burstproof.engine.fixed_point import plan_fixed_point, synapses_appear
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.protocol import Engine, Progress
-from burstproof.engine.recorder import joined
+from burstproof.engine.recorder import joined, record_steps
 from burstproof.engine.state import NO_PLAN, NO_STIMULUS, Burst, EngineState, Record, Recording, Stimulus, StimulusPlan
 from burstproof.engine.stimulus import PackedStimulus, coming_bursts, pack_stimulus, planned
 from burstproof.network.fixed_point import FixedPoint
@@ -21,6 +22,9 @@ from burstproof.network.model import Network
 
 _BATCH_UPDATES = 1 << 24
 _LONGEST_BATCH = 256
+
+CACHED_BYTES = 1 << 20
+"""Largest ring that contributions of a single thread are added to as they are sent: it fits a second-level cache."""
 
 
 class CpuEngine(Engine):
@@ -34,12 +38,20 @@ class CpuEngine(Engine):
         self.fixed_point: FixedPoint = plan_fixed_point(network, options)
         self.burst_count = network.burst_count
         self.threads = thread_count(options, network.neuron_count, network.synapse_count, usable_cores())
-        self._memory = CpuMemory(network, options, self.fixed_point)
-        self._no_plan = plan_of([None], self._memory.ring.sums.dtype)
-        capacity = max(network.neuron_count, 1)
+        self._team: Team | None = None
+        self._growing = Growing(network, options, self.fixed_point) if synapses_appear(network.features) else None
+        self._hold(self._growing.memory if self._growing else CpuMemory(network, options, self.fixed_point))
+
+    def _hold(self, memory: CpuMemory) -> None:
+        """Run what ``memory`` holds from now on."""
+        self.close()
+        self._memory = memory
+        self._no_plan = plan_of([None], memory.ring.sums.dtype)
+        capacity = max(memory.layout.neuron_count, 1)
         self._ids = np.empty(capacity, np.uint32)
         self._potentials = np.empty(capacity, np.float32)
-        self._team = Team(self.threads, self._memory) if self.threads > 1 else None
+        queued = self.threads > 1 or memory.ring_bytes > CACHED_BYTES
+        self._team = Team(self.threads, memory) if queued else None
 
     @classmethod
     def create(cls, network: Network, options: EngineOptions | None = None) -> CpuEngine:
@@ -64,6 +76,9 @@ class CpuEngine(Engine):
 
     def step(self, stimulus: Stimulus = NO_STIMULUS) -> Burst:
         """Run one burst; see ``Engine.step``."""
+        if self._growing is not None:
+            packed = None if stimulus is NO_STIMULUS else self._pack(stimulus)
+            return self._grow(self._growing, packed, stimulus.memories_early)
         plan = self._no_plan
         if stimulus is not NO_STIMULUS:
             plan = self._memory.plan([self._pack(stimulus)])
@@ -71,6 +86,24 @@ class CpuEngine(Engine):
         self._advance(1, plan, ends, candidates)
         ids, potentials = self._memory.fired
         return Burst(self.burst_count, ids.copy(), potentials.copy(), int(candidates[0]))
+
+    def _grow(self, growing: Growing, stimulus: PackedStimulus | None, early: npt.NDArray[np.uint32]) -> Burst:
+        """One burst of a network in which neurons or synapses appear."""
+        if growing.is_short_of_room():
+            self._settle()
+            growing.make_room(self.burst_count)
+            self._hold(growing.memory)
+        plan, begun = growing.begin(self.burst_count + 1, stimulus)
+        ends, candidates = np.zeros(1, np.int64), np.zeros(1, np.int64)
+        self._advance(1, plan, ends, candidates)
+        growing.end(self.burst_count, early)
+        ids, potentials = self._memory.fired
+        return Burst(
+            self.burst_count,
+            np.concatenate([ids, begun.fired_ids]),
+            np.concatenate([potentials, begun.fired_potentials]),
+            int(candidates[0]) + begun.candidates,
+        )
 
     def run(
         self,
@@ -82,6 +115,14 @@ class CpuEngine(Engine):
         """Run ``bursts`` bursts; see ``Engine.run``. The whole plan is checked before the first burst."""
         coming = coming_bursts(self.burst_count, bursts)
         packed = {number: self._pack(plan[number]) for number in planned(plan, coming)}
+        growing = self._growing
+        if growing is not None:
+            return record_steps(
+                coming,
+                lambda b: self._grow(growing, packed.get(b), plan.get(b, NO_STIMULUS).memories_early),
+                record,
+                progress,
+            )
         pieces: list[Recording] = []
         left = bursts
         while left:
@@ -95,7 +136,12 @@ class CpuEngine(Engine):
 
     def state(self) -> EngineState:
         """A copy of everything that the next burst depends on."""
-        return self._memory.state(self.burst_count)
+        self._settle()
+        return (self._growing or self._memory).state(self.burst_count)
+
+    def _settle(self) -> None:
+        if self._team is not None:
+            self._team.settle()
 
     def potentials(self, ids: npt.NDArray[np.uint32]) -> npt.NDArray[np.float32]:
         """Membrane potentials of ``ids``; see ``Engine.potentials``."""
@@ -110,7 +156,10 @@ class CpuEngine(Engine):
             A state of another network, or weights that its fixed-point scale does not admit.
         """
         check_state(state, self.network, self.fixed_point)
-        self._memory.restore(state)
+        self._settle()
+        (self._growing or self._memory).restore(state)
+        if self._growing is not None:
+            self._hold(self._growing.memory)
         self.burst_count = state.burst_count
 
     def close(self) -> None:
@@ -143,7 +192,7 @@ class CpuEngine(Engine):
 
     def _reserve(self, bursts: int) -> None:
         """Make the output large enough for a batch of ``bursts`` bursts in which a tenth of the neurons fires."""
-        neurons = max(self.network.neuron_count, 1)
+        neurons = max(self._memory.layout.neuron_count, 1)
         wanted = neurons if bursts == 1 else neurons + neurons * bursts // 10
         if len(self._ids) < wanted:
             self._ids = np.empty(wanted, np.uint32)

@@ -1,6 +1,7 @@
 """Kernels of the numba CPU engine that Python calls, compiled for what a network uses.
 
-``run_batch`` runs whole bursts in one call on one core; ``share`` is what each of several threads does of them. A shard
+``run_batch`` runs whole bursts in one call on one core, all of whose sums fit its caches; ``share`` is what each thread
+does of them otherwise, and ``settle`` readies its state for being read. A shard
 does a burst in two halves with an exchange between them: ``fire`` for its own neurons, then ``receive`` for what fired
 in all shards. There neurons have places in the shard, sources their ids in the whole network.
 """
@@ -14,7 +15,7 @@ from burstproof.engine.cpu.arrays import Counters, Floats, Ids, Model
 from burstproof.engine.cpu.compile import KernelKey, compiler, names_of
 from burstproof.engine.cpu.disk import keep_on_disk
 from burstproof.engine.cpu.parts import Parts, make_parts
-from burstproof.engine.cpu.share import make_share
+from burstproof.engine.cpu.share import make_settle, make_share
 from burstproof.engine.cpu.synapses import make_propagate
 from burstproof.engine.profile import BATCH_PATH_CANDIDATES
 from burstproof.engine.rules import Compiled
@@ -25,8 +26,10 @@ class Kernels(NamedTuple):
 
     run_batch: Compiled
     share: Compiled
+    settle: Compiled
     fire: Compiled
     receive: Compiled
+    derive: Compiled
 
 
 @cache
@@ -37,8 +40,10 @@ def kernels_for(key: KernelKey) -> Kernels:
         kernels = Kernels(
             _make_run_batch(key, parts, propagate),
             make_share(key, parts),
-            _make_fire(parts),
+            make_settle(key),
+            _make_fire(key, parts),
             _make_receive(key, parts, propagate),
+            parts.derive,
         )
     for kernel in kernels:
         keep_on_disk(kernel, key)
@@ -48,6 +53,13 @@ def kernels_for(key: KernelKey) -> Kernels:
 def _make_run_batch(key: KernelKey, parts: Parts, propagate: Compiled) -> Compiled:
     begin, waiting, dense, finish, learn = parts.begin, parts.waiting, parts.dense, parts.finish, parts.learn
     emulate, plastic, learn_first = key.features.emulate_batch_path, key.plastic, key.learns_first
+    join_trains, advance_trains, read_signals, adapt = (
+        parts.join_trains,
+        parts.advance_trains,
+        parts.read_signals,
+        parts.adapt,
+    )
+    trains, modulators, adapts = key.extras.trains, key.extras.modulators, key.extras.adapts
 
     @compiler
     def run_batch(
@@ -66,7 +78,7 @@ def _make_run_batch(key: KernelKey, parts: Parts, propagate: Compiled) -> Compil
         ``last`` is the fired list of the burst before; the others are an ``Output``. Returns the number done.
         """
         ring, plan, static, computed, rules = model.ring, model.plan, model.static, model.computed, model.plastic
-        parameters, neurons, s = model.parameters, model.neurons, model.scalars
+        parameters, neurons, s, x = model.parameters, model.neurons, model.scalars, model.extras
         used = 0
         for k in range(bursts):
             if len(ids) - used < s.neurons:
@@ -75,20 +87,28 @@ def _make_run_batch(key: KernelKey, parts: Parts, propagate: Compiled) -> Compil
             base = (number % s.slots) * s.neurons
             sums, flags = ring.sums[base : base + s.neurons], ring.flags[base : base + s.neurons]
             fired, fired_potentials = ids[used:], potentials[used:]
-            begin(number, k, ring, plan, parameters, neurons, last, s, 0, s.neurons)
+            begin(k, sums, flags, plan, parameters, neurons, last, s, 0, s.neurons)
             batch = False
             if emulate and s.emulate_batch:
                 batch = waiting(sums, flags) >= BATCH_PATH_CANDIDATES
             count, candidates[k] = dense(
                 0, s.neurons, number, batch, sums, flags, parameters, neurons, s.unit, fired, fired_potentials
             )
+            if trains:
+                count = join_trains(count, fired, fired_potentials, last, x, neurons)
             count = finish(number, k, count, fired, fired_potentials, plan, neurons, s, 0, s.neurons)
             last = fired[:count]
+            if trains:
+                advance_trains(last, fired_potentials[:count], x, parameters, neurons)
             if plastic and learn_first:
                 learn(number, rules, computed, neurons, s, counters, 0, 1)
             propagate(number, last, fired_potentials[:count], ring, static, computed, s, counters)
             if plastic and not learn_first:
                 learn(number, rules, computed, neurons, s, counters, 0, 1)
+            if modulators:
+                read_signals(number, last, fired_potentials[:count], x)
+            if adapts:
+                adapt(number, last, x, parameters, 0, s.neurons)
             used += count
             ends[k] = used
         return bursts
@@ -96,8 +116,9 @@ def _make_run_batch(key: KernelKey, parts: Parts, propagate: Compiled) -> Compil
     return run_batch
 
 
-def _make_fire(parts: Parts) -> Compiled:
+def _make_fire(key: KernelKey, parts: Parts) -> Compiled:
     begin, dense, finish = parts.begin, parts.dense, parts.finish
+    join_trains, advance_trains, trains = parts.join_trains, parts.advance_trains, key.extras.trains
 
     @compiler
     def fire(number: int, batch: bool, model: Model, last: Ids, ids: Ids, potentials: Floats) -> tuple[int, int]:
@@ -107,23 +128,32 @@ def _make_fire(parts: Parts) -> Compiled:
         the number of firings in ``ids`` and ``potentials``, and the number of candidates.
         """
         ring, plan, parameters, neurons, s = model.ring, model.plan, model.parameters, model.neurons, model.scalars
-        begin(number, 0, ring, plan, parameters, neurons, last, s, 0, s.neurons)
         base = (number % s.slots) * s.neurons
         sums, flags = ring.sums[base : base + s.neurons], ring.flags[base : base + s.neurons]
+        begin(0, sums, flags, plan, parameters, neurons, last, s, 0, s.neurons)
         count, candidates = dense(
             0, s.neurons, number, batch, sums, flags, parameters, neurons, s.unit, ids, potentials
         )
-        return finish(number, 0, count, ids, potentials, plan, neurons, s, 0, s.neurons), candidates
+        if trains:
+            count = join_trains(count, ids, potentials, last, model.extras, neurons)
+        count = finish(number, 0, count, ids, potentials, plan, neurons, s, 0, s.neurons)
+        if trains:
+            advance_trains(ids[:count], potentials[:count], model.extras, parameters, neurons)
+        return count, candidates
 
     return fire
 
 
 def _make_receive(key: KernelKey, parts: Parts, propagate: Compiled) -> Compiled:
     learn, remember, plastic, learn_first = parts.learn, parts.remember, key.plastic, key.learns_first
+    read_signals, adapt, modulators, adapts = parts.read_signals, parts.adapt, key.extras.modulators, key.extras.adapts
 
     @compiler
-    def receive(number: int, ids: Ids, potentials: Floats, model: Model, counters: Counters) -> None:
-        """What fired anywhere in burst ``number`` reaches the shard: ids in the whole network, in any order."""
+    def receive(number: int, ids: Ids, potentials: Floats, own: Ids, model: Model, counters: Counters) -> None:
+        """What fired anywhere in burst ``number`` reaches the shard: ids in the whole network, in any order.
+
+        ``own`` are the places of what fired in the shard.
+        """
         neurons, computed, s = model.neurons, model.computed, model.scalars
         if plastic:
             remember(number, ids, neurons, s.longest_window)
@@ -132,5 +162,9 @@ def _make_receive(key: KernelKey, parts: Parts, propagate: Compiled) -> Compiled
         propagate(number, ids, potentials, model.ring, model.static, computed, s, counters)
         if plastic and not learn_first:
             learn(number, model.plastic, computed, neurons, s, counters, 0, 1)
+        if modulators:
+            read_signals(number, ids, potentials, model.extras)
+        if adapts:
+            adapt(number, own, model.extras, model.parameters, 0, s.neurons)
 
     return receive

@@ -24,7 +24,11 @@ from burstproof.engine.cpu.arrays import (
     writable,
 )
 from burstproof.engine.cpu.compile import CLAMPED, HISTORY, KernelKey
+from burstproof.engine.cpu.extras import ExtrasKey, extras_key, make_extras, own_parameters, state_of, take_state
 from burstproof.engine.cpu.kernels import Kernels, kernels_for
+from burstproof.engine.feature_state import FeatureState
+from burstproof.engine.features.levels import clamped
+from burstproof.engine.features.support import EVERYTHING
 from burstproof.engine.fixed_point import plan_fixed_point
 from burstproof.engine.layout import Layout, build_layout, refuse_overflow
 from burstproof.engine.options import EngineOptions
@@ -81,17 +85,23 @@ class CpuMemory:
         self.general = network.neuron_count < SPECIALISED_NEURONS if asked is None else not asked
         self._network, self._options, self._fixed_point = network, options, fixed_point
         self._pack = pack_shard or self._pack_whole
-        self._take_rows(*self._pack(None))
+        used = extras_key(network)
+        packed = self._pack(None)
+        self.extras = make_extras(network, packed[1], bool(used or network.features))
+        self._take_rows(*packed)
         self._weights = network.synapses.weights[self.rows]
         self._eligibility = network.synapses.eligibility_traces[self.rows]
-        self.parameters = writable(self.layout.neurons)
+        self._psps = network.synapses.postsynaptic_potentials[self.rows]
+        self.parameters = own_parameters(writable(self.layout.neurons), used)
         self.scalars = scalars_of(self.layout, options, fixed_point)
         self._storage = storage_for(options.precision, network.neurons.thresholds)
         self.neurons = self._initial_neurons(pack_shard is not None)
         self.counters = np.zeros(2, np.int64)
         self.fired = np.empty(0, np.uint32), np.empty(0, np.float32)
-        self._key = self._kernel_key(pack_shard is not None)
+        self._key = self._kernel_key(pack_shard is not None, used)
         self.kernels: Kernels = kernels_for(self._key)
+        self._since_load, self._loaded_at = 0, network.burst_count
+        self._derive()
         cells = self.layout.max_delay * self.layout.neuron_count
         flags = np.zeros(cells if self._key.flagged else 0, np.bool_)
         self.ring = Ring(np.zeros(cells, np.int64 if self.general else fixed_point.dtype), flags)
@@ -101,14 +111,15 @@ class CpuMemory:
         network = self._network
         if weights is not None:
             network = network.replace(synapses=dataclasses.replace(network.synapses, weights=weights))
-        return build_layout(network, self._options, self._fixed_point), slice(None), slice(None)
+        layout = build_layout(network, self._options, self._fixed_point, modelled=EVERYTHING)
+        return layout, slice(None), slice(None)
 
     def _take_rows(self, layout: Layout, members: Members | slice, rows: Rows | slice) -> None:
         """Lay out the synapses of what was packed."""
         self.layout, self.members, self.rows = layout, members, rows
         self.static = static_of(layout, self.general)
-        self.computed = computed_of(layout, self.general)
-        self.plastic = plastic_of(layout)
+        self.computed = computed_of(layout, self.general, self.extras)
+        self.plastic = plastic_of(layout, self.extras)
         computed = np.empty(0, np.int64) if layout.computed is None else layout.computed.rows
         self.computed_places = computed if isinstance(rows, slice) else np.searchsorted(rows, computed)
         self.plastic_places = self.computed_places[self.plastic.positions]
@@ -118,16 +129,31 @@ class CpuMemory:
         table, members = self._network.neurons, self.members
         remembered = self._network.neuron_count if self.general or self.layout.plastic is not None else 0
         return Neurons(
-            self._storage.rounded(table.membrane_potentials[members]),
+            self._stored(table.membrane_potentials[members]),
             running_countdowns(table.refractory_countdowns, table.valid_mask)[members],
             np.array(table.consecutive_fire_counts[members]),
             np.zeros(self.layout.neuron_count, np.bool_),
             np.zeros(remembered, np.int64),
             np.zeros(remembered, np.int64),
             np.array(members, np.uint32) if shard else np.empty(0, np.uint32),
+            np.zeros(self.layout.neuron_count if self._network.features.clamp_potentials else 0, np.bool_),
         )
 
-    def _kernel_key(self, shard: bool) -> KernelKey:
+    def _stored(self, potentials: Floats) -> Floats:
+        """Potentials as they are kept between bursts."""
+        rounded = self._storage.rounded(potentials)
+        return clamped(rounded) if self._network.features.clamp_potentials else rounded
+
+    def _derive(self) -> None:
+        """Factors from the signals of the last burst; before the first, no parameter was written by them."""
+        if not self._key.extras:
+            return
+        for row in (0, 1):
+            self.kernels.derive(row, self.extras)
+        if not self._since_load:
+            self.extras.area_factors[:] = np.nan
+
+    def _kernel_key(self, shard: bool, extras: ExtrasKey) -> KernelKey:
         layout, profile = self.layout, self._options.profile
         features = features_of(self._network, self._options)
         large = self._network.neuron_count >= LARGE_NETWORK_NEURONS
@@ -142,13 +168,24 @@ class CpuMemory:
             profile.plastic_all_window,
             features.restarts and profile.restart_all and large,
             shard,
+            extras,
         )
         return key.general() if self.general else key
 
     @property
-    def restarts_fired(self) -> bool:
+    def computes(self) -> bool:
+        """Whether kernels compute contributions."""
+        return self._key.computed
+
+    @property
+    def ring_bytes(self) -> int:
+        """Size of the ring with its flags."""
+        return int(self.ring.sums.nbytes + self.ring.flags.nbytes)
+
+    @property
+    def needs_last(self) -> bool:
         """Whether a burst needs the fired list of the last one before its own."""
-        return self._key.restart_fired
+        return self._key.restart_fired or self._key.extras.trains
 
     def model(self, plan: Plan) -> Model:
         """What the kernels take, with the stimulus of ``plan``."""
@@ -161,6 +198,7 @@ class CpuMemory:
             self.computed,
             self.plastic,
             self.scalars,
+            self.extras,
         )
 
     def plan(self, stimuli: Sequence[PackedStimulus | None]) -> Plan:
@@ -224,7 +262,17 @@ class CpuMemory:
             history_bursts=int(self.counters[HISTORY]),
             clamped=bool(self.counters[CLAMPED]),
             fixed_point=self._fixed_point,
+            features=self._feature_state(burst_count),
         )
+
+    def _feature_state(self, burst_count: int) -> FeatureState | None:
+        """The features' part of the state; copies."""
+        if not self._network.features:
+            return None
+        psps = self._psps.copy()
+        psps[self.computed_places] = self.computed.psps
+        since_load = int(self._since_load or burst_count > self._loaded_at)
+        return state_of(self.extras, self.parameters, burst_count, since_load, psps)
 
     def _slots(self, burst_count: int) -> Rows:
         """Slot of each row of the canonical ``pending``."""
@@ -248,7 +296,10 @@ class CpuMemory:
         """
         self._restore_weights(state)
         members, neurons, valid = self.members, self.neurons, self._network.neurons.valid_mask
-        neurons.membrane_potentials[:] = self._storage.rounded(state.membrane_potentials[members])
+        neurons.membrane_potentials[:] = self._stored(state.membrane_potentials[members])
+        if len(neurons.unclamped):
+            free = neurons.unclamped
+            neurons.membrane_potentials[free] = self._storage.rounded(state.membrane_potentials[members][free])
         neurons.refractory_countdowns[:] = running_countdowns(state.refractory_countdowns, valid)[members]
         neurons.consecutive_fire_counts[:] = state.consecutive_fire_counts[members]
         neurons.was_candidate[:] = state.was_candidate[members]
@@ -260,6 +311,15 @@ class CpuMemory:
         if not self._key.features.refractory_periods and state.refractory_countdowns.any():
             self._compile(features=dataclasses.replace(self._key.features, refractory_periods=True))
         self._restore_pending(state)
+        if state.features is not None:
+            self._restore_features(state.features, state.burst_count)
+
+    def _restore_features(self, state: FeatureState, burst_count: int) -> None:
+        take_state(self.extras, self.parameters, self.members, state)
+        self._psps = state.postsynaptic_potentials[self.rows].copy()
+        self.computed.psps[:] = self._psps[self.computed_places]
+        self._since_load, self._loaded_at = state.bursts_since_load, burst_count
+        self._derive()
 
     def _restore_pending(self, state: EngineState) -> None:
         members = self.members

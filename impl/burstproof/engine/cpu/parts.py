@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from burstproof.engine.cpu.arrays import Array, Floats, Ids, Neurons, Plan, Ring, Scalars
+from burstproof.engine.cpu.arrays import Array, Floats, Ids, Neurons, Plan, Scalars
 from burstproof.engine.cpu.compile import KernelKey, inner_compiler
 from burstproof.engine.cpu.dynamics import make_dense
+from burstproof.engine.cpu.features import make_feature_parts
+from burstproof.engine.cpu.modes import make_learn_modes
 from burstproof.engine.cpu.synapses import make_learn
 from burstproof.engine.rules import Compiled
-from burstproof.engine.stimulus import FORCED_POTENTIAL
 from burstproof.network.schema import Parameters
 
 
@@ -22,13 +23,24 @@ class Parts(NamedTuple):
     finish: Compiled
     learn: Compiled
     remember: Compiled
+    join_trains: Compiled
+    advance_trains: Compiled
+    read_signals: Compiled
+    derive: Compiled
+    adapt: Compiled
 
 
 def make_parts(key: KernelKey) -> Parts:
     """The parts of a burst for ``key``, apart from propagation."""
     remember = _make_remember()
     return Parts(
-        _make_begin(key), _make_waiting(key), make_dense(key), _make_finish(key, remember), make_learn(key), remember
+        _make_begin(key),
+        _make_waiting(key),
+        make_dense(key),
+        _make_finish(key, remember),
+        make_learn_modes() if key.extras.modes else make_learn(key),
+        remember,
+        *make_feature_parts(key),
     )
 
 
@@ -37,9 +49,9 @@ def _make_begin(key: KernelKey) -> Compiled:
 
     @inner_compiler
     def begin(
-        burst: int,
         k: int,
-        ring: Ring,
+        sums: Array,
+        flags: Array,
         plan: Plan,
         parameters: Parameters,
         neurons: Neurons,
@@ -48,20 +60,19 @@ def _make_begin(key: KernelKey) -> Compiled:
         lo: int,
         hi: int,
     ) -> None:
-        """Stimulus and power of neurons lo ... hi - 1 go into the slot of ``burst``; ``k`` is its place in the plan.
+        """Stimulus and power of neurons lo ... hi - 1 are added to the FCL; ``k`` is the burst's place in the plan.
 
         Countdowns and counts of forced neurons are kept in the plan, since they do not tick (``finish``).
         """
-        base = (burst % s.slots) * s.neurons
         for j in range(plan.starts[k], plan.starts[k + 1]):
             if lo <= plan.ids[j] < hi:
-                ring.sums[base + plan.ids[j]] += plan.amounts[j]
+                sums[plan.ids[j]] += plan.amounts[j]
                 if flagged:
-                    ring.flags[base + plan.ids[j]] = True
+                    flags[plan.ids[j]] = True
         if s.power_neuron >= lo and s.power_neuron < hi:
-            ring.sums[base + s.power_neuron] += s.power_amount
+            sums[s.power_neuron] += s.power_amount
             if flagged:
-                ring.flags[base + s.power_neuron] = True
+                flags[s.power_neuron] = True
         if restart_fired:
             for neuron in last:
                 if not parameters.mp_charge_accumulation[neuron]:
@@ -132,7 +143,7 @@ def _make_finish(key: KernelKey, remember: Compiled) -> Compiled:
                 neurons.consecutive_fire_counts[neuron] = plan.forced_cc[end]
             neurons.was_candidate[neuron] = False
             end += 1
-        forced = plan.forced[first:end]
+        forced, held = plan.forced[first:end], plan.forced_potentials[first:end]
         extra = 0
         at = 0
         for neuron in forced:
@@ -148,7 +159,7 @@ def _make_finish(key: KernelKey, remember: Compiled) -> Compiled:
                 ids[write], potentials[write] = ids[read], potentials[read]
                 read -= 1
             else:
-                ids[write], potentials[write] = forced[take], FORCED_POTENTIAL
+                ids[write], potentials[write] = forced[take], held[take]
                 take -= 1
             write -= 1
         count += extra

@@ -1,7 +1,8 @@
 """What each thread of the CPU engine does for its range of neurons in a batch of bursts, and where the threads meet.
 
-The threads stay in compiled code for a whole batch and meet once per burst, when everybody's fired list is complete;
-that of the next burst goes to other memory. Between batches a helper waits on the board for a while, and then leaves.
+The threads stay in compiled code for a whole batch and meet twice per burst: when everybody's fired list is complete,
+and when everything that these send is in the queues. Between batches a helper waits on the board for a while, and then
+leaves.
 """
 
 from __future__ import annotations
@@ -10,8 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from burstproof.engine.cpu.arrays import Array, Model, Output
+from burstproof.engine.cpu.arrays import Array, Floats, Ids, Model, Output, Ring, Scalars
 from burstproof.engine.cpu.compile import KernelKey, compiler, inner_compiler
+from burstproof.engine.cpu.deliver import Deliver, make_deliver
 from burstproof.engine.cpu.intrinsics import (
     atomic_add,
     atomic_exchange_if,
@@ -21,8 +23,7 @@ from burstproof.engine.cpu.intrinsics import (
     yield_core,
 )
 from burstproof.engine.cpu.parts import Parts
-from burstproof.engine.cpu.ranges import Ranges
-from burstproof.engine.cpu.synapses import make_propagate_range
+from burstproof.engine.cpu.queues import Queues
 from burstproof.engine.profile import BATCH_PATH_CANDIDATES
 from burstproof.engine.rules import Compiled
 
@@ -32,21 +33,21 @@ LINE = 8
 NUMBER, BURSTS, ROOM = 0, 1, 2
 """Places on the board: first burst, number of bursts and room for firings of the batch."""
 
-HELPERS = 3 * LINE
+HELPERS = 4 * LINE
 """Place on the board of the state of thread t: ``HELPERS + t * LINE``."""
 
 IDLE, HELD, AT_WORK, LEAVE, LEFT = 0, 1, 2, 3, 4
 """States of a helper: waiting, waiting and not to leave, in a batch, told to leave, not in compiled code."""
 
-FIRED, CANDIDATES, WAITING = 0, 1, 2
+FIRED, CANDIDATES, WAITING, FULL = 0, 1, 2, 3
 """Columns of the tally."""
 
 NOT_STARTED = -1
 """What ``share`` returns to the leader when a helper has left."""
 
-_ARRIVED, _RELEASED = LINE, 2 * LINE
+_ARRIVED, _RELEASED, _TAKEN = LINE, 2 * LINE, 3 * LINE
 _SPINS = 1000
-_JOINED = 2048
+_SOURCES = 64
 _PATIENCE = 4000
 
 
@@ -57,17 +58,17 @@ class Shared(NamedTuple):
     ----------
     board : int64 (B,)
         The batch, the meetings and the states of the helpers, see the places above.
-    ranges : Ranges
+    queues : Queues
     fired, before : uint32 and float32 (2, N)
         Fired lists of this burst and the last one, by the parity of their numbers: thread t's starts at its bound.
     tally : int64 (2, T, LINE)
-        Numbers of the same bursts: firings, candidates, neurons waiting to be candidates.
+        Numbers of the same bursts: firings, candidates, neurons waiting to be candidates, whether a queue is full.
     counters : int64 (T, LINE)
         Sticky clamp flag and bursts of known history, each thread's own.
     """
 
     board: Array
-    ranges: Ranges
+    queues: Queues
     fired: Array
     before: Array
     tally: Array
@@ -98,7 +99,7 @@ def _make_gather() -> Compiled:
     @inner_compiler
     def gather(part: int, slot: int, shared: Shared, out: Output, used: int) -> None:
         """Put one thread's fired list where it belongs in the output, whose firings before this burst are ``used``."""
-        to, start = used, shared.ranges.bounds[part]
+        to, start = used, shared.queues.bounds[part]
         for other in range(part):
             to += shared.tally[slot, other, FIRED]
         for j in range(shared.tally[slot, part, FIRED]):
@@ -120,105 +121,144 @@ def _make_total() -> Compiled:
     return total
 
 
-def _make_own_burst(key: KernelKey, parts: Parts, meet: Compiled, total: Compiled) -> Compiled:
-    begin, waiting, dense, finish = parts.begin, parts.waiting, parts.dense, parts.finish
+def _make_own_burst(parts: Parts, deliver: Deliver, key: KernelKey, meet: Compiled, total: Compiled) -> Compiled:
+    begin, waiting, dense, finish, collect = parts.begin, parts.waiting, parts.dense, parts.finish, deliver.collect
+    join_trains, advance_trains, trains = parts.join_trains, parts.advance_trains, key.extras.trains
     emulate = key.features.emulate_batch_path
 
     @inner_compiler
     def own_burst(part: int, number: int, k: int, shared: Shared, model: Model) -> None:
-        """Stimulus and dynamics of one thread's range: its fired list and tally of burst ``number``."""
-        tally, plan, neurons, s = shared.tally, model.plan, model.neurons, model.scalars
-        lo, hi, slot = shared.ranges.bounds[part], shared.ranges.bounds[part + 1], number & 1
-        base = (number % s.slots) * s.neurons
-        sums = model.ring.sums[base : base + s.neurons]
-        flags = model.ring.flags[base : base + s.neurons]
+        """Arrivals, stimulus and dynamics of one thread's range: its fired list and tally of burst ``number``."""
+        tally, queues, plan, neurons, s = shared.tally, shared.queues, model.plan, model.neurons, model.scalars
+        lo, hi, slot = queues.bounds[part], queues.bounds[part + 1], number & 1
+        sums, flags = queues.sums, queues.flags
         own, own_v = shared.fired[slot, lo:hi], shared.before[slot, lo:hi]
         last = shared.fired[1 - slot, lo : lo + tally[1 - slot, part, FIRED]]
-        begin(number, k, model.ring, plan, model.parameters, neurons, last, s, lo, hi)
+        collect(part, number, queues, model.ring, s)
+        begin(k, sums, flags, plan, model.parameters, neurons, last, s, lo, hi)
         batch = False
         if emulate and s.emulate_batch:
             tally[slot, part, WAITING] = waiting(sums[lo:hi], flags[lo:hi])
             meet(shared.board, tally.shape[1])
             batch = total(slot, WAITING, tally) >= BATCH_PATH_CANDIDATES
         count, touched = dense(lo, hi, number, batch, sums, flags, model.parameters, neurons, s.unit, own, own_v)
-        tally[slot, part, FIRED] = finish(number, k, count, own, own_v, plan, neurons, s, lo, hi)
+        if trains:
+            count = join_trains(count, own, own_v, last, model.extras, neurons)
+        count = finish(number, k, count, own, own_v, plan, neurons, s, lo, hi)
+        if trains:
+            advance_trains(own[:count], own_v[:count], model.extras, model.parameters, neurons)
+        tally[slot, part, FIRED] = count
         tally[slot, part, CANDIDATES] = touched
 
     return own_burst
 
 
-def _make_own_sends(key: KernelKey) -> Compiled:
-    send, computed = make_propagate_range(key), key.computed
+def _make_own_list() -> Compiled:
+    @inner_compiler
+    def own_list(first: int, end: int, slot: int, shared: Shared, ids: Ids, potentials: Floats) -> None:
+        """Firings ``first`` ... ``end - 1`` of the lists of all threads, one after another."""
+        other, before = 0, 0
+        for j in range(first, end):
+            while j >= before + shared.tally[slot, other, FIRED]:
+                before += shared.tally[slot, other, FIRED]
+                other += 1
+            place = shared.queues.bounds[other] + j - before
+            ids[j - first], potentials[j - first] = shared.fired[slot, place], shared.before[slot, place]
+
+    return own_list
+
+
+def _make_own_sends(deliver: Deliver, meet: Compiled, total: Compiled) -> Compiled:
+    send, empty, restart, own_list = deliver.send, deliver.empty, deliver.restart, _make_own_list()
 
     @inner_compiler
     def own_sends(part: int, number: int, shared: Shared, model: Model) -> None:
-        """Everything that fired anywhere contributes to one thread's range.
+        """Put one thread's share of what fired anywhere into its queues; afterwards all threads have met.
 
-        Lists are read from the thread's own one on, so that no two threads ask memory for the same row first. They are
-        joined before, since the first rows of a list come unfetched.
+        A thread takes some sources at a time, as it comes to them. If a queue becomes full, all threads stop, move
+        what is in the queues onto their ranges to the ring, and go on.
         """
-        slot, bounds, threads = number & 1, shared.ranges.bounds, shared.tally.shape[1]
-        ids, potentials = np.empty(_JOINED, np.uint32), np.empty(_JOINED, np.float32)
-        turn, taken = 0, 0
-        while turn < threads:
-            count = 0
-            while turn < threads and count < _JOINED:
-                other = part + turn - (threads if part + turn >= threads else 0)
-                start = bounds[other] + taken
-                more = min(shared.tally[slot, other, FIRED] - taken, _JOINED - count)
-                for j in range(more):
-                    ids[count + j] = shared.fired[slot, start + j]
-                    if computed:
-                        potentials[count + j] = shared.before[slot, start + j]
-                count, taken = count + more, taken + more
-                if taken == shared.tally[slot, other, FIRED]:
-                    turn, taken = turn + 1, 0
-            send(
-                number,
-                part,
-                shared.ranges,
-                count,
-                ids,
-                potentials,
-                model.ring,
-                model.static,
-                model.computed,
-                model.scalars,
-                shared.counters[part],
-            )
+        slot, threads, queues, s = number & 1, shared.tally.shape[1], shared.queues, model.scalars
+        regions, arrived = len(queues.regions) - 1, number % s.slots
+        fired = total(slot, FIRED, shared.tally)
+        ids, potentials = np.empty(_SOURCES, np.uint32), np.empty(_SOURCES, np.float32)
+        at, count, done = 0, 0, 0
+        restart(part, arrived * regions, (arrived + 1) * regions, queues)
+        if part == 0:
+            queues.ahead[arrived] = 0
+        while True:
+            full = False
+            while not full:
+                if at == count:
+                    first = atomic_add(shared.board, _TAKEN, _SOURCES)
+                    at, count = 0, max(min(first + _SOURCES, fired) - first, 0)
+                    if count == 0:
+                        break
+                    own_list(first, first + count, slot, shared, ids, potentials)
+                sent, done, full = send(
+                    part,
+                    number,
+                    count - at,
+                    done,
+                    ids[at:],
+                    potentials[at:],
+                    queues,
+                    model.static,
+                    model.computed,
+                    s,
+                    shared.counters[part],
+                )
+                at += sent
+            shared.tally[slot, part, FULL] = full
+            meet(shared.board, threads)
+            if total(slot, FULL, shared.tally) == 0:
+                return
+            empty(part, queues, model.ring, s)
+            meet(shared.board, threads)
+            restart(part, 0, queues.ends.shape[1], queues)
 
     return own_sends
 
 
 def _make_own_batch(key: KernelKey, parts: Parts, meet: Compiled) -> Compiled:
-    gather, total, own_sends = _make_gather(), _make_total(), _make_own_sends(key)
-    own_burst = _make_own_burst(key, parts, meet, total)
+    gather, total, deliver = _make_gather(), _make_total(), make_deliver(key)
+    own_burst = _make_own_burst(parts, deliver, key, meet, total)
+    own_sends = _make_own_sends(deliver, meet, total)
     learn, plastic, learns_first = parts.learn, key.plastic, key.learns_first
+    read_signals, adapt, modulators, adapts = parts.read_signals, parts.adapt, key.extras.modulators, key.extras.adapts
 
     @inner_compiler
     def own_batch(part: int, shared: Shared, model: Model, out: Output) -> int:
         """One thread's share of the batch on the board. Returns the bursts done."""
         board, s, counters = shared.board, model.scalars, shared.counters[part]
-        threads = shared.tally.shape[1]
+        threads, bounds = shared.tally.shape[1], shared.queues.bounds
         used = 0
         for k in range(board[BURSTS]):
             if board[ROOM] - used < s.neurons:
                 return k
             number = board[NUMBER] + k
+            if part == 0:
+                atomic_store(board, _TAKEN, 0)
             own_burst(part, number, k, shared, model)
             meet(board, threads)
             if plastic and learns_first:
                 learn(number, model.plastic, model.computed, model.neurons, s, counters, part, threads)
                 meet(board, threads)
             gather(part, number & 1, shared, out, used)
-            used += total(number & 1, FIRED, shared.tally)
+            before, used = used, used + total(number & 1, FIRED, shared.tally)
             if part == 0:
                 out.ends[k], out.candidates[k] = used, total(number & 1, CANDIDATES, shared.tally)
             own_sends(part, number, shared, model)
             if plastic and not learns_first:
-                meet(board, threads)
                 learn(number, model.plastic, model.computed, model.neurons, s, counters, part, threads)
                 meet(board, threads)
+            if modulators:
+                if part == 0:
+                    read_signals(number, out.ids[before:used], out.potentials[before:used], model.extras)
+                meet(board, threads)
+            if adapts:
+                own = shared.fired[number & 1, bounds[part] : bounds[part] + shared.tally[number & 1, part, FIRED]]
+                adapt(number, own, model.extras, model.parameters, bounds[part], bounds[part + 1])
         return int(board[BURSTS])
 
     return own_batch
@@ -289,3 +329,19 @@ def make_share(key: KernelKey, parts: Parts) -> Compiled:
         return 0
 
     return share
+
+
+def make_settle(key: KernelKey) -> Compiled:
+    """``settle``: between batches, by the caller: everything that is under way moves into the ring."""
+    deliver = make_deliver(key)
+    empty, restart = deliver.empty, deliver.restart
+
+    @compiler
+    def settle(queues: Queues, ring: Ring, s: Scalars) -> None:
+        threads, count = queues.ends.shape
+        for part in range(threads):
+            empty(part, queues, ring, s)
+        for part in range(threads):
+            restart(part, 0, count, queues)
+
+    return settle

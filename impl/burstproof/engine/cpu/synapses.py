@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from burstproof.engine.cpu.arrays import Computed, Counters, Floats, Ids, Neurons, Plastic, Ring, Rows, Scalars, Static
+from burstproof.engine.cpu.arrays import Computed, Counters, Floats, Ids, Neurons, Plastic, Ring, Scalars, Static
 from burstproof.engine.cpu.compile import CLAMPED, HISTORY, KernelKey, inner_compiler
 from burstproof.engine.cpu.intrinsics import prefetch
-from burstproof.engine.cpu.ranges import HEADER_BYTES, Ranges
+from burstproof.engine.features.rules import make_feature_rules
 from burstproof.engine.rules import Compiled
 
 _BYTE_MAX = np.float32(255)
@@ -46,28 +46,47 @@ def _make_quantised() -> Compiled:
     return quantised
 
 
-def _make_send_computed(key: KernelKey) -> Compiled:
-    delayed, flagged = key.delayed, key.flagged
+def make_amount(key: KernelKey) -> Compiled:
+    """``amount``: what a computed synapse contributes, in units of 2^-k."""
     driven, quantised = _make_driven(key.round_mp_driven), _make_quantised()
+    transmits, degenerates = key.extras.transmits, key.extras.degenerates
+    degenerated = make_feature_rules(inner_compiler).degenerated
 
     @inner_compiler
-    def send_computed(
-        burst: int, source: int, v: np.float32, ring: Ring, rows: Computed, s: Scalars, lo: int, hi: int
-    ) -> bool:
-        """Contributions of one source's computed synapses onto targets lo ... hi - 1; whether one was clamped."""
+    def amount(burst: int, source: int, v: np.float32, j: int, rows: Computed, s: Scalars) -> tuple[np.int64, bool]:
+        """Contribution of synapse ``j`` of ``source``, which fired with potential ``v``, and whether it was clamped.
+
+        Its psp degenerates afterwards. So a burst calls this once for each synapse of what fired, also where the sign
+        is 0.
+        """
+        psp = driven(v) if rows.mp_driven[source] else rows.psps[j]
+        contribution = rows.weights[j] * psp / rows.divisors[source]
+        if transmits:
+            contribution = contribution * rows.transmission[burst & 1, rows.rules[j]]
+        size, clamped = quantised(contribution, s)
+        if degenerates and rows.degeneration[source] > 0:
+            rows.psps[j] = degenerated(rows.psps[j], rows.degeneration[source])
+        return size * rows.signs[j], clamped
+
+    return amount
+
+
+def _make_send_computed(key: KernelKey) -> Compiled:
+    delayed, flagged = key.delayed, key.flagged
+    amount = make_amount(key)
+
+    @inner_compiler
+    def send_computed(burst: int, source: int, v: np.float32, ring: Ring, rows: Computed, s: Scalars) -> bool:
+        """Add the computed synapses of one source to the ring; whether one was clamped."""
         any_clamped = False
-        mp_driven = rows.mp_driven[source]
-        potential = driven(v)
         for j in range(rows.offsets[source], rows.offsets[source + 1]):
-            target = np.int64(rows.targets[j])
-            if rows.signs[j] == 0 or target < lo or target >= hi:
+            size, clamped = amount(burst, source, v, j, rows, s)
+            if rows.signs[j] == 0:
                 continue
-            psp = potential if mp_driven else rows.psps[j]
-            amount, clamped = quantised(rows.weights[j] * psp / rows.divisors[source], s)
             any_clamped |= clamped
             slot = (burst + (np.int64(rows.delays[j]) if delayed else 1)) % s.slots
-            place = np.uint64(slot * s.neurons + target)
-            ring.sums[place] += amount * rows.signs[j]
+            place = np.uint64(slot * s.neurons + np.int64(rows.targets[j]))
+            ring.sums[place] += size
             if flagged:
                 ring.flags[place] = True
         return any_clamped
@@ -140,83 +159,10 @@ def make_propagate(key: KernelKey) -> Compiled:
             send_static(burst, static.offsets[source], static.offsets[source + 1], ring, static, s)
             if static_clamps and static.clamped_sources[source]:
                 counters[CLAMPED] = 1
-            if computed_rows and send_computed(burst, source, potentials[j], ring, computed, s, 0, s.neurons):
+            if computed_rows and send_computed(burst, source, potentials[j], ring, computed, s):
                 counters[CLAMPED] = 1
 
     return propagate
-
-
-def make_propagate_range(key: KernelKey) -> Compiled:
-    """``propagate_range``: the same onto the target range of one thread, whose part of each row lies together.
-
-    A row has few synapses in a range, so everything is written out in one loop: arrays that are passed on or sliced
-    per row have their references counted. The line of a row in the table of ranges is fetched twice as far ahead as
-    the part of the row that it leads to.
-    """
-    delayed, flagged, static_clamps, computed_rows = key.delayed, key.flagged, key.static_clamps, key.computed
-    send_computed = _make_send_computed(key)
-
-    @inner_compiler
-    def propagate_range(
-        burst: int,
-        part: int,
-        ranges: Ranges,
-        count: int,
-        ids: Ids,
-        potentials: Floats,
-        ring: Ring,
-        static: Rows,
-        computed: Computed,
-        s: Scalars,
-        counters: Counters,
-    ) -> None:
-        rows, ends, ahead = ranges.rows, ranges.ends, ranges.rows_ahead
-        row_width, end_width = rows.shape[1], ends.shape[1]
-        own_end = np.uint64(HEADER_BYTES // ends.itemsize + part)
-        end_before, not_first = own_end - np.uint64(1), np.int64(-1) if part > 0 else np.int64(0)
-        lo, hi = ranges.bounds[part], ranges.bounds[part + 1]
-        synapses, in_line = static.synapses, _LINE_BYTES // static.synapses.itemsize
-        sums, flags = ring.sums, ring.flags
-        slots, neurons, own_slot = s.slots, s.neurons, burst % s.slots
-        next_base = np.uint64(((burst + 1) % slots) * neurons)
-        for j in range(-2 * ahead, count):
-            if j + 2 * ahead < count:
-                far = np.int64(ids[j + 2 * ahead])
-                prefetch(rows, far * row_width)
-                prefetch(ends, far * end_width + np.int64(own_end))
-            if 0 <= j + ahead < count:
-                soon = np.uint64(ids[j + ahead])
-                base = rows[soon, 0]
-                first = base + (np.int64(ends[soon, end_before]) & not_first)
-                last = min(base + np.int64(ends[soon, own_end]), first + _PREFETCHED_SYNAPSES) - 1
-                prefetch(synapses, first)
-                for line in range(first + in_line, last, in_line):
-                    prefetch(synapses, line)
-                prefetch(synapses, last)
-            if j < 0:
-                continue
-            source = np.uint64(ids[j])
-            base = rows[source, 0]
-            first = base + (np.int64(ends[source, end_before]) & not_first)
-            for at in range(first, base + np.int64(ends[source, own_end])):
-                synapse = synapses[np.uint64(at)]
-                if delayed:
-                    slot = own_slot + np.int64(synapse.delay)
-                    slot = slot - slots if slot >= slots else slot
-                    place = np.uint64(slot * neurons) + np.uint64(synapse.target)
-                else:
-                    place = next_base + np.uint64(synapse.target)
-                sums[place] += synapse.contribution
-                if flagged:
-                    flags[place] = True
-            if static_clamps and static.clamped_sources[source]:
-                counters[CLAMPED] = 1
-            if not computed_rows or computed.offsets[source] == computed.offsets[source + np.uint64(1)]:
-                continue
-            if send_computed(burst, source, potentials[j], ring, computed, s, lo, hi):
-                counters[CLAMPED] = 1
-
-    return propagate_range
 
 
 def make_learn(key: KernelKey) -> Compiled:

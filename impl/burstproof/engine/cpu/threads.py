@@ -1,6 +1,6 @@
 """The threads of the numba CPU engine: how many, and how they come to their work.
 
-Each thread owns a range of neurons (``ranges.py``) and stays in compiled code for whole batches (``share.py``).
+Each thread owns a range of neurons (``queues.py``) and stays in compiled code for whole batches (``share.py``).
 The calling thread leads. The others help: plain Python threads outside the interpreter's lock, which wait for the next
 batch about as long as a busy caller takes, and otherwise sleep in a pool.
 """
@@ -16,14 +16,13 @@ import numpy as np
 from burstproof.engine.cpu.arrays import Output, Plan
 from burstproof.engine.cpu.compile import CLAMPED, HISTORY
 from burstproof.engine.cpu.memory import CpuMemory
-from burstproof.engine.cpu.ranges import order_by_range
+from burstproof.engine.cpu.queues import NO_PALETTE, balanced_bounds, make_queues, pack_rows, palette_of
 from burstproof.engine.cpu.share import FIRED, HELPERS, IDLE, LEAVE, LEFT, LINE, NOT_STARTED, Shared
 from burstproof.engine.options import EngineOptions
 from burstproof.errors import InputError
 
 MOST_THREADS = 56
-"""Most threads that ``threads = 0`` takes: so a line of the table of ranges fits into a cache line (``ranges.py``),
-unless there are rows of more than 255 synapses."""
+"""Most threads that ``threads = 0`` takes."""
 
 CPU_QUOTA = Path("/sys/fs/cgroup/cpu.max")
 
@@ -94,11 +93,17 @@ class Team:
     def _bind(self) -> None:
         """Take over the arrays and kernels that the memory holds now; no helper may be at work."""
         memory, threads = self._memory, self._threads
-        count = memory.layout.neuron_count
-        ranges, self._rows = order_by_range(memory.static, count, threads, self._pool, not memory.general)
+        count, slots = memory.layout.neuron_count, memory.layout.max_delay
+        bounds = balanced_bounds(memory.static.targets, count, threads)
+        synapses, computed = len(memory.static.targets), len(memory.computed.targets)
+        widest = np.dtype(np.int64) if memory.computes else memory.static.contributions.dtype
+        may_number = not (memory.general or memory.computes)
+        palette = palette_of(memory.static.contributions) if may_number else NO_PALETTE
+        queues = make_queues(bounds, synapses + computed, widest, memory.ring, slots, palette)
+        self._rows = pack_rows(memory.static, queues, self._pool, palette, not memory.general)
         self._shared = Shared(
             np.full(HELPERS + threads * LINE, LEFT, np.int64),
-            ranges,
+            queues,
             np.empty((2, count), np.uint32),
             np.empty((2, count), np.float32),
             np.zeros((2, threads, LINE), np.int64),
@@ -109,8 +114,16 @@ class Team:
         self._take_kernels(_room_for(None, memory))
 
     def _take_kernels(self, plan: Plan) -> None:
+        flagged = len(self._memory.ring.flags) > 0
+        flags = np.zeros(self._memory.layout.neuron_count if flagged else 0, np.bool_)
+        queues = self._shared.queues._replace(flags=flags)
+        self._shared = self._shared._replace(queues=queues)
         self._kernel = self._memory.kernels.share
         self._model = self._memory.model(plan)._replace(static=self._rows)
+
+    def settle(self) -> None:
+        """Move everything that is under way into the ring, as the memory's state shows it."""
+        self._memory.kernels.settle(self._shared.queues, self._memory.ring, self._memory.scalars)
 
     def _follow(self, plan: Plan) -> None:
         """Take over what has changed in the memory since the last batch, and the stimulus of the next one."""
@@ -137,7 +150,7 @@ class Team:
         self._follow(plan)
         memory, counters = self._memory, self._shared.counters
         counters[:, : len(memory.counters)] = memory.counters
-        if memory.restarts_fired:
+        if memory.needs_last:
             self._load_fired(number - 1)
         if out.ids is not self._output:
             self._dismiss()
@@ -153,7 +166,7 @@ class Team:
     def _load_fired(self, number: int) -> None:
         """Put the fired list of burst ``number``, which may come from elsewhere, to the ranges."""
         ids, _ = self._memory.fired
-        bounds, slot = self._shared.ranges.bounds, number & 1
+        bounds, slot = self._shared.queues.bounds, number & 1
         cuts = np.searchsorted(ids, bounds)
         self._shared.tally[slot, :, FIRED] = np.diff(cuts)
         for first, start, end in zip(bounds, cuts, cuts[1:], strict=False):
@@ -198,6 +211,7 @@ def _room_for(plan: Plan | None, memory: CpuMemory) -> Plan:
         np.zeros(ids, memory.ring.sums.dtype),
         np.zeros(forced_starts, np.int64),
         np.zeros(forced, np.uint32),
+        np.zeros(forced, np.float32),
         np.zeros(forced, np.uint16),
         np.zeros(forced, np.uint16),
     )

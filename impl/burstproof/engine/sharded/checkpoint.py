@@ -19,8 +19,10 @@ from typing import Any
 
 import numpy as np
 
+from burstproof.engine.feature_state import columns_of, from_columns
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.sharded.checkpoint_format import (
+    FEATURE_COLUMNS,
     MAGIC,
     RECORDING,
     RECORDING_COLUMNS,
@@ -30,9 +32,10 @@ from burstproof.engine.sharded.checkpoint_format import (
 )
 from burstproof.engine.state import EngineState, Recording, StimulusPlan
 from burstproof.errors import CheckpointError, EnvironmentInvalidError
-from burstproof.network.files.bpnet_format import Column, stored_column, write_columns
+from burstproof.network.files.bpnet_format import Column, plain_values, rule_of, stored_column, write_columns
 from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Network
+from burstproof.network.plasticity import PlasticMapping
 from burstproof.network.schema import NEURONS, SYNAPSES
 from burstproof.regular_file import check_regular
 
@@ -100,6 +103,8 @@ def save_checkpoint(path: str | os.PathLike[str], checkpoint: Checkpoint) -> Non
         The path cannot be written.
     """
     values = _values(checkpoint.state)
+    if checkpoint.state.features is not None:
+        values |= columns_of(checkpoint.state.features)
     if checkpoint.recording is not None:
         values |= _values(checkpoint.recording, RECORDING)
     arrays = {
@@ -133,12 +138,14 @@ def load_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
     header, length = read_header(content, name)
     columns: dict[str, Any] = read_columns(content, header, length, name)
     check_firings(columns, header.state, name)
+    held = {item: columns.pop(item) for item in FEATURE_COLUMNS if item in columns}
     recorded = {item: columns.pop(item) for item in RECORDING_COLUMNS if item in columns}
     scalars: dict[str, Any] = {item.name: getattr(header.state, item.name) for item in dataclasses.fields(header.state)}
     recording = (
         Recording(**{item.removeprefix(RECORDING): values for item, values in recorded.items()}) if recorded else None
     )
-    return Checkpoint(EngineState(**columns, **scalars), header.identity, recording)
+    features = from_columns(held) if held else None
+    return Checkpoint(EngineState(**columns, **scalars, features=features), header.identity, recording)
 
 
 def _values(part: EngineState | Recording, prefix: str = "") -> dict[str, Any]:
@@ -148,6 +155,7 @@ def _values(part: EngineState | Recording, prefix: str = "") -> dict[str, Any]:
 
 def _json(checkpoint: Checkpoint, columns: tuple[Column, ...]) -> bytes:
     scalars = {name: value for name, value in _values(checkpoint.state).items() if not isinstance(value, np.ndarray)}
+    del scalars["features"]
     point = scalars.pop("fixed_point")
     if point is not None:
         scalars["fixed_point"] = dataclasses.asdict(point)
@@ -160,7 +168,8 @@ def _json(checkpoint: Checkpoint, columns: tuple[Column, ...]) -> bytes:
 
 
 def _network_digest(network: Network) -> str:
-    """Digest of all columns, areas and plastic mappings of a network."""
+    """Digest of all columns, areas, plastic mappings and features of a network; what it does not have leaves no trace,
+    so checkpoints of before go on fitting their networks."""
     digest = hashlib.sha256()
     for table, schema in ((network.neurons, NEURONS), (network.synapses, SYNAPSES)):
         for spec in schema:
@@ -173,10 +182,18 @@ def _network_digest(network: Network) -> str:
                 np.ascontiguousarray(column[:1] if repeated else column).data.cast("B") if column.size else b""
             )
     for mapping in network.plastic_mappings:
-        digest.update(repr(dataclasses.replace(mapping, synapses=np.empty(0, np.int64))).encode())
+        digest.update(_as_text(mapping).encode())
         digest.update(np.ascontiguousarray(mapping.synapses).tobytes())
     digest.update(repr((network.areas, network.burst_count, network.power_amount)).encode())
+    if network.features:
+        digest.update(json.dumps(plain_values(network.features), sort_keys=True).encode())
     return digest.hexdigest()[:32]
+
+
+def _as_text(mapping: PlasticMapping) -> str:
+    """The parameters of a plastic mapping; those that only features use are left out at their defaults."""
+    stated = [("synapses", np.empty(0, np.int64)), *plain_values(rule_of(mapping)).items()]
+    return f"PlasticMapping({', '.join(f'{name}={value!r}' for name, value in stated)})"
 
 
 def stimulus_so_far(plan: StimulusPlan, burst_count: int) -> dict[str, str]:
@@ -185,6 +202,6 @@ def stimulus_so_far(plan: StimulusPlan, burst_count: int) -> dict[str, str]:
     for number in sorted(number for number in plan if number <= burst_count):
         stimulus = plan[number]
         digest.update(f"{number} {len(stimulus.ids)} {len(stimulus.forced)}".encode())
-        for array in (stimulus.ids, stimulus.amounts, stimulus.forced):
+        for array in (stimulus.ids, stimulus.amounts, stimulus.forced, stimulus.memories_early):
             digest.update(np.ascontiguousarray(array).tobytes())
     return {"stimulus": digest.hexdigest()[:32]}

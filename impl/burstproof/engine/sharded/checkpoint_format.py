@@ -16,7 +16,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from burstproof.engine.feature_state import FORMS, PREFIX
 from burstproof.errors import CheckpointError, NetworkFileError
+from burstproof.network.features import FIRST_MEMORY_ID
 from burstproof.network.files.bpnet_format import HEAD, VERSION, Column, decoded, layout, refuse_constant
 from burstproof.network.fixed_point import FixedPoint
 
@@ -25,6 +27,7 @@ MAGIC = b"\x89BPSTAT\n"
 RECORDING = "recording."
 """Before the name of a column that belongs to the recording."""
 
+_NEXT_MEMORY = f"{PREFIX}memory.next_id"
 _CURE = "Use an earlier checkpoint, or run from the beginning"
 
 STATE_COLUMNS = {
@@ -42,6 +45,9 @@ STATE_COLUMNS = {
     "fire_streak": ("<u2", "N"),
 }
 """Columns of the state in file order: element type, and a letter for each dimension (``EngineState``)."""
+
+FEATURE_COLUMNS = {name: (dtype.newbyteorder("<").str, letter) for name, (dtype, letter) in FORMS.items()}
+"""Columns behind those of the state where the network has features; all of them or none."""
 
 RECORDING_COLUMNS = {
     f"{RECORDING}bursts": ("<i8", "B"),
@@ -127,12 +133,12 @@ def read_columns(content: bytes, header: Header, length: int, name: str) -> dict
         Other columns than those of a state, sizes that do not fit together, or a byte that changed.
     """
     wanted = dict(STATE_COLUMNS)
-    if len(header.columns) > len(wanted):
-        wanted |= RECORDING_COLUMNS
     found = [column.name for column in header.columns]
+    for prefix, others in ((PREFIX, FEATURE_COLUMNS), (RECORDING, RECORDING_COLUMNS)):
+        wanted |= others if any(name.startswith(prefix) for name in found) else {}
     if found != list(wanted):
         raise damaged("its columns are not those of a state", name, sorted(set(found) ^ set(wanted)))
-    sizes: dict[str, int] = {}
+    sizes = {"1": 1}
     for column in header.columns:
         _check_shape(column, *wanted[column.name], sizes, name)
     offsets = layout([column.bytes for column in header.columns], length)
@@ -174,7 +180,8 @@ def check_firings(columns: Mapping[str, npt.NDArray[Any]], state: Scalars, name:
         They do not.
     """
     neurons, fired = len(columns["membrane_potentials"]), columns["fired_ids"]
-    if len(fired) and (int(fired[-1]) >= neurons or bool((fired[1:] <= fired[:-1]).any())):
+    formed = int(columns[_NEXT_MEMORY][0]) if _NEXT_MEMORY in columns else 0
+    if _strange(fired, neurons, formed).any() or bool((fired[1:] <= fired[:-1]).any()):
         raise damaged("fired_ids do not ascend within the network", name)
     if f"{RECORDING}bursts" not in columns:
         return
@@ -183,6 +190,13 @@ def check_firings(columns: Mapping[str, npt.NDArray[Any]], state: Scalars, name:
     if not np.array_equal(bursts, np.arange(last - len(bursts) + 1, last + 1)):
         raise damaged("the recorded bursts do not lead up to the state", name)
     recorded = columns[f"{RECORDING}fired_ids"]
-    within = bool((counts >= 0).all() and (counts <= neurons).all())
-    if not within or (len(recorded) and (int(recorded.max()) >= neurons or int(counts.sum()) != len(recorded))):
+    most = neurons + max(formed - FIRST_MEMORY_ID, 0)
+    within = bool((counts >= 0).all() and (counts <= most).all())
+    strange = bool(_strange(recorded, neurons, formed).any())
+    if not within or strange or (len(recorded) and int(counts.sum()) != len(recorded)):
         raise damaged("the recorded firings do not fit their counts", name)
+
+
+def _strange(ids: npt.NDArray[Any], neurons: int, formed: int) -> npt.NDArray[np.bool_]:
+    """Which ids are neither of a neuron nor of a memory neuron, of which all below ``formed`` were there once."""
+    return (ids >= neurons) & ((ids < FIRST_MEMORY_ID) | (ids >= formed))

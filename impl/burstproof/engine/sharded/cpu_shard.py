@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from burstproof.engine.cpu.arrays import plan_of
 from burstproof.engine.cpu.memory import CpuMemory
+from burstproof.engine.features.support import ONE_BURST
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.protocol import Engine
 from burstproof.engine.sharded.engine import Links, ShardedEngine
@@ -49,7 +50,7 @@ class CpuShard:
             shard.network,
             shard.options,
             shard.fixed_point,
-            lambda weights: (shard.layout(weights), shard.members, shard.rows),
+            lambda weights: (shard.layout(weights, ONE_BURST), shard.members, shard.rows),
         )
         self._no_plan = plan_of([None], self._memory.ring.sums.dtype)
         self._places = np.empty(max(len(self._members), 1), np.uint32)
@@ -66,20 +67,22 @@ class CpuShard:
         plan = self._no_plan if stimulus is None else memory.plan([stimulus])
         places, potentials = self._places, self._potentials
         count, candidates = memory.kernels.fire(number, batch, memory.model(plan), memory.fired[0], places, potentials)
-        if memory.restarts_fired:
-            memory.fired = places[:count].copy(), potentials[:count].copy()
+        memory.fired = places[:count].copy(), potentials[:count].copy()
         return Fired(self._members[places[:count]], potentials[:count].copy(), int(candidates))
 
     def receive(self, number: int, ids: npt.NDArray[np.uint32], potentials: npt.NDArray[np.float32]) -> None:
         """See ``Shard.receive``."""
         memory = self._memory
-        memory.kernels.receive(number, ids, potentials, memory.model(self._no_plan), memory.counters)
+        memory.kernels.receive(number, ids, potentials, memory.fired[0], memory.model(self._no_plan), memory.counters)
 
     def state(self, burst_count: int) -> StatePart:
         """See ``Shard.state``."""
-        own, learning = self._memory.state(burst_count), self._memory.plastic_places
-        weights, traces = own.weights[learning], own.eligibility_traces[learning]
-        return StatePart(self._members, self._rows[learning], replace(own, weights=weights, eligibility_traces=traces))
+        own, changing = self._memory.state(burst_count), self._memory.computed_places
+        weights, traces, features = own.weights[changing], own.eligibility_traces[changing], own.features
+        if features is not None:
+            features = replace(features, postsynaptic_potentials=features.postsynaptic_potentials[changing])
+        changed = replace(own, weights=weights, eligibility_traces=traces, features=features)
+        return StatePart(self._members, self._rows[changing], changed)
 
     def restore(self, state: EngineState) -> None:
         """See ``Shard.restore``.

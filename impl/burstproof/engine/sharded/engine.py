@@ -78,6 +78,7 @@ class ShardedEngine(Engine):
         self.fixed_point: FixedPoint = plan_fixed_point(network, options)
         self.burst_count = network.burst_count
         self._weights, self._eligibility = network.synapses.weights, network.synapses.eligibility_traces
+        self._psps = network.synapses.postsynaptic_potentials
         self._facts = synapse_facts(network)
         self._make_shard = make_shard
         self._last = _NOTHING
@@ -157,7 +158,7 @@ class ShardedEngine(Engine):
         own = [shard.state(self.burst_count) for shard in self.shards]
         parts = [part for some in self.exchange.share("the exchange of the state", own) for part in some]
         fired = self._last.ids.copy(), self._last.potentials.copy()
-        return joined_state(parts, self._weights, self._eligibility, fired)
+        return joined_state(parts, self._weights, self._eligibility, fired, self._psps)
 
     def restore(self, state: EngineState) -> None:
         """Continue from ``state``, which every process has.
@@ -177,6 +178,8 @@ class ShardedEngine(Engine):
         self.exchange.agree(error)
         self.burst_count = state.burst_count
         self._weights, self._eligibility = state.weights.copy(), state.eligibility_traces.copy()
+        if state.features is not None:
+            self._psps = state.features.postsynaptic_potentials.copy()
         self._last = Fired(state.fired_ids.copy(), state.fired_potentials.copy(), 0)
 
     def reshard(self, partition: Partition) -> None:

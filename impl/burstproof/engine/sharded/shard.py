@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -23,6 +23,16 @@ _BY_NEURON = (
     "fire_streak",
 )
 """Fields of the state whose last axis is the neurons'."""
+
+_FEATURES_BY_NEURON = (
+    "thresholds",
+    "leak_coefficients",
+    "excitabilities",
+    "firing_rates",
+    "homeostat_leaks",
+    "trains",
+    "held_potentials",
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +70,7 @@ class StatePart:
     members : uint32 (n,) or slice
         Ids of its neurons, ascending.
     rows : int64 (k,)
-        Rows of the network's synapse table that learn.
+        Rows of the network's synapse table that learn, or whose psp changes.
     state : EngineState
         Of these neurons and synapses only; its fired list is not used.
     """
@@ -75,11 +85,12 @@ def joined_state(
     weights: npt.NDArray[np.float32],
     eligibility: npt.NDArray[np.float32],
     fired: tuple[npt.NDArray[np.uint32], npt.NDArray[np.float32]],
+    psps: npt.NDArray[np.float32] | None = None,
 ) -> EngineState:
     """The state of the whole network from the ``parts`` of all its shards.
 
-    ``weights`` and ``eligibility`` (S,) are the columns of all synapses, of which the state has copies with the rows
-    that learn replaced; ``fired`` is the fired list of the last burst.
+    ``weights``, ``eligibility`` and ``psps`` (S,) are the columns of all synapses, of which the state has copies with
+    the rows of the parts replaced; ``fired`` is the fired list of the last burst. Without features no psp is asked for.
     """
     weights, eligibility = weights.copy(), eligibility.copy()
     for part in parts:
@@ -87,18 +98,26 @@ def joined_state(
     first = parts[0].state
     count = sum(len(part.state.membrane_potentials) for part in parts)
 
-    def whole(name: str) -> npt.NDArray[Any]:
-        own: npt.NDArray[Any] = getattr(first, name)
+    def whole(name: str, of: Callable[[StatePart], Any] = lambda part: part.state) -> npt.NDArray[Any]:
+        own: npt.NDArray[Any] = getattr(of(parts[0]), name)
         if len(parts) == 1:
             return own
         result = np.empty((*own.shape[:-1], count), own.dtype)
         for part in parts:
-            result[..., part.members] = getattr(part.state, name)
+            result[..., part.members] = getattr(of(part), name)
         return result
 
     columns: dict[str, Any] = {name: whole(name) for name in _BY_NEURON}
+    features = first.features
+    if features is not None and psps is not None:
+        changed: dict[str, Any] = {name: whole(name, lambda part: part.state.features) for name in _FEATURES_BY_NEURON}
+        psps = psps.copy()
+        for part in parts:
+            psps[part.rows] = getattr(part.state.features, "postsynaptic_potentials")  # noqa: B009
+        features = replace(features, **changed, postsynaptic_potentials=psps)
     return replace(
         first,
+        features=features,
         **columns,
         weights=weights,
         eligibility_traces=eligibility,

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from burstproof.engine.features.support import NOTHING, Section
 from burstproof.engine.layout import Layout, SynapseFacts, build_layout
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.sharded.partition import Partition
@@ -40,8 +41,8 @@ class NetworkShard:
         """Rows of the synapse table that end in the shard, valid or not, ascending, int64 (s,)."""
         return np.flatnonzero(self.partition.owner[self.network.synapses.target_neurons] == self.number)
 
-    def layout(self, weights: npt.NDArray[np.float32] | None = None) -> Layout:
-        """The shard packed for an engine; ``weights`` (s,) take the place of the network's.
+    def layout(self, weights: npt.NDArray[np.float32] | None = None, modelled: frozenset[Section] = NOTHING) -> Layout:
+        """The shard packed for an engine with the features ``modelled``; ``weights`` (s,) replace the network's.
 
         ``neuron_count`` is n and targets are places 0 ... n - 1 in the shard, while rows are those of all N sources.
         Plastic rules name sources and targets by their ids in the network. Scale, width, divisors and the number of
@@ -56,7 +57,7 @@ class NetworkShard:
             synapses=_taken(self.network, self.rows, weights),
             plastic_mappings=tuple(_restricted(mapping, self.rows) for mapping in self.network.plastic_pairs),
         )
-        return _localised(build_layout(own, self.options, self.fixed_point, self.facts), self)
+        return _localised(build_layout(own, self.options, self.fixed_point, self.facts, modelled), self)
 
 
 def _taken(network: Network, rows: npt.NDArray[np.int64], weights: npt.NDArray[np.float32] | None) -> SynapseTable:

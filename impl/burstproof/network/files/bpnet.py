@@ -19,17 +19,17 @@ from burstproof.network.files.bpnet_format import (
     MAGIC,
     Column,
     Header,
-    Rule,
     check_columns,
     damaged,
     decode_header,
     expected_columns,
+    mapping_of,
     read_head,
+    rule_of,
     stored_column,
     write_columns,
 )
 from burstproof.network.model import Network, NeuronTable, SynapseTable
-from burstproof.network.plasticity import PlasticMapping
 from burstproof.network.schema import NEURON_FIELDS, SYNAPSE_FIELDS
 
 SUFFIX = ".bpnet"
@@ -99,12 +99,10 @@ def _header(network: Network) -> Header:
         areas=network.areas,
         burst_count=network.burst_count,
         power_amount=network.power_amount,
-        plastic_mappings=tuple(
-            Rule(mapping.window, mapping.constant, mapping.ltp_multiplier, mapping.ltd_multiplier)
-            for mapping in network.plastic_mappings
-        ),
+        plastic_mappings=tuple(rule_of(mapping) for mapping in network.plastic_mappings),
         provenance=dict(network.provenance),
         fixed_point=network.fixed_point,
+        features=network.features,
     )
 
 
@@ -196,12 +194,10 @@ def _assemble(header: Header, values: dict[str, npt.NDArray[Any]], name: str) ->
             header.areas,
             header.burst_count,
             header.power_amount,
-            tuple(
-                PlasticMapping(own, **dataclasses.asdict(rule))
-                for own, rule in zip(rows, header.plastic_mappings, strict=True)
-            ),
+            tuple(mapping_of(rule, own) for own, rule in zip(rows, header.plastic_mappings, strict=True)),
             header.provenance,
             header.fixed_point,
+            header.features,
         )
     except NetworkError as error:
         raise damaged(error.problem, f"{name}: {error.where}", error.got, error.allowed) from error

@@ -26,6 +26,7 @@ import struct
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from functools import cache
 from types import UnionType
 from typing import Any, get_args, get_origin, get_type_hints
@@ -34,10 +35,11 @@ import numpy as np
 import numpy.typing as npt
 
 from burstproof.errors import NetworkFileError
+from burstproof.network.features import NO_FEATURES, Features
 from burstproof.network.files.atomic import atomic_write
 from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Area
-from burstproof.network.plasticity import LARGEST_WINDOW
+from burstproof.network.plasticity import LARGEST_WINDOW, PlasticMapping
 from burstproof.network.schema import NEURONS, SYNAPSES
 
 MAGIC = b"\x89BPNET\r\n"
@@ -49,8 +51,6 @@ ALWAYS_WHOLE = ("neurons.valid_mask", "synapses.source_neurons", "synapses.targe
 
 _LARGEST_COUNT = 1 << 62
 _CURE = "Copy the file again from its origin, or save the network again"
-_LATER_KEYS = ("fixed_point",)
-"""Keys that files of before 2026-11-22 do not have."""
 
 
 @dataclass(frozen=True)
@@ -68,12 +68,29 @@ class Column:
 
 @dataclass(frozen=True)
 class Rule:
-    """The parameters of a plastic mapping."""
+    """The parameters of a plastic mapping (``PlasticMapping``)."""
 
     window: int
     constant: float
     ltp_multiplier: float
     ltd_multiplier: float
+    rewarded: bool = False
+    eligibility_decay: int = 0
+    eta: float = 1.0
+    max_weight: float | None = None
+    frozen: bool = False
+    rewards: tuple[int, ...] = ()
+    learning_rates: tuple[int, ...] = ()
+
+
+def rule_of(mapping: PlasticMapping) -> Rule:
+    """The parameters of a plastic mapping."""
+    return Rule(*(getattr(mapping, item.name) for item in dataclasses.fields(Rule)))
+
+
+def mapping_of(rule: Rule, synapses: npt.NDArray[np.int64]) -> PlasticMapping:
+    """The plastic mapping with these parameters over ``synapses`` (P,) int64."""
+    return PlasticMapping(synapses, *(getattr(rule, item.name) for item in dataclasses.fields(rule)))
 
 
 @dataclass(frozen=True)
@@ -87,6 +104,7 @@ class Header:
     plastic_mappings: tuple[Rule, ...]
     provenance: Mapping[str, str]
     fixed_point: FixedPoint | None = None
+    features: Features = NO_FEATURES
 
     def encode(self) -> bytes:
         """The header as JSON.
@@ -96,10 +114,7 @@ class Header:
         ValueError, TypeError
             A value that strict JSON cannot hold.
         """
-        tree = dataclasses.asdict(self)
-        if self.fixed_point is None:
-            del tree["fixed_point"]
-        return json.dumps(tree, separators=(",", ":"), allow_nan=False, default=_plain).encode("ascii")
+        return json.dumps(plain_values(self), separators=(",", ":"), allow_nan=False, default=_plain).encode("ascii")
 
 
 def _plain(value: object) -> Any:
@@ -107,6 +122,26 @@ def _plain(value: object) -> Any:
     if isinstance(value, np.generic):
         return value.item()
     raise TypeError(f"{value!r} has no form in JSON")
+
+
+_LATER_KEYS: dict[type, tuple[str, ...]] = {
+    Header: ("fixed_point", "features"),
+    Rule: ("rewarded", "eligibility_decay", "eta", "max_weight", "frozen", "rewards", "learning_rates"),
+}
+"""Keys that older files do not have; at their defaults they are left out."""
+
+
+def plain_values(value: Any) -> Any:
+    """A value made of frozen dataclasses, enumerations, tuples and mappings as JSON has it."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        later = _LATER_KEYS.get(type(value), ())
+        items = ((item, getattr(value, item.name)) for item in dataclasses.fields(value))
+        return {item.name: plain_values(one) for item, one in items if not (item.name in later and one == item.default)}
+    if isinstance(value, Mapping):
+        return {str(key): plain_values(one) for key, one in value.items()}
+    if isinstance(value, tuple):
+        return [plain_values(one) for one in value]
+    return value.value if isinstance(value, Enum) else value
 
 
 def align(offset: int) -> int:
@@ -221,7 +256,7 @@ def refuse_constant(text: str) -> float:
 
 
 def decoded(kind: Any, value: object, place: str) -> Any:
-    """A value of the header as ``kind``: a dataclass, tuple, mapping of texts, optional or plain type, and no other.
+    """A value of the header as ``kind``: a dataclass, tuple, mapping, enumeration, optional or plain type.
 
     Raises
     ------
@@ -245,8 +280,21 @@ def decoded(kind: Any, value: object, place: str) -> Any:
         return tuple(decoded(arguments[0], item, f"{place}[{number}]") for number, item in enumerate(values))
     if origin is Mapping:
         entries = _plain_value(dict, value, place)
-        return {key: decoded(arguments[1], item, f"{place}.{key}") for key, item in entries.items()}
+        values = {key: decoded(arguments[1], item, f"{place}.{key}") for key, item in entries.items()}
+        return {_index(key, place): one for key, one in values.items()} if arguments[0] is int else values
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        known = {one.value: one for one in kind}
+        if not isinstance(value, str) or value not in known:
+            raise damaged("header entry has an unknown value", place, value, ", ".join(known))
+        return known[value]
     return _plain_value(kind, value, place)
+
+
+def _index(key: str, place: str) -> int:
+    """A key that stands for a cortical index."""
+    if not (key.isascii() and key.isdigit() and int(key) <= 0xFFFFFFFF):
+        raise damaged("header entry has a key that is no cortical index", place, key)
+    return int(key)
 
 
 @cache
@@ -256,12 +304,12 @@ def _hints(kind: type) -> dict[str, Any]:
 
 
 def _object(kind: type, entries: dict[str, object], place: str) -> object:
-    """A dataclass from all its fields; only the header itself may lack what has a default."""
+    """A dataclass from all its fields; only what older files do not have may be absent."""
     found = {}
     for name, hint in _hints(kind).items():
         if name in entries:
             found[name] = decoded(hint, entries[name], f"{place}.{name}")
-        elif kind is not Header or name not in _LATER_KEYS:
+        elif name not in _LATER_KEYS.get(kind, ()):
             raise damaged(f"the header lacks the key {name!r}", place)
     return kind(**found)
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from burstproof.errors import ConnectomeError, GenomeError
+from burstproof.errors import ConnectomeError, GenomeError, NetworkError
 from burstproof.network.files.atomic import atomic_write, refused_write
 from burstproof.network.files.connectome_format import (
     CONTAINER_VERSION,
@@ -157,6 +157,8 @@ def connectome_losses(network: Network) -> tuple[str, ...]:
     losses = []
     if network.plastic_mappings:
         losses.append(f"{len(network.plastic_mappings)} plastic mappings")
+    if network.features:
+        losses.append("the features of the genome (only an embedded genome carries them)")
     if network.flags_registered:
         losses.append("psp flags of the areas (only an embedded genome carries them)")
     beyond = (column for column in NEURONS if column.name not in NEURON_ORDER)
@@ -173,9 +175,10 @@ def read_connectome(path: str | os.PathLike[str], apply_flags: bool = False) -> 
     path : path-like
         The file.
     apply_flags : bool
-        Give the areas the names, dimensions and psp flags of the embedded genome. Without it no flag is registered
-        and nothing is divided, which is what the engine does after importing a connectome alone. Keys of that genome
-        that act and are not modelled are no error, since nothing is grown: ``provenance["unmodelled"]`` lists them.
+        Give the areas the names, dimensions and psp flags of the embedded genome, and the network its plastic mappings
+        and features. Without it no flag is registered and nothing is divided or learnt, which is what the engine does
+        after importing a connectome alone. Keys of that genome that act and are not modelled are no error, since
+        nothing is grown: ``provenance["unmodelled"]`` lists them.
 
     Returns
     -------
@@ -208,9 +211,10 @@ def read_connectome(path: str | os.PathLike[str], apply_flags: bool = False) -> 
 
 
 def _with_flags(connectome: Connectome, name: str) -> Connectome:
-    """The areas as the embedded genome describes them; areas that it does not name stay as they are."""
+    """The network as the embedded genome describes it; areas that it does not name stay as they are."""
     from burstproof.network.grow.blueprint import GenomePolicy
     from burstproof.network.grow.genome import parse_genome
+    from burstproof.network.grow.genome_features import with_features
 
     if connectome.genome is None:
         raise ConnectomeError(
@@ -245,6 +249,15 @@ def _with_flags(connectome: Connectome, name: str) -> Connectome:
     network = connectome.network
     ignored = {key: text for key, text in genome.notes.items() if key == "unmodelled"}
     network = network.replace(areas=tuple(areas), provenance={**network.provenance, **ignored})
+    try:
+        network = with_features(network, genome)
+    except NetworkError as error:
+        raise ConnectomeError(
+            f"the embedded genome is of another network: {error.problem}",
+            where=place,
+            got=error.got,
+            cure="Read it without apply_flags, or save it again with the engine",
+        ) from error
     return dataclasses.replace(connectome, network=network)
 
 

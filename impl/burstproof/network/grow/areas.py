@@ -9,8 +9,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from burstproof.errors import GenomeError
+from burstproof.network.features import ModulatorKind
+from burstproof.network.grow.area_features import area_features, listed_ids
 from burstproof.network.grow.blueprint import CORE_AREAS, AreaSpec, MappingSpec, RuleSpec, encode_id
-from burstproof.network.grow.failing_rules import why_delay_fails, why_plasticity_fails
+from burstproof.network.grow.failing_rules import plasticity_mode, why_delay_fails, why_plasticity_fails
 from burstproof.network.grow.fields import Field
 
 UINT32_MAX = 2**32 - 1
@@ -24,8 +26,22 @@ _FAMILIES = b"cmiog_"
 _LIST_KEYS = ("plasticity_constant", "ltp_multiplier", "ltd_multiplier")
 """v3 names of the last three elements of a rule in the flat form."""
 
+_OLD_SOURCES = {"reward_source_area": 3, "punishment_source_area": 3, "gate_source_area": 6}
+"""Keys of a rule that became modulators, and the last schema version in which they act."""
+
 IdReader = Callable[[str, Field], bytes]
 """How a format writes area ids: text and place to 8 bytes."""
+
+
+@dataclass(frozen=True)
+class GenomeForm:
+    """What reading a record depends on: how ids are written, whether the blueprint is flat, the schema version, and
+    the kind of each modulator by its id."""
+
+    read_id: IdReader
+    flat: bool
+    schema: int
+    modulator_kinds: Mapping[str, ModulatorKind]
 
 
 @dataclass(frozen=True)
@@ -96,21 +112,15 @@ def area_ids(raw: list[RawArea]) -> frozenset[str]:
     return frozenset(encode_id(raw_id) for raw_id in (*_CORE_BYTES, *(area.raw_id for area in raw)))
 
 
-def parse_areas(
-    raw: list[RawArea], read_id: IdReader, modulator_kinds: Mapping[str, str], *, flat: bool
-) -> tuple[AreaSpec, ...]:
+def parse_areas(raw: list[RawArea], form: GenomeForm) -> tuple[AreaSpec, ...]:
     """All areas in order of cortical index: the core areas, given or not, then the others as they come.
 
     Parameters
     ----------
     raw : list of RawArea
         The areas of the genome.
-    read_id : callable
-        How the genome writes area ids.
-    modulator_kinds : Mapping
-        Modulator id to type.
-    flat : bool
-        The blueprint is flat: a core area in it takes the defaults of an ordinary area.
+    form : GenomeForm
+        In a flat blueprint a core area takes the defaults of an ordinary area.
 
     Raises
     ------
@@ -123,7 +133,7 @@ def parse_areas(
             raise area.place.error(
                 "the area is defined twice", allowed="one definition per area", cure="Remove or rename one of the two"
             )
-        specs[area.raw_id] = _area(area, read_id, modulator_kinds, flat=flat)
+        specs[area.raw_id] = _area(area, form)
     core = tuple(specs.get(core_id) or _missing_core(core_id) for core_id in _CORE_BYTES)
     return core + tuple(spec for raw_id, spec in specs.items() if raw_id not in _CORE_BYTES)
 
@@ -146,9 +156,9 @@ def _defaults(raw_id: bytes, *, flat: bool) -> AreaSpec:
     return AreaSpec(missing.cortical_id, name=missing.name) if flat else missing
 
 
-def _area(area: RawArea, read_id: IdReader, kinds: Mapping[str, str], *, flat: bool) -> AreaSpec:
+def _area(area: RawArea, form: GenomeForm) -> AreaSpec:
     """The parsed form of one area; what the record lacks keeps its default."""
-    base = _defaults(area.raw_id, flat=flat)
+    base = _defaults(area.raw_id, flat=form.flat)
     fields = area.fields
 
     def number(name: str, default: float) -> float:
@@ -161,6 +171,7 @@ def _area(area: RawArea, read_id: IdReader, kinds: Mapping[str, str], *, flat: b
         return fields[name].truth() if name in fields else default
 
     mappings = fields.get("cortical_mapping_dst")
+    fire_limit = count("consecutive_fire_cnt_max", 0)
     spec = AreaSpec(
         base.cortical_id,
         name=fields["cortical_name"].text() if "cortical_name" in fields else base.name,
@@ -175,14 +186,15 @@ def _area(area: RawArea, read_id: IdReader, kinds: Mapping[str, str], *, flat: b
         threshold_limit=number("firing_threshold_limit", 0.0),
         leak_coefficient=number("leak_coefficient", 0.0),
         refractory_period=count("refractory_period", 0),
-        consecutive_fire_limit=count("consecutive_fire_cnt_max", 0),
+        consecutive_fire_limit=fire_limit,
         snooze_length=count("snooze_length", 0),
         excitability=number("neuron_excitability", base.excitability),
         mp_charge_accumulation=truth("mp_charge_accumulation", base.mp_charge_accumulation),
         postsynaptic_current=number("postsynaptic_current", base.postsynaptic_current),
         psp_uniform_distribution=truth("psp_uniform_distribution", base.psp_uniform_distribution),
         mp_driven_psp=truth("mp_driven_psp", base.mp_driven_psp),
-        mappings=_mappings(mappings, read_id, kinds) if mappings is not None else (),
+        mappings=_mappings(mappings, form) if mappings is not None else (),
+        features=area_features(fields, form.read_id, fire_limit % 65536),
         place=area.place.where,
     )
     return _as_power(spec) if area.raw_id == _POWER_BYTES else spec
@@ -195,18 +207,20 @@ def _as_power(spec: AreaSpec) -> AreaSpec:
     )
 
 
-def _mappings(field: Field, read_id: IdReader, kinds: Mapping[str, str]) -> tuple[MappingSpec, ...]:
+def _mappings(field: Field, form: GenomeForm) -> tuple[MappingSpec, ...]:
     """The mappings of one area: target id to list of rules."""
     return tuple(
-        MappingSpec(encode_id(read_id(target, rules)), tuple(_rule(rule, kinds) for rule in rules.elements()), target)
+        MappingSpec(
+            encode_id(form.read_id(target, rules)), tuple(_rule(rule, form) for rule in rules.elements()), target
+        )
         for target, rules in field.items()
     )
 
 
-def _rule(field: Field, kinds: Mapping[str, str]) -> RuleSpec:
+def _rule(field: Field, form: GenomeForm) -> RuleSpec:
     """One rule: an object (3.x) or a list of seven (flat)."""
     if isinstance(field.value, dict):
-        return _object_rule(field, kinds)
+        return _object_rule(field, form)
     if isinstance(field.value, list):
         return _list_rule(field)
     raise field.error(
@@ -214,7 +228,7 @@ def _rule(field: Field, kinds: Mapping[str, str]) -> RuleSpec:
     )
 
 
-def _object_rule(field: Field, kinds: Mapping[str, str]) -> RuleSpec:
+def _object_rule(field: Field, form: GenomeForm) -> RuleSpec:
     """A rule as genomes 3.x write it."""
     fields = dict(field.items())
     if "morphology_id" not in fields:
@@ -231,24 +245,39 @@ def _object_rule(field: Field, kinds: Mapping[str, str]) -> RuleSpec:
         delay_bursts=delay.integer(0, UINT32_MAX) if delay is not None else 1,
         attractivity=attractivity,
         plastic="plasticity_flag" in fields and fields["plasticity_flag"].truth(),
+        modulators=listed_ids(fields["modulators"].value) if "modulators" in fields else (),
+        old_sources=tuple(
+            (key, encode_id(form.read_id(fields[key].text(), fields[key])))
+            for key, last in _OLD_SOURCES.items()
+            if form.schema <= last and key in fields and fields[key].value is not None
+        ),
         place=field.where,
     )
+    kinds = form.modulator_kinds
     return _learning(dataclasses.replace(rule, failure=why_delay_fails(rule.delay_bursts)), fields, kinds)
 
 
-def _learning(rule: RuleSpec, fields: dict[str, Field], kinds: Mapping[str, str]) -> RuleSpec:
+def _learning(rule: RuleSpec, fields: dict[str, Field], kinds: Mapping[str, ModulatorKind]) -> RuleSpec:
     """The rule with what it says about plasticity, which counts only in a plastic rule."""
     if not rule.plastic or rule.failure:
         return rule
-    failure = why_plasticity_fails(fields, kinds)
+    failure = why_plasticity_fails(fields, kinds, migrated=bool(rule.old_sources))
     if failure:
         return dataclasses.replace(rule, failure=failure)
+    given = {key: field for key, field in fields.items() if field.value is not None}
     return dataclasses.replace(
         rule,
         window=fields["plasticity_window"].integer(1, UINT32_MAX),
         constant=fields["plasticity_constant"].number(),
         ltp_multiplier=fields["ltp_multiplier"].number(),
         ltd_multiplier=fields["ltd_multiplier"].number(),
+        mode=plasticity_mode(fields),
+        eligibility_decay=given["eligibility_decay_bursts"].integer(0, UINT32_MAX)
+        if "eligibility_decay_bursts" in given
+        else 0,
+        eta=given["plasticity_eta"].number() if "plasticity_eta" in given else 1.0,
+        max_weight=given["max_weight"].number() if "max_weight" in given else None,
+        frozen="plasticity_frozen" in given and given["plasticity_frozen"].truth(),
     )
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from burstproof.errors import GenomeError
+from burstproof.network.features import Homeostat, MemoryArea, ModulatorKind
 from burstproof.network.grow.fields import readable
 from burstproof.network.grow.morphology import Morphology, WiringRule, resolve
 
@@ -69,6 +70,14 @@ class RuleSpec:
     plastic : bool
         Whether the rule makes all synapses of its pair of areas learn; ``window`` (bursts), ``constant`` and the
         multipliers say how, as the genome states them.
+    mode : str
+        ``stdp``, ``rstdp`` or ``off``; ``eligibility_decay`` (bursts), ``eta``, ``max_weight`` and ``frozen`` belong
+        to it (FEATURES section 4).
+    modulators : tuple of str
+        Ids of modulators as the genome lists them; those that are unknown or of another kind do nothing.
+    old_sources : tuple of (str, str)
+        Keys ``reward_source_area``, ``punishment_source_area`` and ``gate_source_area`` that the schema version
+        migrates, with their areas (base64).
     failure : str
         Why the released engine fails at the rule; empty if it does not. No rule of a ``Genome`` has one.
     place : str
@@ -84,6 +93,13 @@ class RuleSpec:
     constant: float = 1.0
     ltp_multiplier: float = 1.0
     ltd_multiplier: float = 1.0
+    mode: str = "stdp"
+    eligibility_decay: int = 0
+    eta: float = 1.0
+    max_weight: float | None = None
+    frozen: bool = False
+    modulators: tuple[str, ...] = ()
+    old_sources: tuple[tuple[str, str], ...] = ()
     failure: str = ""
     place: str = ""
 
@@ -121,6 +137,33 @@ class MappingSpec:
 
 
 @dataclass(frozen=True)
+class AreaFeatureSpec:
+    """What an area adds to leaky integrate-and-fire; keys that do not act have their defaults (FEATURES section 13).
+
+    Attributes
+    ----------
+    homeostat, spike_train, degeneration
+        As in ``features.AreaFeatures``.
+    modulators : tuple of str
+        Ids as the genome lists them; those that are unknown or of another kind do nothing.
+    memory : MemoryArea or None
+        Parameters of a memory area; its upstream areas and twins follow from rules.
+    twins : tuple of (str, str)
+        Upstream area and its twin (base64), as a memory area states them.
+    twin_of : str
+        Upstream area (base64), as a twin area states it.
+    """
+
+    homeostat: Homeostat | None = None
+    modulators: tuple[str, ...] = ()
+    spike_train: bool = False
+    degeneration: float = 0.0
+    memory: MemoryArea | None = None
+    twins: tuple[tuple[str, str], ...] = ()
+    twin_of: str = ""
+
+
+@dataclass(frozen=True)
 class AreaSpec:
     """A cortical area as the genome states it; growth translates the values into neuron fields.
 
@@ -132,6 +175,8 @@ class AreaSpec:
         Width, height, depth in voxels.
     threshold_increments : tuple of float
         Change of the threshold per voxel along x, y, z.
+    features : AreaFeatureSpec
+        What the area adds to leaky integrate-and-fire.
     place : str
         File and place of the area, for messages.
 
@@ -158,6 +203,7 @@ class AreaSpec:
     psp_uniform_distribution: bool = False
     mp_driven_psp: bool = False
     mappings: tuple[MappingSpec, ...] = ()
+    features: AreaFeatureSpec = AreaFeatureSpec()
     place: str = ""
 
     @property
@@ -180,13 +226,28 @@ def label(area: AreaSpec) -> str:
 
 
 @dataclass(frozen=True)
+class ModulatorSpec:
+    """A modulator instance of the genome; ``driver`` is the base64 id of its driver area, the rest as in
+    ``features.Modulator``."""
+
+    name: str
+    kind: ModulatorKind
+    driver: str
+    magnitude_percent: float
+    full_scale_potential: float | None = None
+
+
+@dataclass(frozen=True)
 class Genome:
     """A genome read and checked: every rule names a known morphology and an area that exists.
 
     Attributes
     ----------
     areas : tuple of AreaSpec
-        In order of cortical index: the seven core areas, then the areas in the order of the file.
+        In order of cortical index: the seven core areas, then the areas in the order of the file, then the driver
+        areas that migration adds.
+    modulators : tuple of ModulatorSpec
+        In the order of the file, then those that migration adds.
     morphologies : Mapping
         Name to definition, as the file gives them; ``morphology.resolve`` adds the core ones.
     physiology : Mapping
@@ -205,6 +266,7 @@ class Genome:
     title: str
     version: str
     areas: tuple[AreaSpec, ...]
+    modulators: tuple[ModulatorSpec, ...] = ()
     morphologies: Mapping[str, Morphology] = field(default_factory=lambda: MappingProxyType({}))
     physiology: Mapping[str, int | float | str | bool] = field(default_factory=lambda: MappingProxyType({}))
     path: Path = Path()

@@ -7,23 +7,26 @@ from collections.abc import Mapping
 from typing import Any
 
 from burstproof.errors import GenomeError
+from burstproof.network.features import ModulatorKind
 from burstproof.network.grow.blueprint import AreaSpec, MappingSpec, RuleSpec
 from burstproof.network.grow.fields import Field, is_number
 
 STEPS = ("plasticity_constant", "ltp_multiplier", "ltd_multiplier")
 """Keys without which a plastic rule fails."""
 
-R_STDP = ("rstdp", "r-stdp")
-"""The two spellings of reward-modulated plasticity."""
+STDP, R_STDP, OFF = "stdp", "rstdp", "off"
+"""Modes of a plastic rule."""
 
 
 def plasticity_mode(fields: Mapping[str, Field]) -> str:
-    """The mode of a plastic rule in lower case: ``stdp`` where none is stated, for null and for what is no string.
+    """The mode of a plastic rule in lower case: ``stdp`` where none is stated, for null and for what is no string;
+    ``rstdp`` in either spelling.
 
     Source: FEATURES section 4.
     """
     mode = fields["plasticity_mode"].value if "plasticity_mode" in fields else None
-    return mode.lower() if isinstance(mode, str) else "stdp"
+    lower = mode.lower() if isinstance(mode, str) else STDP
+    return R_STDP if lower == "r-stdp" else lower
 
 
 def why_delay_fails(delay_bursts: int) -> str:
@@ -31,7 +34,9 @@ def why_delay_fails(delay_bursts: int) -> str:
     return "synaptic_delay_bursts is 0" if delay_bursts == 0 else ""
 
 
-def why_plasticity_fails(fields: Mapping[str, Field], modulator_kinds: Mapping[str, str]) -> str:
+def why_plasticity_fails(
+    fields: Mapping[str, Field], modulator_kinds: Mapping[str, ModulatorKind], *, migrated: bool = False
+) -> str:
     """Why the released engine fails at a plastic rule.
 
     Parameters
@@ -39,7 +44,9 @@ def why_plasticity_fails(fields: Mapping[str, Field], modulator_kinds: Mapping[s
     fields : Mapping
         The rule's values under their v3 names.
     modulator_kinds : Mapping
-        Modulator id to type, as ``modulators.modulator_kinds`` yields them.
+        Modulator id to kind.
+    migrated : bool
+        Migration adds a synaptic modulator to those that the rule lists.
 
     Returns
     -------
@@ -64,26 +71,23 @@ def why_plasticity_fails(fields: Mapping[str, Field], modulator_kinds: Mapping[s
         if key != STEPS[0] and not -128 <= given(key) <= 127:
             return f"{key} is outside -128...127"
     mode = plasticity_mode(fields)
-    if mode not in ("stdp", "off", *R_STDP):
+    if mode not in (STDP, R_STDP, OFF):
         return f"plasticity_mode {mode!r} is unknown"
     heaviest, eta = given("max_weight"), given("plasticity_eta")
     if heaviest is not None and not (is_number(heaviest) and heaviest > 0):
         return "max_weight is not a number above 0"
     if is_number(eta) and eta <= 0:
         return "plasticity_eta is not above 0"
-    if mode == "off" and (heaviest is not None or eta is not None):
+    if mode == OFF and (heaviest is not None or eta is not None):
         return "max_weight or plasticity_eta is set, and plasticity_mode is off"
-    if mode not in R_STDP and given("eligibility_decay_bursts") is not None:
+    if mode != R_STDP and given("eligibility_decay_bursts") is not None:
         return f"eligibility_decay_bursts is set, and plasticity_mode is {mode}"
     named = given("modulators")
-    if isinstance(named, list) and named and not any(is_synaptic(one, modulator_kinds) for one in named):
-        return "no modulator that the plastic rule lists is a synaptic one"
+    if isinstance(named, list) and named and not migrated:
+        kinds = [modulator_kinds.get(one) for one in named if isinstance(one, str)]
+        if not any(kind is not None and kind.synaptic for kind in kinds):
+            return "no modulator that the plastic rule lists is a synaptic one"
     return ""
-
-
-def is_synaptic(modulator: object, kinds: Mapping[str, str]) -> bool:
-    """Whether ``modulator`` is the id of an instance that acts on synapses."""
-    return isinstance(modulator, str) and kinds.get(modulator, "").startswith("synaptic.")
 
 
 def without_failing(area: AreaSpec) -> tuple[AreaSpec, RuleSpec | None, int]:

@@ -38,6 +38,13 @@ _PARAMETER_NAMES = {
     "cx-spktrn-b": "spike_train",
     "cx-de_gen-f": "degeneration",
     "cx-memory-b": "is_mem_type",
+    "cx-tmpdpt-i": "temporal_depth",
+    "cx-mem_ls-i": "init_lifespan",
+    "cx-mem_gr-i": "lifespan_growth_rate",
+    "cx-mem__t-i": "longterm_mem_threshold",
+    "cx-memcap-i": "memory_neuron_cap",
+    "cx-ltmevc-t": "ltm_eviction",
+    "cx-mplrn-b": "mp_learning_enabled",
     "cx-twinrf-t": "memory_twin_of",
     "nx-snooze-f": "nx-snooze-f",
 }

@@ -9,7 +9,16 @@ from pathlib import Path
 from types import MappingProxyType
 
 from burstproof.errors import GenomeError
-from burstproof.network.grow.areas import IdReader, RawArea, area_ids, by_family, object_areas, object_id, parse_areas
+from burstproof.network.grow.areas import (
+    GenomeForm,
+    IdReader,
+    RawArea,
+    area_ids,
+    by_family,
+    object_areas,
+    object_id,
+    parse_areas,
+)
 from burstproof.network.grow.blueprint import (
     STRICT,
     AreaSpec,
@@ -27,8 +36,10 @@ from burstproof.network.grow.fields import Field
 from burstproof.network.grow.flat import PREFIX, flat_areas, flat_id
 from burstproof.network.grow.genome_version import genome_version
 from burstproof.network.grow.json_tree import load_tree, parse_tree
-from burstproof.network.grow.modulators import modulator_kinds
+from burstproof.network.grow.migration import migrated
+from burstproof.network.grow.modulators import parse_modulators
 from burstproof.network.grow.morphology import Morphology, parse_morphology
+from burstproof.network.grow.regions import check_replays
 from burstproof.network.grow.unmodelled import unexamined, unmodelled, unmodelled_error
 
 __all__ = ["AreaSpec", "Genome", "GenomePolicy", "MappingSpec", "Morphology", "RuleSpec", "parse_genome", "read_genome"]
@@ -96,24 +107,28 @@ def _genome(root: Field, digest: str, path: Path, policy: GenomePolicy) -> Genom
     blueprint = root.item("blueprint")
     all_areas, read_id = _blueprint(blueprint, version)
     raw_areas, skipped = by_family(all_areas)
-    kinds = modulator_kinds(root, area_ids(raw_areas), read_id)
-    areas = parse_areas(raw_areas, read_id, kinds, flat=read_id is flat_id)
-    areas, ended = _grown_as_there(_without_targets(areas, {encode_id(area.raw_id) for area in skipped}), policy)
+    modulators = parse_modulators(root, area_ids(raw_areas), read_id)
+    kinds = {one.name: one.kind for one in modulators}
+    areas = parse_areas(raw_areas, GenomeForm(read_id, read_id is flat_id, schema, kinds))
+    areas = _without_targets(areas, {encode_id(area.raw_id) for area in skipped})
+    areas, modulators = migrated(areas, modulators)
+    areas, ended = _grown_as_there(areas, policy)
     morphologies = _morphologies(root)
     _check_references(areas, morphologies)
-    findings = unmodelled(raw_areas, areas, kinds, schema)
+    findings = unmodelled(areas)
     if findings and not policy.ignore_unmodelled:
         raise unmodelled_error(findings)
     notes = {
         "unmodelled": findings,
         "as_the_engine": ended,
         "skipped_areas": [readable_id(encode_id(area.raw_id)) for area in skipped],
-        "not_examined": unexamined(root, raw_areas),
+        "not_examined": unexamined(root, raw_areas, areas),
     }
-    return Genome(
+    genome = Genome(
         title=root.item("genome_title").text() if "genome_title" in top else "",
         version=version,
         areas=areas,
+        modulators=modulators,
         morphologies=morphologies,
         physiology=_physiology(root),
         path=path,
@@ -122,6 +137,8 @@ def _genome(root: Field, digest: str, path: Path, policy: GenomePolicy) -> Genom
         schema=schema,
         notes=MappingProxyType({key: "; ".join(map(str, items)) for key, items in notes.items() if items}),
     )
+    check_replays(genome, root, read_id)
+    return genome
 
 
 def _without_targets(areas: tuple[AreaSpec, ...], skipped: Collection[str]) -> tuple[AreaSpec, ...]:

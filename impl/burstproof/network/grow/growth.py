@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from burstproof.errors import GenomeError, InputError
 from burstproof.network.grow.blueprint import AreaSpec, Genome
+from burstproof.network.grow.genome_features import FeatureReading
 from burstproof.network.grow.json_tree import readable_path
 from burstproof.network.grow.links import Link, Progress, genome_links, grow_synapses
 from burstproof.network.grow.morphologies.wiring import strides
@@ -58,8 +59,8 @@ def grow(
     -------
     Network
         At rest, burst count 0. Areas by index: core areas 0 ... 6, then the order of the genome; neuron ids ascend with
-        the area index; synapses are sorted by source, then by rule, then by target. ``provenance`` holds the genome's
-        notes.
+        the area index; synapses are sorted by source, then by rule, then by target. ``features`` holds what the genome
+        adds to leaky integrate-and-fire, ``provenance`` its notes.
 
     Raises
     ------
@@ -77,13 +78,17 @@ def grow(
     _check_neurons(genome, min(max_neurons, LARGEST_NETWORK))
     links = list(genome_links(genome, grow_randomizer))
     _check_synapses(genome, links, max_synapses)
+    areas = tuple(_area(index, spec) for index, spec in enumerate(genome.areas))
+    reading = FeatureReading(genome, areas)
     neurons = _neurons(genome.areas)
-    synapses, plastic = grow_synapses(links, seed, progress)
+    synapses = grow_synapses(links, seed, progress, reading.number_of)
+    plastic, associative = reading.learning(neurons.cortical_areas, synapses)
     return Network(
         neurons=neurons,
         synapses=synapses,
-        areas=tuple(_area(index, spec) for index, spec in enumerate(genome.areas)),
+        areas=areas,
         plastic_mappings=plastic,
+        features=reading.features(associative),
         provenance={
             "source": "genome",
             "path": readable_path(genome.path),

@@ -10,10 +10,9 @@ import numpy.typing as npt
 
 from burstproof.errors import GenomeError
 from burstproof.network.grow.blueprint import AreaSpec, Genome, RuleSpec, wiring_rule
-from burstproof.network.grow.morphologies.wiring import IntArray, Pairs, Wiring
-from burstproof.network.grow.morphology import RANDOMIZER
+from burstproof.network.grow.morphologies.wiring import Pairs, Wiring
+from burstproof.network.grow.morphology import ASSOCIATIVE, ORIGIN_TO_ORIGIN, RANDOMIZER, is_core
 from burstproof.network.model import SynapseTable
-from burstproof.network.plasticity import PlasticMapping
 
 Progress = Callable[[int, int], None]
 """Called with the number of links grown so far and the number of links in all."""
@@ -36,6 +35,8 @@ class Link:
         Neuron ids at which the two areas begin.
     random : bool
         The rule is a randomizer that is to be grown: ``wiring`` only counts.
+    associative : bool
+        The rule makes synapses while the network runs: the one here is a placeholder between two memory areas.
     """
 
     number: int
@@ -46,6 +47,7 @@ class Link:
     first_target: int
     wiring: Wiring
     random: bool
+    associative: bool
 
     @property
     def bound(self) -> int:
@@ -75,6 +77,8 @@ def genome_links(genome: Genome, grow_randomizer: bool) -> Iterator[Link]:
                 if not (source.neuron_count and target.neuron_count):
                     continue
                 _check_contribution(rule, source)
+                placeholder = _joins_memories(genome, rule, source, target)
+                wiring = ORIGIN_TO_ORIGIN if placeholder else wiring_rule(rule, genome.morphologies)
                 yield Link(
                     number,
                     rule,
@@ -82,8 +86,9 @@ def genome_links(genome: Genome, grow_randomizer: bool) -> Iterator[Link]:
                     target,
                     starts[source.cortical_id],
                     starts[target.cortical_id],
-                    wiring_rule(rule, genome.morphologies)(source.dimensions, target.dimensions),
+                    wiring(source.dimensions, target.dimensions),
                     random=grow_randomizer and _is_randomizer(genome, rule),
+                    associative=placeholder,
                 )
 
 
@@ -104,10 +109,15 @@ def _check_elements(genome: Genome) -> None:
                 )
 
 
+def _joins_memories(genome: Genome, rule: RuleSpec, source: AreaSpec, target: AreaSpec) -> bool:
+    """Whether the rule associates two memory areas, between which growth makes one synapse (FEATURES section 8)."""
+    memories = source.features.memory is not None and target.features.memory is not None
+    return memories and rule.plastic and rule.morphology == ASSOCIATIVE and is_core(ASSOCIATIVE, genome.morphologies)
+
+
 def _is_randomizer(genome: Genome, rule: RuleSpec) -> bool:
     """Whether the rule names the core randomizer and not vectors or patterns that the genome calls so."""
-    defined = genome.morphologies.get(rule.morphology)
-    return rule.morphology == RANDOMIZER and (defined is None or defined.kind not in ("vectors", "patterns"))
+    return rule.morphology == RANDOMIZER and is_core(RANDOMIZER, genome.morphologies)
 
 
 def _check_contribution(rule: RuleSpec, source: AreaSpec) -> None:
@@ -125,16 +135,11 @@ def _check_contribution(rule: RuleSpec, source: AreaSpec) -> None:
 
 
 def grow_synapses(
-    links: Sequence[Link], seed: int, progress: Progress | None
-) -> tuple[SynapseTable, tuple[PlasticMapping, ...]]:
-    """Build all links.
+    links: Sequence[Link], seed: int, progress: Progress | None, number_of: Callable[[RuleSpec], int]
+) -> SynapseTable:
+    """Build all links, sorted by source, then link, then target.
 
-    Returns
-    -------
-    SynapseTable
-        Sorted by source, then link, then target.
-    tuple of PlasticMapping
-        One for each ordered pair of areas that has a plastic rule and synapses (SEMANTICS section 5).
+    ``number_of`` tells what the column ``rules`` holds for the synapses of a rule.
     """
     ends = []
     for done, link in enumerate(links, start=1):
@@ -150,46 +155,25 @@ def grow_synapses(
     def column(values: Sequence[float | int | bool], dtype: type[np.generic]) -> npt.NDArray[np.generic]:
         return np.repeat(np.array(values, dtype), counts)[order]
 
-    table = SynapseTable.build(
+    def marked(values: Sequence[int], dtype: type[np.generic]) -> npt.NDArray[np.generic] | int:
+        """A column that few networks use: one 0 where all are."""
+        return column(values, dtype) if any(values) else 0
+
+    return SynapseTable.build(
         source[order],
         target[order],
         weights=column([abs(link.rule.multiplier) for link in links], np.float32),
         postsynaptic_potentials=column([link.source.postsynaptic_current for link in links], np.float32),
         types=column([link.rule.multiplier < 0 for link in links], np.uint8),
         delay_bursts=column([_delay(link.rule) for link in links], np.uint8),
+        edge_flags=marked([link.associative for link in links], np.uint8),
+        rules=marked([number_of(link.rule) for link in links], np.uint16),
     )
-    return table, _plastic_mappings(links, counts, order)
 
 
 def _delay(rule: RuleSpec) -> int:
     """The delay in bursts; the engine takes 1 for one that does not fit 8 bits."""
     return rule.delay_bursts if rule.delay_bursts <= _LARGEST_DELAY else 1
-
-
-def _plastic_mappings(links: Sequence[Link], counts: Sequence[int], order: IntArray) -> tuple[PlasticMapping, ...]:
-    """All synapses of each pair of areas with a plastic rule, under the last such rule of the pair.
-
-    ``order[row]`` is the row before sorting.
-    """
-    if not any(link.rule.plastic for link in links):
-        return ()
-    sorted_row = np.empty(len(order), np.int64)
-    sorted_row[order] = np.arange(len(order))
-    rows: dict[tuple[int, int], list[IntArray]] = {}
-    rules: dict[tuple[int, int], RuleSpec] = {}
-    first = 0
-    for link, count in zip(links, counts, strict=True):
-        pair = link.first_source, link.first_target
-        rows.setdefault(pair, []).append(sorted_row[first : first + count])
-        if link.rule.plastic:
-            rules[pair] = link.rule
-        first += count
-    grown = {pair: np.sort(np.concatenate(rows[pair])) for pair in rules}
-    return tuple(
-        PlasticMapping(grown[pair], rule.window, rule.constant, rule.ltp_multiplier, rule.ltd_multiplier)
-        for pair, rule in rules.items()
-        if len(grown[pair])
-    )
 
 
 def _grow(link: Link, seed: int) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32]]:

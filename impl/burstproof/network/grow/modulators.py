@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from types import MappingProxyType
+from collections.abc import Collection
 
+from burstproof.network.features import ModulatorKind
 from burstproof.network.grow.areas import IdReader
-from burstproof.network.grow.blueprint import encode_id
+from burstproof.network.grow.blueprint import ModulatorSpec, encode_id
 from burstproof.network.grow.fields import Field, is_number
 
-AREA_KINDS = ("neuro.firing_threshold", "neuro.leak", "neuro.firing_probability")
-"""Types of modulators that act on the neurons of an area."""
-
-MEMORY_KIND = "memory.formation"
-"""The type that acts on a memory area."""
-
-SYNAPTIC_KINDS = ("synaptic.transmission_gain", "synaptic.gate", "synaptic.reward", "synaptic.learning_rate")
-"""Types of modulators that act on the synapses of a rule."""
-
-_KINDS = (*AREA_KINDS, MEMORY_KIND, *SYNAPTIC_KINDS)
 _UINT16_MAX = 65535
 
 
-def modulator_kinds(root: Field, area_ids: Collection[str], read_id: IdReader) -> Mapping[str, str]:
-    """Id to type of every instance under the genome's ``modulators``.
+def parse_modulators(root: Field, area_ids: Collection[str], read_id: IdReader) -> tuple[ModulatorSpec, ...]:
+    """Every instance under the genome's ``modulators``, in the order of the file.
 
     Parameters
     ----------
@@ -45,18 +35,8 @@ def modulator_kinds(root: Field, area_ids: Collection[str], read_id: IdReader) -
     Source: FEATURES section 2.
     """
     if root.mapping().get("modulators") is None:
-        return MappingProxyType({})
-    kinds = {}
-    for name, record in root.item("modulators").items():
-        kinds[name] = _kind(record)
-        driver = _required(record, "driver_cortical_id", "the id of an area of this genome")
-        if encode_id(read_id(driver.text(), driver)) not in area_ids:
-            raise driver.error(
-                "the modulator's driver is no area of the genome",
-                allowed="the id of an area of this genome",
-                cure="Correct the id or add the area",
-            )
-    return MappingProxyType(kinds)
+        return ()
+    return tuple(_modulator(name, record, area_ids, read_id) for name, record in root.item("modulators").items())
 
 
 def _required(record: Field, key: str, allowed: str) -> Field:
@@ -65,11 +45,12 @@ def _required(record: Field, key: str, allowed: str) -> Field:
     return record.item(key)
 
 
-def _kind(record: Field) -> str:
-    """The type of one instance, whose numbers are checked."""
-    kind = _required(record, "type", ", ".join(_KINDS))
-    if kind.text() not in _KINDS:
-        raise kind.error("unknown type of modulator", allowed=", ".join(_KINDS), cure="Use one of these")
+def _modulator(name: str, record: Field, area_ids: Collection[str], read_id: IdReader) -> ModulatorSpec:
+    """One instance; duration and rest are checked, and belong to the record of its driver."""
+    kinds = ", ".join(kind.value for kind in ModulatorKind)
+    kind = _required(record, "type", kinds)
+    if kind.text() not in {one.value for one in ModulatorKind}:
+        raise kind.error("unknown type of modulator", allowed=kinds, cure="Use one of these")
     magnitude = _required(record, "magnitude_percent", "a number >= -100")
     if magnitude.number() < -100:
         raise magnitude.error("out of range", allowed="a number >= -100", cure="Write a number in that range")
@@ -77,8 +58,18 @@ def _kind(record: Field) -> str:
     given = record.mapping()
     if "rest_bursts" in given:
         record.item("rest_bursts").integer(0, _UINT16_MAX)
+    scale = None
     if "graded" in given and record.item("graded").truth():
-        scale = _required(record, "full_scale_potential", "a number above 0")
-        if not is_number(scale.value) or scale.number() <= 0:
-            raise scale.error("out of range", allowed="a number above 0", cure="Write a number in that range")
-    return kind.text()
+        field = _required(record, "full_scale_potential", "a number above 0")
+        if not is_number(field.value) or field.number() <= 0:
+            raise field.error("out of range", allowed="a number above 0", cure="Write a number in that range")
+        scale = field.number()
+    driver = _required(record, "driver_cortical_id", "the id of an area of this genome")
+    driver_id = encode_id(read_id(driver.text(), driver))
+    if driver_id not in area_ids:
+        raise driver.error(
+            "the modulator's driver is no area of the genome",
+            allowed="the id of an area of this genome",
+            cure="Correct the id or add the area",
+        )
+    return ModulatorSpec(name, ModulatorKind(kind.text()), driver_id, magnitude.number(), scale)

@@ -57,8 +57,17 @@ def _nothing(source: Dimensions, target: Dimensions) -> Wiring:
 _EVERYWHERE: Pattern = (ANY, ANY, ANY)
 _ORIGIN: Pattern = (0, 0, 0)
 
+ORIGIN_TO_ORIGIN = _pattern_rule([(_ORIGIN, _ORIGIN)])
+"""One synapse, between the first voxels."""
+
 RANDOMIZER = "randomizer"
 """The one morphology whose published meaning is random; the recorded engine grows nothing from it."""
+
+EPISODIC, REPLAY, ASSOCIATIVE = "episodic_memory", "memory_replay", "associative_memory"
+"""Morphologies that connect memory areas; growth makes no synapse of them but the placeholders of the last."""
+
+TWO_WAYS = "bi_directional_stdp"
+"""A morphology that nobody examined: a genome that names it is refused, or grown without it (``unmodelled.py``)."""
 
 GROWS_NOTHING = frozenset(
     {
@@ -66,10 +75,11 @@ GROWS_NOTHING = frozenset(
         "expander_x",
         "reducer_x",
         "lateral_pairs_x",
-        "episodic_memory",
+        EPISODIC,
         "episodic_scan",
-        "memory_replay",
-        "associative_memory",
+        REPLAY,
+        ASSOCIATIVE,
+        TWO_WAYS,
     }
 )
 """Core morphologies from which the recorded engine makes no synapse (RULES.md, last section)."""
@@ -125,6 +135,11 @@ def resolve(name: str, defined: Mapping[str, Morphology]) -> WiringRule | None:
         return CORE_MORPHOLOGIES[name]
     composite = morphology is not None and morphology.kind == "composite"
     return _nothing if composite else None
+
+
+def is_core(name: str, defined: Mapping[str, Morphology]) -> bool:
+    """Whether ``name`` stands for the core morphology and not for vectors or patterns that the genome calls so."""
+    return name not in defined or defined[name].kind not in ("vectors", "patterns")
 
 
 def parse_morphology(name: str, record: Field) -> Morphology:

@@ -1,27 +1,19 @@
-"""Genome keys on which the released engine acts and which burstproof does not model yet (requirement BE-19)."""
+"""What the released engine acts on and burstproof does not model (requirement BE-19), and what nobody examined."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from burstproof.errors import GenomeError
 from burstproof.network.grow.areas import RawArea
-from burstproof.network.grow.blueprint import AreaSpec, encode_id, label
-from burstproof.network.grow.failing_rules import R_STDP, is_synaptic, plasticity_mode
-from burstproof.network.grow.fields import FLOAT32_MAX, Field, is_number, readable
-from burstproof.network.grow.modulators import AREA_KINDS, MEMORY_KIND
+from burstproof.network.grow.blueprint import AreaSpec, RuleSpec, label
+from burstproof.network.grow.fields import Field, readable
+from burstproof.network.grow.morphology import ASSOCIATIVE, TWO_WAYS
 
 MOST_LISTED = 12
 """Findings that a message lists; more are counted."""
-
-_TWIN_KEYS = ("memory_twin_areas", "memory_twin_of")
-_REPLAY = "memory_replay"
-_LARGEST_FINITE_LIMIT = 65534
-_SMALLEST_FLOAT32 = 2.0**-150
-"""A number up to this one is 0 in float32."""
 
 
 @dataclass(frozen=True)
@@ -37,140 +29,31 @@ class Finding:
         return f"{self.subject}: {self.key} = {self.value}"
 
 
-def unmodelled(
-    raw_areas: Sequence[RawArea], areas: Sequence[AreaSpec], modulator_kinds: Mapping[str, str], schema: int
-) -> tuple[Finding, ...]:
-    """All keys of a genome that act and are not modelled.
+def unmodelled(areas: Sequence[AreaSpec]) -> tuple[Finding, ...]:
+    """All rules that act and are not modelled, in the order of the file: those of ``bi_directional_stdp``.
 
-    Parameters
-    ----------
-    raw_areas : sequence of RawArea
-        The areas as the file states them.
-    areas : sequence of AreaSpec
-        The same parsed. Keys of a rule that is not among their mappings make no difference and are not looked at.
-    modulator_kinds : Mapping
-        Modulator id to type.
-    schema : int
-        Schema version 2...7.
-
-    Returns
-    -------
-    tuple of Finding
-        In the order of the file.
-
-    Notes
-    -----
-    Source: FEATURES section 13, column "acts when".
+    Source: FEATURES section 12.
     """
-    specs = {area.cortical_id: area for area in areas}
-    made = {rule.place: rule.plastic for area in areas for mapping in area.mappings for rule in mapping.rules}
-    replays = any(rule.morphology == _REPLAY for area in areas for mapping in area.mappings for rule in mapping.rules)
-    findings: list[Finding] = []
-    for raw in raw_areas:
-        spec = specs[encode_id(raw.raw_id)]
-        for field, key in _area_keys(raw.fields, spec, modulator_kinds, replays):
-            findings.append(Finding(f"area {label(spec)}", key, shown(field.value), field.where))
-        for mapping in spec.mappings:
-            target = label(specs[mapping.target])
-            rules = raw.fields["cortical_mapping_dst"].item(mapping.key).elements()
-            for position, rule in enumerate(rules):
-                if rule.where not in made:
-                    continue
-                for field, key in _rule_keys(rule, made[rule.where], modulator_kinds, schema):
-                    subject = f"mapping {label(spec)} -> {target}, rule {position}"
-                    findings.append(Finding(subject, key, shown(field.value), field.where))
-    return tuple(findings)
-
-
-def _area_keys(
-    fields: Mapping[str, Field], spec: AreaSpec, kinds: Mapping[str, str], replays: bool
-) -> Iterator[tuple[Field, str]]:
-    """The keys of an area that act."""
-
-    def value(key: str) -> Any:
-        return fields[key].value if key in fields else None
-
-    memory = value("is_mem_type") is True
-    own_kinds = (*AREA_KINDS, MEMORY_KIND) if memory else AREA_KINDS
-    named = value("modulators")
-    acting = {
-        "rate_modulated_leak": is_homeostat(value("rate_modulated_leak")),
-        "modulators": isinstance(named, list) and any(isinstance(m, str) and kinds.get(m) in own_kinds for m in named),
-        "spike_train": value("spike_train") is True and 1 <= _fire_limit(spec) <= _LARGEST_FINITE_LIMIT,
-        "degeneration": is_number(value("degeneration")) and value("degeneration") > _SMALLEST_FLOAT32,
-        "is_mem_type": memory,
-        **{key: replays and value(key) is not None for key in _TWIN_KEYS},
-    }
-    yield from ((fields[key], key) for key, acts in acting.items() if acts)
-
-
-def _fire_limit(spec: AreaSpec) -> int:
-    """The consecutive-fire limit as growth stores it, in 16 bits."""
-    return spec.consecutive_fire_limit % (_LARGEST_FINITE_LIMIT + 2)
-
-
-def is_homeostat(block: object) -> bool:
-    """Whether a ``rate_modulated_leak`` is enabled and every value in it valid; one that is not switches it off.
-
-    Source: FEATURES section 1.
-    """
-    if not isinstance(block, dict) or block.get("enabled", False) is not True:
-        return False
-    target, tau, gain, least, most = (
-        block.get(key, default)
-        for key, default in (
-            ("target_firing_per_burst", 0.1),
-            ("rate_ema_tau_bursts", 50),
-            ("gain", 0.2),
-            ("leak_min", 0.02),
-            ("leak_max", 0.5),
-        )
-    )
-    every = block.get("update_every_n_bursts", 1)
-    if not all(is_number(value) for value in (target, tau, gain, least, most)):
-        return False
-    return (
-        0 <= target <= 1
-        and _SMALLEST_FLOAT32 < tau <= FLOAT32_MAX
-        and 0 <= gain <= FLOAT32_MAX
-        and 0 <= least <= most <= 1
-        and isinstance(every, int)
-        and not isinstance(every, bool)
-        and every >= 0
+    return tuple(
+        Finding(subject, "morphology_id", shown(rule.morphology), rule.place)
+        for subject, _, rule in _rules(areas)
+        if rule.morphology == TWO_WAYS
     )
 
 
-def _rule_keys(rule: Field, plastic: bool, kinds: Mapping[str, str], schema: int) -> Iterator[tuple[Field, str]]:
-    """The keys of a rule that act."""
-    fields = {"morphology_id": rule.item(0)} if isinstance(rule.value, list) else dict(rule.items())
-
-    def value(key: str) -> Any:
-        return fields[key].value if key in fields else None
-
-    morphology, named = value("morphology_id"), value("modulators")
-    acting = {
-        "morphology_id": morphology in ("episodic_memory", _REPLAY) or (morphology == "associative_memory" and plastic),
-        "modulators": isinstance(named, list) and any(is_synaptic(one, kinds) for one in named),
-        "reward_source_area": schema <= 3 and value("reward_source_area") is not None,
-        "punishment_source_area": schema <= 3 and value("punishment_source_area") is not None,
-        "gate_source_area": schema <= 6 and value("gate_source_area") is not None,
-    }
-    if plastic:
-        eta, decay = value("plasticity_eta"), value("eligibility_decay_bursts")
-        acting |= {
-            "plasticity_mode": plasticity_mode(fields) in ("off", *R_STDP),
-            "max_weight": value("max_weight") is not None,
-            "plasticity_eta": eta is not None and not (is_number(eta) and eta == 1),
-            "eligibility_decay_bursts": decay is not None and not (is_number(decay) and decay == 0),
-            "plasticity_frozen": value("plasticity_frozen") not in (None, False),
-        }
-    yield from ((fields[key], key) for key, acts in acting.items() if acts)
+def _rules(areas: Sequence[AreaSpec]) -> Iterator[tuple[str, AreaSpec, RuleSpec]]:
+    """What messages call it, source area and rule, for every rule."""
+    names = {area.cortical_id: label(area) for area in areas}
+    for area in areas:
+        for mapping in area.mappings:
+            for position, rule in enumerate(mapping.rules):
+                yield f"mapping {label(area)} -> {names.get(mapping.target, mapping.key)}, rule {position}", area, rule
 
 
-def unexamined(root: Field, raw_areas: Sequence[RawArea]) -> tuple[str, ...]:
-    """Keys that are accepted although nobody examined what they do to a burst.
+def unexamined(root: Field, raw_areas: Sequence[RawArea], areas: Sequence[AreaSpec]) -> tuple[str, ...]:
+    """What is accepted although nobody examined what it does to a burst.
 
-    Source: FEATURES section 13, last line; ``nx-snooze-f``: golden/growth/RULES.md, seen with the value 0 only.
+    Source: FEATURES sections 12 and 13, last line; ``nx-snooze-f``: golden/growth/RULES.md, seen with the value 0 only.
     """
     found = []
     top = root.mapping()
@@ -184,6 +67,20 @@ def unexamined(root: Field, raw_areas: Sequence[RawArea]) -> tuple[str, ...]:
         snooze = raw.fields.get("nx-snooze-f")
         if snooze is not None and snooze.value != 0:
             found.append(f"{snooze.path} = {shown(snooze.value)}")
+        mappings = raw.fields.get("cortical_mapping_dst")
+        rules = [] if mappings is None else [rule for _, given in mappings.items() for rule in given.elements()]
+        stated = (rule.item(TWO_WAYS) for rule in rules if isinstance(rule.value, dict) and TWO_WAYS in rule.value)
+        found += [f"{key.path} = {shown(key.value)}" for key in stated if key.value]
+    found += [
+        f"memory area {label(area)} with {area.neuron_count} neurons of its own, not 1"
+        for area in areas
+        if area.features.memory is not None and area.neuron_count != 1
+    ]
+    found += [
+        f"{subject}: a plastic rule of {rule.morphology} out of a memory area"
+        for subject, area, rule in _rules(areas)
+        if area.features.memory is not None and rule.plastic and rule.morphology != ASSOCIATIVE
+    ]
     return tuple(found)
 
 

@@ -36,6 +36,12 @@ def test_no_firing_is_lost_between_record_and_raster(data: st.DataObject) -> Non
     assert sum(band.neurons for band in raster.bands) == len(areas)
 
 
+def test_neurons_that_the_run_added_are_not_drawn() -> None:
+    grid = RasterGrid(network([2, 9, 9]), 2)
+    grid.add(recording(1, [[0, 3, 50_000_000], [50_000_001]]))
+    assert grid.raster().fired.tolist() == [1, 0]
+
+
 def test_a_cell_is_drawn_where_and_when_a_neuron_fired() -> None:
     grid = RasterGrid(network([2, 9, 9]), 4)
     grid.add(recording(1, [[], [1], [1], [0, 2]]))

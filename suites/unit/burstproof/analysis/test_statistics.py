@@ -22,6 +22,14 @@ def test_statistics_count_neurons_firings_and_peaks() -> None:
     assert activity_table(counter.areas()).count("\n") == 3
 
 
+def test_firings_of_neurons_that_the_run_added_count_in_no_area() -> None:
+    counter = ActivityCounter(network([1, 4, 4, 4], {4: "four"}))
+    counter.add(recording(1, [[0, 4, 50_000_000], [1, 50_000_001]]))
+    assert (counter.firings, counter.added) == (5, 3)
+    assert [area.firings for area in counter.areas()] == [1, 1]
+    assert counter.rates.tolist() == [0.5, 0.5, 0, 0]
+
+
 def test_the_table_of_areas_fits_a_terminal_and_lists_those_that_fired() -> None:
     huge = AreaActivity(7, "a" * 12, "name " * 20, 10**8, 10**8, 10**11, 1.0, 10**8)
     quiet = AreaActivity(8, "b" * 12, "quiet", 10**8, 0, 0, 0.0, 0)

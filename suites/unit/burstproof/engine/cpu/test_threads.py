@@ -9,9 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from burstproof.engine.cpu.arrays import Static
 from burstproof.engine.cpu.engine import CpuEngine
-from burstproof.engine.cpu.ranges import HEADER_BYTES, balanced_bounds, order_by_range
+from burstproof.engine.cpu.queues import balanced_bounds
 from burstproof.engine.cpu.threads import MOST_THREADS, thread_count, usable_cores
 from burstproof.engine.options import CpuOptions, EngineOptions
 from burstproof.engine.reference import ReferenceEngine
@@ -19,7 +18,7 @@ from burstproof.engine.state import Stimulus
 from burstproof.network.model import Network
 from burstproof.network.synthetic.build import driven_spec, synthesize
 
-pytestmark = pytest.mark.requirement("BE-5")
+pytestmark = [pytest.mark.requirement("BE-5"), pytest.mark.xdist_group("threads")]
 
 LONGER_THAN_HELPERS_WAIT = 0.2
 
@@ -71,35 +70,6 @@ def test_ranges_follow_where_the_synapses_end() -> None:
     assert balanced_bounds(np.empty(0, np.uint32), 10, 3).tolist() == [0, 0, 0, 10]
 
 
-@pytest.mark.parametrize(
-    ("longest", "narrow", "kind"),
-    [(20, True, np.uint8), (300, True, np.uint16), (70_000, True, np.uint32), (20, False, np.uint32)],
-)
-def test_every_row_has_its_synapses_in_the_order_of_ranges(longest: int, narrow: bool, kind: type[np.generic]) -> None:
-    rng = np.random.default_rng(4)
-    sources = np.sort(np.concatenate([np.arange(500).repeat(8), np.full(longest, 77)]))
-    count = len(sources)
-    offsets = np.searchsorted(sources, np.arange(501)).astype(np.int64)
-    targets = rng.integers(0, 500, count).astype(np.uint32)
-    delays = rng.integers(1, 9, count).astype(np.uint8)
-    static = Static(offsets, targets, np.arange(count), delays, np.zeros(0, np.bool_))
-    for column in (static.targets, static.contributions, static.delays):
-        column.flags.writeable = False
-    with ThreadPoolExecutor(3) as pool:
-        ranges, moved = order_by_range(static, 500, 3, pool, narrow)
-    assert ranges.ends.dtype == kind
-    owners = np.searchsorted(ranges.bounds[1:], targets, side="right")
-    assert set(owners.tolist()) == {0, 1, 2}
-    order = np.lexsort((owners, sources))
-    np.testing.assert_array_equal(moved.synapses["contribution"], order)
-    np.testing.assert_array_equal(moved.synapses["target"], targets[order])
-    np.testing.assert_array_equal(moved.synapses["delay"], delays[order])
-    np.testing.assert_array_equal(ranges.rows[:, 0], offsets[:-1])
-    sizes = np.bincount(3 * sources + owners, minlength=1500).reshape(500, 3)
-    first = HEADER_BYTES // ranges.ends.itemsize
-    np.testing.assert_array_equal(ranges.ends[:, first : first + 3], np.cumsum(sizes, axis=1))
-
-
 def test_helpers_that_have_left_come_back(network: Network) -> None:
     start = {1: Stimulus(forced=np.arange(0, 2000, 7, dtype=np.uint32))}
     team, reference = CpuEngine.create(network, options(3)), ReferenceEngine.create(network)
@@ -125,8 +95,8 @@ def test_a_plan_larger_than_any_before_is_taken(network: Network) -> None:
 
 
 @pytest.mark.parametrize("threads", [2, 9])
-def test_more_firings_than_are_joined_at_once(threads: int) -> None:
-    """All of 6000 neurons in one burst, so that the lists of ranges are cut; output of trains that outgrow the last."""
+def test_all_neurons_fire_in_one_burst(threads: int) -> None:
+    """6000 sources are shared among the threads as these come to them; output of trains that outgrow the last."""
     network = synthesize(driven_spec(6000, 5, 0.05, 3))
     plan = {2: Stimulus(forced=np.arange(6000, dtype=np.uint32))}
     team, reference = CpuEngine.create(network, options(threads)), ReferenceEngine.create(network)

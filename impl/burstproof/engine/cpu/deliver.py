@@ -1,0 +1,238 @@
+"""Kernels that put contributions into the queues of ``queues.py`` and add up what has arrived."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from burstproof.engine.cpu.arrays import Array, Computed, Counters, Ring, Rows, Scalars
+from burstproof.engine.cpu.compile import CLAMPED, KernelKey, inner_compiler
+from burstproof.engine.cpu.intrinsics import prefetch
+from burstproof.engine.cpu.queues import ALIGNED, Queues
+from burstproof.engine.cpu.synapses import make_amount
+from burstproof.engine.rules import Compiled
+
+_ROWS_AHEAD = 8
+_PREFETCHED_SYNAPSES = 512
+_LINE_BYTES = 64
+
+
+class Deliver(NamedTuple):
+    """Kernels over queues; the signatures are those of the functions that they come from."""
+
+    collect: Compiled
+    empty: Compiled
+    restart: Compiled
+    send: Compiled
+
+
+def make_deliver(key: KernelKey) -> Deliver:
+    """The kernels for ``key``."""
+    take = _make_take(key)
+    return Deliver(_make_collect(key, take), _make_empty(take), _make_restart(), _make_send(key))
+
+
+def _make_take(key: KernelKey) -> Compiled:
+    flagged = key.flagged
+
+    @inner_compiler
+    def take(queue: int, queues: Queues, sums: Array, flags: Array) -> None:
+        """Add what all threads have put into ``queue``; places in ``sums`` and ``flags`` are those in its region."""
+        words, palette = queues.words, queues.palette
+        threads, count = queues.ends.shape
+        for thread in range(threads):
+            first = (thread * count + queue) * queues.capacity
+            end = queues.ends[thread, queue]
+            if len(palette):
+                for j in range(first, end):
+                    word = words[np.uint64(j)]
+                    target = np.uint64(word.target)
+                    sums[target] += palette[np.uint64(word.contribution)]
+                    if flagged:
+                        flags[target] = True
+            else:
+                for j in range(first, end):
+                    word = words[np.uint64(j)]
+                    target = np.uint64(word.target)
+                    sums[target] += word.contribution
+                    if flagged:
+                        flags[target] = True
+
+    return take
+
+
+def _make_collect(key: KernelKey, take: Compiled) -> Compiled:
+    flagged = key.flagged
+
+    @inner_compiler
+    def collect(part: int, burst: int, queues: Queues, ring: Ring, s: Scalars) -> None:
+        """All contributions of ``burst`` onto one thread's range, from the ring and the queues, into their sums."""
+        slot, regions = burst % s.slots, len(queues.regions) - 1
+        base = slot * s.neurons
+        if queues.ahead[slot]:
+            for i in range(queues.bounds[part], queues.bounds[part + 1]):
+                queues.sums[i] += ring.sums[base + i]
+                ring.sums[base + i] = 0
+                if flagged:
+                    queues.flags[i] |= ring.flags[base + i]
+                    ring.flags[base + i] = False
+        for region in range(queues.owned[part], queues.owned[part + 1]):
+            first, end = queues.regions[region], queues.regions[region + 1]
+            take(slot * regions + region, queues, queues.sums[first:end], queues.flags[first:end])
+
+    return collect
+
+
+def _make_empty(take: Compiled) -> Compiled:
+    @inner_compiler
+    def empty(part: int, queues: Queues, ring: Ring, s: Scalars) -> None:
+        """Move what is under way to one thread's range into the ring; the queues still have it until ``restart``."""
+        regions = len(queues.regions) - 1
+        for slot in range(s.slots):
+            queues.ahead[slot] = 1
+            for region in range(queues.owned[part], queues.owned[part + 1]):
+                first, end = slot * s.neurons + queues.regions[region], slot * s.neurons + queues.regions[region + 1]
+                take(slot * regions + region, queues, ring.sums[first:end], ring.flags[first:end])
+
+    return empty
+
+
+def _make_restart() -> Compiled:
+    @inner_compiler
+    def restart(part: int, first: int, end: int, queues: Queues) -> None:
+        """Forget what one thread has put into its queues ``first`` ... ``end - 1``."""
+        count = queues.ends.shape[1]
+        for queue in range(first, end):
+            queues.ends[part, queue] = (part * count + queue) * queues.capacity
+
+    return restart
+
+
+def _make_send_static(key: KernelKey) -> Compiled:
+    delayed = key.delayed
+
+    @inner_compiler
+    def send_static(
+        first: int, end: int, shift: int, static: Rows, words: Array, ends: Array, last: int
+    ) -> tuple[int, bool]:
+        """Queue the synapses ``first`` ... ``end - 1``, until a queue is full: where it ended, and whether one is.
+
+        ``shift``: number of the first queue of the next burst. ``last``: capacity - 1.
+        """
+        rows, bins, count = static.words, static.bins, len(ends)
+        for j in range(first, end):
+            queue = shift + np.int64(bins[np.uint64(j)])
+            if delayed:
+                queue = queue - count if queue >= count else queue
+            at = ends[np.uint64(queue)]
+            words[np.uint64(at)] = rows[np.uint64(j)]
+            ends[np.uint64(queue)] = at + 1
+            if ((at + 1) & last) == 0:
+                return j + 1, True
+        return end, False
+
+    return send_static
+
+
+def _make_send_computed(key: KernelKey) -> Compiled:
+    delayed, amount = key.delayed, make_amount(key)
+
+    @inner_compiler
+    def send_computed(
+        first: int,
+        end: int,
+        source: int,
+        v: np.float32,
+        burst: int,
+        queues: Queues,
+        ends: Array,
+        rows: Computed,
+        s: Scalars,
+        counters: Counters,
+    ) -> tuple[int, bool]:
+        """``send_static`` for the computed synapses of a source that fired with ``v`` in ``burst``."""
+        regions, last, slot = len(queues.regions) - 1, queues.capacity - 1, burst % s.slots
+        for j in range(first, end):
+            size, clamped = amount(burst, source, v, j, rows, s)
+            if rows.signs[j] == 0:
+                continue
+            if clamped:
+                counters[CLAMPED] = 1
+            region = queues.region_of[rows.targets[j] // np.uint32(ALIGNED)]
+            arrival = (slot + (np.int64(rows.delays[j]) if delayed else 1)) % s.slots
+            queue = arrival * regions + region
+            at = ends[queue]
+            queues.words[at].contribution = size
+            queues.words[at].target = np.int64(rows.targets[j]) - queues.regions[region]
+            ends[queue] = at + 1
+            if ((at + 1) & last) == 0:
+                return j + 1, True
+        return end, False
+
+    return send_computed
+
+
+def _make_fetch() -> Compiled:
+    @inner_compiler
+    def fetch(first: int, end: int, static: Rows) -> None:
+        """Ask for the beginning of a row that comes soon: rows lie anywhere in memory, waiting for each costs most."""
+        end = min(end, first + _PREFETCHED_SYNAPSES)
+        for j in range(first, end, _LINE_BYTES // static.words.itemsize):
+            prefetch(static.words, j)
+        for j in range(first, end, _LINE_BYTES // static.bins.itemsize):
+            prefetch(static.bins, j)
+
+    return fetch
+
+
+def _make_send(key: KernelKey) -> Compiled:
+    static_clamps, computed_rows = key.static_clamps, key.computed
+    send_static, send_computed, fetch = _make_send_static(key), _make_send_computed(key), _make_fetch()
+
+    @inner_compiler
+    def send(
+        part: int,
+        burst: int,
+        count: int,
+        done: int,
+        ids: Array,
+        potentials: Array,
+        queues: Queues,
+        static: Rows,
+        computed: Computed,
+        s: Scalars,
+        counters: Counters,
+    ) -> tuple[int, int, bool]:
+        """Queue all synapses of ``count`` sources that fired in ``burst``, but the first ``done`` of the first one.
+
+        Returns how many sources are done, how many synapses of the next one, and whether it stopped at a full queue.
+        """
+        slot, ends, last = burst % s.slots, queues.ends[part], queues.capacity - 1
+        shift = (slot + 1) % s.slots * (len(queues.regions) - 1)
+        for k in range(-_ROWS_AHEAD, count):
+            if k + _ROWS_AHEAD < count:
+                soon = np.int64(ids[k + _ROWS_AHEAD])
+                fetch(static.offsets[soon], static.offsets[soon + 1], static)
+            if k < 0:
+                continue
+            source = np.int64(ids[k])
+            first, end = static.offsets[source], static.offsets[source + 1]
+            constant, full = end - first, False
+            if static_clamps and static.clamped_sources[source]:
+                counters[CLAMPED] = 1
+            if done < constant:
+                place, full = send_static(first + done, end, shift, static, queues.words, ends, last)
+                done = place - first
+            if computed_rows and not full:
+                start, finish = computed.offsets[source], computed.offsets[source + 1]
+                place, full = send_computed(
+                    start + done - constant, finish, source, potentials[k], burst, queues, ends, computed, s, counters
+                )
+                done = constant + place - start
+            if full:
+                return k, done, True
+            done = 0
+        return count, 0, False
+
+    return send

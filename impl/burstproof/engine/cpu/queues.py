@@ -1,0 +1,231 @@
+"""Contributions under way: a queue for each burst to come and each region of neurons, from each thread that sends.
+
+Each thread owns a range of neurons, cut into regions whose sums stay in a core's cache. A thread that sends appends a
+contribution to the queue of its region and of the burst in which it arrives. At that burst the owner adds up what all
+threads have put there. So sums are only written in cache and by their owner: nothing is added atomically, and a delay
+costs no more than the way through the queue.
+
+Queues have a fixed capacity. Once one is full, all are emptied into the ring (``arrays.Ring``), whose slots are added
+to the queues' sums when their burst comes. A state that is saved has all in the ring, and one that is restored too.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from concurrent.futures import Executor, wait
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from burstproof.engine.cpu.arrays import Array, Ring, Rows, Static
+from burstproof.engine.cpu.compile import compiler, inner_compiler
+from burstproof.engine.cpu.disk import keep_on_disk
+
+REGION_NEURONS = 1 << 16
+"""Most neurons of a region: their places fit 16 bits, and their sums a second-level cache of 1 MB."""
+
+ALIGNED = 64
+"""Ranges and regions are multiples of it, so that no two threads write to one cache line."""
+
+LEAST_CAPACITY = 64
+"""Contributions that a queue has room for at least; capacities are powers of two."""
+
+PALETTE_ENTRIES = 1 << 16
+"""Most different contributions that words have the numbers of."""
+
+_TABLE_BITS = 18
+_SPREAD = np.uint64(0x9E3779B97F4A7C15)
+_EXPECTED_RATE = 0.01
+_EVENT_COST = 2.0
+_SPARE = 4.0
+_LEAST_BYTES = 1 << 22
+
+
+class Queues(NamedTuple):
+    """Queues of T threads onto N neurons in R regions over D slots: Q = D R of each thread, with room for C each.
+
+    Attributes
+    ----------
+    bounds : int64 (T + 1,)
+        Thread t owns the neurons ``bounds[t]:bounds[t + 1]``.
+    owned : int64 (T + 1,)
+        And the regions ``owned[t]:owned[t + 1]``.
+    regions : int64 (R + 1,)
+        Region r has the neurons ``regions[r]:regions[r + 1]``.
+    region_of : int64 (N / 64 + 1,)
+        Region of every ``ALIGNED`` neurons.
+    words : (T * Q * C,)
+        Fields ``target``, the place in the region, and ``contribution``, or its number in the ``palette`` if there is
+        one. Queue s R + r of thread t, for the bursts of slot s and region r, starts at (t Q + s R + r) C.
+    palette : int64 (P,)
+        The different contributions of a network with few, none of which is computed; empty where words hold them.
+    ends : int64 (T, Q)
+        Where what is in a queue ends.
+    capacity : int
+    sums, flags : (N,)
+        FCL of the burst under way; ``flags`` is empty if not needed.
+    ahead : int64 (D,)
+        Whether a slot of the ring may hold anything.
+    """
+
+    bounds: npt.NDArray[np.int64]
+    owned: npt.NDArray[np.int64]
+    regions: npt.NDArray[np.int64]
+    region_of: npt.NDArray[np.int64]
+    words: npt.NDArray[np.void]
+    palette: npt.NDArray[np.int64]
+    ends: npt.NDArray[np.int64]
+    capacity: int
+    sums: Array
+    flags: Array
+    ahead: npt.NDArray[np.int64]
+
+
+def balanced_bounds(targets: npt.NDArray[np.uint32], neurons: int, threads: int) -> npt.NDArray[np.int64]:
+    """Bounds (threads + 1,) of ranges that take about the same time: dynamics, and what arrives at a 1 % firing rate.
+
+    They are multiples of 64, so that no two threads write to one cache line.
+    """
+    if threads == 1:
+        return np.array([0, neurons], np.int64)
+    cost = 1.0 + _EVENT_COST * _EXPECTED_RATE * np.bincount(targets, minlength=neurons)
+    reached = np.concatenate(([0.0], np.cumsum(cost)))
+    cuts = np.searchsorted(reached, reached[-1] * np.arange(threads + 1) / threads)
+    bounds: npt.NDArray[np.int64] = np.minimum((cuts + ALIGNED // 2) // ALIGNED * ALIGNED, neurons).astype(np.int64)
+    bounds[0], bounds[-1] = 0, neurons
+    return bounds
+
+
+def capacity_for(synapses: int, queues: int, slots: int, word_bytes: int) -> int:
+    """Room of each of ``queues`` queues over ``slots`` slots: for four times what a 1 % firing rate puts there.
+
+    All together take at most as much memory as the ``synapses`` themselves, or a little where these are few.
+    """
+    expected = _SPARE * _EXPECTED_RATE * synapses * slots / queues
+    affordable = max(synapses * word_bytes, _LEAST_BYTES) / (queues * word_bytes)
+    wanted = max(int(min(expected, affordable)), LEAST_CAPACITY)
+    return 1 << (wanted.bit_length() - 1)
+
+
+class Palette(NamedTuple):
+    """The different contributions (P,) int64 of a network, and a hash table of their numbers, from 1 on."""
+
+    values: npt.NDArray[np.int64]
+    numbers: npt.NDArray[np.int64]
+
+
+NO_PALETTE = Palette(np.empty(0, np.int64), np.empty(0, np.int64))
+
+
+@inner_compiler
+def _find(value: int, values: Array, numbers: Array) -> np.uint64:
+    """Place of ``value`` in the hash table, or the free one that it is to take."""
+    place = (np.uint64(value) * _SPREAD) >> np.uint64(64 - _TABLE_BITS)
+    while numbers[place] != 0 and values[numbers[place] - 1] != value:
+        place = (place + np.uint64(1)) & np.uint64((1 << _TABLE_BITS) - 1)
+    return place
+
+
+@compiler
+def _fill(contributions: Array, values: Array, numbers: Array) -> int:
+    """Put every contribution into the table; how many different ones there are, or -1 for more than there is room."""
+    count = 0
+    for contribution in contributions:
+        place = _find(contribution, values, numbers)
+        if numbers[place] == 0:
+            if count == len(values):
+                return -1
+            values[count] = contribution
+            count += 1
+            numbers[place] = count
+    return count
+
+
+keep_on_disk(_fill, "fill")
+
+
+def palette_of(contributions: Array) -> Palette:
+    """The palette of ``contributions``; none if 16 bits hold each of them, or not their numbers."""
+    if contributions.dtype.itemsize == 2:
+        return NO_PALETTE
+    values, numbers = np.empty(PALETTE_ENTRIES, np.int64), np.zeros(1 << _TABLE_BITS, np.int64)
+    count = _fill(contributions, values, numbers)
+    return Palette(values[:count].copy(), numbers) if count >= 0 else NO_PALETTE
+
+
+def make_queues(
+    bounds: npt.NDArray[np.int64],
+    synapses: int,
+    contributions: np.dtype[Any],
+    ring: Ring,
+    slots: int,
+    palette: Palette = NO_PALETTE,
+) -> Queues:
+    """Empty queues onto the ranges that end at ``bounds``; without a palette ``contributions`` is the type of each."""
+    threads, neurons = len(bounds) - 1, int(bounds[-1])
+    starts = [np.arange(lo, hi, REGION_NEURONS) for lo, hi in itertools.pairwise(bounds)]
+    regions = np.append(np.concatenate(starts), neurons).astype(np.int64)
+    count = len(regions) - 1
+    region_of = np.searchsorted(regions[1:], np.arange(0, neurons + 1, ALIGNED), side="right").astype(np.int64)
+    held = np.dtype(np.uint16) if len(palette.values) else contributions
+    word = np.dtype([("contribution", held), ("target", np.uint16)])
+    queues = threads * slots * count
+    capacity = capacity_for(synapses, max(queues, 1), slots, word.itemsize)
+    return Queues(
+        bounds,
+        np.concatenate(([0], np.cumsum([len(s) for s in starts]))).astype(np.int64),
+        regions,
+        region_of,
+        np.empty(queues * capacity, word),
+        palette.values,
+        np.arange(queues).reshape(threads, slots * count) * capacity,
+        capacity,
+        np.zeros(neurons, ring.sums.dtype),
+        np.zeros(neurons if len(ring.flags) else 0, np.bool_),
+        np.ones(slots, np.int64),
+    )
+
+
+@compiler
+def _pack(first: int, end: int, static: Static, queues: Queues, numbers: Array, words: Array, bins: Array) -> None:
+    """Words and queues of the synapses ``first`` ... ``end - 1``; slots are counted from the burst after the firing."""
+    regions = len(queues.regions) - 1
+    for j in range(first, end):
+        target = static.targets[j]
+        region = queues.region_of[target // ALIGNED]
+        if len(numbers):
+            place = _find(static.contributions[j], queues.palette, numbers)
+            words[j].contribution = numbers[place] - 1
+        else:
+            words[j].contribution = static.contributions[j]
+        words[j].target = target - queues.regions[region]
+        bins[j] = region + ((static.delays[j] - 1) * regions if len(static.delays) else 0)
+
+
+keep_on_disk(_pack, "pack")
+
+
+def pack_rows(
+    static: Static, queues: Queues, pool: Executor, palette: Palette = NO_PALETTE, narrow: bool = True
+) -> Rows:
+    """``static`` as words of ``queues``, which have this ``palette``, by the threads of ``pool``.
+
+    ``narrow``: queues are numbered in the narrowest integers, each of which kernels are compiled for.
+    """
+    count, threads = len(static.targets), len(queues.bounds) - 1
+    words = np.empty(count, queues.words.dtype)
+    bins = np.empty(count, np.min_scalar_type(queues.ends.shape[1]) if narrow else np.dtype(np.uint32))
+    cuts = np.linspace(0, count, threads + 1).astype(np.int64)
+    _for_all(pool, lambda t: _pack(cuts[t], cuts[t + 1], static, queues, palette.numbers, words, bins), threads)
+    return Rows(static.offsets, words, bins, static.clamped_sources)
+
+
+def _for_all(pool: Executor, work: Callable[[int], None], threads: int) -> None:
+    """``work`` of every thread; the first one alone, so that it is compiled once."""
+    work(0)
+    jobs = [pool.submit(work, thread) for thread in range(1, threads)]
+    wait(jobs)
+    for job in jobs:
+        job.result()

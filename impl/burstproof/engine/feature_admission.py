@@ -1,0 +1,115 @@
+"""What an engine refuses of the features of a network, and of the state that they have."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from burstproof.engine.feature_state import FORMS, PREFIX, FeatureState, MemoryState, columns_of
+from burstproof.engine.profile import Profile
+from burstproof.errors import NetworkError
+from burstproof.network.features import FIRST_MEMORY_ID, MemoryArea, MemoryChange
+from burstproof.network.model import Network
+
+
+def check_features(network: Network, profile: Profile) -> None:
+    """Refuse features that no engine can run, and all of them under a profile that does not know them.
+
+    Raises
+    ------
+    NetworkError
+        Features under another profile than ``feagi-2.6``; a homeostat or a memory area with a value out of range; a
+        memory area without a neuron, which twins take their parameters from; ids of memory neurons that are taken.
+    """
+    features = network.features
+    if features and profile.byte_synapses:
+        cure = f"The profile {profile.name} knows no features; use feagi-2.6"
+        raise NetworkError("a network with features", where="network.features", got=profile.name, cure=cure)
+    for index, area in features.areas.items():
+        if area.memory is not None:
+            _check_memory(index, area.memory, network)
+        if area.homeostat is not None and not (area.homeostat.tau > 0 and area.homeostat.update_every >= 1):
+            where, got = f"features.areas[{index}].homeostat", area.homeostat
+            raise NetworkError("not a homeostat", where=where, got=got, allowed="tau above 0, update_every from 1 on")
+
+
+def _check_memory(index: int, area: MemoryArea, network: Network) -> None:
+    where = f"features.areas[{index}].memory"
+    sizes = {MemoryChange.DIFFERENTIAL: area.delta_quantization, MemoryChange.RATIO: area.ratio_quantization}
+    if area.temporal_depth < 1:
+        raise NetworkError("not a temporal depth", where=where, got=area.temporal_depth, allowed="1 or more")
+    if not sizes.get(area.change, 1.0) > 0:
+        raise NetworkError("not a quantization", where=where, got=sizes[area.change], allowed="above 0")
+    if not (network.neurons.cortical_areas == index).any():
+        raise NetworkError("a memory area without a neuron", where=where, got=index, allowed="one neuron or more")
+    if network.neuron_count > FIRST_MEMORY_ID:
+        allowed = f"{FIRST_MEMORY_ID}, where ids of memory neurons begin"
+        raise NetworkError(
+            "too many neurons beside memory areas", where=where, got=network.neuron_count, allowed=allowed
+        )
+
+
+def twin_count(state: FeatureState | None) -> int:
+    """Dense neurons that were added while the network ran."""
+    return 0 if state is None else len(state.memory.twin_areas)
+
+
+def check_feature_state(state: FeatureState | None, network: Network) -> None:
+    """Refuse a state of features that is not one of ``network``.
+
+    Raises
+    ------
+    NetworkError
+        Features in the one and not in the other; a column of another length than its like; an entry that names a
+        neuron, an area or a mapping that is not there.
+    """
+    if (state is None) == bool(network.features):
+        got, allowed = ("none", "features") if state is None else ("features", "none")
+        raise NetworkError("the state of another network", where="state.features", got=got, allowed=allowed)
+    if state is None:
+        return
+    sizes = {"N": network.neuron_count + twin_count(state), "S": network.synapse_count}
+    sizes |= {"M": len(network.features.modulators), "1": 1}
+    for name, column in columns_of(state).items():
+        size = sizes.setdefault(FORMS[name][1], len(column))
+        if column.shape != (size,):
+            where = f"state.{name}"
+            raise NetworkError("the state of another network", where=where, got=column.shape, allowed=f"({size},)")
+    _check_made(state, network)
+    _check_memories(state.memory, network)
+
+
+def _check_made(state: FeatureState, network: Network) -> None:
+    made, memory = state.made, state.memory
+    there = network.neuron_count + len(memory.twin_areas)
+    for name in ("sources", "targets"):
+        ends = getattr(made, name)
+        _refuse(f"made.{name}", ends, (ends >= there) & ~np.isin(ends, memory.ids))
+    _refuse("made.mappings", made.mappings, made.mappings >= len(network.features.associative))
+
+
+def _check_memories(memory: MemoryState, network: Network) -> None:
+    areas = [index for index, area in network.features.areas.items() if area.memory is not None]
+    dense = network.neuron_count + len(memory.twin_areas)
+    _refuse("memory.areas", memory.areas, ~np.isin(memory.areas, areas))
+    _refuse("memory.twin_areas", memory.twin_areas, ~np.isin(memory.twin_areas, areas))
+    beyond = (memory.ids < FIRST_MEMORY_ID) | (memory.ids >= memory.next_id)
+    _refuse("memory.ids", memory.ids, beyond | (np.diff(memory.ids.astype(np.int64), prepend=-1) <= 0))
+    _refuse("memory.twins", memory.twins, memory.twins >= dense)
+    _refuse("memory.replay_neurons", memory.replay_neurons, memory.replay_neurons >= dense)
+    for name in ("frame_memories", "injection_memories"):
+        named = getattr(memory, name)
+        _refuse(f"memory.{name}", named, ~np.isin(named, memory.ids))
+    learning = memory.injection_memories[memory.injection_learns]
+    rows = sum(int((memory.frame_memories == one).sum()) for one in learning.tolist())
+    if rows != len(memory.learnt_potentials):
+        where, got = f"state.{PREFIX}memory.learnt_potentials", len(memory.learnt_potentials)
+        raise NetworkError("other potentials than those of the frames", where=where, got=got, allowed=f"{rows}")
+
+
+def _refuse(name: str, column: npt.NDArray[np.generic], wrong: npt.NDArray[np.bool_]) -> None:
+    """Raise for the first entry that ``wrong`` marks."""
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        where = f"state.{PREFIX}{name}[{row}]"
+        raise NetworkError("the state names what the network does not have", where=where, got=column[row].item())

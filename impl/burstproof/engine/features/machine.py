@@ -1,0 +1,389 @@
+"""What the host does of a burst where neurons or synapses appear: memory areas and associative mappings (7 and 8).
+
+An engine asks ``begin`` what a burst gets from memories, and after the burst tells ``end`` what fired. So one exchange
+a burst is enough. Ids from ``FIRST_MEMORY_ID`` on are memory neurons, which only the host has; ids N, N + 1, ... are
+twins, for which the engine reserves neurons. Synapses that associative mappings make are propagated here; those of the
+network stay with the engine, which gets new weights for the ones between associated areas and new divisors for the
+sources of synapses that were made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from burstproof.engine.feature_state import MadeSynapses, MemoryState
+from burstproof.engine.features.associations import Association, Degrees, Governed, RecentlyFired
+from burstproof.engine.features.memories import Memories, Memory
+from burstproof.engine.features.memory_state import restored_memories, state_of_memories
+from burstproof.engine.features.patterns import NOBODY, Fired
+from burstproof.network.features import FIRST_MEMORY_ID
+from burstproof.network.fixed_point import FixedPoint
+from burstproof.network.model import Network
+
+Floats = npt.NDArray[np.float32]
+Words = npt.NDArray[np.uint32]
+Ids = npt.NDArray[np.int64]
+
+_NO_WORDS, _NO_FLOATS, _NO_IDS = np.empty(0, np.uint32), np.empty(0, np.float32), np.empty(0, np.int64)
+
+
+class Begun(NamedTuple):
+    """What a burst gets from memories.
+
+    Attributes
+    ----------
+    ids, amounts : uint32, int64 (Q,)
+        Replays that are added to sums, in units of 2^-k; an id may come several times.
+    forced, forced_potentials : uint32, float32 (R,)
+        Replays that force firings, ids ascending, each once.
+    fired_ids, fired_potentials : uint32, float32 (F,)
+        Memory neurons that fire in the burst, ids ascending.
+    candidates : int
+        Memory neurons that are candidates.
+    """
+
+    ids: Words
+    amounts: Ids
+    forced: Words
+    forced_potentials: Floats
+    fired_ids: Words
+    fired_potentials: Floats
+    candidates: int
+
+
+class Ended(NamedTuple):
+    """What the next burst takes from this one.
+
+    Attributes
+    ----------
+    targets, amounts : int64 (Q,)
+        What arrives in the next burst; a target may come several times, and is a candidate even if it gets 0.
+    rows, weights : int64, float32 (K,)
+        Rows of the network's synapse table, and their weights from now on.
+    sources, divisors : int64, float32 (D,)
+        Dense sources whose divisor changes.
+    twins : list of int
+        Areas of the dense neurons that are added now.
+    """
+
+    targets: Ids
+    amounts: Ids
+    rows: Ids
+    weights: Floats
+    sources: Ids
+    divisors: Floats
+    twins: list[int]
+
+
+class MemoryMachine:
+    """Memories and associations of one network.
+
+    Parameters
+    ----------
+    network : Network
+        As it was loaded, N neurons.
+    fixed_point : FixedPoint
+    rules : Governed
+    longest_window : int
+        Of all plastic mappings.
+    """
+
+    def __init__(self, network: Network, fixed_point: FixedPoint, rules: Governed, longest_window: int) -> None:
+        self.clamped = False
+        self.twin_areas: list[int] = []
+        self.twin_memories: list[int] = []
+        self.fired: tuple[Words, Floats] = _NO_WORDS, _NO_FLOATS
+        self.associations = [Association(network, *one) for one in rules.associative]
+        self.memories = Memories(network, fixed_point)
+        self._network, self._fixed_point = network, fixed_point
+        self._degrees = Degrees(network)
+        self._longest_window, self._history = longest_window, 0
+        self._flags = network.flags_registered
+        self._areas = {area.index: area for area in network.areas}
+        self._losses = {index: np.float32(area.degeneration) for index, area in network.features.areas.items()}
+        ends = {area for one in self.associations for area in (one.source, one.target)}
+        self._watched = sorted({*ends, *self.memories.upstream})
+        self._recent = {area: RecentlyFired(longest_window) for area in sorted(ends)}
+        self._codes = np.zeros(network.neuron_count, np.uint16)
+        for code, area in enumerate(self._watched, 1):
+            self._codes[network.neurons.cortical_areas == area] = code
+        self._firing: list[Memory] = []
+        self.models = {area: int(np.argmax(network.neurons.cortical_areas == area)) for area in self.memories.areas}
+
+    # A burst ---------------------------------------------------------------------------------------------------
+
+    def begin(self, burst: int) -> Begun:
+        """What ``burst`` gets from memories; to be asked once, before its end."""
+        self._firing, potentials, candidates = self.memories.fire(burst)
+        self.fired = (
+            np.array([memory.number for memory in self._firing], np.uint32),
+            np.array(potentials, np.float32),
+        )
+        ids, amounts, forced, held = _NO_WORDS, _NO_IDS, _NO_WORDS, _NO_FLOATS
+        due = self.memories.replays.pop(burst, None)
+        if due is not None:
+            adding = [one for one in due if one.adds]
+            forcing = [one for one in due if not one.adds]
+            ids = np.concatenate([_NO_WORDS, *(one.neurons for one in adding)])
+            amounts = self._quantised(np.concatenate([_NO_FLOATS, *(one.potentials for one in adding)]))
+            forced, first = np.unique(np.concatenate([_NO_WORDS, *(one.neurons for one in forcing)]), return_index=True)
+            held = np.concatenate([_NO_FLOATS, *(one.potentials for one in forcing)])[first]
+        return Begun(ids, amounts, forced, held, *self.fired, candidates)
+
+    def end(
+        self,
+        burst: int,
+        ids: Words,
+        potentials: Floats,
+        in_force: Floats,
+        signals: Floats,
+        early: Iterable[int],
+    ) -> Ended:
+        """Take in what fired in ``burst``.
+
+        Parameters
+        ----------
+        ids, potentials : uint32, float32 (F,)
+            Dense neurons, ids ascending.
+        in_force, signals : float32 (M,)
+            Signals that acted in the burst, and those that its firings gave.
+        early : iterable of int
+            Memory areas whose pattern of this burst is injected in the next one already.
+        """
+        fired = self._by_area(ids, potentials)
+        sums = self._send(fired, in_force)
+        rows, weights, changed = self._learn(fired, in_force)
+        self._history = min(self._history + 1, self._longest_window - 1)
+        twins: list[int] = []
+        if self.memories.areas:
+            self.memories.replay(burst, self._firing, self.fired[1], self._flags)
+            for memory in self.memories.after(burst, fired, signals, early):
+                memory.twin, memory.twin_due = self._network.neuron_count + len(self.twin_areas), False
+                self.add_twin(memory.area, memory.number)
+                twins.append(memory.area)
+            self._feed_twins(sums)
+            changed += self._prune()
+        sources = sorted({one for ends in changed for one in ends.tolist() if one < FIRST_MEMORY_ID})
+        divided = [one for one in sources if one < self._network.neuron_count and self._divides(one)]
+        targets, amounts = (np.concatenate([_NO_IDS, *(pair[part] for pair in sums)]) for part in (0, 1))
+        return Ended(
+            targets, amounts, rows, weights, np.array(divided, np.int64), self._degrees.outgoing(divided), twins
+        )
+
+    def add_twin(self, area: int, memory: int) -> None:
+        """One more dense neuron of ``area``."""
+        self.twin_areas.append(area)
+        self.twin_memories.append(memory)
+        count = self._network.neuron_count + len(self.twin_areas)
+        if count > len(self._codes):
+            self._codes = np.concatenate([self._codes, np.zeros(len(self._codes) + 1, np.uint16)])
+        if area in self._watched:
+            self._codes[count - 1] = self._watched.index(area) + 1
+
+    def _by_area(self, ids: Words, potentials: Floats) -> dict[int, Fired]:
+        """What fired in the watched areas that anything fired in."""
+        codes = self._codes[ids]
+        places = np.flatnonzero(codes)
+        found: dict[int, Fired] = {}
+        if len(places):
+            codes = codes[places]
+            for code in np.unique(codes).tolist():
+                own = places[codes == code]
+                found[self._watched[code - 1]] = Fired(ids[own], potentials[own])
+        for memory, number, potential in zip(self._firing, *self.fired, strict=True):
+            if memory.area in self._watched:
+                before = found.get(memory.area, NOBODY)
+                found[memory.area] = Fired(np.append(before.ids, number), np.append(before.potentials, potential))
+        return found
+
+    def _quantised(self, values: Floats) -> Ids:
+        integers, clamped = self._fixed_point.quantise(values)
+        self.clamped = self.clamped or clamped
+        return integers
+
+    # Section 8 -------------------------------------------------------------------------------------------------
+
+    def _send(self, fired: dict[int, Fired], in_force: Floats) -> list[tuple[Ids, Ids]]:
+        """Contributions of the synapses that were made: what arrives at dense neurons; memories get theirs here."""
+        sums: list[tuple[Ids, Ids]] = []
+        arriving = self.memories.arriving
+        for one in self.associations:
+            area = fired.get(one.source)
+            if area is None:
+                continue
+            rows, places = one.sending(area.ids.astype(np.int64))
+            if not len(rows):
+                continue
+            values = one.weights[rows] * self._psps(one, rows, area.potentials[places])
+            if self._flags and not self._flag(one.source, _UNIFORM):
+                values = values / self._degrees.outgoing(area.ids.tolist())[places]
+            amounts = self._quantised(values * one.transmission(in_force)) * one.sign
+            targets = one.targets[rows]
+            remembered = targets >= FIRST_MEMORY_ID
+            for target, amount in zip(targets[remembered].tolist(), amounts[remembered].tolist(), strict=True):
+                arriving[target] = arriving.get(target, 0) + amount
+            sums.append((targets[~remembered], amounts[~remembered]))
+            loss = self._losses.get(one.source, 0)
+            if loss > 0:
+                one.psps[rows] = np.maximum(one.psps[rows] - loss, np.float32(0))
+        return sums
+
+    def _psps(self, one: Association, rows: Ids, potentials: Floats) -> Floats:
+        """psp of made synapses, or the potentials of their sources where those are mp-driven."""
+        if self._flags and self._flag(one.source, "mp_driven_psp"):
+            return np.maximum(potentials, np.float32(0))
+        return one.psps[rows]
+
+    def _flag(self, area: int, name: str) -> bool:
+        return area in self._areas and bool(getattr(self._areas[area], name))
+
+    def _divides(self, source: int) -> bool:
+        return self._flags and not self._flag(int(self._network.neurons.cortical_areas[source]), _UNIFORM)
+
+    def _learn(self, fired: dict[int, Fired], in_force: Floats) -> tuple[Ids, Floats, list[Ids]]:
+        """Dense rows whose weights changed, these weights, and the sources of the synapses that were made."""
+        for area, recent in self._recent.items():
+            recent.add(fired[area].ids.astype(np.int64) if area in fired else _NO_IDS)
+        rows, weights, changed = [_NO_IDS], [_NO_FLOATS], []
+        for one in self.associations:
+            if one.frozen or self._history < one.window - 1:
+                continue
+            before, after = (
+                self._recent[area].within(one.window, self.memories.live, FIRST_MEMORY_ID)
+                for area in (one.source, one.target)
+            )
+            moved, sources, targets = one.learn(before, after, one.learning(in_force))
+            if moved and len(one.rows):
+                rows.append(one.rows)
+                weights.append(one.weights[: len(one.rows)])
+            if len(sources):
+                self._degrees.change(sources, targets, 1)
+                changed.append(sources)
+        return np.concatenate(rows), np.concatenate(weights), changed
+
+    def _prune(self) -> list[Ids]:
+        """Take away the synapses of memories that have gone; returns their sources."""
+        gone, self.memories.gone = self.memories.gone, []
+        changed: list[Ids] = []
+        if not gone:
+            return changed
+        for one in self.associations:
+            ends = one.remove(np.array(gone, np.int64))
+            if len(ends[0]):
+                self._degrees.change(*ends, -1)
+                changed.append(ends[0])
+        return changed
+
+    # Section 7.5 -----------------------------------------------------------------------------------------------
+
+    def _feed_twins(self, sums: list[tuple[Ids, Ids]]) -> None:
+        """Twins of the memories that fired get max(potential, threshold)."""
+        for memory, potential in zip(self._firing, self.fired[1], strict=True):
+            if memory.twin >= 0 and memory.number in self.memories.live:
+                amount = max(potential, self.twin_threshold(memory.area))
+                sums.append((np.array([memory.twin], np.int64), self._quantised(np.array([amount], np.float32))))
+
+    def twin_threshold(self, area: int) -> np.float32:
+        """Threshold of a twin of ``area``: that of the area's first dense neuron."""
+        return np.float32(self._network.neurons.thresholds[self.models[area]])
+
+    # State -----------------------------------------------------------------------------------------------------
+
+    def made_state(self) -> MadeSynapses:
+        """The synapses that were made, by source, then target."""
+        parts = [(one, one.made) for one in self.associations]
+
+        def joined(name: str, dtype: type[np.generic]) -> npt.NDArray[Any]:
+            found = [np.empty(0, dtype), *(getattr(one, name)[made].astype(dtype) for one, made in parts)]
+            return np.concatenate(found)[order]
+
+        ends = [np.concatenate([_NO_IDS, *(getattr(one, name)[made] for one, made in parts)]) for name in _ENDS]
+        order = np.lexsort(ends)
+        counts = [len(one.sources) - len(one.rows) for one in self.associations]
+        mappings = np.repeat(np.array([one.position for one in self.associations], np.uint32), counts)
+        return MadeSynapses(
+            joined("sources", np.uint32),
+            joined("targets", np.uint32),
+            mappings[order],
+            joined("weights", np.float32),
+            joined("psps", np.float32),
+            joined("traces", np.float32),
+        )
+
+    def memory_state(self, burst: int) -> MemoryState:
+        """The memories after ``burst``."""
+        oldest = max(1, burst - self._longest_window + 2)
+        return state_of_memories(self.memories, burst, oldest, self.twin_areas, self.twin_memories)
+
+    def traces(self) -> tuple[Ids, Floats]:
+        """Dense rows (K,) between associated areas, and their eligibility."""
+        rows = [one.rows for one in self.associations]
+        return np.concatenate([_NO_IDS, *rows]), np.concatenate(
+            [_NO_FLOATS, *(one.traces[: len(one.rows)] for one in self.associations)]
+        )
+
+    def restore(
+        self,
+        burst: int,
+        made: MadeSynapses,
+        memory: MemoryState,
+        dense: tuple[Floats, Floats, Ids, int],
+        fired: tuple[Words, Floats],
+    ) -> tuple[Ids, Floats]:
+        """Continue after ``burst``; returns sources and their divisors.
+
+        Parameters
+        ----------
+        made, memory
+            Of the state.
+        dense : tuple
+            Weights and eligibility (S,), bursts ``last_fired`` (N + T,), ``history_bursts``.
+        fired : tuple of uint32 (F,) and float32 (F,)
+            The fired list, memory neurons included.
+        """
+        weights, eligibility, last_fired, self._history = dense
+        self.memories = restored_memories(Memories(self._network, self._fixed_point), memory, burst)
+        own = fired[0] >= FIRST_MEMORY_ID
+        self.fired = fired[0][own], fired[1][own]
+        self._codes[self._network.neuron_count :] = 0
+        self.twin_areas, self.twin_memories = [], []
+        for area, number in zip(memory.twin_areas.tolist(), memory.twin_memories.tolist(), strict=True):
+            self.add_twin(area, number)
+        self._degrees = Degrees(self._network)
+        for one in self.associations:
+            one.remove(one.sources)
+            one.weights, one.traces = weights[one.rows].copy(), eligibility[one.rows].copy()
+            one.sources, one.targets = one.sources[: len(one.rows)], one.targets[: len(one.rows)]
+            one.psps = one.psps[: len(one.rows)]
+            chosen = made.mappings == one.position
+            ends = made.sources[chosen].astype(np.int64), made.targets[chosen].astype(np.int64)
+            one.append(
+                *ends,
+                made.weights[chosen],
+                made.postsynaptic_potentials[chosen],
+                made.eligibility_traces[chosen],
+            )
+            if len(ends[0]):
+                self._degrees.change(*ends, 1)
+        self._restore_recent(burst, last_fired)
+        sources = [one for one in sorted(self._degrees.made_out) if one < self._network.neuron_count]
+        divided = [one for one in sources if self._divides(one)]
+        return np.array(divided, np.int64), self._degrees.outgoing(divided)
+
+    def _restore_recent(self, burst: int, last_fired: Ids) -> None:
+        for area in self._recent:
+            self._recent[area] = RecentlyFired(self._longest_window)
+            code = self._watched.index(area) + 1
+            dense = np.flatnonzero(self._codes[: len(last_fired)] == code)
+            own = [(one.last_fired, one.number) for one in self.memories.live.values() if one.area == area]
+            for number in range(max(burst - self._longest_window + 1, 1), burst + 1):
+                late = sorted(one for when, one in own if when == number)
+                self._recent[area].add(np.concatenate([dense[last_fired[dense] == number], np.array(late, np.int64)]))
+
+
+_ENDS = ("targets", "sources")
+_UNIFORM = "psp_uniform_distribution"
