@@ -143,8 +143,8 @@ class ReferenceEngine(Engine):
         rules: dict[tuple[int, int], int] = {}
         for number, mapping in enumerate(network.plastic_mappings):
             rows = mapping.synapses
-            ends = area[synapses.source_neurons[rows]].tolist(), area[synapses.target_neurons[rows]].tolist()
-            rules.update(dict.fromkeys(zip(*ends, strict=True), number))
+            ends = np.column_stack([area[synapses.source_neurons[rows]], area[synapses.target_neurons[rows]]])
+            rules.update(dict.fromkeys(map(tuple, ends.tolist()), number))
             if number in associative:
                 _, one = associative[number]
                 rules[one.source, one.target] = number
