@@ -440,6 +440,8 @@ class ReferenceEngine(Appearing, Engine):
 
     def _degenerate(self) -> None:
         """FEATURES section 5: psps of the neurons that fired, after their contributions."""
+        if not self.degeneration.acts:
+            return
         rows, _ = self._outgoing_rows()
         areas = self.neurons.cortical_areas[self.network.synapses.source_neurons[rows]]
         self.psps[rows] = self.degeneration.after(self.psps[rows], areas)

@@ -134,7 +134,10 @@ class Appearing:
     def _areas_of(self, ids: Ids) -> npt.NDArray[np.uint32]:
         """Cortical index of each neuron, dense or memory."""
         columns, live = self.neurons.cortical_areas, self.memories.live
-        return np.array([columns[one] if one < len(columns) else live[one].area for one in ids.tolist()], np.uint32)
+        dense = ids < len(columns)
+        areas = columns[np.where(dense, ids, 0)]
+        areas[~dense] = [live[one].area for one in ids[~dense].tolist()]
+        return areas
 
     def _collect_memories(self) -> tuple[dict[int, np.float32], set[int]]:
         """Section 7.3: sums of the memory neurons that are candidates, and which of them are injected."""
