@@ -18,13 +18,18 @@ _ATTRIBUTE = "burstproof"
 
 @dataclass(frozen=True)
 class Findings:
-    """What a case knows of itself and pytest's report does not; ``unjudged`` makes its failure an error."""
+    """What a case knows of itself and pytest's report does not.
+
+    ``unjudged`` makes its failure an error. ``raised`` says that the phase ended with an exception, whatever a hook of
+    a conftest file made of it.
+    """
 
     requirements: tuple[str, ...]
     title: str
     measurements: tuple[Measurement, ...]
     unjudged: bool = False
     bears_on: tuple[str, ...] = ()
+    raised: bool = False
 
     def put_on(self, report: pytest.TestReport) -> None:
         """Attach plain values to the report, which pytest-xdist carries to the controller."""
@@ -131,6 +136,9 @@ def _outcome(phases: Sequence[pytest.TestReport]) -> tuple[Outcome, str]:
     skipped = next((report for report in phases if report.skipped), None)
     if skipped is not None:
         return Outcome.SKIPPED, skip_reason(skipped)
+    raised = next((report for report in phases if Findings.of(report).raised), None)
+    if raised is not None:
+        return Outcome.ERROR, f"{raised.when}: it raised, and a hook made a pass of that; see the plugins of its stage"
     return Outcome.PASSED, ""
 
 

@@ -103,6 +103,7 @@ def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Turn a skip without a reason, and a broken declaration, into a failure; tell the collector what it needs."""
+    raised = call.excinfo is not None
     report = yield
     unreasoned = report.skipped and skip_reason(report) in _UNREASONED
     if unreasoned:
@@ -117,7 +118,7 @@ def pytest_runtest_makereport(
         report.longrepr = f"{broken}; see the marker {declaring.MARKER} of {item.nodeid}"
     overran = call.excinfo is not None and call.excinfo.errisinstance(CaseOverranError)
     unjudged = bool(unreasoned or broken or overran)
-    Findings(requirements_of(item), title_of(item), taken, unjudged, bears_on(item)).put_on(report)
+    Findings(requirements_of(item), title_of(item), taken, unjudged, bears_on(item), raised).put_on(report)
     return report
 
 

@@ -218,9 +218,8 @@ def student_quantile(share: float, freedom: int) -> float:
 
 def _thinned(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """At most ``_MOST_SAMPLES`` of a series, evenly spaced: all pairs of two series are formed."""
-    if len(values) <= _MOST_SAMPLES:
-        return values
-    return values[np.linspace(0, len(values) - 1, _MOST_SAMPLES).astype(np.int64)]
+    kept = min(len(values), _MOST_SAMPLES)
+    return values[np.linspace(0, len(values) - 1, kept).astype(np.int64)]
 
 
 def _rank(before: NDArray[np.float64], after: NDArray[np.float64]) -> int:

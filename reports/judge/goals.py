@@ -8,15 +8,23 @@ from dataclasses import dataclass, replace
 
 from reports.judge.doubts import Doubts, doubts_of
 from reports.judge.statistics import interval_of
-from reports.judge.targets import OWN, Target, load_targets, mismatch
+from reports.judge.targets import DEFAULTS, OWN, Other, Target, load_targets, meets, mismatch
 from reports.values import units
 from reports.values.judgement import JudgedMeasurement
 from reports.values.measurement import Measurement, Verdict
 from reports.values.record import RunRecord
 
 NOT_MEASURED = "not measured"
+HERE = "this run"
+"""Where the figure of another program comes from if the run timed it, too."""
+
+_RESIDENT = "device-resident"
 HEADS = ("row", "best other", "goal", "measured", "floor", "of floor", "verdict")
 _GOALS_OF = ("burst.latency", "burst.scaled")
+_PEERS = "peer.latency"
+_SAME_WORK = ("neurons", "synapses_per_neuron", "firing_rate", "kind", "connectivity", "device")
+"""Conditions that the figure of another program shares with the goal that it stands beside."""
+
 _EXACT = ("parity.", "prerequisite.", "accuracy.")
 _PROGRAMS = {"pytorch": "PyTorch", "standard": "standard attention"}
 _MISSED = (Verdict.FAIL.value, Verdict.AMBIGUOUS.value)
@@ -99,7 +107,7 @@ def goal_rows(record: RunRecord, targets: Sequence[Target] | None = None) -> tup
         if one.target and (one.case, one.index) in measurements:
             judged.setdefault(one.target, []).append((one, measurements[one.case, one.index]))
     doubts = doubts_of(record)
-    rows = [_row(target, judged.get(target.id, []), doubts) for target in _goals(targets)]
+    rows = [_row(_with_peer(target, record), judged.get(target.id, []), doubts) for target in _goals(targets)]
     return tuple(row for row in rows if row.is_latency or row.is_measured)
 
 
@@ -160,7 +168,7 @@ def goal_lines(rows: Iterable[GoalRow]) -> list[str]:
 
 
 def _cells(row: GoalRow) -> tuple[str, ...]:
-    beside = row.other_from == "this run"
+    beside = row.other_from == HERE and not row.is_latency
     measured = f"{row.measured} ({row.against_other})" if row.against_other and not beside else row.measured
     other = f"{row.other} ({row.other_from})" if row.other else ""
     cells = row.row, other, row.goal, measured, row.floor, row.of_floor, row.decided
@@ -178,12 +186,27 @@ def _worst(target: Target, judged: Sequence[_Judged]) -> _Judged:
     return min(judged, key=goodness)
 
 
+def _with_peer(target: Target, record: RunRecord) -> Target:
+    """``target`` with the best figure of other programs that the run measured, if any, in the place of older ones."""
+    if target.measurement not in _GOALS_OF or target.conditions.get("scope") != _RESIDENT:
+        return target
+    wanted = {name: target.conditions[name] for name in _SAME_WORK if name in target.conditions}
+    found = [
+        Other(str(m.conditions["against"]), HERE, value)
+        for m in record.measurements
+        if m.name == _PEERS and (value := m.in_unit(target.unit)) is not None
+        if all(meets(m.conditions.get(name, DEFAULTS.get(name, "")), one) for name, one in wanted.items())
+    ]
+    return replace(target, others=(min(found, key=lambda one: one.value or math.inf),)) if found else target
+
+
 def _row(target: Target, judged: Sequence[_Judged], doubts: Doubts) -> GoalRow:
     best = target.others[0] if target.others else None
     other = "" if best is None else best.name
     if best is not None and best.value is not None:
         other = f"{units.shown(best.value, target.unit)} {best.name}"
-    since = f"elsewhere, {target.date}" if other else ""
+    here = best is not None and best.source == HERE
+    since = HERE if here else f"elsewhere, {target.date}" if other else ""
     sources = "; ".join(
         (one.name if one.value is None else f"{one.name}: {units.shown(one.value, target.unit)}") + f" ({one.source})"
         for one in target.others
@@ -204,7 +227,7 @@ def _row(target: Target, judged: Sequence[_Judged], doubts: Doubts) -> GoalRow:
     faster = best.value / value if best and best.value is not None and value else None
     beside = str(measurement.conditions.get("against", "")) if target.unit == "x" else ""
     if beside:
-        row, faster = replace(row, other=_PROGRAMS.get(beside, beside), other_from="this run"), value
+        row, faster = replace(row, other=_PROGRAMS.get(beside, beside), other_from=HERE), value
     doubt = doubts.about(decided.case, measurement)
     floor = units.converted(measurement.number("floor"), measurement.unit, target.unit)
     count = sum(one.aggregate.count if one.aggregate else 1 for _, one in judged)

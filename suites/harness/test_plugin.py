@@ -101,6 +101,30 @@ def test_a_skip_without_a_reason_is_an_error(pytester: pytest.Pytester, body: st
     assert "without a reason" in cases["test_it"].reason
 
 
+@pytest.mark.parametrize("order", ["", "tryfirst=True, ", "trylast=True, "])
+def test_a_conftest_that_makes_passes_of_failures_is_caught(pytester: pytest.Pytester, order: str) -> None:
+    folder = pytester.mkdir("part")
+    (folder / "conftest.py").write_text(
+        f"""import pytest
+@pytest.hookimpl({order}wrapper=True)
+def pytest_runtest_makereport(item, call):
+    report = yield
+    if report.failed:
+        report.outcome, report.longrepr = "passed", None
+    return report
+""",
+        encoding="utf-8",
+    )
+    bad = "@pytest.fixture\ndef broken(): 1 / 0\ndef test_bad(): assert 0\ndef test_setup(broken): pass\n"
+    (folder / "test_part.py").write_text(MARK + bad + "def test_good(): pass\n", encoding="utf-8")
+    result, cases = run_suite(pytester, MARK)
+    assert cases["test_good"].outcome is Outcome.PASSED
+    assert cases["test_bad"].outcome is Outcome.ERROR
+    assert cases["test_bad"].reason.startswith("call: it raised, and a hook made a pass of that")
+    assert cases["test_setup"].outcome is Outcome.ERROR
+    result.assert_outcomes(passed=3)  # which contradicts the results: the stage is an ERROR
+
+
 def test_a_closed_gate_skips_with_its_reason_and_is_evaluated_once(
     pytester: pytest.Pytester, closed_gpu: list[int]
 ) -> None:

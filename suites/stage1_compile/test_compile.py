@@ -43,7 +43,7 @@ def recorded():
 @pytest.mark.measures("kernel.registers", "kernel.local_bytes", variant=..., capability=..., kernel=...)
 @pytest.mark.measures("kernel.registers_over_baseline", only_if="the recorded figures are of these compilers")
 @pytest.mark.parametrize("capability", thinned(CAPABILITIES, LONG, keep=only((9, 0))), ids=_name)
-@pytest.mark.parametrize("variant", thinned(VARIANTS, LONG, keep=only("lean", "everything", "packed sums, tiles")))
+@pytest.mark.parametrize("variant", thinned(VARIANTS, LONG, keep=only("lean", "everything")))
 def test_every_kernel_builds(variants, recorded, variant: str, capability: Capability, measure) -> None:
     """All kernels of a variant compile to machine code; registers, spills and the recorded registers are compared."""
     from burstproof.engine.cuda.kernels.catalogue import catalogue
@@ -116,7 +116,8 @@ class _Array:
         self.__cuda_array_interface__ = {"data": (0, False)}
 
 
-@pytest.mark.parametrize("variant", thinned(LAUNCHED, LONG, keep=only("lean")))
+@pytest.mark.thorough(LONG)
+@pytest.mark.parametrize("variant", LAUNCHED)
 def test_launches_give_what_the_machine_code_takes(variants, variant: str) -> None:
     """Tuples are flattened: a launch gives every kernel as many values as it has parameters, each of its size."""
     from burstproof.compile.resources import parameter_bytes_of, resources_by_kernel

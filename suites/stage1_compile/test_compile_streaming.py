@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from burstproof.compile.numba_cubin import Capability, compile_kernel, obstacle
+from burstproof.engine.cuda.plan.word import Word
 from suites.support.compile.tools import needs_tools
 from suites.support.plans import first, thinned
 
@@ -39,8 +40,8 @@ def test_streaming_kernels(variant: str, capability: Capability) -> None:
         pytest.skip(reason)
     name, _, packed = variant.partition(", ")
     chosen = chosen_variants()[name]
-    streamed = replace(chosen, streamed=True, sum_bits=8 if packed else chosen.sum_bits)
-    assert streamed.packed_sums == bool(packed)
+    streamed = replace(chosen, streamed=True, word=Word(8) if packed else chosen.word)
+    assert streamed.word.packed == bool(packed)
     if streamed.fused is None:
         specs, names = catalogue(streamed), ("propagate_streamed", "propagate_computed")
     else:

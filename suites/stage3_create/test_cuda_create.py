@@ -71,7 +71,7 @@ def test_packed_sums_take_a_quarter_and_stimulus_a_column_of_its_own() -> None:
 def test_sums_are_packed_as_far_as_the_largest_allows(network: dict[str, float], bits: int) -> None:
     """A ring: every neuron gets one contribution. What may be 0 or negative is not packed."""
     options = EngineOptions(cuda=CudaOptions(sum_bits=8))
-    assert pack_network(ring_of(**network), options).variant.sum_bits == bits
+    assert pack_network(ring_of(**network), options).variant.word.bits == bits
 
 
 def test_an_unknown_width_is_refused() -> None:
@@ -81,7 +81,7 @@ def test_an_unknown_width_is_refused() -> None:
 
 def test_what_a_network_does_not_use_takes_no_memory() -> None:
     lean = {spec.name: spec.count for spec in plan_memory(ring(1000), EngineOptions()).buffers}
-    for name in ("flags", "countdowns", "marks", "delays", "last_fired"):
+    for name in ("countdowns", "marks", "delays", "last_fired"):
         assert lean[name] == 1, name
     assert not {"weights", "thresholds", "excitabilities"} & lean.keys()
     excitabilities = np.linspace(0, 1, 1000)

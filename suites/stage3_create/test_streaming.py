@@ -64,7 +64,7 @@ def test_the_kernels_stay_those_of_the_network() -> None:
     moved = place_synapses(pack_network(varied(), replace(HOST, cuda=replace(HOST.cuda, sum_bits=8))), 1)
     assert moved.streamed
     assert not packed.streamed
-    assert moved.variant.packed_sums
+    assert moved.variant.word.packed
     assert moved.variant.fused == packed.variant.fused is not None
     assert moved.variant.tiles == 0
     assert moved.sizes == packed.sizes

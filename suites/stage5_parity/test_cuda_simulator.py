@@ -36,6 +36,7 @@ ONLY_ON_GPU = {
     "neuron.make_restarts.never": _UNUSED,
     "packet.make_source.by_warp": _WARP,
     "packet.make_take.by_warp": _WARP,
+    "rows.make_read_once.hinted": "a load with a cache hint; in the simulator a plain one",
     "tiles.make_send_tile.any_by_warp": _WARP,
     "tiles.make_send_tile.vote_by_warp": _WARP,
     "warp.make_append.by_warp": _WARP,

@@ -39,7 +39,7 @@ def test_packed_sums(delay: int) -> None:
     """Several sums in a word, of which rows from host memory each change their own."""
     mix = replace(next(m for m in MIXES if m.name == "integers, all excitatory"), largest_delay=delay)
     packed = replace(IN_HOST, sum_bits=8)
-    assert pack_network(mixed_network(mix), replace(mixed_options(mix), cuda=packed)).variant.packed_sums
+    assert pack_network(mixed_network(mix), replace(mixed_options(mix), cuda=packed)).variant.word.packed
     assert compare_mix(mix, backends.Backend("", cuda=packed).create) == []
 
 

@@ -35,7 +35,7 @@ def _declared(row: Row) -> ParameterSet:
         marks.append(pytest.mark.measures("burst.against_uniform", **on_gpu))
     if (row.kind, row.neurons) != SAMPLED:
         marks.append(pytest.mark.thorough("builds and checks a large network"))
-    return pytest.param(row, id=row.name, marks=marks)
+    return pytest.param(row, id=row.slug, marks=marks)
 
 
 @pytest.fixture(params=[_declared(row) for row in KIND_ROWS])

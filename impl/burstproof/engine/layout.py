@@ -9,6 +9,7 @@ them pays nothing.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -150,6 +151,8 @@ class Layout:
     needs_flags : bool
         Whether a candidate may have the sum 0 without stimulus from outside, so that candidates need a flag beside
         the sum; otherwise a neuron is a candidate if and only if its sum is not 0.
+    drawn_in_degree : int
+        The largest in-degree where a device draws the static rows itself, which are not here then.
     """
 
     neuron_count: int
@@ -162,6 +165,17 @@ class Layout:
     power_amount: int
     power_clamped: bool
     needs_flags: bool
+    drawn_in_degree: int = 0
+
+    @cached_property
+    def in_degree(self) -> int:
+        """Most contributions that one neuron can receive in one burst: its synapses, each of which arrives once."""
+        counts = np.zeros(self.neuron_count, np.int64)
+        rows = (self.static.targets, self.computed.targets) if self.computed is not None else (self.static.targets,)
+        for targets in rows:
+            for start in range(0, len(targets), _CHUNK):
+                counts += np.bincount(targets[start : start + _CHUNK], minlength=self.neuron_count)
+        return max(self.drawn_in_degree, int(counts.max(initial=0)))
 
     @property
     def source_count(self) -> int:

@@ -193,7 +193,8 @@ class Degeneration:
 def clamped_neurons(neurons: NeuronTable, count: int) -> NeuronTable:
     """Section 6: thresholds and limits of the first ``count`` neurons within 0...255; twins come after them."""
     names = "thresholds", "threshold_limits"
-    return dataclasses.replace(neurons, **{name: within_range(getattr(neurons, name), count) for name in names})
+    changed: dict[str, Any] = {name: within_range(getattr(neurons, name), count) for name in names}
+    return dataclasses.replace(neurons, **changed)
 
 
 def within_range(values: Floats, count: int) -> Floats:

@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.reference import ReferenceEngine
@@ -49,16 +50,13 @@ class DrawnReference(ReferenceEngine):
     def __init__(self, spec: SyntheticSpec, point: FixedPoint, threads: int = 0) -> None:
         super().__init__(synthesize(replace(spec, synapses_per_neuron=0)), EngineOptions())
         self.fixed_point = point
-        low, high = spec.weights if isinstance(spec.weights, tuple) else (spec.weights, spec.weights)
-        if high - low >= _LARGEST_SPAN:
-            raise InputError("too many different weights", where="SyntheticSpec.weights", got=spec.weights)
+        values = _weights(spec)
         self.spec = spec
         self.pending = np.zeros((spec.longest_delay, spec.neurons), np.int64)
         self.pending_candidate = np.zeros(self.pending.shape, np.bool_)
-        values = np.arange(low, high + 1, dtype=np.float32) if low < high else np.array([low], np.float32)
-        self._lowest = np.float32(low)
+        self._lowest = values[0]
         self._units, _ = point.quantise(values * np.float32(spec.postsynaptic_potential))
-        self._threads = threads or take_host().usable_cores
+        self._threads = threads
 
     def _propagate(self) -> None:
         """Draw the rows of what fired, then let each thread add what arrives in its span of neurons."""
@@ -67,18 +65,41 @@ class DrawnReference(ReferenceEngine):
         entries = len(ids) * fan
         targets, units, slots = np.empty(entries, np.uint32), np.empty(entries, np.int64), np.empty(entries, np.uint8)
         drawn = self._lowest, self._units, fan, targets, units, slots
-        self._spread(len(ids), lambda first, last: draw(ids, first, last, *drawn))
+        _spread(self._threads, len(ids), lambda first, last: draw(ids, first, last, *drawn))
         under_way = self.pending, self.pending_candidate
-        self._spread(self.spec.neurons, lambda low, high: add(targets, units, slots, low, high, *under_way))
+        spans = self._threads, self.spec.neurons
+        _spread(*spans, lambda low, high: add(targets, units, slots, low, high, *under_way))
 
     def restore(self, state: EngineState) -> None:
         """Continue from ``state`` of an engine over the same specification, whether it holds synapses or not."""
         super().restore(slim(state))
 
-    def _spread(self, items: int, work: Callable[[int, int], Any]) -> None:
-        ends = [items * part // self._threads for part in range(self._threads + 1)]
-        with ThreadPoolExecutor(self._threads) as pool:
-            list(pool.map(lambda span: work(*span), pairwise(ends)))
+
+def draw_rows(spec: SyntheticSpec, threads: int = 0) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.float32]]:
+    """Targets and signed weights of all synapses of ``spec``, (N, K) each, drawn by ``threads`` (0: all cores)."""
+    draw, _ = _loops(spec)
+    shape = spec.neurons, spec.synapses_per_neuron
+    targets, weights, slots = np.empty(shape, np.uint32), np.empty(shape, np.float32), np.empty(shape, np.uint8)
+    values, ids = _weights(spec), np.arange(spec.neurons)
+    drawn = values[0], values, shape[1], targets.reshape(-1), weights.reshape(-1), slots.reshape(-1)
+    _spread(threads, spec.neurons, lambda first, last: draw(ids, first, last, *drawn))
+    return targets, weights
+
+
+def _weights(spec: SyntheticSpec) -> npt.NDArray[np.float32]:
+    """Every weight that a synapse can have, ascending."""
+    low, high = spec.weights if isinstance(spec.weights, tuple) else (spec.weights, spec.weights)
+    if high - low >= _LARGEST_SPAN:
+        raise InputError("too many different weights", where="SyntheticSpec.weights", got=spec.weights)
+    return np.arange(low, high + 1, dtype=np.float32) if low < high else np.array([low], np.float32)
+
+
+def _spread(threads: int, items: int, work: Callable[[int, int], Any]) -> None:
+    """``work`` on equal spans of ``items``, one for each of ``threads`` (0: all cores)."""
+    parts = threads or take_host().usable_cores
+    ends = [items * part // parts for part in range(parts + 1)]
+    with ThreadPoolExecutor(parts) as pool:
+        list(pool.map(lambda span: work(*span), pairwise(ends)))
 
 
 @lru_cache(maxsize=4)

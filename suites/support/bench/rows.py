@@ -73,6 +73,12 @@ class Row:
         return f"{size}{fan} at {100 * self.firing_rate:g}%{kind}{amount}{named}"
 
     @property
+    def slug(self) -> str:
+        """Kind, size and an unusual rate, for the names of cases: ``everything-1M-10pc``."""
+        size = f"{self.neurons // 1_000_000}M" if self.neurons >= 1_000_000 else f"{self.neurons // 1000}K"
+        return f"{self.kind}-{size}" + (f"-{100 * self.firing_rate:g}pc" if self.firing_rate > 0.01 else "")
+
+    @property
     def checked_afterwards(self) -> int:
         """Bursts that must agree after the timing, too."""
         return min(3, self.checked_bursts)

@@ -8,6 +8,7 @@ from burstproof.engine.cuda.plan.packed import pack_network
 from burstproof.engine.cuda.plan.shard_pack import pack_shard
 from burstproof.engine.cuda.plan.shard_variant import ShardVariant
 from burstproof.engine.cuda.plan.variant import Variant, variant_of
+from burstproof.engine.cuda.plan.word import Word
 from burstproof.engine.fixed_point import plan_fixed_point
 from burstproof.engine.layout import build_layout, synapse_facts
 from burstproof.engine.options import EngineOptions
@@ -38,8 +39,9 @@ def chosen_variants() -> dict[str, Variant]:
             build_layout(network, options, scale), features_of(network, options), options, scale
         )
     lean = variants["lean"]
-    variants["packed sums, long rows"] = replace(lean, sum_bits=8, long_rows=True)
-    variants["packed sums, tiles"] = replace(lean, sum_bits=8, tiles=2, tile_share=16)
+    variants["packed sums, long rows"] = replace(lean, word=Word(8), long_rows=True)
+    variants["delays on the sender's side"] = replace(variants["delays"], recalled=7, tile_share=2)
+    variants["packed sums, tiles"] = replace(lean, word=Word(8), tiles=2, tile_share=16)
     return variants
 
 
@@ -69,7 +71,7 @@ def chosen_shards() -> dict[str, ShardVariant]:
         "shard, driven, merged, members": replace(driven, merged=True, spaced_ids=False),
         "shard, driven, merged, padded": replace(driven, merged=True, row_words=32),
         "shard, lean, merged": replace(lean, merged=True),
-        "shard, lean, merged, packed sums": replace(lean, merged=True, variant=replace(lean.variant, sum_bits=8)),
+        "shard, lean, merged, packed sums": replace(lean, merged=True, variant=replace(lean.variant, word=Word(8))),
         "shard, delays, merged": replace(delays, merged=True),
     }
 

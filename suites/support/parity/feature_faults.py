@@ -123,8 +123,9 @@ class LimitsScaled(Modulators):
     def after(self, neurons: Any, homeostats: Any) -> Any:
         found = super().after(neurons, homeostats)
         with np.errstate(over="ignore", invalid="ignore"):
-            scaled = self._base.threshold_limits * (found.thresholds / self._base.thresholds)
-        return dataclasses.replace(found, threshold_limits=scaled.astype(np.float32))
+            scaled = self._base.threshold_limits * (found.thresholds[: len(self._base)] / self._base.thresholds)
+        limits = np.concatenate([scaled, found.threshold_limits[len(scaled) :]]).astype(np.float32)
+        return dataclasses.replace(found, threshold_limits=limits)
 
 
 class ScaledHomeostat(Modulators):
@@ -212,7 +213,9 @@ class FactorBeforeDivision(ReferenceEngine):
         return scaled / self._divisors(rows) if self.network.flags_registered else scaled
 
     def _propagate(self) -> None:
-        with mock.patch.object(self.modulators, "transmission", lambda: np.ones(len(self.network.features.rules) + 1)):
+        with mock.patch.object(
+            self.modulators, "transmission", return_value=np.ones(len(self.network.features.rules) + 1)
+        ):
             super()._propagate()
 
 
@@ -668,7 +671,7 @@ class LearnsWhenMade(MadeSynapses):
 
     def make(self, mapping: int, sources: Any, targets: Any, weight: Any, psp: Any) -> None:
         super().make(mapping, sources, targets, weight, psp)
-        self.traces[len(self.traces) - len(sources) :] = weight
+        self.weights[len(self.weights) - len(sources) :] += weight
 
 
 class MadeAnyway(ReferenceEngine):

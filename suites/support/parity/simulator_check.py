@@ -31,7 +31,7 @@ from suites.support.parity.cases.limits import limit_cases
 from suites.support.parity.cases.sums import sum_cases
 from suites.support.parity.cases.synapses import synapse_cases
 from suites.support.parity.failing import failing_device, restore_without_memory
-from suites.support.parity.mixed import MIXES, Mix, compare_mix, mixed_network, mixed_options, mixed_plan
+from suites.support.parity.mixed import MIXES, Mix, compare_mix, compare_run, mixed_network, mixed_options, mixed_plan
 from suites.support.parity.reduced import REDUCED_MIXES
 from suites.support.parity.train_checks import cuda_engine, recordings_differ, runs_differ
 from suites.support.simulated_process import print_problems
@@ -103,6 +103,18 @@ def check_plastic_start() -> list[str]:
     kept = engine.state().eligibility_traces.tolist() == traces.tolist()
     plan = {1: Stimulus(forced=np.array([0], np.uint32))}
     return ([] if kept else ["traces at the start"]) + runs_differ(network, EngineOptions(), 6, plan)
+
+
+def check_firings_too_old_for_a_byte() -> list[str]:
+    """Learning over windows wider than its bytes tell, beside one that they tell, from a state with traces too."""
+    from burstproof.engine.cuda.kernels.catalogue import catalogue
+
+    mix = replace(next(m for m in MIXES if m.windows == (3, 2)), neurons=40, synapses=300)
+    with ExitStack() as patches:
+        patches.callback(catalogue.cache_clear)
+        patches.enter_context(mock.patch("burstproof.engine.cuda.kernels.plastic.OLD", 3))
+        catalogue.cache_clear()
+        return compare_mix(_short(mix), cuda_engine) + compare_run(_short(mix), cuda_engine)
 
 
 def check_forced_restart() -> list[str]:
@@ -196,7 +208,7 @@ def check_packed_sums() -> list[str]:
         mix = replace(_short(excitatory), neurons=41, synapses=220, bursts=6, largest_delay=delay)
         network = mixed_network(mix)
         options = replace(mixed_options(mix), cuda=CudaOptions(sum_bits=8))
-        if not pack_network(network, options).variant.packed_sums:
+        if not pack_network(network, options).variant.word.packed:
             problems.append(f"delays to {delay}: sums are not packed")
         with mock.patch(f"{tiles}._UNTILED_BYTES", untiled), mock.patch(f"{tiles}._TILE_BYTES", 50):
             problems += [f"delays to {delay}: {p}" for p in compare_mix(mix, _packed)]
@@ -208,6 +220,51 @@ def check_packed_sums() -> list[str]:
         engine.restore(state)
         problems += recordings_differ(reference.run(4), engine.run(4))
         problems += reference.state().differences(engine.state())
+    return problems
+
+
+_FULL_MARKS = 13
+"""Synapses onto a neuron whose mark of 4 bits is then full: with a restored sum and stimulus, 15 arrivals."""
+
+
+def full_words(largest: int, excitatory: int) -> Network:
+    """Neurons 14 and 15 get all of 0...12 in one burst, ``excitatory`` of them positive, ``largest`` in magnitude."""
+    sources = np.tile(np.arange(_FULL_MARKS), 2)
+    weights = np.full(_FULL_MARKS, largest // _FULL_MARKS)
+    weights[0] += largest % _FULL_MARKS
+    targets = np.repeat([14, 15], _FULL_MARKS)
+    neurons = NeuronTable.build(17, thresholds=1e30, mp_charge_accumulation=np.arange(17) < 15, leak_coefficients=0.5)
+    types = np.where(sources < excitatory, 0, 1)
+    return Network(neurons, SynapseTable.build(sources, targets, weights=np.tile(weights, 2), types=types))
+
+
+def check_full_marks_and_full_sums() -> list[str]:
+    """Words whose mark and sum are as full as they get, in either sign, and with a restored sum; the next wider."""
+    from burstproof.engine.cuda.plan.packed import pack_network
+    from burstproof.engine.cuda.plan.word import Word
+
+    problems = []
+    most = (1 << 27) - 256
+    plan = {
+        1: Stimulus(forced=np.arange(_FULL_MARKS, dtype=np.uint32)),
+        2: Stimulus(np.array([14, 15], np.uint32), np.array([255, -255], np.float32), np.array([15], np.uint32)),
+    }
+    for largest, word in ((most, Word(32, 4)), (most + 1, Word(64, 4)), (1000, Word(32, 4))):
+        for excitatory in (0, 6, 12, _FULL_MARKS):
+            network, where = full_words(largest, excitatory), f"{largest}, {excitatory} excitatory"
+            chosen = pack_network(network, EngineOptions()).variant.word
+            if excitatory < _FULL_MARKS and chosen != word:
+                problems.append(f"{where}: {chosen}, expected {word}")
+            problems += [f"{where}: {name}" for name in runs_differ(network, EngineOptions(), 4, plan)]
+            reference, engine = ReferenceEngine.create(network), cuda_engine(network, EngineOptions())
+            for one in (reference, engine):
+                one.run(1, plan)
+                state = one.state()
+                pending = state.pending.copy()
+                pending[0, 16] = -7
+                one.restore(replace(state, pending=pending, pending_candidate=state.pending_candidate | (pending != 0)))
+            problems += [f"{where}: {name}" for name in recordings_differ(reference.run(3, plan), engine.run(3, plan))]
+            problems += [f"{where}: {name}" for name in reference.state().differences(engine.state())]
     return problems
 
 
@@ -266,6 +323,40 @@ def check_synapses_in_host_memory() -> list[str]:
     reference, engine = ReferenceEngine.create(synthesize(spec)), CudaEngine.from_spec(spec, host)
     problems += recordings_differ(reference.run(4, plan), engine.run(4, plan))
     return problems + sorted(set(reference.state().differences(engine.state())) - {"weights", "eligibility_traces"})
+
+
+def check_recalled_delays() -> list[str]:
+    """Delays kept on the sender's side: fired lists read again, states between bursts, and from one on."""
+    from burstproof.engine.cuda.engine import CudaEngine
+    from burstproof.engine.cuda.plan.packed import pack_network
+
+    problems = []
+    with mock.patch("burstproof.engine.cuda.plan.tiles._RING_BYTES", 0):
+        for name, delay in (("fractions, delays to 7", 7), ("integers, all excitatory", 3), ("integers", 2)):
+            mix = replace(next(m for m in MIXES if m.name == name), neurons=60, synapses=600, largest_delay=delay)
+            mix, where = _short(mix), f"{name}, delays to {delay}"
+            network, options = mixed_network(mix), mixed_options(mix)
+            if pack_network(network, options).variant.recalled != delay:
+                problems.append(f"{where}: delays are not kept on the sender's side")
+            problems += [f"{where}: {p}" for p in compare_mix(mix, cuda_engine)]
+            plan = mixed_plan(mix, network)
+            reference, engine = ReferenceEngine.create(network, options), cuda_engine(network, options)
+            reference.run(5, plan)
+            engine.restore(reference.state())
+            for bursts in (1, 1, 2, 4, 12):
+                found = recordings_differ(reference.run(bursts, plan), engine.run(bursts, plan))
+                problems += [f"{where}: {p}" for p in found]
+                problems += [f"{where}: {p}" for p in reference.state().differences(engine.state())]
+            for _ in range(6):
+                one, other = reference.step(), engine.step()
+                problems += [where] * (one.fired_ids.tolist() != other.fired_ids.tolist())
+            problems += [f"{where}: {p}" for p in reference.state().differences(engine.state())]
+        for spec in (SPECS[1], replace(SPECS[0], delays=(2, 5))):
+            plan = {1: Stimulus(forced=np.arange(0, spec.neurons, 3, dtype=np.uint32))}
+            reference, engine = ReferenceEngine.create(synthesize(spec)), CudaEngine.from_spec(spec)
+            problems += recordings_differ(reference.run(8, plan), engine.run(8, plan))
+            problems += set(reference.state().differences(engine.state())) - {"weights", "eligibility_traces"}
+    return problems
 
 
 def check_long_rows() -> list[str]:

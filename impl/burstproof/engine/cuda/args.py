@@ -34,6 +34,7 @@ Doubles: TypeAlias = npt.NDArray[np.float64]
 
 # Of a dtype that the variant chooses: the property of ``Variant`` that names it.
 Cells: TypeAlias = Annotated[npt.NDArray[Any], "cell"]
+Added: TypeAlias = Annotated[npt.NDArray[Any], "added"]
 Sums: TypeAlias = Annotated[npt.NDArray[Any], "accumulator"]
 Amount: TypeAlias = Annotated[Any, "accumulator"]
 Potentials: TypeAlias = Annotated[npt.NDArray[Any], "potential"]
@@ -95,12 +96,12 @@ class Outside(NamedTuple):
 class Fcl(NamedTuple):
     """The fire candidate list: a ring of slots, ``stride`` cells apart.
 
-    ``sums`` is the memory of ``cells`` as what contributions are added to; it differs where sums are packed.
+    ``sums`` is the memory of ``cells`` as what contributions are added to; it differs where sums are packed. What a
+    cell holds besides a sum: ``plan.word``.
     """
 
     cells: Cells
-    sums: Sums
-    flags: Bytes
+    sums: Added
     stride: np.uint32
     ring: np.uint32
 
@@ -155,7 +156,7 @@ class Scale(NamedTuple):
 
 
 class Plasticity(NamedTuple):
-    """The plastic mappings, and the synapses of each."""
+    """The plastic mappings, the synapses of each, and the last burst in which it learnt."""
 
     rule_starts: Longs
     rule_windows: Longs
@@ -164,15 +165,20 @@ class Plasticity(NamedTuple):
     plastic_positions: Longs
     plastic_sources: Ids
     plastic_targets: Ids
+    rule_learnt: Longs
     weights: Floats
     eligibility: Floats
     rules: np.int64
 
 
 class History(NamedTuple):
-    """When each neuron fired, as plasticity looks back on it; ``longest``: bursts of the longest window."""
+    """When each neuron fired, as plasticity looks back on it; ``longest``: bursts of the longest window.
+
+    ``ages`` says it in bytes (``kernels.plastic``).
+    """
 
     last_fired: Longs
+    ages: Bytes
     streaks: Shorts
     longest: np.int32
 
@@ -213,6 +219,17 @@ class Cursors(NamedTuple):
 
     cursors: Words
     amounts: Sums
+
+
+class Recall(NamedTuple):
+    """The fired lists of the last bursts, which take turns, and how long they are (``kernels.recall``).
+
+    ``delay_starts``: of each source, how many entries of its row come before those of delay 1, 2, ... and in all.
+    """
+
+    recalled_ids: Ids
+    recalled_counts: Ids
+    delay_starts: Shorts
 
 
 class Exchange(NamedTuple):
@@ -322,6 +339,8 @@ def is_absent(kind: type, variant: Variant | ShardVariant | None) -> bool:
     """Whether kernels of ``variant`` have no use for a tuple: it is empty then."""
     if variant is None:
         return False
+    if kind is Recall:
+        return variant.recalled == 0
     return kind is Chunks if variant.exchanges else kind in (Exchange, Identity)
 
 

@@ -119,8 +119,8 @@ class CudaEngine(Engine):
 
     @property
     def launch(self) -> str:
-        """The launch configuration; 0 in it is the engine's own choice."""
-        return str(Launch.of(self.options.cuda))
+        """The launch configuration, in which 0 is the engine's own choice; how sums and delays are kept, and why."""
+        return f"{Launch.of(self.options.cuda)}; {self.devices.choices}"
 
     @classmethod
     @translated

@@ -31,7 +31,13 @@ def _trains() -> Iterator[Case]:
     yield Case(
         "trains: as many firings as the limit, with the potential of the first; input is lost; then a long rest",
         training(consecutive_fire_limits=3, refractory_periods=2, snooze_periods=1),
-        plan={1: stimulate({0: 5}), 2: stimulate({0: 4}), 4: stimulate({0: 1}), 7: stimulate({0: 2})},
+        plan={
+            1: stimulate({0: 5}),
+            2: stimulate({0: 4}),
+            4: stimulate({0: 1}),
+            6: stimulate({0: 1}),
+            7: stimulate({0: 2}),
+        },
         fired=[{0: 5}, {0: 5}, {0: 5}, [], [], [], {0: 2}],
         states={
             1: {"features.trains": [True], "features.held_potentials": [5], "refractory_countdowns": [1]},
@@ -143,17 +149,24 @@ def _trains_with_others() -> Iterator[Case]:
 
 def _degeneration() -> Iterator[Case]:
     fading = [synapse(0, 2, psp=3), synapse(1, 3, psp=3), synapse(0, 3, psp=-1), synapse(0, 3, psp=4, valid=False)]
-    base = network(4, fading, cortical_areas=[8, 9, 10, 10], thresholds=[1, 1, 5, 99], mp_charge_accumulation=True)
+    base = network(4, fading, cortical_areas=[8, 9, 10, 10], thresholds=[1, 1, 5, 7.5])
     yield Case(
         "degeneration: psp falls after each firing, not below 0, in its area alone",
         featured(base, {8: AreaFeatures(degeneration=1.25)}),
         plan={b: stimulate({}, 0, 1) for b in (1, 2, 3)},
-        fired=[[0, 1], [0, 1], [0, 1], {2: 5.25}],
+        fired=[[0, 1], [0, 1], [0, 1], {2: 5.25, 3: 8}],
         states={
             1: {"features.postsynaptic_potentials": [1.75, 3, 0, 4]},
             2: {"features.postsynaptic_potentials": [0.5, 3, 0, 4], "membrane_potentials": {2: 3}},
             3: {"features.postsynaptic_potentials": [0, 3, 0, 4]},
         },
+    )
+    turning = network(2, [synapse(0, 1, type=1)], cortical_areas=[8, 9], thresholds=[1, 2])
+    yield Case(
+        "degeneration: a psp of 0 stays 0, so inhibition never turns into excitation",
+        featured(turning, {8: AreaFeatures(degeneration=3)}),
+        plan={1: stimulate({}, 0), 2: stimulate({}, 0)},
+        fired=[[0], [0], []],
     )
     late = network(2, [synapse(0, 1, psp=2, delay=2)], cortical_areas=[8, 9], thresholds=[1, 2])
     yield Case(

@@ -26,9 +26,17 @@ def teaching_cases() -> Iterator[Case]:
     yield from _associations_with_others()
 
 
-def pair(*modulators: Modulator, trace: float = 0.0, window: int = 1, constant: float = 2, **values: Any) -> Network:
-    """0 -> 1 of weight 3, which learns in steps of 2, and the driver 2."""
-    base = network(3, [synapse(0, 1, weight=3)], cortical_areas=[9, 10, 8], thresholds=99)
+def pair(
+    *modulators: Modulator,
+    trace: float = 0.0,
+    window: int = 1,
+    constant: float = 2,
+    threshold: float = 99,
+    **values: Any,
+) -> Network:
+    """0 -> 1 of weight 3, which learns in steps of 2, and the driver 2; 1 fires if the weight reaches its threshold."""
+    columns = {"thresholds": [99, threshold, 99], "mp_charge_accumulation": False}
+    base = network(3, [synapse(0, 1, weight=3)], cortical_areas=[9, 10, 8], **columns)
     base = base.replace(synapses=replace(base.synapses, eligibility_traces=np.array([trace], np.float32)))
     mapping = PlasticMapping(np.array([0]), window, constant, 1.0, 1.0, **values)
     return featured(base, modulators=modulators).replace(plastic_mappings=(mapping,))
@@ -43,16 +51,16 @@ def _rewards() -> Iterator[Case]:
     both, all_three = stimulate({}, 0, 1), stimulate({}, 0, 1, 2)
     yield Case(
         "rewards: without one the trace changes and the weight does not",
-        pair(rewarded=True),
+        pair(rewarded=True, threshold=4),
         plan={1: both, 2: stimulate({}, 0)},
         fired=[[0, 1], [0], []],
         states=learnt((1, 3, 2), (2, 3, -2), (3, 3, 0)),
     )
     yield Case(
         "rewards: one acts on the burst after its driver fired",
-        pair(modulator(REWARD, 100), rewarded=True, rewards=(0,)),
+        pair(modulator(REWARD, 100), rewarded=True, rewards=(0,), threshold=5),
         plan={1: all_three, 2: both, 3: both},
-        fired=[[0, 1, 2], [0, 1], [0, 1]],
+        fired=[[0, 1, 2], [0, 1], [0, 1], {1: 5}],
         states=learnt((1, 3, 2), (2, 5, 2), (3, 5, 2)),
     )
     yield Case(
@@ -61,6 +69,14 @@ def _rewards() -> Iterator[Case]:
         plan={1: all_three, 2: all_three, 3: stimulate({}, 0)},
         fired=[[0, 1, 2], [0, 1, 2], [0]],
         states=learnt((1, 3, 2), (2, 2, 2), (3, 2, -2)),
+    )
+    decay = np.float32(np.exp(-0.5))
+    yield Case(
+        "rewards: a negative one leaves the weight of a negative trace alone, so the target stays silent",
+        pair(modulator(REWARD, -50), rewarded=True, rewards=(0,), trace=-4, eligibility_decay=2, threshold=3.5),
+        plan={1: stimulate({}, 2), 3: stimulate({}, 0)},
+        fired=[[2], [], [0], []],
+        states=learnt((2, 3, np.float32(-4) * decay * decay)),
     )
     reward = (np.float32(0) + np.float32(1)) + np.float32(-40) / np.float32(100)
     change = np.float32(0.75) * (reward * np.float32(1.5)) * np.float32(2)
@@ -74,9 +90,10 @@ def _rewards() -> Iterator[Case]:
             eta=0.75,
             rewards=(0, 1),
             learning_rates=(2,),
+            threshold=5,
         ),
-        plan={1: stimulate({}, 2), 2: both},
-        fired=[[2], [0, 1]],
+        plan={1: stimulate({}, 2), 2: both, 3: stimulate({}, 0)},
+        fired=[[2], [0, 1], [0], []],
         states=learnt((2, np.float32(3) + change, 2)),
     )
     yield Case(
@@ -88,15 +105,27 @@ def _rewards() -> Iterator[Case]:
     )
     yield Case(
         "learning rates: at -100 % traces change and weights do not",
-        pair(modulator(RATE, -100), learning_rates=(0,)),
+        pair(modulator(RATE, -100), learning_rates=(0,), threshold=6),
         plan={1: all_three, 2: both, 3: both},
-        fired=[[0, 1, 2], [0, 1], [0, 1]],
+        fired=[[0, 1, 2], [0, 1], [0, 1], []],
         states=learnt((1, 5, 2), (2, 5, 2), (3, 7, 2)),
     )
 
 
 def _bounds() -> Iterator[Case]:
     both = stimulate({}, 0, 1)
+    yield Case(
+        "eta scales a step, so the target stays silent",
+        pair(eta=0.5, threshold=4.5),
+        plan={1: both, 2: stimulate({}, 0)},
+        fired=[[0, 1], [0], []],
+    )
+    yield Case(
+        "a weight ends at its largest, so the target stays silent",
+        pair(max_weight=4.5, threshold=4.75),
+        plan={1: both, 2: stimulate({}, 0)},
+        fired=[[0, 1], [0], []],
+    )
     yield Case(
         "eta scales a step, and a weight ends at its largest; a greater one comes down at the next rise",
         pair(eta=0.5, max_weight=4.5),
@@ -106,9 +135,9 @@ def _bounds() -> Iterator[Case]:
     )
     yield Case(
         "a frozen mapping changes neither weights nor traces",
-        pair(trace=4, frozen=True),
+        pair(trace=4, frozen=True, threshold=4),
         plan={1: both, 2: stimulate({}, 0)},
-        fired=[[0, 1], [0]],
+        fired=[[0, 1], [0], []],
         states=learnt((1, 3, 4), (2, 3, 4)),
     )
 
@@ -124,24 +153,42 @@ def _traces() -> Iterator[Case]:
     )
     yield Case(
         "traces: nothing happens before the window is known, not even the decay",
-        pair(rewarded=True, eligibility_decay=2, window=2, trace=4),
-        fired=[[], []],
-        states=learnt((1, 3, 4), (2, 3, np.float32(4) * decay)),
+        pair(
+            modulator(REWARD, 100),
+            rewarded=True,
+            rewards=(0,),
+            eligibility_decay=2,
+            window=2,
+            trace=4,
+            threshold=5,
+        ),
+        plan={1: stimulate({}, 2), 3: stimulate({}, 0)},
+        fired=[[2], [], [0], [1]],
+        states=learnt((1, 3, 4), (2, np.float32(3) + np.float32(4) * decay, np.float32(4) * decay)),
     )
     yield Case(
         "traces do not even decay where there are neither steps nor a reward",
-        pair(rewarded=True, eligibility_decay=2, trace=4, constant=0),
-        plan={1: stimulate({}, 0, 1)},
-        fired=[[0, 1], []],
-        states=learnt((1, 3, 4), (2, 3, 4)),
+        pair(
+            modulator(REWARD, 100),
+            rewarded=True,
+            rewards=(0,),
+            eligibility_decay=2,
+            trace=4,
+            constant=0,
+            threshold=5,
+        ),
+        plan={1: stimulate({}, 2), 3: stimulate({}, 0)},
+        fired=[[2], [], [0], [1]],
+        states=learnt((1, 3, 4), (2, np.float32(3) + np.float32(4) * decay, np.float32(4) * decay)),
     )
     yield Case(
         "traces: a reward works on what is left of an old trace",
-        pair(modulator(REWARD, 100), rewarded=True, eligibility_decay=2, rewards=(0,)),
-        plan={1: stimulate({}, 0, 1), 2: stimulate({}, 2)},
-        fired=[[0, 1], [2], []],
+        pair(modulator(REWARD, 100), rewarded=True, eligibility_decay=2, rewards=(0,), threshold=3.5),
+        plan={1: stimulate({}, 0, 1), 2: stimulate({}, 2), 4: stimulate({}, 0)},
+        fired=[[0, 1], [2], [], [0], [1]],
         states=learnt(
-            (2, 3, np.float32(2) * decay), (3, np.float32(3) + np.float32(2) * decay * decay, 2 * decay * decay)
+            (2, 3, np.float32(2) * decay),
+            (3, np.float32(3) + np.float32(2) * decay * decay, np.float32(2) * decay * decay),
         ),
     )
 
@@ -149,8 +196,14 @@ def _traces() -> Iterator[Case]:
 def associating(
     synapses: Sequence[dict[str, Any]] = (), *, window: int = 1, psp: float = 3, areas: Any = (), **values: Any
 ) -> Network:
-    """Neurons 0 and 1 of area 9, 2 and 3 of area 10 with threshold 5, the driver 4; a mapping from area 9 to 10."""
-    base = network(5, synapses, cortical_areas=[9, 9, 10, 10, 8], thresholds=[1, 1, 5, 5, 1], areas=areas)
+    """Neurons 0 and 1 of area 9, 2 and 3 of area 10 with threshold 5, the driver 4; a mapping from area 9 to 10.
+
+    With ``forgets`` the neurons do not accumulate, and the threshold is 7.
+    """
+    forgets = values.pop("forgets", False)
+    reach = 7 if forgets else 5
+    columns = {"thresholds": [1, 1, reach, reach, 1], "mp_charge_accumulation": not forgets}
+    base = network(5, synapses, cortical_areas=[9, 9, 10, 10, 8], areas=areas, **columns)
     keys = ("inhibitory", "rule")
     mapping = AssociativeMapping(9, 10, 0, psp, **{key: values.pop(key) for key in keys if key in values})
     others = {key: values.pop(key) for key in ("modulators", "rules") if key in values}
@@ -200,14 +253,23 @@ def _associations() -> Iterator[Case]:
     )
     yield Case(
         "associations: inhibitory ones lower a potential",
-        associating(inhibitory=True).replace(
-            neurons=replace(
-                associating().neurons, mp_charge_accumulation=np.zeros(5, np.bool_), thresholds=np.full(5, 99, "f4")
-            )
-        ),
+        associating(inhibitory=True, forgets=True),
         plan={1: stimulate({}, 0, 2), 2: stimulate({}, 0)},
         fired=[[0, 2], [0], []],
         states={3: {"membrane_potentials": {2: -6}}},
+    )
+    yield Case(
+        "associations: one that is made does not learn at once; later it does although its own ends are silent",
+        associating(forgets=True),
+        plan={1: stimulate({}, 0, 2), 2: stimulate({}, 0), 3: stimulate({}, 1, 3), 4: stimulate({}, 0)},
+        fired=[[0, 2], [0], [1, 3], [0], {2: 12}],
+    )
+    yield Case(
+        "associations: beside a synapse of the network nothing is made that would add to it",
+        associating([synapse(0, 2)], forgets=True),
+        plan={1: stimulate({}, 0, 2), 2: stimulate({}, 0)},
+        fired=[[0, 2], [0], []],
+        states={3: {"membrane_potentials": {2: 3}}},
     )
 
 
@@ -223,6 +285,12 @@ def _associations_with_others() -> Iterator[Case]:
             2: made([0], [2], [2], eligibility_traces=[0]),
             3: made([0], [2], [2], eligibility_traces=[2]),
         },
+    )
+    yield Case(
+        "associations: without a reward none is made that would fire the target",
+        associating(rewarded=True, rewards=(0,), modulators=reward),
+        plan={1: stimulate({}, 0, 2), 2: stimulate({}, 0)},
+        fired=[[0, 2], [0], []],
     )
     yield Case(
         "associations: a source that is not uniform divides by all its synapses of that moment",

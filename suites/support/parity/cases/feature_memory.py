@@ -281,6 +281,12 @@ def _potentials() -> Iterator[Case]:
             5: {"features.memory.frame_potentials": [6]},
         },
     )
+    yield Case(
+        "mp learning: a firing before the injection of a reactivation is due replays what was stored before",
+        replaying(mp_learning=True),
+        plan={1: stimulate({0: 4}), 2: stimulate({0: 8})},
+        fired=[{0: 4}, {0: 8}, [M0], [M0], {4: 10}],
+    )
     steps = {b: stimulate({0: a}) for b, a in ((1, 4), (2, 6), (4, 4), (5, 6))}
     yield Case(
         "mp_differential: the steps between bursts identify a pattern, absent is 0, halves go away from 0",
@@ -339,6 +345,12 @@ def _synapses() -> Iterator[Case]:
             7: live([M0], potentials=[0]),
             11: live([M0], potentials=[third]),
         },
+    )
+    yield Case(
+        "memories: an injection adds to the sum of its burst and leaves the potential alone",
+        associated(9, 8, third, init_lifespan=30),
+        plan={1: stimulate({}, 0), 3: drive, 4: stimulate({}, 0, 3), 5: drive, 7: drive, 8: drive},
+        fired=[[0], [], [3, M0], [0, 3], [3], {M0: 1.5 + third}, [3], [3], {M0: 3 * third}],
     )
     yield Case(
         "memories: a neuron that goes takes its synapses and its firings with it",

@@ -90,11 +90,22 @@ def _homeostats() -> Iterator[Case]:
             4: {"membrane_potentials": [np.float32(10) * (np.float32(1) - np.float32(0.9))]},
         },
     )
+    every_second = replace(QUICK, update_every=2)
+    yield Case(
+        "homeostat: updates fall on burst numbers that are multiples, whatever the burst of the load",
+        featured(
+            network(1, cortical_areas=8, thresholds=10, leak_coefficients=0.5, burst_count=1),
+            {8: AreaFeatures(every_second)},
+        ),
+        plan={2: stimulate({0: 8}), 3: stimulate({0: 4})},
+        fired=[[], [], {0: 10}],
+    )
     floor = Homeostat(target=1, tau=0.01, gain=0.5, leak_min=0.25, leak_max=1)
     yield Case(
         "homeostat: a leak does not fall below its lower bound",
-        featured(network(1, cortical_areas=8, leak_coefficients=0.5), {8: AreaFeatures(floor)}),
-        fired=[[]],
+        featured(network(1, cortical_areas=8, thresholds=10, leak_coefficients=0.5), {8: AreaFeatures(floor)}),
+        plan={2: stimulate({0: 8}), 3: stimulate({0: 3})},
+        fired=[[], [], []],
         states={1: {"features.leak_coefficients": [0.25], "features.homeostat_leaks": [0.25]}},
     )
 
@@ -226,6 +237,12 @@ def _rules() -> Iterator[Case]:
         fired=[[0, 1], [1], []],
         states={2: {"membrane_potentials": {2: 2, 3: 3}}, 3: {"membrane_potentials": {2: 2, 3: 2.5}}},
     )
+    yield Case(
+        "transmission: a gate is closed in the first burst after a load",
+        chain(gated, modulator(GATE, 100), thresholds=2, psp=2),
+        plan={1: stimulate({}, 1)},
+        fired=[[1], [3]],
+    )
     strongest = np.float32(10) * (np.float32(0.5) * np.float32(0.75))
     yield Case(
         "transmission: of several gates the strongest counts, and gains multiply it",
@@ -243,16 +260,16 @@ def _rules() -> Iterator[Case]:
     )
     yield Case(
         "transmission: an open gate of negative strength stays closed",
-        chain(gated, modulator(GATE, -50), psp=10),
+        chain(gated, modulator(GATE, -50), psp=10, type=1, thresholds=3),
         plan={1: stimulate({}, 0), 2: stimulate({}, 1)},
         fired=[[0], [1], []],
-        states={3: {"membrane_potentials": {2: 0, 3: 10}}},
+        states={3: {"membrane_potentials": {2: 0, 3: 0}}},
     )
     fan = [synapse(1, target, rule=1, weight=5) for target in (2, 3, 4)]
-    divided = network(5, fan, cortical_areas=[8, 9, 10, 10, 10], thresholds=99, areas=(flags(9, uniform=False),))
     factor = np.float32(1) + np.float32(30) / np.float32(100)
     last, first = np.float32(5) / np.float32(3) * factor, np.float32(5) * factor / np.float32(3)
-    assert last != first
+    assert last < first
+    divided = network(5, fan, cortical_areas=[8, 9, 10, 10, 10], thresholds=first, areas=(flags(9, uniform=False),))
     yield Case(
         "transmission: the factor comes last, after the division",
         featured(divided, rules=(gained,), modulators=(modulator(GAIN, 30),)),
@@ -277,10 +294,10 @@ def _range() -> Iterator[Case]:
 
     yield Case(
         "8-bit range: potentials and thresholds end at 255, and a limit of 300 is none",
-        bytes_of(2, thresholds=[260, -3], threshold_limits=300),
-        plan={1: stimulate({0: 200, 1: 0}), 2: stimulate({0: 100})},
-        fired=[{1: 0}, {0: 255}],
-        states={0: {"features.thresholds": [255, 0]}, 1: {"membrane_potentials": [200, 0]}},
+        bytes_of(3, thresholds=[260, -3, 260], threshold_limits=300),
+        plan={1: stimulate({0: 200, 1: 0, 2: 255}), 2: stimulate({0: 100})},
+        fired=[{1: 0, 2: 255}, {0: 255}],
+        states={0: {"features.thresholds": [255, 0, 255]}, 1: {"membrane_potentials": [200, 0, 0]}},
     )
     yield Case(
         "8-bit range: a negative sum ends at 0 before the test",
@@ -290,9 +307,9 @@ def _range() -> Iterator[Case]:
     )
     yield Case(
         "8-bit range: after the leak a potential is at least 0, and fractions stay",
-        bytes_of(2, thresholds=9, leak_coefficients=[10, 0.25]),
-        plan={1: stimulate({0: 1, 1: 3}), 2: stimulate({0: 8})},
-        fired=[[], []],
+        bytes_of(2, thresholds=9.25, leak_coefficients=[10, 0.25]),
+        plan={1: stimulate({0: 1, 1: 3}), 2: stimulate({0: 9, 1: 7})},
+        fired=[[], {1: 9.25}],
         states={1: {"membrane_potentials": [0, 2.25]}},
     )
     scaled = network(2, cortical_areas=[8, 9], thresholds=[1, 200])

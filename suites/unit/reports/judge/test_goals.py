@@ -46,6 +46,30 @@ def test_a_goal_that_is_met() -> None:
     assert "NEST GPU: 220 µs (issue 3, measured on the same card)" in row.sources
 
 
+def test_another_program_that_the_run_timed_takes_the_place_of_older_figures() -> None:
+    """The best of those on the same network; on another size, or another kind, it stands beside another goal."""
+
+    def peer(name: str, us: float, **more: str | int) -> Measurement:
+        same = {"neurons": 1_000_000, "synapses_per_neuron": 100, "firing_rate": 0.01, "device": "NVIDIA H200"}
+        return Measurement("peer.latency", us / 1e3, "ms", conditions={**same, "against": name, **more})
+
+    record = record_of(14.8)
+    others = [
+        peer("JAX", 60.0),
+        peer("brainevent", 45.0),
+        peer("tiny", 9.0, neurons=7),
+        peer("kind", 9.0, kind="areas"),
+    ]
+    case = replace(record.cases[0], measurements=(*record.cases[0].measurements, *others))
+    row = row_of(replace(record, cases=(case,)))
+    assert (row.other, row.other_from, row.against_other) == ("45 µs brainevent", "this run", "3×")
+    assert row.sources == "brainevent: 45 µs (this run)"
+    (line,) = (line for line in goal_lines([row]) if line.startswith(MILLION))
+    assert "15.03 µs (3×)" in line
+    assert "45 µs brainevent (this run)" in line
+    assert row_of(record_of(14.8)).other_from.startswith("elsewhere")
+
+
 def test_a_goal_that_is_missed_shows_its_floor() -> None:
     row = row_of(record_of(19.3))
     assert (row.verdict, row.floor, row.of_floor) == ("FAIL", "11.9 µs", "61 %")

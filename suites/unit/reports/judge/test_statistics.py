@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from burstproof.errors import InputError
 from reports.judge import statistics
-from reports.judge.statistics import bootstrap_medians, median, median_interval
+from reports.judge.statistics import bootstrap_medians, interval_of, median, median_interval
 from reports.values import units
+from reports.values.measurement import Measurement
 
 pytestmark = pytest.mark.requirement("RE-2", "RE-4")
 
@@ -49,6 +51,12 @@ def test_the_interval_leaves_an_equal_tail_on_either_side() -> None:
     assert interval is not None
     assert (interval.low, interval.high) == pytest.approx(np.percentile(bootstrap_medians(samples), [5.0, 95.0]))
     assert interval.confidence == 0.9
+
+
+def test_samples_that_are_not_finite_have_no_interval() -> None:
+    figure = Measurement("a.time", 1.0, "ms", samples=tuple(noise(1)))
+    assert interval_of(figure) == median_interval(figure.samples) is not None
+    assert interval_of(replace(figure, samples=(*figure.samples, math.nan))) is None
 
 
 def test_interval_covers_the_median() -> None:

@@ -49,6 +49,8 @@ class Devices(Protocol):
         Bytes of synapses that a device reads from host memory.
     path : str
         The way that firings take between devices, in words.
+    choices : str
+        What was chosen when the layout was built, and why.
     max_delay : int
         Rows of ``EngineState.pending``.
     power_clamped : bool
@@ -66,6 +68,9 @@ class Devices(Protocol):
 
     @property
     def path(self) -> str: ...  # noqa: D102
+
+    @property
+    def choices(self) -> str: ...  # noqa: D102
 
     @property
     def max_delay(self) -> int: ...  # noqa: D102

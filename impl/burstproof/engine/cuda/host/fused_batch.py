@@ -93,6 +93,8 @@ class FusedLaunches:
             if kind.keep or last or calls.tiles:
                 yield calls.gather.at(single, last, place)
             yield from calls.tiles
+            if calls.send_recalled is not None:
+                yield calls.send_recalled.at(False, mode, place)
             if calls.send_long is not None:
                 yield calls.send_long.at(False, mode, place)
 
@@ -125,13 +127,20 @@ class FusedLaunches:
             burst=kernels.call("burst", 1 + self._chunks, threads, values, overlapped),
             gather=kernels.call("gather", gathering, GATHER_THREADS, values, overlapped),
             tiles=kernels.tiles(values, variant, neurons),
+            send_recalled=kernels.recall(values) if variant.recalled else None,
             send_long=kernels.call("send_long", of_long_rows, block, values) if variant.long_rows else None,
         )
 
     def sort_rows(self, buffers: Mapping[str, DeviceBuffer], stream: DeviceStream) -> None:
-        """Put every row into the order that tiles need; does nothing without tiles."""
+        """Put every row into the order that tiles or delays need; does nothing without either."""
         values = Values(self._kernels.runtime, buffers, 0, {"sources": self._packed.sizes.neurons})
         self._kernels.sort_rows(values, stream)
+
+    def send_ahead(self, buffers: Mapping[str, DeviceBuffer], ahead: int, stream: DeviceStream) -> None:
+        """Have what arrives ``ahead`` bursts after the next one added to the slot."""
+        values = Values(self._kernels.runtime, buffers, 0, numbers_of(self._packed))
+        self._kernels.recall(values, ahead).queue(stream)
+        stream.synchronize()
 
     def _stimulate(self, values: Values, most: int) -> Call:
         blocks = min(-(-most // _STIMULUS_BLOCK), self._kernels.full_grid(self._shape.threads))
@@ -148,6 +157,7 @@ class FusedCalls:
     burst: Call
     gather: Call
     tiles: tuple[Call, ...]
+    send_recalled: Call | None
     send_long: Call | None
 
 

@@ -273,7 +273,13 @@ def _layout(
     cancels = spec.synapses_per_neuron > 0 and (spec.inhibitory_fraction > 0 or int(units[0]) <= 0)
     kind = next(kind for kind in (np.int16, np.int32, np.int64) if int(units[1]) <= np.iinfo(kind).max)
     static = replace(layout.static, contributions=np.empty(0, kind))
-    return replace(layout, max_delay=survey.longest_delay, needs_flags=layout.needs_flags or cancels, static=static)
+    return replace(
+        layout,
+        max_delay=survey.longest_delay,
+        needs_flags=layout.needs_flags or cancels,
+        static=static,
+        drawn_in_degree=survey.in_degree,
+    )
 
 
 def _with_synapses(spec: SyntheticSpec, neurons: Packed, part: _Part, number: int) -> PackedShard:

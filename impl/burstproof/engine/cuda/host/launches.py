@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from burstproof.device.protocol import DeviceBuffer, DeviceRuntime, DeviceStream
 from burstproof.engine.cuda.args import Field, bind, made, parameters_of
-from burstproof.engine.cuda.plan.buffers import slot_stride
+from burstproof.engine.cuda.plan.buffers import ring_slots, slot_stride
 from burstproof.engine.cuda.plan.packed import Packed
 from burstproof.engine.cuda.plan.shard_variant import ShardVariant
 from burstproof.engine.cuda.plan.streaming import pieces_of
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 _THREADS_PER_MULTIPROCESSOR = 2048
 _REGISTERS_PER_MULTIPROCESSOR = 65536
 _BLOCK_OF_TILES = 256
+_BLOCK_OF_LISTS = 256
 _WAVES = 4
 WARP = 32
 
@@ -60,7 +61,7 @@ def numbers_of(packed: Packed) -> dict[str, Any]:
         "neurons": sizes.neurons,
         "bits": max(1, sizes.neurons.bit_length()),
         "stride": slot_stride(sizes.neurons, variant),
-        "ring": sizes.ring,
+        "ring": ring_slots(sizes, variant),
         "unit": point.unit,
         "scale": point.scale,
         "clamp": point.clamp,
@@ -150,6 +151,13 @@ class Kernels:
         sent = (self.call("send_tile", grid, block, values.but(tile_end=end)) for end in ends)
         return (self.call("open_rows", grid, block, values), *sent)
 
+    def recall(self, values: Values, ahead: int | None = None) -> Call:
+        """What sends what arrives in the next burst, or ``ahead`` bursts later, of lists that were kept."""
+        grid = self.full_grid(_BLOCK_OF_LISTS)
+        if ahead is None:
+            return self.call("send_recalled", grid, _BLOCK_OF_LISTS, values)
+        return self.call("send_ahead", grid, _BLOCK_OF_LISTS, values.but(ahead=ahead))
+
     def resident(self, name: str, threads: int) -> int:
         """Blocks of a kernel that are on the device at once: each then takes chunk after chunk, reading ahead."""
         if self.runtime.simulated:
@@ -167,7 +175,7 @@ class Kernels:
         return self.call("dynamics", grid, shard.threads, values, shard.overlapped)
 
     def sort_rows(self, values: Values, stream: DeviceStream) -> None:
-        """Put every row into the order that tiles need; does nothing without tiles."""
+        """Put every row into the order that tiles or delays need; does nothing without either."""
         if "sort_rows" not in self:
             return
         from burstproof.engine.cuda.kernels.tiles import SORT_THREADS
@@ -219,16 +227,23 @@ def _delivery(kernels: Kernels, shard: ShardVariant, packed: Packed, values: Val
     if shard.fused:
         yield from kernels.tiles(values, variant, packed.sizes.neurons)
         return
-    learning = [kernels.spread("learn", packed.sizes.plastic_entries, block, values)] if variant.plastic else []
+    learning = list(_learning(kernels, packed, values, block)) if variant.plastic else []
     if variant.plastic_all_window:
         yield from learning
-    yield _propagate(kernels, variant, packed, values, sources, block)
+    if packed.sizes.static_entries:
+        yield _propagate(kernels, variant, packed, values, sources, block)
     if variant.computed:
         yield kernels.spread("propagate_computed", WARP * sources, block, values)
     if not variant.plastic_all_window:
         yield from learning
     if variant.plastic:
         yield kernels.call("age", 1, 1, values)
+
+
+def _learning(kernels: Kernels, packed: Packed, values: Values, block: int) -> Iterator[Call]:
+    if not packed.variant.plastic_all_window:
+        yield kernels.spread("note_ages", values.number("sources"), block, values)
+    yield kernels.spread("learn", packed.sizes.plastic_entries, block, values)
 
 
 def _propagate(kernels: Kernels, variant: Variant, packed: Packed, values: Values, sources: int, block: int) -> Call:

@@ -26,6 +26,7 @@ from burstproof.engine.cuda.host.stimulus_table import Places, StimulusTable, sh
 from burstproof.engine.cuda.host.upload import fill_shard
 from burstproof.engine.cuda.kernels.control import HALTED
 from burstproof.engine.cuda.plan.budget import MemoryPlan, available_bytes, place_synapses
+from burstproof.engine.cuda.plan.choices import choices_of
 from burstproof.engine.cuda.plan.padded_rows import FURTHEST, choose_words, table_words
 from burstproof.engine.cuda.plan.shard_pack import PackedShard, pack_shard, shard_for, whole_network
 from burstproof.engine.cuda.plan.shard_variant import ShardVariant, merged_shape, merged_share, padded_share, row_share
@@ -193,6 +194,11 @@ class ManyDevices:
     def path(self) -> str:
         """See ``Devices.path``."""
         return "on one device" if self.mail is None else WORDS[self.mail.path]
+
+    @property
+    def choices(self) -> str:
+        """See ``Devices.choices``; of the first shard."""
+        return choices_of(self.packed[0].packed)
 
     @property
     def max_delay(self) -> int:

@@ -11,16 +11,18 @@ import numpy.typing as npt
 from burstproof.device.host_memory import available_host_bytes
 from burstproof.device.protocol import DeviceRuntime
 from burstproof.engine.cuda.exchange.devices import make_current
+from burstproof.engine.cuda.host.arrivals import Arrivals
 from burstproof.engine.cuda.host.batch import Streams
 from burstproof.engine.cuda.host.devices import BatchReport, FiredList
 from burstproof.engine.cuda.host.fused_batch import FusedBatch, FusedLaunches
 from burstproof.engine.cuda.host.shard import Fill
-from burstproof.engine.cuda.host.state import DeviceState
+from burstproof.engine.cuda.host.state import DeviceState, Pending
 from burstproof.engine.cuda.host.stimulus_table import StimulusTable, batch_table
-from burstproof.engine.cuda.kernels.control import HALTED
+from burstproof.engine.cuda.kernels.control import BURST, HALTED
 from burstproof.engine.cuda.plan.block_size import checked_block_size
 from burstproof.engine.cuda.plan.budget import MemoryPlan, available_bytes, place_synapses
 from burstproof.engine.cuda.plan.buffers import SETS
+from burstproof.engine.cuda.plan.choices import choices_of
 from burstproof.engine.cuda.plan.packed import Packed, packed_for
 from burstproof.engine.cuda.plan.shard_pack import whole_network
 from burstproof.engine.sharded.shard import StatePart
@@ -41,7 +43,7 @@ class OneDevice:
     """
 
     def __init__(self, runtime: DeviceRuntime, packed: Packed, fill: Fill) -> None:
-        self._runtime, self._fill = runtime, fill
+        self._runtime, self._fill, self._arrivals = runtime, fill, Arrivals()
         self._build(packed)
 
     def _build(self, packed: Packed) -> None:
@@ -59,10 +61,10 @@ class OneDevice:
         streams = Streams.open(runtime, packed.options.cuda.stream_count)
         self.device = DeviceState(runtime, streams.burst, self._buffers, packed)
         self._fill(whole_network(packed), self.device)
-        launches = FusedLaunches(runtime, packed)
-        launches.sort_rows(self._buffers, streams.burst)
+        self._launches, self._burst_stream = FusedLaunches(runtime, packed), streams.burst
+        self._launches.sort_rows(self._buffers, streams.burst)
         numbers = range(SETS)
-        self.sets = tuple(FusedBatch(runtime, launches, packed, self._buffers, n, streams) for n in numbers)
+        self.sets = tuple(FusedBatch(runtime, self._launches, packed, self._buffers, n, streams) for n in numbers)
         self.sets[0].warm()
 
     @property
@@ -74,6 +76,11 @@ class OneDevice:
     def path(self) -> str:
         """See ``Devices.path``."""
         return "on one device"
+
+    @property
+    def choices(self) -> str:
+        """See ``Devices.choices``."""
+        return choices_of(self.packed)
 
     @property
     def memory_bytes(self) -> int:
@@ -95,6 +102,8 @@ class OneDevice:
     ) -> tuple[StimulusTable, ...]:
         """See ``Devices.tables``."""
         sizes, dtype = self.sets[number].sizes, self.packed.fixed_point.dtype
+        self._arrivals.forget(first - SETS * sizes.length)
+        stimuli = self._arrivals.beside(stimuli)
         return (batch_table(stimuli, first, min(bursts, sizes.length), sizes.length, sizes.stimulus, dtype),)
 
     def submit(self, number: int, tables: tuple[StimulusTable, ...], keep: bool, burst: int) -> None:
@@ -112,7 +121,7 @@ class OneDevice:
 
     def takes(self, stimulus: Stimulus) -> bool:
         """See ``Devices.takes``."""
-        return self.sets[0].holds(stimulus)
+        return not self._arrivals and self.sets[0].holds(stimulus)
 
     def step(self, number: int, stimulus: PackedStimulus | None) -> tuple[FiredList, int]:
         """See ``Devices.step``: one launch, one wait, nothing to sort."""
@@ -126,15 +135,31 @@ class OneDevice:
     def state(self, clamped: bool) -> list[StatePart]:
         """See ``Devices.state``."""
         make_current(self._runtime)
-        return [self.device.capture(slice(None), clamped)]
+        pending = self._pending() if self.packed.variant.recalled else None
+        return [self.device.capture(slice(None), clamped, pending)]
+
+    def _pending(self) -> Pending:
+        """What arrives in the coming bursts, where fired lists say it: one burst after another in the only slot."""
+        cells, device = self.device.read("sums"), self.device
+        rows = [device.read_ring()]
+        for ahead in range(1, self.max_delay):
+            device.clear("sums")
+            self._launches.send_ahead(self._buffers, ahead, self._burst_stream)
+            rows.append(device.read_ring())
+        device.write("sums", cells)
+        pending = np.concatenate([row[0] for row in rows]), np.concatenate([row[1] for row in rows])
+        self._arrivals.add_to(int(device.read("control")[BURST]), *pending)
+        return pending
 
     def restore(self, state: EngineState) -> None:
         """See ``Devices.restore``."""
         make_current(self._runtime)
-        packed = packed_for(self.packed, state)
+        packed, self._arrivals = packed_for(self.packed, state), Arrivals()
         if packed is not self.packed:
             self._clear()
             self._build(packed)
+        if packed.variant.recalled:
+            state = self._arrivals.take(state, packed.network.neurons.valid_mask, packed.fixed_point.dtype)
         self.device.restore(state)
 
     def _clear(self) -> None:

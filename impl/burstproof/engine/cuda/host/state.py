@@ -12,13 +12,17 @@ from burstproof.engine.countdowns import running_countdowns, shown_countdowns
 from burstproof.engine.cuda.host.devices import NOTHING
 from burstproof.engine.cuda.kernels.control import BURST, CLAMPED, CONTROL_LENGTH, HISTORY, SLOT
 from burstproof.engine.cuda.kernels.marks import CANDIDATE_MARK, FIRED_MARK
-from burstproof.engine.cuda.plan.buffers import slot_stride
+from burstproof.engine.cuda.plan.buffers import ring_slots, slot_stride
 from burstproof.engine.cuda.plan.packed import Packed
 from burstproof.engine.sharded.shard import StatePart
 from burstproof.engine.state import EngineState
 
-_COUNTERS = {"tallies", "span_counts", "piece_counts"}
+_COUNTERS = {"tallies", "span_counts", "piece_counts", "recalled_counts"}
 """Buffers that count within a burst; they start at 0."""
+
+
+Pending = tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]
+"""Sums and candidates by row and neuron."""
 
 
 class DeviceState:
@@ -41,7 +45,7 @@ class DeviceState:
         self._variant = packed.variant
         self._layout = packed.layout
         self._sources = packed.sizes.neurons if sources is None else sources
-        self._ring_length = packed.sizes.ring
+        self._ring_length = ring_slots(packed.sizes, packed.variant)
         self._stride = slot_stride(packed.sizes.neurons, packed.variant)
         self._fixed_point = packed.fixed_point
         self._table = packed.network.neurons
@@ -84,22 +88,29 @@ class DeviceState:
         storage = self._variant.features.storage
         return storage.decode(self._neurons("potentials", True, storage.precision.dtype.type))
 
-    def _slots(self, burst: int) -> npt.NDArray[np.int64]:
-        """Slot of each row of ``EngineState.pending`` after ``burst``."""
-        return (burst + 1 + np.arange(self._layout.max_delay)) % self._ring_length
+    def _slots(self, burst: int, rows: int) -> npt.NDArray[np.int64]:
+        """Slot of each of the first rows of ``EngineState.pending`` after ``burst``."""
+        return (burst + 1 + np.arange(rows)) % self._ring_length
 
-    def _ring(self, name: str) -> npt.NDArray[Any]:
-        ring, stride = self._ring_length, self._stride
-        return self.read(name)[: ring * stride].reshape(ring, stride)[:, : self._layout.neuron_count]
+    def read_ring(self) -> Pending:
+        """Sums and candidates of all slots."""
+        shape, word, neurons = (self._ring_length, self._stride), self._variant.word, self._layout.neuron_count
+        decoded = word.decode(self.read("sums")[: shape[0] * shape[1] * word.elements])
+        return decoded[0].reshape(shape)[:, :neurons], decoded[1].reshape(shape)[:, :neurons]
 
-    def capture(self, members: npt.NDArray[np.uint32] | slice, clamped: bool) -> StatePart:
-        """The state of what is on the device; ``members`` are the ids of its neurons."""
+    def capture(
+        self, members: npt.NDArray[np.uint32] | slice, clamped: bool, pending: Pending | None = None
+    ) -> StatePart:
+        """The state of what is on the device; ``members`` are the ids of its neurons.
+
+        ``pending`` is what arrives in the coming bursts, where the slots do not say it.
+        """
         variant = self._variant
         control = self.read("control")
         burst = int(control[BURST])
-        slots = self._slots(burst)
-        sums = self._ring("sums")
-        present = self._ring("flags") != 0 if variant.flags else sums != 0
+        if pending is None:
+            slots, ring = self._slots(burst, self._layout.max_delay), self.read_ring()
+            pending = ring[0][slots], ring[1][slots]
         table = self._table
         countdowns = self._neurons("countdowns", variant.features.refractory_periods, np.uint16)
         marks = self._neurons("marks", variant.features.restarts, np.uint8)
@@ -113,8 +124,8 @@ class DeviceState:
             weights=weights,
             eligibility_traces=eligibility,
             was_candidate=(marks & CANDIDATE_MARK) != 0,
-            pending=sums[slots].astype(np.int64),
-            pending_candidate=present[slots],
+            pending=pending[0],
+            pending_candidate=pending[1],
             fired_ids=NOTHING[0],
             fired_potentials=NOTHING[1],
             last_fired=last_fired[members],
@@ -168,17 +179,14 @@ class DeviceState:
         return marks
 
     def _restore_ring(self, state: EngineState) -> None:
-        slots = self._slots(state.burst_count)
+        slots = self._slots(state.burst_count, len(state.pending))
         arriving = state.pending_candidate & self._table.valid_mask
         shape = (self._ring_length, self._stride)
         neurons = slice(self._layout.neuron_count)
-        sums = np.zeros(shape, np.int64)
-        sums[slots, neurons] = np.where(arriving, state.pending, 0)
-        self.write("sums", sums.ravel())
-        if self._variant.flags:
-            flags = np.zeros(shape, np.uint8)
-            flags[slots, neurons] = arriving
-            self.write("flags", flags.ravel())
+        sums, candidates = np.zeros(shape, np.int64), np.zeros(shape, np.bool_)
+        sums[slots, neurons] = state.pending
+        candidates[slots, neurons] = arriving
+        self.write("sums", self._variant.word.encode(sums, candidates))
 
     def _restore_plastic(self, state: EngineState) -> None:
         computed = self._layout.computed
@@ -187,5 +195,6 @@ class DeviceState:
             if self._variant.plastic:
                 self.write("eligibility", state.eligibility_traces[computed.rows])
         if self._variant.plastic:
+            self.clear("rule_learnt")
             self.write("last_fired", state.last_fired)
             self.write("streaks", state.fire_streak)

@@ -12,6 +12,7 @@ from burstproof.engine.countdowns import running_countdowns
 from burstproof.engine.cuda.args import PARAMETERS
 from burstproof.engine.cuda.host.state import DeviceState
 from burstproof.engine.cuda.kernels.control import BURST, CONTROL_LENGTH, SLOT
+from burstproof.engine.cuda.plan.buffers import ring_slots
 from burstproof.engine.cuda.plan.packed import Packed
 from burstproof.engine.cuda.plan.padded_rows import pad_rows
 from burstproof.engine.cuda.plan.shard_pack import PackedShard
@@ -66,7 +67,7 @@ def _neurons(packed: Packed) -> Contents:
     neurons = network.neurons
     control = np.zeros(CONTROL_LENGTH, np.int64)
     control[BURST] = network.burst_count
-    control[SLOT] = network.burst_count % sizes.ring
+    control[SLOT] = network.burst_count % ring_slots(sizes, packed.variant)
     yield "control", control
     yield "potentials", features.storage.encode(neurons.membrane_potentials)
     yield "counts", neurons.consecutive_fire_counts

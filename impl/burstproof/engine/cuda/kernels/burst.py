@@ -29,6 +29,7 @@ from burstproof.engine.cuda.args import (
     Network,
     Outside,
     Parameters,
+    Recall,
     Rows,
     State,
     Steering,
@@ -40,6 +41,7 @@ from burstproof.engine.cuda.kernels.control import BURST, LISTS, SLOT, TALLIES
 from burstproof.engine.cuda.kernels.identity import make_id_of
 from burstproof.engine.cuda.kernels.link import make_link
 from burstproof.engine.cuda.kernels.packet import make_publish, make_take_row
+from burstproof.engine.cuda.kernels.recall import make_keep_recalled
 from burstproof.engine.cuda.kernels.send import make_send
 from burstproof.engine.cuda.kernels.steer import make_agree, make_enter, make_halt, make_log_start, make_steer
 from burstproof.engine.cuda.kernels.warp import WARP
@@ -142,16 +144,19 @@ def make_burst(shard: ShardVariant) -> Callable[..., None]:
     threads, chunk = WARP if SIMULATED else shard.threads, shard.chunk
     share = 1 if SIMULATED and exchanges else shard.share
     id_of, keep_route, first_item = make_id_of(shard), make_link().keep, make_first_item()
-    per_thread, number = chunk // threads, variant.accumulator
+    per_thread, word = chunk // threads, variant.word.added
     fetch_chunk = make_fetch_chunk(shard, threads, per_thread)
     consume_chunk, send = make_consume_chunk(shard, threads, per_thread), make_send(shard, share)
     publish, take_row = make_publish(id_of), make_take_row(shard, threads, share)
     steer, enter, halt, log_start = make_steer(shard), make_enter(), make_halt(), make_log_start()
     end_exchange = make_end_exchange()
     count_chunk, keep_chunk, log_chunk = make_count_chunk(), make_keep_chunk(threads), make_log_chunk(shard, threads)
+    recalls, keep_recalled = variant.recalled > 0, make_keep_recalled(variant, threads)
+    orders = exchanges or recalls
     wait_for_last = make_wait_for_last(shard.overlapped)
     let_next_start = make_let_next_start(shard.overlapped and shard.early)
-    sends, long_rows, one, shares = variant.tiles == 0, variant.long_rows, np.uint32(1), np.uint32(share)
+    sends, long_rows = variant.tiles == 0 and not variant.recalled, variant.long_rows
+    one, shares = np.uint32(1), np.uint32(share)
     lanes, size, warps = np.uint32(WARP - 1), np.uint32(chunk), np.uint32(threads // WARP)
     per_warp, tally_places = np.uint32(WARP // share), np.uint32(TALLIES - 1)
     header, packet = np.uint64(HEADER_WORDS), np.uint64(packet_words(chunk))
@@ -166,6 +171,7 @@ def make_burst(shard: ShardVariant) -> Callable[..., None]:
         parameters: Parameters,
         log: Log,
         chunks: Chunks,
+        recall: Recall,
         rows: Rows,
         network: Network,
         turn: Turn,
@@ -175,13 +181,14 @@ def make_burst(shard: ShardVariant) -> Callable[..., None]:
             cuda.shared.array(chunk, np.float32),
             cuda.shared.array(2, np.int32),
         )
-        total, v = cuda.local.array(per_thread, number), cuda.local.array(per_thread, np.float32)
-        loaded = Loaded(total, v, cuda.local.array(per_thread, np.int32))
+        words, v = cuda.local.array(per_thread, word), cuda.local.array(per_thread, np.float32)
+        loaded = Loaded(words, v, cuda.local.array(per_thread, np.int32))
         control, thread = steering.control, np.uint32(cuda.threadIdx.x)
         lane, own_warp = np.uint32(thread & lanes), np.uint32(thread // np.uint32(WARP))
         item = first_item()
-        if exchanges:
+        if orders:
             first_place = cuda.shared.array(1, np.int64)
+        if exchanges:
             sinks = cuda.shared.array(MOST_SHARDS, np.uint64)
             boxes = cuda.shared.array(MOST_SHARDS, np.uint64)
             if thread < np.uint32(exchange.inboxes.size):
@@ -219,7 +226,7 @@ def make_burst(shard: ShardVariant) -> Callable[..., None]:
                 if thread == np.uint32(0):
                     counted = np.uint64((np.uint64(count) << np.uint64(32)) + np.uint64(fired.found[1]))
                     tally = np.uint32(burst_number & tally_places)
-                    if exchanges and lists and count > np.uint32(0):
+                    if orders and (recalls or lists) and count > np.uint32(0):
                         before = np.uint64(cuda.atomic.add(steering.tallies, tally, counted))
                         first_place[0] = np.int64(before >> np.uint64(32))
                     elif counted != np.uint64(0):
@@ -242,6 +249,9 @@ def make_burst(shard: ShardVariant) -> Callable[..., None]:
                     log_chunk(log_start(steering, turn, burst_number) + first_place[0], count, fired, identity, log)
             else:
                 keep_chunk(first, count, fired, chunks)
+                if recalls and count > np.uint32(0):
+                    cuda.syncthreads()
+                    keep_recalled(first_place[0], burst_number, count, fired, network, recall)
             item = np.uint32(item + one) if SIMULATED else items
             if SIMULATED:
                 cuda.syncthreads()

@@ -13,8 +13,9 @@ from burstproof.engine.cuda.kernels.dynamics import make_count_ahead, make_dynam
 from burstproof.engine.cuda.kernels.gather import make_begin, make_gather
 from burstproof.engine.cuda.kernels.lines import make_send_piece_over_link
 from burstproof.engine.cuda.kernels.lists import make_collect, make_send_lists
-from burstproof.engine.cuda.kernels.plastic import make_age, make_learn
+from burstproof.engine.cuda.kernels.plastic import make_age, make_learn, make_note_ages
 from burstproof.engine.cuda.kernels.propagate import make_propagate, make_propagate_computed
+from burstproof.engine.cuda.kernels.recall import make_send_ahead, make_send_recalled
 from burstproof.engine.cuda.kernels.rows import make_send_long, make_send_piece
 from burstproof.engine.cuda.kernels.spec import KernelSpec, kernel_spec
 from burstproof.engine.cuda.kernels.stimulus import make_stimulate
@@ -39,6 +40,9 @@ def _one_kernel(shard: ShardVariant) -> dict[str, Callable[..., None]]:
         return found
     if variant.tiles:
         found.update(_tiles(variant))
+    if variant.recalled:
+        found.update(sort_rows=make_sort_rows(variant), send_recalled=make_send_recalled(variant))
+        found.update(send_ahead=make_send_ahead(variant))
     if variant.long_rows:
         send_piece = (make_send_piece_over_link if variant.streamed else make_send_piece)(variant)
         found["send_long"] = make_send_long(send_piece)
@@ -63,7 +67,7 @@ def _phases(shard: ShardVariant) -> dict[str, Callable[..., None]]:
     if variant.computed:
         found["propagate_computed"] = make_propagate_computed(variant, aligned=variant.streamed)
     if variant.plastic:
-        found.update(learn=make_learn(variant), age=make_age())
+        found.update(note_ages=make_note_ages(), learn=make_learn(variant), age=make_age())
     return found
 
 

@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from burstproof.device.numba_cuda import cuda
-from burstproof.engine.cuda.args import Fcl, Floats, Identity, Ids, Network, Outside, Parameters, State, Sums
+from burstproof.engine.cuda.args import Added, Fcl, Floats, Identity, Ids, Network, Outside, Parameters, State
+from burstproof.engine.cuda.kernels.cells import make_clear, make_is_candidate, make_load, make_sum_of
 from burstproof.engine.cuda.kernels.identity import make_seed
 from burstproof.engine.cuda.kernels.neuron import Found, make_neuron
 from burstproof.engine.cuda.kernels.stimulus import cancelled
@@ -27,9 +28,9 @@ class Fired(NamedTuple):
 
 
 class Loaded(NamedTuple):
-    """What a thread has loaded of its neurons: sums, potentials and countdowns, in local memory."""
+    """What a thread has loaded of its neurons: words of the FCL, potentials and countdowns, in local memory."""
 
-    total: Sums
+    word: Added
     v: Floats
     rc: npt.NDArray[np.int32]
 
@@ -51,16 +52,16 @@ def make_fetch_chunk(shard: ShardVariant, threads: int, per_thread: int) -> Call
     """``fetch_chunk(first, base, fcl, state, network, loaded)``: load a chunk, the neurons from ``first`` on."""
     variant, block = shard.variant, np.uint32(threads)
     refractory, widen = variant.features.refractory_periods, make_widen(variant.features.storage)
-    number, zero, silent = variant.accumulator, variant.accumulator(0), np.float32(0)
+    load, nothing, silent = make_load(variant), variant.word.added(0), np.float32(0)
 
     def fetch(neuron: np.uint32, neurons: np.uint32, base: np.uint64, fcl: Fcl, state: State) -> Any:
-        """Sum, potential and countdown; zeros beyond all neurons."""
+        """Word, potential and countdown; zeros beyond all neurons."""
         if neuron >= neurons:
-            return zero, silent, np.int32(0)
+            return nothing, silent, np.int32(0)
         rc = np.int32(0)
         if refractory:
             rc = np.int32(state.countdowns[neuron])
-        return number(fcl.cells[np.uint64(base + np.uint64(neuron))]), widen(state.potentials[neuron]), rc
+        return load(np.uint64(base + np.uint64(neuron)), fcl), widen(state.potentials[neuron]), rc
 
     fetch = cuda.jit(device=True)(fetch)
 
@@ -70,7 +71,7 @@ def make_fetch_chunk(shard: ShardVariant, threads: int, per_thread: int) -> Call
         thread = np.uint32(cuda.threadIdx.x)
         for p in range(per_thread):
             neuron = np.uint32(first + thread + np.uint32(p) * block)
-            loaded.total[p], loaded.v[p], loaded.rc[p] = fetch(neuron, network.neurons, base, fcl, state)
+            loaded.word[p], loaded.v[p], loaded.rc[p] = fetch(neuron, network.neurons, base, fcl, state)
 
     return cuda.jit(device=True)(fetch_chunk)  # type: ignore[no-any-return]
 
@@ -78,18 +79,21 @@ def make_fetch_chunk(shard: ShardVariant, threads: int, per_thread: int) -> Call
 def make_consume(shard: ShardVariant) -> Callable[..., Any]:
     """``consume(neuron, ...)`` -> (whether it joins the fired list, its potential there, whether it is a candidate).
 
-    ``found`` is what was loaded. Stimulus lies in ``outside`` where it lies ``apart``, else in the slot; in either
-    a marker stands for an amount of 0.
+    ``word``, ``v`` and ``rc`` are what was loaded. Stimulus lies in ``outside`` where it lies ``apart``, else in the
+    slot; where the slot has no marks, and in ``outside``, a marker stands for an amount of 0.
     """
     variant, apart = shard.variant, shard.apart
     neuron_burst, seed_of = make_neuron(variant), make_seed(shard)
-    flagged, draws, cell = variant.flags, variant.features.excitabilities, variant.cell
+    draws, marked = variant.features.excitabilities, variant.word.marked
+    told, sum_of, clear = make_is_candidate(variant), make_sum_of(variant), make_clear(variant)
     number, zero, marker = variant.accumulator, variant.accumulator(0), cancelled(variant)
 
     def consume(
         neuron: np.uint32,
         moment: Moment,
-        found: Found,
+        word: Any,
+        v: np.float32,
+        rc: np.int32,
         fcl: Fcl,
         outside: Outside,
         state: State,
@@ -97,14 +101,11 @@ def make_consume(shard: ShardVariant) -> Callable[..., Any]:
         network: Network,
         identity: Identity,
     ) -> Any:
-        arrived = found.total
-        cell_place = np.uint64(moment.base + np.uint64(neuron))
-        is_candidate = fcl.flags[cell_place] != 0 if flagged else arrived != zero
+        arrived, cell = sum_of(word), np.uint64(moment.base + np.uint64(neuron))
+        is_candidate = told(word, cell, fcl)
         if is_candidate:
-            fcl.cells[cell_place] = cell(0)
-            if flagged:
-                fcl.flags[cell_place] = np.uint8(0)
-            elif not apart and arrived == marker:
+            clear(cell, fcl)
+            if not marked and not apart and arrived == marker:
                 arrived = zero
         is_forced = False
         if moment.stimulated != 0:
@@ -124,7 +125,7 @@ def make_consume(shard: ShardVariant) -> Callable[..., Any]:
         seed = moment.burst
         if draws and is_candidate:
             seed = seed_of(neuron, moment.burst, identity)
-        found = Found(arrived, found.v, found.rc)
+        found = Found(arrived, v, rc)
         joins, potential = neuron_burst(
             neuron, seed, is_candidate, is_forced, moment.batch, found, state, parameters, network.unit
         )
@@ -162,9 +163,9 @@ def make_consume_chunk(shard: ShardVariant, threads: int, per_thread: int) -> Ca
             neuron = np.uint32(first + thread + np.uint32(p) * block)
             joins, potential, is_candidate = False, silent, False
             if neuron < network.neurons:
-                found = Found(loaded.total[p], loaded.v[p], loaded.rc[p])
+                word, v, rc = loaded.word[p], loaded.v[p], loaded.rc[p]
                 joins, potential, is_candidate = consume(
-                    neuron, moment, found, fcl, outside, state, parameters, network, identity
+                    neuron, moment, word, v, rc, fcl, outside, state, parameters, network, identity
                 )
             append(joins, lane, fired.found, 0, neuron, potential, fired.ids, fired.potentials)
             block_count(is_candidate, lane, fired.found, 1)

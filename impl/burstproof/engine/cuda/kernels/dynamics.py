@@ -38,6 +38,7 @@ from burstproof.engine.cuda.exchange.words import (
     MOST_SHARDS,
     SEQUENCE,
 )
+from burstproof.engine.cuda.kernels.cells import make_is_candidate, make_load
 from burstproof.engine.cuda.kernels.consume import Fired, Loaded, Moment, make_consume_chunk, make_fetch_chunk
 from burstproof.engine.cuda.kernels.control import (
     ACTIVE,
@@ -90,9 +91,10 @@ def make_slot_after(delayed: bool) -> Callable[..., Any]:
 
 def make_count_ahead(shard: ShardVariant) -> Callable[..., None]:
     """``count_ahead(...)``: candidates of the coming burst, for the batch path; between shards, those of all."""
-    exchanges, flagged, slot_after = shard.exchanges, shard.variant.flags, make_slot_after(shard.variant.delays)
+    exchanges, slot_after = shard.exchanges, make_slot_after(shard.variant.delays)
+    load, told = make_load(shard.variant), make_is_candidate(shard.variant)
     going, block_tally, tell = make_going(exchanges), make_block_tally(), make_tell()
-    number, zero = shard.variant.accumulator, shard.variant.accumulator(0)
+    zero = shard.variant.accumulator(0)
     lanes, low, one = np.uint32(WARP - 1), np.uint64(0xFFFFFFFF), np.uint32(1)
 
     def count_ahead(
@@ -110,7 +112,7 @@ def make_count_ahead(shard: ShardVariant) -> Callable[..., None]:
         seen = np.int32(0)
         while neuron < np.uint64(network.neurons):
             place = np.uint64(base + neuron)
-            is_candidate = fcl.flags[place] != 0 if flagged else number(fcl.cells[place]) != zero
+            is_candidate = told(load(place, fcl), place, fcl)
             if is_candidate or outside.outside[neuron] != zero or np.int64(neuron) == network.power_neuron:
                 seen = np.int32(seen + 1)
             neuron = np.uint64(neuron + np.uint64(cuda.gridsize(1)))
@@ -284,7 +286,7 @@ def make_dynamics(shard: ShardVariant) -> Callable[..., None]:
     add_up, list_firing, counted_ahead = make_add_up(shard), make_list_firing(shard), make_counted_ahead(shard)
     wait_for_last, let_next_start = make_wait_for_last(shard.overlapped), make_let_next_start(shard.overlapped)
     keep_route, id_of, slot_after = make_link().keep, make_id_of(shard), make_slot_after(variant.delays)
-    count_ahead, number, one = variant.count_ahead, variant.accumulator, np.uint32(1)
+    count_ahead, word, one = variant.count_ahead, variant.word.added, np.uint32(1)
     block, size, batch_from = np.uint32(threads), np.uint32(chunk), np.int64(BATCH_PATH_CANDIDATES)
 
     def dynamics(
@@ -306,8 +308,8 @@ def make_dynamics(shard: ShardVariant) -> Callable[..., None]:
             cuda.shared.array(chunk, np.float32),
             cuda.shared.array(2, np.int32),
         )
-        total, v = cuda.local.array(per_thread, number), cuda.local.array(per_thread, np.float32)
-        loaded = Loaded(total, v, cuda.local.array(per_thread, np.int32))
+        words, v = cuda.local.array(per_thread, word), cuda.local.array(per_thread, np.float32)
+        loaded = Loaded(words, v, cuda.local.array(per_thread, np.int32))
         places = cuda.shared.array(2, np.int64)
         kept = cuda.shared.array(MOST_SHARDS if exchanges else 1, np.uint64)
         control, report = steering.control, steering.report

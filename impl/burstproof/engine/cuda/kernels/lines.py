@@ -11,7 +11,8 @@ import numpy.typing as npt
 
 from burstproof.device.numba_cuda import SIMULATED, cuda
 from burstproof.engine.cuda.args import Fcl, Rows
-from burstproof.engine.cuda.kernels.rows import make_bounds, make_deliver
+from burstproof.engine.cuda.kernels.cells import make_deliver
+from burstproof.engine.cuda.kernels.rows import make_bounds
 from burstproof.engine.cuda.kernels.warp import WARP
 from burstproof.engine.cuda.plan.block_size import LONG_ROW
 from burstproof.engine.cuda.plan.streaming import CHUNK, line_entries

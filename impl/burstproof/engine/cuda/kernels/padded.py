@@ -14,9 +14,9 @@ import numpy.typing as npt
 
 from burstproof.device.numba_cuda import SIMULATED, cuda
 from burstproof.engine.cuda.args import Amount, Draw, Fcl, Ids, Own, Rows, Scale
+from burstproof.engine.cuda.kernels.cells import make_deliver
 from burstproof.engine.cuda.kernels.generate import ROW_THREADS, make_place, make_ranks
 from burstproof.engine.cuda.kernels.propagate import make_quantise
-from burstproof.engine.cuda.kernels.rows import make_deliver
 from burstproof.engine.cuda.kernels.spec import KernelSpec, kernel_spec
 from burstproof.engine.cuda.plan.padded_rows import HEADER_AND_LINK, UNIT
 from burstproof.engine.cuda.plan.shard_variant import ShardVariant

@@ -10,6 +10,7 @@ import numpy as np
 
 from burstproof.device.numba_cuda import cuda
 from burstproof.engine.cuda.args import ComputedRows, Fcl, Log, Rows, Scale, Steering
+from burstproof.engine.cuda.kernels.cells import make_deliver
 from burstproof.engine.cuda.kernels.control import ACTIVE, CLAMPED, COUNT, SLOT, START
 from burstproof.engine.cuda.kernels.warp import WARP
 from burstproof.engine.cuda.plan.variant import Variant
@@ -21,7 +22,7 @@ _ROUND_BELOW = 2251799813685248.0
 
 def make_propagate(variant: Variant) -> Callable[..., None]:
     """``propagate(...)``: static contributions of everything in the burst's fired list."""
-    flagged, delayed, clamps = variant.flags, variant.delays, variant.clamps
+    delayed, clamps, deliver = variant.delays, variant.clamps, make_deliver(variant)
     number, offset = variant.accumulator, variant.offset
     lanes = np.uint32(WARP - 1)
 
@@ -46,9 +47,7 @@ def make_propagate(variant: Variant) -> Callable[..., None]:
                     if arrival >= fcl.ring:
                         arrival = np.uint32(arrival - fcl.ring)
                     place = np.uint64(place + np.uint64(arrival) * np.uint64(fcl.stride))
-                cuda.atomic.add(fcl.sums, place, number(rows.contributions[entry]))
-                if flagged:
-                    fcl.flags[place] = np.uint8(1)
+                deliver(place, number(rows.contributions[entry]), fcl)
                 entry = offset(entry + offset(WARP))
             if clamps and lane == np.uint32(0) and rows.clamped_sources[source] != 0:
                 control[CLAMPED] = 1
@@ -84,7 +83,7 @@ def make_propagate_computed(variant: Variant, aligned: bool = False) -> Callable
     """
     delayed, rounds = variant.delays, variant.round_mp_driven
     offset = variant.offset
-    quantise = make_quantise()
+    quantise, deliver = make_quantise(), make_deliver(variant)
     lanes = np.uint32(WARP - 1)
     silent = np.float32(0)
     half, cap = np.float64(0.5), np.float64(255)
@@ -133,8 +132,7 @@ def make_propagate_computed(variant: Variant, aligned: bool = False) -> Callable
                         if arrival >= fcl.ring:
                             arrival = np.uint32(arrival - fcl.ring)
                         place = np.uint64(place + np.uint64(arrival) * np.uint64(fcl.stride))
-                    cuda.atomic.add(fcl.sums, place, np.int64(sign * units))
-                    fcl.flags[place] = np.uint8(1)
+                    deliver(place, np.int64(sign * units), fcl)
                 entry = offset(entry + offset(WARP))
             item += items
 

@@ -3,36 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from burstproof.device.numba_cuda import cuda
+from burstproof.device.numba_cuda import SIMULATED, cuda
 from burstproof.engine.cuda.args import Amount, Chunks, Fcl, Rows, Steering, Turn
+from burstproof.engine.cuda.kernels.cells import make_deliver
 from burstproof.engine.cuda.kernels.control import CONSUMED, INDEX, ORIGIN
 from burstproof.engine.cuda.plan.block_size import LONG_ROW
 from burstproof.engine.cuda.plan.variant import Variant
 
 
-def make_deliver(variant: Variant) -> Callable[..., Any]:
-    """``deliver(place, amount, fcl)``: add one contribution to the cell ``place`` of the ring.
+@cache
+def make_read_once() -> Callable[..., Any]:
+    """``read_once(column, entry)``: an entry of a row, which leaves the cache first: a source fires now and then."""
 
-    Packed cells share a 32-bit word; none overflows, so that none reaches its neighbour.
-    """
-    flagged, packed = variant.flags, variant.packed_sums
-    per_word = max(1, 32 // variant.sum_bits)
-    shift, low, bits = np.uint64(per_word.bit_length() - 1), np.uint64(per_word - 1), np.uint32(variant.sum_bits)
+    def hinted(column: npt.NDArray[Any], entry: np.unsignedinteger) -> Any:
+        return cuda.ldcs(column, entry)
 
-    def deliver(place: np.uint64, amount: Amount, fcl: Fcl) -> None:
-        if packed:
-            amount = np.int32(np.uint32(amount) << np.uint32(np.uint32(place & low) * bits))
-            cuda.atomic.add(fcl.sums, np.uint64(place >> shift), amount)
-        else:
-            cuda.atomic.add(fcl.sums, place, amount)
-        if flagged:
-            fcl.flags[place] = np.uint8(1)
+    def plain(column: npt.NDArray[Any], entry: np.unsignedinteger) -> Any:
+        return column[entry]
 
-    return cuda.jit(device=True)(deliver)  # type: ignore[no-any-return]
+    return cuda.jit(device=True)(plain if SIMULATED else hinted)  # type: ignore[no-any-return]
 
 
 def make_send_part(variant: Variant) -> Callable[..., Any]:
@@ -41,13 +36,13 @@ def make_send_part(variant: Variant) -> Callable[..., Any]:
     Sends entries ``entry``, ``entry + spacing``, ... below ``end``. Four are loaded before the first is added, so that
     their latencies overlap. ``slot`` is that of the burst.
     """
-    delayed, uniform_rows, deliver = variant.delays, variant.uniform_rows, make_deliver(variant)
-    number, offset = variant.accumulator, variant.offset
+    delayed, uniform_rows, deliver = variant.rings, variant.uniform_rows, make_deliver(variant)
+    number, offset, read_once = variant.accumulator, variant.offset, make_read_once()
 
     def place_of(entry: np.unsignedinteger, slot: np.uint32, following: np.uint64, rows: Rows, fcl: Fcl) -> Any:
-        place = np.uint64(rows.targets[entry])
+        place = np.uint64(read_once(rows.targets, entry))
         if delayed:
-            arrival = np.uint32(slot + np.uint32(rows.delays[entry]))
+            arrival = np.uint32(slot + np.uint32(read_once(rows.delays, entry)))
             if arrival >= fcl.ring:
                 arrival = np.uint32(arrival - fcl.ring)
             return np.uint64(place + np.uint64(arrival) * np.uint64(fcl.stride))
@@ -56,7 +51,7 @@ def make_send_part(variant: Variant) -> Callable[..., Any]:
     def amount_of(entry: np.unsignedinteger, shared: Amount, rows: Rows) -> Any:
         if uniform_rows:
             return shared
-        return number(rows.contributions[entry])
+        return number(read_once(rows.contributions, entry))
 
     place_of, amount_of = cuda.jit(device=True)(place_of), cuda.jit(device=True)(amount_of)
 

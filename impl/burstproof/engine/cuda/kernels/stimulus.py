@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from burstproof.device.numba_cuda import cuda
-from burstproof.engine.cuda.args import Exchange, Fcl, Network, Outside, Steering, Stimulus, Turn
+from burstproof.engine.cuda.args import Amount, Exchange, Fcl, Network, Outside, Steering, Stimulus, Turn
 from burstproof.engine.cuda.exchange.words import FAILED
+from burstproof.engine.cuda.kernels.cells import make_deliver
 from burstproof.engine.cuda.kernels.control import HALTED, INDEX, LIMIT
 from burstproof.engine.cuda.kernels.steer import make_steer
 from burstproof.engine.cuda.plan.shard_variant import ShardVariant
@@ -18,7 +19,7 @@ from burstproof.engine.cuda.plan.variant import Variant
 
 
 def cancelled(variant: Variant) -> Any:
-    """The sum that stands for *candidate whose sum is 0* within one burst, where candidates have no flags.
+    """The sum that stands for *candidate whose sum is 0* within one burst, where sums have no marks.
 
     No sum reaches it: sums stay within the accumulator's positive range in magnitude.
     """
@@ -53,14 +54,25 @@ def _make_coming(shard: ShardVariant) -> Callable[..., Any]:
     return cuda.jit(device=True)(by_turn if shard.merged else by_index)  # type: ignore[no-any-return]
 
 
+def _make_arrive(variant: Variant) -> Callable[..., Any]:
+    """``arrive(cell, amount, fcl)``: an amount into a cell of the slot; a marker stands for an unmarked sum of 0."""
+    number, zero, marker = variant.accumulator, variant.accumulator(0), cancelled(variant)
+
+    def by_sum(cell: np.uint64, amount: Amount, fcl: Fcl) -> None:
+        total = number(fcl.cells[cell] + amount)
+        fcl.cells[cell] = marker if total == zero else total
+
+    return make_deliver(variant) if variant.word.marked else cuda.jit(device=True)(by_sum)
+
+
 def make_stimulate(shard: ShardVariant) -> Callable[..., None]:
     """``stimulate(...)``: amounts of the coming burst into ``outside``, or where they fit into its slot; and marks.
 
     The ids of one burst differ, so that no atomic operation is needed. A marker stands for an amount of 0.
     """
     variant, apart = shard.variant, shard.apart
-    flagged, number, cell = variant.flags, variant.accumulator, variant.cell
-    zero, marker, coming = variant.accumulator(0), cancelled(variant), _make_coming(shard)
+    arrive, coming = _make_arrive(variant), _make_coming(shard)
+    zero, marker = variant.accumulator(0), cancelled(variant)
 
     def stimulate(
         steering: Steering,
@@ -80,18 +92,11 @@ def make_stimulate(shard: ShardVariant) -> Callable[..., None]:
         end = stimulus.stimulus_offsets[following]
         step = np.int64(cuda.gridsize(1))
         while entry < end:
-            place = np.uint64(base + np.uint64(ids[entry]))
             total = stimulus.stimulus_amounts[entry]
-            if not apart:
-                total = number(fcl.cells[place] + total)
-            if flagged and not apart:
-                fcl.flags[place] = np.uint8(1)
-            elif total == zero:
-                total = marker
             if apart:
-                outside.outside[ids[entry]] = total
+                outside.outside[ids[entry]] = marker if total == zero else total
             else:
-                fcl.cells[place] = cell(total)
+                arrive(np.uint64(base + np.uint64(ids[entry])), total, fcl)
             entry += step
         entry = np.int64(stimulus.forced_offsets[index]) + np.int64(cuda.grid(1))
         end = stimulus.forced_offsets[following]

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from burstproof.device.numba_cuda import SIMULATED, cuda
-from burstproof.engine.cuda.args import Cursors, Fcl, Log, Rows, Steering
+from burstproof.engine.cuda.args import Cursors, Fcl, Ids, Log, Recall, Rows, Steering
+from burstproof.engine.cuda.kernels.cells import make_deliver
 from burstproof.engine.cuda.kernels.control import ACTIVE, CLAMPED, COUNT, SLOT, START
-from burstproof.engine.cuda.kernels.rows import make_deliver
 from burstproof.engine.cuda.kernels.warp import WARP
 from burstproof.engine.cuda.plan.block_size import LONG_ROW
 from burstproof.engine.cuda.plan.variant import Variant
@@ -24,20 +24,40 @@ _ALL = 0xFFFFFFFF
 _LEFT = 16
 
 
-def make_sort_rows(variant: Variant) -> Callable[..., None]:
-    """``sort_rows(rows, sources)``: every row ascending by target, a block a row.
+def _make_note_starts(variant: Variant) -> Callable[..., Any]:
+    """``note_starts(source, thread, count, row_delays, recall)``: how many entries of a row come before each delay."""
+    places, step = np.int64(variant.recalled + 1), np.int64(WARP if SIMULATED else SORT_THREADS)
 
-    An entry's new place is the number of entries that come before it. Rows have at most ``LONG_ROW`` entries.
+    def note_starts(source: np.uint64, thread: np.int64, count: np.int64, row_delays: Ids, recall: Recall) -> None:
+        delay = thread
+        while delay < places:
+            entries = np.uint16(0)
+            for entry in range(count):
+                if np.int64(row_delays[entry]) <= delay:
+                    entries = np.uint16(entries + np.uint16(1))
+            recall.delay_starts[np.uint64(source * np.uint64(places) + np.uint64(delay))] = entries
+            delay += step
+
+    return cuda.jit(device=True)(note_starts)  # type: ignore[no-any-return]
+
+
+def make_sort_rows(variant: Variant) -> Callable[..., None]:
+    """``sort_rows(rows, recall, sources)``: every row ascending by target, or by delay (``kernels.recall``).
+
+    A block takes a row. An entry's new place is the number of entries that come before it. Rows have at most
+    ``LONG_ROW`` entries.
     """
+    longest, note_starts = variant.recalled, _make_note_starts(variant)
     threads = WARP if SIMULATED else SORT_THREADS
     delayed, carries = variant.delays, not variant.uniform_rows
     number, offset = variant.contribution, variant.offset
     room = LONG_ROW
     step = np.int64(threads)
 
-    def sort_rows(rows: Rows, sources: np.uint32) -> None:
+    def sort_rows(rows: Rows, recall: Recall, sources: np.uint32) -> None:
         offsets, targets, contributions, delays = rows.offsets, rows.targets, rows.contributions, rows.delays
         row_targets = cuda.shared.array(room, np.uint32)
+        keys = cuda.shared.array(room, np.uint32)
         row_contributions = cuda.shared.array(room, number)
         row_delays = cuda.shared.array(room, np.uint8)
         source = np.uint64(cuda.blockIdx.x)
@@ -52,17 +72,20 @@ def make_sort_rows(variant: Variant) -> Callable[..., None]:
                     row_contributions[own] = contributions[start + offset(own)]
                 if delayed:
                     row_delays[own] = delays[start + offset(own)]
+                keys[own] = row_delays[own] if longest else row_targets[own]
                 own += step
             cuda.syncthreads()
+            if longest:
+                note_starts(source, thread, count, keys, recall)
             own = thread
             while own < count:
-                target = row_targets[own]
+                key = keys[own]
                 rank = np.int64(0)
                 for other in range(count):
-                    if row_targets[other] < target or (row_targets[other] == target and other < own):
+                    if keys[other] < key or (keys[other] == key and other < own):
                         rank += 1
                 place = offset(start + offset(rank))
-                targets[place] = target
+                targets[place] = row_targets[own]
                 if carries:
                     contributions[place] = row_contributions[own]
                 if delayed:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from burstproof.errors import ConfigError
 
@@ -16,6 +16,7 @@ _WARP = 32
 _LARGEST_BLOCK = 1024
 _SMALL, _MIDDLE, _LARGE = 200_000, 700_000, 1_500_000
 _SUM_BITS = (8, 16, 32)
+_FEW_COLUMNS = 3
 
 
 def default_block_size(neurons: int) -> int:
@@ -58,6 +59,10 @@ class FusedShape:
     def chunk(self) -> int:
         """Neurons that a block takes at a time."""
         return self.threads * self.per_thread
+
+    def for_columns(self, columns: int) -> FusedShape:
+        """The shape where neurons have so many parameters of their own: a thread has registers for one neuron's."""
+        return replace(self, per_thread=1) if columns > _FEW_COLUMNS else self
 
 
 def fused_shape(asked: int, neurons: int) -> FusedShape:

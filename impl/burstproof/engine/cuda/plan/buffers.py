@@ -12,7 +12,7 @@ from burstproof.device.protocol import BufferSpec
 from burstproof.engine.cuda.args import PARAMETERS, dtype_of
 from burstproof.engine.cuda.kernels.control import CONTROL_LENGTH, TALLIES, report_length
 from burstproof.engine.cuda.plan.block_size import CHUNKS_PER_SPAN, LONG_ROW
-from burstproof.engine.cuda.plan.variant import Variant
+from burstproof.engine.cuda.plan.variant import Variant, lists_kept
 from burstproof.engine.layout import Layout
 from burstproof.engine.rules import Features
 
@@ -122,19 +122,19 @@ class _Specs(list[BufferSpec]):
 
 
 def _add_state(specs: _Specs, sizes: NetworkSizes, variant: Variant) -> None:
-    neurons, slots = sizes.neurons, sizes.ring * slot_stride(sizes.neurons, variant)
+    neurons, slots = sizes.neurons, ring_slots(sizes, variant) * slot_stride(sizes.neurons, variant)
     specs.add("control", CONTROL_LENGTH)
     specs.add("tallies", TALLIES)
-    specs.add("sums", slots, dtype=variant.cell)
-    specs.add("flags", slots, variant.flags)
+    specs.add("sums", slots * variant.word.elements, dtype=variant.cell)
     specs.add("potentials", neurons)
     specs.add("countdowns", neurons, variant.features.refractory_periods)
     specs.add("counts", neurons)
     specs.add("marks", neurons, variant.features.restarts)
     specs.add("forced", neurons)
-    specs.add("outside", neurons, variant.packed_sums or variant.fused is None)
+    specs.add("outside", neurons, variant.word.packed or variant.fused is None)
     specs.add("done", 2)
     specs.add("last_fired", neurons, variant.plastic)
+    specs.add("ages", neurons, variant.plastic)
     specs.add("streaks", neurons, variant.plastic)
     for name, dtype in PARAMETERS.items():
         if name not in sizes.uniform:
@@ -162,7 +162,7 @@ def _add_computed(specs: _Specs, sizes: NetworkSizes, variant: Variant) -> None:
 
 def _add_plastic(specs: _Specs, sizes: NetworkSizes) -> None:
     specs.add("rule_starts", sizes.rules + 1)
-    for name in ("rule_windows", "potentiations", "depressions"):
+    for name in ("rule_windows", "rule_learnt", "potentiations", "depressions"):
         specs.add(name, sizes.rules)
     for name in ("plastic_positions", "plastic_sources", "plastic_targets"):
         specs.add(name, sizes.plastic_entries)
@@ -179,11 +179,20 @@ def _add_fused(specs: _Specs, sizes: NetworkSizes, variant: Variant) -> None:
     specs.add("pieces", sizes.pieces, variant.long_rows)
     specs.add("cursors", sizes.neurons, variant.tiles > 0)
     specs.add("amounts", sizes.neurons, variant.tiles > 0 and variant.uniform_rows)
+    if variant.recalled:
+        specs.add("recalled_ids", lists_kept(variant) * sizes.neurons)
+        specs.add("recalled_counts", lists_kept(variant))
+        specs.add("delay_starts", (variant.recalled + 1) * sizes.neurons)
+
+
+def ring_slots(sizes: NetworkSizes, variant: Variant) -> int:
+    """Slots of the FCL: where delays are kept on the sender's side one is enough."""
+    return 1 if variant.recalled else sizes.ring
 
 
 def slot_stride(neurons: int, variant: Variant) -> int:
     """Cells from one slot of the FCL to the next: no 32-bit word belongs to two slots."""
-    per_word = max(1, 32 // variant.sum_bits)
+    per_word = max(1, 32 // variant.word.bits)
     return max(1, -(-neurons // per_word)) * per_word
 
 

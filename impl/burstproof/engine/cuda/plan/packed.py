@@ -20,6 +20,7 @@ from burstproof.engine.cuda.plan.buffers import (
 from burstproof.engine.cuda.plan.streaming import split_buffers
 from burstproof.engine.cuda.plan.tiles import sized
 from burstproof.engine.cuda.plan.variant import Variant, variant_of
+from burstproof.engine.cuda.plan.word import Word, largest_sum, marked_word, stimulus_bound
 from burstproof.engine.fixed_point import plan_fixed_point
 from burstproof.engine.layout import Layout, build_layout, refuse_overflow
 from burstproof.engine.options import EngineOptions
@@ -90,8 +91,12 @@ def pack_network(network: Network, options: EngineOptions) -> Packed:
     return pack_layout(network, options, point, build_layout(network, options, point))
 
 
-def pack_layout(network: Network, options: EngineOptions, point: FixedPoint, layout: Layout) -> Packed:
+def pack_layout(
+    network: Network, options: EngineOptions, point: FixedPoint, layout: Layout, *, bounded: bool = True
+) -> Packed:
     """Pack ``layout``, that of ``network`` or of a shard: rules that depend on a network's size mean all of it.
+
+    ``bounded``: its sums keep to the bound of ``point``, as those of restored weights may not.
 
     Raises
     ------
@@ -100,7 +105,7 @@ def pack_layout(network: Network, options: EngineOptions, point: FixedPoint, lay
     """
     neurons = network.neuron_count
     features = features_of(network, options)
-    variant = variant_of(replace(layout, neuron_count=neurons), features, options, point)
+    variant = variant_of(replace(layout, neuron_count=neurons), features, options, point, bounded=bounded)
     sizes = network_sizes(layout, features, variant.fused is not None)
     batch = batch_sizes(neurons, batch_length(options, default_batch_length(neurons)))
     variant, weights = sized(variant, sizes), network.synapses.weights
@@ -129,32 +134,33 @@ def packed_for(packed: Packed, state: EngineState) -> Packed:
         synapses = replace(packed.network.synapses, weights=weights)
         layout = build_layout(packed.network.replace(synapses=synapses), packed.options, packed.fixed_point)
         refuse_overflow(layout, packed.network, packed.options, packed.fixed_point)
-        variant = variant_of(layout, packed.features, packed.options, packed.fixed_point)
-        # Other weights, other sums.
-        variant = replace(variant, sum_bits=packed.fixed_point.bits, streamed=packed.streamed)
+        variant = variant_of(layout, packed.features, packed.options, packed.fixed_point, bounded=False)
+        variant = replace(variant, streamed=packed.streamed)
         packed = replace(packed, layout=layout, weights=weights, variant=sized(variant, packed.sizes))
     features, variant = packed.features, packed.variant
     features = replace(
         features, refractory_periods=features.refractory_periods or bool(state.refractory_countdowns.any())
     )
-    flags = variant.flags or bool((state.pending_candidate & (state.pending == 0)).any())
-    bits = variant.sum_bits
-    if flags or not _holds(variant, state, packed.fixed_point):
-        bits = packed.fixed_point.bits
-    if features == packed.features and flags == variant.flags and bits == variant.sum_bits:
+    word = _word_for(packed, state)
+    if features == packed.features and word == variant.word:
         return packed
     sizes = replace(packed.sizes, uniform=uniform_parameters(layout, features))
-    variant = sized(replace(variant, features=features, flags=flags, sum_bits=bits), sizes)
+    variant = sized(replace(variant, features=features, word=word), sizes)
     return replace(packed, features=features, variant=variant, sizes=sizes)
 
 
-def _holds(variant: Variant, state: EngineState, point: FixedPoint) -> bool:
-    """Whether the cells hold what is pending, and in all slots but the next what may still be added to it."""
-    if not variant.packed_sums:
-        return True
-    room = (1 << variant.sum_bits) - 1
-    later = state.pending[1:].max(initial=0) + point.largest_sum if len(state.pending) > 1 else 0
-    return int(state.pending.min(initial=0)) >= 0 and max(int(state.pending.max(initial=0)), int(later)) <= room
+def _word_for(packed: Packed, state: EngineState) -> Word:
+    """The cells, or others if these have no mark or no room for what is pending and may still be added to."""
+    word, point, pending = packed.variant.word, packed.fixed_point, state.pending
+    now, later = (int(np.abs(part).max(initial=0)) for part in (pending[:1], pending[1:]))
+    largest = max(now, later + point.largest_sum if len(pending) > 1 else 0)
+    cancels = bool((state.pending_candidate & (pending == 0)).any())
+    if word.marked or cancels:
+        largest = max(largest + stimulus_bound(point), largest_sum(point))
+        kept = word.marked and word.holds(-largest, largest)
+        return word if kept else marked_word(packed.layout, point, largest)
+    kept = not word.packed or word.holds(int(pending.min(initial=0)), largest)
+    return word if kept else Word(point.bits)
 
 
 def batch_length(options: EngineOptions, default: int) -> int:

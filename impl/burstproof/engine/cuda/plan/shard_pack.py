@@ -23,7 +23,7 @@ from burstproof.network.model import Network, NeuronTable, SynapseTable
 from burstproof.network.schema import NEURON_FIELDS
 
 _BY_SOURCE = frozenset(("offsets", "contributions", "clamped_sources", "computed_offsets"))
-_BY_SOURCE |= {"mp_driven", "divisors", "last_fired", "streaks"}
+_BY_SOURCE |= {"mp_driven", "divisors", "last_fired", "ages", "streaks"}
 """Buffers that follow the number of all neurons of the network, not of the shard's."""
 
 _OF_ONE_DEVICE = frozenset(("outside", "chunk_counts", "span_counts", "chunk_ids", "chunk_potentials"))
@@ -175,7 +175,7 @@ def pack_shard(shard: NetworkShard, weights: npt.NDArray[np.float32] | None = No
     network, members, layout = shard.network, shard.members, shard.layout()
     sources = network.neuron_count
     packed = replace(
-        pack_layout(network, shard.options, shard.fixed_point, layout),
+        pack_layout(network, shard.options, shard.fixed_point, layout, bounded=weights is None),
         network=neurons_only(network, members),
         batch=shard_batch(shard.options, len(members), sources),
     )
@@ -195,7 +195,7 @@ def as_shard(
     layout = packed.layout
     sizes = replace(packed.sizes, ring=layout.max_delay)
     entries = sizes.static_entries + sizes.computed_entries
-    variant = replace(sized(packed.variant, sizes), long_rows=False, row_length=0)
+    variant = replace(sized(packed.variant, sizes, recalls=False), long_rows=False, row_length=0)
     if variant.tiles:
         variant = replace(variant, tile_share=row_share(2 * entries / max(sources, 1) / variant.tiles))
     own = shard_variant(

@@ -57,7 +57,12 @@ class ShardVariant:
     @property
     def apart(self) -> bool:
         """Whether stimulus lies beside the slot: cells of the FCL may have no room for it, or be other shards' too."""
-        return self.exchanges or not self.merged or self.variant.packed_sums
+        return self.exchanges or not self.merged or self.variant.word.packed
+
+    @property
+    def recalled(self) -> int:
+        """Bursts whose fired lists are read again."""
+        return self.variant.recalled
 
     @property
     def uniform(self) -> frozenset[str]:

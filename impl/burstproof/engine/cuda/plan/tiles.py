@@ -4,33 +4,45 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from burstproof.engine.cuda.args import PARAMETERS
 from burstproof.engine.cuda.plan.block_size import LONG_ROW
 from burstproof.engine.cuda.plan.buffers import NetworkSizes
 from burstproof.engine.cuda.plan.variant import Variant
 
 _UNTILED_BYTES = 32 << 20
 _TILE_BYTES = 25_000_000
+_RING_BYTES = 24 << 20
+"""Largest ring of slots that stays in the L2 cache beside what else a burst reads."""
+_MOST_RECALLED = 64
 _WARP = 32
 
 
-def sized(variant: Variant, sizes: NetworkSizes) -> Variant:
-    """``variant`` for ``sizes``; tiled where an FCL slot exceeds the cache, unless rows are long or in host memory."""
+def sized(variant: Variant, sizes: NetworkSizes, *, recalls: bool = True) -> Variant:
+    """``variant`` for ``sizes``: how it keeps to the cache, unless rows are long or in host memory.
+
+    Where the slots of all delays exceed it, delays are kept on the sender's side, if the burst ``recalls`` its lists;
+    where one slot does, it is tiled.
+    """
     variant = replace(variant, uniform=sizes.uniform)
     if variant.fused is None:
         return variant
     equal = sizes.static_entries == sizes.neurons * sizes.longest_row
     variant = replace(
         variant,
+        fused=variant.fused.for_columns(len(PARAMETERS) - len(sizes.uniform)),
         long_rows=sizes.longest_row > LONG_ROW,
         row_length=sizes.longest_row if equal else 0,
     )
-    slot = sizes.neurons * variant.sum_bits // 8
+    slot = sizes.neurons * variant.word.bits // 8
     short = 0 < sizes.longest_row <= LONG_ROW
-    if variant.streamed or slot <= _UNTILED_BYTES or not short:
-        return replace(variant, tiles=0, tile_share=1)
-    tiles = -(-slot // _TILE_BYTES)
-    per_pass = sizes.static_entries / sizes.neurons / tiles
+    tiles, recalled = 0, 0
+    if not variant.streamed and short:
+        longest = sizes.ring - 1
+        far = recalls and sizes.ring * slot > _RING_BYTES
+        recalled = longest if far and 1 < longest <= _MOST_RECALLED else 0
+        tiles = -(-slot // _TILE_BYTES) if slot > _UNTILED_BYTES and not recalled else 0
+    per_pass = sizes.static_entries / max(sizes.neurons, 1) / max(tiles, recalled, 1)
     share = 1
-    while share < min(per_pass, _WARP):
+    while share < min(per_pass, _WARP) and (tiles or recalled):
         share *= 2
-    return replace(variant, tiles=tiles, tile_share=share)
+    return replace(variant, tiles=tiles, recalled=recalled, tile_share=share)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 import numpy as np
+import numpy.typing as npt
 
 from burstproof.engine.cuda.plan.block_size import FusedShape, fused_shape, least_sum_bits
+from burstproof.engine.cuda.plan.word import Word, largest_sum, marked_word
 from burstproof.engine.layout import Layout, StaticRows
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.profile import BATCH_PATH_CANDIDATES, LARGE_NETWORK_NEURONS
@@ -40,8 +42,6 @@ class Variant:
         Width of a stored static contribution: 16, 32 or 64.
     offset_bits : int
         Width of a row offset: 32, or 64 from 2^32 synapses on.
-    flags : bool
-        A candidate has a flag beside its sum, since the sum may be 0.
     delays : bool
         Some delay is above 1: every synapse carries one.
     clamps : bool
@@ -52,6 +52,8 @@ class Variant:
         The profile rounds and caps mp-driven psp.
     plastic : bool
         There are plastic mappings.
+    learns_in_order : bool
+        Plastic synapses are all computed ones, in their order.
     plastic_all_window : bool
         The profile's rule of plasticity; weights then change before the propagation.
     restart : Restart
@@ -59,8 +61,8 @@ class Variant:
         Candidates are counted before the dynamics, since the batch path is emulated and can be reached.
     uniform_rows : bool
         All static contributions of a source are equal and kept once per source.
-    sum_bits : int
-        Width of a neuron's cell in the FCL: that of the accumulator, or 8 or 16 where several share a 32-bit word.
+    word : Word
+        A neuron's cell in the FCL: how wide, and whether a candidate's mark lies in it, since its sum may be 0.
     streamed : bool
         Synapses lie in host memory: rows are read in whole lines of the link.
     long_rows : bool
@@ -69,6 +71,9 @@ class Variant:
         Static entries of every source where all have as many, else 0: then offsets need not be read.
     tiles, tile_share : int
         Passes in which the fused burst propagates since a slot of the FCL exceeds the cache, or 0; threads per firing.
+    recalled : int
+        Bursts whose fired lists are read again, as many as the largest delay, where delays are kept on the sender's
+        side (``kernels.recall``); 0 where arrivals wait in a ring of slots.
     uniform : frozenset of str
         Parameters (``args.PARAMETERS``) that are unused, or one value for all neurons.
     overlapped : bool
@@ -81,17 +86,17 @@ class Variant:
     accumulator_bits: int
     contribution_bits: int
     offset_bits: int
-    flags: bool
     delays: bool
     clamps: bool
     computed: bool
     round_mp_driven: bool
     plastic: bool
+    learns_in_order: bool
     plastic_all_window: bool
     restart: Restart
     count_ahead: bool
     uniform_rows: bool
-    sum_bits: int
+    word: Word
     overlapped: bool
     fused: FusedShape | None
     streamed: bool
@@ -99,6 +104,7 @@ class Variant:
     row_length: int
     tiles: int
     tile_share: int
+    recalled: int = 0
     uniform: frozenset[str] = frozenset()
 
     @property
@@ -112,15 +118,19 @@ class Variant:
         return False
 
     @property
-    def packed_sums(self) -> bool:
-        """Whether cells are narrower than the word that contributions are added to."""
-        return self.sum_bits < self.accumulator_bits
+    def rings(self) -> bool:
+        """Whether arrivals of different delays go to different slots."""
+        return self.delays and not self.recalled
 
     @property
     def cell(self) -> type[np.integer]:
-        """Scalar type of a cell: signed, unless packed."""
-        packed: dict[int, type[np.integer]] = {8: np.uint8, 16: np.uint16}
-        return packed.get(self.sum_bits, self.accumulator)
+        """Scalar type of the array of cells."""
+        return self.word.cell
+
+    @property
+    def added(self) -> type[np.signedinteger]:
+        """Scalar type of the words that contributions are added to."""
+        return self.word.added
 
     @property
     def contribution(self) -> type[np.signedinteger]:
@@ -159,13 +169,22 @@ class Variant:
         return chosen
 
 
+def lists_kept(variant: Variant) -> int:
+    """Fired lists that are kept to be read again: a power of two, so that burst numbers may wrap around."""
+    return 1 << max(variant.recalled - 1, 0).bit_length()
+
+
 def packed_contributions(variant: Variant) -> bool:
     """Whether static contributions in host memory are read as 32-bit words of two."""
     return variant.contribution_bits == 16 and not variant.uniform_rows
 
 
-def variant_of(layout: Layout, features: Features, options: EngineOptions, fixed_point: FixedPoint) -> Variant:
-    """The variant for a packed network."""
+def variant_of(
+    layout: Layout, features: Features, options: EngineOptions, fixed_point: FixedPoint, *, bounded: bool = True
+) -> Variant:
+    """The variant for a packed network; ``bounded``: its sums keep to the bound of ``fixed_point``."""
+    if not bounded:
+        fixed_point = replace(fixed_point, largest_sum=(1 << (fixed_point.bits - 1)) - 1)
     profile = options.profile
     count_ahead = options.emulate_batch_path and layout.neuron_count >= BATCH_PATH_CANDIDATES
     fusible = layout.computed is None and not count_ahead
@@ -176,17 +195,17 @@ def variant_of(layout: Layout, features: Features, options: EngineOptions, fixed
         accumulator_bits=fixed_point.bits,
         contribution_bits=layout.static.contributions.dtype.itemsize * 8,
         offset_bits=offset_bits(entries),
-        flags=layout.needs_flags,
         delays=layout.max_delay > 1,
         clamps=layout.static.clamped_sources is not None,
         computed=layout.computed is not None,
         round_mp_driven=profile.round_mp_driven,
         plastic=layout.plastic is not None,
+        learns_in_order=layout.plastic is not None and in_order(layout.plastic.positions),
         plastic_all_window=profile.plastic_all_window,
         restart=_restart(features, layout.neuron_count),
         count_ahead=count_ahead,
         uniform_rows=fusible and uniform_rows(layout.static),
-        sum_bits=sum_bits(layout, options, fixed_point, packable=fusible and not layout.needs_flags),
+        word=word_of(layout, options, fixed_point, packable=fusible),
         overlapped=False,
         fused=fused if fusible else None,
         streamed=False,
@@ -197,8 +216,8 @@ def variant_of(layout: Layout, features: Features, options: EngineOptions, fixed
     )
 
 
-def sum_bits(layout: Layout, options: EngineOptions, point: FixedPoint, *, packable: bool) -> int:
-    """Width of a cell: the narrowest of those allowed that holds every sum, if no contribution is 0 or negative.
+def word_of(layout: Layout, options: EngineOptions, point: FixedPoint, *, packable: bool) -> Word:
+    """A cell: where no sum can be 0, and if ``packable``, the narrowest of those allowed that holds every sum.
 
     With delays it holds twice that, for a restored state may have filled a slot that more is to arrive in.
 
@@ -208,10 +227,17 @@ def sum_bits(layout: Layout, options: EngineOptions, point: FixedPoint, *, packa
         As ``least_sum_bits``.
     """
     least = least_sum_bits(options.cuda.sum_bits, layout.neuron_count)
+    if layout.needs_flags:
+        return marked_word(layout, point, largest_sum(point))
     if not packable or point.bits != 32:
-        return point.bits
+        return Word(point.bits)
     largest = point.largest_sum * (2 if layout.max_delay > 1 else 1)
-    return next((bits for bits in (8, 16) if bits >= least and largest < 1 << bits), 32)
+    return next((Word(bits) for bits in (8, 16) if bits >= least and largest < 1 << bits), Word(32))
+
+
+def in_order(positions: npt.NDArray[np.int64]) -> bool:
+    """Whether these are the positions 0, 1, 2, ..."""
+    return bool((positions == np.arange(len(positions))).all())
 
 
 def offset_bits(entries: int) -> int:

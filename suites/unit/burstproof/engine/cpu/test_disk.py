@@ -86,6 +86,7 @@ def _compiling(ready: Path, go: Path, folder: Path) -> subprocess.Popen[str]:
     return subprocess.Popen(command, env=environment, cwd=ROOT, stdout=subprocess.PIPE, text=True)
 
 
+@pytest.mark.thorough("starts three processes that compile")
 def test_processes_that_lack_a_kernel_compile_it_once(tmp_path: Path, folder: Path) -> None:
     ready, go = [tmp_path / f"ready{number}" for number in range(3)], tmp_path / "go"
     processes = [_compiling(file, go, folder) for file in ready]

@@ -18,7 +18,7 @@ from burstproof.engine.state import Stimulus
 from burstproof.network.model import Network
 from burstproof.network.synthetic.build import driven_spec, synthesize
 
-pytestmark = pytest.mark.requirement("BE-5")
+pytestmark = [pytest.mark.requirement("BE-5"), pytest.mark.xdist_group("threads")]
 
 LONGER_THAN_HELPERS_WAIT = 0.2
 

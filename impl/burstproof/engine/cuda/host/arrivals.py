@@ -1,0 +1,66 @@
+"""What a restored state says will arrive, where delays are kept on the sender's side: it comes in as stimulus.
+
+The device then has no slots for later bursts, and no fired lists from before the state. An arrival is an amount for its
+neuron, which is a candidate: that is what stimulus is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from burstproof.engine.state import EngineState
+from burstproof.engine.stimulus import PackedStimulus
+
+
+class Arrivals:
+    """Contributions by the burst that they arrive in."""
+
+    def __init__(self) -> None:
+        self._by_burst: dict[int, PackedStimulus] = {}
+
+    def __bool__(self) -> bool:
+        """Whether something may still arrive."""
+        return bool(self._by_burst)
+
+    def take(self, state: EngineState, valid: npt.NDArray[np.bool_], dtype: np.dtype[np.signedinteger]) -> EngineState:
+        """Take what ``state`` says of later bursts than the next, and return the rest."""
+        self._by_burst.clear()
+        for later, (sums, candidates) in enumerate(zip(state.pending, state.pending_candidate, strict=True)):
+            ids = np.flatnonzero(candidates & valid).astype(np.uint32)
+            if later and len(ids):
+                arrived = PackedStimulus(ids, sums[ids].astype(dtype), ids[:0], False, True)
+                self._by_burst[state.burst_count + 1 + later] = arrived
+        return replace(state, pending=state.pending[:1], pending_candidate=state.pending_candidate[:1])
+
+    def forget(self, burst: int) -> None:
+        """Let go of everything, once all of it is over before ``burst``."""
+        if burst > max(self._by_burst, default=burst):
+            self._by_burst.clear()
+
+    def beside(self, stimuli: Mapping[int, PackedStimulus]) -> Mapping[int, PackedStimulus]:
+        """``stimuli`` by burst, with what arrives."""
+        if not self._by_burst:
+            return stimuli
+        together = {burst: _sum(given, stimuli.get(burst)) for burst, given in self._by_burst.items()}
+        return {**stimuli, **together}
+
+    def add_to(self, burst: int, sums: npt.NDArray[np.int64], candidates: npt.NDArray[np.bool_]) -> None:
+        """Add what arrives after ``burst`` to the rows (D, N) of the state after it."""
+        for number, given in self._by_burst.items():
+            if number > burst:
+                row = number - burst - 1
+                sums[row, given.ids] += given.amounts
+                candidates[row, given.ids] = True
+
+
+def _sum(arrived: PackedStimulus, given: PackedStimulus | None) -> PackedStimulus:
+    if given is None:
+        return arrived
+    ids, places = np.unique(np.concatenate((arrived.ids, given.ids)), return_inverse=True)
+    amounts = np.zeros(len(ids), arrived.amounts.dtype)
+    np.add.at(amounts, places, np.concatenate((arrived.amounts, given.amounts)))
+    return PackedStimulus(ids, amounts, given.forced, given.clamped, True)

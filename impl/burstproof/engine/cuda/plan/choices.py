@@ -1,0 +1,46 @@
+"""What was chosen for a network when its layout was built, and why, in words for the record of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from burstproof.engine.cuda.plan.buffers import ring_slots, slot_stride
+from burstproof.engine.cuda.plan.packed import Packed
+
+_MEGABYTE = 1e6
+
+
+def choices_of(packed: Packed) -> str:
+    """The choices for ``packed``, each with its reason."""
+    return "; ".join(_choices(packed))
+
+
+def _choices(packed: Packed) -> Iterator[str]:
+    variant, sizes, layout = packed.variant, packed.sizes, packed.layout
+    slot = slot_stride(sizes.neurons, variant) * variant.word.bits / 8 / _MEGABYTE
+    yield _word(packed)
+    if variant.recalled:
+        ring = sizes.ring * slot
+        yield f"delays on the sender's side, since a ring of {sizes.ring} slots would take {ring:.0f} MB"
+    elif variant.delays:
+        slots = ring_slots(sizes, variant)
+        yield f"delays to {layout.max_delay} in a ring of {slots} slots, {slots * slot:.1f} MB"
+    if variant.tiles:
+        yield f"rows in {variant.tiles} tiles, since a slot takes {slot:.0f} MB"
+    if variant.streamed:
+        yield "synapses in host memory"
+    if variant.fused is None:
+        reason = "contributions are computed" if variant.computed else "candidates are counted ahead"
+        yield f"a burst in several kernels, since {reason}"
+
+
+def _word(packed: Packed) -> str:
+    word, layout, largest = packed.variant.word, packed.layout, packed.fixed_point.largest_sum
+    if word.beside:
+        return "sums of 64 bits with a mark beside them, since nothing bounds them"
+    if word.marked:
+        marks = f"{word.mark_bits} of them for a mark, since sums can be 0 and up to {layout.in_degree} synapses meet"
+        return f"sums in words of {word.bits} bits, {marks}"
+    if word.packed:
+        return f"sums of {word.bits} bits, {32 // word.bits} a word, since none exceeds {largest}"
+    return f"sums in words of {word.bits} bits without a mark, since none can be 0"

@@ -1,0 +1,36 @@
+"""What a record says that the engine chose, and why."""
+
+from __future__ import annotations
+
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import pytest
+
+from burstproof.engine.cuda.plan.choices import choices_of
+from burstproof.engine.cuda.plan.packed import pack_network
+from burstproof.engine.options import CudaOptions, EngineOptions
+from burstproof.network.model import Area, Network, NeuronTable, SynapseTable
+
+pytestmark = pytest.mark.requirement("BE-4", "BE-12")
+
+
+def chosen(ring_bytes: int = 1 << 24, sum_bits: int = 0, areas: tuple[Area, ...] = (), **synapses: Any) -> str:
+    ids = np.arange(8)
+    network = Network(NeuronTable.build(8), SynapseTable.build(ids, np.roll(ids, 1), **synapses), areas=areas)
+    with mock.patch("burstproof.engine.cuda.plan.tiles._RING_BYTES", ring_bytes):
+        return choices_of(pack_network(network, EngineOptions(cuda=CudaOptions(sum_bits=sum_bits))))
+
+
+def test_each_choice_comes_with_its_reason() -> None:
+    assert chosen() == "sums in words of 32 bits without a mark, since none can be 0"
+    assert chosen(sum_bits=8, weights=5.0) == "sums of 8 bits, 4 a word, since none exceeds 5"
+    marked = "sums in words of 32 bits, 4 of them for a mark, since sums can be 0 and up to 1 synapses meet"
+    assert chosen(types=1) == marked
+    delayed = {"types": 1, "delay_bursts": 3}
+    assert chosen(**delayed) == f"{marked}; delays to 3 in a ring of 4 slots, 0.0 MB"
+    sender = "delays on the sender's side, since a ring of 4 slots would take 0 MB"
+    assert chosen(0, **delayed) == f"{marked}; {sender}"
+    driven = chosen(areas=(Area(7, "driven", mp_driven_psp=True),))
+    assert driven.startswith("sums of 64 bits with a mark beside them, since nothing bounds them; a burst in several")
