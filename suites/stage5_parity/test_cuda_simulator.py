@@ -24,6 +24,7 @@ ONLY_ON_GPU = {
     "burst.make_following_item.none": "a block has one item; the simulator runs one block for all",
     "closed_loop.make_begin_turn.follow": "what blocks but the first do; the simulator runs one",
     "dependent_launch._instruction.typed": "an instruction for overlapping launches; the simulator has none",
+    "features.rules_of_features.rounded": "a product that no compiler contracts; in the simulator a plain one",
     "generate.make_ranks.all_own": "a warp generates a row together; in the simulator one thread does",
     "generate.make_ranks.by_warp": _WARP,
     "lines.make_part_of_word.by_warp": _WARP,
@@ -54,6 +55,7 @@ ONLY_ON_GPU = {
 
 
 QUICK_MIXES = ("plastic, window 1", "fractions, delays to 7")
+QUICK_RECORDINGS = ("rml_11", "rstdp_11", "stim_11")
 LONG = (
     *("synapses in host memory", "train", "lists too long to stage", "late bursts", "stimulus beyond capacity"),
     *("full log", "generated networks", "long rows", "rows in pieces", "tiles"),
@@ -65,6 +67,8 @@ def _quick(place: int, name: str) -> bool:
     if name.startswith("case: "):
         return place % 3 == 0
     kind, _, mix = name.partition("mix: ")
+    if name.startswith("recording: "):
+        return name.removeprefix("recording: ") in QUICK_RECORDINGS
     return name not in LONG if kind else mix in QUICK_MIXES
 
 

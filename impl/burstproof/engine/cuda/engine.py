@@ -81,6 +81,7 @@ class CudaEngine(Engine):
         self._turn = 0
         self._weights = network.synapses.weights
         self._eligibility = network.synapses.eligibility_traces
+        self._psps = network.synapses.postsynaptic_potentials
         self._clamped = False
         self._fired: FiredList = NOTHING
         self._list_on_device: tuple[int, npt.NDArray[np.int64]] | None = None
@@ -338,7 +339,7 @@ class CudaEngine(Engine):
         """A copy of everything that the next burst depends on."""
         parts = self.devices.state(self._clamped)
         fired = self.last_list()
-        return joined_state(parts, self._weights, self._eligibility, (fired[0].copy(), fired[1].copy()))
+        return joined_state(parts, self._weights, self._eligibility, (fired[0].copy(), fired[1].copy()), self._psps)
 
     def last_list(self) -> FiredList:
         """The fired list of the last burst."""
@@ -372,6 +373,8 @@ class CudaEngine(Engine):
             raise
         self.burst_count = state.burst_count
         self._weights, self._eligibility = state.weights.copy(), state.eligibility_traces.copy()
+        if state.features is not None:
+            self._psps = state.features.postsynaptic_potentials.copy()
         self._clamped = state.clamped
         self._fired = state.fired_ids.copy(), state.fired_potentials.copy()
         self._list_on_device, self._turn = None, 0

@@ -97,6 +97,8 @@ class FusedLaunches:
                 yield calls.send_recalled.at(False, mode, place)
             if calls.send_long is not None:
                 yield calls.send_long.at(False, mode, place)
+            if calls.modulate is not None:
+                yield calls.modulate.at(False, mode, place)
 
     def calls(
         self, buffers: Mapping[str, DeviceBuffer], number: int, host: HostBuffers, sizes: BatchSizes
@@ -129,6 +131,7 @@ class FusedLaunches:
             tiles=kernels.tiles(values, variant, neurons),
             send_recalled=kernels.recall(values) if variant.recalled else None,
             send_long=kernels.call("send_long", of_long_rows, block, values) if variant.long_rows else None,
+            modulate=kernels.modulate(values) if variant.extras.modulators else None,
         )
 
     def sort_rows(self, buffers: Mapping[str, DeviceBuffer], stream: DeviceStream) -> None:
@@ -149,7 +152,7 @@ class FusedLaunches:
 
 @dataclass(frozen=True, eq=False)
 class FusedCalls:
-    """The calls of one batch set; ``tiles`` follow the gathering of each burst, ``send_long`` every burst."""
+    """The calls of one batch set; ``tiles`` follow the gathering of each burst, what comes after them every burst."""
 
     begin: Call
     stimulate: Call
@@ -159,6 +162,7 @@ class FusedCalls:
     tiles: tuple[Call, ...]
     send_recalled: Call | None
     send_long: Call | None
+    modulate: Call | None
 
 
 class FusedBatch:

@@ -73,6 +73,10 @@ def numbers_of(packed: Packed) -> dict[str, Any]:
         "power_amount": layout.power_amount,
         "longest": packed.longest_window,
         "rules": sizes.rules,
+        "class_count": sizes.features.classes,
+        "modulator_count": sizes.features.modulators,
+        "rule_count": sizes.features.rules,
+        "pair_count": sizes.features.pairs,
     }
 
 
@@ -166,6 +170,10 @@ class Kernels:
             return self.call("send_recalled", grid, _BLOCK_OF_LISTS, values)
         return self.call("send_ahead", grid, _BLOCK_OF_LISTS, values.but(ahead=ahead))
 
+    def modulate(self, values: Values) -> Call:
+        """What makes the signals of a burst the factors of the next one."""
+        return self.call("modulate", 1, WARP, values)
+
     def resident(self, name: str, threads: int) -> int:
         """Blocks of a kernel that are on the device at once: each then takes chunk after chunk, reading ahead."""
         if self.runtime.simulated:
@@ -246,6 +254,8 @@ def _delivery(kernels: Kernels, shard: ShardVariant, packed: Packed, values: Val
         yield from learning
     if variant.plastic:
         yield kernels.call("age", 1, 1, values)
+    if variant.extras.modulators:
+        yield kernels.modulate(values).at(0, 0, 0)
 
 
 def _learning(kernels: Kernels, packed: Packed, values: Values, block: int) -> Iterator[Call]:

@@ -23,6 +23,7 @@ from burstproof.device.numba_cuda import SIMULATED, cuda
 from burstproof.engine.cuda.args import (
     Chunks,
     Exchange,
+    Extras,
     Fcl,
     Identity,
     Log,
@@ -38,6 +39,7 @@ from burstproof.engine.cuda.args import (
 from burstproof.engine.cuda.exchange.words import HEADER_WORDS, MOST_SHARDS, packet_words
 from burstproof.engine.cuda.kernels.consume import Fired, Loaded, Moment, make_consume_chunk, make_fetch_chunk
 from burstproof.engine.cuda.kernels.control import BURST, LISTS, SLOT, TALLIES
+from burstproof.engine.cuda.kernels.features import make_advance_classes
 from burstproof.engine.cuda.kernels.identity import make_id_of
 from burstproof.engine.cuda.kernels.link import make_link
 from burstproof.engine.cuda.kernels.packet import make_publish, make_take_row
@@ -169,6 +171,7 @@ def make_burst(shard: ShardVariant) -> Callable[..., None]:
     count_chunk, keep_chunk, log_chunk = make_count_chunk(), make_keep_chunk(threads), make_log_chunk(shard, threads)
     recalls, keep_recalled = variant.recalled > 0, make_keep_recalled(variant, threads)
     orders = exchanges or recalls
+    homeostats, advance_classes = variant.extras.homeostats, make_advance_classes()
     wait_for_last = make_wait_for_last(shard.overlapped)
     let_next_start = make_let_next_start(shard.overlapped and shard.early)
     sends, long_rows = variant.tiles == 0 and not variant.recalled, variant.long_rows
@@ -190,6 +193,7 @@ def make_burst(shard: ShardVariant) -> Callable[..., None]:
         recall: Recall,
         rows: Rows,
         network: Network,
+        extras: Extras,
         turn: Turn,
     ) -> None:
         fired = Fired(
@@ -235,7 +239,9 @@ def make_burst(shard: ShardVariant) -> Callable[..., None]:
             count, first = np.uint32(0), np.uint32(item * size)
             if item < own_items:
                 fetch_chunk(first, base, fcl, state, network, loaded)
-                count = consume_chunk(first, moment, loaded, fired, fcl, outside, state, parameters, network, identity)
+                count = consume_chunk(
+                    first, moment, loaded, fired, fcl, outside, state, parameters, network, identity, extras
+                )
                 if exchanges:
                     at = np.uint64(side + np.uint64(item) * packet)
                     publish(exchange, sinks, at, sequence, count, fired.ids, identity)
@@ -273,6 +279,8 @@ def make_burst(shard: ShardVariant) -> Callable[..., None]:
                 cuda.syncthreads()
         if cuda.grid(1) == 0:
             enter(steering, turn, burst_number, slot)
+            if homeostats:
+                advance_classes(burst_number, extras)
             if exchanges:
                 end_exchange(steering, exchange, network, turn, sequence, burst_number, slot, is_last)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from burstproof.engine.cuda.plan.variant import Variant
+from burstproof.engine.features.key import ExtrasKey
 
 _WARP = 32
 _BLOCK = 256
@@ -66,6 +67,11 @@ class ShardVariant:
     def recalled(self) -> int:
         """Bursts whose fired lists are read again."""
         return self.variant.recalled
+
+    @property
+    def extras(self) -> ExtrasKey:
+        """Features that the kernels have."""
+        return self.variant.extras
 
     @property
     def uniform(self) -> frozenset[str]:
