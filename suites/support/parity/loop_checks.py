@@ -17,6 +17,7 @@ from burstproof.errors import DeviceFaultError, InputError, StimulusError
 from burstproof.network.model import Network, NeuronTable, SynapseTable
 from suites.support.parity.builder import CreateEngine
 from suites.support.parity.mixed import MIXES, Mix, mixed_network, mixed_options, mixed_plan
+from suites.support.parity.recordings import recording
 from suites.support.parity.train_checks import cuda_engine
 
 STAYING = ("integers, all excitatory", "fractions, delays to 7")
@@ -92,6 +93,21 @@ def check_closed_loop_with_recalled_lists() -> list[str]:
     with mock.patch("burstproof.engine.cuda.plan.tiles._RING_BYTES", 0):
         recalled = pack_network(mixed_network(mix), mixed_options(mix)).variant.recalled
         return ([] if recalled else ["nothing is recalled"]) + loop_differs(mix, cuda_engine)
+
+
+def check_closed_loop_with_features() -> list[str]:
+    """A genome's features take several kernels a burst: the loop is one of plain steps, over a recording's network."""
+    trace = recording("features/neuro_11")
+    reference, engine = ReferenceEngine.create(trace.network), cuda_engine(trace.network, EngineOptions())
+    problems = []
+    with engine, engine.closed_loop() as loop:
+        for number in trace.bursts.tolist()[:_STEPS]:
+            given = trace.plan.get(number, Stimulus())
+            want = reference.step(given).fired_ids
+            if not np.array_equal(want, loop.step(given.ids, given.amounts, given.forced)):
+                problems.append(f"burst {number}: a fired list")
+        problems += reference.state().differences(engine.state())
+    return problems
 
 
 def check_closed_loop_with_long_rows() -> list[str]:

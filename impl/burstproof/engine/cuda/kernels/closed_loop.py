@@ -19,6 +19,7 @@ from burstproof.device.numba_cuda import cuda
 from burstproof.engine.cuda.args import (
     Chunks,
     Exchange,
+    Extras,
     Fcl,
     Gathering,
     Identity,
@@ -73,9 +74,14 @@ _TRIES = 1 << 20
 
 
 def can_stay(variant: Variant) -> bool:
-    """Whether bursts of ``variant`` can be turns of one kernel: one kernel a burst, and rows on the device, untiled."""
+    """Whether bursts of ``variant`` can be turns of one kernel: one kernel a burst, and rows on the device, untiled.
+
+    Features of genomes take more than one.
+    """
     shape = variant.fused
-    return shape is not None and shape.threads >= variant.recalled and not variant.tiles and not variant.streamed
+    if shape is None or variant.extras:
+        return False
+    return shape.threads >= variant.recalled and not variant.tiles and not variant.streamed
 
 
 def staying(variant: Variant) -> ShardVariant:
@@ -288,6 +294,7 @@ def make_closed_loop(variant: Variant) -> Callable[..., None]:
         recall: Recall,
         rows: Rows,
         network: Network,
+        extras: Extras,
         window: Window,
         mailbox: Mailbox,
     ) -> None:
@@ -300,7 +307,20 @@ def make_closed_loop(variant: Variant) -> Callable[..., None]:
         while go & np.int64(GO_ON):
             turn = Turn(np.uint32((go >> np.int64(1)) & np.int64(1)), np.uint32(FRESH), none)
             burst(
-                steering, exchange, identity, outside, fcl, state, parameters, log, chunks, recall, rows, network, turn
+                steering,
+                exchange,
+                identity,
+                outside,
+                fcl,
+                state,
+                parameters,
+                log,
+                chunks,
+                recall,
+                rows,
+                network,
+                extras,
+                turn,
             )
             cuda.syncthreads()
             if thread == none:
