@@ -154,15 +154,17 @@ def _looped(step: Callable[[Any, Any], Any], network: Any, bursts: Any, neurons:
 
 
 def _brainevent(delivery: Delivery) -> Ready:
-    _jax()
+    jax = _jax()
     import brainevent
     from jax import numpy as jnp
 
     shape = (delivery.neurons, delivery.neurons)
-    network = jnp.asarray(delivery.weights), jnp.asarray(delivery.targets.view(np.int32))
+    weights, targets = jnp.asarray(delivery.weights), jnp.asarray(delivery.targets.view(np.int32))
+    # Its description of a network cannot be compared with another's, as JAX would; so the arrays alone are passed.
+    network, description = jax.tree.flatten(brainevent.FixedNumPerPre(weights, targets, shape=shape))
 
     def step(network: Any, spikes: Any) -> Any:
-        return brainevent.BinaryArray(spikes) @ brainevent.FixedNumPerPre(*network, shape=shape)
+        return brainevent.BinaryArray(spikes) @ jax.tree.unflatten(description, network)
 
     return _looped(step, network, jnp.asarray(delivery.spikes()), shape[0])
 
