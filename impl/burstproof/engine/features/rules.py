@@ -52,7 +52,7 @@ def make_feature_rules(compiler: Compiler, multiply: Compiled | None = None) -> 
     @compiler
     def average(r: np.float32, fires: bool, keep: np.float32, alpha: np.float32) -> np.float32:
         """Section 1: the homeostat's average after a burst in which the neuron fired or not."""
-        old = multiply(keep, r)
+        old: np.float32 = multiply(keep, r)
         return old + (alpha if fires else zero)
 
     @compiler

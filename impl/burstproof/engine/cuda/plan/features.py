@@ -72,11 +72,9 @@ class FeaturePlan:
         tables = feature_tables(network)
         m = tables.modulators
         joined = (m.area_factors, m.gains, m.gates, m.learning_rates, m.rewards)
-        starts, items = [np.zeros(1, np.int64)], []
-        for one in joined:
-            starts.append(one.starts[1:] + sum(len(part) for part in items))
-            items.append(one.items)
-        lists = Lists(np.concatenate(starts).astype(np.uint32), np.concatenate(items).astype(np.uint32))
+        lengths = np.concatenate([np.diff(one.starts) for one in joined])
+        items = np.concatenate([one.items for one in joined])
+        lists = Lists(np.concatenate([[0], np.cumsum(lengths)]).astype(np.uint32), items.astype(np.uint32))
         return cls(network.features, tables, lists, can_train(network), network.neurons.leak_coefficients)
 
     @property
