@@ -131,9 +131,9 @@ class Comparison:
     cases: tuple[CaseChange, ...]
     environment: tuple[tuple[str, str, str], ...]
     findings: tuple[Finding, ...]
-    noise: float = NOISE
-    any_machine: bool = False
-    confirms: bool = False
+    noise: float
+    any_machine: bool
+    confirms: bool
 
     @property
     def counts(self) -> bool:

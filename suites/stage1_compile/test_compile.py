@@ -44,7 +44,7 @@ def recorded():
 @pytest.mark.measures("kernel.registers", "kernel.local_bytes", variant=..., capability=..., kernel=...)
 @pytest.mark.measures("kernel.registers_over_baseline", only_if="the recorded figures are of these compilers")
 @pytest.mark.parametrize("capability", thinned(CAPABILITIES, LONG, keep=only((9, 0))), ids=_name)
-@pytest.mark.parametrize("variant", thinned(VARIANTS, LONG, keep=only("lean", "everything", "packed sums, tiles")))
+@pytest.mark.parametrize("variant", thinned(VARIANTS, LONG, keep=only("lean", "everything")))
 def test_every_kernel_builds(variants, recorded, variant: str, capability: Capability, measure) -> None:
     """All kernels of a variant compile to machine code; registers, spills and the recorded registers are compared."""
     from burstproof.engine.cuda.kernels.catalogue import catalogue
@@ -107,6 +107,34 @@ def test_propagation_does_not_read_back(variants, variant: str, measure) -> None
     assert propagating
 
 
+@pytest.mark.requirement("BE-20")
+@pytest.mark.measures("kernel.registers", "kernel.local_bytes", variant=..., capability=..., kernel="closed_loop")
+@pytest.mark.parametrize("capability", thinned(CAPABILITIES, LONG, keep=only((9, 0))), ids=_name)
+@pytest.mark.parametrize("variant", thinned(("lean", "delays", "packed sums, long rows"), LONG, keep=only("lean")))
+def test_closed_loop_builds(variants, variant: str, capability: Capability, measure) -> None:
+    """The kernel that stays: no spills, and its reductions read nothing back in spite of the waits between them."""
+    from burstproof.compile.resources import instructions_of, resources_of
+    from burstproof.engine.cuda.kernels.catalogue import catalogue
+    from burstproof.engine.cuda.kernels.closed_loop import closed_loop_spec
+
+    reason = obstacle(capability)
+    if reason:
+        pytest.skip(reason)
+    spec = closed_loop_spec(variants[variant])
+    image = compile_kernel(spec.name, spec.function, spec.signature, capability)
+    used = resources_of(image)
+    where = {"variant": variant, "capability": _name(capability), "kernel": spec.name}
+    measure("kernel.registers", used.registers, "1", conditions=where)
+    measure("kernel.local_bytes", used.local_bytes + used.stack_bytes, "B", conditions=where)
+    if capability == (9, 0):
+        found, merged = instructions_of(image), next(s for s in catalogue(variants[variant]) if s.name == "burst")
+        alone = instructions_of(compile_kernel(merged.name, merged.function, merged.signature, capability))
+        assert found is not None
+        assert alone is not None
+        assert (found.spills, found.atomics) == (0, alone.atomics)
+        assert found.reductions > alone.reductions
+
+
 class _Array:
     """An array on a device as far as a launch looks at it."""
 
@@ -117,7 +145,8 @@ class _Array:
         self.__cuda_array_interface__ = {"data": (0, False)}
 
 
-@pytest.mark.parametrize("variant", thinned(LAUNCHED, LONG, keep=only("lean")))
+@pytest.mark.thorough(LONG)
+@pytest.mark.parametrize("variant", LAUNCHED)
 def test_launches_give_what_the_machine_code_takes(variants, variant: str) -> None:
     """Tuples are flattened: a launch gives every kernel as many values as it has parameters, each of its size."""
     from burstproof.compile.resources import parameter_bytes_of, resources_by_kernel

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from burstproof.cli.main import main
+from burstproof.engine.cpu import growing
 from burstproof.engine.options import CudaOptions
 from burstproof.engine.reference import ReferenceEngine
 from burstproof.engine.replay import replay
@@ -52,8 +53,8 @@ PLANTED = (
 
 
 def differences(seeds: Iterable[int], backend: backends.Backend, families: int = 0) -> list[str]:
-    """What differs, by seed."""
-    found = ((seed, compare(draw_case(seed, families), backend.create)) for seed in seeds)
+    """What differs, by seed; cases have the features that the backend models."""
+    found = ((seed, compare(draw_case(seed, families, backend.models), backend.create)) for seed in seeds)
     return [f"burstproof fuzz --cases 1 --seed {seed} --families {families}: {d}" for seed, d in found if d is not None]
 
 
@@ -78,6 +79,21 @@ HOST_CASES = [
 def test_cases(backend: backends.Backend, first: int) -> None:
     """Fired lists, candidates and the whole state, bit for bit, also from a state handed over."""
     assert differences(range(first, first + CHUNK), backend) == []
+
+
+ROOMS_SEEDS = range(40)
+"""Cases of which some add more twins than there is room for at first."""
+
+
+@pytest.mark.not_proof
+def test_room_for_twins_grows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs in which the network is laid out anew for more twins, after which everything goes on alike."""
+    monkeypatch.setattr(growing, "FIRST_ROOM", 1)
+    made = []
+    make_room = growing.Growing.make_room
+    monkeypatch.setattr(growing.Growing, "make_room", lambda *args: (made.append(args), make_room(*args)))
+    assert differences(ROOMS_SEEDS, backends.CPU_BACKENDS[0]) == []
+    assert len(made) > 1
 
 
 @pytest.mark.thorough("random cases take seconds")

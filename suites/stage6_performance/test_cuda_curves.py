@@ -19,7 +19,10 @@ pytestmark = [pytest.mark.requirement("ST-6", "BE-6"), pytest.mark.gate("gpu")]
 
 def _declared(row: Row) -> ParameterSet:
     where = {"backend": "cuda", "gpus": 1, "device": ..., "scope": RESIDENT, **row.conditions}
-    marks = pytest.mark.measures("burst.latency", "burst.fraction_of_floor", **where)
+    marks = [
+        pytest.mark.measures("burst.latency", "burst.fraction_of_floor", **where),
+        pytest.mark.measures("burst.energy", "event.energy", only_if="the card counts its energy", **where),
+    ]
     return pytest.param(row, id=row.name, marks=marks)
 
 

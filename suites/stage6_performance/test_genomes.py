@@ -14,7 +14,7 @@ from burstproof.engine.reference import ReferenceEngine
 from hardware.host import take_host
 from stages.measuring import Measure
 from suites.support.bench.card_limits import Card
-from suites.support.bench.genome_bench import GENOMES, OPTIONS, GenomeRow, time_genome
+from suites.support.bench.genome_bench import GENOMES, OPTIONS, TRAINS, GenomeRow, UniformTwin, time_genome
 from suites.support.bench.steady import Timed, to_us
 
 pytestmark = pytest.mark.requirement("ST-6", "BE-2")
@@ -51,6 +51,10 @@ def test_genome_on_the_cpu(row: GenomeRow, measure: Measure) -> None:
 @pytest.fixture
 def on_the_card(row: GenomeRow, card: Card) -> Mapping[str, Timed]:
     """The timings of a genome on the GPU; a throttled card is an ERROR."""
+    return _timed_on(card, row)
+
+
+def _timed_on(card: Card, row: GenomeRow) -> Mapping[str, Timed]:
     from burstproof.engine.cuda.engine import CudaEngine
 
     with (
@@ -71,3 +75,25 @@ def test_genome_on_a_gpu(row: GenomeRow, card: Card, on_the_card: Mapping[str, T
     """A grown genome under input on a GPU, after the CPU engine agreed."""
     checked = f"{CHECKED_CUDA} bursts before and {CHECKED_AFTERWARDS} after equal the CPU engine's"
     _put(measure, row, on_the_card, checked, backend="cuda", gpus=1, device=card.runtime.name)
+
+
+@pytest.fixture
+def twins(card: Card) -> tuple[Timed, Timed]:
+    """Trains of the vision genome and of its uniform twin on the GPU."""
+    found = (_timed_on(card, one) for one in (GenomeRow("vision"), UniformTwin("vision")))
+    first, second = (timings[TRAINS] for timings in found)
+    return first, second
+
+
+@pytest.mark.gate("gpu")
+@pytest.mark.requirement("BE-21")
+@pytest.mark.measures(
+    "burst.against_uniform", backend="cuda", gpus=1, device=..., network="vision genome", scope=TRAINS
+)
+def test_vision_costs_what_a_uniform_network_costs(card: Card, twins: tuple[Timed, Timed], measure: Measure) -> None:
+    """The grown vision genome under input against a uniform network of as many neurons under the same input."""
+    grown, uniform = (to_us(timed.samples.estimate) for timed in twins)
+    note = f"{grown:.2f} us a burst of the grown genome, {uniform:.2f} us of the uniform network; both checked first"
+    where = {"backend": "cuda", "gpus": 1, "device": card.runtime.name, "scope": TRAINS}
+    conditions = {**where, **GenomeRow("vision").conditions}
+    measure("burst.against_uniform", grown / uniform, "x", conditions=conditions, note=note)

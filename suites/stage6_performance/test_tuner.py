@@ -16,11 +16,17 @@ from suites.support.parity.simulator_check import recordings_differ
 
 pytestmark = pytest.mark.requirement("BE-12")
 
+ROWS = (Row(50_000, 0.01), Row(250_000, 0.01), Row(2_000_000, 0.01, synapses_per_neuron=30))
+"""A network of each size class of the notes."""
+
+CLASSES = {50_000: "below 100 K", 250_000: "100 K to 1 M", 2_000_000: "above 1 M"}
+
 
 @pytest.mark.thorough("measures for seconds")
 @pytest.mark.gate("gpu")
 @pytest.mark.measures("tuning.default_us", "tuning.notes_us", "tuning.tuned_us", backend="cuda", device=...)
-@pytest.mark.parametrize("row", [Row(100_000, 0.01), Row(250_000, 0.01)], ids=lambda row: row.name)
+@pytest.mark.measures("tuning.against_notes", backend="cuda", device=..., size_class=...)
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 def test_tuning_on_this_device(row: Row, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, measure: Measure) -> None:
     """The tuned engine gives the default's results; how long bursts take by default, by the notes and tuned."""
     from burstproof.engine.cuda.engine import CudaEngine
@@ -44,3 +50,7 @@ def test_tuning_on_this_device(row: Row, tmp_path: Path, monkeypatch: pytest.Mon
         choice = {"block": launch.block_size, "train": launch.batch_length, "streams": launch.stream_count}
         note = "median by the autotuner; 0 is the engine's own choice"
         measure(f"tuning.{name}_us", found[f"{name}_us"], "us", conditions=conditions | choice, note=note)
+    gain = found["notes_us"] / found["tuned_us"]
+    note = f"the notes' class takes {found['notes_us']:.2f} us a burst, the tuner's choice {found['tuned_us']:.2f}"
+    classed = conditions | {"size_class": CLASSES[row.neurons]}
+    measure("tuning.against_notes", gain, "x", conditions=classed, note=note)

@@ -41,15 +41,12 @@ def test_simulated_shards(name: str, problems: Mapping[str, list[str]]) -> None:
 
 
 @needs_tools
+@pytest.mark.thorough(BUILDS)
 @pytest.mark.requirement("KL-1")
 @pytest.mark.measures("kernel.registers", variant=..., kernel=...)
 @pytest.mark.parametrize(
     ("capability", "merged", "row_words"),
-    [
-        pytest.param((7, 5), False, 0, marks=pytest.mark.thorough(BUILDS)),
-        ((9, 0), True, 0),
-        pytest.param((9, 0), True, 32, marks=pytest.mark.thorough(BUILDS)),
-    ],
+    [((7, 5), False, 0), ((9, 0), True, 0), ((9, 0), True, 32)],
 )
 def test_kernels_build(capability: tuple[int, int], merged: bool, row_words: int, measure: Measure) -> None:
     """The kernels of a driven network build without spilling, for the oldest capability of the tools and for 9.0."""

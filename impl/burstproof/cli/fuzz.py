@@ -15,6 +15,7 @@ from burstproof.cli.progress import task
 from burstproof.cli.settings import configuration_of, engine_options
 from burstproof.cli.verify import DEFAULT_BACKEND
 from burstproof.config import Configuration
+from burstproof.engine.features.support import MODELLED, MODELLED_BY_SHARDS
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.profile import FEAGI_2_6
 from burstproof.engine.protocol import CreateEngine, Engine
@@ -38,7 +39,7 @@ def fuzz(options: argparse.Namespace) -> ExitCode:
         PASS if every case agrees, FAIL if one does not.
     """
     config = configuration_of(options)
-    backend, create = _subject(options, config)
+    name, backend, create = _subject(options, config)
     check_output(options.out / "fuzz", "--out")
     tally, findings = Tally(), []
     seeds = range(options.seed, options.seed + options.cases)
@@ -46,7 +47,8 @@ def fuzz(options: argparse.Namespace) -> ExitCode:
     interrupted = False
     with task(f"fuzzing {backend}", options.cases, shown=not options.json) as bar:
         try:
-            for finding in search(seeds, options.families, create, tally, options.out, deadline, bar.advance):
+            modelled = (MODELLED if options.shards is None else MODELLED_BY_SHARDS)[name]
+            for finding in search(seeds, options.families, create, tally, options.out, deadline, bar.advance, modelled):
                 findings.append(finding)
                 if not options.json:
                     print(finding.in_words(), flush=True)
@@ -65,8 +67,8 @@ def fuzz(options: argparse.Namespace) -> ExitCode:
     return ExitCode.FAIL if findings else ExitCode.PASS
 
 
-def _subject(options: argparse.Namespace, config: Configuration) -> tuple[str, CreateEngine]:
-    """Name of what is under test, and what makes it."""
+def _subject(options: argparse.Namespace, config: Configuration) -> tuple[str, str, CreateEngine]:
+    """The backend under test, what the output calls it, and what makes it."""
     backend = resolved(options.backend or DEFAULT_BACKEND, 0, config=config, where="--backend").backend
     if options.shards is not None and not BACKENDS[backend].shards:
         allowed = ", ".join(with_shards())
@@ -78,7 +80,7 @@ def _subject(options: argparse.Namespace, config: Configuration) -> tuple[str, C
     def create(network: Network, case_options: EngineOptions) -> Engine:
         return make(network, replace(case_options, cpu=base.cpu, cuda=base.cuda))
 
-    return backend if options.shards is None else f"{options.shards} shards of {backend}", create
+    return backend, backend if options.shards is None else f"{options.shards} shards of {backend}", create
 
 
 def _summary(options: argparse.Namespace, backend: str, tally: Tally, findings: list[Finding]) -> str:

@@ -18,12 +18,9 @@ Bools = npt.NDArray[np.bool_]
 Integers = npt.NDArray[np.int64]
 
 
-def _column(dtype: type[np.generic], letter: str, *, required: bool = False) -> Any:
+def _column(dtype: type[np.generic], letter: str) -> Any:
     """A field with an array, empty unless it is given; columns whose ``letter`` is the same are equally long."""
-    metadata = {"dtype": dtype, "letter": letter}
-    if required:
-        return field(metadata=metadata)
-    return field(default_factory=lambda: np.empty(0, dtype), metadata=metadata)
+    return field(default_factory=lambda: np.empty(0, dtype), metadata={"dtype": dtype, "letter": letter})
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,16 +160,16 @@ class FeatureState:
         Empty, with ``next_id`` 0, without memory areas.
     """
 
-    thresholds: Floats = _column(np.float32, "N", required=True)
-    leak_coefficients: Floats = _column(np.float32, "N", required=True)
-    excitabilities: Floats = _column(np.float32, "N", required=True)
-    firing_rates: Floats = _column(np.float32, "N", required=True)
-    homeostat_leaks: Floats = _column(np.float32, "N", required=True)
-    trains: Bools = _column(np.bool_, "N", required=True)
-    held_potentials: Floats = _column(np.float32, "N", required=True)
-    signals: Floats = _column(np.float32, "M", required=True)
-    bursts_since_load: int
-    postsynaptic_potentials: Floats = _column(np.float32, "S", required=True)
+    thresholds: Floats = _column(np.float32, "N")
+    leak_coefficients: Floats = _column(np.float32, "N")
+    excitabilities: Floats = _column(np.float32, "N")
+    firing_rates: Floats = _column(np.float32, "N")
+    homeostat_leaks: Floats = _column(np.float32, "N")
+    trains: Bools = _column(np.bool_, "N")
+    held_potentials: Floats = _column(np.float32, "N")
+    signals: Floats = _column(np.float32, "M")
+    bursts_since_load: int = 0
+    postsynaptic_potentials: Floats = _column(np.float32, "S")
     made: MadeSynapses = field(default_factory=MadeSynapses)
     memory: MemoryState = field(default_factory=MemoryState)
 
@@ -211,7 +208,8 @@ def columns_of(state: FeatureState) -> dict[str, npt.NDArray[Any]]:
 
 def from_columns(columns: Mapping[str, npt.NDArray[Any]]) -> FeatureState:
     """The state whose ``columns_of`` these are; those of other values are ignored."""
-    return _assembled(FeatureState, PREFIX, columns)
+    state: FeatureState = _assembled(FeatureState, PREFIX, columns)
+    return state
 
 
 def _assembled(kind: type[Any], prefix: str, columns: Mapping[str, npt.NDArray[Any]]) -> Any:

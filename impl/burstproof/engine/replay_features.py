@@ -134,7 +134,7 @@ def _synapses(
         yield from _presence("created_synapses", np.empty(0, np.int64), _ends(made.sources, made.targets)[listed])
         return
     inhibitory = np.array([network.features.associative[one].inhibitory for one in made.mappings.tolist()], np.uint8)
-    found = {
+    found: dict[str, tuple[Array, Array]] = {
         "weight": (state.weights, made.weights),
         "psp": (features.postsynaptic_potentials, made.postsynaptic_potentials),
         "type": (table.types, inhibitory),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from burstproof.engine.features.support import EVERYTHING, NOTHING, ONE_BURST, Section
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.profile import profile_named
 from burstproof.engine.state import Stimulus, StimulusPlan
@@ -18,7 +19,7 @@ from burstproof.network.model import Network
 _BATCH_BURSTS = 4
 
 
-def draw_case(seed: int, families: int = 0, features: bool = False) -> FuzzCase:
+def draw_case(seed: int, families: int = 0, modelled: frozenset[Section] = NOTHING) -> FuzzCase:
     """The case of ``seed``.
 
     Parameters
@@ -27,17 +28,19 @@ def draw_case(seed: int, families: int = 0, features: bool = False) -> FuzzCase:
         0 or more; the same seed and families give the same case.
     families : int
         How many sets of switches there are; seeds that are equal modulo this number share one. 0: each has its own.
-    features : bool
-        Whether the case may have features of a genome (FEATURES.md); they belong to the profile feagi-2.6 alone.
+    modelled : frozenset of Section
+        Features of a genome that the case may have (FEATURES.md): all of sections 1 to 6 or none, and 7 and 8 beside
+        them. They belong to the profile feagi-2.6 alone.
     """
     switches = draw_switches(np.random.default_rng([1, seed % families] if families else [0, seed]))
     rng = np.random.default_rng([2, seed])
     bursts = _burst_count(switches, rng)
     network = draw_network(switches, rng, bursts)
     network = with_later_columns(switches, np.random.default_rng([3, seed]), network)
-    if features and not switches.beta:
+    if modelled >= ONE_BURST and not switches.beta:
         chosen = draw_feature_switches(np.random.default_rng([5, seed % families] if families else [4, seed]))
         network = with_features(chosen, np.random.default_rng([6, seed]), network)
+    if modelled == EVERYTHING and not switches.beta:
         remembering = draw_memory_switches(np.random.default_rng([8, seed % families] if families else [7, seed]))
         network = with_memories(remembering, np.random.default_rng([9, seed]), network)
     plan = _draw_plan(switches, rng, network, bursts)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from burstproof.engine.features.support import NOTHING, Section
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.protocol import CreateEngine, Engine, Progress
 from burstproof.engine.registry import create_sharded
@@ -58,12 +59,16 @@ def search(
     folder: Path,
     deadline: float,
     progress: Progress,
+    modelled: frozenset[Section] = NOTHING,
 ) -> Iterator[Finding]:
-    """Try seed after seed until ``time.monotonic`` reaches ``deadline``, counting in ``tally``; yields what differs."""
+    """Try seed after seed until ``time.monotonic`` reaches ``deadline``, counting in ``tally``; yields what differs.
+
+    The cases may have the features that are ``modelled``.
+    """
     for seed in seeds:
         if time.monotonic() > deadline:
             return
-        case = draw_case(seed, families)
+        case = draw_case(seed, families, modelled)
         tally.cases += 1
         try:
             found = compare(case, create)

@@ -10,11 +10,13 @@ from functools import cached_property
 from burstproof.engine.protocol import Engine
 from burstproof.engine.state import Record, Stimulus, StimulusPlan
 from burstproof.network.model import Network
+from burstproof.network.synthetic.build import synthesize
+from burstproof.network.synthetic.spec import SyntheticSpec
 from suites.support.bench.cuda_bench import disagreements
 from suites.support.bench.steady import Rule, Timed, Watch, time_steadily
 from suites.support.networks.small_networks import OPTIONS, seeded_plan, small_network
 
-__all__ = ["GENOMES", "OPTIONS", "GenomeRow", "time_genome"]
+__all__ = ["GENOMES", "OPTIONS", "TRAINS", "GenomeRow", "UniformTwin", "time_genome"]
 
 GENOMES = ("essential", "vision")
 TRAINS = "trains with stimulus"
@@ -58,6 +60,22 @@ class GenomeRow:
         """Run both over ``bursts`` driven bursts; they must agree and fire."""
         problems = disagreements(judge, engine, bursts, self.plan(engine.burst_count, bursts))
         assert problems == (), problems[0]
+
+
+@dataclass(frozen=True)
+class UniformTwin(GenomeRow):
+    """A uniform network of as many neurons as the genome's, under the same input, which alone makes neurons fire."""
+
+    @cached_property
+    def network(self) -> Network:
+        """The uniform network: a synapse each, too weak to make its target fire."""
+        neurons = GenomeRow(self.genome).network.neuron_count
+        return synthesize(SyntheticSpec(neurons, 1, postsynaptic_potential=2.0**-6, leak=1.0, refractory_period=1))
+
+    @cached_property
+    def stimuli(self) -> tuple[Stimulus, ...]:
+        """The input of the genome."""
+        return GenomeRow(self.genome).stimuli
 
 
 def time_genome(row: GenomeRow, engine: Engine, watch: Callable[[], Watch] | None = None) -> Mapping[str, Timed]:

@@ -39,15 +39,25 @@ def _make_take(key: KernelKey) -> Compiled:
     @inner_compiler
     def take(queue: int, queues: Queues, sums: Array, flags: Array) -> None:
         """Add what all threads have put into ``queue``; places in ``sums`` and ``flags`` are those in its region."""
-        words, threads, count = queues.words, queues.ends.shape[0], queues.ends.shape[1]
+        words, palette = queues.words, queues.palette
+        threads, count = queues.ends.shape
         for thread in range(threads):
             first = (thread * count + queue) * queues.capacity
-            for j in range(first, queues.ends[thread, queue]):
-                word = words[np.uint64(j)]
-                target = np.uint64(word.target)
-                sums[target] += word.contribution
-                if flagged:
-                    flags[target] = True
+            end = queues.ends[thread, queue]
+            if len(palette):
+                for j in range(first, end):
+                    word = words[np.uint64(j)]
+                    target = np.uint64(word.target)
+                    sums[target] += palette[np.uint64(word.contribution)]
+                    if flagged:
+                        flags[target] = True
+            else:
+                for j in range(first, end):
+                    word = words[np.uint64(j)]
+                    target = np.uint64(word.target)
+                    sums[target] += word.contribution
+                    if flagged:
+                        flags[target] = True
 
     return take
 

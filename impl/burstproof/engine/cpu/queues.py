@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from burstproof.engine.cpu.arrays import Array, Ring, Rows, Static
-from burstproof.engine.cpu.compile import compiler
+from burstproof.engine.cpu.compile import compiler, inner_compiler
 from burstproof.engine.cpu.disk import keep_on_disk
 
 REGION_NEURONS = 1 << 16
@@ -32,6 +32,11 @@ ALIGNED = 64
 LEAST_CAPACITY = 64
 """Contributions that a queue has room for at least; capacities are powers of two."""
 
+PALETTE_ENTRIES = 1 << 16
+"""Most different contributions that words have the numbers of."""
+
+_TABLE_BITS = 18
+_SPREAD = np.uint64(0x9E3779B97F4A7C15)
 _EXPECTED_RATE = 0.01
 _EVENT_COST = 2.0
 _SPARE = 4.0
@@ -52,8 +57,10 @@ class Queues(NamedTuple):
     region_of : int64 (N / 64 + 1,)
         Region of every ``ALIGNED`` neurons.
     words : (T * Q * C,)
-        Fields ``target``, the place in the region, and ``contribution``. Queue s R + r of thread t, for the bursts of
-        slot s and region r, starts at (t Q + s R + r) C.
+        Fields ``target``, the place in the region, and ``contribution``, or its number in the ``palette`` if there is
+        one. Queue s R + r of thread t, for the bursts of slot s and region r, starts at (t Q + s R + r) C.
+    palette : int64 (P,)
+        The different contributions of a network with few, none of which is computed; empty where words hold them.
     ends : int64 (T, Q)
         Where what is in a queue ends.
     capacity : int
@@ -68,6 +75,7 @@ class Queues(NamedTuple):
     regions: npt.NDArray[np.int64]
     region_of: npt.NDArray[np.int64]
     words: npt.NDArray[np.void]
+    palette: npt.NDArray[np.int64]
     ends: npt.NDArray[np.int64]
     capacity: int
     sums: Array
@@ -101,16 +109,68 @@ def capacity_for(synapses: int, queues: int, slots: int, word_bytes: int) -> int
     return 1 << (wanted.bit_length() - 1)
 
 
+class Palette(NamedTuple):
+    """The different contributions (P,) int64 of a network, and a hash table of their numbers, from 1 on."""
+
+    values: npt.NDArray[np.int64]
+    numbers: npt.NDArray[np.int64]
+
+
+NO_PALETTE = Palette(np.empty(0, np.int64), np.empty(0, np.int64))
+
+
+@inner_compiler
+def _find(value: int, values: Array, numbers: Array) -> np.uint64:
+    """Place of ``value`` in the hash table, or the free one that it is to take."""
+    place = (np.uint64(value) * _SPREAD) >> np.uint64(64 - _TABLE_BITS)
+    while numbers[place] != 0 and values[numbers[place] - 1] != value:
+        place = (place + np.uint64(1)) & np.uint64((1 << _TABLE_BITS) - 1)
+    return place
+
+
+@compiler
+def _fill(contributions: Array, values: Array, numbers: Array) -> int:
+    """Put every contribution into the table; how many different ones there are, or -1 for more than there is room."""
+    count = 0
+    for contribution in contributions:
+        place = _find(contribution, values, numbers)
+        if numbers[place] == 0:
+            if count == len(values):
+                return -1
+            values[count] = contribution
+            count += 1
+            numbers[place] = count
+    return count
+
+
+keep_on_disk(_fill, "fill")
+
+
+def palette_of(contributions: Array) -> Palette:
+    """The palette of ``contributions``; none if 16 bits hold each of them, or not their numbers."""
+    if contributions.dtype.itemsize == 2:
+        return NO_PALETTE
+    values, numbers = np.empty(PALETTE_ENTRIES, np.int64), np.zeros(1 << _TABLE_BITS, np.int64)
+    count = _fill(contributions, values, numbers)
+    return Palette(values[:count].copy(), numbers) if count >= 0 else NO_PALETTE
+
+
 def make_queues(
-    bounds: npt.NDArray[np.int64], synapses: int, contributions: np.dtype[Any], ring: Ring, slots: int
+    bounds: npt.NDArray[np.int64],
+    synapses: int,
+    contributions: np.dtype[Any],
+    ring: Ring,
+    slots: int,
+    palette: Palette = NO_PALETTE,
 ) -> Queues:
-    """Empty queues onto the ranges that end at ``bounds``; ``contributions`` is the type of each."""
+    """Empty queues onto the ranges that end at ``bounds``; without a palette ``contributions`` is the type of each."""
     threads, neurons = len(bounds) - 1, int(bounds[-1])
     starts = [np.arange(lo, hi, REGION_NEURONS) for lo, hi in itertools.pairwise(bounds)]
     regions = np.append(np.concatenate(starts), neurons).astype(np.int64)
     count = len(regions) - 1
     region_of = np.searchsorted(regions[1:], np.arange(0, neurons + 1, ALIGNED), side="right").astype(np.int64)
-    word = np.dtype([("contribution", contributions), ("target", np.uint16)])
+    held = np.dtype(np.uint16) if len(palette.values) else contributions
+    word = np.dtype([("contribution", held), ("target", np.uint16)])
     queues = threads * slots * count
     capacity = capacity_for(synapses, max(queues, 1), slots, word.itemsize)
     return Queues(
@@ -119,6 +179,7 @@ def make_queues(
         regions,
         region_of,
         np.empty(queues * capacity, word),
+        palette.values,
         np.arange(queues).reshape(threads, slots * count) * capacity,
         capacity,
         np.zeros(neurons, ring.sums.dtype),
@@ -128,13 +189,17 @@ def make_queues(
 
 
 @compiler
-def _pack(first: int, end: int, static: Static, queues: Queues, words: Array, bins: Array) -> None:
+def _pack(first: int, end: int, static: Static, queues: Queues, numbers: Array, words: Array, bins: Array) -> None:
     """Words and queues of the synapses ``first`` ... ``end - 1``; slots are counted from the burst after the firing."""
     regions = len(queues.regions) - 1
     for j in range(first, end):
         target = static.targets[j]
         region = queues.region_of[target // ALIGNED]
-        words[j].contribution = static.contributions[j]
+        if len(numbers):
+            place = _find(static.contributions[j], queues.palette, numbers)
+            words[j].contribution = numbers[place] - 1
+        else:
+            words[j].contribution = static.contributions[j]
         words[j].target = target - queues.regions[region]
         bins[j] = region + ((static.delays[j] - 1) * regions if len(static.delays) else 0)
 
@@ -142,8 +207,10 @@ def _pack(first: int, end: int, static: Static, queues: Queues, words: Array, bi
 keep_on_disk(_pack, "pack")
 
 
-def pack_rows(static: Static, queues: Queues, pool: Executor, narrow: bool = True) -> Rows:
-    """``static`` as words of ``queues``, by the threads of ``pool``.
+def pack_rows(
+    static: Static, queues: Queues, pool: Executor, palette: Palette = NO_PALETTE, narrow: bool = True
+) -> Rows:
+    """``static`` as words of ``queues``, which have this ``palette``, by the threads of ``pool``.
 
     ``narrow``: queues are numbered in the narrowest integers, each of which kernels are compiled for.
     """
@@ -151,7 +218,7 @@ def pack_rows(static: Static, queues: Queues, pool: Executor, narrow: bool = Tru
     words = np.empty(count, queues.words.dtype)
     bins = np.empty(count, np.min_scalar_type(queues.ends.shape[1]) if narrow else np.dtype(np.uint32))
     cuts = np.linspace(0, count, threads + 1).astype(np.int64)
-    _for_all(pool, lambda t: _pack(cuts[t], cuts[t + 1], static, queues, words, bins), threads)
+    _for_all(pool, lambda t: _pack(cuts[t], cuts[t + 1], static, queues, palette.numbers, words, bins), threads)
     return Rows(static.offsets, words, bins, static.clamped_sources)
 
 

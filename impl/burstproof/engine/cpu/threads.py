@@ -16,7 +16,7 @@ import numpy as np
 from burstproof.engine.cpu.arrays import Output, Plan
 from burstproof.engine.cpu.compile import CLAMPED, HISTORY
 from burstproof.engine.cpu.memory import CpuMemory
-from burstproof.engine.cpu.queues import balanced_bounds, make_queues, pack_rows
+from burstproof.engine.cpu.queues import NO_PALETTE, balanced_bounds, make_queues, pack_rows, palette_of
 from burstproof.engine.cpu.share import FIRED, HELPERS, IDLE, LEAVE, LEFT, LINE, NOT_STARTED, Shared
 from burstproof.engine.options import EngineOptions
 from burstproof.errors import InputError
@@ -97,8 +97,10 @@ class Team:
         bounds = balanced_bounds(memory.static.targets, count, threads)
         synapses, computed = len(memory.static.targets), len(memory.computed.targets)
         widest = np.dtype(np.int64) if memory.computes else memory.static.contributions.dtype
-        queues = make_queues(bounds, synapses + computed, widest, memory.ring, slots)
-        self._rows = pack_rows(memory.static, queues, self._pool, not memory.general)
+        may_number = not (memory.general or memory.computes)
+        palette = palette_of(memory.static.contributions) if may_number else NO_PALETTE
+        queues = make_queues(bounds, synapses + computed, widest, memory.ring, slots, palette)
+        self._rows = pack_rows(memory.static, queues, self._pool, palette, not memory.general)
         self._shared = Shared(
             np.full(HELPERS + threads * LINE, LEFT, np.int64),
             queues,

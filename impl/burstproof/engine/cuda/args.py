@@ -62,7 +62,7 @@ class Turn(NamedTuple):
 
 
 class Gathering(NamedTuple):
-    """How the list of the burst at ``place`` is gathered: ``direct`` into the window too, ``final`` with the report."""
+    """How the list of the burst at ``place`` is gathered: what is shown ``direct`` in the window, if ``final``."""
 
     direct: np.uint32
     final: np.uint32
@@ -276,6 +276,21 @@ class Window(NamedTuple):
     window_potentials: Floats
     answer: Longs
     window: np.int64
+
+
+class Mailbox(NamedTuple):
+    """How a closed loop calls a kernel that stays on the device (``kernels.mailbox``).
+
+    ``mail_room`` amounts fit into the mail; the first ``answering`` blocks answer; without a call for ``idle`` ns the
+    kernel ends.
+    """
+
+    mail: Longs
+    answers: Longs
+    relay: Longs
+    mail_room: np.uint32
+    answering: np.uint32
+    idle: np.uint64
 
 
 class Cursors(NamedTuple):

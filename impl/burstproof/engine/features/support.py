@@ -37,6 +37,9 @@ MODELLED: Mapping[str, frozenset[Section]] = {
 }
 """What each backend models on one device; shards may model less, and refuse the rest likewise."""
 
+MODELLED_BY_SHARDS: Mapping[str, frozenset[Section]] = {"cpu": ONE_BURST, "cuda": NOTHING}
+"""What the shards of each backend model."""
+
 
 def sections_of(network: Network) -> list[Section]:
     """The sections that ``network`` needs."""

@@ -239,7 +239,8 @@ def _parameters(spec: SyntheticSpec, field: str) -> npt.ArrayLike:
     low, high = law
     if field in FLOAT_LAWS:
         return np.float32(low + (high - low) * (words * 2.0**-32))
-    return (low + (words.astype(np.uint64) * np.uint64(high - low + 1) >> np.uint64(32))).astype(np.uint16)
+    values: npt.NDArray[np.uint16] = (low + (words * np.uint64(high - low + 1) >> np.uint64(32))).astype(np.uint16)
+    return values
 
 
 def _accumulating(spec: SyntheticSpec) -> npt.ArrayLike:

@@ -27,6 +27,7 @@ FRACTION = 0.01
 
 WINDOW = 3
 _WEIGHTS, _DELAYS, _INHIBITORY = (1, 255), (1, 16), 0.2
+_THRESHOLDS, _LIMITS = (1.0, 128.0), (2000.0, 8000.0)
 
 
 @dataclass(frozen=True)
@@ -143,8 +144,8 @@ def _inhibition(spec: SyntheticSpec) -> SyntheticSpec:
 def _parameters(spec: SyntheticSpec) -> SyntheticSpec:
     drawn = replace(
         _inhibition(spec),
-        threshold=(1.0, 128.0),
-        threshold_limit=(2000.0, 8000.0),
+        threshold=_THRESHOLDS,
+        threshold_limit=_LIMITS,
         leak=(0.05, 0.5),
         refractory_period=(0, 5),
         consecutive_fire_limit=(1, 20),
@@ -155,9 +156,8 @@ def _parameters(spec: SyntheticSpec) -> SyntheticSpec:
 
 
 def _fractions(spec: SyntheticSpec) -> SyntheticSpec:
-    whole = _parameters(spec)
-    scaled = {field: _scaled(getattr(whole, field), FRACTION) for field in ("threshold", "threshold_limit")}
-    return replace(whole, postsynaptic_potential=FRACTION, **scaled)
+    thresholds, limits = _scaled(_THRESHOLDS, FRACTION), _scaled(_LIMITS, FRACTION)
+    return replace(_parameters(spec), postsynaptic_potential=FRACTION, threshold=thresholds, threshold_limit=limits)
 
 
 def _delayed(laws: Callable[[SyntheticSpec], SyntheticSpec], spec: SyntheticSpec) -> SyntheticSpec:
@@ -177,7 +177,8 @@ def _areas(spec: SyntheticSpec) -> SyntheticSpec:
 
 def _excited(spec: SyntheticSpec, factor: float, spread: float = 0.0) -> SyntheticSpec:
     """``spec`` with ``factor`` times its excitability, drawn from (1 - spread)...(1 + spread) times that."""
-    mean = spec.excitability * factor
+    law = spec.excitability
+    mean = factor * (sum(law) / 2 if isinstance(law, tuple) else law)
     return replace(spec, excitability=(mean * (1 - spread), mean * (1 + spread)) if spread else mean)
 
 

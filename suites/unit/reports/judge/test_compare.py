@@ -48,6 +48,7 @@ runpy.run_module({room!r}, run_name="__main__")
 pytestmark = pytest.mark.requirement("RE-4")
 BASELINES = Path(__file__).parents[4] / "reports" / "baselines"
 NAMES = tuple(f"a{number}.time" for number in range(10))
+STEADY_ERRORS = [replace(figure("gpt2.error", 1.0, "1"), samples=(1.0, 1.0))] * 6
 EDGE = replace(figure("a.time", 1000.0, "ms"), samples=(1000.0, 1000.0))
 
 
@@ -261,6 +262,60 @@ def test_time_and_rate_of_two_sizes_are_two_rows() -> None:
     steady = figure("matmul.latency", 2.0, "ms", size=128), figure("matmul.throughput", 50.0, "GFLOP/s", size=256)
     comparison = compare([run(0, *steady)], [run(1, *steady, commit="b")])
     assert sorted(row.name for row in comparison.rows) == ["matmul.latency", "matmul.throughput"]
+
+
+@pytest.mark.parametrize(("time", "rate"), [(2.2, 50.0), (2.0, 51.0)])
+def test_a_rate_that_is_no_reciprocal_of_the_time_has_its_own_row(time: float, rate: float) -> None:
+    def pair(time: float, rate: float) -> tuple[Measurement, Measurement]:
+        return figure("matmul.latency", time, "ms"), figure("matmul.throughput", rate, "GFLOP/s")
+
+    comparison = compare([run(0, *pair(2.0, 50.0))], [run(1, *pair(time, rate), commit="b")])
+    assert sorted(row.name for row in comparison.rows) == ["matmul.latency", "matmul.throughput"]
+
+
+def test_a_time_of_zero_has_no_rate() -> None:
+    steady = figure("matmul.latency", 0.0, "ms"), figure("matmul.throughput", 50.0, "GFLOP/s")
+    assert len(compare([run(0, *steady)], [run(1, *steady, commit="b")]).rows) == 2
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "word", "ratio"),
+    [
+        (-2.0, -1.0, "better", 0.5),
+        (1.0, -2.0, "worse", 2.0),
+        (-1.0, 1.0, "same", 1.0),
+        (0.5, 0.0, "better", 0.0),
+        (0.0, 0.5, "worse", math.inf),
+    ],
+)
+def test_the_size_of_a_signed_error_counts(old: float, new: float, word: str, ratio: float) -> None:
+    sides = (replace(figure("gpt2.error", value, "1"), samples=(value, value)) for value in (old, new))
+    base, fresh = (run(place, one, commit="ab"[place]) for place, one in enumerate(sides))
+    (row,) = compare([base], [fresh], history=[run(n, one, commit="c") for n, one in enumerate(STEADY_ERRORS)]).rows
+    assert (row.word, row.difference.ratio) == (word, pytest.approx(ratio))
+
+
+def test_the_environment_names_clocks_and_what_is_absent() -> None:
+    there, absent = sample_record(gpu=True), sample_record(gpu=False)
+    rows = {name: (old, new) for name, old, new in compare([there], [absent]).environment}
+    assert rows["GPU clocks, MHz"][1] == rows["GPUs"][1] == "none"
+    assert "/" in rows["GPU clocks, MHz"][0]
+    assert rows["driver"][1] == "none" != rows["driver"][0]
+
+
+def test_a_change_beyond_all_doubt_is_confirmed() -> None:
+    """Runs without noise: the p-value of one claim is 0 and of the other 1."""
+    steady = [replace(figure("a.time", value, "ms"), samples=(value, value)) for value in (1.0, 1.5)]
+    base, new = ([run(2 * n + side, one, commit="ab"[side]) for n in range(5)] for side, one in enumerate(steady))
+    (row,) = compare(base, new).rows
+    assert (row.change, row.confirmed) == (Change.SLOWER, True)
+    assert (row.difference.p_higher, row.difference.p_lower) == (0.0, 1.0)
+
+
+def test_a_share_below_zero_keeps_its_sign() -> None:
+    sides = (replace(figure("a.efficiency", value, "1"), samples=(value, value)) for value in (2.0, -1.0))
+    (row,) = compare(*([run(place, one, commit="ab"[place])] for place, one in enumerate(sides))).rows
+    assert (row.word, row.difference.ratio) == ("worse", -0.5)
 
 
 def test_a_run_is_of_its_own_machine_whatever_is_known_of_it() -> None:

@@ -40,6 +40,7 @@ class Call:
     arguments: list[Any]
     overlapped: bool = False
     last: type | None = None
+    cooperative: bool = False
 
     def at(self, *numbers: int) -> Call:
         """The same with these numbers in its last argument."""
@@ -48,7 +49,9 @@ class Call:
 
     def queue(self, stream: DeviceStream) -> None:
         """Launch the kernel."""
-        self.runtime.launch(self.kernel, self.grid, self.block, stream, self.arguments, self.overlapped)
+        self.runtime.launch(
+            self.kernel, self.grid, self.block, stream, self.arguments, self.overlapped, self.cooperative
+        )
 
 
 def numbers_of(packed: Packed) -> dict[str, Any]:
@@ -135,6 +138,11 @@ class Kernels:
         arguments = self.runtime.pack(bind(function, self._variant, values))
         last = None if isinstance(last, Field) else last
         return Call(self.runtime, self._compiled[name], grid, block, arguments, overlapped, last)
+
+    def cooperative_blocks(self, name: str, block: int, threads: int) -> int:
+        """Blocks of a cooperative kernel at most, with no more than ``threads`` threads on a multiprocessor."""
+        held = self.runtime.resident_blocks(self._compiled[name], block)
+        return self.runtime.multiprocessors * max(1, min(held, threads // block))
 
     def full_grid(self, block: int) -> int:
         """Blocks that the device holds at once."""

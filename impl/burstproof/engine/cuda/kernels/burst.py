@@ -112,6 +112,21 @@ def make_first_item() -> Callable[..., Any]:
     return cuda.jit(device=True)(first_of_all if SIMULATED else own_item)  # type: ignore[no-any-return]
 
 
+def make_following_item(stays: bool) -> Callable[..., Any]:
+    """``following_item(item, items)``: what the block takes after ``item``, ``items`` if that was its last."""
+
+    def next_of_all(item: np.uint32, items: np.uint32) -> Any:
+        return np.uint32(item + np.uint32(1))
+
+    def next_of_block(item: np.uint32, items: np.uint32) -> Any:
+        return np.uint32(item + np.uint32(cuda.gridDim.x) - np.uint32(1))
+
+    def none(item: np.uint32, items: np.uint32) -> Any:
+        return items
+
+    return cuda.jit(device=True)(next_of_all if SIMULATED else next_of_block if stays else none)  # type: ignore[no-any-return]
+
+
 def make_end_exchange() -> Callable[..., Any]:
     """``end_exchange(steering, exchange, network, turn, ...)``, one thread: what a shard's next burst has to know."""
     agree, log_start = make_agree(), make_log_start()
@@ -145,7 +160,8 @@ def make_burst(shard: ShardVariant) -> Callable[..., None]:
     variant, exchanges = shard.variant, shard.exchanges
     threads, chunk = WARP if SIMULATED else shard.threads, shard.chunk
     share = 1 if SIMULATED and exchanges else shard.share
-    id_of, keep_route, first_item = make_id_of(shard), make_link().keep, make_first_item()
+    id_of, keep_route = make_id_of(shard), make_link().keep
+    first_item, following_item, several = make_first_item(), make_following_item(shard.stays), SIMULATED or shard.stays
     per_thread, word = chunk // threads, variant.word.added
     fetch_chunk = make_fetch_chunk(shard, threads, per_thread)
     consume_chunk, send = make_consume_chunk(shard, threads, per_thread), make_send(shard, share)
@@ -258,8 +274,8 @@ def make_burst(shard: ShardVariant) -> Callable[..., None]:
                 if recalls and count > np.uint32(0):
                     cuda.syncthreads()
                     keep_recalled(first_place[0], burst_number, count, fired, network, recall)
-            item = np.uint32(item + one) if SIMULATED else items
-            if SIMULATED:
+            item = np.uint32(following_item(item, items))
+            if several:
                 cuda.syncthreads()
         if cuda.grid(1) == 0:
             enter(steering, turn, burst_number, slot)

@@ -41,6 +41,8 @@ class ShardVariant:
         There are other shards; a network on one device is one shard without an exchange.
     early : bool
         The next kernel's blocks may come up from the start of a burst in one kernel.
+    stays : bool
+        The burst is one turn of a kernel that stays on the device: a block takes chunk after chunk.
     """
 
     variant: Variant
@@ -54,6 +56,7 @@ class ShardVariant:
     row_words: int = 0
     exchanges: bool = True
     early: bool = True
+    stays: bool = False
 
     @property
     def apart(self) -> bool:

@@ -13,7 +13,15 @@ from burstproof.engine.cpu import engine as cpu_engine
 from burstproof.engine.cpu import queues as cpu_queues
 from burstproof.engine.cpu.arrays import Ring, Static
 from burstproof.engine.cpu.engine import CpuEngine
-from burstproof.engine.cpu.queues import LEAST_CAPACITY, REGION_NEURONS, capacity_for, make_queues, pack_rows
+from burstproof.engine.cpu.queues import (
+    LEAST_CAPACITY,
+    PALETTE_ENTRIES,
+    REGION_NEURONS,
+    capacity_for,
+    make_queues,
+    pack_rows,
+    palette_of,
+)
 from burstproof.engine.options import CpuOptions, EngineOptions
 from burstproof.engine.reference import ReferenceEngine
 from burstproof.engine.state import Stimulus
@@ -83,6 +91,29 @@ def test_queues_are_numbered_in_the_narrowest_type_that_holds_them() -> None:
     with ThreadPoolExecutor(1) as pool:
         assert pack_rows(static, queues, pool).bins.dtype == np.uint16
         assert pack_rows(static, queues, pool, narrow=False).bins.dtype == np.uint32
+
+
+@pytest.mark.parametrize(("more", "numbered"), [(0, True), (1, False)])
+def test_few_different_contributions_are_numbered(more: int, numbered: bool) -> None:
+    """65 536 of both signs, the ends of 64 bits among them, twice each; one more and words hold the contributions."""
+    different = np.arange(PALETTE_ENTRIES + more, dtype=np.int64) * 99_991 - 7_000_000
+    different[:3] = -(1 << 62), 1 << 62, 0
+    static = static_of(1, np.arange(2 * len(different)) % 100, np.int64, delays=False)
+    static = static._replace(contributions=np.concatenate([different, different[::-1]]))
+    static.contributions.flags.writeable = False
+    palette = palette_of(static.contributions)
+    assert len(palette.values) == (PALETTE_ENTRIES if numbered else 0)
+    bounds = np.array([0, 100])
+    queues = make_queues(bounds, len(static.targets), np.dtype(np.int64), ring_of(100, 1), 1, palette)
+    with ThreadPoolExecutor(1) as pool:
+        words = pack_rows(static, queues, pool, palette).words
+    assert words.itemsize == (4 if numbered else 10)
+    held = queues.palette[words["contribution"]] if numbered else words["contribution"]
+    np.testing.assert_array_equal(held, static.contributions)
+
+
+def test_contributions_of_16_bits_need_no_numbers() -> None:
+    assert len(palette_of(np.ones(3, np.int16)).values) == 0
 
 
 def test_the_room_of_queues_follows_the_synapses() -> None:
@@ -162,9 +193,15 @@ def test_a_state_is_whole_although_contributions_lie_in_queues(threads: int, mon
 
 
 @pytest.mark.thorough(OWN_KERNEL)
-@pytest.mark.parametrize("weight", [32_767, 32_768])
-def test_places_and_contributions_at_the_end_of_a_word(weight: int) -> None:
-    """Last neurons of regions, and +-32 767 or one more than 16 bits hold, with delays; sums of +w and -w are 0."""
+@pytest.mark.parametrize(("weight", "numbers"), [(32_767, 2), (32_768, 2), (32_768, 1)])
+def test_places_and_contributions_at_the_end_of_a_word(
+    weight: int, numbers: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Last neurons of regions, and +-32 767 or one more than 16 bits hold, with delays; sums of +w and -w are 0.
+
+    The two contributions of the larger weight are numbered if there is room for two, else words hold them.
+    """
+    monkeypatch.setattr(cpu_queues, "PALETTE_ENTRIES", numbers)
     neurons = REGION_NEURONS + 100
     edges = np.array([0, REGION_NEURONS - 1, REGION_NEURONS, neurons - 1])
     synapses = SynapseTable.build(
