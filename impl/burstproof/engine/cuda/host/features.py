@@ -58,14 +58,14 @@ class FeatureRecord:
 
     def __init__(self, packed: Packed) -> None:
         self._packed = packed
-        self._base = clamped_levels(packed.network)
+        self._loaded = self._base = clamped_levels(packed.network)
         self._since_load, self._loaded_at = 0, packed.network.burst_count
 
     def adopt(self, place: int, model: int) -> None:
-        """The neuron at ``place`` has the base parameters of ``model`` from now on."""
+        """The neuron at ``place`` has the base parameters that ``model`` was loaded with."""
         columns = {name: np.array(getattr(self._base, name)) for name in LEVELS}
-        for column in columns.values():
-            column[place] = column[model]
+        for name, column in columns.items():
+            column[place] = getattr(self._loaded, name)[model]
         self._base = replace(self._base, **columns)
 
     def capture(self, read: Read, burst: int, psps: Floats) -> FeatureState | None:
