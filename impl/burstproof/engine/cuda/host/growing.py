@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -239,10 +238,7 @@ class Growing(Generic[H]):
         eligibility = whole.eligibility_traces.copy()
         eligibility[rows] = traces
         assert whole.features is not None
-        features: dict[str, Any] = {
-            "made": machine.made_state(),
-            "memory": machine.memory_state(whole.burst_count),
-        }
+        made, memory = machine.made_state(), machine.memory_state(whole.burst_count)
         return replace(
             whole,
             pending=pending,
@@ -251,7 +247,7 @@ class Growing(Generic[H]):
             fired_ids=np.concatenate([whole.fired_ids, machine.fired[0]]),
             fired_potentials=np.concatenate([whole.fired_potentials, machine.fired[1]]),
             clamped=whole.clamped or machine.clamped,
-            features=dataclasses.replace(whole.features, **features),
+            features=replace(whole.features, made=made, memory=memory),
         )
 
     def restore(self, state: EngineState) -> None:
@@ -268,8 +264,9 @@ class Growing(Generic[H]):
         self.engine.close()
         self.engine = self._hold()
         dense = state.fired_ids < FIRST_MEMORY_ID
-        own = {"fired_ids": state.fired_ids[dense], "fired_potentials": state.fired_potentials[dense]}
-        self.engine.take(replace(padded(state, self.engine.state()), **own))
+        ids, potentials = state.fired_ids[dense], state.fired_potentials[dense]
+        wider = padded(state, self.engine.state())
+        self.engine.take(replace(wider, fired_ids=ids, fired_potentials=potentials))
         for place, area in enumerate(twins, self._network.neuron_count):
             self._set_twin(place, area)
         self._train_again(state, len(twins))
