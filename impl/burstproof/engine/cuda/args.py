@@ -193,6 +193,7 @@ class Extras(NamedTuple):
     drives: Words
     given_potentials: Floats
     class_count: np.uint32
+    loaded: np.uint32
 
 
 class Modulation(NamedTuple):

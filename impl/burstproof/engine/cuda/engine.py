@@ -20,7 +20,7 @@ from burstproof.engine.closed_loop import ClosedLoop
 from burstproof.engine.cuda.closed_loop import StayingLoop
 from burstproof.engine.cuda.exchange.devices import device_count
 from burstproof.engine.cuda.host.devices import NOTHING, BatchReport, Devices, FiredList, LoopKernel
-from burstproof.engine.cuda.host.growing import Growing, needs_machine, refuse_combinations
+from burstproof.engine.cuda.host.growing import Growing, needs_machine
 from burstproof.engine.cuda.host.many_devices import ManyDevices, pack_shards
 from burstproof.engine.cuda.host.one_device import OneDevice
 from burstproof.engine.cuda.host.shard import Fill
@@ -173,11 +173,10 @@ class CudaEngine(Engine):
     @classmethod
     def _growing_engine(cls, network: Network, options: EngineOptions) -> CudaEngine:
         """An engine over a network in which neurons or synapses appear."""
-        refuse_combinations(network)
         point = plan_fixed_point(network, options)
 
         def hold(held: Network) -> CudaEngine:
-            packed = pack_network(held, options, point)
+            packed = pack_network(held, options, point, network.neuron_count)
             fill = partial(fill_shard, network=held)
             return cls(held, options, point, on_device(open_device(options.cuda.device_id), packed, fill))
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from burstproof.engine.cuda.plan.features import CAN_TRAIN, IN_TRAIN, Contents, FeaturePlan, mode_columns
 from burstproof.engine.cuda.plan.packed import Packed
 from burstproof.engine.feature_state import FeatureState
-from burstproof.engine.features.levels import clamped, clamped_levels
+from burstproof.engine.features.levels import clamped
 from burstproof.engine.features.tables import EXCITABILITY, LEAK, THRESHOLD
 from burstproof.engine.stimulus import FORCED_POTENTIAL
 
@@ -50,7 +50,12 @@ def first_contents(packed: Packed) -> Contents:
 
 def kept_potentials(packed: Packed, potentials: Floats) -> Floats:
     """``potentials`` as they are between bursts: within 0...255 under the precision ``feagi-int8``."""
-    return clamped(potentials) if packed.network.features.clamp_potentials else potentials
+    if not packed.network.features.clamp_potentials:
+        return potentials
+    assert packed.feature_plan is not None
+    kept, loaded = clamped(potentials), packed.feature_plan.loaded
+    kept[loaded:] = potentials[loaded:]
+    return kept
 
 
 class FeatureRecord:
@@ -58,7 +63,8 @@ class FeatureRecord:
 
     def __init__(self, packed: Packed) -> None:
         self._packed = packed
-        self._loaded = self._base = clamped_levels(packed.network)
+        assert packed.feature_plan is not None
+        self._loaded = self._base = packed.feature_plan.levels
         self._since_load, self._loaded_at = 0, packed.network.burst_count
 
     def adopt(self, place: int, model: int) -> None:

@@ -16,11 +16,9 @@ from burstproof.engine.cuda.plan.packed import Packed
 from burstproof.engine.features.associations import governed
 from burstproof.engine.features.machine import Begun, Ended, MemoryMachine
 from burstproof.engine.features.room import cropped, padded, with_room
-from burstproof.engine.features.support import Section
 from burstproof.engine.features.tables import finite_limits
 from burstproof.engine.state import Burst, EngineState, Recording
 from burstproof.engine.stimulus import FORCED_POTENTIAL, PackedStimulus
-from burstproof.errors import NetworkError
 from burstproof.network.features import FIRST_MEMORY_ID
 from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Network
@@ -71,23 +69,6 @@ def needs_machine(network: Network) -> bool:
     """Whether neurons or synapses may appear in ``network``."""
     areas = network.features.areas.values()
     return bool(network.features.associative) or any(area.memory is not None for area in areas)
-
-
-def refuse_combinations(network: Network) -> None:
-    """Refuse twins that would have to keep their range under the precision ``feagi-int8``.
-
-    Raises
-    ------
-    NetworkError
-        Names both features.
-    """
-    if network.features.clamp_potentials:
-        raise NetworkError(
-            "features that this engine does not model together",
-            where="network.features",
-            got=f"{Section.INT8.value}, with {Section.MEMORY.value} or {Section.ASSOCIATIONS.value}",
-            cure="Take the backend cpu or reference",
-        )
 
 
 class Growing(Generic[H]):

@@ -73,6 +73,7 @@ def numbers_of(packed: Packed) -> dict[str, Any]:
         "power_amount": layout.power_amount,
         "longest": packed.longest_window,
         "rules": sizes.rules,
+        "loaded": packed.feature_plan.loaded if packed.feature_plan is not None else sizes.neurons,
         "class_count": sizes.features.classes,
         "modulator_count": sizes.features.modulators,
         "rule_count": sizes.features.rules,

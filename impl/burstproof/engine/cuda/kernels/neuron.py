@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -85,6 +86,9 @@ def make_neuron(variant: Variant) -> Callable[..., Any]:
     features, adapts, in_force = variant.features, variant.extras.adapts, make_in_force(variant)
     rules, own_of, restarts_of = make_rules(features, cuda.jit(device=True)), make_own(variant), make_restarts(variant)
     candidate, tick, narrow = rules.candidate, rules.tick, make_narrow(features.storage)
+    twins_differ, unclamped = features.clamp_potentials and variant.extras.replays, candidate
+    if twins_differ:
+        unclamped = make_rules(replace(features, clamp_potentials=False), cuda.jit(device=True)).candidate
     refractory, fire_limits = features.refractory_periods, features.consecutive_fire_limits
     ticks, counts_decide = refractory and not features.countdown_only_candidates, features.counts_decide
     batch_path, batch_zeroes = features.emulate_batch_path, features.batch_ignores_limit_and_zeroes
@@ -137,7 +141,10 @@ def make_neuron(variant: Variant) -> Callable[..., Any]:
             if adapts:
                 own = in_force(own, neuron, burst, extras)
             x = np.float32(np.float32(found.total) * unit)
-            fired, potential, v, new_rc, new_cc = candidate(x, v, cc, own, neuron, burst_seed, batch)
+            if twins_differ and neuron >= extras.loaded:
+                fired, potential, v, new_rc, new_cc = unclamped(x, v, cc, own, neuron, burst_seed, batch)
+            else:
+                fired, potential, v, new_rc, new_cc = candidate(x, v, cc, own, neuron, burst_seed, batch)
             if counts_decide:
                 if new_cc != cc:
                     state.counts[neuron] = np.uint16(new_cc)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from burstproof.engine.features.levels import clamped_levels
 from burstproof.engine.features.tables import FeatureTables, Lists, can_train, feature_tables
 from burstproof.engine.layout import Layout
 from burstproof.network.features import Features
-from burstproof.network.model import Network
+from burstproof.network.model import Network, NeuronTable
 
 HOMEOSTATIC = 1
 """Flag of a class of neurons: they have a homeostat."""
@@ -48,6 +49,15 @@ class FeatureSizes:
         return 3 * self.classes + 2 * self.rules + 2 * self.pairs
 
 
+def levels_of(network: Network, loaded: int) -> NeuronTable:
+    """The neurons of ``network`` with the levels of the first ``loaded`` as its precision keeps them."""
+    kept = clamped_levels(network)
+    columns = {name: np.array(getattr(kept, name)) for name in ("thresholds", "threshold_limits")}
+    for name, column in columns.items():
+        column[loaded:] = getattr(network.neurons, name)[loaded:]
+    return replace(kept, **columns)
+
+
 NO_FEATURES = FeatureSizes()
 """Those of a network without features."""
 
@@ -64,18 +74,19 @@ class FeaturePlan:
     tables: FeatureTables
     lists: Lists
     trains: npt.NDArray[np.bool_]
-    base_leaks: npt.NDArray[np.float32]
+    loaded: int
+    levels: NeuronTable
 
     @classmethod
-    def of(cls, network: Network) -> FeaturePlan:
-        """The plan of ``network``."""
+    def of(cls, network: Network, loaded: int) -> FeaturePlan:
+        """The plan of ``network``, of which the first ``loaded`` neurons were loaded and the others are twins."""
         tables = feature_tables(network)
         m = tables.modulators
         joined = (m.area_factors, m.gains, m.gates, m.learning_rates, m.rewards)
         lengths = np.concatenate([np.diff(one.starts) for one in joined])
         items = np.concatenate([one.items for one in joined])
         lists = Lists(np.concatenate([[0], np.cumsum(lengths)]).astype(np.uint32), items.astype(np.uint32))
-        return cls(network.features, tables, lists, can_train(network), network.neurons.leak_coefficients)
+        return cls(network.features, tables, lists, can_train(network), loaded, levels_of(network, loaded))
 
     @property
     def sizes(self) -> FeatureSizes:
@@ -98,7 +109,7 @@ class FeaturePlan:
         yield "class_flags", areas.homeostatic * HOMEOSTATIC + (areas.subscribes * np.array(SCALES)).sum(axis=1)
         yield "homeostats", np.stack(numbers, axis=1).ravel()
         yield "homeostat_periods", areas.update_every
-        yield "base_leaks", self.base_leaks
+        yield "base_leaks", self.levels.leak_coefficients
         yield "driver_of", self.tables.driver_of
         yield "magnitudes", m.magnitudes
         yield "full_scales", m.full_scales

@@ -17,7 +17,7 @@ from burstproof.engine.cuda.plan.buffers import (
     network_sizes,
     uniform_parameters,
 )
-from burstproof.engine.cuda.plan.features import FeaturePlan
+from burstproof.engine.cuda.plan.features import FeaturePlan, levels_of
 from burstproof.engine.cuda.plan.streaming import split_buffers
 from burstproof.engine.cuda.plan.tiles import sized
 from burstproof.engine.cuda.plan.variant import Variant, variant_of
@@ -81,8 +81,12 @@ class Packed:
         return split_buffers(specs, self.variant.uniform_rows) if self.streamed else (specs, ())
 
 
-def pack_network(network: Network, options: EngineOptions, point: FixedPoint | None = None) -> Packed:
-    """Pack ``network``; ``point`` is the scale of a network of which it is a larger form.
+def pack_network(
+    network: Network, options: EngineOptions, point: FixedPoint | None = None, loaded: int | None = None
+) -> Packed:
+    """Pack ``network``.
+
+    ``point`` is the scale of the network of ``loaded`` neurons of which it is a larger form (``host.growing``).
 
     Raises
     ------
@@ -92,14 +96,24 @@ def pack_network(network: Network, options: EngineOptions, point: FixedPoint | N
         A batch length out of range.
     """
     point = plan_fixed_point(network, options) if point is None else point
-    packed = pack_layout(network, options, point, build_layout(network, options, point, modelled=EVERYTHING))
+    loaded = network.neuron_count if loaded is None else loaded
+    packed = pack_layout(network, options, point, _layout(network, options, point, loaded))
     replays = any(area.memory is not None for area in network.features.areas.values())
     key = replace(extras_key(network), replays=replays)
     if not key and not network.features:
         return packed
-    plan = FeaturePlan.of(network)
+    plan = FeaturePlan.of(network, loaded)
     sizes = replace(packed.sizes, features=plan.sizes)
     return replace(packed, variant=replace(packed.variant, extras=key), sizes=sizes, feature_plan=plan)
+
+
+def _layout(network: Network, options: EngineOptions, point: FixedPoint, loaded: int) -> Layout:
+    layout = build_layout(network, options, point, modelled=EVERYTHING)
+    if loaded == network.neuron_count:
+        return layout
+    levels = levels_of(network, loaded)
+    neurons = layout.neurons._replace(thresholds=levels.thresholds, threshold_limits=levels.threshold_limits)
+    return replace(layout, neurons=neurons)
 
 
 def pack_layout(
@@ -144,7 +158,8 @@ def packed_for(packed: Packed, state: EngineState) -> Packed:
         weights = np.where(different, state.weights, packed.network.synapses.weights)
         synapses = replace(packed.network.synapses, weights=weights)
         network = packed.network.replace(synapses=synapses)
-        layout = build_layout(network, packed.options, packed.fixed_point, modelled=EVERYTHING)
+        loaded = network.neuron_count if packed.feature_plan is None else packed.feature_plan.loaded
+        layout = _layout(network, packed.options, packed.fixed_point, loaded)
         refuse_overflow(layout, packed.network, packed.options, packed.fixed_point)
         variant = variant_of(layout, packed.features, packed.options, packed.fixed_point, bounded=False)
         variant = replace(variant, streamed=packed.streamed, extras=packed.variant.extras)
