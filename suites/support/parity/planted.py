@@ -797,13 +797,6 @@ _FEATURES = (
         ("memories: a pattern fires its neuron two bursts later, or one; two injections into a burst add up",),
     ),
     Fault(
-        "at the cap the longest lifespan goes",
-        "engine/features/memories.py",
-        "order = memory.last_activation if memory.longterm else memory.mark\n            heapq",
-        "order = memory.last_activation if memory.longterm else -memory.mark\n            heapq",
-        ("memories: at a cap the short-term neuron with the smallest lifespan goes, with its injection",),
-    ),
-    Fault(
         "a twin gets no more than the potential",
         "engine/features/machine.py",
         "amount = max(potential, self.twin_threshold(memory.area))",
