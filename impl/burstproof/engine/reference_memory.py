@@ -17,7 +17,14 @@ import numpy as np
 import numpy.typing as npt
 
 from burstproof.engine.reference_features import ONE, ZERO, Modulators
-from burstproof.network.features import FIRST_MEMORY_ID, Features, MemoryArea, MemoryChange, ModulatorKind
+from burstproof.network.features import (
+    FIRST_MEMORY_ID,
+    LONGEST_LIFESPAN,
+    Features,
+    MemoryArea,
+    MemoryChange,
+    ModulatorKind,
+)
 
 Ids = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float32]
@@ -168,7 +175,7 @@ class Memories:
                 one.activations += 1
                 one.last_activation = burst
                 if not one.longterm:
-                    one.lifespan += area.lifespan_growth
+                    one.lifespan = min(one.lifespan + area.lifespan_growth, LONGEST_LIFESPAN)
                 self.injections.append(Injection(due, number, window if area.mp_learning and one.frames else None))
                 return number
         if not self.forms(index, area, modulators):
