@@ -14,7 +14,6 @@ from burstproof.engine.state import NO_STIMULUS, EngineState, Stimulus
 from burstproof.errors import NetworkError, StimulusError
 from burstproof.network.features import LONGEST_LIFESPAN
 from burstproof.network.model import Network
-from suites.stage5_parity.test_features import refused
 from suites.support.parity import backends
 from suites.support.parity.recordings import recording
 
@@ -73,7 +72,7 @@ def test_a_state_that_no_run_has_is_refused(
 ) -> None:
     """A history of 2^63 bursts, say, would never be taken in; the engine goes on from where it stood."""
     network = recording(NAME).network
-    if refused(backend, network, EngineOptions()):
+    if backend.refuses(network):
         return
     state = run_to(20, backends.REFERENCE, network)
     assert state.features is not None
@@ -88,7 +87,7 @@ def test_a_state_that_no_run_has_is_refused(
 def test_what_was_clamped_before_a_restore_is_forgotten(backend: backends.Backend) -> None:
     name = "features/assoc_11"
     network = recording(name).network
-    if refused(backend, network, EngineOptions()):
+    if backend.refuses(network):
         return
     state = run_to(20, backends.REFERENCE, network, name)
     assert state.features is not None
@@ -111,7 +110,7 @@ def test_a_lifespan_stops_at_32_bits(backend: backends.Backend) -> None:
     assert own.memory is not None
     greedy = replace(own, memory=replace(own.memory, lifespan_growth=LONGEST_LIFESPAN, longterm_threshold=1 << 31))
     changed = network.replace(features=replace(network.features, areas={**network.features.areas, area: greedy}))
-    if refused(backend, changed, EngineOptions()):
+    if backend.refuses(changed):
         return
     end = run_to(41, backend, changed)
     assert end.features is not None
@@ -123,7 +122,7 @@ def test_a_lifespan_stops_at_32_bits(backend: backends.Backend) -> None:
 @pytest.mark.parametrize("backend", backends.ALL)
 def test_early_memories_that_are_no_list_of_areas_are_refused(backend: backends.Backend, early: object) -> None:
     network = recording(NAME).network
-    if refused(backend, network, EngineOptions()):
+    if backend.refuses(network):
         return
     with backend.create(network, EngineOptions()) as engine:
         before = engine.state()

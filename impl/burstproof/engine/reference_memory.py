@@ -17,14 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from burstproof.engine.reference_features import ONE, ZERO, Modulators
-from burstproof.network.features import (
-    FIRST_MEMORY_ID,
-    LONGEST_LIFESPAN,
-    Features,
-    MemoryArea,
-    MemoryChange,
-    ModulatorKind,
-)
+from burstproof.network.features import FIRST_MEMORY_ID, Features, MemoryArea, MemoryChange, ModulatorKind
 
 Ids = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float32]
@@ -33,6 +26,7 @@ Frame = dict[int, tuple[Ids, Floats]]
 
 INJECTED, MEMORY_THRESHOLD = np.float32(1.5), np.float32(1)
 REPLAYED = np.float32(1)
+LONGEST_LIFESPAN = 2**32 - 1
 
 
 @dataclass
