@@ -13,16 +13,16 @@ network = bp.Network.from_arrays(
     count=WIDTH + 2,
 )
 
-gaze, missed, steps = 0, [], []
-with bp.open_engine(network) as engine:
+gaze, missed, moves = 0, [], 0
+amount = np.ones(1, np.float32)
+with bp.open_engine(network) as engine, engine.closed_loop(areas=["left", "right"]) as loop:
     for time in range(200):
         world = round(20 * np.sin(time / 20))
         pixel = np.clip(world - gaze + MIDDLE, 0, WIDTH - 1)
-        burst = engine.step(ids=[pixel], amount=1)
-        gaze += int(RIGHT in burst.fired_ids) - int(LEFT in burst.fired_ids)
+        fired = loop.step(np.array([pixel], np.uint32), amount)
+        gaze += int(RIGHT in fired) - int(LEFT in fired)
+        moves += len(fired)
         missed.append(abs(world - gaze))
-        steps.append(burst)
-    recording = engine.recording_of(steps)
+    bursts = engine.burst_count
 
-print(f"{len(recording.fired_ids)} firings; the gaze was never more than {max(missed)} away")
-print(bp.statistics(recording))
+print(f"{moves} moves in {bursts} bursts; the gaze was never more than {max(missed)} away")

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from burstproof.analysis.recording import RunRecording
 from burstproof.config import Configuration, Cuda
 from burstproof.engine.ask_machine import this_machine
+from burstproof.engine.closed_loop import ClosedLoop
 from burstproof.engine.options import CpuOptions, CudaOptions, EngineOptions
 from burstproof.engine.precision import with_precision
 from burstproof.engine.profile import profile_named
@@ -150,6 +151,32 @@ class Session:
         neurons = chosen_neurons(self.network, ids, area)
         given = None if amount is None else checked_amount(amount, len(neurons))
         return self.engine.step(stimulus_of([Part(range(0), neurons, given)]))
+
+    def closed_loop(self, areas: str | Sequence[str] | None = None) -> ClosedLoop:
+        """Bursts call by call at the least latency, in a ``with`` block: ``fired = loop.step(ids, amounts)``.
+
+        Parameters
+        ----------
+        areas : str or sequence of str, optional
+            Names or cortical ids of the areas whose firings come back; by default those of all neurons.
+
+        Returns
+        -------
+        ClosedLoop
+            Its ``step(ids, amounts, forced)`` takes uint32 (Q,), float32 (Q,) and uint32 (R,), and returns the neurons
+            that fired, uint32 (F,) ascending.
+
+        Raises
+        ------
+        NetworkError
+            No such area.
+        """
+        self._check_open("closed_loop")
+        if areas is None:
+            return self.engine.closed_loop()
+        names = [areas] if isinstance(areas, str) else list(areas)
+        found = [self.network.ids_of(name) for name in names]
+        return self.engine.closed_loop(np.concatenate([NO_IDS, *found]))
 
     def recording_of(self, bursts: Sequence[Burst]) -> RunRecording:
         """What consecutive steps did, as ``run`` would have returned it.

@@ -77,6 +77,7 @@ def test_a_page_for_every_room_that_needs_one() -> None:
         "running",
         "plans",
         "reports",
+        "closed-loop",
         "comparison",
         "records",
         "compile",

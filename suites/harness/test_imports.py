@@ -93,6 +93,7 @@ REFERENCE = tuple(
     f"burstproof.engine.{name}"
     for name in (
         "reference",
+        "reference_appearing",
         "reference_associative",
         "reference_features",
         "reference_memory",

@@ -31,7 +31,6 @@ ROOT = Path(__file__).parents[2]
 TARGETS = load_targets()
 REQUIREMENTS = load_requirements()
 UNPROVEN = {
-    "BE-20": "the closed loop has no case yet",
     "MG-8": "a later issue",
     "KL-7": "a later issue",
     "TO-12": "a later issue",

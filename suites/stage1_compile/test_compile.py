@@ -16,6 +16,7 @@ from suites.support.plans import only, thinned
 pytestmark = [pytest.mark.requirement("KL-1", "KL-4", "ST-1"), needs_tools]
 
 VARIANTS = ("lean", "delays", "everything", "beta batch path", "packed sums, long rows", "packed sums, tiles")
+VARIANTS += ("features, one kernel", "features, several kernels")
 PROPAGATING = ("lean", "everything", "packed sums, long rows", "packed sums, tiles")
 LAUNCHED = ("lean", "everything", "shard, driven, merged", "shard, everything")
 LONG = "two seconds and more for each variant and capability"
@@ -104,6 +105,34 @@ def test_propagation_does_not_read_back(variants, variant: str, measure) -> None
             assert found.reductions > 0
             assert found.spills == 0
     assert propagating
+
+
+@pytest.mark.requirement("BE-20")
+@pytest.mark.measures("kernel.registers", "kernel.local_bytes", variant=..., capability=..., kernel="closed_loop")
+@pytest.mark.parametrize("capability", thinned(CAPABILITIES, LONG, keep=only((9, 0))), ids=_name)
+@pytest.mark.parametrize("variant", thinned(("lean", "delays", "packed sums, long rows"), LONG, keep=only("lean")))
+def test_closed_loop_builds(variants, variant: str, capability: Capability, measure) -> None:
+    """The kernel that stays: no spills, and its reductions read nothing back in spite of the waits between them."""
+    from burstproof.compile.resources import instructions_of, resources_of
+    from burstproof.engine.cuda.kernels.catalogue import catalogue
+    from burstproof.engine.cuda.kernels.closed_loop import closed_loop_spec
+
+    reason = obstacle(capability)
+    if reason:
+        pytest.skip(reason)
+    spec = closed_loop_spec(variants[variant])
+    image = compile_kernel(spec.name, spec.function, spec.signature, capability)
+    used = resources_of(image)
+    where = {"variant": variant, "capability": _name(capability), "kernel": spec.name}
+    measure("kernel.registers", used.registers, "1", conditions=where)
+    measure("kernel.local_bytes", used.local_bytes + used.stack_bytes, "B", conditions=where)
+    if capability == (9, 0):
+        found, merged = instructions_of(image), next(s for s in catalogue(variants[variant]) if s.name == "burst")
+        alone = instructions_of(compile_kernel(merged.name, merged.function, merged.signature, capability))
+        assert found is not None
+        assert alone is not None
+        assert (found.spills, found.atomics) == (0, alone.atomics)
+        assert found.reductions > alone.reductions
 
 
 class _Array:

@@ -18,6 +18,7 @@ ROOT = Path(__file__).parents[2]
 TIME_LIMIT_S = 300
 KINDS = {
     "kernel": ["running", "DeviceFaultError"],
+    "loop": ["running", "DeviceFaultError"],
     "memory": ["running", "OutOfMemoryError", "agrees"],
 }
 
@@ -45,11 +46,14 @@ def test_fault_is_named_and_the_next_run_works(kind: str) -> None:
     assert _lines("none") == ["agrees"]
 
 
-def test_killed_process_leaves_the_device_usable() -> None:
-    """A process that is killed while its engine runs: the next run agrees."""
-    process = _start("killed")
+@pytest.mark.parametrize("kind", ["killed", "looped"])
+def test_killed_process_leaves_the_device_usable(kind: str) -> None:
+    """A process that is killed while its engine runs, or in a closed loop: the next run agrees."""
+    process = _start(kind)
     assert process.stdout is not None
     assert process.stdout.readline() == "running\n"
+    with pytest.raises(subprocess.TimeoutExpired):
+        process.wait(1.0)
     process.kill()
     process.communicate(timeout=TIME_LIMIT_S)
     assert _lines("none") == ["agrees"]

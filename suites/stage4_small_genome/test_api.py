@@ -384,6 +384,22 @@ def test_steps_do_what_a_run_does_and_states_go_across() -> None:
             stepped.step(drive[1], ids=[0])
 
 
+def test_a_closed_loop_does_what_steps_do_and_shows_the_areas_asked_for() -> None:
+    with opened(chain()) as stepped, opened(chain()) as looped, looped.closed_loop() as loop:
+        with looped.closed_loop("rest") as rest, looped.closed_loop(["first", "rest"]) as both:
+            assert loop.step(np.array([0], np.uint32), np.array([1], np.float32)).tolist() == [0]
+            assert rest.step(forced=np.array([0], np.uint32)).tolist() == [1]
+            assert both.step(np.array([0], np.uint32), np.array([1], np.float32)).tolist() == [0, 1, 2]
+        for given in ({"amount": 1, "ids": [0]}, {"ids": [0]}, {"amount": 1, "ids": [0]}):
+            stepped.step(**given)
+        assert looped.burst_count == 3
+        assert not looped.state().differences(stepped.state())
+        with pytest.raises(InputError, match="closed loop has ended"):
+            rest.step()
+        with pytest.raises(NetworkError, match="elsewhere"):
+            looped.closed_loop("elsewhere")
+
+
 def test_without_fired_lists_there_are_no_spikes() -> None:
     drive = bp.Stimulation(chain()).add(1, ids=[0], bursts=1)
     with opened(chain()) as engine:

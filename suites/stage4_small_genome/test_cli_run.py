@@ -175,6 +175,16 @@ def test_a_synthetic_network_runs_and_its_record_replays(door: Door) -> None:
     assert again["firings"] == document["firings"] != other["firings"]
 
 
+def test_a_kind_runs_from_the_first_burst_and_its_record_replays(door: Door) -> None:
+    """Sixteen bursts are forced, one for each delay; the source names the kind."""
+    arguments = ("run", "--synthetic", "10K", "--kind", "everything", "--rate", "0.02", "--backend", "reference")
+    answer = door(*arguments, "--seed", 3, "--bursts", 20, "--record", "r", "--json")
+    assert answer.code == 0, answer.err
+    assert answer.document["source"]["path"] == "everything, 10000 x 100 synapses, rate 0.02, seed 3"
+    assert answer.document["firings"] > 16 * 150
+    assert door("verify", "r", "--backend", "cpu").code == 0
+
+
 def test_the_size_of_a_synthetic_network_takes_a_suffix() -> None:
     sizes = [build_parser().parse_args(["run", "--synthetic", text]).synthetic for text in ("1M", "1.5k", "20K", "7")]
     assert sizes == [1_000_000, 1_500, 20_000, 7]

@@ -20,7 +20,11 @@ _UNUSED = "a network without restarts leaves the call out"
 
 ONLY_ON_GPU = {
     "burst.make_first_item.own_item": "a block's own items; the simulator runs one block for all",
+    "burst.make_following_item.next_of_block": "a block's next item, where a kernel has fewer blocks than chunks",
+    "burst.make_following_item.none": "a block has one item; the simulator runs one block for all",
+    "closed_loop.make_begin_turn.follow": "what blocks but the first do; the simulator runs one",
     "dependent_launch._instruction.typed": "an instruction for overlapping launches; the simulator has none",
+    "features.rules_of_features.rounded": "a product that no compiler contracts; in the simulator a plain one",
     "generate.make_ranks.all_own": "a warp generates a row together; in the simulator one thread does",
     "generate.make_ranks.by_warp": _WARP,
     "lines.make_part_of_word.by_warp": _WARP,
@@ -36,6 +40,10 @@ ONLY_ON_GPU = {
     "neuron.make_restarts.never": _UNUSED,
     "packet.make_source.by_warp": _WARP,
     "packet.make_take.by_warp": _WARP,
+    "relay._on_device.add": _LINK,
+    "relay._on_device.assembled": _LINK,
+    "relay._on_device.loading": _LINK,
+    "relay._on_device.storing": _LINK,
     "rows.make_read_once.hinted": "a load with a cache hint; in the simulator a plain one",
     "tiles.make_send_tile.any_by_warp": _WARP,
     "tiles.make_send_tile.vote_by_warp": _WARP,
@@ -47,6 +55,7 @@ ONLY_ON_GPU = {
 
 
 QUICK_MIXES = ("plastic, window 1", "fractions, delays to 7")
+QUICK_RECORDINGS = ("rml_11", "rstdp_11", "stim_11")
 LONG = (
     *("synapses in host memory", "train", "lists too long to stage", "late bursts", "stimulus beyond capacity"),
     *("full log", "generated networks", "long rows", "rows in pieces", "tiles"),
@@ -58,6 +67,8 @@ def _quick(place: int, name: str) -> bool:
     if name.startswith("case: "):
         return place % 3 == 0
     kind, _, mix = name.partition("mix: ")
+    if name.startswith("recording: "):
+        return name.removeprefix("recording: ") in QUICK_RECORDINGS
     return name not in LONG if kind else mix in QUICK_MIXES
 
 

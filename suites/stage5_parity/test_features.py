@@ -20,6 +20,7 @@ from suites.support.parity.builder import Case, run_case
 from suites.support.parity.cases import CASES, FEATURE_CASES
 from suites.support.parity.feature_faults import FEATURE_FAULTS
 from suites.support.parity.recordings import FEATURE_NAMES, recording
+from suites.support.plans import every, thinned
 
 pytestmark = pytest.mark.requirement("BE-4", "ST-5")
 
@@ -130,7 +131,7 @@ def test_what_a_recording_leaves_out_never_changed(name: str, prefix: str) -> No
     assert not replay(replace(trace, recorded=kept), backends.REFERENCE.create).agrees
 
 
-@pytest.mark.parametrize("name", FEATURE_NAMES)
+@pytest.mark.parametrize("name", thinned(FEATURE_NAMES, "a recording of features of many", keep=every(4)))
 @pytest.mark.parametrize("backend", backends.ALL)
 def test_a_run_goes_on_from_any_burst(backend: backends.Backend, name: str, tmp_path) -> None:
     """Restored from the reference's state after each burst, now and then from a file, the next one is equal."""

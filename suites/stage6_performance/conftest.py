@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -14,6 +15,18 @@ from suites.support.bench.rows import CUDA_ROWS, Row
 from suites.support.bench.steady import telemetry_of
 
 Bench = Callable[[Row], RowResult]
+
+
+FIRST = ("test_closed_loop.py", "test_cuda_kinds.py", "test_cuda_latency.py")
+"""Modules with the tables of goals: a run that is cut short has them."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Move the modules ``FIRST`` before the others of this stage."""
+    places = [place for place, item in enumerate(items) if item.path.parent == Path(__file__).parent]
+    ordered = sorted((items[place] for place in places), key=lambda item: item.path.name not in FIRST)
+    for place, item in zip(places, ordered, strict=True):
+        items[place] = item
 
 
 @pytest.fixture(scope="session")

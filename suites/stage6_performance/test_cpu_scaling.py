@@ -8,6 +8,7 @@ from contextlib import ExitStack, closing
 from statistics import median
 
 import pytest
+from _pytest.mark.structures import ParameterSet
 
 from burstproof.engine.cpu.engine import CpuEngine
 from burstproof.engine.options import CpuOptions, EngineOptions
@@ -69,8 +70,14 @@ def engines(row: Row) -> Iterator[dict[int, CpuEngine]]:
         yield made
 
 
-@pytest.mark.measures("burst.train_latency", "burst.thread_speedup", backend="cpu", device=..., threads=..., cores=...)
-@pytest.mark.parametrize("row", [SMALL, LARGE], ids=["100K", "1M"], indirect=True)
+def _declared(row: Row, name: str) -> ParameterSet:
+    where = {"backend": "cpu", "device": ..., "threads": ..., "cores": ..., **row.conditions}
+    return pytest.param(
+        row, id=name, marks=pytest.mark.measures("burst.train_latency", "burst.thread_speedup", **where)
+    )
+
+
+@pytest.mark.parametrize("row", [_declared(SMALL, "100K"), _declared(LARGE, "1M")], indirect=True)
 def test_scaling_with_threads(row: Row, engines: dict[int, CpuEngine], measure: Measure) -> None:
     """Trains of bursts in turns, so that whatever else the machine does meets all thread counts alike.
 

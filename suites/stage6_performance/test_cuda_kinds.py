@@ -38,7 +38,7 @@ def _declared(row: Row) -> ParameterSet:
     return pytest.param(row, id=row.slug, marks=marks)
 
 
-@pytest.fixture(params=[_declared(row) for row in KIND_ROWS])
+@pytest.fixture(params=[_declared(row) for row in sorted(KIND_ROWS, key=lambda row: row.synapses)])
 def result(request: pytest.FixtureRequest, bench: Bench) -> RowResult:
     """The measured row; measuring happens here, so that a throttled card is an ERROR and not a FAIL."""
     row: Row = request.param

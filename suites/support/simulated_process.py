@@ -22,6 +22,7 @@ TIME_LIMIT_S = 2400
 
 _IMPL = ROOT / "impl" / "burstproof"
 _OF_DEVICE = ("engine/cuda/kernels/*.py", "engine/rules.py", "network/synthetic/laws.py", "device/dependent_launch.py")
+_OF_DEVICE += ("engine/features/rules.py",)
 """Modules whose nested functions are kernels and device functions: factories make them for a variant."""
 
 

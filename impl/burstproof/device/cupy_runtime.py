@@ -12,7 +12,7 @@ import numpy.typing as npt
 from burstproof.device.cupy_door import cupy_or_error
 from burstproof.device.dependent_launch import OVERLAP_CAPABILITY, core_stream, flattened, launch_compiled
 from burstproof.device.memory import pinned
-from burstproof.device.numba_cuda import cuda, leave_modules_loaded
+from burstproof.device.numba_cuda import compiled_kernel, cuda, leave_modules_loaded
 from burstproof.device.protocol import (
     BufferSpec,
     DeviceBuffer,
@@ -32,12 +32,15 @@ if TYPE_CHECKING:
 
 _PORTABLE, _MAPPED = 1, 2
 """Flags of cudaHostAlloc."""
+_SUCCESS, _NOT_READY = 0, 600
+"""cudaSuccess, cudaErrorNotReady: what a query says of a stream that did not fail."""
 _INFERRED = 4
 """cudaMemcpyDefault: the addresses say which side is the host."""
 
 
 class _Stream:
     def __init__(self, cupy: ModuleType) -> None:
+        self._runtime = cupy.cuda.runtime
         self.cupy_stream = cupy.cuda.Stream(non_blocking=True)
         self.core_stream = core_stream(self.cupy_stream.ptr)
 
@@ -46,6 +49,12 @@ class _Stream:
 
     def synchronize(self) -> None:
         self.cupy_stream.synchronize()
+
+    def finished(self) -> bool:
+        answer = self._runtime.streamQuery(self.cupy_stream.ptr)
+        if answer not in (_SUCCESS, _NOT_READY):
+            self.synchronize()
+        return bool(answer == _SUCCESS)
 
 
 class _Event:
@@ -266,10 +275,15 @@ class CupyRuntime:
         stream: DeviceStream,
         arguments: Sequence[Any],
         overlapped: bool = False,
+        cooperative: bool = False,
     ) -> None:
         """Queue ``kernel`` on ``stream``."""
         values = arguments if isinstance(arguments, list) else self.pack(arguments)
-        launch_compiled(kernel, grid, block, cast(_Stream, stream).core_stream, values, overlapped)
+        launch_compiled(kernel, grid, block, cast(_Stream, stream).core_stream, values, overlapped, cooperative)
+
+    def resident_blocks(self, kernel: Kernel, block: int) -> int:
+        """Blocks of ``block`` threads that one multiprocessor holds at once, by registers and shared memory."""
+        return int(compiled_kernel(kernel).occupancy.max_active_blocks_per_multiprocessor(block, 0))
 
     def capture(self, launch: Launch) -> DeviceGraph:
         """The kernels that ``launch`` queues, as a graph that replays with one launch."""

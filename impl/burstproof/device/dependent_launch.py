@@ -87,14 +87,22 @@ def flattened(values: Sequence[Any]) -> list[Any]:
 
 
 def launch_compiled(
-    kernel: Kernel, grid: int, block: int, stream: Stream, values: Sequence[Any], overlapped: bool
+    kernel: Kernel,
+    grid: int,
+    block: int,
+    stream: Stream,
+    values: Sequence[Any],
+    overlapped: bool,
+    cooperative: bool = False,
 ) -> None:
     """Queue a compiled numba ``kernel`` on a ``core_stream``; ``values`` are ``flattened``.
 
     ``overlapped``: it may come up before the last one has ended; numba's own launch, which also goes through cuda.core,
-    knows no such attribute.
+    knows no such attribute. ``cooperative``: its blocks are on the device all at once.
     """
     from cuda.core import LaunchConfig, launch
 
-    config = LaunchConfig(grid=grid, block=block, programmatic_stream_serialization=overlapped)
+    config = LaunchConfig(
+        grid=grid, block=block, programmatic_stream_serialization=overlapped, is_cooperative=cooperative
+    )
     launch(stream, config, compiled_kernel(kernel), *values)

@@ -74,6 +74,10 @@ class DeviceStream(Protocol):
         """Block the host until the queue is empty."""
         ...
 
+    def finished(self) -> bool:
+        """Whether the queue is empty; a device that failed raises its driver's error."""
+        ...
+
 
 class DeviceEvent(Protocol):
     """A mark in a stream; ``cupy_event`` is absent in the simulator."""
@@ -187,11 +191,17 @@ class DeviceRuntime(Protocol):
         stream: DeviceStream,
         arguments: Sequence[Any],
         overlapped: bool = False,
+        cooperative: bool = False,
     ) -> None:
         """Queue ``kernel`` with ``arguments``: buffers, their views, numpy scalars and tuples, or packed already.
 
         An ``overlapped`` one may come up before the last has ended (``dependent_launch``), if the device ``overlaps``.
+        The blocks of a ``cooperative`` one are on the device all at once; there may be ``resident_blocks`` of them.
         """
+        ...
+
+    def resident_blocks(self, kernel: Kernel, block: int) -> int:
+        """Blocks of ``block`` threads of ``kernel`` that one multiprocessor holds at once."""
         ...
 
     def capture(self, launch: Launch) -> DeviceGraph:

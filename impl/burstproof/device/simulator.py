@@ -34,6 +34,10 @@ class _Stream:
     def synchronize(self) -> None:
         """Nothing to wait for."""
 
+    def finished(self) -> bool:
+        """Always."""
+        return True
+
 
 class _Event:
     cupy_event = None
@@ -125,9 +129,14 @@ class SimulatorRuntime:
         stream: DeviceStream,
         arguments: Sequence[Any],
         overlapped: bool = False,
+        cooperative: bool = False,
     ) -> None:
         """Run the kernel to its end with one block."""
         kernel[1, min(block, _LARGEST_BLOCK)](*self.pack(arguments))
+
+    def resident_blocks(self, kernel: Kernel, block: int) -> int:
+        """The one block that runs."""
+        return 1
 
     def capture(self, launch: Launch) -> DeviceGraph:
         """Graphs do not exist here.

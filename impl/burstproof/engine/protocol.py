@@ -9,6 +9,7 @@ from typing import Protocol, Self
 import numpy as np
 import numpy.typing as npt
 
+from burstproof.engine.closed_loop import ClosedLoop
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.state import NO_PLAN, NO_STIMULUS, Burst, EngineState, Record, Recording, Stimulus, StimulusPlan
 from burstproof.network.fixed_point import FixedPoint
@@ -67,6 +68,13 @@ class Engine(Protocol):
         taken in first. Its state is that of that burst, to the bit, and the next run goes on from there. Where several
         processes share an engine, the callback has to raise in all of them after the same burst, or in none.
         """
+
+    def closed_loop(self, outputs: npt.NDArray[np.uint32] | None = None) -> ClosedLoop:
+        """Bursts call by call, each with its stimulus; what fired comes back, of the neurons ``outputs`` or of all.
+
+        An engine that answers faster so than by ``step`` overrides this.
+        """
+        return ClosedLoop(self.step, self.network.neuron_count, outputs)
 
     @abstractmethod
     def state(self) -> EngineState:

@@ -51,6 +51,8 @@ class Homeostats:
 
     def after(self, burst: int, fired: Ids, neurons: NeuronTable) -> NeuronTable:
         """The neurons with the leaks that hold from the next burst on."""
+        if not self._areas:
+            return neurons
         fires = np.zeros(len(neurons), np.float32)
         fires[fired] = ONE
         leaks = neurons.leak_coefficients.copy()
@@ -59,7 +61,7 @@ class Homeostats:
             if burst % homeostat.update_every == 0:
                 self._regulate(ids, homeostat)
                 leaks[ids] = self.leaks[ids]
-        return dataclasses.replace(neurons, leak_coefficients=leaks) if self._areas else neurons
+        return dataclasses.replace(neurons, leak_coefficients=leaks)
 
     def _average(self, ids: Ids, fires: Floats, homeostat: Homeostat) -> None:
         """The average r, in every burst."""
@@ -159,6 +161,8 @@ class Trains:
 
     def advance(self, fired: Ids, potentials: Floats, neurons: NeuronTable, rc: Ids, cc: Ids) -> None:
         """Trains of the fired neurons start, go on or end; ``rc`` and ``cc`` change."""
+        if not self._areas:
+            return
         limits = neurons.consecutive_fire_limits.astype(np.int64)
         able = in_areas(neurons, self._areas) & (limits > 0) & (limits <= MOST_FIRES)
         ids, potentials = fired[able[fired]], potentials[able[fired]]
@@ -180,6 +184,7 @@ class Degeneration:
     """Section 5: what a firing takes from the psp of each outgoing synapse of its neuron."""
 
     def __init__(self, features: Features) -> None:
+        self.acts = any(area.degeneration > 0 for area in features.areas.values())
         self._losses = {index: np.float32(a.degeneration) for index, a in features.areas.items() if a.degeneration > 0}
 
     def after(self, psps: Floats, source_areas: npt.NDArray[np.uint32]) -> Floats:

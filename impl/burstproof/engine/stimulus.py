@@ -73,6 +73,9 @@ def pack_stimulus(
 
     Each amount is quantised on its own, then the integers of one neuron are added.
     """
+    plain = _pack_plain(stimulus, network, options, fixed_point)
+    if plain is not None:
+        return plain
     ids, places, amounts, forced = check_stimulus(stimulus, network, options)
     if len(forced):
         forced = np.unique(forced)
@@ -82,6 +85,42 @@ def pack_stimulus(
     sums = np.zeros(len(ids), np.int64)
     np.add.at(sums, places, integers)
     return PackedStimulus(ids, sums.astype(fixed_point.dtype), forced, clamped, bool((integers <= 0).any()))
+
+
+def _pack_plain(
+    stimulus: Stimulus, network: Network, options: EngineOptions, point: FixedPoint
+) -> PackedStimulus | None:
+    """The usual stimulus in few steps: uint32 ids, ascending, each once, with float32 amounts; ``None`` for any other.
+
+    Nothing is refused here. A closed loop packs one before every burst.
+    """
+    if not isinstance(stimulus, Stimulus):
+        return None
+    ids, amounts, forced = stimulus.ids, stimulus.amounts, stimulus.forced
+    valid, count = network.neurons.valid_mask, len(ids)
+    if not _is_plain(ids, valid) or not _is_plain(forced, valid) or np.shape(amounts) != (count,):
+        return None
+    bound = options.max_stimulus
+    if getattr(amounts, "dtype", None) != np.float32 or not bound * point.scale <= point.clamp_float:
+        return None
+    if np.count_nonzero(np.abs(amounts) <= np.float64(bound)) < count:
+        return None
+    if not options.fractional_stimulus and np.count_nonzero(np.rint(amounts) == amounts) < count:
+        return None
+    integers = np.rint(amounts.astype(np.float64) * point.scale).astype(point.dtype)
+    may_cancel = int(np.count_nonzero(integers > 0)) < count
+    return PackedStimulus(ids.copy(), integers, forced.copy(), False, may_cancel)
+
+
+def _is_plain(ids: npt.NDArray[np.uint32], valid: npt.NDArray[np.bool_]) -> bool:
+    """Whether ``ids`` are a uint32 array of valid neurons, ascending, each once."""
+    if not isinstance(ids, np.ndarray) or ids.dtype != np.uint32 or ids.ndim != 1:
+        return False
+    count = len(ids)
+    if not count:
+        return True
+    ascending = count == 1 or np.count_nonzero(ids[1:] > ids[:-1]) == count - 1
+    return bool(ascending and ids[-1] < len(valid) and np.count_nonzero(valid[ids]) == count)
 
 
 class Checked(NamedTuple):

@@ -18,7 +18,15 @@ from burstproof.engine.state import EngineState
 from burstproof.errors import InputError
 from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.synthetic.build import synthesize
-from burstproof.network.synthetic.laws import make_generator
+from burstproof.network.synthetic.counter_random import make_counter_random
+from burstproof.network.synthetic.laws import (
+    TYPE_STREAM,
+    end_parameters,
+    integer_law,
+    make_end,
+    make_values,
+    probability_bound,
+)
 from burstproof.network.synthetic.spec import SyntheticSpec
 from hardware.host import take_host
 from suites.support.parity.large import slim
@@ -54,18 +62,17 @@ class DrawnReference(ReferenceEngine):
         self.spec = spec
         self.pending = np.zeros((spec.longest_delay, spec.neurons), np.int64)
         self.pending_candidate = np.zeros(self.pending.shape, np.bool_)
-        self._lowest = values[0]
         self._units, _ = point.quantise(values * np.float32(spec.postsynaptic_potential))
         self._threads = threads
 
     def _propagate(self) -> None:
         """Draw the rows of what fired, then let each thread add what arrives in its span of neurons."""
-        draw, add = _loops(self.spec)
+        draw, add = _loops(self.spec.connectivity)
         ids, fan = self.fired_ids, self.spec.synapses_per_neuron
         entries = len(ids) * fan
         targets, units, slots = np.empty(entries, np.uint32), np.empty(entries, np.int64), np.empty(entries, np.uint8)
-        drawn = self._lowest, self._units, fan, targets, units, slots
-        _spread(self._threads, len(ids), lambda first, last: draw(ids, first, last, *drawn))
+        numbers, drawn = _numbers(self.spec), (self._units, fan, targets, units, slots)
+        _spread(self._threads, len(ids), lambda first, last: draw(numbers, ids, first, last, *drawn))
         under_way = self.pending, self.pending_candidate
         spans = self._threads, self.spec.neurons
         _spread(*spans, lambda low, high: add(targets, units, slots, low, high, *under_way))
@@ -77,12 +84,12 @@ class DrawnReference(ReferenceEngine):
 
 def draw_rows(spec: SyntheticSpec, threads: int = 0) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.float32]]:
     """Targets and signed weights of all synapses of ``spec``, (N, K) each, drawn by ``threads`` (0: all cores)."""
-    draw, _ = _loops(spec)
+    draw, _ = _loops(spec.connectivity)
     shape = spec.neurons, spec.synapses_per_neuron
     targets, weights, slots = np.empty(shape, np.uint32), np.empty(shape, np.float32), np.empty(shape, np.uint8)
     values, ids = _weights(spec), np.arange(spec.neurons)
-    drawn = values[0], values, shape[1], targets.reshape(-1), weights.reshape(-1), slots.reshape(-1)
-    _spread(threads, spec.neurons, lambda first, last: draw(ids, first, last, *drawn))
+    numbers, drawn = _numbers(spec), (values, shape[1], targets.reshape(-1), weights.reshape(-1), slots.reshape(-1))
+    _spread(threads, spec.neurons, lambda first, last: draw(numbers, ids, first, last, *drawn))
     return targets, weights
 
 
@@ -102,26 +109,36 @@ def _spread(threads: int, items: int, work: Callable[[int, int], Any]) -> None:
         list(pool.map(lambda span: work(*span), pairwise(ends)))
 
 
+def _numbers(spec: SyntheticSpec) -> tuple[Any, ...]:
+    """The laws of the synapses as numbers, so that one compiled loop serves every network of a connectivity."""
+    bound = np.uint64(probability_bound(spec.inhibitory_fraction))
+    delays = integer_law(spec.delays) if isinstance(spec.delays, tuple) else (np.uint64(spec.delays), np.uint64(0))
+    return np.uint32(spec.seed), *end_parameters(spec), integer_law(spec.weights)[1], *delays, bound
+
+
 @lru_cache(maxsize=4)
-def _loops(spec: SyntheticSpec) -> tuple[Callable[..., None], Callable[..., None]]:
+def _loops(connectivity: str) -> tuple[Callable[..., None], Callable[..., None]]:
     """``draw`` writes the rows of a span of what fired, ``add`` puts what arrives in a span of neurons under way."""
     import numba
 
     compiler = numba.njit(nogil=True)
-    generator = make_generator(spec, compiler)
-    target_of, weight_of, delay_of, type_of = generator.target, generator.weight, generator.delay, generator.type
+    random = make_counter_random(compiler)
+    end, values = make_end(connectivity, random, compiler), make_values(random, compiler)
+    integer, chosen = values.integer, values.chosen
+    types, weight, delay, zero, none = np.uint32(TYPE_STREAM), np.uint32(0), np.uint32(1), np.uint32(0), np.uint64(0)
 
     def draw(
-        ids: Any, first: int, last: int, lowest: Any, table: Any, fan: int, targets: Any, units: Any, slots: Any
+        numbers: Any, ids: Any, first: int, last: int, table: Any, fan: int, targets: Any, units: Any, slots: Any
     ) -> None:
+        seed, neurons, one, two, weights, shortest, delays, bound = numbers
         for place in range(first, last):
             source = np.uint32(ids[place])
-            sign = -1 if type_of(source, np.uint32(0)) != 0 else 1
+            sign = -1 if chosen(seed, types, bound, source, zero) else 1
             for item in range(fan):
                 at, number = place * fan + item, np.uint32(item)
-                targets[at] = target_of(source, number)
-                units[at] = sign * table[np.int64(weight_of(source, number) - lowest)]
-                slots[at] = delay_of(source, number) - 1
+                targets[at] = end(seed, neurons, one, two, source, number)
+                units[at] = sign * table[np.int64(integer(seed, weight, none, weights, source, number))]
+                slots[at] = integer(seed, delay, shortest, delays, source, number) - np.uint64(1)
 
     def add(targets: Any, units: Any, slots: Any, low: int, high: int, pending: Any, candidate: Any) -> None:
         for at in range(targets.size):

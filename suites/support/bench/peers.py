@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from burstproof.network.synthetic.spec import SyntheticSpec
 from suites.support.bench.drawn_reference import draw_rows
-from suites.support.bench.timers import device_ms
+from suites.support.bench.timers import device_ms, host_ms
 
 LARGEST_EXACT = 1 << 24
 TURNS = 20
@@ -132,36 +132,41 @@ def _jax() -> Any:
     return jax
 
 
-def _looped(step: Callable[[Any], Any], bursts: Any, neurons: int) -> Ready:
-    """``step`` on one row of ``bursts`` after the other inside a compiled loop."""
+def _looped(step: Callable[[Any, Any], Any], network: Any, bursts: Any, neurons: int) -> Ready:
+    """``step(network, burst)`` on one row of ``bursts`` after the other inside a compiled loop.
+
+    The arrays are arguments: those that a function closes over would be compiled into it.
+    """
     jax = _jax()
     from jax import numpy as jnp
 
     count = bursts.shape[0]
     start = jnp.zeros(neurons, jnp.float32)
     one = jax.jit(step)
-    loop = jax.jit(lambda sums: jax.lax.fori_loop(0, TURNS, lambda turn, _: step(bursts[turn % count]), sums))
-    loop(start).block_until_ready()
 
-    def sample() -> float:
-        from suites.support.bench.timers import clock
+    def turns(network: Any, bursts: Any, sums: Any) -> Any:
+        return jax.lax.fori_loop(0, TURNS, lambda turn, _: step(network, bursts[turn % count]), sums)
 
-        began = clock()
-        loop(start).block_until_ready()
-        return 1e3 * (clock() - began) / TURNS
-
-    return Ready(lambda burst: np.asarray(one(bursts[burst])), sample)
+    loop = jax.jit(turns)
+    loop(network, bursts, start).block_until_ready()
+    timer = host_ms(lambda: loop(network, bursts, start).block_until_ready())
+    return Ready(lambda burst: np.asarray(one(network, bursts[burst])), lambda: timer() / TURNS)
 
 
 def _brainevent(delivery: Delivery) -> Ready:
-    _jax()
+    jax = _jax()
     import brainevent
     from jax import numpy as jnp
 
     shape = (delivery.neurons, delivery.neurons)
     weights, targets = jnp.asarray(delivery.weights), jnp.asarray(delivery.targets.view(np.int32))
-    rows = brainevent.FixedNumPerPre(weights, targets, shape=shape)
-    return _looped(lambda spikes: brainevent.BinaryArray(spikes) @ rows, jnp.asarray(delivery.spikes()), shape[0])
+    # Its description of a network cannot be compared with another's, as JAX would; so the arrays alone are passed.
+    network, description = jax.tree.flatten(brainevent.FixedNumPerPre(weights, targets, shape=shape))
+
+    def step(network: Any, spikes: Any) -> Any:
+        return brainevent.BinaryArray(spikes) @ jax.tree.unflatten(description, network)
+
+    return _looped(step, network, jnp.asarray(delivery.spikes()), shape[0])
 
 
 def _jax_scatter(delivery: Delivery) -> Ready:
@@ -169,22 +174,23 @@ def _jax_scatter(delivery: Delivery) -> Ready:
     from jax import numpy as jnp
 
     neurons = delivery.neurons
-    targets, weights = jnp.asarray(delivery.targets.view(np.int32)), jnp.asarray(delivery.weights)
+    network = jnp.asarray(delivery.targets.view(np.int32)), jnp.asarray(delivery.weights)
 
-    def step(ids: Any) -> Any:
+    def step(network: Any, ids: Any) -> Any:
+        targets, weights = network
         rows = targets.at[ids].get(mode="fill", fill_value=neurons)
         values = weights.at[ids].get(mode="fill", fill_value=0.0)
         return jnp.zeros(neurons, jnp.float32).at[rows].add(values, mode="drop")
 
-    return _looped(step, jnp.asarray(delivery.padded()), neurons)
+    return _looped(step, network, jnp.asarray(delivery.padded()), neurons)
 
 
 def _cupy_scatter(delivery: Delivery) -> Ready:
     import cupy
     import cupyx
 
-    targets, weights = cupy.asarray(delivery.targets), cupy.asarray(delivery.weights)
-    fired = [cupy.asarray(ids) for ids in delivery.fired]
+    targets, weights = cupy.asarray(delivery.targets.view(np.int32)), cupy.asarray(delivery.weights)
+    fired = [cupy.asarray(ids.astype(np.int64)) for ids in delivery.fired]
 
     def deliver(burst: int) -> Any:
         sums, ids = cupy.zeros(delivery.neurons, cupy.float32), fired[burst]

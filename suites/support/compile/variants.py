@@ -9,6 +9,7 @@ from burstproof.engine.cuda.plan.shard_pack import pack_shard
 from burstproof.engine.cuda.plan.shard_variant import ShardVariant
 from burstproof.engine.cuda.plan.variant import Variant, variant_of
 from burstproof.engine.cuda.plan.word import Word
+from burstproof.engine.features.key import ExtrasKey
 from burstproof.engine.fixed_point import plan_fixed_point
 from burstproof.engine.layout import build_layout, synapse_facts
 from burstproof.engine.options import EngineOptions
@@ -41,6 +42,15 @@ def chosen_variants() -> dict[str, Variant]:
     lean = variants["lean"]
     variants["packed sums, long rows"] = replace(lean, word=Word(8), long_rows=True)
     variants["delays on the sender's side"] = replace(variants["delays"], recalled=7, tile_share=2)
+    variants["features, one kernel"] = replace(
+        variants["delays"],
+        features=variants["delays"].features.general(),
+        extras=ExtrasKey(trains=True, homeostats=True, area_modulators=True, modulators=True),
+    )
+    everything = variants["everything"]
+    variants["features, several kernels"] = replace(
+        everything, features=everything.features.general(), extras=ExtrasKey(modes=True).general()
+    )
     variants["packed sums, tiles"] = replace(lean, word=Word(8), tiles=2, tile_share=16)
     return variants
 

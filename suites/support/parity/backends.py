@@ -55,9 +55,9 @@ class Backend:
     @property
     def models(self) -> frozenset[Section]:
         """Features that this backend runs; it refuses all others by name."""
-        if self.cuda is not None or self.wgpu is not None:
+        if self.wgpu is not None:
             return NOTHING
-        return ONE_BURST if self.shards else EVERYTHING
+        return ONE_BURST if self.shards or self.cuda is not None else EVERYTHING
 
     def refuses(self, network: Network) -> list[str]:
         """What the refusal of ``network`` has to name; empty where this backend runs it."""

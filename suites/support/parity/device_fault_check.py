@@ -5,7 +5,9 @@
 ``none``     a short run, compared with the reference;
 ``kernel``   a kernel writes outside its memory while the engine has bursts to do;
 ``memory``   the engine needs memory when there is none left;
-``killed``   bursts without end, until somebody kills the process.
+``killed``   bursts without end, until somebody kills the process;
+``looped``   the same call by call, in a closed loop;
+``loop``     a kernel writes outside its memory while a closed loop is under way.
 
 It prints ``running`` when the engine is up, then one line: ``agrees``, or the name of the package's error.
 """
@@ -13,11 +15,13 @@ It prints ``running`` when the engine is up, then one line: ``agrees``, or the n
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 
+from burstproof.engine.cuda.kernels.mailbox import IDLE_NS
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.protocol import Engine
 from burstproof.engine.state import Record
@@ -67,10 +71,30 @@ def _until_killed(engine: Engine) -> None:
     engine.run(_WITHOUT_END, record=Record.NONE)
 
 
+def _looped_until_killed(engine: Engine) -> None:
+    with engine.closed_loop() as loop:
+        while True:
+            loop.step()
+
+
+def _fault_in_loop(engine: Engine) -> None:
+    import cupy
+
+    with engine.closed_loop() as loop:
+        for _ in range(_BURSTS):
+            loop.step()
+        cupy.RawKernel(_OUTSIDE, "outside")((1,), (1,), ())
+        for _ in range(_BURSTS):
+            loop.step()
+            time.sleep(2 * IDLE_NS / 1e9)
+
+
 _FAULTS: dict[str, Callable[[Engine], None]] = {
     "kernel": _fault_in_kernel,
     "memory": _memory_runs_out,
     "killed": _until_killed,
+    "looped": _looped_until_killed,
+    "loop": _fault_in_loop,
 }
 
 

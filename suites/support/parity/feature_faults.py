@@ -656,11 +656,11 @@ class OnlyBoth(Memories):
 class OwnEnds(ReferenceEngine):
     """8: a synapse learns only where its own ends fired."""
 
-    def _associate(self, number: int, mapping: Any, rows: Any) -> None:
+    def _associate(self, number: int, mapping: Any, rows: Any, *steps: Any) -> None:
         made = self.made
         own = made.of_mapping(number)
         before = made.weights[own].copy(), made.traces[own].copy()
-        super()._associate(number, mapping, rows)
+        super()._associate(number, mapping, rows, *steps)
         fired = np.isin(made.sources[own], self.fired_ids) & np.isin(made.targets[own], self.fired_ids)
         made.weights[own] = np.where(fired, made.weights[own], before[0])
         made.traces[own] = np.where(fired, made.traces[own], before[1])
@@ -677,16 +677,17 @@ class LearnsWhenMade(MadeSynapses):
 class MadeAnyway(ReferenceEngine):
     """8: synapses are made without a reward."""
 
-    def _associate(self, number: int, mapping: Any, rows: Any) -> None:
-        super()._associate(number, mapping, rows)
-        super()._associate(number, dataclasses.replace(mapping, rewarded=False, learning_rates=(), eta=1e-30), rows)
+    def _associate(self, number: int, mapping: Any, rows: Any, *steps: Any) -> None:
+        super()._associate(number, mapping, rows, *steps)
+        unrewarded = dataclasses.replace(mapping, rewarded=False, learning_rates=(), eta=1e-30)
+        super()._associate(number, unrewarded, rows, *steps)
 
 
 class MadeTwice(ReferenceEngine):
     """8: a synapse of the network does not keep a second one from being made."""
 
-    def _associate(self, number: int, mapping: Any, rows: Any) -> None:
-        super()._associate(number, mapping, rows[:0])
+    def _associate(self, number: int, mapping: Any, rows: Any, *steps: Any) -> None:
+        super()._associate(number, mapping, rows[:0], *steps)
 
 
 class DividesByStatic(MadeSynapses):

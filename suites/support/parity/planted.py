@@ -163,6 +163,7 @@ def plant(backend: str, faults: Iterable[Fault], jobs: int = 1) -> tuple[dict[st
 
 CPU, THREADS, SHARDS, WGPU, SIMULATOR, CUDA = "cpu", "cpu, 2 threads", "cpu, 2 shards", "wgpu", "cuda simulator", "cuda"
 SHARED = "cpu, shared helpers"
+FEATURES = "cpu, features"
 
 _FAN = "3 parts of 2.0 divided by 3 add up"
 _LIMIT = "above the threshold limit it does not fire, at the limit it does"
@@ -273,8 +274,8 @@ _CPU_KERNELS = (
     Fault(
         "the leak comes before the input",
         "engine/cpu/dynamics.py",
-        "u = v + x",
-        "u = v * p.decays[i] + x",
+        "u = kept(v + x, i, n)",
+        "u = kept(v * p.decays[i] + x, i, n)",
         (_LEAK, _MIX),
     ),
     Fault(
@@ -437,8 +438,8 @@ _SHARDS = (
     Fault(
         "a shard divides by its own synapses",
         "engine/sharded/shard_layout.py",
-        "build_layout(own, self.options, self.fixed_point, self.facts)",
-        "build_layout(own, self.options, self.fixed_point)",
+        "build_layout(own, self.options, self.fixed_point, self.facts, modelled)",
+        "build_layout(own, self.options, self.fixed_point, modelled=modelled)",
         (_DIVIDED, _FRACTIONS),
     ),
     Fault(
@@ -688,8 +689,139 @@ _CUDA = (
     ),
 )
 
+_FEATURES = (
+    Fault(
+        "the homeostat's leak moves the wrong way",
+        "engine/features/rules.py",
+        "step = gain * (r - target)",
+        "step = gain * (target - r)",
+        ("homeostat: a leak holds from the next burst on, and forced firings count",),
+    ),
+    Fault(
+        "the homeostat goes on from the modulated leak",
+        "engine/cpu/features.py",
+        "x.leaks_in_force[i], p.decays[i] = leak, one - leak",
+        "x.leaks[i], x.leaks_in_force[i], p.decays[i] = leak, leak, one - leak",
+        ("modulators: a leak under a homeostat is scaled from g, and the homeostat goes on from the unscaled g",),
+    ),
+    Fault(
+        "parameters are written only where a factor is not 1",
+        "engine/cpu/features.py",
+        "if subscribes[EXCITABILITY] and before[EXCITABILITY] != after[EXCITABILITY]:",
+        "if subscribes[EXCITABILITY] and after[EXCITABILITY] != one:",
+        ("modulators: a probability of 0 keeps a neuron from firing",),
+    ),
+    Fault(
+        "a graded signal has no upper end",
+        "engine/features/rules.py",
+        "return share if share < one else one",
+        "return share",
+        ("signals: a graded one follows the potential, and is 1 beyond the full scale; forced firings carry 100",),
+    ),
+    Fault(
+        "the last listed firing of a driver area decides",
+        "engine/cpu/features.py",
+        "ids[j] < ids[first[driver]]",
+        "ids[j] > ids[first[driver]]",
+        ("signals: the first listed firing of a driver area decides",),
+    ),
+    Fault(
+        "transmission factors act a burst late",
+        "engine/cpu/synapses.py",
+        "rows.transmission[burst & 1, rows.rules[j]]",
+        "rows.transmission[(burst + 1) & 1, rows.rules[j]]",
+        ("transmission: a gain acts on synapses of its rule, on what fires in the burst after its driver",),
+    ),
+    Fault(
+        "an open gate does not scale",
+        "engine/cpu/features.py",
+        "factor = factor * strongest",
+        "factor = factor * (strongest > zero)",
+        ("transmission: of several gates the strongest counts, and gains multiply it",),
+    ),
+    Fault(
+        "a train has a firing more than the limit",
+        "engine/features/rules.py",
+        "        if cc < limit:\n",
+        "        if cc <= limit:\n",
+        ("trains: as many firings as the limit, with the potential of the first; input is lost; then a long rest",),
+    ),
+    Fault(
+        "traces do not decay",
+        "engine/features/rules.py",
+        "e = e * decay",
+        "e = e * one",
+        ("traces decay over bursts, before the step of the burst is added",),
+    ),
+    Fault(
+        "a negative reward raises the weight of a negative trace",
+        "engine/features/rules.py",
+        "if m == zero or e == zero or (m < zero and e < zero):",
+        "if m == zero or e == zero:",
+        ("rewards: a negative one leaves the weight of a negative trace alone, so the target stays silent",),
+    ),
+    Fault(
+        "psp degenerates below 0",
+        "engine/features/rules.py",
+        "return left if left > zero else zero",
+        "return left",
+        ("degeneration: a psp of 0 stays 0, so inhibition never turns into excitation",),
+    ),
+    Fault(
+        "8-bit potentials have no upper end",
+        "engine/cpu/dynamics.py",
+        "choose(bounded > full, full, bounded)",
+        "bounded",
+        ("8-bit range: potentials and thresholds end at 255, and a limit of 300 is none",),
+    ),
+    Fault(
+        "an association lowers weights where one area is silent",
+        "engine/features/associations.py",
+        "            return False, _NO_IDS, _NO_IDS\n        self.traces = self.traces + self.rise",
+        "            self.weights = self.weights - 1\n            return True, _NO_IDS, _NO_IDS\n"
+        "        self.traces = self.traces + self.rise",
+        ("associations: made where both areas fired, not updated in that burst; later by the activity of the areas",),
+    ),
+    Fault(
+        "the divisor stays as it was at load",
+        "engine/features/associations.py",
+        "self.made_out.get(one, 0) + (int",
+        "0 * self.made_out.get(one, 0) + (int",
+        ("associations: a source that is not uniform divides by all its synapses of that moment",),
+    ),
+    Fault(
+        "a pattern is injected a burst early",
+        "engine/features/memories.py",
+        "burst + 1 if life.index in early else burst + 2",
+        "burst + 1",
+        ("memories: a pattern fires its neuron two bursts later, or one; two injections into a burst add up",),
+    ),
+    Fault(
+        "a twin gets no more than the potential",
+        "engine/features/machine.py",
+        "amount = max(potential, self.twin_threshold(memory.area))",
+        "amount = potential",
+        ("twins: added a burst after the neuron became long-term; they get its potential, at least their threshold",),
+    ),
+    Fault(
+        "replays come a burst late",
+        "engine/features/memories.py",
+        "self.replays.setdefault(burst + at + 1, [])",
+        "self.replays.setdefault(burst + at + 2, [])",
+        ("replay: the voxels of each burst are forced one after another, each once",),
+    ),
+    Fault(
+        "halves of a step go to the even bucket",
+        "engine/features/patterns.py",
+        "if abs(value - whole) < 0.5:",
+        "if abs(value - whole) < 0.5 or (abs(value - whole) == 0.5 and whole % 2 == 0):",
+        ("mp_differential: the steps between bursts identify a pattern, absent is 0, halves go away from 0",),
+    ),
+)
+
 CATALOGUE: dict[str, tuple[Fault, ...]] = {
     CPU: (*_CPU_KERNELS, *_CPU_ROWS),
+    FEATURES: _FEATURES,
     SHARED: HELPERS,
     THREADS: _THREADS,
     SHARDS: _SHARDS,

@@ -20,10 +20,11 @@ from suites.support.parity.backends import Backend
 from suites.support.parity.builder import CreateEngine, run_case
 from suites.support.parity.cases import CASES, FEATURE_CASES
 from suites.support.parity.mixed import MIXES, Mix, compare_mix, compare_run
-from suites.support.parity.planted import CPU, CUDA, SHARDS, SHARED, SIMULATOR, THREADS, WGPU
+from suites.support.parity.planted import CPU, CUDA, FEATURES, SHARDS, SHARED, SIMULATOR, THREADS, WGPU
 
 SUBJECTS = {
     CPU: Backend(CPU, cpu=CpuOptions(threads=1)),
+    FEATURES: Backend(FEATURES, cpu=CpuOptions(threads=1)),
     SHARED: Backend(SHARED, cpu=CpuOptions(threads=1)),
     THREADS: Backend(THREADS, cpu=CpuOptions(threads=2)),
     SHARDS: Backend(SHARDS, shards=2),

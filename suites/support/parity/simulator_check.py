@@ -22,7 +22,7 @@ from burstproof.engine.state import Stimulus
 from burstproof.network.model import Area, Network, NeuronTable, SynapseTable
 from burstproof.network.plasticity import PlasticMapping
 from burstproof.network.synthetic.build import SyntheticSpec, synthesize
-from suites.support.parity import train_checks
+from suites.support.parity import loop_checks, train_checks
 from suites.support.parity.builder import run_case
 from suites.support.parity.cases.dynamics import dynamics_cases
 from suites.support.parity.cases.forced import forced_cases
@@ -31,6 +31,7 @@ from suites.support.parity.cases.limits import limit_cases
 from suites.support.parity.cases.sums import sum_cases
 from suites.support.parity.cases.synapses import synapse_cases
 from suites.support.parity.failing import failing_device, restore_without_memory
+from suites.support.parity.feature_checks import feature_checks
 from suites.support.parity.mixed import MIXES, Mix, compare_mix, compare_run, mixed_network, mixed_options, mixed_plan
 from suites.support.parity.reduced import REDUCED_MIXES
 from suites.support.parity.train_checks import cuda_engine, recordings_differ, runs_differ
@@ -422,7 +423,8 @@ def checks() -> Iterator[tuple[str, Callable[[], list[str]]]]:
     for case in (case for some in cases for case in some()):
         if case.network.neuron_count <= _FEW_NEURONS and len(case.fired) <= _FEW_BURSTS:
             yield f"case: {case.name}", lambda case=case: run_case(case, cuda_engine)
-    for name, function in sorted((vars(train_checks) | globals()).items()):
+    yield from feature_checks()
+    for name, function in sorted((vars(train_checks) | vars(loop_checks) | globals()).items()):
         if name.startswith("check_"):
             yield name.removeprefix("check_").replace("_", " "), function
 

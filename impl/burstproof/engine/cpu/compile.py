@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numba
 
-from burstproof.engine.cpu.extras import NO_KEY, ExtrasKey
+from burstproof.engine.features.key import NO_KEY, ExtrasKey
 from burstproof.engine.rules import Compiled, Features
 
 CLAMPED, HISTORY = 0, 1

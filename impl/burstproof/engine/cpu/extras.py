@@ -2,49 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from burstproof.engine.feature_state import FeatureState
+from burstproof.engine.features.key import ExtrasKey
 from burstproof.engine.features.levels import clamped_levels
-from burstproof.engine.features.synapses import degeneration, transmitting
-from burstproof.engine.features.tables import AreaTable, FeatureTables, ModulatorTable, feature_tables, has_modes
+from burstproof.engine.features.tables import AreaTable, FeatureTables, ModulatorTable, can_train, feature_tables
 from burstproof.network.model import Network, NeuronTable, SynapseTable
-from burstproof.network.schema import UNLIMITED_FIRES, Parameters
+from burstproof.network.schema import Parameters
 
 Array = npt.NDArray[Any]
 Members = npt.NDArray[np.uint32] | slice
-
-
-@dataclass(frozen=True)
-class ExtrasKey:
-    """Which features the kernels are compiled for; the names are those of FEATURES.md's sections."""
-
-    trains: bool = False
-    homeostats: bool = False
-    area_modulators: bool = False
-    modulators: bool = False
-    transmits: bool = False
-    degenerates: bool = False
-    modes: bool = False
-
-    def __bool__(self) -> bool:
-        return self != NO_KEY
-
-    @property
-    def adapts(self) -> bool:
-        """Whether parameters of neurons change from burst to burst."""
-        return self.homeostats or self.area_modulators
-
-    def general(self) -> ExtrasKey:
-        """The key of kernels that serve every network: everything, or nothing."""
-        return ExtrasKey(True, True, True, True, True, True, True) if self else self
-
-
-NO_KEY = ExtrasKey()
 
 
 class Extras(NamedTuple):
@@ -101,22 +72,6 @@ class Extras(NamedTuple):
     learning: Array
 
 
-def extras_key(network: Network) -> ExtrasKey:
-    """What of the features ``network`` uses."""
-    if not network.features:
-        return ExtrasKey(modes=has_modes(network.plastic_pairs))
-    tables = feature_tables(network)
-    return ExtrasKey(
-        trains=any(area.spike_train for area in network.features.areas.values()),
-        homeostats=bool(tables.areas.homeostatic.any()),
-        area_modulators=bool(tables.areas.subscribes.any()),
-        modulators=bool(network.features.modulators),
-        transmits=transmitting(network) is not None,
-        degenerates=degeneration(network) is not None,
-        modes=has_modes(network.plastic_pairs),
-    )
-
-
 def make_extras(network: Network, members: Members, used: bool) -> Extras:
     """The arrays of the neurons ``members`` at the start; those of no neuron where nothing is ``used``."""
     if not used:
@@ -127,7 +82,7 @@ def make_extras(network: Network, members: Members, used: bool) -> Extras:
     count = len(leaks)
     homeostatic = tables.areas.homeostatic[tables.classes[members]]
     return Extras(
-        _can_train(network)[members],
+        can_train(network)[members],
         np.zeros(count, np.bool_),
         np.zeros(count, np.float32),
         starts,
@@ -158,15 +113,6 @@ def _factors(tables: FeatureTables, network: Network) -> tuple[Array, Array, Arr
         np.ones((2, len(network.features.rules) + 1), np.float32),
         np.ones((2, len(modulators.rewarded)), np.float32),
     )
-
-
-def _can_train(network: Network) -> npt.NDArray[np.bool_]:
-    neurons = network.neurons
-    areas = [index for index, area in network.features.areas.items() if area.spike_train]
-    limits = neurons.consecutive_fire_limits
-    finite = (limits != 0) & (limits != UNLIMITED_FIRES)
-    able: npt.NDArray[np.bool_] = finite & neurons.valid_mask & np.isin(neurons.cortical_areas, areas)
-    return able
 
 
 def _segments(classes: npt.NDArray[np.uint16]) -> tuple[Array, Array, Array]:

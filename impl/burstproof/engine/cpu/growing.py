@@ -82,6 +82,9 @@ class Growing:
     def begin(self, number: int, stimulus: PackedStimulus | None) -> tuple[Plan, Begun]:
         """The stimulus of burst ``number`` with all that memories put into it."""
         begun, (targets, amounts) = self._machine.begin(number), self._arriving
+        self._note_drivers(begun)
+        if not (len(targets) or len(begun.ids) or len(begun.forced)):
+            return self.memory.plan([stimulus]), begun
         ids, forced = [targets.astype(np.uint32), begun.ids], [begun.forced]
         potentials, sums = [begun.forced_potentials], [amounts, begun.amounts]
         if stimulus is not None:
@@ -97,15 +100,17 @@ class Growing:
             True,
             np.concatenate(potentials)[first],
         )
-        self._note_drivers(begun)
         return self.memory.plan([packed]), begun
 
     def _note_drivers(self, begun: Begun) -> None:
         """Memory neurons that drive modulators: the first one of each area."""
+        if not self._drivers:
+            return
         extras = self.memory.extras
         extras.memory_fired[:] = False
         live = self._machine.memories.live
-        for number, potential in zip(begun.fired_ids.tolist()[::-1], begun.fired_potentials[::-1], strict=True):
+        fired = zip(begun.fired_ids.tolist()[::-1], begun.fired_potentials[::-1], strict=True)
+        for number, potential in fired:
             area = live[number].area
             if area in self._drivers:
                 driver = self._drivers.index(area) + 1

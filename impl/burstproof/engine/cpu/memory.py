@@ -24,9 +24,10 @@ from burstproof.engine.cpu.arrays import (
     writable,
 )
 from burstproof.engine.cpu.compile import CLAMPED, HISTORY, KernelKey
-from burstproof.engine.cpu.extras import ExtrasKey, extras_key, make_extras, own_parameters, state_of, take_state
+from burstproof.engine.cpu.extras import make_extras, own_parameters, state_of, take_state
 from burstproof.engine.cpu.kernels import Kernels, kernels_for
 from burstproof.engine.feature_state import FeatureState
+from burstproof.engine.features.key import ExtrasKey, extras_key
 from burstproof.engine.features.levels import clamped
 from burstproof.engine.features.support import EVERYTHING
 from burstproof.engine.fixed_point import plan_fixed_point

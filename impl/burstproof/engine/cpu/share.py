@@ -11,17 +11,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from burstproof.engine.atomics import atomic_add, atomic_exchange_if, atomic_load, atomic_store, relax
 from burstproof.engine.cpu.arrays import Array, Floats, Ids, Model, Output, Ring, Scalars
 from burstproof.engine.cpu.compile import KernelKey, compiler, inner_compiler
 from burstproof.engine.cpu.deliver import Deliver, make_deliver
-from burstproof.engine.cpu.intrinsics import (
-    atomic_add,
-    atomic_exchange_if,
-    atomic_load,
-    atomic_store,
-    relax,
-    yield_core,
-)
+from burstproof.engine.cpu.intrinsics import yield_core
 from burstproof.engine.cpu.parts import Parts
 from burstproof.engine.cpu.queues import Queues
 from burstproof.engine.profile import BATCH_PATH_CANDIDATES

@@ -62,7 +62,7 @@ class Turn(NamedTuple):
 
 
 class Gathering(NamedTuple):
-    """How the list of the burst at ``place`` is gathered: ``direct`` into the window too, ``final`` with the report."""
+    """How the list of the burst at ``place`` is gathered: what is shown ``direct`` in the window, if ``final``."""
 
     direct: np.uint32
     final: np.uint32
@@ -171,6 +171,69 @@ class Plasticity(NamedTuple):
     rules: np.int64
 
 
+class Extras(NamedTuple):
+    """What features add to neurons; a class is the neurons of an area whose parameters change, class 0 all others.
+
+    ``homeostats``, ``area_factors``: numbers of each class; what follows from signals has a row for bursts of even and
+    one for bursts of odd number, and so have ``class_phases``: burst mod period, with a flag (``plan.features``).
+    """
+
+    classes: Shorts
+    class_flags: Bytes
+    homeostats: Floats
+    homeostat_periods: Words
+    class_phases: Words
+    area_factors: Floats
+    firing_rates: Floats
+    homeostat_leaks: Floats
+    base_leaks: Floats
+    trains: Bytes
+    held_potentials: Floats
+    driver_of: Shorts
+    drives: Words
+    class_count: np.uint32
+
+
+class Modulation(NamedTuple):
+    """Modulators, their lists (``plan.features``), what fired of each driver area, signals and factors."""
+
+    magnitudes: Floats
+    full_scales: Floats
+    modulator_drivers: Ids
+    drives: Words
+    list_starts: Ids
+    list_items: Ids
+    rewarded: Bytes
+    signals: Floats
+    area_factors: Floats
+    transmission: Floats
+    learning: Floats
+    modulator_count: np.uint32
+    class_count: np.uint32
+    rule_count: np.uint32
+    pair_count: np.uint32
+
+
+class Transmission(NamedTuple):
+    """Whose transmission factor a computed contribution gets, and what a firing takes from psp, by source."""
+
+    synapse_rules: Shorts
+    transmission: Floats
+    losses: Floats
+    rule_count: np.uint32
+
+
+class Modes(NamedTuple):
+    """What plastic pairs have beside steps of the weight; ``learning`` as in ``Modulation``."""
+
+    rule_decays: Floats
+    etas: Floats
+    max_weights: Floats
+    frozen: Bytes
+    learning: Floats
+    pair_count: np.uint32
+
+
 class History(NamedTuple):
     """When each neuron fired, as plasticity looks back on it; ``longest``: bursts of the longest window.
 
@@ -212,6 +275,21 @@ class Window(NamedTuple):
     window_potentials: Floats
     answer: Longs
     window: np.int64
+
+
+class Mailbox(NamedTuple):
+    """How a closed loop calls a kernel that stays on the device (``kernels.mailbox``).
+
+    ``mail_room`` amounts fit into the mail; the first ``answering`` blocks answer; without a call for ``idle`` ns the
+    kernel ends.
+    """
+
+    mail: Longs
+    answers: Longs
+    relay: Longs
+    mail_room: np.uint32
+    answering: np.uint32
+    idle: np.uint64
 
 
 class Cursors(NamedTuple):
@@ -341,6 +419,10 @@ def is_absent(kind: type, variant: Variant | ShardVariant | None) -> bool:
         return False
     if kind is Recall:
         return variant.recalled == 0
+    if kind is Extras:
+        return not variant.extras.by_neuron
+    if kind is Transmission:
+        return not (variant.extras.transmits or variant.extras.degenerates)
     return kind is Chunks if variant.exchanges else kind in (Exchange, Identity)
 
 

@@ -16,8 +16,10 @@ from burstproof.device.open import open_device
 from burstproof.device.protocol import DeviceRuntime
 from burstproof.engine.admission import check_state
 from burstproof.engine.ask_machine import this_machine
+from burstproof.engine.closed_loop import ClosedLoop
+from burstproof.engine.cuda.closed_loop import StayingLoop
 from burstproof.engine.cuda.exchange.devices import device_count
-from burstproof.engine.cuda.host.devices import NOTHING, BatchReport, Devices, FiredList
+from burstproof.engine.cuda.host.devices import NOTHING, BatchReport, Devices, FiredList, LoopKernel
 from burstproof.engine.cuda.host.many_devices import ManyDevices, pack_shards
 from burstproof.engine.cuda.host.one_device import OneDevice
 from burstproof.engine.cuda.host.shard import Fill
@@ -79,14 +81,16 @@ class CudaEngine(Engine):
         self._turn = 0
         self._weights = network.synapses.weights
         self._eligibility = network.synapses.eligibility_traces
+        self._psps = network.synapses.postsynaptic_potentials
         self._clamped = False
         self._fired: FiredList = NOTHING
         self._list_on_device: tuple[int, npt.NDArray[np.int64]] | None = None
+        self._loop: StayingLoop | None = None
         self.partition: Partition | None = None
 
     @property
     def devices(self) -> Devices:
-        """The network on its devices.
+        """The network on its devices, where no closed loop is under way: its next step begins another kernel.
 
         Raises
         ------
@@ -95,6 +99,8 @@ class CudaEngine(Engine):
         """
         if self._open is None:
             raise InputError("the engine is closed", where="run", cure="Create another engine")
+        if self._loop is not None:
+            self._loop.pause()
         return self._open
 
     @property
@@ -223,13 +229,33 @@ class CudaEngine(Engine):
             done = self.run(1, {number: stimulus}, Record.FIRED)
             return Burst(number, done.fired_ids, done.fired_potentials, int(done.candidate_counts[0]))
         given = len(stimulus.ids) or len(stimulus.forced) or len(stimulus.amounts)
-        packed = self._pack(stimulus) if given else None
+        packed = self.pack(stimulus) if given else None
         fired, candidates = devices.step(self._turn, packed)
         self._list_on_device = self._turn, np.array([[len(fired[0])]])
         self._turn = (self._turn + 1) % SETS
         self.burst_count = number
         self._clamped |= devices.power_clamped or (packed is not None and packed.clamped)
         return Burst(number, *fired, candidates)
+
+    def closed_loop(self, outputs: npt.NDArray[np.uint32] | None = None) -> ClosedLoop:
+        """See ``Engine.closed_loop``: where a burst is one kernel, that stays on the device from call to call."""
+        if self.devices.loop_kernel() is None:
+            return super().closed_loop(outputs)
+        return StayingLoop(self, outputs)
+
+    def enter_loop(self, loop: StayingLoop) -> LoopKernel | None:
+        """The kernel of ``loop``, which has the devices from now on; ``None`` where a burst has to be a batch."""
+        devices = self.devices
+        kernel = devices.loop_kernel() if devices.takes(NO_STIMULUS) else None
+        self._loop = None if kernel is None else loop
+        return kernel
+
+    def leave_loop(self, bursts: int, fired: int, clamped: bool) -> None:
+        """Take in what a loop did in its ``bursts`` bursts, in the last of which ``fired`` neurons fired."""
+        self._loop = None
+        if bursts and self._open is not None:
+            self._list_on_device, self._turn = (0, np.array([[fired]])), 1
+            self._clamped |= self._open.power_clamped or clamped
 
     @translated
     def run(
@@ -252,7 +278,7 @@ class CudaEngine(Engine):
         """
         devices = self.devices
         coming = coming_bursts(self.burst_count, bursts)
-        stimuli = {burst: self._pack(plan[burst]) for burst in planned(plan, coming)}
+        stimuli = {burst: self.pack(plan[burst]) for burst in planned(plan, coming)}
         pieces: list[Recording] = []
         last = self.burst_count + bursts
         under_way: deque[_Batch] = deque()
@@ -283,7 +309,8 @@ class CudaEngine(Engine):
             self._turn = (self._turn + 1) % SETS
             ahead += tables[0].bursts
 
-    def _pack(self, stimulus: Stimulus) -> PackedStimulus:
+    def pack(self, stimulus: Stimulus) -> PackedStimulus:
+        """``stimulus``, checked, in the units of the sums."""
         return pack_stimulus(stimulus, self.network, self.options, self.fixed_point)
 
     def _finish(self, batch: _Batch, record: Record) -> Recording:
@@ -310,11 +337,16 @@ class CudaEngine(Engine):
     @translated
     def state(self) -> EngineState:
         """A copy of everything that the next burst depends on."""
+        parts = self.devices.state(self._clamped)
+        fired = self.last_list()
+        return joined_state(parts, self._weights, self._eligibility, (fired[0].copy(), fired[1].copy()), self._psps)
+
+    def last_list(self) -> FiredList:
+        """The fired list of the last burst."""
+        devices = self.devices
         if self._list_on_device is not None:
-            self._fired = self.devices.fired(*self._list_on_device)
-            self._list_on_device = None
-        fired = self._fired[0].copy(), self._fired[1].copy()
-        return joined_state(self.devices.state(self._clamped), self._weights, self._eligibility, fired)
+            self._fired, self._list_on_device = devices.fired(*self._list_on_device), None
+        return self._fired
 
     @translated
     def restore(self, state: EngineState) -> None:
@@ -341,6 +373,8 @@ class CudaEngine(Engine):
             raise
         self.burst_count = state.burst_count
         self._weights, self._eligibility = state.weights.copy(), state.eligibility_traces.copy()
+        if state.features is not None:
+            self._psps = state.features.postsynaptic_potentials.copy()
         self._clamped = state.clamped
         self._fired = state.fired_ids.copy(), state.fired_potentials.copy()
         self._list_on_device, self._turn = None, 0
@@ -363,6 +397,8 @@ class CudaEngine(Engine):
         devices, self._open = self._open, None
         if devices is not None:
             try:
+                if self._loop is not None:
+                    self._loop.pause()
                 devices.release()
             except Exception as error:
                 if error_of(error) is None:

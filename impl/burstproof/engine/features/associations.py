@@ -181,7 +181,8 @@ class Association:
         if self._keys is None:
             self._keys = np.sort((self.sources << 32) | self.targets)
         keys = ((sources << 32)[:, None] | targets).ravel()
-        new = keys[~np.isin(keys, self._keys)]
+        found = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)
+        new = keys[self._keys[found] != keys] if len(self._keys) else keys
         if len(new):
             ends = new >> 32, new & 0xFFFFFFFF
             self.append(*ends, *(np.full(len(new), value, np.float32) for value in (self.rise, self.psp, _ZERO)))

@@ -111,18 +111,29 @@ class MemoryMachine:
         self._codes = np.zeros(network.neuron_count, np.uint16)
         for code, area in enumerate(self._watched, 1):
             self._codes[network.neurons.cortical_areas == area] = code
+        self._in_one_piece, self._ends, self._scattered = self._pieces()
         self._firing: list[Memory] = []
         self.models = {area: int(np.argmax(network.neurons.cortical_areas == area)) for area in self.memories.areas}
+
+    def _pieces(self) -> tuple[list[int], Words, bool]:
+        """Watched areas whose ids follow one another, first id and end of each, and whether there are others."""
+        areas, ends = [], []
+        for code, area in enumerate(self._watched, 1):
+            ids = np.flatnonzero(self._codes == code)
+            if len(ids) and ids[-1] - ids[0] == len(ids) - 1:
+                areas.append(area)
+                ends += [int(ids[0]), int(ids[-1]) + 1]
+        return areas, np.array(ends, np.uint32), len(areas) < len(self._watched)
 
     # A burst ---------------------------------------------------------------------------------------------------
 
     def begin(self, burst: int) -> Begun:
         """What ``burst`` gets from memories; to be asked once, before its end."""
         self._firing, potentials, candidates = self.memories.fire(burst)
-        self.fired = (
-            np.array([memory.number for memory in self._firing], np.uint32),
-            np.array(potentials, np.float32),
-        )
+        self.fired = _NO_WORDS, _NO_FLOATS
+        if self._firing:
+            numbers = np.array([memory.number for memory in self._firing], np.uint32)
+            self.fired = numbers, np.array(potentials, np.float32)
         ids, amounts, forced, held = _NO_WORDS, _NO_IDS, _NO_WORDS, _NO_FLOATS
         due = self.memories.replays.pop(burst, None)
         if due is not None:
@@ -167,12 +178,18 @@ class MemoryMachine:
                 twins.append(memory.area)
             self._feed_twins(sums)
             changed += self._prune()
-        sources = sorted({one for ends in changed for one in ends.tolist() if one < FIRST_MEMORY_ID})
+        targets = amounts = _NO_IDS
+        if sums:
+            targets, amounts = (np.concatenate([pair[part] for pair in sums]) for part in (0, 1))
+        return Ended(targets, amounts, rows, weights, *self._new_divisors(changed), twins)
+
+    def _new_divisors(self, changed: list[Ids]) -> tuple[Ids, Floats]:
+        """Dense sources among those whose outgoing synapses have ``changed``, if they divide, and their divisors."""
+        if not changed:
+            return _NO_IDS, _NO_FLOATS
+        sources = np.unique(np.concatenate(changed)).tolist()
         divided = [one for one in sources if one < self._network.neuron_count and self._divides(one)]
-        targets, amounts = (np.concatenate([_NO_IDS, *(pair[part] for pair in sums)]) for part in (0, 1))
-        return Ended(
-            targets, amounts, rows, weights, np.array(divided, np.int64), self._degrees.outgoing(divided), twins
-        )
+        return np.array(divided, np.int64), self._degrees.outgoing(divided)
 
     def add_twin(self, area: int, memory: int) -> None:
         """One more dense neuron of ``area``."""
@@ -186,19 +203,27 @@ class MemoryMachine:
 
     def _by_area(self, ids: Words, potentials: Floats) -> dict[int, Fired]:
         """What fired in the watched areas that anything fired in."""
-        codes = self._codes[ids]
-        places = np.flatnonzero(codes)
         found: dict[int, Fired] = {}
-        if len(places):
-            codes = codes[places]
-            for code in np.unique(codes).tolist():
-                own = places[codes == code]
-                found[self._watched[code - 1]] = Fired(ids[own], potentials[own])
+        cuts = np.searchsorted(ids, self._ends).tolist()
+        for area, first, end in zip(self._in_one_piece, cuts[::2], cuts[1::2], strict=True):
+            if first < end:
+                found[area] = Fired(ids[first:end], potentials[first:end])
+        if self._scattered or (self.twin_areas and len(ids) and ids[-1] >= self._network.neuron_count):
+            self._find_scattered(found, ids, potentials)
         for memory, number, potential in zip(self._firing, *self.fired, strict=True):
             if memory.area in self._watched:
                 before = found.get(memory.area, NOBODY)
                 found[memory.area] = Fired(np.append(before.ids, number), np.append(before.potentials, potential))
         return found
+
+    def _find_scattered(self, found: dict[int, Fired], ids: Words, potentials: Floats) -> None:
+        """What fired in areas whose ids do not follow one another, as those of areas with twins never do."""
+        codes = self._codes[ids]
+        places = np.flatnonzero(codes)
+        codes = codes[places]
+        for code in np.unique(codes).tolist():
+            own = places[codes == code]
+            found[self._watched[code - 1]] = Fired(ids[own], potentials[own])
 
     def _quantised(self, values: Floats) -> Ids:
         integers, clamped = self._fixed_point.quantise(values)
@@ -248,7 +273,9 @@ class MemoryMachine:
         """Dense rows whose weights changed, these weights, and the sources of the synapses that were made."""
         for area, recent in self._recent.items():
             recent.add(fired[area].ids.astype(np.int64) if area in fired else _NO_IDS)
-        rows, weights, changed = [_NO_IDS], [_NO_FLOATS], []
+        rows: list[Ids] = []
+        weights: list[Floats] = []
+        changed: list[Ids] = []
         for one in self.associations:
             if one.frozen or self._history < one.window - 1:
                 continue
@@ -263,6 +290,8 @@ class MemoryMachine:
             if len(sources):
                 self._degrees.change(sources, targets, 1)
                 changed.append(sources)
+        if not rows:
+            return _NO_IDS, _NO_FLOATS, changed
         return np.concatenate(rows), np.concatenate(weights), changed
 
     def _prune(self) -> list[Ids]:
@@ -371,9 +400,7 @@ class MemoryMachine:
             if len(ends[0]):
                 self._degrees.change(*ends, 1)
         self._restore_recent(burst, last_fired)
-        sources = [one for one in sorted(self._degrees.made_out) if one < self._network.neuron_count]
-        divided = [one for one in sources if self._divides(one)]
-        return np.array(divided, np.int64), self._degrees.outgoing(divided)
+        return self._new_divisors([np.array(list(self._degrees.made_out), np.int64)])
 
     def _restore_recent(self, burst: int, last_fired: Ids) -> None:
         for area in self._recent:

@@ -1,7 +1,8 @@
 """Rules of FEATURES.md for one neuron, one synapse or one modulator, compiled by numba for the CPU and for CUDA alike.
 
 Arithmetic is float32 in the order of the text; the functions are written so that no compiler may contract or reorder
-it: every product that is added to something is a value of its own.
+it: every product that is added to something is a value of its own, and comes from ``multiply`` where a compiler would
+contract it all the same.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ class FeatureRules(NamedTuple):
     """Compiled scalar functions; the signatures are those of the functions that they come from."""
 
     bounded: Compiled
+    average: Compiled
     leak: Compiled
     modulated_threshold: Compiled
     modulated_share: Compiled
@@ -27,9 +29,18 @@ class FeatureRules(NamedTuple):
     degenerated: Compiled
 
 
-def make_feature_rules(compiler: Compiler) -> FeatureRules:
-    """Compile the functions with ``compiler``."""
+def _make_product(compiler: Compiler) -> Compiled:
+    @compiler
+    def product(a: np.float32, b: np.float32) -> np.float32:
+        return a * b
+
+    return product
+
+
+def make_feature_rules(compiler: Compiler, multiply: Compiled | None = None) -> FeatureRules:
+    """Compile the functions with ``compiler``; ``multiply(a, b)`` is a product that is rounded before it is added."""
     zero, one = np.float32(0), np.float32(1)
+    multiply = multiply or _make_product(compiler)
 
     @compiler
     def bounded(value: np.float32, least: np.float32, most: np.float32) -> np.float32:
@@ -39,11 +50,17 @@ def make_feature_rules(compiler: Compiler) -> FeatureRules:
         return most if value > most else value
 
     @compiler
+    def average(r: np.float32, fires: bool, keep: np.float32, alpha: np.float32) -> np.float32:
+        """Section 1: the homeostat's average after a burst in which the neuron fired or not."""
+        old: np.float32 = multiply(keep, r)
+        return old + (alpha if fires else zero)
+
+    @compiler
     def leak(
         g: np.float32, r: np.float32, target: np.float32, gain: np.float32, least: np.float32, most: np.float32
     ) -> np.float32:
         """Section 1: the homeostat's leak after an update."""
-        step = gain * (r - target)
+        step = multiply(gain, r - target)
         kept: np.float32 = bounded(g + step, least, most)
         return kept
 
@@ -85,7 +102,7 @@ def make_feature_rules(compiler: Compiler) -> FeatureRules:
         e: np.float32, decay: np.float32, source: bool, target: bool, rise: np.float32, fall: np.float32
     ) -> np.float32:
         """Section 4: the trace after a burst; ``source`` and ``target`` fired in the window."""
-        e = e * decay
+        e = multiply(e, decay)
         if source and target:
             return e + rise
         if (source or target) and fall > zero:
@@ -98,7 +115,7 @@ def make_feature_rules(compiler: Compiler) -> FeatureRules:
         if m == zero or e == zero or (m < zero and e < zero):
             return w
         rate = eta * m
-        change = rate * e
+        change = multiply(rate, e)
         moved = w + change
         if change >= zero:
             return moved if moved < most else most
@@ -111,5 +128,5 @@ def make_feature_rules(compiler: Compiler) -> FeatureRules:
         return left if left > zero else zero
 
     return FeatureRules(
-        bounded, leak, modulated_threshold, modulated_share, train, strength, eligibility, weight, degenerated
+        bounded, average, leak, modulated_threshold, modulated_share, train, strength, eligibility, weight, degenerated
     )

@@ -29,10 +29,13 @@ EVERYTHING = frozenset(Section)
 ONE_BURST = frozenset(Section) - {Section.MEMORY, Section.ASSOCIATIONS}
 """Sections 1 to 6: neurons and synapses stay as many as they are."""
 
+CUDA_MODELS = ONE_BURST
+"""What the CUDA engine models on one device; shards refuse all features."""
+
 MODELLED: Mapping[str, frozenset[Section]] = {
     "reference": frozenset(Section),
     "cpu": frozenset(Section),
-    "cuda": NOTHING,
+    "cuda": CUDA_MODELS,
     "wgpu": NOTHING,
 }
 """What each backend models on one device; shards may model less, and refuse the rest likewise."""

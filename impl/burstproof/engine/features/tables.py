@@ -12,6 +12,7 @@ import numpy.typing as npt
 from burstproof.network.features import AreaFeatures, Features, Homeostat, ModulatorKind
 from burstproof.network.model import Network
 from burstproof.network.plasticity import PlasticMapping
+from burstproof.network.schema import UNLIMITED_FIRES
 
 Array = npt.NDArray[Any]
 
@@ -128,6 +129,16 @@ def feature_tables(network: Network) -> FeatureTables:
     return FeatureTables(
         _numbered(network, list(changing)), _numbered(network, drivers), _area_table(rows, features), modulators
     )
+
+
+def can_train(network: Network) -> npt.NDArray[np.bool_]:
+    """Neurons whose firings start a spike train (section 3)."""
+    neurons = network.neurons
+    areas = [index for index, area in network.features.areas.items() if area.spike_train]
+    limits = neurons.consecutive_fire_limits
+    finite = (limits != 0) & (limits != UNLIMITED_FIRES)
+    able: npt.NDArray[np.bool_] = finite & neurons.valid_mask & np.isin(neurons.cortical_areas, areas)
+    return able
 
 
 def has_modes(pairs: Sequence[PlasticMapping]) -> bool:

@@ -300,6 +300,22 @@ def test_the_environment_names_clocks_and_what_is_absent() -> None:
     rows = {name: (old, new) for name, old, new in compare([there], [absent]).environment}
     assert rows["GPU clocks, MHz"][1] == rows["GPUs"][1] == "none"
     assert "/" in rows["GPU clocks, MHz"][0]
+    assert rows["driver"][1] == "none" != rows["driver"][0]
+
+
+def test_a_change_beyond_all_doubt_is_confirmed() -> None:
+    """Runs without noise: the p-value of one claim is 0 and of the other 1."""
+    steady = [replace(figure("a.time", value, "ms"), samples=(value, value)) for value in (1.0, 1.5)]
+    base, new = ([run(2 * n + side, one, commit="ab"[side]) for n in range(5)] for side, one in enumerate(steady))
+    (row,) = compare(base, new).rows
+    assert (row.change, row.confirmed) == (Change.SLOWER, True)
+    assert (row.difference.p_higher, row.difference.p_lower) == (0.0, 1.0)
+
+
+def test_a_share_below_zero_keeps_its_sign() -> None:
+    sides = (replace(figure("a.efficiency", value, "1"), samples=(value, value)) for value in (2.0, -1.0))
+    (row,) = compare(*([run(place, one, commit="ab"[place])] for place, one in enumerate(sides))).rows
+    assert (row.word, row.difference.ratio) == ("worse", -0.5)
 
 
 def test_a_run_is_of_its_own_machine_whatever_is_known_of_it() -> None:

@@ -128,6 +128,7 @@ def test_without_parity_there_is_no_figure(stand_in: Callable[[Row], None]) -> N
     assert result.timings == {}
 
 
+@pytest.mark.thorough("compiles a kernel for each kind")
 @pytest.mark.parametrize("kind", ["everything", "plastic"])
 def test_a_row_of_a_kind_is_scaled_to_its_contributions(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Judged by the reference that draws its rows, or by the CPU engine with the weights; half as many count double."""

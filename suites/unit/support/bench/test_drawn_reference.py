@@ -15,13 +15,14 @@ from burstproof.network.synthetic.kinds import KINDS, MICROCIRCUIT, seeded_netwo
 from suites.support.bench.drawn_reference import DrawnReference
 from suites.support.parity.large import slim
 from suites.support.parity.simulator_check import recordings_differ
+from suites.support.plans import first, thinned
 
 pytestmark = pytest.mark.requirement("ST-6", "BE-4")
 
 PLAIN = [kind for kind in KINDS if kind != MICROCIRCUIT and seeded_network(kind, 2000, 30, 0.05).plain]
 
 
-@pytest.mark.parametrize("kind", PLAIN)
+@pytest.mark.parametrize("kind", thinned(PLAIN, "seconds for each kind", keep=first(1)))
 @pytest.mark.parametrize("threads", [1, 3])
 def test_it_agrees_with_the_reference(kind: str, threads: int) -> None:
     """Thirty bursts, a restored state among them: recordings and states equal bit for bit."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -32,6 +32,52 @@ class BatchReport:
     def bursts(self) -> int:
         """Bursts done."""
         return len(self.candidates)
+
+
+class LoopKernel(Protocol):
+    """A kernel that stays on its device and does a burst for every call (``kernels.closed_loop``).
+
+    Attributes
+    ----------
+    mail, answers : int64
+        Host memory of calls and of answers (``kernels.mailbox``).
+    ids : uint32 (window,)
+        Where the fired list lies after an answer, unless it is longer.
+    answering : int
+        Blocks that answer.
+    room : int
+        Amounts, and forced firings, that fit into a call.
+    answered, fired : int
+        Number of the call that was answered last, and the neurons that fired in it.
+    """
+
+    mail: npt.NDArray[np.int64]
+    answers: npt.NDArray[np.int64]
+    ids: npt.NDArray[np.uint32]
+    answering: int
+    room: int
+
+    @property
+    def answered(self) -> int: ...  # noqa: D102
+
+    @property
+    def fired(self) -> int: ...  # noqa: D102
+
+    def finish(self, number: int, found: int, wait: Callable[..., int]) -> int:
+        """Firings of call ``number``, which is in the mail; launches the kernel if it does not run.
+
+        ``found`` is what ``wait`` (``host.loop_calls``) said of it so far.
+
+        Raises
+        ------
+        DeviceFaultError
+            No answer, or blocks of the kernel lost each other.
+        """
+        ...
+
+    def leave(self) -> None:
+        """End the kernel and wait for its end; the call at hand is either done by then or never."""
+        ...
 
 
 class Devices(Protocol):
@@ -102,6 +148,10 @@ class Devices(Protocol):
 
     def step(self, number: int, stimulus: PackedStimulus | None) -> tuple[FiredList, int]:
         """Run one burst on set ``number``: its list and its candidates. No batch may be under way."""
+        ...
+
+    def loop_kernel(self) -> LoopKernel | None:
+        """What does the bursts of a closed loop without a launch for each; ``None`` where each has several kernels."""
         ...
 
     def resume(self) -> None:

@@ -14,7 +14,7 @@ from burstproof.engine.cuda.host.batch import Staging, Streams, report_of, table
 from burstproof.engine.cuda.host.devices import BatchReport, FiredList
 from burstproof.engine.cuda.host.launches import Call, Kernels, Values, numbers_of
 from burstproof.engine.cuda.host.stimulus_table import StimulusTable
-from burstproof.engine.cuda.kernels.control import COUNTS, FRESH, LISTS, REPORT_HEAD, report_length
+from burstproof.engine.cuda.kernels.control import ALL, COUNTS, FRESH, LISTS, REPORT_HEAD, report_length
 from burstproof.engine.cuda.plan.buffers import BatchSizes, chunks_of, stimulus_specs
 from burstproof.engine.cuda.plan.packed import Packed
 from burstproof.engine.cuda.plan.shard_variant import whole
@@ -91,12 +91,14 @@ class FusedLaunches:
             yield calls.burst.at(kind.stimulated, mode, place)
             last = place == kind.length - 1
             if kind.keep or last or calls.tiles:
-                yield calls.gather.at(single, last, place)
+                yield calls.gather.at(ALL if single else 0, last, place)
             yield from calls.tiles
             if calls.send_recalled is not None:
                 yield calls.send_recalled.at(False, mode, place)
             if calls.send_long is not None:
                 yield calls.send_long.at(False, mode, place)
+            if calls.modulate is not None:
+                yield calls.modulate.at(False, mode, place)
 
     def calls(
         self, buffers: Mapping[str, DeviceBuffer], number: int, host: HostBuffers, sizes: BatchSizes
@@ -129,6 +131,7 @@ class FusedLaunches:
             tiles=kernels.tiles(values, variant, neurons),
             send_recalled=kernels.recall(values) if variant.recalled else None,
             send_long=kernels.call("send_long", of_long_rows, block, values) if variant.long_rows else None,
+            modulate=kernels.modulate(values) if variant.extras.modulators else None,
         )
 
     def sort_rows(self, buffers: Mapping[str, DeviceBuffer], stream: DeviceStream) -> None:
@@ -149,7 +152,7 @@ class FusedLaunches:
 
 @dataclass(frozen=True, eq=False)
 class FusedCalls:
-    """The calls of one batch set; ``tiles`` follow the gathering of each burst, ``send_long`` every burst."""
+    """The calls of one batch set; ``tiles`` follow the gathering of each burst, what comes after them every burst."""
 
     begin: Call
     stimulate: Call
@@ -159,6 +162,7 @@ class FusedCalls:
     tiles: tuple[Call, ...]
     send_recalled: Call | None
     send_long: Call | None
+    modulate: Call | None
 
 
 class FusedBatch:
@@ -187,7 +191,7 @@ class FusedBatch:
         self._calls = launches.calls(buffers, number, self._host, self.sizes)
         self._uploaded = runtime.event()
         self._finished = runtime.event()
-        self._kind = BatchKind(1, False, True)
+        self._shown = False
 
     def _host_buffers(self, neurons: int) -> HostBuffers:
         window = max(1, min(neurons, _LARGEST_WINDOW))
@@ -225,6 +229,16 @@ class FusedBatch:
         self._run(BatchKind(1 if table.bursts == 1 else self.sizes.length, not table.empty, keep or table.bursts == 1))
         self._finished.record(self._streams.burst)
 
+    @property
+    def stream(self) -> DeviceStream:
+        """The stream of its bursts."""
+        return self._streams.burst
+
+    def lend(self) -> HostBuffers:
+        """Its host memory, for another kernel that leaves the ids of a burst's list there, and the list in the log."""
+        self._shown = False
+        return self._host
+
     def holds(self, stimulus: Stimulus) -> bool:
         """Whether ``step`` can take it: no more ids than its host memory has room for."""
         return max(len(stimulus.ids), len(stimulus.forced)) <= self._host.ids.spec.count
@@ -241,7 +255,7 @@ class FusedBatch:
         self._graphs.clear()
 
     def _run(self, kind: BatchKind) -> None:
-        self._kind = kind
+        self._shown = kind.length == 1
         if not self._use_graphs:
             self._launches.queue(self._calls, kind, self._streams.burst)
             return
@@ -273,6 +287,6 @@ class FusedBatch:
 
     def fired(self, count: int) -> FiredList:
         """The first ``count`` entries of the log: ids and potentials, ascending within each burst."""
-        if self._kind.length == 1 and count <= self._host.ids.spec.count:
+        if self._shown and count <= self._host.ids.spec.count:
             return self._host.ids.array[:count].copy(), self._host.potentials.array[:count].copy()
         return self._staging.fired(count, self._own, self._runtime, self._streams.download)

@@ -40,6 +40,7 @@ class Call:
     arguments: list[Any]
     overlapped: bool = False
     last: type | None = None
+    cooperative: bool = False
 
     def at(self, *numbers: int) -> Call:
         """The same with these numbers in its last argument."""
@@ -48,7 +49,9 @@ class Call:
 
     def queue(self, stream: DeviceStream) -> None:
         """Launch the kernel."""
-        self.runtime.launch(self.kernel, self.grid, self.block, stream, self.arguments, self.overlapped)
+        self.runtime.launch(
+            self.kernel, self.grid, self.block, stream, self.arguments, self.overlapped, self.cooperative
+        )
 
 
 def numbers_of(packed: Packed) -> dict[str, Any]:
@@ -70,6 +73,10 @@ def numbers_of(packed: Packed) -> dict[str, Any]:
         "power_amount": layout.power_amount,
         "longest": packed.longest_window,
         "rules": sizes.rules,
+        "class_count": sizes.features.classes,
+        "modulator_count": sizes.features.modulators,
+        "rule_count": sizes.features.rules,
+        "pair_count": sizes.features.pairs,
     }
 
 
@@ -132,6 +139,11 @@ class Kernels:
         last = None if isinstance(last, Field) else last
         return Call(self.runtime, self._compiled[name], grid, block, arguments, overlapped, last)
 
+    def cooperative_blocks(self, name: str, block: int, threads: int) -> int:
+        """Blocks of a cooperative kernel at most, with no more than ``threads`` threads on a multiprocessor."""
+        held = self.runtime.resident_blocks(self._compiled[name], block)
+        return self.runtime.multiprocessors * max(1, min(held, threads // block))
+
     def full_grid(self, block: int) -> int:
         """Blocks that the device holds at once."""
         return self.runtime.multiprocessors * max(1, _THREADS_PER_MULTIPROCESSOR // block)
@@ -157,6 +169,10 @@ class Kernels:
         if ahead is None:
             return self.call("send_recalled", grid, _BLOCK_OF_LISTS, values)
         return self.call("send_ahead", grid, _BLOCK_OF_LISTS, values.but(ahead=ahead))
+
+    def modulate(self, values: Values) -> Call:
+        """What makes the signals of a burst the factors of the next one."""
+        return self.call("modulate", 1, WARP, values)
 
     def resident(self, name: str, threads: int) -> int:
         """Blocks of a kernel that are on the device at once: each then takes chunk after chunk, reading ahead."""
@@ -238,6 +254,8 @@ def _delivery(kernels: Kernels, shard: ShardVariant, packed: Packed, values: Val
         yield from learning
     if variant.plastic:
         yield kernels.call("age", 1, 1, values)
+    if variant.extras.modulators:
+        yield kernels.modulate(values).at(0, 0, 0)
 
 
 def _learning(kernels: Kernels, packed: Packed, values: Values, block: int) -> Iterator[Call]:

@@ -19,7 +19,7 @@ from burstproof.engine.cuda.exchange.mail import WORDS, Mail, Path, choose_path,
 from burstproof.engine.cuda.exchange.nccl import NcclExchange
 from burstproof.engine.cuda.exchange.words import packets_side_words, side_words
 from burstproof.engine.cuda.host.batch import Streams
-from burstproof.engine.cuda.host.devices import BatchReport, FiredList
+from burstproof.engine.cuda.host.devices import BatchReport, FiredList, LoopKernel
 from burstproof.engine.cuda.host.shard import DeviceShard, Fill, ShardResult, plan_of
 from burstproof.engine.cuda.host.shard_group import DeviceGroup
 from burstproof.engine.cuda.host.stimulus_table import Places, StimulusTable, shard_tables
@@ -322,6 +322,10 @@ class ManyDevices:
         """See ``Devices.fired``."""
         numbers = zip(self.shards, counts, strict=True)
         return ascending([shard.fired(number, int(own.sum())) for shard, own in numbers], counts)
+
+    def loop_kernel(self) -> LoopKernel | None:
+        """See ``Devices.loop_kernel``: the devices' bursts end in kernels of their own."""
+        return None
 
     def resume(self) -> None:
         """See ``Devices.resume``."""

@@ -13,8 +13,9 @@ from burstproof.device.protocol import DeviceRuntime
 from burstproof.engine.cuda.exchange.devices import make_current
 from burstproof.engine.cuda.host.arrivals import Arrivals
 from burstproof.engine.cuda.host.batch import Streams
-from burstproof.engine.cuda.host.devices import BatchReport, FiredList
+from burstproof.engine.cuda.host.devices import BatchReport, FiredList, LoopKernel
 from burstproof.engine.cuda.host.fused_batch import FusedBatch, FusedLaunches
+from burstproof.engine.cuda.host.loop_kernel import StayingKernel
 from burstproof.engine.cuda.host.shard import Fill
 from burstproof.engine.cuda.host.state import DeviceState, Pending
 from burstproof.engine.cuda.host.stimulus_table import StimulusTable, batch_table
@@ -66,6 +67,7 @@ class OneDevice:
         numbers = range(SETS)
         self.sets = tuple(FusedBatch(runtime, self._launches, packed, self._buffers, n, streams) for n in numbers)
         self.sets[0].warm()
+        self._loop_kernel: StayingKernel | None = None
 
     @property
     def host_bytes(self) -> int:
@@ -128,6 +130,15 @@ class OneDevice:
         make_current(self._runtime)
         return self.sets[number].step(stimulus)
 
+    def loop_kernel(self) -> LoopKernel | None:
+        """See ``Devices.loop_kernel``; compiled when first asked for, and there until the network is packed again."""
+        from burstproof.engine.cuda.kernels.closed_loop import can_stay
+
+        if self._loop_kernel is None and can_stay(self.packed.variant):
+            make_current(self._runtime)
+            self._loop_kernel = StayingKernel(self._runtime, self.packed, self._buffers, self.sets[0])
+        return self._loop_kernel
+
     def resume(self) -> None:
         """See ``Devices.resume``."""
         self.device.write_control(HALTED, 0)
@@ -163,7 +174,7 @@ class OneDevice:
         self.device.restore(state)
 
     def _clear(self) -> None:
-        self.sets = ()
+        self.sets, self._loop_kernel = (), None
         self._buffers.clear()
 
     def release(self) -> None:

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from burstproof.device.protocol import DeviceBuffer, DeviceRuntime, DeviceStream
 from burstproof.engine.countdowns import running_countdowns, shown_countdowns
 from burstproof.engine.cuda.host.devices import NOTHING
+from burstproof.engine.cuda.host.features import FeatureRecord, kept_potentials
 from burstproof.engine.cuda.kernels.control import BURST, CLAMPED, CONTROL_LENGTH, HISTORY, SLOT
 from burstproof.engine.cuda.kernels.marks import CANDIDATE_MARK, FIRED_MARK
 from burstproof.engine.cuda.plan.buffers import ring_slots, slot_stride
@@ -21,6 +22,7 @@ _COUNTERS = {"tallies", "span_counts", "piece_counts", "recalled_counts"}
 """Buffers that count within a burst; they start at 0."""
 
 
+Floats = npt.NDArray[np.float32]
 Pending = tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]
 """Sums and candidates by row and neuron."""
 
@@ -49,6 +51,17 @@ class DeviceState:
         self._stride = slot_stride(packed.sizes.neurons, packed.variant)
         self._fixed_point = packed.fixed_point
         self._table = packed.network.neurons
+        self._packed = packed
+        self._features = FeatureRecord(packed) if packed.feature_plan is not None else None
+
+    @property
+    def keeps_traces(self) -> bool:
+        """Whether eligibility traces lie on the device."""
+        return self._variant.plastic or self._variant.extras.degenerates
+
+    def holds(self, name: str, values: npt.NDArray[Any]) -> bool:
+        """Whether there is a buffer ``name`` with room for ``values``: what a variant does not use has none."""
+        return name in self._buffers and len(values) <= self._buffers[name].spec.count
 
     def buffer(self, name: str) -> DeviceBuffer:
         """The buffer called ``name``."""
@@ -115,7 +128,8 @@ class DeviceState:
         countdowns = self._neurons("countdowns", variant.features.refractory_periods, np.uint16)
         marks = self._neurons("marks", variant.features.restarts, np.uint8)
         last_fired, streaks = self._history(burst)
-        rows, weights, eligibility = self._learnt()
+        rows, weights, eligibility, psps = self._learnt()
+        features = self._features.capture(self.read, burst, psps) if self._features is not None else None
         state = EngineState(
             burst_count=burst,
             membrane_potentials=self._potentials(),
@@ -133,16 +147,20 @@ class DeviceState:
             history_bursts=int(control[HISTORY]),
             clamped=clamped or bool(control[CLAMPED]),
             fixed_point=self._fixed_point,
+            features=features,
         )
         return StatePart(members, rows, state)
 
-    def _learnt(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32], npt.NDArray[np.float32]]:
-        """Rows of the network's synapse table that learn, their weights and their eligibility traces."""
+    def _learnt(self) -> tuple[npt.NDArray[np.int64], Floats, Floats, Floats]:
+        """Rows of the network's synapse table that change, their weights, eligibility traces and psps."""
         plastic, computed = self._layout.plastic, self._layout.computed
-        if plastic is None or computed is None or not len(plastic.positions):
-            return np.empty(0, np.int64), np.empty(0, np.float32), np.empty(0, np.float32)
-        places = plastic.positions
-        return computed.rows[places], self.read("weights")[places], self.read("eligibility")[places]
+        places = np.empty(0, np.int64) if plastic is None else plastic.positions
+        if computed is not None and self._variant.extras.degenerates:
+            places = np.arange(len(computed.rows))
+        if computed is None or not len(places):
+            return np.empty(0, np.int64), np.empty(0, np.float32), np.empty(0, np.float32), np.empty(0, np.float32)
+        weights, traces, psps = (self.read(name)[places] for name in ("weights", "eligibility", "psps"))
+        return computed.rows[places], weights, traces, psps
 
     def _history(self, burst: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint16]]:
         """Last firings and streaks, as far as a window still reaches them."""
@@ -161,7 +179,9 @@ class DeviceState:
         control[[BURST, HISTORY, CLAMPED]] = state.burst_count, state.history_bursts, state.clamped
         control[SLOT] = state.burst_count % self._ring_length
         self.write("control", control)
-        self.write("potentials", variant.features.storage.encode(state.membrane_potentials))
+        self.write(
+            "potentials", variant.features.storage.encode(kept_potentials(self._packed, state.membrane_potentials))
+        )
         self.write("counts", state.consecutive_fire_counts)
         if variant.features.refractory_periods:
             self.write("countdowns", running_countdowns(state.refractory_countdowns, self._table.valid_mask))
@@ -192,9 +212,13 @@ class DeviceState:
         computed = self._layout.computed
         if computed is not None and len(computed.rows):
             self.write("weights", state.weights[computed.rows])
-            if self._variant.plastic:
+            if self.keeps_traces:
                 self.write("eligibility", state.eligibility_traces[computed.rows])
         if self._variant.plastic:
             self.clear("rule_learnt")
             self.write("last_fired", state.last_fired)
             self.write("streaks", state.fire_streak)
+        if self._features is not None and state.features is not None:
+            for name, values in self._features.restored(state.features, state.burst_count):
+                if self.holds(name, values):
+                    self.write(name, values)

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from burstproof.engine.countdowns import running_countdowns
 from burstproof.engine.cuda.args import PARAMETERS
+from burstproof.engine.cuda.host.features import first_contents, kept_potentials
 from burstproof.engine.cuda.host.state import DeviceState
 from burstproof.engine.cuda.kernels.control import BURST, CONTROL_LENGTH, SLOT
 from burstproof.engine.cuda.plan.buffers import ring_slots
@@ -32,7 +33,7 @@ def fill_shard(shard: PackedShard, device: DeviceState, network: Network) -> Non
     else:
         upload_synapses(shard.packed, device)
     computed = shard.packed.layout.computed
-    if shard.packed.layout.plastic is not None and computed is not None:
+    if computed is not None and device.keeps_traces:
         device.write("eligibility", network.synapses.eligibility_traces[computed.rows])
 
 
@@ -54,6 +55,9 @@ def upload_neurons(packed: Packed, device: DeviceState) -> None:
     """Write control, state and parameters of the neurons."""
     for name, values in _neurons(packed):
         device.write(name, values)
+    for name, values in first_contents(packed):
+        if device.holds(name, values):
+            device.write(name, values)
 
 
 def upload_synapses(packed: Packed, device: DeviceState) -> None:
@@ -69,7 +73,7 @@ def _neurons(packed: Packed) -> Contents:
     control[BURST] = network.burst_count
     control[SLOT] = network.burst_count % ring_slots(sizes, packed.variant)
     yield "control", control
-    yield "potentials", features.storage.encode(neurons.membrane_potentials)
+    yield "potentials", features.storage.encode(kept_potentials(packed, neurons.membrane_potentials))
     yield "counts", neurons.consecutive_fire_counts
     if features.refractory_periods:
         yield "countdowns", running_countdowns(neurons.refractory_countdowns, neurons.valid_mask)

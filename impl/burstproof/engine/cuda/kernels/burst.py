@@ -23,6 +23,7 @@ from burstproof.device.numba_cuda import SIMULATED, cuda
 from burstproof.engine.cuda.args import (
     Chunks,
     Exchange,
+    Extras,
     Fcl,
     Identity,
     Log,
@@ -38,6 +39,7 @@ from burstproof.engine.cuda.args import (
 from burstproof.engine.cuda.exchange.words import HEADER_WORDS, MOST_SHARDS, packet_words
 from burstproof.engine.cuda.kernels.consume import Fired, Loaded, Moment, make_consume_chunk, make_fetch_chunk
 from burstproof.engine.cuda.kernels.control import BURST, LISTS, SLOT, TALLIES
+from burstproof.engine.cuda.kernels.features import make_advance_classes
 from burstproof.engine.cuda.kernels.identity import make_id_of
 from burstproof.engine.cuda.kernels.link import make_link
 from burstproof.engine.cuda.kernels.packet import make_publish, make_take_row
@@ -110,6 +112,21 @@ def make_first_item() -> Callable[..., Any]:
     return cuda.jit(device=True)(first_of_all if SIMULATED else own_item)  # type: ignore[no-any-return]
 
 
+def make_following_item(stays: bool) -> Callable[..., Any]:
+    """``following_item(item, items)``: what the block takes after ``item``, ``items`` if that was its last."""
+
+    def next_of_all(item: np.uint32, items: np.uint32) -> Any:
+        return np.uint32(item + np.uint32(1))
+
+    def next_of_block(item: np.uint32, items: np.uint32) -> Any:
+        return np.uint32(item + np.uint32(cuda.gridDim.x) - np.uint32(1))
+
+    def none(item: np.uint32, items: np.uint32) -> Any:
+        return items
+
+    return cuda.jit(device=True)(next_of_all if SIMULATED else next_of_block if stays else none)  # type: ignore[no-any-return]
+
+
 def make_end_exchange() -> Callable[..., Any]:
     """``end_exchange(steering, exchange, network, turn, ...)``, one thread: what a shard's next burst has to know."""
     agree, log_start = make_agree(), make_log_start()
@@ -143,7 +160,8 @@ def make_burst(shard: ShardVariant) -> Callable[..., None]:
     variant, exchanges = shard.variant, shard.exchanges
     threads, chunk = WARP if SIMULATED else shard.threads, shard.chunk
     share = 1 if SIMULATED and exchanges else shard.share
-    id_of, keep_route, first_item = make_id_of(shard), make_link().keep, make_first_item()
+    id_of, keep_route = make_id_of(shard), make_link().keep
+    first_item, following_item, several = make_first_item(), make_following_item(shard.stays), SIMULATED or shard.stays
     per_thread, word = chunk // threads, variant.word.added
     fetch_chunk = make_fetch_chunk(shard, threads, per_thread)
     consume_chunk, send = make_consume_chunk(shard, threads, per_thread), make_send(shard, share)
@@ -153,6 +171,7 @@ def make_burst(shard: ShardVariant) -> Callable[..., None]:
     count_chunk, keep_chunk, log_chunk = make_count_chunk(), make_keep_chunk(threads), make_log_chunk(shard, threads)
     recalls, keep_recalled = variant.recalled > 0, make_keep_recalled(variant, threads)
     orders = exchanges or recalls
+    homeostats, advance_classes = variant.extras.homeostats, make_advance_classes()
     wait_for_last = make_wait_for_last(shard.overlapped)
     let_next_start = make_let_next_start(shard.overlapped and shard.early)
     sends, long_rows = variant.tiles == 0 and not variant.recalled, variant.long_rows
@@ -174,6 +193,7 @@ def make_burst(shard: ShardVariant) -> Callable[..., None]:
         recall: Recall,
         rows: Rows,
         network: Network,
+        extras: Extras,
         turn: Turn,
     ) -> None:
         fired = Fired(
@@ -219,7 +239,9 @@ def make_burst(shard: ShardVariant) -> Callable[..., None]:
             count, first = np.uint32(0), np.uint32(item * size)
             if item < own_items:
                 fetch_chunk(first, base, fcl, state, network, loaded)
-                count = consume_chunk(first, moment, loaded, fired, fcl, outside, state, parameters, network, identity)
+                count = consume_chunk(
+                    first, moment, loaded, fired, fcl, outside, state, parameters, network, identity, extras
+                )
                 if exchanges:
                     at = np.uint64(side + np.uint64(item) * packet)
                     publish(exchange, sinks, at, sequence, count, fired.ids, identity)
@@ -252,11 +274,13 @@ def make_burst(shard: ShardVariant) -> Callable[..., None]:
                 if recalls and count > np.uint32(0):
                     cuda.syncthreads()
                     keep_recalled(first_place[0], burst_number, count, fired, network, recall)
-            item = np.uint32(item + one) if SIMULATED else items
-            if SIMULATED:
+            item = np.uint32(following_item(item, items))
+            if several:
                 cuda.syncthreads()
         if cuda.grid(1) == 0:
             enter(steering, turn, burst_number, slot)
+            if homeostats:
+                advance_classes(burst_number, extras)
             if exchanges:
                 end_exchange(steering, exchange, network, turn, sequence, burst_number, slot, is_last)
 

@@ -10,9 +10,11 @@ from functools import lru_cache
 
 from burstproof.engine.cuda.kernels.burst import make_burst
 from burstproof.engine.cuda.kernels.dynamics import make_count_ahead, make_dynamics
+from burstproof.engine.cuda.kernels.features import make_modulate
 from burstproof.engine.cuda.kernels.gather import make_begin, make_gather
 from burstproof.engine.cuda.kernels.lines import make_send_piece_over_link
 from burstproof.engine.cuda.kernels.lists import make_collect, make_send_lists
+from burstproof.engine.cuda.kernels.modes import make_learn_modes
 from burstproof.engine.cuda.kernels.plastic import make_age, make_learn, make_note_ages
 from burstproof.engine.cuda.kernels.propagate import make_propagate, make_propagate_computed
 from burstproof.engine.cuda.kernels.recall import make_send_ahead, make_send_recalled
@@ -30,6 +32,8 @@ def catalogue(variant: Variant | ShardVariant) -> tuple[KernelSpec, ...]:
     """Every kernel that a shard of ``variant`` launches, or a whole network on one device."""
     shard = variant if isinstance(variant, ShardVariant) else whole(variant)
     made = {"stimulate": make_stimulate(shard), **(_one_kernel(shard) if shard.merged else _phases(shard))}
+    if shard.extras.modulators:
+        made["modulate"] = make_modulate(shard)
     return tuple(kernel_spec(name, function, shard) for name, function in made.items())
 
 
@@ -67,7 +71,8 @@ def _phases(shard: ShardVariant) -> dict[str, Callable[..., None]]:
     if variant.computed:
         found["propagate_computed"] = make_propagate_computed(variant, aligned=variant.streamed)
     if variant.plastic:
-        found.update(note_ages=make_note_ages(), learn=make_learn(variant), age=make_age())
+        learn = make_learn_modes(variant) if variant.extras.modes else make_learn(variant)
+        found.update(note_ages=make_note_ages(), learn=learn, age=make_age())
     return found
 
 

@@ -9,13 +9,15 @@ import numpy as np
 import numpy.typing as npt
 
 from burstproof.device.numba_cuda import cuda
-from burstproof.engine.cuda.args import Added, Fcl, Floats, Identity, Ids, Network, Outside, Parameters, State
+from burstproof.engine.cuda.args import Added, Extras, Fcl, Floats, Identity, Ids, Network, Outside, Parameters, State
 from burstproof.engine.cuda.kernels.cells import make_clear, make_is_candidate, make_load, make_sum_of
+from burstproof.engine.cuda.kernels.features import make_advance_train, make_drive, make_regulate
 from burstproof.engine.cuda.kernels.identity import make_seed
 from burstproof.engine.cuda.kernels.neuron import Found, make_neuron
 from burstproof.engine.cuda.kernels.stimulus import cancelled
 from burstproof.engine.cuda.kernels.storage import make_widen
 from burstproof.engine.cuda.kernels.warp import WARP, Counters, make_append, make_block_count
+from burstproof.engine.cuda.plan.features import CAN_TRAIN, IN_TRAIN
 from burstproof.engine.cuda.plan.shard_variant import ShardVariant
 
 
@@ -87,6 +89,9 @@ def make_consume(shard: ShardVariant) -> Callable[..., Any]:
     draws, marked = variant.features.excitabilities, variant.word.marked
     told, sum_of, clear = make_is_candidate(variant), make_sum_of(variant), make_clear(variant)
     number, zero, marker = variant.accumulator, variant.accumulator(0), cancelled(variant)
+    trains, homeostats, drives = variant.extras.trains, variant.extras.homeostats, variant.extras.modulators
+    advance_train, regulate, drive = make_advance_train(variant), make_regulate(), make_drive()
+    able, inside, none = np.uint8(CAN_TRAIN), np.uint8(IN_TRAIN), np.uint8(0)
 
     def consume(
         neuron: np.uint32,
@@ -100,6 +105,7 @@ def make_consume(shard: ShardVariant) -> Callable[..., Any]:
         parameters: Parameters,
         network: Network,
         identity: Identity,
+        extras: Extras,
     ) -> Any:
         arrived, cell = sum_of(word), np.uint64(moment.base + np.uint64(neuron))
         is_candidate = told(word, cell, fcl)
@@ -119,6 +125,10 @@ def make_consume(shard: ShardVariant) -> Callable[..., Any]:
             is_forced = outside.forced[neuron] != 0
             if is_forced:
                 outside.forced[neuron] = np.uint8(0)
+        if trains:
+            train = extras.trains[neuron]
+            if (train & inside) != none:
+                is_forced = True
         if np.int64(neuron) == network.power_neuron:
             arrived = number(arrived + network.power_amount)
             is_candidate = True
@@ -127,8 +137,27 @@ def make_consume(shard: ShardVariant) -> Callable[..., Any]:
             seed = seed_of(neuron, moment.burst, identity)
         found = Found(arrived, v, rc)
         joins, potential = neuron_burst(
-            neuron, seed, is_candidate, is_forced, moment.batch, found, state, parameters, network.unit
+            neuron,
+            seed,
+            moment.burst,
+            is_candidate,
+            is_forced,
+            moment.batch,
+            found,
+            state,
+            parameters,
+            network.unit,
+            extras,
         )
+        if trains and joins:
+            if (train & inside) != none:
+                potential = extras.held_potentials[neuron]
+            if (train & able) != none:
+                advance_train(neuron, train, potential, state, parameters, extras)
+        if drives and joins:
+            drive(neuron, potential, extras)
+        if homeostats:
+            regulate(neuron, joins, moment.burst, extras)
         return joins, potential, is_candidate
 
     return cuda.jit(device=True)(consume)  # type: ignore[no-any-return]
@@ -153,6 +182,7 @@ def make_consume_chunk(shard: ShardVariant, threads: int, per_thread: int) -> Ca
         parameters: Parameters,
         network: Network,
         identity: Identity,
+        extras: Extras,
     ) -> Any:
         thread = np.uint32(cuda.threadIdx.x)
         lane = np.uint32(thread & lanes)
@@ -165,7 +195,7 @@ def make_consume_chunk(shard: ShardVariant, threads: int, per_thread: int) -> Ca
             if neuron < network.neurons:
                 word, v, rc = loaded.word[p], loaded.v[p], loaded.rc[p]
                 joins, potential, is_candidate = consume(
-                    neuron, moment, word, v, rc, fcl, outside, state, parameters, network, identity
+                    neuron, moment, word, v, rc, fcl, outside, state, parameters, network, identity, extras
                 )
             append(joins, lane, fired.found, 0, neuron, potential, fired.ids, fired.potentials)
             block_count(is_candidate, lane, fired.found, 1)

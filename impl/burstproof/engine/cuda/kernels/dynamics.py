@@ -16,6 +16,7 @@ from burstproof.device.numba_cuda import SIMULATED, cuda
 from burstproof.engine.cuda.args import (
     Counting,
     Exchange,
+    Extras,
     Fcl,
     History,
     Identity,
@@ -54,6 +55,7 @@ from burstproof.engine.cuda.kernels.control import (
     START,
     USED,
 )
+from burstproof.engine.cuda.kernels.features import make_advance_classes
 from burstproof.engine.cuda.kernels.identity import make_id_of
 from burstproof.engine.cuda.kernels.link import make_link
 from burstproof.engine.cuda.kernels.plastic import make_note_firing
@@ -286,6 +288,7 @@ def make_dynamics(shard: ShardVariant) -> Callable[..., None]:
     add_up, list_firing, counted_ahead = make_add_up(shard), make_list_firing(shard), make_counted_ahead(shard)
     wait_for_last, let_next_start = make_wait_for_last(shard.overlapped), make_let_next_start(shard.overlapped)
     keep_route, id_of, slot_after = make_link().keep, make_id_of(shard), make_slot_after(variant.delays)
+    homeostats, advance_classes = variant.extras.homeostats, make_advance_classes()
     count_ahead, word, one = variant.count_ahead, variant.word.added, np.uint32(1)
     block, size, batch_from = np.uint32(threads), np.uint32(chunk), np.int64(BATCH_PATH_CANDIDATES)
 
@@ -301,6 +304,7 @@ def make_dynamics(shard: ShardVariant) -> Callable[..., None]:
         history: History,
         network: Network,
         counting: Counting,
+        extras: Extras,
         turn: Turn,
     ) -> None:
         fired = Fired(
@@ -348,9 +352,13 @@ def make_dynamics(shard: ShardVariant) -> Callable[..., None]:
         moment = Moment(base, np.uint32(burst), batch, turn.stimulated)
         items = np.uint32((np.uint64(network.neurons) + np.uint64(chunk - 1)) // np.uint64(chunk))
         going_on = True
+        if homeostats and cuda.grid(1) == 0:
+            advance_classes(np.uint32(burst), extras)
         while going_on:
             first = np.uint32(item * size)
-            count = consume_chunk(first, moment, loaded, fired, fcl, outside, state, parameters, network, identity)
+            count = consume_chunk(
+                first, moment, loaded, fired, fcl, outside, state, parameters, network, identity, extras
+            )
             item = np.uint32(item + np.uint32(cuda.gridDim.x))
             going_on = bool(item < items)
             if going_on:

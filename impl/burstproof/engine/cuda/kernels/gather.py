@@ -22,6 +22,7 @@ from burstproof.engine.cuda.args import (
 )
 from burstproof.engine.cuda.kernels.control import (
     ACTIVE,
+    ALL,
     BURST,
     CONSUMED,
     COUNT,
@@ -93,21 +94,23 @@ def make_sum_of() -> Callable[..., Any]:
 @cache
 def make_put() -> Callable[..., Any]:
     """``put(source, potential, rank, start, shown, log, window)``: one entry of the list that begins at ``start``."""
+    none, everything = np.uint32(0), np.uint32(ALL)
 
     def put(
         source: np.uint32,
         potential: np.float32,
         rank: np.int64,
         start: np.int64,
-        shown: np.bool_,
+        shown: np.uint32,
         log: Log,
         window: Window,
     ) -> None:
         log.log_ids[start + rank] = source
         log.log_potentials[start + rank] = potential
-        if shown:
+        if shown != none:
             window.window_ids[rank] = source
-            window.window_potentials[rank] = potential
+            if shown == everything:
+                window.window_potentials[rank] = potential
 
     return cuda.jit(device=True)(put)  # type: ignore[no-any-return]
 
@@ -133,7 +136,18 @@ def make_settle() -> Callable[..., Any]:
     return cuda.jit(device=True)(settle)  # type: ignore[no-any-return]
 
 
-def make_gather(variant: Variant) -> Callable[..., None]:
+def _group(variant: Variant, threads: int) -> int:
+    """Chunks whose firings a block orders at a time."""
+    assert variant.fused is not None
+    return max(1, min(_SPAN // variant.fused.chunk, WARP if SIMULATED else threads))
+
+
+def gathering_blocks(variant: Variant, chunks: int, threads: int) -> int:
+    """Blocks of ``gather`` that have something to do, of ``threads`` threads each."""
+    return max(1, -(-chunks // _group(variant, threads)))
+
+
+def make_gather(variant: Variant, threads: int = GATHER_THREADS) -> Callable[..., None]:
     """``gather(...)``: the fired list of the last burst, ascending, into the log; that burst's number and counts.
 
     ``order.place`` is that of the burst before it. Control is brought up to date, for what sends from the list.
@@ -142,9 +156,8 @@ def make_gather(variant: Variant) -> Callable[..., None]:
     Where the window lies in host memory, the host has it with the end of the kernel.
     """
     assert variant.fused is not None
-    chunk = variant.fused.chunk
-    threads = WARP if SIMULATED else GATHER_THREADS
-    group = max(1, min(_SPAN // chunk, threads))
+    chunk, group = variant.fused.chunk, _group(variant, threads)
+    threads = WARP if SIMULATED else threads
     words, share = chunk // 32, np.uint32(threads // group)
     cells = group * words
     block, in_group, size = np.uint32(threads), np.uint32(group), np.uint32(chunk)
@@ -171,7 +184,9 @@ def make_gather(variant: Variant) -> Callable[..., None]:
         burst = np.int64(report[ORIGIN] + last + np.int64(1))
         tally = tally_of(steering.tallies, np.uint32(burst))
         start = report[np.uint32(STARTS) + np.uint32(last & np.int64(1))]
-        shown = order.direct != 0 and np.int64(tally >> np.uint64(32)) <= window.window
+        shown = order.direct
+        if np.int64(tally >> np.uint64(32)) > window.window:
+            shown = zero
         if order.final != 0 and cuda.blockIdx.x == 0:
             item = np.int64(thread)
             while item < np.int64(REPORT_HEAD) + 2 * last:

@@ -6,11 +6,12 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from burstproof.device.numba_cuda import cuda
-from burstproof.engine.cuda.args import Parameters, State
+from burstproof.engine.cuda.args import Extras, Parameters, State
+from burstproof.engine.cuda.kernels.features import make_in_force
 from burstproof.engine.cuda.kernels.marks import CANDIDATE_MARK, FIRED_MARK
+from burstproof.engine.cuda.kernels.neuron_values import make_value
 from burstproof.engine.cuda.kernels.storage import make_narrow
 from burstproof.engine.cuda.plan.variant import Restart, Variant
 from burstproof.engine.rules import make_rules
@@ -24,18 +25,6 @@ class Found(NamedTuple):
     total: Any
     v: np.float32
     rc: np.int32
-
-
-def make_value(variant: Variant, name: str) -> Callable[..., Any]:
-    """``value(parameter, neuron)``: parameter ``name`` of a neuron; one that is the same for all is a number."""
-
-    def common(parameter: np.generic, neuron: np.uint32) -> Any:
-        return parameter
-
-    def own(parameter: npt.NDArray[Any], neuron: np.uint32) -> Any:
-        return parameter[neuron]
-
-    return cuda.jit(device=True)(common if name in variant.uniform else own)  # type: ignore[no-any-return]
 
 
 def make_own(variant: Variant) -> Callable[..., Any]:
@@ -93,7 +82,7 @@ def make_neuron(variant: Variant) -> Callable[..., Any]:
 
     ``is_candidate`` comes from the slot. ``batch`` says that the batch path is emulated in this burst.
     """
-    features = variant.features
+    features, adapts, in_force = variant.features, variant.extras.adapts, make_in_force(variant)
     rules, own_of, restarts_of = make_rules(features, cuda.jit(device=True)), make_own(variant), make_restarts(variant)
     candidate, tick, narrow = rules.candidate, rules.tick, make_narrow(features.storage)
     refractory, fire_limits = features.refractory_periods, features.consecutive_fire_limits
@@ -108,6 +97,7 @@ def make_neuron(variant: Variant) -> Callable[..., Any]:
     def neuron_burst(
         neuron: np.uint32,
         burst_seed: np.uint32,
+        burst: np.uint32,
         is_candidate: bool,
         is_forced: bool,
         batch: bool,
@@ -115,6 +105,7 @@ def make_neuron(variant: Variant) -> Callable[..., Any]:
         state: State,
         parameters: Parameters,
         unit: np.float32,
+        extras: Extras,
     ) -> Any:
         v, rc = found.v, found.rc
         fired = False
@@ -142,6 +133,8 @@ def make_neuron(variant: Variant) -> Callable[..., Any]:
             if restarts:
                 v = silent
             own = own_of(parameters, neuron, limit, accumulating)
+            if adapts:
+                own = in_force(own, neuron, burst, extras)
             x = np.float32(np.float32(found.total) * unit)
             fired, potential, v, new_rc, new_cc = candidate(x, v, cc, own, neuron, burst_seed, batch)
             if counts_decide:

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from burstproof.device.numba_cuda import cuda
-from burstproof.engine.cuda.args import ComputedRows, Fcl, Log, Rows, Scale, Steering
+from burstproof.engine.cuda.args import ComputedRows, Fcl, Log, Rows, Scale, Steering, Transmission
 from burstproof.engine.cuda.kernels.cells import make_deliver
-from burstproof.engine.cuda.kernels.control import ACTIVE, CLAMPED, COUNT, SLOT, START
+from burstproof.engine.cuda.kernels.control import ACTIVE, BURST, CLAMPED, COUNT, SLOT, START
+from burstproof.engine.cuda.kernels.features import rules_of_features
 from burstproof.engine.cuda.kernels.warp import WARP
 from burstproof.engine.cuda.plan.variant import Variant
 
@@ -87,8 +88,12 @@ def make_propagate_computed(variant: Variant, aligned: bool = False) -> Callable
     lanes = np.uint32(WARP - 1)
     silent = np.float32(0)
     half, cap = np.float64(0.5), np.float64(255)
+    transmits, degenerates = variant.extras.transmits, variant.extras.degenerates
+    degenerated = rules_of_features().degenerated
 
-    def propagate_computed(steering: Steering, log: Log, rows: ComputedRows, fcl: Fcl, scale: Scale) -> None:
+    def propagate_computed(
+        steering: Steering, log: Log, rows: ComputedRows, fcl: Fcl, scale: Scale, transmission: Transmission
+    ) -> None:
         control = steering.control
         if control[ACTIVE] == 0:
             return
@@ -98,6 +103,8 @@ def make_propagate_computed(variant: Variant, aligned: bool = False) -> Callable
         items = np.int64(np.uint32(cuda.gridsize(1)) // np.uint32(WARP))
         start, count = control[START], control[COUNT]
         slot = np.uint32(control[SLOT])
+        if transmits:
+            factors = np.uint32(np.uint32(np.uint32(control[BURST]) & np.uint32(1)) * transmission.rule_count)
         while item < count:
             source = log.log_ids[start + item]
             driven = rows.mp_driven[source] != 0
@@ -123,6 +130,9 @@ def make_propagate_computed(variant: Variant, aligned: bool = False) -> Callable
                     if driven:
                         psp = potential
                     contribution = np.float32(np.float32(rows.weights[entry] * psp) / divisor)
+                    if transmits:
+                        rule = np.uint32(transmission.synapse_rules[entry])
+                        contribution = np.float32(contribution * transmission.transmission[np.uint32(factors + rule)])
                     units, clamped = quantise(contribution, scale)
                     if clamped:
                         control[CLAMPED] = 1
@@ -133,6 +143,10 @@ def make_propagate_computed(variant: Variant, aligned: bool = False) -> Callable
                             arrival = np.uint32(arrival - fcl.ring)
                         place = np.uint64(place + np.uint64(arrival) * np.uint64(fcl.stride))
                     deliver(place, np.int64(sign * units), fcl)
+                if degenerates and (not aligned or entry >= begin):
+                    loss = transmission.losses[source]
+                    if loss > silent:
+                        rows.psps[entry] = degenerated(rows.psps[entry], loss)
                 entry = offset(entry + offset(WARP))
             item += items
 

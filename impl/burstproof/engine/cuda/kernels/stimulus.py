@@ -54,25 +54,43 @@ def _make_coming(shard: ShardVariant) -> Callable[..., Any]:
     return cuda.jit(device=True)(by_turn if shard.merged else by_index)  # type: ignore[no-any-return]
 
 
-def _make_arrive(variant: Variant) -> Callable[..., Any]:
-    """``arrive(cell, amount, fcl)``: an amount into a cell of the slot; a marker stands for an unmarked sum of 0."""
-    number, zero, marker = variant.accumulator, variant.accumulator(0), cancelled(variant)
+def make_peek(shard: ShardVariant) -> Callable[..., Any]:
+    """``peek(neuron, base, fcl)``: what has arrived for a neuron, if ``admit`` has to know."""
+    blind, number = shard.apart or shard.variant.word.marked, shard.variant.accumulator
 
-    def by_sum(cell: np.uint64, amount: Amount, fcl: Fcl) -> None:
-        total = number(fcl.cells[cell] + amount)
-        fcl.cells[cell] = marker if total == zero else total
+    def peek(neuron: np.uint32, base: np.uint64, fcl: Fcl) -> Any:
+        if blind:
+            return number(0)
+        return number(fcl.cells[np.uint64(base + np.uint64(neuron))])
 
-    return make_deliver(variant) if variant.word.marked else cuda.jit(device=True)(by_sum)
+    return cuda.jit(device=True)(peek)  # type: ignore[no-any-return]
+
+
+def make_admit(shard: ShardVariant) -> Callable[..., Any]:
+    """``admit(neuron, before, amount, base, outside, fcl)``: an amount into the slot where it fits, else ``outside``.
+
+    ``base`` is the first cell of the slot, ``before`` what ``peek`` found. The ids of one burst differ, so that no
+    atomic operation is needed. A marker stands for an amount of 0.
+    """
+    variant, apart = shard.variant, shard.apart
+    number, marked, deliver = variant.accumulator, variant.word.marked, make_deliver(variant)
+    zero, marker = variant.accumulator(0), cancelled(variant)
+
+    def admit(neuron: np.uint32, before: Amount, amount: Amount, base: np.uint64, outside: Outside, fcl: Fcl) -> None:
+        cell, total = np.uint64(base + np.uint64(neuron)), number(before + amount)
+        if apart:
+            outside.outside[neuron] = marker if total == zero else total
+        elif marked:
+            deliver(cell, amount, fcl)
+        else:
+            fcl.cells[cell] = marker if total == zero else total
+
+    return cuda.jit(device=True)(admit)  # type: ignore[no-any-return]
 
 
 def make_stimulate(shard: ShardVariant) -> Callable[..., None]:
-    """``stimulate(...)``: amounts of the coming burst into ``outside``, or where they fit into its slot; and marks.
-
-    The ids of one burst differ, so that no atomic operation is needed. A marker stands for an amount of 0.
-    """
-    variant, apart = shard.variant, shard.apart
-    arrive, coming = _make_arrive(variant), _make_coming(shard)
-    zero, marker = variant.accumulator(0), cancelled(variant)
+    """``stimulate(...)``: amounts of the coming burst, and marks of its forced firings."""
+    peek, admit, coming = make_peek(shard), make_admit(shard), _make_coming(shard)
 
     def stimulate(
         steering: Steering,
@@ -90,18 +108,15 @@ def make_stimulate(shard: ShardVariant) -> Callable[..., None]:
         base = np.uint64(np.uint64(slot) * np.uint64(fcl.stride))
         entry = np.int64(stimulus.stimulus_offsets[index]) + np.int64(cuda.grid(1))
         end = stimulus.stimulus_offsets[following]
+        entry_forced = np.int64(stimulus.forced_offsets[index]) + np.int64(cuda.grid(1))
+        end_forced = stimulus.forced_offsets[following]
         step = np.int64(cuda.gridsize(1))
         while entry < end:
-            total = stimulus.stimulus_amounts[entry]
-            if apart:
-                outside.outside[ids[entry]] = marker if total == zero else total
-            else:
-                arrive(np.uint64(base + np.uint64(ids[entry])), total, fcl)
+            before = peek(ids[entry], base, fcl)
+            admit(ids[entry], before, stimulus.stimulus_amounts[entry], base, outside, fcl)
             entry += step
-        entry = np.int64(stimulus.forced_offsets[index]) + np.int64(cuda.grid(1))
-        end = stimulus.forced_offsets[following]
-        while entry < end:
-            outside.forced[stimulus.forced_ids[entry]] = np.uint8(1)
-            entry += step
+        while entry_forced < end_forced:
+            outside.forced[stimulus.forced_ids[entry_forced]] = np.uint8(1)
+            entry_forced += step
 
     return stimulate

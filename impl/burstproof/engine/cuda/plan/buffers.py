@@ -12,6 +12,7 @@ from burstproof.device.protocol import BufferSpec
 from burstproof.engine.cuda.args import PARAMETERS, dtype_of
 from burstproof.engine.cuda.kernels.control import CONTROL_LENGTH, TALLIES, report_length
 from burstproof.engine.cuda.plan.block_size import CHUNKS_PER_SPAN, LONG_ROW
+from burstproof.engine.cuda.plan.features import HOMEOSTAT_NUMBERS, NO_FEATURES, FeatureSizes
 from burstproof.engine.cuda.plan.variant import Variant, lists_kept
 from burstproof.engine.layout import Layout
 from burstproof.engine.rules import Features
@@ -62,6 +63,7 @@ class NetworkSizes:
     uniform: frozenset[str]
     longest_row: int
     pieces: int
+    features: FeatureSizes = NO_FEATURES
 
 
 def network_sizes(layout: Layout, features: Features, fused: bool) -> NetworkSizes:
@@ -99,6 +101,10 @@ def buffer_specs(sizes: NetworkSizes, variant: Variant, batch: BatchSizes) -> tu
         _add_computed(specs, sizes, variant)
     if variant.plastic:
         _add_plastic(specs, sizes)
+    if variant.plastic or variant.extras.degenerates:
+        specs.add("eligibility", sizes.computed_entries)
+    if variant.extras:
+        _add_features(specs, sizes, variant)
     if variant.fused is not None:
         _add_fused(specs, sizes, variant)
     for number in range(SETS):
@@ -166,7 +172,36 @@ def _add_plastic(specs: _Specs, sizes: NetworkSizes) -> None:
         specs.add(name, sizes.rules)
     for name in ("plastic_positions", "plastic_sources", "plastic_targets"):
         specs.add(name, sizes.plastic_entries)
-    specs.add("eligibility", sizes.computed_entries)
+
+
+def _add_features(specs: _Specs, sizes: NetworkSizes, variant: Variant) -> None:
+    neurons, key, own = sizes.neurons, variant.extras, sizes.features
+    specs.add("classes", neurons, key.adapts)
+    specs.add("class_flags", own.classes)
+    specs.add("homeostats", own.classes * HOMEOSTAT_NUMBERS)
+    specs.add("homeostat_periods", own.classes)
+    specs.add("class_phases", 2 * own.classes)
+    specs.add("firing_rates", neurons, key.homeostats)
+    specs.add("homeostat_leaks", neurons, key.homeostats)
+    specs.add("base_leaks", neurons, key.area_modulators)
+    specs.add("trains", neurons, key.trains)
+    specs.add("held_potentials", neurons, key.trains)
+    specs.add("driver_of", neurons, key.modulators)
+    specs.add("drives", own.drivers)
+    for name in ("magnitudes", "full_scales", "modulator_drivers"):
+        specs.add(name, own.modulators)
+    specs.add("list_starts", own.lists + 1)
+    specs.add("list_items", own.items)
+    specs.add("rewarded", own.pairs)
+    specs.add("signals", 2 * own.modulators)
+    specs.add("area_factors", 6 * own.classes)
+    specs.add("transmission", 2 * own.rules)
+    specs.add("learning", 2 * own.pairs)
+    specs.add("synapse_rules", sizes.computed_entries, key.transmits)
+    specs.add("losses", neurons, key.degenerates)
+    if key.modes and variant.plastic:
+        for name in ("rule_decays", "etas", "max_weights", "frozen"):
+            specs.add(name, sizes.rules)
 
 
 def _add_fused(specs: _Specs, sizes: NetworkSizes, variant: Variant) -> None:

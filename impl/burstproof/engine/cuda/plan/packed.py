@@ -17,10 +17,13 @@ from burstproof.engine.cuda.plan.buffers import (
     network_sizes,
     uniform_parameters,
 )
+from burstproof.engine.cuda.plan.features import FeaturePlan
 from burstproof.engine.cuda.plan.streaming import split_buffers
 from burstproof.engine.cuda.plan.tiles import sized
 from burstproof.engine.cuda.plan.variant import Variant, variant_of
 from burstproof.engine.cuda.plan.word import Word, largest_sum, marked_word, stimulus_bound
+from burstproof.engine.features.key import extras_key
+from burstproof.engine.features.support import CUDA_MODELS
 from burstproof.engine.fixed_point import plan_fixed_point
 from burstproof.engine.layout import Layout, build_layout, refuse_overflow
 from burstproof.engine.options import EngineOptions
@@ -50,6 +53,7 @@ class Packed:
     sizes: NetworkSizes
     batch: BatchSizes
     weights: npt.NDArray[np.float32]
+    feature_plan: FeaturePlan | None = None
 
     @property
     def streamed(self) -> bool:
@@ -88,7 +92,13 @@ def pack_network(network: Network, options: EngineOptions) -> Packed:
         A batch length out of range.
     """
     point = plan_fixed_point(network, options)
-    return pack_layout(network, options, point, build_layout(network, options, point))
+    packed = pack_layout(network, options, point, build_layout(network, options, point, modelled=CUDA_MODELS))
+    key = extras_key(network)
+    if not key and not network.features:
+        return packed
+    plan = FeaturePlan.of(network)
+    sizes = replace(packed.sizes, features=plan.sizes)
+    return replace(packed, variant=replace(packed.variant, extras=key), sizes=sizes, feature_plan=plan)
 
 
 def pack_layout(
@@ -132,10 +142,11 @@ def packed_for(packed: Packed, state: EngineState) -> Packed:
     if different.any():
         weights = np.where(different, state.weights, packed.network.synapses.weights)
         synapses = replace(packed.network.synapses, weights=weights)
-        layout = build_layout(packed.network.replace(synapses=synapses), packed.options, packed.fixed_point)
+        network = packed.network.replace(synapses=synapses)
+        layout = build_layout(network, packed.options, packed.fixed_point, modelled=CUDA_MODELS)
         refuse_overflow(layout, packed.network, packed.options, packed.fixed_point)
         variant = variant_of(layout, packed.features, packed.options, packed.fixed_point, bounded=False)
-        variant = replace(variant, streamed=packed.streamed)
+        variant = replace(variant, streamed=packed.streamed, extras=packed.variant.extras)
         packed = replace(packed, layout=layout, weights=weights, variant=sized(variant, packed.sizes))
     features, variant = packed.features, packed.variant
     features = replace(

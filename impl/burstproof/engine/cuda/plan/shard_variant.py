@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from burstproof.engine.cuda.plan.variant import Variant
+from burstproof.engine.features.key import ExtrasKey
 
 _WARP = 32
 _BLOCK = 256
@@ -40,6 +41,8 @@ class ShardVariant:
         There are other shards; a network on one device is one shard without an exchange.
     early : bool
         The next kernel's blocks may come up from the start of a burst in one kernel.
+    stays : bool
+        The burst is one turn of a kernel that stays on the device: a block takes chunk after chunk.
     """
 
     variant: Variant
@@ -53,6 +56,7 @@ class ShardVariant:
     row_words: int = 0
     exchanges: bool = True
     early: bool = True
+    stays: bool = False
 
     @property
     def apart(self) -> bool:
@@ -63,6 +67,11 @@ class ShardVariant:
     def recalled(self) -> int:
         """Bursts whose fired lists are read again."""
         return self.variant.recalled
+
+    @property
+    def extras(self) -> ExtrasKey:
+        """Features that the kernels have."""
+        return self.variant.extras
 
     @property
     def uniform(self) -> frozenset[str]:

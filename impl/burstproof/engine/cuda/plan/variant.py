@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from burstproof.engine.cuda.plan.block_size import FusedShape, fused_shape, least_sum_bits
 from burstproof.engine.cuda.plan.word import Word, largest_sum, marked_word
+from burstproof.engine.features.key import NO_KEY, ExtrasKey
 from burstproof.engine.layout import Layout, StaticRows
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.profile import BATCH_PATH_CANDIDATES, LARGE_NETWORK_NEURONS
@@ -76,6 +77,8 @@ class Variant:
         side (``kernels.recall``); 0 where arrivals wait in a ring of slots.
     uniform : frozenset of str
         Parameters (``args.PARAMETERS``) that are unused, or one value for all neurons.
+    extras : ExtrasKey
+        Features of FEATURES.md.
     overlapped : bool
         The device brings up a kernel's blocks while the last blocks of the kernel before it run (9.0 and newer).
     fused : FusedShape or None
@@ -106,6 +109,7 @@ class Variant:
     tile_share: int
     recalled: int = 0
     uniform: frozenset[str] = frozenset()
+    extras: ExtrasKey = NO_KEY
 
     @property
     def accumulator(self) -> type[np.signedinteger]:

@@ -1,0 +1,87 @@
+"""Bursts of a closed loop: stimulus in, one burst, what fired out, call by call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+
+from burstproof.engine.state import Burst, Stimulus
+from burstproof.errors import InputError
+
+Ids = npt.NDArray[np.uint32]
+Amounts = npt.NDArray[np.float32]
+
+NO_IDS: Ids = np.empty(0, np.uint32)
+NO_AMOUNTS: Amounts = np.empty(0, np.float32)
+
+
+class ClosedLoop:
+    """What ``Engine.closed_loop`` opens: use it in a ``with`` block; the engine goes on after it, and within it, too.
+
+    This one calls ``step`` of its engine.
+
+    Parameters
+    ----------
+    step : callable
+        Runs one burst.
+    neurons : int
+        N.
+    outputs : uint32 (W,), optional
+        Neurons whose firings are wanted; all without it.
+    """
+
+    def __init__(self, step: Callable[[Stimulus], Burst], neurons: int, outputs: Ids | None = None) -> None:
+        self._one_burst = step
+        self._closed = False
+        self._wanted: npt.NDArray[np.bool_] | None = None
+        if outputs is not None:
+            self._wanted = np.zeros(neurons, np.bool_)
+            self._wanted[outputs] = True
+
+    def step(self, ids: Ids = NO_IDS, amounts: Amounts = NO_AMOUNTS, forced: Ids = NO_IDS) -> Ids:
+        """Run one burst and return what fired in it.
+
+        Parameters
+        ----------
+        ids : uint32 (Q,)
+            Neurons that get something from outside. Ascending ids, each once, take the shortest way.
+        amounts : float32 (Q,)
+            What each of them gets.
+        forced : uint32 (R,)
+            Neurons that are forced to fire.
+
+        Returns
+        -------
+        uint32 (F,)
+            Neurons that fired, ascending; the caller's own.
+
+        Raises
+        ------
+        StimulusError
+            As ``Engine.step``. No burst was done then.
+        InputError
+            The loop is closed.
+        """
+        self._check_open()
+        return self._chosen(self._one_burst(Stimulus(ids, amounts, forced)).fired_ids)
+
+    def close(self) -> None:
+        """End the loop. The engine stays open. Closing twice is allowed."""
+        self._closed = True
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise InputError("the closed loop has ended", where="step", cure="Open another one")
+
+    def _chosen(self, fired: Ids) -> Ids:
+        """The wanted ones among ``fired``."""
+        return fired if self._wanted is None else fired[self._wanted[fired]]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

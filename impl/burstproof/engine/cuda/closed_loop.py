@@ -1,0 +1,165 @@
+"""The closed loop of the CUDA engine on one device: a kernel stays there between bursts, called through memory."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+
+from burstproof.device.faults import error_of, translated
+from burstproof.engine.closed_loop import NO_AMOUNTS, NO_IDS, Amounts, ClosedLoop, Ids
+from burstproof.engine.cuda.host.devices import FiredList, LoopKernel
+from burstproof.engine.cuda.host.loop_calls import UNSUITED, limits_of, loop_calls, write_packed
+from burstproof.engine.cuda.kernels.mailbox import CALL_NUMBERS
+from burstproof.engine.options import EngineOptions
+from burstproof.engine.state import Burst, Stimulus
+from burstproof.engine.stimulus import PackedStimulus
+from burstproof.network.fixed_point import FixedPoint
+from burstproof.network.model import Network
+
+
+class LoopEngine(Protocol):
+    """What the loop asks of its engine."""
+
+    network: Network
+    options: EngineOptions
+    fixed_point: FixedPoint
+    burst_count: int
+
+    def step(self, stimulus: Stimulus) -> Burst:
+        """Run one burst by itself."""
+        ...
+
+    def pack(self, stimulus: Stimulus) -> PackedStimulus:
+        """``stimulus``, checked, in the units of the sums."""
+        ...
+
+    def enter_loop(self, loop: StayingLoop) -> LoopKernel | None:
+        """The kernel of ``loop``, which has the devices from now on; ``None`` where a burst has to be a batch."""
+        ...
+
+    def leave_loop(self, bursts: int, fired: int, clamped: bool) -> None:
+        """Take in what a loop did in its ``bursts`` bursts, in the last of which ``fired`` neurons fired."""
+        ...
+
+    def last_list(self) -> FiredList:
+        """The fired list of the last burst."""
+        ...
+
+
+class StayingLoop(ClosedLoop):
+    """A closed loop whose kernel stays on the device; see ``ClosedLoop``.
+
+    The kernel runs from a call until the engine is asked for something else, until an exception, or until no call came
+    for ``kernels.mailbox.IDLE_NS``; the next call launches it again.
+    """
+
+    def __init__(self, engine: LoopEngine, outputs: Ids | None) -> None:
+        super().__init__(engine.step, engine.network.neuron_count, outputs)
+        self._engine = engine
+        self._calls = loop_calls()
+        self._valid = np.array(engine.network.neurons.valid_mask, np.bool_)
+        self._limits = limits_of(engine.network, engine.options, engine.fixed_point)
+        self._picked = np.empty(len(self._valid) if outputs is not None else 0, np.uint32)
+        self._kernel: LoopKernel | None = None
+        self._first = self._start = self._done = 0
+        self._clamped = self._clamping = False
+
+    def step(self, ids: Ids = NO_IDS, amounts: Amounts = NO_AMOUNTS, forced: Ids = NO_IDS) -> Ids:
+        """Run one burst and return what fired in it; see ``ClosedLoop.step``.
+
+        Raises
+        ------
+        DeviceFaultError
+            The device failed.
+        """
+        try:
+            kernel = self._kernel
+            if kernel is None:
+                kernel = self._enter()
+                if kernel is None:
+                    return super().step(ids, amounts, forced)
+            number = self._number(self._done + 1)
+            try:
+                found = self._calls.call(
+                    kernel.mail,
+                    kernel.answers,
+                    ids,
+                    amounts,
+                    forced,
+                    self._valid,
+                    self._limits,
+                    number,
+                    kernel.answering,
+                )
+            except TypeError:  # other types than those that it is compiled for
+                found = UNSUITED
+            if found < 0:
+                if max(np.size(ids), np.size(forced)) > kernel.room:
+                    return super().step(ids, amounts, forced)
+                found = self._at_length(kernel, Stimulus(ids, amounts, forced), number, found)
+            self._done += 1
+            self._engine.burst_count = self._first + self._done
+            return self._fired(kernel, found)
+        except BaseException:
+            self.pause()
+            raise
+
+    def pause(self) -> None:
+        """End the kernel, if it runs; the engine then stands after the last burst done, and the next step goes on."""
+        kernel = self._kernel
+        if kernel is not None:
+            try:
+                kernel.leave()
+            except Exception as error:
+                if error_of(error) is None:
+                    raise
+                self._done = 0  # the device failed: what is asked of it next says so
+            else:
+                if kernel.answered == self._number(self._done + 1):  # its answer was not taken
+                    self._done += 1
+                    self._clamped |= self._clamping
+            self._engine.burst_count = self._first + self._done
+            self._engine.leave_loop(self._done, kernel.fired, self._clamped)
+        self._kernel, self._clamping = None, False
+
+    def close(self) -> None:
+        """End the loop and its kernel."""
+        self.pause()
+        super().close()
+
+    def _enter(self) -> LoopKernel | None:
+        """Take the devices, unless a restored state has the next burst run as a batch."""
+        self._check_open()
+        kernel = self._engine.enter_loop(self)
+        if kernel is None:
+            return None
+        self._first, self._start, self._done = self._engine.burst_count, kernel.answered, 0
+        self._kernel = kernel
+        return kernel
+
+    def _number(self, done: int) -> int:
+        """Number of the call that makes it ``done`` bursts since the devices were taken; never 0."""
+        return (self._start + done - 1) % (CALL_NUMBERS - 1) + 1
+
+    @translated
+    def _at_length(self, kernel: LoopKernel, stimulus: Stimulus, number: int, found: int) -> int:
+        """Firings of a call that did not go the shortest way."""
+        if found == UNSUITED:
+            packed = self._engine.pack(stimulus)
+            self._clamping = packed.clamped
+            write_packed(kernel.mail, packed, number)
+            self._calls.ring(kernel.mail, number, len(packed.ids), len(packed.forced))
+            found = self._calls.wait(kernel.answers, number, kernel.answering)
+        found = kernel.finish(number, found, self._calls.wait)
+        self._clamped, self._clamping = self._clamped or self._clamping, False
+        return found
+
+    def _fired(self, kernel: LoopKernel, count: int) -> Ids:
+        """What fired in the burst just done."""
+        if count > len(kernel.ids):
+            return self._chosen(self._engine.last_list()[0].copy())
+        if self._wanted is None:
+            return kernel.ids[:count].copy()
+        chosen = self._calls.pick(kernel.ids, count, self._wanted, self._picked)
+        return self._picked[:chosen].copy()

@@ -1,0 +1,132 @@
+"""What features hold on the device: first contents, and their exchange with the canonical state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from burstproof.engine.cuda.plan.features import CAN_TRAIN, IN_TRAIN, Contents, FeaturePlan, mode_columns
+from burstproof.engine.cuda.plan.packed import Packed
+from burstproof.engine.feature_state import FeatureState
+from burstproof.engine.features.levels import clamped, clamped_levels
+from burstproof.engine.features.tables import EXCITABILITY, LEAK, THRESHOLD
+
+Array = npt.NDArray[Any]
+Floats = npt.NDArray[np.float32]
+Read = Callable[[str], Array]
+"""Reads a buffer of the device, whole."""
+
+_ONE = np.float32(1)
+
+
+def first_contents(packed: Packed) -> Contents:
+    """Buffers of features before the first burst; empty without features."""
+    plan, key, neurons = packed.feature_plan, packed.variant.extras, packed.network.neurons
+    if plan is None:
+        return
+    yield from plan.constants()
+    yield from plan.factors(np.zeros(plan.sizes.modulators, np.float32), since_load=False)
+    yield "class_phases", plan.phases(packed.network.burst_count + 1, np.zeros(plan.sizes.classes, np.bool_))
+    yield "trains", plan.trains * CAN_TRAIN
+    homeostatic = plan.tables.areas.homeostatic[plan.tables.classes]
+    leaks = np.clip(neurons.leak_coefficients, np.float32(0), _ONE)
+    yield "homeostat_leaks", np.where(homeostatic, leaks, np.float32(0))
+    computed = packed.layout.computed
+    if computed is not None:
+        yield "synapse_rules", computed.rules
+        yield "losses", computed.degeneration
+    if key.modes and packed.layout.plastic is not None:
+        yield from mode_columns(packed.layout)
+
+
+def kept_potentials(packed: Packed, potentials: Floats) -> Floats:
+    """``potentials`` as they are between bursts: within 0...255 under the precision ``feagi-int8``."""
+    return clamped(potentials) if packed.network.features.clamp_potentials else potentials
+
+
+class FeatureRecord:
+    """Features of one network on its device, and what of their state the host keeps."""
+
+    def __init__(self, packed: Packed) -> None:
+        self._packed = packed
+        self._base = clamped_levels(packed.network)
+        self._since_load, self._loaded_at = 0, packed.network.burst_count
+
+    def capture(self, read: Read, burst: int, psps: Floats) -> FeatureState | None:
+        """The part of the state after ``burst``; ``psps`` are those of the rows that ``StatePart`` names."""
+        plan, key, count = self._packed.feature_plan, self._packed.variant.extras, self._packed.sizes.neurons
+        if plan is None or not self._packed.network.features:
+            return None
+        since_load = int(self._since_load or burst > self._loaded_at)
+
+        def column(name: str, used: bool, dtype: type[np.generic]) -> Array:
+            return read(name)[:count] if used else np.zeros(count, dtype)
+
+        signals = np.zeros(0, np.float32)
+        if key.modulators:
+            signals = read("signals").reshape(2, -1)[(burst + 1) & 1].copy()
+        leaks = column("homeostat_leaks", key.homeostats, np.float32)
+        in_train = (column("trains", key.trains, np.uint8) & IN_TRAIN) != 0
+        held = column("held_potentials", key.trains, np.float32)
+        levels = self._in_force(plan, read, burst, leaks, signals, bool(since_load))
+        return FeatureState(
+            *levels,
+            column("firing_rates", key.homeostats, np.float32),
+            leaks,
+            in_train,
+            np.where(in_train, held, np.float32(0)),
+            signals,
+            since_load,
+            psps,
+        )
+
+    def _in_force(
+        self, plan: FeaturePlan, read: Read, burst: int, g: Floats, signals: Floats, since_load: bool
+    ) -> tuple[Floats, Floats, Floats]:
+        """Thresholds, leaks and excitabilities of the burst after ``burst``, by the rules of ``kernels.features``."""
+        base, key, areas = self._base, self._packed.variant.extras, plan.tables.areas
+        thresholds, leaks, excitabilities = (
+            np.array(getattr(base, name)) for name in ("thresholds", "leak_coefficients", "excitabilities")
+        )
+        classes = plan.tables.classes
+        homeostatic = areas.homeostatic[classes]
+        if key.homeostats:
+            regulated = (read("class_phases").reshape(2, -1)[(burst + 1) & 1] >> np.uint64(63)) != 0
+            leaks = np.where(homeostatic & regulated[classes], g, leaks)
+        if key.area_modulators and since_load:
+            factors, scales = plan.area_factors(signals)[classes], areas.subscribes[classes]
+            raised = np.clip(base.thresholds * factors[:, THRESHOLD], np.float32(0), np.float32(np.inf))
+            if self._packed.network.features.clamp_potentials:
+                raised = clamped(raised)
+            thresholds = np.where(scales[:, THRESHOLD], raised, thresholds)
+            scaled = np.where(homeostatic, g, base.leak_coefficients) * factors[:, LEAK]
+            leaks = np.where(scales[:, LEAK], np.clip(scaled, np.float32(0), _ONE), leaks)
+            passing = np.clip(base.excitabilities * factors[:, EXCITABILITY], np.float32(0), _ONE)
+            excitabilities = np.where(scales[:, EXCITABILITY], passing, excitabilities)
+        return thresholds, leaks, excitabilities
+
+    def restored(self, state: FeatureState, burst: int) -> Contents:
+        """Buffers that go on from ``state`` after ``burst``."""
+        packed, plan = self._packed, self._packed.feature_plan
+        if plan is None:
+            return
+        self._since_load, self._loaded_at = state.bursts_since_load, burst
+        yield from plan.factors(state.signals, bool(state.bursts_since_load))
+        yield "class_phases", plan.phases(burst + 1, self._regulated(plan, state))
+        yield "firing_rates", state.firing_rates
+        yield "homeostat_leaks", state.homeostat_leaks
+        yield "trains", plan.trains * CAN_TRAIN + state.trains * IN_TRAIN
+        yield "held_potentials", state.held_potentials
+        if packed.layout.computed is not None:
+            yield "psps", state.postsynaptic_potentials[packed.layout.computed.rows]
+
+    def _regulated(self, plan: FeaturePlan, state: FeatureState) -> npt.NDArray[np.bool_]:
+        """Classes whose leaks their homeostats have replaced, as the leaks in force tell."""
+        raw = state.leak_coefficients != state.homeostat_leaks
+        differing = np.zeros(plan.sizes.classes, np.bool_)
+        differing[plan.tables.classes[raw]] = True
+        found: npt.NDArray[np.bool_] = plan.tables.areas.homeostatic & ~differing
+        return found

@@ -1,0 +1,124 @@
+"""Words that the blocks of a kernel and the host hand each other while the kernel runs.
+
+What a block did before it stores or adds to a word is seen by whoever waited for that word. No fence stands by itself:
+next to one, ptxas makes atomics that read back of the reductions. The CUDA simulator runs one block, and the host
+before and after it: there these are plain accesses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from burstproof.device.numba_cuda import SIMULATED, cuda
+from burstproof.engine.cuda.args import Longs
+from burstproof.engine.cuda.kernels.link import CLOCK_POLLS, make_link
+
+
+class Relay(NamedTuple):
+    """Device functions over a word of int64, ``words[place]``, of one thread of a block after the block has met.
+
+    ``store(words, place, value)`` is for the device, ``answer(words, place, value)`` for the host; ``load(words,
+    place)`` is of what the host stores. ``add(words, place)`` counts one more. ``reaches(words, place, value,
+    patience)`` waits ``patience`` nanoseconds at most for the word not to be below ``value`` and returns it as it is
+    then. ``look(polls, began, passed)`` -> when a wait began and how long ago that is, as a look at the clock now and
+    then says; in nanoseconds.
+    """
+
+    store: Callable[..., Any]
+    answer: Callable[..., Any]
+    load: Callable[..., Any]
+    add: Callable[..., Any]
+    reaches: Callable[..., Any]
+    look: Callable[..., Any]
+
+
+@cache
+def make_relay() -> Relay:
+    """The functions for a device, or for the simulator."""
+    load, load_of_host, store, answer, add = _simulated() if SIMULATED else _on_device()
+    now, per_look, jit = make_link().now, np.uint32(CLOCK_POLLS - 1), cuda.jit(device=True)
+
+    def look(polls: np.uint32, began: np.uint64, passed: np.uint64) -> Any:
+        if (polls & per_look) == np.uint32(0):
+            if began == np.uint64(0):
+                began = np.uint64(now(began))
+            passed = np.uint64(np.uint64(now(np.uint64(began + passed))) - began)
+        return began, passed
+
+    look = jit(look)
+
+    def reaches(words: Longs, place: int, value: np.int64, patience: np.uint64) -> Any:
+        began, passed, polls = np.uint64(0), np.uint64(0), np.uint32(0)
+        found = load(words, place)
+        while found < value and passed <= patience:
+            polls = np.uint32(polls + np.uint32(1))
+            began, passed = look(polls, began, passed)
+            found = load(words, place)
+        return found
+
+    return Relay(store, answer, load_of_host, add, jit(reaches), look)
+
+
+def _simulated() -> tuple[Callable[..., Any], ...]:
+    def load(words: Longs, place: int) -> Any:
+        return words[place]
+
+    def store(words: Longs, place: int, value: np.int64) -> None:
+        words[place] = value
+
+    def add(words: Longs, place: int) -> None:
+        cuda.atomic.add(words, place, 1)
+
+    load, store, add = cuda.jit(device=True)(load), cuda.jit(device=True)(store), cuda.jit(device=True)(add)
+    return load, load, store, store, add
+
+
+def _on_device() -> tuple[Callable[..., Any], ...]:
+    from llvmlite import ir  # type: ignore[import-untyped]
+    from numba import types
+
+    long, void = ir.IntType(64), ir.VoidType()
+
+    def assembled(
+        builder: Any, context: Any, signature: Any, args: Any, result: Any, text: str, constraints: str
+    ) -> Any:
+        """``text`` with the address of the word as its first operand after the result; values follow."""
+        data = context.make_array(signature.args[0])(context, builder, args[0]).data
+        operands = [builder.ptrtoint(builder.gep(data, [args[1]]), long), *args[2:]]
+        kind = ir.FunctionType(result, [value.type for value in operands])
+        return builder.call(ir.InlineAsm(kind, text, f"{constraints},~{{memory}}", True), operands)
+
+    def loading(order: str) -> Callable[..., Any]:
+        def load(typingctx: Any, words: Any, place: Any) -> Any:
+            def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+                text = f"ld.{order}.global.u64 $0, [$1];"
+                return assembled(builder, context, signature, args, long, text, "=l,l")
+
+            return types.int64(words, types.intp), code
+
+        return cuda.extending.intrinsic(load)  # type: ignore[no-any-return]
+
+    def storing(order: str) -> Callable[..., Any]:
+        def store(typingctx: Any, words: Any, place: Any, value: Any) -> Any:
+            def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+                assembled(builder, context, signature, args, void, f"st.{order}.global.u64 [$0], $1;", "l,l")
+                return context.get_dummy_value()
+
+            return types.void(words, types.intp, types.int64), code
+
+        return cuda.extending.intrinsic(store)  # type: ignore[no-any-return]
+
+    def add(typingctx: Any, words: Any, place: Any) -> Any:
+        def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            assembled(builder, context, signature, args, void, "red.release.gpu.global.add.u64 [$0], 1;", "l")
+            return context.get_dummy_value()
+
+        return types.void(words, types.intp), code
+
+    loads = (loading(order) for order in ("acquire.gpu", "acquire.sys"))
+    stores = (storing(order) for order in ("release.gpu", "release.sys"))
+    return (*loads, *stores, cuda.extending.intrinsic(add))

@@ -1,0 +1,158 @@
+"""What features need on a device: sizes and constants, and the factors that follow from signals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from burstproof.engine.features.tables import FeatureTables, Lists, can_train, feature_tables
+from burstproof.engine.layout import Layout
+from burstproof.network.features import Features
+from burstproof.network.model import Network
+
+HOMEOSTATIC = 1
+"""Flag of a class of neurons: they have a homeostat."""
+SCALES = 2, 4, 8
+"""Flags of a class whose thresholds, leaks, excitabilities modulators scale."""
+CAN_TRAIN, IN_TRAIN = 1, 2
+"""Bits of a neuron: its firings start a spike train, and it is in one."""
+REGULATED = 1 << 63
+"""Bit beside the phase of a class: the homeostat has replaced the leaks that were loaded."""
+NOT_FIRED = (1 << 64) - 1
+"""The word of a driver area of which nothing fired."""
+HOMEOSTAT_NUMBERS = 6
+"""Numbers of a class with a homeostat: keep, alpha, target, gain, least, most leak."""
+
+Array = npt.NDArray[Any]
+Contents = Iterator[tuple[str, Array]]
+
+
+@dataclass(frozen=True)
+class FeatureSizes:
+    """Classes of neurons, driver areas, modulators, values of the column ``rules``, and entries of all lists."""
+
+    classes: int = 0
+    drivers: int = 0
+    modulators: int = 0
+    rules: int = 0
+    pairs: int = 0
+    items: int = 0
+
+    @property
+    def lists(self) -> int:
+        """Lists of modulators."""
+        return 3 * self.classes + 2 * self.rules + 2 * self.pairs
+
+
+NO_FEATURES = FeatureSizes()
+"""Those of a network without features."""
+
+
+@dataclass(frozen=True, eq=False)
+class FeaturePlan:
+    """Tables of a network with features, and its lists of modulators one after another.
+
+    The lists: of thresholds, leaks and excitabilities of each class, gains and gates of each rule, learning rates and
+    rewards of each plastic pair.
+    """
+
+    features: Features
+    tables: FeatureTables
+    lists: Lists
+    trains: npt.NDArray[np.bool_]
+    base_leaks: npt.NDArray[np.float32]
+
+    @classmethod
+    def of(cls, network: Network) -> FeaturePlan:
+        """The plan of ``network``."""
+        tables = feature_tables(network)
+        m = tables.modulators
+        joined = (m.area_factors, m.gains, m.gates, m.learning_rates, m.rewards)
+        lengths = np.concatenate([np.diff(one.starts) for one in joined])
+        items = np.concatenate([one.items for one in joined])
+        lists = Lists(np.concatenate([[0], np.cumsum(lengths)]).astype(np.uint32), items.astype(np.uint32))
+        return cls(network.features, tables, lists, can_train(network), network.neurons.leak_coefficients)
+
+    @property
+    def sizes(self) -> FeatureSizes:
+        """Sizes of the tables."""
+        m = self.tables.modulators
+        return FeatureSizes(
+            classes=len(self.tables.areas.alphas),
+            drivers=m.driver_count,
+            modulators=len(m.magnitudes),
+            rules=len(m.gains.starts) - 1,
+            pairs=len(m.rewarded),
+            items=len(self.lists.items),
+        )
+
+    def constants(self) -> Contents:
+        """Buffers that never change."""
+        areas, m = self.tables.areas, self.tables.modulators
+        numbers = (areas.keeps, areas.alphas, areas.targets, areas.gains, areas.leak_mins, areas.leak_maxs)
+        yield "classes", self.tables.classes
+        yield "class_flags", areas.homeostatic * HOMEOSTATIC + (areas.subscribes * np.array(SCALES)).sum(axis=1)
+        yield "homeostats", np.stack(numbers, axis=1).ravel()
+        yield "homeostat_periods", areas.update_every
+        yield "base_leaks", self.base_leaks
+        yield "driver_of", self.tables.driver_of
+        yield "magnitudes", m.magnitudes
+        yield "full_scales", m.full_scales
+        yield "modulator_drivers", m.drivers
+        yield "list_starts", self.lists.starts
+        yield "list_items", self.lists.items
+        yield "rewarded", m.rewarded
+
+    def phases(self, burst: int, regulated: npt.NDArray[np.bool_]) -> npt.NDArray[np.uint64]:
+        """What of ``class_phases`` holds in ``burst``, in the row for its parity; (2 C,)."""
+        found = np.zeros((2, len(regulated)), np.uint64)
+        phase = np.array([burst % int(period) for period in self.tables.areas.update_every], np.uint64)
+        found[burst & 1] = phase | np.where(regulated, np.uint64(REGULATED), np.uint64(0))
+        return found.ravel()
+
+    def factors(self, signals: npt.NDArray[np.float32], since_load: bool) -> Contents:
+        """Buffers of the factors that follow from ``signals``, alike for bursts of both parities."""
+        sizes, rewarded = self.sizes, self.tables.modulators.rewarded
+        products = np.array([self._product(signals, at) for at in range(sizes.lists)], np.float32)
+        ends = np.cumsum([3 * sizes.classes, sizes.rules, sizes.rules, sizes.pairs])
+        areas, gains, gates, rates, _ = np.split(products, ends)
+        gated = [at for at in range(len(gates)) if len(self._listed(signals, int(ends[1]) + at))]
+        for at in gated:
+            gains[at] *= max(np.float32(0), *self._listed(signals, int(ends[1]) + at))
+        for at in np.flatnonzero(rewarded).tolist():
+            reward = np.float32(0)
+            for signal in self._listed(signals, int(ends[3]) + at):
+                reward = reward + signal
+            rates[at] = reward * rates[at]
+        yield "signals", np.tile(signals, 2)
+        yield "area_factors", np.tile(areas if since_load else np.full_like(areas, np.nan), 2)
+        yield "transmission", np.tile(gains, 2)
+        yield "learning", np.tile(rates, 2)
+        yield "drives", np.full(sizes.drivers, NOT_FIRED, np.uint64)
+
+    def area_factors(self, signals: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+        """Factors of the parameters of each class, (C, 3)."""
+        classes = self.sizes.classes
+        return np.array([self._product(signals, at) for at in range(3 * classes)], np.float32).reshape(classes, 3)
+
+    def _listed(self, signals: npt.NDArray[np.float32], at: int) -> npt.NDArray[np.float32]:
+        return signals[self.lists.items[self.lists.starts[at] : self.lists.starts[at + 1]]]
+
+    def _product(self, signals: npt.NDArray[np.float32], at: int) -> np.float32:
+        factor = np.float32(1)
+        for signal in self._listed(signals, at):
+            factor = factor * (np.float32(1) + signal)
+        return factor
+
+
+def mode_columns(layout: Layout) -> Contents:
+    """Constants of the plastic pairs where some do more than steps of the weight."""
+    assert layout.plastic is not None
+    yield "rule_decays", layout.plastic.decays
+    yield "etas", layout.plastic.etas
+    yield "max_weights", layout.plastic.max_weights
+    yield "frozen", layout.plastic.frozen

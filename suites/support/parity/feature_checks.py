@@ -1,0 +1,69 @@
+"""Checks of the CUDA engine's features (FEATURES.md) in the simulator: recordings and cases worked out by hand.
+
+They are among those of ``simulator_check``, which runs them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from burstproof.engine.features.support import MODELLED, sections_of
+from burstproof.engine.options import CudaOptions
+from burstproof.engine.reference import ReferenceEngine
+from burstproof.engine.replay import trace_options
+from burstproof.engine.state import NO_STIMULUS
+from burstproof.network.model import Network
+from suites.support.parity.builder import run_case
+from suites.support.parity.cases import FEATURE_CASES
+from suites.support.parity.recordings import FEATURE_NAMES, recording
+from suites.support.parity.train_checks import cuda_engine, recordings_differ
+
+_FEW_NEURONS = 64
+_STEPS, _RUN = 8, 8
+
+
+def modelled(network: Network) -> bool:
+    """Whether the CUDA engine runs a network."""
+    return set(sections_of(network)) <= MODELLED["cuda"]
+
+
+def short_recordings() -> Iterator[str]:
+    """The first recording of each kind that the engine runs and the simulator has the patience for."""
+    kinds: dict[str, str] = {}
+    for name in FEATURE_NAMES:
+        kinds.setdefault(name.partition("_")[0], name)
+    for name in kinds.values():
+        network = recording(name).network
+        if network.neuron_count <= _FEW_NEURONS and modelled(network):
+            yield name
+
+
+def compare_recorded(name: str) -> list[str]:
+    """Steps from the start of a recording, then a run that goes on from the reference's state."""
+    trace = recording(name)
+    options = trace_options(trace)
+    reference = ReferenceEngine.create(trace.network, options)
+    engine = cuda_engine(trace.network, replace(options, cuda=CudaOptions()))
+    problems = list(reference.state().differences(engine.state()))
+    for number in trace.bursts.tolist()[:_STEPS]:
+        stimulus = trace.plan.get(number, NO_STIMULUS)
+        expected, got = reference.step(stimulus), engine.step(stimulus)
+        if not np.array_equal(expected.fired_ids, got.fired_ids) or expected.candidates != got.candidates:
+            problems.append(f"burst {number}: fired {got.fired_ids}, expected {expected.fired_ids}")
+        problems += [f"burst {number}: {field}" for field in reference.state().differences(engine.state())]
+    again = cuda_engine(trace.network, options)
+    again.restore(reference.state())
+    problems += recordings_differ(reference.run(_RUN, trace.plan), again.run(_RUN, trace.plan))
+    return problems + list(reference.state().differences(again.state()))
+
+
+def feature_checks() -> Iterator[tuple[str, Callable[[], list[str]]]]:
+    """Every check of this module by name."""
+    for name in short_recordings():
+        yield f"recording: {name.partition('/')[2]}", lambda name=name: compare_recorded(name)
+    for case in FEATURE_CASES:
+        if case.network.neuron_count <= _FEW_NEURONS and modelled(case.network):
+            yield f"case: {case.name}", lambda case=case: run_case(case, cuda_engine)

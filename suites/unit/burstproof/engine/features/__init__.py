@@ -1,0 +1,1 @@
+"""Cases of the features that the fast engines share."""

@@ -1,0 +1,75 @@
+"""A stimulus in the units of the sums: the usual one, packed in few steps, equals what all steps make of it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from burstproof.engine import stimulus as module
+from burstproof.engine.fixed_point import plan_fixed_point
+from burstproof.engine.options import EngineOptions
+from burstproof.engine.state import Stimulus
+from burstproof.engine.stimulus import PackedStimulus, pack_stimulus
+from burstproof.errors import StimulusError
+from burstproof.network.model import Network, NeuronTable, SynapseTable
+
+pytestmark = pytest.mark.requirement("BE-4")
+
+NEURONS = 50
+IDS = np.array([0, 3, 7, 20, 49], np.uint32)
+
+
+def network(invalid: int = -1) -> Network:
+    synapses = SynapseTable.build([0, 1], [1, 2], weights=0.3)
+    return Network(NeuronTable.build(NEURONS, valid_mask=np.arange(NEURONS) != invalid), synapses)
+
+
+def packed(given: Stimulus, options: EngineOptions, invalid: int = -1) -> PackedStimulus:
+    made = network(invalid)
+    return pack_stimulus(given, made, options, plan_fixed_point(made, options))
+
+
+@pytest.mark.parametrize("fractional", [False, True])
+@pytest.mark.parametrize("amounts", [[1, 2, 3, 4, 5], [-1, 0, 255, -255, 7], [0.25, -0.5, 3.75, 1, 2]])
+@pytest.mark.parametrize("forced", [[], [5], [1, 2, 30]])
+def test_both_ways_make_the_same(fractional: bool, amounts: list[float], forced: list[int]) -> None:
+    if not fractional and amounts[0] == 0.25:
+        pytest.skip("these amounts are refused without fractions")
+    options = EngineOptions(fractional_stimulus=fractional)
+    given = Stimulus(IDS, np.array(amounts, np.float32), np.array(forced, np.uint32))
+    back = Stimulus(IDS[::-1].astype(np.int64), given.amounts[::-1], given.forced[::-1].astype(np.int64))
+    one, other = packed(given, options), packed(back, options)
+    for name in ("ids", "amounts", "forced"):
+        assert getattr(one, name).dtype == getattr(other, name).dtype
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
+    assert (one.clamped, one.may_cancel) == (other.clamped, other.may_cancel)
+    assert one.ids is not given.ids
+
+
+def test_the_usual_stimulus_goes_the_short_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(module, "check_stimulus")
+    made = packed(Stimulus(IDS, np.ones(5, np.float32), IDS[:2]), EngineOptions())
+    assert made.forced.tolist() == [0, 3]
+
+
+@pytest.mark.parametrize(
+    ("ids", "amounts", "forced", "said"),
+    [
+        ([50], [1], [], "outside the network"),
+        ([9], [1], [], "not valid"),
+        ([], [], [9], "not valid"),
+        ([], [], [50], "outside the network"),
+        ([1, 2], [1], [], "differ in length"),
+        ([1], [np.nan], [], "not finite"),
+        ([1], [np.inf], [], "not finite"),
+        ([1], [0.5], [], "fractional"),
+        ([1], [256], [], "exceed the declared bound"),
+        ([2, 2], [200, 200], [], "exceed the declared bound"),
+    ],
+)
+def test_the_short_way_takes_nothing_that_is_refused(
+    ids: list[int], amounts: list[float], forced: list[int], said: str
+) -> None:
+    given = Stimulus(np.array(ids, np.uint32), np.array(amounts, np.float32), np.array(forced, np.uint32))
+    with pytest.raises(StimulusError, match=said):
+        packed(given, EngineOptions(), invalid=9)
