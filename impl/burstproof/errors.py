@@ -117,6 +117,10 @@ class NetworkError(InputError):
     """Arrays that do not make a network, or a network that a profile refuses."""
 
 
+class UnmodelledError(NetworkError):
+    """A network with features that the backend does not model, although another one does."""
+
+
 class StimulusError(InputError):
     """A stimulus that the network or the declared bounds do not admit."""
 

@@ -21,7 +21,14 @@ from burstproof.engine.protocol import Engine
 from burstproof.engine.registry import BACKENDS, Backend, backend_names, create_sharded, engine_factory, load
 from burstproof.engine.select import choose_backend, consider, start_engine
 from burstproof.engine.sharded.partition import make_partition
-from burstproof.errors import BackendUnavailableError, ExitCode, InputError, NetworkError, OutOfMemoryError
+from burstproof.errors import (
+    BackendUnavailableError,
+    ExitCode,
+    InputError,
+    NetworkError,
+    OutOfMemoryError,
+    UnmodelledError,
+)
 from burstproof.network.model import Network, NeuronTable, SynapseTable
 from suites.support.parity.faults import NoSnooze
 
@@ -173,6 +180,21 @@ def test_auto_goes_on_where_wgpu_refuses_and_says_so() -> None:
     assert after.fallback == "wgpu could not start: its float32 is not exact"
     asked = choose_backend("wgpu", 10, None, CONFIG, machine_with(INTEGRATED))
     with pytest.raises(BackendUnavailableError, match="not exact"):
+        start_engine(asked, one_neuron(), EngineOptions(), factory=factory)
+
+
+@pytest.mark.requirement("BE-13", "BE-16")
+def test_auto_goes_on_where_a_backend_does_not_model_the_features() -> None:
+    choice = choose_backend("auto", 1_000_000, None, CONFIG, machine_with(INTEGRATED))
+    factory = failing_on({"wgpu"}, UnmodelledError("features that this engine does not model"))
+    engine, after = start_engine(choice, one_neuron(), EngineOptions(), factory=factory)
+    engine.close()
+    assert (after.backend, after.fallback) == (
+        "cpu",
+        "wgpu could not start: features that this engine does not model",
+    )
+    asked = choose_backend("wgpu", 10, None, CONFIG, machine_with(INTEGRATED))
+    with pytest.raises(UnmodelledError):
         start_engine(asked, one_neuron(), EngineOptions(), factory=factory)
 
 

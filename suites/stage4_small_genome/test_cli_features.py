@@ -268,3 +268,10 @@ def test_info_says_which_backend_models_which_feature(door: Door) -> None:
     assert all("reference" in backends for backends in features.values())
     text = door("info").out
     assert all(section.value in text for section in Section)
+
+
+def test_a_run_without_associative_mappings_says_nothing_of_associations(door: Door) -> None:
+    answer = door("run", genome("mem4_11"), *RUN)
+    assert answer.code == 0, answer.err
+    assert any(line.startswith("memories: ") for line in lines_of(answer.out, "did"))
+    assert "associations" not in answer.out

@@ -55,6 +55,7 @@ AREAS: list[tuple[Keys, AreaFeatures]] = [
     (homeostat(leak_min=0.5), AreaFeatures(homeostat=Homeostat(leak_min=0.5))),
     (homeostat(update_every_n_bursts=0, anything="else"), AreaFeatures(homeostat=Homeostat())),
     (homeostat(update_every_n_bursts=7), AreaFeatures(homeostat=Homeostat(update_every=7))),
+    (homeostat(update_every_n_bursts=10**30), AreaFeatures(homeostat=Homeostat(update_every=2**32 - 1))),
     ({"modulators": ["nobody", "th"]}, AreaFeatures(modulators=(0,))),
     ({"modulators": ["pr", 3, "lk", "pr", "rw", "mf"]}, AreaFeatures(modulators=(1, 0, 1))),
     ({"spike_train": True, "consecutive_fire_cnt_max": 1}, AreaFeatures(spike_train=True)),

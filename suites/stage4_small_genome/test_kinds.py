@@ -170,3 +170,10 @@ def test_a_small_microcircuit() -> None:
 def test_what_cannot_be_is_refused(arguments: tuple[str, int], words: str) -> None:
     with pytest.raises(NetworkError, match=words):
         seeded_network(*arguments)
+
+
+def test_another_microcircuit_is_refused_with_what_was_given() -> None:
+    with pytest.raises(NetworkError, match=r"got '2000 neurons'; .*Ask for 77169 neurons and nothing else"):
+        seeded_network("microcircuit", 2000)
+    with pytest.raises(NetworkError, match=r"got '2000 neurons, 10 synapses each, the rate 0\.02'"):
+        seeded_network("microcircuit", 2000, 10, 0.02)

@@ -138,7 +138,7 @@ def _add_sources(parser: argparse.ArgumentParser, title: str, *files: tuple[str,
     group = parser.add_argument_group(title)
     for name, what in files:
         group.add_argument(name, nargs=None if name[0] == "-" else "?", type=named_file, metavar="FILE", help=what)
-    group.add_argument("--synthetic", type=_size, metavar="N", help="so many neurons, from --seed: 2000, 20K, 1.5M")
+    group.add_argument("--synthetic", type=_size, metavar="N", help="so many neurons, from --seed: 20K, 1.5M")
     group.add_argument("--kind", choices=KINDS, help="what such a network has (default: uniform; see docs/network.md)")
     group.add_argument("--synapses", type=_size, metavar="K", help="of each of them (default: 100)")
     rate = _Bounded(float, 0.0, 1.0)

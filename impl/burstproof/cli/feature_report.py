@@ -209,7 +209,7 @@ def _memories(network: Network, end: FeatureState) -> dict[str, Any] | None:
         "lost": formed - len(memory.ids),
         "long_term": int(memory.longterm.sum()),
         "twins": len(memory.twin_areas),
-        "synapses_made": len(made.sources),
+        "synapses_made": len(made.sources) if network.features.associative else None,
         "areas": [
             {
                 "area": _area(network, index),
@@ -257,4 +257,6 @@ def _memory_lines(memory: dict[str, Any]) -> list[str]:
             f"area {one['area']}: {one['live']} live memories, {one['long_term']} of them long-term"
             for one in memory["areas"]
         ]
-    return [*lines, f"associations: {memory['synapses_made']} synapses that the run made are there at the end"]
+    if memory["synapses_made"] is not None:
+        lines.append(f"associations: {memory['synapses_made']} synapses that the run made are there at the end")
+    return lines

@@ -16,7 +16,7 @@ from burstproof.cli.settings import configuration_of
 from burstproof.config import CONFIG_FILE, Configuration, environment_name
 from burstproof.engine.ask_machine import this_machine
 from burstproof.engine.cuda.tuning.cache import Launch, kept
-from burstproof.engine.features.support import MODELLED, Section
+from burstproof.engine.features.support import MODELLED, NOTHING, Section
 from burstproof.engine.machine import Machine
 from burstproof.engine.registry import BACKENDS
 from burstproof.engine.select import consider
@@ -59,7 +59,9 @@ def describe(config: Configuration, machine: Machine) -> dict[str, Any]:
         },
         "wgpu": [{**dataclasses.asdict(adapter), "software": adapter.software} for adapter in machine.wgpu.adapters],
         "backends": backends,
-        "features": {section.value: [name for name in BACKENDS if section in MODELLED[name]] for section in Section},
+        "features": {
+            section.value: [name for name in BACKENDS if section in MODELLED.get(name, NOTHING)] for section in Section
+        },
         "tuned": kept(cache_folder()),
         "config_file": str(config.file) if config.file else None,
         "configuration": [

@@ -11,6 +11,8 @@ from burstproof.errors import NetworkError
 from burstproof.network.features import FIRST_MEMORY_ID, MemoryArea, MemoryChange
 from burstproof.network.model import Network
 
+_LARGEST_ID = 2**32 - 1
+
 
 def check_features(network: Network, profile: Profile) -> None:
     """Refuse features that no engine can run, and all of them under a profile that does not know them.
@@ -75,8 +77,24 @@ def check_feature_state(state: FeatureState | None, network: Network) -> None:
         if column.shape != (size,):
             where = f"state.{name}"
             raise NetworkError("the state of another network", where=where, got=column.shape, allowed=f"({size},)")
+    _check_dense(state, network)
     _check_made(state, network)
     _check_memories(state.memory, network)
+
+
+def _check_dense(state: FeatureState, network: Network) -> None:
+    """Trains, psp and the load, which only certain areas and bursts change."""
+    if state.bursts_since_load not in (0, 1):
+        where, got = f"state.{PREFIX}bursts_since_load", state.bursts_since_load
+        raise NetworkError("not whether a burst has ended", where=where, got=got, allowed="0 or 1")
+    areas = network.features.areas
+    homes = np.concatenate([network.neurons.cortical_areas, state.memory.twin_areas])
+    training = [index for index, area in areas.items() if area.spike_train]
+    _refuse("trains", state.trains, state.trains & ~np.isin(homes, training))
+    found, own = state.postsynaptic_potentials, network.synapses.postsynaptic_potentials
+    degenerating = [index for index, area in areas.items() if area.degeneration]
+    changes = np.isin(network.neurons.cortical_areas[network.synapses.source_neurons], degenerating)
+    _refuse("postsynaptic_potentials", found, np.where(changes, ~np.isfinite(found), found != own))
 
 
 def _check_made(state: FeatureState, network: Network) -> None:
@@ -89,7 +107,16 @@ def _check_made(state: FeatureState, network: Network) -> None:
 
 
 def _check_memories(memory: MemoryState, network: Network) -> None:
-    areas = [index for index, area in network.features.areas.items() if area.memory is not None]
+    kept = {index: area.memory for index, area in network.features.areas.items() if area.memory is not None}
+    areas = list(kept)
+    longest = max((area.temporal_depth for area in kept.values()), default=1) - 1
+    if not 0 <= memory.history_bursts <= longest:
+        where, got = f"state.{PREFIX}memory.history_bursts", memory.history_bursts
+        raise NetworkError("a history longer than any pattern", where=where, got=got, allowed=f"0...{longest}")
+    first = FIRST_MEMORY_ID if kept else 0
+    if not first <= memory.next_id <= (_LARGEST_ID if kept else 0):
+        where, got = f"state.{PREFIX}memory.next_id", memory.next_id
+        raise NetworkError("not the id of a memory neuron", where=where, got=got, allowed=f"{first}...{_LARGEST_ID}")
     dense = network.neuron_count + len(memory.twin_areas)
     _refuse("memory.areas", memory.areas, ~np.isin(memory.areas, areas))
     _refuse("memory.twin_areas", memory.twin_areas, ~np.isin(memory.twin_areas, areas))

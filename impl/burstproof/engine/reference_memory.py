@@ -26,6 +26,7 @@ Frame = dict[int, tuple[Ids, Floats]]
 
 INJECTED, MEMORY_THRESHOLD = np.float32(1.5), np.float32(1)
 REPLAYED = np.float32(1)
+LONGEST_LIFESPAN = 2**32 - 1
 
 
 @dataclass
@@ -168,7 +169,7 @@ class Memories:
                 one.activations += 1
                 one.last_activation = burst
                 if not one.longterm:
-                    one.lifespan += area.lifespan_growth
+                    one.lifespan = min(one.lifespan + area.lifespan_growth, LONGEST_LIFESPAN)
                 self.injections.append(Injection(due, number, window if area.mp_learning and one.frames else None))
                 return number
         if not self.forms(index, area, modulators):

@@ -11,7 +11,7 @@ from burstproof.engine.machine import Machine, Obstacle
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.protocol import CreateEngine, Engine
 from burstproof.engine.registry import AUTO, BACKENDS, backend_names, engine_factory
-from burstproof.errors import BackendUnavailableError, EnvironmentInvalidError, InputError
+from burstproof.errors import BackendUnavailableError, EnvironmentInvalidError, InputError, UnmodelledError
 from burstproof.network.model import Network
 
 
@@ -231,7 +231,7 @@ def start_engine(
 ) -> tuple[Engine, Choice]:
     """Create the chosen engine; with fallback allowed, the next one if it cannot start.
 
-    ``auto`` goes on by itself where a backend that ``probes`` refuses.
+    ``auto`` goes on by itself where a backend that ``probes`` refuses, or one does not model the network's features.
 
     Returns
     -------
@@ -250,6 +250,10 @@ def start_engine(
         except EnvironmentInvalidError as error:
             refused = isinstance(error, BackendUnavailableError) and BACKENDS[choice.backend].probes
             if not allow_fallback and not (refused and choice.requested == AUTO):
+                raise
+            choice = next_choice(choice, str(error))
+        except UnmodelledError as error:
+            if choice.requested != AUTO:
                 raise
             choice = next_choice(choice, str(error))
 

@@ -168,7 +168,10 @@ def check_stimulus(stimulus: Stimulus, network: Network, options: EngineOptions)
 
 def _check_early(stimulus: Stimulus, network: Network) -> None:
     """Refuse early injections into what is no memory area."""
-    early = np.asarray(stimulus.memories_early)
+    early = stimulus.memories_early
+    if not (isinstance(early, np.ndarray) and early.ndim == 1 and (early.dtype.kind in "ui" or not early.size)):
+        problem = "memory areas must be a one-dimensional integer array"
+        raise StimulusError(problem, where="stimulus.memories_early", got=early)
     if not early.size:
         return
     memories = sorted(index for index, area in network.features.areas.items() if area.memory is not None)

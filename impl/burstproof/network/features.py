@@ -14,6 +14,9 @@ from types import MappingProxyType
 FIRST_MEMORY_ID = 50_000_000
 """Id of the first memory neuron; ids ascend over all memory areas and are never used again."""
 
+LONGEST_LIFESPAN = 2**32 - 1
+"""Bursts at which the lifespan of a memory stops growing, which has 32 bits."""
+
 
 class ModulatorKind(Enum):
     """What a modulator acts on: parameters of an area, the formation of memories, or the synapses of a rule."""

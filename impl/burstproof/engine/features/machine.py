@@ -378,6 +378,7 @@ class MemoryMachine:
         self.memories = restored_memories(Memories(self._network, self._fixed_point), memory, burst)
         own = fired[0] >= FIRST_MEMORY_ID
         self.fired = fired[0][own], fired[1][own]
+        self.clamped = False
         self._codes[self._network.neuron_count :] = 0
         self.twin_areas, self.twin_memories = [], []
         for area, number in zip(memory.twin_areas.tolist(), memory.twin_memories.tolist(), strict=True):

@@ -15,7 +15,14 @@ import numpy as np
 import numpy.typing as npt
 
 from burstproof.engine.features.patterns import NOBODY, Fired, Window, key_of
-from burstproof.network.features import FIRST_MEMORY_ID, Features, MemoryArea, MemoryChange, ModulatorKind
+from burstproof.network.features import (
+    FIRST_MEMORY_ID,
+    LONGEST_LIFESPAN,
+    Features,
+    MemoryArea,
+    MemoryChange,
+    ModulatorKind,
+)
 from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Network
 
@@ -228,7 +235,7 @@ class Memories:
             memory.activations += 1
             memory.last_activation = burst
             if not memory.longterm:
-                memory.mark = memory.lifespan(burst - 1) + area.lifespan_growth + burst
+                memory.mark = min(memory.lifespan(burst - 1) + area.lifespan_growth, LONGEST_LIFESPAN) + burst
                 self._schedule(life, memory)
             life.enqueue(memory)
             self.inject(due, Injection(memory, window if area.mp_learning and memory.frames else None))

@@ -7,7 +7,7 @@ from enum import Enum
 
 from burstproof.engine.features.tables import has_modes
 from burstproof.engine.options import EngineOptions
-from burstproof.errors import NetworkError
+from burstproof.errors import NetworkError, UnmodelledError
 from burstproof.network.model import Network
 
 
@@ -63,18 +63,20 @@ def refuse_features(network: Network, options: EngineOptions, modelled: frozense
 
     Raises
     ------
-    NetworkError
+    UnmodelledError
         Names the features.
+    NetworkError
+        Features under a profile that knows none.
     """
     wanted = sections_of(network)
     missing = [section.value for section in wanted if section not in modelled]
     if missing:
-        raise NetworkError(
+        raise UnmodelledError(
             "features that this engine does not model",
             where="network.features",
             got=", ".join(missing),
             allowed=", ".join(section.value for section in Section if section in modelled) or "none",
-            cure="Take the backend cpu or reference",
+            cure="Take the backend cpu or reference, without shards",
         )
     if wanted and options.profile.byte_synapses:
         raise NetworkError(

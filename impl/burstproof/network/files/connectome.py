@@ -218,7 +218,9 @@ def _with_flags(connectome: Connectome, name: str) -> Connectome:
 
     if connectome.genome is None:
         raise ConnectomeError(
-            "flags were asked for, but the file embeds no genome", where=name, cure="Read it without apply_flags"
+            "flags were asked for, but the file embeds no genome",
+            where=name,
+            cure="Read it without apply_flags (--apply-flags)",
         )
     place = f"{name}: embedded genome"
     tables_win = GenomePolicy(ignore_unmodelled=True, as_the_engine=True)
@@ -230,7 +232,7 @@ def _with_flags(connectome: Connectome, name: str) -> Connectome:
             where=error.where or place,
             got=error.got,
             allowed=error.allowed,
-            cure="Read it without apply_flags, or save it again with the engine",
+            cure="Read it without apply_flags (--apply-flags), or save it again with the engine",
         ) from error
     known = {area.cortical_id: area for area in genome.areas}
     areas = []
@@ -256,7 +258,7 @@ def _with_flags(connectome: Connectome, name: str) -> Connectome:
             f"the embedded genome is of another network: {error.problem}",
             where=place,
             got=error.got,
-            cure="Read it without apply_flags, or save it again with the engine",
+            cure="Read it without apply_flags (--apply-flags), or save it again with the engine",
         ) from error
     return dataclasses.replace(connectome, network=network)
 

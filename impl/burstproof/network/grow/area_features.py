@@ -99,7 +99,7 @@ def _homeostat(block: object) -> Homeostat | None:
     )
     if not valid:
         return None
-    return Homeostat(float(target), float(tau), float(gain), float(least), float(most), max(1, every))
+    return Homeostat(float(target), float(tau), float(gain), float(least), float(most), min(max(1, every), _UINT32_MAX))
 
 
 def _memory(fields: Mapping[str, Field]) -> MemoryArea:

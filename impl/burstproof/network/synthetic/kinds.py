@@ -120,11 +120,15 @@ def _checked_circuit(neurons: int, synapses: int | None, rate: float | None, see
     """The laws of the microcircuit, whose size is not to be chosen."""
     spec = microcircuit.microcircuit_spec(seed)
     if neurons != spec.neurons or synapses is not None or rate is not None:
+        given = [f"{neurons} neurons"]
+        given += [] if synapses is None else [f"{synapses} synapses each"]
+        given += [] if rate is None else [f"the rate {rate}"]
         raise NetworkError(
             "the microcircuit has one size and one rate",
             where="kind",
-            got=f"{neurons} neurons, {synapses} synapses each, rate {rate}",
+            got=", ".join(given),
             allowed=f"{spec.neurons} neurons, synapses and rate not given",
+            cure=f"Ask for {spec.neurons} neurons and nothing else, or for another kind",
         )
     return spec
 
