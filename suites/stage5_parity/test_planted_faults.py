@@ -9,7 +9,7 @@ import pytest
 from hardware.host import take_host
 from stages.measuring import Measure
 from suites.support.parity.backends import NEEDS_ADAPTER
-from suites.support.parity.planted import CATALOGUE, CPU, CUDA, SIMULATOR, WGPU, Fault, plant
+from suites.support.parity.planted import CATALOGUE, CPU, CUDA, PACKAGE, SIMULATOR, WGPU, Fault, plant
 
 pytestmark = [pytest.mark.requirement("BE-4", "SU-5", "ST-5"), pytest.mark.not_proof("BE-4", "ST-5")]
 
@@ -31,6 +31,13 @@ def _plant(backend: str, faults: Sequence[Fault], measure: Measure) -> None:
     conditions = {"backend": backend, "planted": len(outcomes)}
     measure("parity.faults_caught", share, "%", conditions=conditions, note=note)
     assert not missed, "; ".join(missed)
+
+
+@pytest.mark.parametrize("backend", CATALOGUE)
+def test_every_fault_can_be_planted(backend: str) -> None:
+    """The text that a fault edits stands in its file exactly once: a change of the engine takes its faults along."""
+    found = {fault.name: (PACKAGE / fault.file).read_text("utf-8").count(fault.old) for fault in CATALOGUE[backend]}
+    assert {name: times for name, times in found.items() if times != 1} == {}
 
 
 @pytest.mark.measures("parity.faults_caught", backend=list(CATALOGUE), planted=...)

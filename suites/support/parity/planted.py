@@ -641,15 +641,15 @@ _CUDA = (
     Fault(
         "stimulus counts twice",
         "engine/cuda/kernels/stimulus.py",
-        "total = stimulus.stimulus_amounts[entry]",
-        "total = number(2 * stimulus.stimulus_amounts[entry])",
+        "before, stimulus.stimulus_amounts[entry], base",
+        "before, 2 * stimulus.stimulus_amounts[entry], base",
         (_ADD_UP, _MIX),
     ),
     Fault(
         "contributions arrive a burst early",
         "engine/cuda/kernels/rows.py",
-        "arrival = np.uint32(slot + np.uint32(rows.delays[entry]))",
-        "arrival = np.uint32(slot + np.uint32(rows.delays[entry]) - np.uint32(1))",
+        "arrival = np.uint32(slot + np.uint32(read_once(rows.delays, entry)))",
+        "arrival = np.uint32(slot + np.uint32(read_once(rows.delays, entry)) - np.uint32(1))",
         (_DELAYS,),
     ),
     Fault(
@@ -693,8 +693,8 @@ _FEATURES = (
     Fault(
         "the homeostat's leak moves the wrong way",
         "engine/features/rules.py",
-        "step = gain * (r - target)",
-        "step = gain * (target - r)",
+        "step = multiply(gain, r - target)",
+        "step = multiply(gain, target - r)",
         ("homeostat: a leak holds from the next burst on, and forced firings count",),
     ),
     Fault(
@@ -749,8 +749,8 @@ _FEATURES = (
     Fault(
         "traces do not decay",
         "engine/features/rules.py",
-        "e = e * decay",
-        "e = e * one",
+        "e = multiply(e, decay)",
+        "e = multiply(e, one)",
         ("traces decay over bursts, before the step of the burst is added",),
     ),
     Fault(
