@@ -96,7 +96,9 @@ def _pack_plain(
     """
     if not isinstance(stimulus, Stimulus):
         return None
-    ids, amounts, forced = stimulus.ids, stimulus.amounts, stimulus.forced
+    ids, amounts, forced, early = stimulus.ids, stimulus.amounts, stimulus.forced, stimulus.memories_early
+    if not isinstance(early, np.ndarray) or early.shape != (0,):
+        return None
     valid, count = network.neurons.valid_mask, len(ids)
     if not _is_plain(ids, valid) or not _is_plain(forced, valid) or np.shape(amounts) != (count,):
         return None

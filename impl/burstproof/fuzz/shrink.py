@@ -50,7 +50,7 @@ class Shrunk:
 
 
 def recorded(case: FuzzCase, name: str) -> Trace:
-    """The trace of ``case`` on the reference, with the state after every burst."""
+    """The trace of ``case`` on the reference, with the state of the network's own rows after every burst."""
     steps = reduce.in_steps(case, case.bursts)
     stretches = list(reference_run(steps))
     recordings = [stretch.recording for stretch in stretches]
@@ -58,7 +58,9 @@ def recorded(case: FuzzCase, name: str) -> Trace:
     whole = Recording(*(np.concatenate([getattr(r, item) for r in recordings]) for item in names))
     trace = trace_of_run(case.network, case.options, whole, case.plan, stretches[-1].state, name)
     fields = (*STATE_FIELDS, *(LEARNT_FIELDS if case.network.plastic_mappings else ()))
-    return replace(trace, states={f: np.stack([getattr(s.state, f) for s in stretches]) for f in fields})
+    rows = dict.fromkeys(STATE_FIELDS, case.network.neuron_count)
+    rows |= dict.fromkeys(LEARNT_FIELDS, case.network.synapse_count)
+    return replace(trace, states={f: np.stack([getattr(s.state, f)[: rows[f]] for s in stretches]) for f in fields})
 
 
 def shrink(case: FuzzCase, create: CreateEngine, name: str, tries: int = MOST_TRIES) -> Shrunk:

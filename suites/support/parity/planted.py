@@ -662,8 +662,8 @@ _CUDA = (
     Fault(
         "the window of plasticity is a burst longer",
         "engine/cuda/kernels/plastic.py",
-        "since = max(burst - window, 0)",
-        "since = max(burst - window - 1, 0)",
+        "before, after = age < window, other < window",
+        "before, after = age <= window, other <= window",
         (_WINDOW,),
     ),
     Fault(
