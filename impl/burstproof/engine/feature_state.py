@@ -129,6 +129,18 @@ class MemoryState:
     twin_memories: Words = _column(np.uint32, "T")
 
 
+FEATURES_BY_NEURON = (
+    "thresholds",
+    "leak_coefficients",
+    "excitabilities",
+    "firing_rates",
+    "homeostat_leaks",
+    "trains",
+    "held_potentials",
+)
+"""Fields of the features' state whose only axis is the neurons'."""
+
+
 @dataclass(frozen=True, eq=False)
 class FeatureState:
     """What the next burst depends on beyond leaky integrate-and-fire; N neurons, S synapses, M modulators.

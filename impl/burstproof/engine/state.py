@@ -57,6 +57,19 @@ class Burst:
     candidates: int
 
 
+BY_NEURON = (
+    "membrane_potentials",
+    "refractory_countdowns",
+    "consecutive_fire_counts",
+    "was_candidate",
+    "pending",
+    "pending_candidate",
+    "last_fired",
+    "fire_streak",
+)
+"""Fields of the state whose last axis is the neurons'."""
+
+
 @dataclass(frozen=True, eq=False)
 class EngineState:
     """Everything that the next burst depends on (SEMANTICS section 1b), canonical: equal on every backend.

@@ -9,31 +9,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from burstproof.engine.feature_state import FeatureState
+from burstproof.engine.feature_state import FEATURES_BY_NEURON, FeatureState
 from burstproof.engine.features.associations import Governed
-from burstproof.engine.state import EngineState
+from burstproof.engine.state import BY_NEURON, EngineState
 from burstproof.network.model import Network
 from burstproof.network.schema import NO_LIMIT
-
-_BY_NEURON = (
-    "membrane_potentials",
-    "refractory_countdowns",
-    "consecutive_fire_counts",
-    "was_candidate",
-    "pending",
-    "pending_candidate",
-    "last_fired",
-    "fire_streak",
-)
-_FEATURES_BY_NEURON = (
-    "thresholds",
-    "leak_coefficients",
-    "excitabilities",
-    "firing_rates",
-    "homeostat_leaks",
-    "trains",
-    "held_potentials",
-)
 
 
 def with_room(network: Network, rules: Governed, models: Sequence[int], spare: int) -> Network:
@@ -81,9 +61,9 @@ def padded(state: EngineState, like: EngineState) -> EngineState:
 
 def _resized(state: EngineState, change: Any, like: EngineState | None = None) -> EngineState:
     other = like or state
-    columns = {name: change(getattr(state, name), getattr(other, name)) for name in _BY_NEURON}
+    columns = {name: change(getattr(state, name), getattr(other, name)) for name in BY_NEURON}
     features, rest = state.features, other.features
     if isinstance(features, FeatureState) and isinstance(rest, FeatureState):
-        own = {name: change(getattr(features, name), getattr(rest, name)) for name in _FEATURES_BY_NEURON}
+        own = {name: change(getattr(features, name), getattr(rest, name)) for name in FEATURES_BY_NEURON}
         features = dataclasses.replace(features, **own)
     return dataclasses.replace(state, **columns, features=features)

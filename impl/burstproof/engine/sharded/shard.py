@@ -9,30 +9,9 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from burstproof.engine.state import EngineState
+from burstproof.engine.feature_state import FEATURES_BY_NEURON
+from burstproof.engine.state import BY_NEURON, EngineState
 from burstproof.engine.stimulus import PackedStimulus
-
-_BY_NEURON = (
-    "membrane_potentials",
-    "refractory_countdowns",
-    "consecutive_fire_counts",
-    "was_candidate",
-    "pending",
-    "pending_candidate",
-    "last_fired",
-    "fire_streak",
-)
-"""Fields of the state whose last axis is the neurons'."""
-
-_FEATURES_BY_NEURON = (
-    "thresholds",
-    "leak_coefficients",
-    "excitabilities",
-    "firing_rates",
-    "homeostat_leaks",
-    "trains",
-    "held_potentials",
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,10 +86,10 @@ def joined_state(
             result[..., part.members] = getattr(of(part), name)
         return result
 
-    columns: dict[str, Any] = {name: whole(name) for name in _BY_NEURON}
+    columns: dict[str, Any] = {name: whole(name) for name in BY_NEURON}
     features = first.features
     if features is not None and psps is not None:
-        changed: dict[str, Any] = {name: whole(name, lambda part: part.state.features) for name in _FEATURES_BY_NEURON}
+        changed: dict[str, Any] = {name: whole(name, lambda part: part.state.features) for name in FEATURES_BY_NEURON}
         psps = psps.copy()
         for part in parts:
             psps[part.rows] = getattr(part.state.features, "postsynaptic_potentials")  # noqa: B009
