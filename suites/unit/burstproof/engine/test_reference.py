@@ -10,9 +10,12 @@ import pytest
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.profile import FEAGI_BETA
 from burstproof.engine.reference import ReferenceEngine, draw
+from burstproof.engine.state import NO_STIMULUS
 from burstproof.errors import BurstproofError, NetworkError
+from burstproof.network.features import FIRST_MEMORY_ID
 from burstproof.network.plasticity import PlasticMapping
 from suites.support.parity.builder import network, stimulate, synapse
+from suites.support.parity.recordings import recording
 
 pytestmark = pytest.mark.requirement("BE-4")
 
@@ -36,6 +39,16 @@ def test_the_specification_begins_with_nothing_under_way() -> None:
     assert (fresh.fired_ids.size, fresh.fired_potentials.size, fresh.pending.shape) == (0, 0, (1, 2))
     engine.step(stimulate({0: 1.0}))
     assert engine.state().history_bursts == 0
+
+
+def test_memory_neurons_are_candidates_too() -> None:
+    """From burst 2 on the same seven neurons are driven; in some bursts a memory neuron is, and fires."""
+    found = recording("features/mem1_11")
+    engine = ReferenceEngine.create(found.network, EngineOptions())
+    bursts = [engine.step(found.plan.get(number, NO_STIMULUS)) for number in found.bursts.tolist()][1:]
+    memories = [int((burst.fired_ids >= FIRST_MEMORY_ID).sum()) for burst in bursts]
+    assert set(memories) == {0, 1}
+    assert [burst.candidates for burst in bursts] == [7 + count for count in memories]
 
 
 @pytest.mark.parametrize(("count", "fires"), [(999_999, False), (1_000_000, True)])
