@@ -202,6 +202,12 @@ def test_each_lack_is_a_reason(whole: RunRecord, checkout: Path, change: Change,
     assert reason in "\n".join(reasons_against(sealed(change(whole)), checkout))
 
 
+@pytest.mark.parametrize(("changes", "named"), [("abc", "a, b, c"), ("abcd", "a, b, c and 1 more")])
+def test_three_changes_are_named(whole: RunRecord, checkout: Path, changes: str, named: str) -> None:
+    record = with_environment(whole, git_dirty=True, git_changes=tuple(changes))
+    assert any(reason.endswith(f"local changes: {named}") for reason in reasons_against(sealed(record), checkout))
+
+
 def with_judgements(record: RunRecord, change: Callable[[JudgedMeasurement], JudgedMeasurement]) -> RunRecord:
     return replace(record, judgements=tuple(map(change, record.judgements)))
 
