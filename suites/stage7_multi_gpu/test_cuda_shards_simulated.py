@@ -59,7 +59,7 @@ def test_kernels_build(capability: tuple[int, int], merged: bool, row_words: int
     network, options = driven_network(4000, 20, 0.1), EngineOptions()
     partition = make_partition(network, 2, "contiguous")
     point, facts = plan_fixed_point(network, options), synapse_facts(network)
-    shard = pack_shard(NetworkShard(network, options, point, facts, partition, 0))
+    shard = pack_shard(NetworkShard(network, options, point, facts, partition, 0, network.neuron_count))
     variant = replace(shard.shard, merged=merged, row_words=row_words, overlapped=capability >= OVERLAP_CAPABILITY)
     kind = f"driven shard{', one kernel' if merged else ''}{', padded rows' if row_words else ''}"
     for spec in catalogue(variant):

@@ -202,7 +202,7 @@ class GatheredShard(CudaRankShard):
     def __init__(self, shard: NetworkShard, ranks: NcclRanks) -> None:
         self._ranks = ranks
         self._largest = max(1, int(shard.partition.sizes.max()))
-        self._carries = bool(shard.network.area_flag("mp_driven_psp").any())
+        self._carries = bool(shard.network.area_flag("mp_driven_psp").any() or shard.network.features.modulators)
         super().__init__(shard)
 
     def _build(self, packed: PackedShard) -> None:

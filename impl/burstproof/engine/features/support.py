@@ -37,7 +37,7 @@ MODELLED: Mapping[str, frozenset[Section]] = {
 }
 """What each backend models on one device; shards may model less, and refuse the rest likewise."""
 
-MODELLED_BY_SHARDS: Mapping[str, frozenset[Section]] = {"cpu": EVERYTHING, "cuda": NOTHING}
+MODELLED_BY_SHARDS: Mapping[str, frozenset[Section]] = {"cpu": EVERYTHING, "cuda": ONE_BURST}
 """What the shards of each backend model."""
 
 

@@ -70,7 +70,7 @@ def pack_shards(network: Network, options: EngineOptions, partition: Partition, 
 
     def repack(weights: npt.NDArray[np.float32]) -> tuple[PackedShard, ...]:
         def packed(number: int) -> PackedShard:
-            return pack_shard(NetworkShard(network, options, point, facts, partition, number), weights)
+            return pack_shard(NetworkShard(network, options, point, facts, partition, number, network.neuron_count), weights)
 
         with ThreadPoolExecutor(min(partition.shards, _PACKERS)) as pool:
             return tuple(pool.map(packed, range(partition.shards)))
