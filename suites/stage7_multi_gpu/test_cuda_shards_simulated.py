@@ -22,7 +22,15 @@ from suites.support.plans import asked, only, thinned
 from suites.support.shards.cuda_simulator_check import checks
 from suites.support.simulated_process import run_simulated
 
-QUICK = ("burst in one kernel", "general kernels", "packets", "silent shard", "unequal shards")
+QUICK = (
+    "burst in one kernel",
+    "features of ranks",
+    "features that change parameters",
+    "general kernels",
+    "packets",
+    "silent shard",
+    "unequal shards",
+)
 BUILDS = "builds kernels for seconds"
 
 pytestmark = [pytest.mark.requirement("MG-1", "MG-2", "MG-4", "BE-3", "ST-7"), pytest.mark.xdist_group("simulator")]

@@ -15,7 +15,7 @@ from burstproof.cli.progress import task
 from burstproof.cli.settings import configuration_of, engine_options
 from burstproof.cli.verify import DEFAULT_BACKEND, factory_of
 from burstproof.config import Configuration
-from burstproof.engine.features.support import MODELLED, MODELLED_BY_SHARDS, NOTHING
+from burstproof.engine.features.support import MODELLED, NOTHING
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.profile import FEAGI_2_6
 from burstproof.engine.protocol import CreateEngine, Engine
@@ -46,7 +46,7 @@ def fuzz(options: argparse.Namespace) -> ExitCode:
     interrupted = False
     with task(f"fuzzing {backend}", options.cases, shown=not options.json) as bar:
         try:
-            modelled = (MODELLED if options.shards is None else MODELLED_BY_SHARDS).get(name, NOTHING)
+            modelled = MODELLED.get(name, NOTHING)
             for finding in search(seeds, options.families, create, tally, options.out, deadline, bar.advance, modelled):
                 findings.append(finding)
                 if not options.json:

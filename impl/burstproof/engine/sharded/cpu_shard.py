@@ -10,7 +10,7 @@ import numpy.typing as npt
 from burstproof.engine.cpu.arrays import plan_of
 from burstproof.engine.cpu.memory import CpuMemory
 from burstproof.engine.features.machine import Ended
-from burstproof.engine.features.support import MODELLED_BY_SHARDS
+from burstproof.engine.features.support import MODELLED
 from burstproof.engine.fixed_point import synapses_appear
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.protocol import Engine
@@ -52,7 +52,7 @@ class CpuShard:
             shard.network,
             shard.options,
             shard.fixed_point,
-            lambda weights: (shard.layout(weights, MODELLED_BY_SHARDS["cpu"]), shard.members, shard.rows),
+            lambda weights: (shard.layout(weights, MODELLED["cpu"]), shard.members, shard.rows),
         )
         if shard.network.features.clamp_potentials:
             self._memory.neurons.unclamped[:] = self._members >= shard.loaded

@@ -90,13 +90,13 @@ class ShardedEngine(Engine):
         if synapses_appear(network.features):
             self._growing = Growing(network, self.fixed_point, self)
         else:
-            self.lay_out(network)
+            self.lay_out(network, 1)
 
-    def lay_out(self, network: Network) -> None:
+    def lay_out(self, network: Network, together: int) -> None:
         """Create the shards that fall to this process; ``network`` is this one, or this one with room for twins."""
         self._close_shards()
         facts, partition = synapse_facts(network), self.partition
-        self._spread = roomy(partition, network.neuron_count)
+        self._spread = roomy(partition, network.neuron_count, together)
         here = partition.shards // self.exchange.ranks
         self._own = range(self.exchange.rank * here, (self.exchange.rank + 1) * here)
         for shard in self._own:
@@ -249,7 +249,7 @@ class ShardedEngine(Engine):
         state = self.state()
         self.partition = partition
         if self._growing is None:
-            self.lay_out(self.network)
+            self.lay_out(self.network, 1)
         self.restore(state)
 
     def _close_shards(self) -> None:

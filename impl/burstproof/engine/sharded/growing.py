@@ -37,8 +37,8 @@ _NO_AMOUNTS: Ids = np.empty(0, np.int64)
 class Held(Protocol):
     """Shards of a network, laid out with room for twins."""
 
-    def lay_out(self, network: Network) -> None:
-        """Hold ``network`` instead of what was held before."""
+    def lay_out(self, network: Network, together: int) -> None:
+        """Hold ``network`` from now on; of the added neurons so many stay ``together`` in a shard."""
         ...
 
     def burst(self, number: int, stimulus: PackedStimulus | None) -> Fired:
@@ -87,10 +87,11 @@ class Growing:
 
     def _lay_out(self) -> Network:
         """Hold the network with ``_spare`` more neurons."""
-        self._spare = max(self._spare, len(self._homes))
+        homes = max(len(self._homes), 1)
+        self._spare = -(-self._spare // homes) * homes
         held = with_room(self._network, self._rules, self._models, self._spare)
         self._raw = parameters_of(held.neurons)
-        self._held.lay_out(held)
+        self._held.lay_out(held, homes)
         return held
 
     # A burst ---------------------------------------------------------------------------------------------------
@@ -154,7 +155,7 @@ class Growing:
     def _twin(self, place: int, area: int) -> Twin:
         """The twin of ``area`` at ``place``."""
         home, raw = self._homes.index(area), self._raw
-        template = self._network.neuron_count + home
+        template = place - (place - self._network.neuron_count) % len(self._homes) + home
         parameters = {name: getattr(raw, name)[template] for name in raw._fields}
         leak = self._network.neurons.leak_coefficients[self._models[home]]
         able = self._network.features.areas[area].spike_train
@@ -216,7 +217,10 @@ class Growing:
         self._held.change(Ended(_NO_AMOUNTS, _NO_AMOUNTS, _NO_AMOUNTS, none, sources, divisors, []))
 
 
-def roomy(partition: Partition, neurons: int) -> Partition:
-    """``partition`` of a network with room: of its ``neurons``, those that were added belong to the shards in turn."""
-    added = np.arange(neurons - partition.neuron_count) % partition.shards
+def roomy(partition: Partition, neurons: int, together: int) -> Partition:
+    """``partition`` of a network with room: of its ``neurons``, those that were added belong to the shards in turn.
+
+    So many ``together``: a neuron like each twin that there may be is in every shard in which there is any.
+    """
+    added = np.arange(neurons - partition.neuron_count) // together % partition.shards
     return replace(partition, owner=np.concatenate([partition.owner, added.astype(np.uint16)]))

@@ -116,7 +116,7 @@ class Twin:
     place : int
         Its id.
     template : int
-        Id of the first neuron of the room that was laid out like it.
+        Id of a neuron of the room, in the same shard, that was laid out like it.
     parameters : dict
         Its ``Parameters`` by name, one value each.
     leak : float32

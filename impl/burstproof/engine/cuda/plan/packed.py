@@ -113,12 +113,16 @@ def featured(packed: Packed, network: Network, loaded: int, members: Members) ->
 
 
 def _layout(network: Network, options: EngineOptions, point: FixedPoint, loaded: int) -> Layout:
-    layout = build_layout(network, options, point, modelled=EVERYTHING)
+    return with_raw_levels(build_layout(network, options, point, modelled=EVERYTHING), network, loaded, slice(None))
+
+
+def with_raw_levels(layout: Layout, network: Network, loaded: int, members: Members) -> Layout:
+    """``layout`` of the neurons ``members`` of ``network``, of which the precision clamps the first ``loaded``."""
     if loaded == network.neuron_count:
         return layout
     levels = levels_of(network, loaded)
-    neurons = layout.neurons._replace(thresholds=levels.thresholds, threshold_limits=levels.threshold_limits)
-    return replace(layout, neurons=neurons)
+    thresholds, limits = levels.thresholds[members], levels.threshold_limits[members]
+    return replace(layout, neurons=layout.neurons._replace(thresholds=thresholds, threshold_limits=limits))
 
 
 def pack_layout(

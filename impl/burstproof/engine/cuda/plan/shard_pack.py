@@ -12,12 +12,12 @@ from burstproof.device.protocol import BufferSpec
 from burstproof.engine.cuda.exchange.words import LINK_LENGTH
 from burstproof.engine.cuda.plan.block_size import checked_block_size
 from burstproof.engine.cuda.plan.buffers import BatchSizes, batch_sizes, buffer_specs
-from burstproof.engine.cuda.plan.packed import Packed, batch_length, featured, pack_layout, packed_for
+from burstproof.engine.cuda.plan.packed import Packed, batch_length, featured, pack_layout, packed_for, with_raw_levels
 from burstproof.engine.cuda.plan.padded_rows import row_lengths, table_words
 from burstproof.engine.cuda.plan.shard_variant import ShardVariant, row_share, shard_variant, whole
 from burstproof.engine.cuda.plan.tiles import sized
 from burstproof.engine.feature_state import FEATURES_BY_NEURON
-from burstproof.engine.features.support import MODELLED_BY_SHARDS
+from burstproof.engine.features.support import MODELLED
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.sharded.shard_layout import NetworkShard
 from burstproof.engine.state import EngineState
@@ -179,7 +179,8 @@ def pack_shard(shard: NetworkShard, weights: npt.NDArray[np.float32] | None = No
         network = shard.network.replace(synapses=replace(shard.network.synapses, weights=weights))
         shard = replace(shard, network=network)
     network, members = shard.network, shard.members
-    layout = shard.layout(modelled=MODELLED_BY_SHARDS["cuda"])
+    layout = shard.layout(modelled=MODELLED["cuda"])
+    layout = with_raw_levels(layout, network, shard.loaded, members)
     sources, modulated = network.neuron_count, bool(network.features.modulators)
     packed = pack_layout(
         network, shard.options, shard.fixed_point, layout, bounded=weights is None, several_kernels=modulated

@@ -184,7 +184,12 @@ def packed_contributions(variant: Variant) -> bool:
 
 
 def variant_of(
-    layout: Layout, features: Features, options: EngineOptions, fixed_point: FixedPoint, *, bounded: bool = True,
+    layout: Layout,
+    features: Features,
+    options: EngineOptions,
+    fixed_point: FixedPoint,
+    *,
+    bounded: bool = True,
     several_kernels: bool = False,
 ) -> Variant:
     """The variant for a packed network; ``bounded``: its sums keep to the bound of ``fixed_point``.
