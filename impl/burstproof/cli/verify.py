@@ -67,13 +67,16 @@ def _replay(path: Path, options: argparse.Namespace, config: Configuration) -> R
     refuse_idle(options, backend=backend)
     profile = profile_named(options.profile or FEAGI_2_6.name)
     with task(f"replaying {path.name} on {backend}", len(trace.bursts), shown=not options.json) as bar:
-        return replay(
+        result = replay(
             trace,
             factory_of(backend, options.shards),
             engine_options(options, config, profile),
             emulate=not options.no_emulate,
             progress=bar.advance,
         )
+    if options.shards is None:
+        return result
+    return dataclasses.replace(result, backend=f"{result.backend}, {options.shards} shards")
 
 
 def factory_of(backend: str, shards: int | None) -> CreateEngine:
