@@ -9,7 +9,8 @@ sources of synapses that were made.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import fields
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -332,16 +333,19 @@ class MemoryMachine:
     def made_state(self) -> MadeSynapses:
         """The synapses that were made, by source, then target."""
         parts = [one.made.all() for one in self.associations]
-        mappings = [np.full(len(part.sources), one.position) for one, part in zip(self.associations, parts, strict=True)]
-
-        def joined(columns: list[npt.NDArray[Any]], dtype: type[np.generic]) -> npt.NDArray[Any]:
-            return np.concatenate([np.empty(0, dtype), *(column.astype(dtype) for column in columns)])
-
-        sources, targets = ([getattr(part, name) for part in parts] for name in ("sources", "targets"))
-        ends = joined(sources, np.uint32), joined(targets, np.uint32)
-        order = np.lexsort(ends[::-1])
-        values = (joined([getattr(part, name) for part in parts], np.float32) for name in ("weights", "psps", "traces"))
-        return MadeSynapses(*(column[order] for column in (*ends, joined(mappings, np.uint32), *values)))
+        mappings = [
+            np.full(len(part.sources), one.position) for one, part in zip(self.associations, parts, strict=True)
+        ]
+        made = MadeSynapses(
+            _joined([part.sources for part in parts], np.uint32),
+            _joined([part.targets for part in parts], np.uint32),
+            _joined(mappings, np.uint32),
+            _joined([part.weights for part in parts], np.float32),
+            _joined([part.psps for part in parts], np.float32),
+            _joined([part.traces for part in parts], np.float32),
+        )
+        order = np.lexsort((made.targets, made.sources))
+        return MadeSynapses(*(getattr(made, item.name)[order] for item in fields(made)))
 
     def memory_state(self, burst: int) -> MemoryState:
         """The memories after ``burst``."""
@@ -402,6 +406,10 @@ class MemoryMachine:
             for number in range(max(burst - self._longest_window + 1, 1), burst + 1):
                 late = sorted(one for when, one in own if when == number)
                 self._recent[area].add(np.concatenate([dense[last_fired[dense] == number], np.array(late, np.int64)]))
+
+
+def _joined(columns: Sequence[npt.NDArray[Any]], dtype: type[np.generic]) -> npt.NDArray[Any]:
+    return np.concatenate([np.empty(0, dtype), *(column.astype(dtype) for column in columns)])
 
 
 _UNIFORM = "psp_uniform_distribution"

@@ -76,10 +76,10 @@ class MadeColumns:
     def all(self) -> Synapses:
         """A copy of every synapse."""
         here = np.flatnonzero(self.sources >= 0)
-        columns = (self.sources, self.targets, self.weights, self.psps, self.traces)
-        return Synapses(*(column[here] for column in columns))
+        ends = self.sources[here], self.targets[here]
+        return Synapses(*ends, self.weights[here], self.psps[here], self.traces[here])
 
-    def sending(self, fired: Ids) -> tuple[Ids, Ids]:
+    def sending(self, fired: npt.NDArray[np.uint32]) -> tuple[Ids, Ids]:
         """Rows of the synapses whose sources are in ``fired`` (F,), and the place in it of each source."""
         if not len(self):
             return _NO_IDS, _NO_IDS
@@ -106,10 +106,9 @@ class MadeColumns:
     def add(self, made: Synapses) -> None:
         """Add synapses; those of a source follow each other."""
         rows = self._room(len(made.sources))
-        own = self.sources, self.targets, self.weights, self.psps, self.traces
         places = np.array(rows, np.int64)
-        for column, values in zip(own, made, strict=True):
-            column[places] = values
+        self.sources[places], self.targets[places] = made.sources, made.targets
+        self.weights[places], self.psps[places], self.traces[places] = made.weights, made.psps, made.traces
         ends = zip(made.sources.tolist(), made.targets.tolist(), rows, strict=True)
         for source, target, place in ends:
             row = self._row(source)

@@ -19,7 +19,7 @@ from burstproof.engine.cuda.exchange.mail import WORDS, Mail, Path, choose_path,
 from burstproof.engine.cuda.exchange.nccl import NcclExchange
 from burstproof.engine.cuda.exchange.words import packets_side_words, side_words
 from burstproof.engine.cuda.host.batch import Streams
-from burstproof.engine.cuda.host.devices import BatchReport, FiredList, LoopKernel
+from burstproof.engine.cuda.host.devices import BatchReport, Behind, FiredList, LoopKernel
 from burstproof.engine.cuda.host.shard import DeviceShard, Fill, ShardResult, plan_of
 from burstproof.engine.cuda.host.shard_group import DeviceGroup
 from burstproof.engine.cuda.host.stimulus_table import Places, StimulusTable, shard_tables
@@ -218,11 +218,11 @@ class ManyDevices:
         dtype = self.packed[0].packed.fixed_point.dtype
         return shard_tables(stimuli, first, min(bursts, self._length), self._length, self._places, dtype)
 
-    def takes(self, stimulus: Stimulus) -> bool:
+    def takes(self, stimulus: Stimulus | PackedStimulus) -> bool:
         """See ``Devices.takes``: a step is a batch of one burst here."""
         return False
 
-    def step(self, number: int, stimulus: PackedStimulus | None) -> tuple[FiredList, int]:
+    def step(self, number: int, stimulus: PackedStimulus | None, behind: Behind | None = None) -> tuple[FiredList, int]:
         """See ``Devices.step``."""
         raise NotImplementedError
 
