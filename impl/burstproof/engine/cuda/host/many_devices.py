@@ -219,12 +219,12 @@ class ManyDevices:
         return shard_tables(stimuli, first, min(bursts, self._length), self._length, self._places, dtype)
 
     def takes(self, stimulus: Stimulus | PackedStimulus) -> bool:
-        """See ``Devices.takes``: a step is a batch of one burst here."""
-        return False
+        """See ``Devices.takes``: between shards a step is a batch of one burst."""
+        return self.mail is None and self.shards[0].single(0).holds(stimulus)
 
     def step(self, number: int, stimulus: PackedStimulus | None, behind: Behind | None = None) -> tuple[FiredList, int]:
         """See ``Devices.step``."""
-        raise NotImplementedError
+        return self.shards[0].step(number, stimulus, behind)
 
     def submit(self, number: int, tables: tuple[StimulusTable, ...], keep: bool, burst: int) -> None:
         """See ``Devices.submit``.
