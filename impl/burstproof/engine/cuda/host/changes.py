@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from burstproof.device.protocol import BufferSpec, DeviceBuffer, DeviceRuntime, DeviceStream
+from burstproof.engine.cuda.host.launches import compiled_once
 
 _BLOCK = 128
 _FIRST_ROOM = 1 << 14
@@ -21,8 +22,7 @@ class Changes:
         from burstproof.engine.cuda.kernels.scatter import RECORD, scatter_kernel
 
         self._runtime, self._stream, self._words = runtime, stream, RECORD
-        kernel = scatter_kernel()
-        self._kernel = runtime.kernel(kernel.function, kernel.signature)
+        self._kernel = compiled_once(runtime, scatter_kernel())
         self._columns: dict[str, tuple[DeviceBuffer, list[Any]]] = {}
         self._make(_FIRST_ROOM)
 

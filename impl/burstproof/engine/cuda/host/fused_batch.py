@@ -131,7 +131,7 @@ class FusedLaunches:
             tiles=kernels.tiles(values, variant, neurons),
             send_recalled=kernels.recall(values) if variant.recalled else None,
             send_long=kernels.call("send_long", of_long_rows, block, values) if variant.long_rows else None,
-            modulate=kernels.modulate(values) if variant.extras.modulators else None,
+            modulate=kernels.modulate(values, overlapped) if variant.extras.modulators else None,
         )
 
     def sort_rows(self, buffers: Mapping[str, DeviceBuffer], stream: DeviceStream) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 
 from burstproof.device.numba_cuda import cuda
@@ -12,6 +14,7 @@ RECORD = 2
 """Words of a change: the place, and the bits of the value."""
 
 
+@cache
 def scatter_kernel() -> KernelSpec:
     """``scatter(record, column, first, count)``: ``count`` changes from word ``first`` of the record on."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 
 from burstproof.device.numba_cuda import cuda
@@ -10,6 +12,7 @@ from burstproof.engine.cuda.kernels.control import COUNT, INDEX, KEEP, LIMIT, RE
 from burstproof.engine.cuda.kernels.spec import KernelSpec, kernel_spec
 
 
+@cache
 def single_kernels() -> tuple[KernelSpec, KernelSpec]:
     """``open_single(steering)``, one thread, and ``show_list(steering, log, window)``.
 
