@@ -41,6 +41,15 @@ class Place:
         return max(self.amounts, self.forced)
 
 
+@dataclass(frozen=True)
+class Classes:
+    """Where the table of a batch has the words of area classes: constants, then a row of ``row_words`` per burst."""
+
+    constants: int = 0
+    rows: int = 0
+    row_words: int = 0
+
+
 def entry_words(cells: npt.NDArray[Any], sums: npt.NDArray[Any]) -> Words:
     """(3 A,) uint32: each of A cells with the two words of what is added to it."""
     low, high = lower_and_upper(sums)
@@ -61,7 +70,12 @@ def stimulus_table(stimuli: Sequence[PackedStimulus]) -> tuple[Words, list[Place
 
 
 def uniforms(
-    layout: Layout, fixed_point: FixedPoint, log_entries: int, first_burst: int, places: Sequence[Place]
+    layout: Layout,
+    fixed_point: FixedPoint,
+    log_entries: int,
+    first_burst: int,
+    places: Sequence[Place],
+    classes: Classes,
 ) -> Words:
     """(B, 64) uint32: the ``Burst`` of the shader for each of B bursts, filled up to the stride of 64 words."""
     words = np.zeros((len(places), UNIFORM_STRIDE // 4), np.uint32)
@@ -84,6 +98,8 @@ def uniforms(
             power_low[0],
             power_high[0],
             unit[0],
+            classes.constants,
+            classes.rows + index * classes.row_words,
         )
         words[index, : len(values)] = values
     return words

@@ -137,7 +137,7 @@ class Device:
         return np.frombuffer(data, kind).copy()
 
     def answers(self, cases: Words) -> Words:
-        """What the rules make of ``cases``, (C, 6) uint32 as in ``Probe``: (C, 8) uint32."""
+        """What the rules make of ``cases``, (C, 6) uint32 as in ``Probe``: (C, 9) uint32."""
         module = self._device.create_shader_module(code=probe_shader(self._operations))
         pipeline = self._device.create_compute_pipeline(
             layout="auto", compute={"module": module, "entry_point": "probe"}

@@ -92,3 +92,48 @@ fn product(a: u32, b: u32) -> u32 {
     }
     return times(a, b);
 }
+
+// The sum of any two numbers to nearest even, in integers alone: no adapter flushes anything of it, and none contracts
+// it with a product before it. Three bits below the last place are kept, the last of them set if anything lies below.
+fn total(a: u32, b: u32) -> u32 {
+    if (!is_finite(a) || !is_finite(b)) {
+        let none = !is_number(a) || !is_number(b) || (!is_finite(a) && !is_finite(b) && a != b);
+        return select(select(a, b, is_finite(a)), NO_NUMBER, none);
+    }
+    let first = (a & MAGNITUDE) >= (b & MAGNITUDE);
+    let more = select(b, a, first);
+    let less = select(a, b, first);
+    if (is_zero(less)) {
+        return select(more, a & b, is_zero(more));
+    }
+    var field = max(exponent_field(more), 1u);
+    let shift = min(field - max(exponent_field(less), 1u), 31u);
+    let whole = places_of(less);
+    let moved = (whole >> shift) | select(0u, 1u, (whole & ((1u << shift) - 1u)) != 0u);
+    var bits = select(places_of(more) - moved, places_of(more) + moved, ((a ^ b) & SIGN) == 0u);
+    if (bits == 0u) {
+        return 0u;
+    }
+    if (bits >= 0x8000000u) {
+        bits = (bits >> 1u) | (bits & 1u);
+        field += 1u;
+    } else {
+        let up = min(countLeadingZeros(bits) - 5u, field - 1u);
+        bits <<= up;
+        field -= up;
+    }
+    let rounded = (bits + 3u + ((bits >> 3u) & 1u)) >> 3u;
+    return (more & SIGN) | min(((field - 1u) << 23u) + rounded, INFINITE);
+}
+
+// The significant bits of a number, from the place of 2^-149 or of its exponent on, with three more below.
+fn places_of(x: u32) -> u32 {
+    return ((x & FRACTION) | select(0u, HIDDEN_BIT, exponent_field(x) != 0u)) << 3u;
+}
+
+fn bounded(x: u32, least: u32, most: u32) -> u32 {
+    if (above(least, x)) {
+        return least;
+    }
+    return select(x, most, above(x, most));
+}
