@@ -63,7 +63,7 @@ def test_100_000_random_cases_are_exact_where_the_adapter_flushes(flushing: Devi
     assert np.count_nonzero(products > 0x800000) > RANDOM // 4
     v, keep = (np.ascontiguousarray(cases[:, c]).view(np.float32).astype(np.float64) for c in (0, 3))
     assert np.count_nonzero(np.abs(v * keep * 2.0**150) % 2 == 1) > RANDOM // 100
-    assert wrong_answers(flushing.answers(cases), expected).sum(axis=0).tolist() == [0] * 8
+    assert wrong_answers(flushing.answers(cases), expected).sum(axis=0).tolist() == [0] * 9
 
 
 @pytest.mark.thorough("seconds on a software adapter")
@@ -126,7 +126,7 @@ def test_the_probe_has_subnormals_in_every_place() -> None:
 
 
 @pytest.mark.requirement("BE-16")
-@pytest.mark.parametrize("name", ["small", "rules", "burst", "probe"])
+@pytest.mark.parametrize("name", ["small", "rules", "features", "burst", "probe"])
 def test_only_the_operations_handle_floats(name: str) -> None:
     """What flushing is emulated in is all that there is: no other shader has a float type or a float literal."""
     text = resources.files("burstproof.engine.wgpu").joinpath(f"{name}.wgsl").read_text("utf-8")

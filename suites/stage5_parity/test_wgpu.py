@@ -267,7 +267,7 @@ def test_a_network_beyond_the_adapters_buffers_is_refused(limit: int, buffer: st
     targets = np.arange(4000) % neurons
     network = Network(NeuronTable.build(neurons), SynapseTable.build(targets, targets))
     layout = build_layout(network, options, plan_fixed_point(network, options))
-    variant = variant_of(neurons, options, flagged=False, delayed=False, wide=False)
+    variant = variant_of(network, options, flagged=False, delayed=False, wide=False)
     adapter = replace(ADAPTER, largest_binding_bytes=limit)
     if buffer is None:
         assert sizes_of(layout, variant, LONGEST_BATCH, adapter).synapses == 8 * 4000

@@ -27,6 +27,7 @@ class Factors(NamedTuple):
     learning: Floats
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def signals_of(tables: FeatureTables, ids: npt.NDArray[Any], potentials: Floats) -> Floats:
     """Section 2.1: signals (M,) of a burst with the fired list ``ids`` (F,), ascending, and ``potentials`` (F,)."""
     m = tables.modulators
@@ -40,8 +41,9 @@ def signals_of(tables: FeatureTables, ids: npt.NDArray[Any], potentials: Floats)
     return signals
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def factors_of(m: ModulatorTable, signals: Floats) -> Factors:
-    """What ``signals`` (M,) make of the next burst; all 0, as before the first burst, they are no news to anyone."""
+    """What ``signals`` (M,) make of the next burst."""
     gains, learning = _products(m.gains, signals), _products(m.learning_rates, signals)
     for at, listed in enumerate(_listed(m.gates, signals)):
         if len(listed):
@@ -66,6 +68,7 @@ def _products(lists: Lists, signals: Floats) -> Floats:
     return found
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def levels_in_force(
     base: NeuronTable, tables: FeatureTables, g: Floats, regulated: Bools, factors: Factors | None, clamps: bool
 ) -> tuple[Floats, Floats, Floats]:

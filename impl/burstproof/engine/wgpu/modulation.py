@@ -74,10 +74,11 @@ class Modulation:
 
     def _flags(self, burst: int) -> npt.NDArray[np.int64]:
         areas = self._tables.areas
-        flags = areas.homeostatic * (_HOMEOSTATIC + (burst % areas.update_every == 0) * _UPDATES)
+        updates = burst % areas.update_every == 0
+        flags = np.where(areas.homeostatic, _HOMEOSTATIC + updates * _UPDATES, 0)
         flags += self._regulated(burst - 1) * _REGULATED
         if self._acts(burst - 1):
-            flags += (areas.subscribes * np.array([_SCALES[column] for column in range(3)])).sum(axis=1)
+            flags += areas.subscribes @ np.array([_SCALES[column] for column in range(3)])
         return flags
 
     def _regulated(self, burst: int) -> npt.NDArray[np.bool_]:

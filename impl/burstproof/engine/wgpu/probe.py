@@ -62,13 +62,13 @@ def expected_answers(cases: Words) -> Words:
         x = sums.astype(np.float32) * units
         added, floored = v + x, v + np.where(x < 0, np.float32(0), x)
         lost = v * decay
-        product_added = lost + threshold
+        moved = lost + threshold
     draws = _draws(cases[:, 0], cases[:, 1])
     passes = (excitability >= np.float32(0.999)) | ((excitability > 0) & (draws < excitability))
     wide = (sums.astype(np.int64) << 32 | cases[:, 0]).astype(np.float32)
-    floats = [column.view(np.uint32) for column in (added, floored, lost)]
-    others = v >= threshold, v > threshold, draws.view(np.uint32), passes, wide.view(np.uint32), product_added.view(np.uint32)
-    return np.stack([*floats, *others], axis=1).astype(np.uint32)
+    answers = added, floored, lost, v >= threshold, v > threshold, draws, passes, wide, moved
+    words = [column.view(np.uint32) if column.dtype == np.float32 else column for column in answers]
+    return np.stack(words, axis=1).astype(np.uint32)
 
 
 def _draws(neurons: Words, bursts: Words) -> npt.NDArray[np.float32]:
