@@ -27,6 +27,7 @@ from burstproof.engine.wgpu.probe import ANSWERS, check_adapter, make_probe
 from burstproof.engine.wgpu.probe_cases import Words
 from burstproof.engine.wgpu.shaders import LONGEST_BATCH, variant_of
 from burstproof.errors import BackendUnavailableError, InputError, OutOfMemoryError
+from burstproof.network.features import AreaFeatures, Features, Homeostat
 from burstproof.network.model import Network, NeuronTable, SynapseTable
 from burstproof.network.schema import Parameters
 from suites.support.parity.backends import NEEDS_ADAPTER, WGPU
@@ -89,6 +90,35 @@ def test_batches_of_any_length_agree_where_the_log_fills_up(length: int, submiss
     assert reference.state().differences(engine.state()) == ()
     assert sum(done) == BURSTS
     assert len(done) == submissions
+    engine.close()
+
+
+@NEEDS_ADAPTER
+@pytest.mark.requirement("BE-4")
+@pytest.mark.parametrize("length", thinned([0, 7], "a second each", keep=first(1)))
+def test_features_go_on_over_batches_that_halt(length: int) -> None:
+    """Homeostats with updates in every third burst, trains and the 8-bit range, in a ring whose log fills up."""
+    base = ring_network()
+    leaking = replace(
+        base.neurons,
+        cortical_areas=np.repeat([7, 8], 100).astype(np.uint32),
+        leak_coefficients=np.full(200, 0.25, np.float32),
+        consecutive_fire_limits=np.tile([0, 3], 100).astype(np.uint16),
+        snooze_periods=np.full(200, 2, np.uint16),
+    )
+    homeostat = Homeostat(target=0.3, tau=4.0, gain=0.3, leak_min=0.1, leak_max=0.9, update_every=3)
+    areas = {7: AreaFeatures(homeostat, spike_train=True), 8: AreaFeatures(replace(homeostat, update_every=1))}
+    network = base.replace(neurons=leaking, features=Features(areas=areas, clamp_potentials=True), burst_count=11)
+    engine = WgpuEngine.create(network, EngineOptions(wgpu=WgpuOptions(batch_length=length)))
+    reference = ReferenceEngine.create(network)
+    ids = np.arange(200, dtype=np.uint32)
+    plan = {b: Stimulus(ids[b % 2 :: 2], np.full(100, b % 4, np.float32), ids[: b % 3 * 60]) for b in range(12, 132)}
+    done: list[int] = []
+    want = reference.run(120, plan)
+    assert recordings_differ(want, engine.run(120, plan, progress=done.append)) == []
+    assert want.fired_counts.max() > 100
+    assert 2 < len(done) < 120
+    assert reference.state().differences(engine.state()) == ()
     engine.close()
 
 
