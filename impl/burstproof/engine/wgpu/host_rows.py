@@ -137,15 +137,25 @@ class HostRows:
         if fall > 0:
             traces[one & ~both] -= fall
         self.eligibility[part] = traces
-        changes = rules.etas[number] * factor * traces
-        weights = self.weights[rules.positions[part]]
-        moved = weights + changes
-        moved = np.where(changes >= 0, np.minimum(moved, rules.max_weights[number]), np.maximum(moved, _ZERO))
-        still = (traces == 0) | (factor == 0) | ((factor < 0) & (traces < 0))
-        weights = np.where(still, weights, moved)
+        places = rules.positions[part]
+        if factor != 0:
+            self._weigh(places, traces, factor, rules.etas[number], rules.max_weights[number])
         if self._profile.plastic_all_window:
-            weights = np.clip(weights, _ZERO, _BYTE_MAX)
-        self.weights[rules.positions[part]] = weights
+            self.weights[places] = np.clip(self.weights[places], _ZERO, _BYTE_MAX)
+
+    def _weigh(
+        self,
+        places: npt.NDArray[np.int64],
+        traces: npt.NDArray[np.float32],
+        factor: np.float32,
+        eta: np.float32,
+        most: np.float32,
+    ) -> None:
+        """What traces other than 0 make of weights; beside a negative factor a negative trace does nothing."""
+        moving = np.flatnonzero(traces > 0 if factor < 0 else traces)
+        places, changes = places[moving], eta * factor * traces[moving]
+        moved = self.weights[places] + changes
+        self.weights[places] = np.where(changes >= 0, np.minimum(moved, most), np.maximum(moved, _ZERO))
 
     def history_of(self, burst: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint16]]:
         """``last_fired`` and ``fire_streak`` of the canonical state."""

@@ -37,8 +37,8 @@ FEATURED: tuple[Fault, ...] = (
     Fault(
         "4: a negative reward raises the weight of a negative trace",
         "engine/wgpu/host_rows.py",
-        "(factor == 0) | ((factor < 0) & (traces < 0))",
-        "(factor == 0)",
+        "np.flatnonzero(traces > 0 if factor < 0 else traces)",
+        "np.flatnonzero(traces)",
         (NEGATIVE_REWARD,),
     ),
     Fault(
