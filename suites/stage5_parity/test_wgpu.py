@@ -27,7 +27,7 @@ from burstproof.engine.wgpu.probe import ANSWERS, check_adapter, make_probe
 from burstproof.engine.wgpu.probe_cases import Words
 from burstproof.engine.wgpu.shaders import LONGEST_BATCH, variant_of
 from burstproof.errors import BackendUnavailableError, InputError, OutOfMemoryError
-from burstproof.network.features import AreaFeatures, Features, Homeostat
+from burstproof.network.features import AreaFeatures, Features, Homeostat, Modulator, ModulatorKind
 from burstproof.network.model import Network, NeuronTable, SynapseTable
 from burstproof.network.schema import Parameters
 from suites.support.parity.backends import NEEDS_ADAPTER, WGPU
@@ -97,7 +97,7 @@ def test_batches_of_any_length_agree_where_the_log_fills_up(length: int, submiss
 @pytest.mark.requirement("BE-4")
 @pytest.mark.parametrize("length", thinned([0, 7], "a second each", keep=first(1)))
 def test_features_go_on_over_batches_that_halt(length: int) -> None:
-    """Homeostats with updates in every third burst, trains and the 8-bit range, in a ring whose log fills up."""
+    """Homeostats with updates in every third burst, trains, modulators and the 8-bit range; the log fills up."""
     base = ring_network()
     leaking = replace(
         base.neurons,
@@ -107,8 +107,19 @@ def test_features_go_on_over_batches_that_halt(length: int) -> None:
         snooze_periods=np.full(200, 2, np.uint16),
     )
     homeostat = Homeostat(target=0.3, tau=4.0, gain=0.3, leak_min=0.1, leak_max=0.9, update_every=3)
-    areas = {7: AreaFeatures(homeostat, spike_train=True), 8: AreaFeatures(replace(homeostat, update_every=1))}
-    network = base.replace(neurons=leaking, features=Features(areas=areas, clamp_potentials=True), burst_count=11)
+    areas = {
+        7: AreaFeatures(homeostat, (0, 1, 0), spike_train=True),
+        8: AreaFeatures(replace(homeostat, update_every=1), (2, 3)),
+    }
+    kinds = (ModulatorKind.FIRING_THRESHOLD, ModulatorKind.FIRING_PROBABILITY, ModulatorKind.LEAK)
+    modulators = (
+        Modulator("graded", kinds[0], 8, 70.0, 3.3),
+        Modulator("draws", kinds[1], 7, -30.0),
+        Modulator("leaks", kinds[2], 8, 45.0, 7.0),
+        Modulator("raises", kinds[0], 7, 33.3),
+    )
+    features = Features(modulators, areas, clamp_potentials=True)
+    network = base.replace(neurons=leaking, features=features, burst_count=11)
     engine = WgpuEngine.create(network, EngineOptions(wgpu=WgpuOptions(batch_length=length)))
     reference = ReferenceEngine.create(network)
     ids = np.arange(200, dtype=np.uint32)

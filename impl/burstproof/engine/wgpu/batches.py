@@ -43,11 +43,15 @@ class Place:
 
 @dataclass(frozen=True)
 class Classes:
-    """Where the table of a batch has the words of area classes: constants, then a row of ``row_words`` per burst."""
+    """Where a batch has the words of C area classes and of D drivers: in its table the ``constants``, the ``lists`` of
+    modulators, and C ``flags`` for each burst; in its own words the ``drivers``."""
 
     constants: int = 0
-    rows: int = 0
-    row_words: int = 0
+    lists: int = 0
+    flags: int = 0
+    count: int = 0
+    drivers: int = 0
+    driver_count: int = 0
 
 
 def entry_words(cells: npt.NDArray[Any], sums: npt.NDArray[Any]) -> Words:
@@ -99,7 +103,11 @@ def uniforms(
             power_high[0],
             unit[0],
             classes.constants,
-            classes.rows + index * classes.row_words,
+            classes.flags + index * classes.count,
+            classes.count,
+            classes.drivers,
+            classes.driver_count,
+            classes.lists,
         )
         words[index, : len(values)] = values
     return words
@@ -144,6 +152,8 @@ class Encoder:
             self._dispatch(self._pipelines.count, _groups(neurons))
         self._dispatch(self._pipelines.dynamics, _groups(neurons))
         self._dispatch(self._pipelines.propagate, (min(neurons, _ROW_GROUPS), 1))
+        if self._variant.modulated:
+            self._dispatch(self._pipelines.modulate, (1, 1))
 
     def submit(self) -> None:
         """Hand everything to the device."""

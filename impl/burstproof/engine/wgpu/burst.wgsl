@@ -28,7 +28,11 @@ struct Burst {
     power_high: u32,
     unit: u32,
     classes: u32,
-    class_rows: u32,
+    class_flags: u32,
+    class_count: u32,
+    drivers: u32,
+    driver_count: u32,
+    lists: u32,
 }
 
 // A candidate that did not fire and does not accumulate.
@@ -48,9 +52,10 @@ const FORCED_POTENTIAL = 0x42c80000u; // 100
 @group(0) @binding(3) var<storage, read> offsets: array<u32>;
 @group(0) @binding(4) var<storage, read> synapses: array<u32>;
 @group(0) @binding(5) var<storage, read_write> log: array<vec2<u32>>;
-// used entries of the log; then, burst by burst, where its list begins (and one end more); then its candidates.
+// used entries of the log; then, burst by burst, where its list begins (and one end more); then its candidates; then what
+// modulators make of the area classes.
 @group(0) @binding(6) var<storage, read_write> counted: array<atomic<u32>>;
-// stimulus of the bursts, then what the area classes of neurons have: once, then burst by burst.
+// stimulus of the bursts, then what the area classes of neurons have: constants, lists of modulators, flags by burst.
 @group(0) @binding(7) var<storage, read> stimuli: array<u32>;
 @group(1) @binding(0) var<uniform> burst: Burst;
 

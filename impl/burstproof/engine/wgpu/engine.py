@@ -96,7 +96,7 @@ class WgpuEngine(Engine):
         pieces: list[Recording] = []
         last = self.burst_count + bursts
         while self.burst_count < last:
-            end = min(last, self.burst_count + (1 if self._memory.steps else self._longest))
+            end = min(last, self.burst_count + (self._longest if self._memory.host is None else 1))
             batch = [packed.get(number, nothing) for number in range(self.burst_count + 1, end + 1)]
             piece = self._submit(batch, record)
             if record is not Record.NONE:
@@ -155,9 +155,8 @@ class WgpuEngine(Engine):
         if not self._memory.variant.adapts:
             return table, Classes()
         numbers = range(self.burst_count + 1, self.burst_count + 1 + bursts)
-        words, constants = self._memory.modulation.class_table(numbers)
-        rows = len(table) + constants
-        return np.concatenate([table, words]), Classes(len(table), rows, (len(words) - constants) // bursts)
+        words, classes = self._memory.modulation.class_table(numbers, len(table))
+        return np.concatenate([table, words]), classes
 
     def _begin(
         self, table: npt.NDArray[np.uint32], places: list[Place], first_burst: int, classes: Classes = _NO_CLASSES

@@ -1,7 +1,6 @@
-// FEATURES.md for one neuron: what is in force (2.2), homeostats (1), spike trains (3), the 8-bit range (6). Each switch
-// is a constant of `Variant.header`; products and sums are those of `small.wgsl`.
+// FEATURES.md: signals (2.1) and what is in force of a neuron (2.2), homeostats (1), spike trains (3), the 8-bit range
+// (6). Each switch is a constant of `Variant.header`; products, sums and quotients are those of `small.wgsl`.
 
-const ONE = 0x3f800000u;
 const FULL = 0x437f0000u; // 255
 
 // The word of a neuron's features: its area class, and whether its firings start a train.
@@ -9,14 +8,13 @@ const CLASS = 0xffffu;
 const CAN_TRAIN = 0x10000u;
 
 // Flags of a class in one burst: its homeostat updates the leaks after it; leaks are the homeostat's; parameters are
-// scaled. The factors of threshold, leak and excitability follow.
+// scaled.
 const UPDATES = 1u;
 const REGULATED = 2u;
 const SCALES_THRESHOLD = 4u;
 const SCALES_LEAK = 8u;
 const SCALES_EXCITABILITY = 16u;
 const HOMEOSTATIC = 32u;
-const ROW_WORDS = 4u;
 
 // Constants of a class: keep, alpha, target, gain, least and most leak.
 const CLASS_WORDS = 6u;
@@ -36,14 +34,24 @@ fn complement(leak: u32) -> u32 {
     return total(ONE, leak ^ SIGN);
 }
 
+// Behind the words of a batch: factors of threshold, leak and excitability of each class, those in force in burst b in
+// row b mod 2; then the first neuron of each driver area that fired in the burst, then their potentials.
+fn factors_of(number: u32) -> u32 {
+    return BATCH_WORDS + (number & 1u) * 3u * burst.class_count;
+}
+
+fn factor(kind: u32, parameter: u32) -> u32 {
+    return atomicLoad(&counted[factors_of(burst.number) + 3u * kind + parameter]);
+}
+
 // The parameters of a neuron that hold in this burst.
 fn in_force(neuron: u32) -> Parameters {
     var p = parameters_of(neuron);
     if (!HOMEOSTATS && !MODULATED) {
         return p;
     }
-    let row = burst.class_rows + ROW_WORDS * class_of(neuron);
-    let flags = stimuli[row];
+    let kind = class_of(neuron);
+    let flags = stimuli[burst.class_flags + kind];
     let homeostatic = HOMEOSTATS && (flags & HOMEOSTATIC) != 0u;
     if (homeostatic && (flags & REGULATED) != 0u) {
         p.decays = complement(states[neuron * STATE_WORDS + LEAK]);
@@ -52,7 +60,7 @@ fn in_force(neuron: u32) -> Parameters {
         return p;
     }
     if ((flags & SCALES_THRESHOLD) != 0u) {
-        p.thresholds = product(p.thresholds, stimuli[row + 1u]);
+        p.thresholds = product(p.thresholds, factor(kind, 0u));
         p.thresholds = kept(select(p.thresholds, 0u, above(0u, p.thresholds)));
     }
     if ((flags & SCALES_LEAK) != 0u) {
@@ -60,10 +68,10 @@ fn in_force(neuron: u32) -> Parameters {
         if (homeostatic) {
             base = states[neuron * STATE_WORDS + LEAK];
         }
-        p.decays = complement(bounded(product(base, stimuli[row + 2u]), 0u, ONE));
+        p.decays = complement(bounded(product(base, factor(kind, 1u)), 0u, ONE));
     }
     if ((flags & SCALES_EXCITABILITY) != 0u) {
-        p.excitabilities = bounded(product(p.excitabilities, stimuli[row + 3u]), 0u, ONE);
+        p.excitabilities = bounded(product(p.excitabilities, factor(kind, 2u)), 0u, ONE);
     }
     return p;
 }
@@ -71,7 +79,7 @@ fn in_force(neuron: u32) -> Parameters {
 // The homeostat of a neuron after a burst in which it fired or not.
 fn regulate(neuron: u32, fired: bool) {
     let kind = class_of(neuron);
-    let flags = stimuli[burst.class_rows + ROW_WORDS * kind];
+    let flags = stimuli[burst.class_flags + kind];
     if ((flags & HOMEOSTATIC) == 0u) {
         return;
     }
@@ -108,4 +116,53 @@ fn train(neuron: u32, potential: u32, p: Parameters, after: State) -> State {
         s.rc = min(p.refractory_periods + p.snooze_periods, 65535u);
     }
     return s;
+}
+
+const NOBODY = 0xffffffffu;
+const ITEM_WORDS = 3u;
+
+// The signal of an item of a list: magnitude, full scale, number of the driver area.
+fn signal(item: u32) -> u32 {
+    let first = burst.drivers + stimuli[item + 2u];
+    var share = 0u;
+    if (atomicLoad(&counted[first]) != NOBODY) {
+        share = strength(atomicLoad(&counted[first + burst.driver_count]), stimuli[item + 1u]);
+    }
+    return product(stimuli[item], share);
+}
+
+// One workgroup: from what fired in this burst to the factors of the next one, unless the batch halts. Of a driver area
+// the neuron of the lowest id decides.
+@compute @workgroup_size(WORKGROUP)
+fn modulate(@builtin(local_invocation_index) lane: u32) {
+    let first = list_begin();
+    let end = atomicLoad(&counted[0]);
+    for (var d = lane; d < burst.driver_count; d += WORKGROUP) {
+        atomicStore(&counted[burst.drivers + d], NOBODY);
+    }
+    storageBarrier();
+    for (var k = first + lane; k < end; k += WORKGROUP) {
+        let driver = parameters[log[k].x * PARAMETER_WORDS + DRIVER];
+        if (driver != 0u) {
+            atomicMin(&counted[burst.drivers + driver - 1u], log[k].x);
+        }
+    }
+    storageBarrier();
+    for (var k = first + lane; k < end; k += WORKGROUP) {
+        let driver = parameters[log[k].x * PARAMETER_WORDS + DRIVER];
+        if (driver != 0u && atomicLoad(&counted[burst.drivers + driver - 1u]) == log[k].x) {
+            atomicStore(&counted[burst.drivers + burst.driver_count + driver - 1u], log[k].y);
+        }
+    }
+    storageBarrier();
+    if (halted()) {
+        return;
+    }
+    for (var f = lane; f < 3u * burst.class_count; f += WORKGROUP) {
+        var made = ONE;
+        for (var i = stimuli[burst.lists + f]; i < stimuli[burst.lists + f + 1u]; i++) {
+            made = product(made, total(ONE, signal(burst.lists + ITEM_WORDS * i)));
+        }
+        atomicStore(&counted[factors_of(burst.number + 1u) + f], made);
+    }
 }

@@ -72,16 +72,12 @@ class WgpuMemory:
             np.zeros(count, np.uint32),
             leak=self.modulation.first_leaks,
         )
+        self._put_factors()
         if self.host is not None:
             self.host.eligibility = self._eligibility[self.host.learning_rows]
 
     def _packed(self, network: Network) -> Layout:
         return build_layout(network, self._options, self._fixed_point, modelled=MODELLED["wgpu"])
-
-    @property
-    def steps(self) -> bool:
-        """Whether the host has to see what fired in a burst before the next one."""
-        return self.host is not None or self.variant.modulated
 
     def _take_layout(self, layout: Layout, flagged: bool = False) -> None:
         """Put a packed network onto the device; what is under way is lost."""
@@ -102,7 +98,7 @@ class WgpuMemory:
         self.log_entries = sizes.log_entries
         for name in ("parameters", "states", "ring", "offsets", "synapses", "log"):
             self._replace(name, getattr(sizes, name))
-        self._replace("batch", 4 * BATCH_WORDS)
+        self._replace("batch", 4 * BATCH_WORDS + self.modulation.factor_words().nbytes * self.variant.modulated)
         self._replace("stimuli", 4 * _FIRST_STIMULI)
         self._device.write(self._buffers["parameters"], parameter_words(layout, self._network, self.variant))
         self._device.write(self._buffers["offsets"], layout.static.offsets.astype(np.uint32))
@@ -144,6 +140,11 @@ class WgpuMemory:
             self._replace("stimuli", 2 * stimuli.nbytes)
             self._bind()
         self._device.write(self._buffers["stimuli"], stimuli)
+
+    def _put_factors(self) -> None:
+        """Write the factors of areas that the next burst has; later ones are made on the device."""
+        if self.variant.modulated:
+            self._device.write(self._buffers["batch"], self.modulation.factor_words(), 4 * BATCH_WORDS)
 
     def batch_words(self) -> npt.NDArray[np.uint32]:
         """What the bursts of a batch counted."""
@@ -274,6 +275,7 @@ class WgpuMemory:
             status,
             **featured,
         )
+        self._put_factors()
         self.fired = state.fired_ids.copy(), state.fired_potentials.copy()
         self.clamped = state.clamped
         if self.host is not None:

@@ -11,7 +11,16 @@ import numpy.typing as npt
 from burstproof.engine.feature_state import FeatureState
 from burstproof.engine.features.levels import clamped_levels
 from burstproof.engine.features.signals import Factors, factors_of, levels_in_force, signals_of
-from burstproof.engine.features.tables import EXCITABILITY, LEAK, THRESHOLD, feature_tables
+from burstproof.engine.features.tables import (
+    EXCITABILITY,
+    LEAK,
+    THRESHOLD,
+    AreaTable,
+    ModulatorTable,
+    feature_tables,
+)
+from burstproof.engine.wgpu.batches import Classes
+from burstproof.engine.wgpu.shaders import BATCH_WORDS
 from burstproof.network.model import Network
 
 Floats = npt.NDArray[np.float32]
@@ -19,6 +28,7 @@ Words = npt.NDArray[np.uint32]
 
 _UPDATES, _REGULATED, _HOMEOSTATIC = 1, 2, 32
 _SCALES = {THRESHOLD: 4, LEAK: 8, EXCITABILITY: 16}
+_ITEM_WORDS = 3
 
 
 class Modulation:
@@ -36,6 +46,7 @@ class Modulation:
         self._base = clamped_levels(network)
         self._loaded_at, self._loaded_regulated = network.burst_count, np.zeros(self._class_count, np.bool_)
         self._since_load = 0
+        self._constants, self._lists = _class_words(self._tables.areas), _list_words(self._tables.modulators)
         self._take(np.zeros(len(network.features.modulators), np.float32))
 
     def _take(self, signals: Floats) -> None:
@@ -58,19 +69,25 @@ class Modulation:
         if len(self.signals):
             self._take(signals_of(self._tables, ids, potentials))
 
-    def class_table(self, bursts: Sequence[int]) -> tuple[Words, int]:
-        """Words of all area classes, and how many come before the rows, of which each of the ``bursts`` has one.
+    def class_table(self, bursts: Sequence[int], first: int) -> tuple[Words, Classes]:
+        """What the table of a batch has of area classes from word ``first`` on: constants, (C, 6), lists of modulators,
+        and flags for each of the ``bursts``, (B, C)."""
+        flags = np.concatenate([self._flags(burst) for burst in bursts]).astype(np.uint32)
+        lists = first + len(self._constants)
+        classes = Classes(
+            constants=first,
+            lists=lists,
+            flags=lists + len(self._lists),
+            count=self._class_count,
+            drivers=BATCH_WORDS + 6 * self._class_count,
+            driver_count=self._tables.modulators.driver_count,
+        )
+        return np.concatenate([self._constants, self._lists, flags]), classes
 
-        First the constants, (C, 6), then the rows, (B, C, 4): flags, and the factors of the parameters.
-        """
-        areas, count = self._tables.areas, self._class_count
-        numbers = (areas.keeps, areas.alphas, areas.targets, areas.gains, areas.leak_mins, areas.leak_maxs)
-        constants = np.stack(numbers, axis=1).astype(np.float32).view(np.uint32).ravel()
-        rows = np.zeros((len(bursts), count, 4), np.uint32)
-        rows[:, :, 1:] = self.factors.areas.view(np.uint32)
-        for row, burst in zip(rows, bursts, strict=True):
-            row[:, 0] = self._flags(burst)
-        return np.concatenate([constants, rows.ravel()]), len(constants)
+    def factor_words(self) -> Words:
+        """Factors of areas in the next burst, for bursts of both parities, and room for two words of each driver."""
+        factors = self.factors.areas.ravel().view(np.uint32)
+        return np.concatenate([factors, factors, np.zeros(2 * self._tables.modulators.driver_count, np.uint32)])
 
     def _flags(self, burst: int) -> npt.NDArray[np.int64]:
         areas = self._tables.areas
@@ -110,3 +127,23 @@ class Modulation:
         self._loaded_at, self._loaded_regulated = burst, ~differing
         self._since_load = state.bursts_since_load
         self._take(state.signals.copy())
+
+
+def _class_words(areas: AreaTable) -> Words:
+    """Constants of the homeostats, (C, 6), flat."""
+    numbers = (areas.keeps, areas.alphas, areas.targets, areas.gains, areas.leak_mins, areas.leak_maxs)
+    return np.stack(numbers, axis=1).astype(np.float32).view(np.uint32).ravel()
+
+
+def _list_words(m: ModulatorTable) -> Words:
+    """The lists of modulators of the area classes: 3 C + 1 places, in items from the first word on, then the items.
+
+    An item has three words: magnitude, full scale and number of the driver area.
+    """
+    lists = m.area_factors
+    columns = m.magnitudes.view(np.uint32), m.full_scales.view(np.uint32), m.drivers.astype(np.uint32)
+    items = np.stack(columns, axis=1)[lists.items]
+    before = -(-len(lists.starts) // _ITEM_WORDS)
+    places = np.zeros(_ITEM_WORDS * before, np.uint32)
+    places[: len(lists.starts)] = before + lists.starts
+    return np.concatenate([places, items.ravel()])

@@ -82,6 +82,7 @@ def parameter_words(layout: Layout, network: Network, variant: Variant) -> Words
         columns["features"] = classes | np.where(can_train(network), np.uint32(CAN_TRAIN), np.uint32(0))
     if variant.modulated:
         columns["base_leak"] = np.ascontiguousarray(network.neurons.leak_coefficients)
+        columns["driver"] = feature_tables(network).driver_of
     words = [column.view(np.uint32) if column.dtype == np.float32 else column for column in columns.values()]
     return np.stack([column.astype(np.uint32) for column in words], axis=1)
 

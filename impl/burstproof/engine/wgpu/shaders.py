@@ -73,9 +73,9 @@ class Variant:
 
     @property
     def parameter_fields(self) -> tuple[str, ...]:
-        """Words of a neuron that never change; with features also that of its area class, and its leak at load."""
+        """Words of a neuron that never change; also what features add to them."""
         featured = ("features",) * (self.trains or self.adapts)
-        return (*Parameters._fields, *featured, *("base_leak",) * self.modulated)
+        return (*Parameters._fields, *featured, *("base_leak", "driver") * self.modulated)
 
     @property
     def state_fields(self) -> tuple[str, ...]:
@@ -111,12 +111,13 @@ class Variant:
             "WORKGROUP": WORKGROUP,
             "ROW_LANES": ROW_LANES,
             "FIRST_CANDIDATES": FIRST_CANDIDATES,
+            "BATCH_WORDS": BATCH_WORDS,
             "FLAG_PLANE": 1 + self.wide,
             "WORDS_PER_SYNAPSE": self.words_per_synapse,
             "BATCH_PATH_CANDIDATES": BATCH_PATH_CANDIDATES,
             "PARAMETER_WORDS": len(self.parameter_fields),
             "STATE_WORDS": len(self.state_fields),
-            **{name.upper(): _place(name, self.parameter_fields) for name in ("features", "base_leak")},
+            **{name.upper(): _place(name, self.parameter_fields) for name in ("features", "base_leak", "driver")},
             **{name.upper(): _place(name, self.state_fields) for name in ("held", "rate", "leak")},
             **{name: place for place, name in enumerate(_RESTARTS)},
         }

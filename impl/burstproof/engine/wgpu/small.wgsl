@@ -67,12 +67,32 @@ fn small_product(a: u32, b: u32) -> u32 {
     let high = x_high * y_high + (middle >> 12u);
     let low = ((middle & 0xfffu) << 12u) | (last & 0xfffu);
     let kept = (high << 3u) | (low >> 21u) | select(0u, 1u, (low & 0x1fffffu) != 0u);
-    let exponent = x.exponent + y.exponent + 21;
+    return nearest(kept, x.exponent + y.exponent + 21);
+}
+
+// kept x 2^exponent to nearest even; kept has 26 or 27 bits, the last of them set if anything lies below.
+fn nearest(kept: u32, exponent: i32) -> u32 {
     let of_last_place = max(exponent + select(2, 3, kept >= 0x4000000u), -149);
     let shift = u32(min(of_last_place - exponent, 28));
     let odd = (kept >> shift) & 1u;
     let rounded = (kept + (1u << (shift - 1u)) - 1u + odd) >> shift;
-    return (u32(of_last_place + 149) << 23u) + rounded;
+    return min((u32(of_last_place + 149) << 23u) + rounded, INFINITE);
+}
+
+// The magnitude of a quotient of finite numbers other than 0, to nearest even: 26 binary digits, then whether more follow.
+fn quotient(a: u32, b: u32) -> u32 {
+    let x = scaled(a);
+    let y = scaled(b);
+    let carries = x.bits < y.bits;
+    var left = select(x.bits, x.bits << 1u, carries);
+    var digits = 0u;
+    for (var place = 0u; place < 26u; place++) {
+        let fits = left >= y.bits;
+        digits = (digits << 1u) | select(0u, 1u, fits);
+        left = (left - select(0u, y.bits, fits)) << 1u;
+    }
+    let exponent = x.exponent - y.exponent - select(26, 27, carries);
+    return nearest((digits << 1u) | select(0u, 1u, left != 0u), exponent);
 }
 
 // The adapter multiplies where the result is 2^-125 or more.

@@ -21,6 +21,20 @@ FEATURED: tuple[Fault, ...] = (
         (SCALED_LEAK,),
     ),
     Fault(
+        "2: factors of areas act a burst late",
+        "engine/wgpu/features.wgsl",
+        "atomicStore(&counted[factors_of(burst.number + 1u) + f], made);",
+        "atomicStore(&counted[factors_of(burst.number) + f], made);",
+        (SCALED_LEAK,),
+    ),
+    Fault(
+        "2: the last listed firing of a driver area decides",
+        "engine/wgpu/features.wgsl",
+        "atomicLoad(&counted[burst.drivers + driver - 1u]) == log[k].x)",
+        "atomicLoad(&counted[burst.drivers + driver - 1u]) != log[k].x)",
+        ("signals: the first listed firing of a driver area decides",),
+    ),
+    Fault(
         "2: open gates add up",
         "engine/features/signals.py",
         "gains[at] *= max(_ZERO, *listed)",
