@@ -33,7 +33,7 @@ MODELLED: Mapping[str, frozenset[Section]] = {
     "reference": frozenset(Section),
     "cpu": frozenset(Section),
     "cuda": EVERYTHING,
-    "wgpu": NOTHING,
+    "wgpu": ONE_BURST,
 }
 """What each backend models, on one device or over shards."""
 
