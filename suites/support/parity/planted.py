@@ -777,9 +777,8 @@ _FEATURES = (
     Fault(
         "an association lowers weights where one area is silent",
         "engine/features/associations.py",
-        "            return False, _NO_IDS, _NO_IDS\n        self.traces = self.traces + self.rise",
-        "            self.weights = self.weights - 1\n            return True, _NO_IDS, _NO_IDS\n"
-        "        self.traces = self.traces + self.rise",
+        "            return False, _NO_IDS, _NO_IDS\n        for weights, traces in",
+        "            made.weights -= 1\n            return True, _NO_IDS, _NO_IDS\n        for weights, traces in",
         ("associations: made where both areas fired, not updated in that burst; later by the activity of the areas",),
     ),
     Fault(
