@@ -46,3 +46,4 @@ DIVIDES_ALL = "associations: a source that is not uniform divides by all its syn
 GRADED = "signals: a graded one follows the potential, and is 1 beyond the full scale; forced firings carry 100"
 SCALED_THRESHOLD = "modulators: a threshold is scaled in the burst after its driver fired, and in that one alone"
 GATED_TRAIN = "a train on the driver of a gate behind an area with a homeostat"
+MEMORY_DRIVES = "memory.formation: a memory neuron drives it, in the burst in which it fires and in that one alone"

@@ -7,6 +7,7 @@ from suites.support.parity.planted.names import (
     DIVIDES_ALL,
     GATED_TRAIN,
     GRADED,
+    MEMORY_DRIVES,
     REPLAYED,
     SCALED_THRESHOLD,
     TAKES_PART,
@@ -33,6 +34,13 @@ ON_CPU: tuple[Fault, ...] = (
         "self._memory.computed.divisors[sources] = divisors",
         "self._memory.computed.divisors[sources] += 0 * divisors",
         (DIVIDES_ALL,),
+    ),
+    Fault(
+        "a memory neuron drives for ever",
+        "engine/sharded/cpu_shard.py",
+        "memory.extras.memory_fired[:] = False",
+        "memory.extras.memory_fired[:0] = False",
+        (MEMORY_DRIVES,),
     ),
 )
 
@@ -92,5 +100,12 @@ ON_CUDA: tuple[Fault, ...] = (
         'self._change("divisors", sources, divisors)',
         'self._change("divisors", sources[:0], divisors[:0])',
         (DIVIDES_ALL,),
+    ),
+    Fault(
+        "a memory neuron drives nothing",
+        "engine/cuda/host/appearing.py",
+        'self._device.write_at("drives", driver, word)',
+        "self._device.wait()",
+        (MEMORY_DRIVES,),
     ),
 )
