@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from burstproof.engine.ask_machine import ask_wgpu
-from burstproof.engine.features.support import EVERYTHING, NOTHING, ONE_BURST, Section, sections_of
+from burstproof.engine.features.support import EVERYTHING, ONE_BURST, Section, sections_of
 from burstproof.engine.machine import Obstacle
 from burstproof.engine.options import CpuOptions, CudaOptions, EngineOptions, WgpuOptions
 from burstproof.engine.protocol import Engine
@@ -55,9 +55,7 @@ class Backend:
     @property
     def models(self) -> frozenset[Section]:
         """Features that this backend runs; it refuses all others by name."""
-        if self.wgpu is not None:
-            return NOTHING
-        return ONE_BURST if self.shards else EVERYTHING
+        return ONE_BURST if self.shards or self.wgpu is not None else EVERYTHING
 
     def refuses(self, network: Network) -> list[str]:
         """What the refusal of ``network`` has to name; empty where this backend runs it."""

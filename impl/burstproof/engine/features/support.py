@@ -33,7 +33,7 @@ MODELLED: Mapping[str, frozenset[Section]] = {
     "reference": frozenset(Section),
     "cpu": frozenset(Section),
     "cuda": EVERYTHING,
-    "wgpu": NOTHING,
+    "wgpu": ONE_BURST,
 }
 """What each backend models on one device; shards may model less, and refuse the rest likewise."""
 

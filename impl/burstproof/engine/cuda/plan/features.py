@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from burstproof.engine.features.levels import clamped_levels
+from burstproof.engine.features.signals import factors_of
 from burstproof.engine.features.tables import FeatureTables, Lists, can_train, feature_tables
 from burstproof.engine.layout import Layout
 from burstproof.network.features import Features
@@ -127,37 +128,13 @@ class FeaturePlan:
 
     def factors(self, signals: npt.NDArray[np.float32], since_load: bool) -> Contents:
         """Buffers of the factors that follow from ``signals``, alike for bursts of both parities."""
-        sizes, rewarded = self.sizes, self.tables.modulators.rewarded
-        products = np.array([self._product(signals, at) for at in range(sizes.lists)], np.float32)
-        ends = np.cumsum([3 * sizes.classes, sizes.rules, sizes.rules, sizes.pairs])
-        areas, gains, gates, rates, _ = np.split(products, ends)
-        gated = [at for at in range(len(gates)) if len(self._listed(signals, int(ends[1]) + at))]
-        for at in gated:
-            gains[at] *= max(np.float32(0), *self._listed(signals, int(ends[1]) + at))
-        for at in np.flatnonzero(rewarded).tolist():
-            reward = np.float32(0)
-            for signal in self._listed(signals, int(ends[3]) + at):
-                reward = reward + signal
-            rates[at] = reward * rates[at]
+        found = factors_of(self.tables.modulators, signals)
+        areas = found.areas.ravel()
         yield "signals", np.tile(signals, 2)
         yield "area_factors", np.tile(areas if since_load else np.full_like(areas, np.nan), 2)
-        yield "transmission", np.tile(gains, 2)
-        yield "learning", np.tile(rates, 2)
-        yield "drives", np.full(sizes.drivers, NOT_FIRED, np.uint64)
-
-    def area_factors(self, signals: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-        """Factors of the parameters of each class, (C, 3)."""
-        classes = self.sizes.classes
-        return np.array([self._product(signals, at) for at in range(3 * classes)], np.float32).reshape(classes, 3)
-
-    def _listed(self, signals: npt.NDArray[np.float32], at: int) -> npt.NDArray[np.float32]:
-        return signals[self.lists.items[self.lists.starts[at] : self.lists.starts[at + 1]]]
-
-    def _product(self, signals: npt.NDArray[np.float32], at: int) -> np.float32:
-        factor = np.float32(1)
-        for signal in self._listed(signals, at):
-            factor = factor * (np.float32(1) + signal)
-        return factor
+        yield "transmission", np.tile(found.transmission, 2)
+        yield "learning", np.tile(found.learning, 2)
+        yield "drives", np.full(self.sizes.drivers, NOT_FIRED, np.uint64)
 
 
 def mode_columns(layout: Layout) -> Contents:

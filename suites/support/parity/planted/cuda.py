@@ -1,0 +1,132 @@
+"""Faults in the kernels of the CUDA engine."""
+
+from __future__ import annotations
+
+from suites.support.parity.planted.fault import Fault
+from suites.support.parity.planted.names import (
+    ADD_UP,
+    CLAMPS,
+    DELAYS,
+    DRIVEN_CLAMP,
+    EQUAL,
+    FAN,
+    LEAK,
+    LIMIT,
+    MIDDLE,
+    MIX,
+    NEGATIVE,
+    PERIOD,
+    RESTART,
+    SNOOZE,
+    TRAIN,
+    WINDOW,
+)
+
+KERNELS: tuple[Fault, ...] = (
+    Fault(
+        "the threshold is a unit of the last place higher",
+        "engine/rules.py",
+        "v >= own.thresholds",
+        "v > own.thresholds",
+        (FAN, MIX),
+    ),
+    Fault(
+        "a potential equal to the limit does not fire",
+        "engine/rules.py",
+        "if v > ceiling and",
+        "if v >= ceiling and",
+        (LIMIT, MIX),
+    ),
+    Fault("the leak comes before the input", "engine/rules.py", "v = v + x", "v = v * own.decays + x", (LEAK, MIX)),
+    Fault(
+        "the refractory period is a burst longer",
+        "engine/rules.py",
+        "rc = np.int32(own.refractory_periods)",
+        "rc = np.int32(own.refractory_periods + 1)",
+        (PERIOD, MIX),
+    ),
+    Fault(
+        "snooze comes a fire late",
+        "engine/rules.py",
+        "finite and cc >= limit and not",
+        "finite and cc > limit and not",
+        (SNOOZE,),
+    ),
+    Fault(
+        "sums reach float32 by way of float64",
+        "engine/cuda/kernels/neuron.py",
+        "x = np.float32(np.float32(found.total) * unit)",
+        "x = np.float32(np.float64(found.total) * np.float64(unit))",
+        (MIDDLE,),
+    ),
+    Fault(
+        "a negative sum counts",
+        "engine/rules.py",
+        "if floors and x < zero and",
+        "if False and x < zero and",
+        (NEGATIVE,),
+    ),
+    Fault(
+        "a draw equal to the excitability passes",
+        "engine/rules.py",
+        "draw(neuron, burst) < own.excitabilities",
+        "draw(neuron, burst) <= own.excitabilities",
+        (EQUAL,),
+    ),
+    Fault(
+        "non-accumulating neurons do not restart",
+        "engine/cuda/kernels/neuron.py",
+        "return (mark & marked_candidate) != 0 and rc == 0",
+        "return False",
+        (RESTART,),
+    ),
+    Fault(
+        "stimulus counts twice",
+        "engine/cuda/kernels/stimulus.py",
+        "before, stimulus.stimulus_amounts[entry], base",
+        "before, 2 * stimulus.stimulus_amounts[entry], base",
+        (ADD_UP, MIX),
+    ),
+    Fault(
+        "contributions arrive a burst early",
+        "engine/cuda/kernels/rows.py",
+        "arrival = np.uint32(slot + np.uint32(read_once(rows.delays, entry)))",
+        "arrival = np.uint32(slot + np.uint32(read_once(rows.delays, entry)) - np.uint32(1))",
+        (DELAYS,),
+    ),
+    Fault(
+        "the last synapse of a row is lost",
+        "engine/cuda/kernels/rows.py",
+        "while entry < end:",
+        "while offset(entry + offset(1)) < end:",
+        (DELAYS,),
+    ),
+    Fault(
+        "the window of plasticity is a burst longer",
+        "engine/cuda/kernels/plastic.py",
+        "before, after = age < window, other < window",
+        "before, after = age <= window, other <= window",
+        (WINDOW,),
+    ),
+    Fault(
+        "contributions that are computed are cut off",
+        "engine/cuda/kernels/propagate.py",
+        "scaled = (scaled + half) - half",
+        "scaled = scaled",
+        (CLAMPS,),
+    ),
+    Fault(
+        "the negative clamp of computed contributions is positive",
+        "engine/cuda/kernels/propagate.py",
+        "return np.int64(-scale.clamp), True",
+        "return scale.clamp, True",
+        (DRIVEN_CLAMP,),
+    ),
+    Fault(
+        "which neurons restart is not restored",
+        "engine/cuda/host/state.py",
+        'self.write("marks", self._marks(state))',
+        'self.write("marks", 0 * self._marks(state))',
+        (TRAIN,),
+    ),
+)
