@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from burstproof.cli.main import main
-from burstproof.engine.cpu import growing
+from burstproof.engine.features import growing
 from burstproof.engine.options import CudaOptions
 from burstproof.engine.reference import ReferenceEngine
 from burstproof.engine.replay import replay
@@ -90,8 +90,8 @@ def test_room_for_twins_grows(monkeypatch: pytest.MonkeyPatch) -> None:
     """Runs in which the network is laid out anew for more twins, after which everything goes on alike."""
     monkeypatch.setattr(growing, "FIRST_ROOM", 1)
     made = []
-    make_room = growing.Growing.make_room
-    monkeypatch.setattr(growing.Growing, "make_room", lambda *args: (made.append(args), make_room(*args)))
+    make_room = growing.Growth.make_room
+    monkeypatch.setattr(growing.Growth, "make_room", lambda *args: (made.append(args), make_room(*args)))
     assert differences(ROOMS_SEEDS, backends.CPU_BACKENDS[0]) == []
     assert len(made) > 1
 

@@ -19,7 +19,7 @@ from burstproof.engine.ask_machine import this_machine
 from burstproof.engine.closed_loop import ClosedLoop
 from burstproof.engine.cuda.closed_loop import StayingLoop
 from burstproof.engine.cuda.exchange.devices import device_count
-from burstproof.engine.cuda.host.devices import NOTHING, BatchReport, Devices, FiredList, LoopKernel
+from burstproof.engine.cuda.host.devices import NOTHING, BatchReport, Behind, Devices, FiredList, LoopKernel
 from burstproof.engine.cuda.host.growing import Growing, needs_machine
 from burstproof.engine.cuda.host.many_devices import ManyDevices, pack_shards
 from burstproof.engine.cuda.host.one_device import OneDevice
@@ -256,11 +256,7 @@ class CudaEngine(Engine):
             return Burst(number, done.fired_ids, done.fired_potentials, int(done.candidate_counts[0]))
         given = len(stimulus.ids) or len(stimulus.forced) or len(stimulus.amounts)
         packed = self.pack(stimulus) if given else None
-        fired, candidates = devices.step(self._turn, packed)
-        self._list_on_device = self._turn, np.array([[len(fired[0])]])
-        self._turn = (self._turn + 1) % SETS
-        self.burst_count = number
-        self._clamped |= devices.power_clamped or (packed is not None and packed.clamped)
+        fired, candidates = self._step(devices, packed)
         return Burst(number, *fired, candidates)
 
     def closed_loop(self, outputs: npt.NDArray[np.uint32] | None = None) -> ClosedLoop:
@@ -321,9 +317,30 @@ class CudaEngine(Engine):
         self.burst_count = number
         return burst
 
-    def one(self, stimulus: PackedStimulus) -> Recording:
-        """One burst with ``stimulus``, for an engine that holds this one's network with room."""
-        return self._advance({self.burst_count + 1: stimulus}, 1, Record.FIRED, None)
+    def one(self, stimulus: PackedStimulus | None, behind: Behind | None = None) -> tuple[FiredList, int]:
+        """One burst of an engine that holds another's network with room: what fired, and the candidates.
+
+        ``behind`` is queued behind the burst.
+        """
+        number, devices = self.burst_count + 1, self.devices
+        if devices.takes(NO_STIMULUS if stimulus is None else stimulus):
+            return self._step(devices, stimulus, behind)
+        done = self._advance({} if stimulus is None else {number: stimulus}, 1, Record.FIRED, None)
+        if behind is not None:
+            behind()
+            self.memory.wait()
+        return (done.fired_ids, done.fired_potentials), int(done.candidate_counts[0])
+
+    def _step(
+        self, devices: Devices, packed: PackedStimulus | None, behind: Behind | None = None
+    ) -> tuple[FiredList, int]:
+        """One burst that ``devices`` take without a batch."""
+        fired, candidates = devices.step(self._turn, packed, behind)
+        self._list_on_device = self._turn, np.array([[len(fired[0])]])
+        self._turn = (self._turn + 1) % SETS
+        self.burst_count += 1
+        self._clamped |= devices.power_clamped or (packed is not None and packed.clamped)
+        return fired, candidates
 
     @property
     def packed(self) -> Packed:
@@ -403,7 +420,7 @@ class CudaEngine(Engine):
     def state(self) -> EngineState:
         """A copy of everything that the next burst depends on."""
         if self._growing is not None:
-            return self._growing.state()
+            return self._growing.state(self.burst_count)
         parts = self.devices.state(self._clamped)
         fired = self.last_list()
         return joined_state(parts, self._weights, self._eligibility, (fired[0].copy(), fired[1].copy()), self._psps)

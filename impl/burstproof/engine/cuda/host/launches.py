@@ -6,7 +6,7 @@ batch's ``Values`` hold under the fields' names.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +27,18 @@ _BLOCK_OF_TILES = 256
 _BLOCK_OF_LISTS = 256
 _WAVES = 4
 WARP = 32
+
+
+_COMPILED: dict[tuple[Callable[..., None], str], Any] = {}
+"""Kernels by function and model of device; on every device of a model they are loaded when first launched there."""
+
+
+def compiled_once(runtime: DeviceRuntime, spec: KernelSpec) -> Any:
+    """The kernel of ``spec``, compiled for the model of the device of ``runtime`` when first asked for."""
+    key = spec.function, runtime.name
+    if key not in _COMPILED:
+        _COMPILED[key] = runtime.kernel(spec.function, spec.signature)
+    return _COMPILED[key]
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,7 +139,7 @@ class Kernels:
         self.runtime = runtime
         self._variant = variant
         self._functions = {spec.name: spec.function for spec in specs}
-        self._compiled = compiled or {spec.name: runtime.kernel(spec.function, spec.signature) for spec in specs}
+        self._compiled = compiled or {spec.name: compiled_once(runtime, spec) for spec in specs}
 
     def __contains__(self, name: str) -> bool:
         return name in self._functions
@@ -171,9 +183,9 @@ class Kernels:
             return self.call("send_recalled", grid, _BLOCK_OF_LISTS, values)
         return self.call("send_ahead", grid, _BLOCK_OF_LISTS, values.but(ahead=ahead))
 
-    def modulate(self, values: Values) -> Call:
+    def modulate(self, values: Values, overlapped: bool = False) -> Call:
         """What makes the signals of a burst the factors of the next one."""
-        return self.call("modulate", 1, WARP, values)
+        return self.call("modulate", 1, WARP, values, overlapped)
 
     def resident(self, name: str, threads: int) -> int:
         """Blocks of a kernel that are on the device at once: each then takes chunk after chunk, reading ahead."""

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from burstproof.device.protocol import DeviceBuffer, DeviceRuntime, DeviceStream
 from burstproof.engine.countdowns import running_countdowns, shown_countdowns
+from burstproof.engine.cuda.host.changes import Changes
 from burstproof.engine.cuda.host.devices import NOTHING
 from burstproof.engine.cuda.host.features import FeatureRecord, kept_potentials
 from burstproof.engine.cuda.kernels.control import BURST, CLAMPED, CONTROL_LENGTH, HISTORY, SLOT
@@ -53,6 +54,7 @@ class DeviceState:
         self._table = packed.network.neurons
         self._packed = packed
         self._features = FeatureRecord(packed) if packed.feature_plan is not None else None
+        self._changes: Changes | None = None
 
     @property
     def keeps_traces(self) -> bool:
@@ -96,6 +98,24 @@ class DeviceState:
         """Set one element of buffer ``name``."""
         buffer = self._buffers[name]
         self._runtime.upload(buffer, np.array([value], buffer.spec.dtype), self._stream, place)
+        self._stream.synchronize()
+
+    def change(self, name: str, places: npt.NDArray[Any], values: npt.NDArray[np.float32]) -> None:
+        """Queue changes of single elements of the float32 buffer ``name``, before the bursts that come."""
+        self._changes = self._changes or Changes(self._runtime, self._stream)
+        self._changes.queue(self._buffers[name], places, values)
+
+    def page_locked(self, name: str) -> npt.NDArray[Any]:
+        """Host memory that ``bring`` can fill with buffer ``name``."""
+        spec = self._buffers[name].spec
+        return self._runtime.pinned(spec.count, spec.dtype)
+
+    def bring(self, name: str, host: npt.NDArray[Any]) -> None:
+        """Queue a copy of buffer ``name`` into page-locked ``host``, behind the bursts that are under way."""
+        self._runtime.download(host, self._buffers[name], self._stream)
+
+    def wait(self) -> None:
+        """Block the host until all that is queued is done."""
         self._stream.synchronize()
 
     def adopt(self, place: int, model: int) -> None:
