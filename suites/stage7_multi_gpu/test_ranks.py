@@ -15,9 +15,11 @@ import numpy as np
 import pytest
 
 from burstproof.cli.main import main
+from burstproof.engine.replay import replay
 from burstproof.engine.sharded.checkpoint import load_checkpoint
 from stages.measuring import Measure
 from suites.support.parity.mixed import compare_run
+from suites.support.parity.recordings import recording
 from suites.support.plans import first, thinned
 from suites.support.shards import mpi_door
 from suites.support.shards.cpu_shards import mix_named, sharded
@@ -49,7 +51,7 @@ def test_one_to_four_ranks_agree(tmp_path: Path, measure: Measure) -> None:
     found = json.loads(output.read_text("utf-8"))
     assert set(found) == {"1", "2", "3", "4"}
     for count, cases in found.items():
-        assert len(cases) == 6
+        assert len(cases) == 9
         for name, case in cases.items():
             conditions = {"backend": f"cpu, {count} MPI ranks", "trace": name, "strategy": case["strategy"]}
             measure("parity.bursts_agreeing", case["agreeing"], "1", conditions=conditions)
@@ -106,6 +108,7 @@ def compiled_once() -> None:
     """Compile for both profiles before the ranks start, so that they find the kernels on the disk."""
     for name in ("fractions", "beta"):
         assert not compare_run(mix_named(name), sharded("round_robin", 2))
+    assert replay(recording("features/stim_11"), sharded("round_robin", 2)).agrees
 
 
 @pytest.fixture

@@ -55,7 +55,7 @@ class Backend:
     @property
     def models(self) -> frozenset[Section]:
         """Features that this backend runs; it refuses all others by name."""
-        return ONE_BURST if self.shards or self.wgpu is not None else EVERYTHING
+        return EVERYTHING if self.wgpu is None else ONE_BURST
 
     def refuses(self, network: Network) -> list[str]:
         """What the refusal of ``network`` has to name; empty where this backend runs it."""

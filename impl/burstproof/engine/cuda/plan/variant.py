@@ -184,14 +184,23 @@ def packed_contributions(variant: Variant) -> bool:
 
 
 def variant_of(
-    layout: Layout, features: Features, options: EngineOptions, fixed_point: FixedPoint, *, bounded: bool = True
+    layout: Layout,
+    features: Features,
+    options: EngineOptions,
+    fixed_point: FixedPoint,
+    *,
+    bounded: bool = True,
+    several_kernels: bool = False,
 ) -> Variant:
-    """The variant for a packed network; ``bounded``: its sums keep to the bound of ``fixed_point``."""
+    """The variant for a packed network; ``bounded``: its sums keep to the bound of ``fixed_point``.
+
+    ``several_kernels``: a burst has to be those, whatever its contributions are.
+    """
     if not bounded:
         fixed_point = replace(fixed_point, largest_sum=(1 << (fixed_point.bits - 1)) - 1)
     profile = options.profile
     count_ahead = options.emulate_batch_path and layout.neuron_count >= BATCH_PATH_CANDIDATES
-    fusible = layout.computed is None and not count_ahead
+    fusible = layout.computed is None and not count_ahead and not several_kernels
     fused = fused_shape(options.cuda.block_size, layout.neuron_count)
     entries = len(layout.static.targets) + (len(layout.computed.targets) if layout.computed else 0)
     return Variant(
