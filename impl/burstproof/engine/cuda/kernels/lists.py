@@ -120,7 +120,7 @@ def make_collect(shard: ShardVariant) -> Callable[..., None]:
     Log and history are those of all N neurons.
     """
     lists, find, wait = make_lists(), make_find(), make_link().wait
-    carries, plastic, note_firing = shard.carries_potentials, shard.variant.plastic, make_note_firing()
+    carries, plastic, note_firing = shard.carries_potentials, shard.variant.plastic, make_note_firing(shard.variant)
 
     def collect(steering: Steering, exchange: Exchange, log: Log, history: History) -> None:
         control, inboxes = steering.control, exchange.inboxes

@@ -1,0 +1,240 @@
+"""Plasticity worked out late: what a synapse learnt is replayed when its weight is next needed (SEMANTICS section 5).
+
+A weight matters when its source fires. Until then it is enough to know in which bursts both ends fired: a word for each
+neuron (``plan.histories``). So a burst looks at the rows of what fired, and at one row in ``period`` of all others, so
+that no row waits longer than the words remember. All steps are those of learning burst by burst, in the same order.
+
+A word, shifted so that its highest bit is the present burst, is called a *past*: bit 63 - i tells of i bursts ago.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from burstproof.device.numba_cuda import cuda
+from burstproof.engine.cuda.args import ComputedRows, Floats, History, Longs, Replay, Steering
+from burstproof.engine.cuda.kernels.control import BURST, HISTORY, SETTLED
+from burstproof.engine.cuda.kernels.warp import WARP
+from burstproof.engine.cuda.plan.histories import BURSTS
+from burstproof.engine.cuda.plan.variant import Variant
+
+_NEWEST, _OLD = 1 << 63, 255
+_ALL = (1 << 64) - 1
+
+
+@cache
+def make_past() -> Callable[..., Any]:
+    """``past(word, burst)`` -> uint64."""
+    low, high, bursts = np.uint64(_OLD), np.uint64(_ALL - _OLD), np.uint64(BURSTS)
+
+    def past(word: np.uint64, burst: np.int64) -> Any:
+        age = np.uint64((burst - np.int64(word & low)) & np.int64(_OLD))
+        found = np.uint64(0)
+        if age < bursts:
+            found = np.uint64((word & high) >> age)
+        return found
+
+    return cuda.jit(device=True)(past)  # type: ignore[no-any-return]
+
+
+@cache
+def make_note_past() -> Callable[..., Any]:
+    """``note_past(neuron, burst, history)``: the neuron fires."""
+    past, newest, high = make_past(), np.uint64(_NEWEST), np.uint64(_ALL - _OLD)
+
+    def note_past(neuron: np.uint32, burst: np.int64, history: History) -> None:
+        before = np.uint64(past(history.histories[neuron], burst) & high)
+        history.histories[neuron] = np.uint64(before | newest | np.uint64(burst & np.int64(_OLD)))
+
+    return cuda.jit(device=True)(note_past)  # type: ignore[no-any-return]
+
+
+@cache
+def make_waiting() -> Callable[..., Any]:
+    """``waiting(own, source, burst, settles, control, replay)`` -> uint64: the bursts to be replayed for a row.
+
+    ``own`` is the past of its source. ``settles`` takes the present burst in; a burst that goes on with the weights as
+    they were before it does not. The row was brought up to date when its source last fired, when its turn last came,
+    and when all were.
+    """
+    newest, everything = np.uint64(_NEWEST), np.uint64(_ALL)
+
+    def waiting(
+        own: np.uint64, source: np.uint32, burst: np.int64, settles: bool, control: Longs, replay: Replay
+    ) -> Any:
+        period = np.int64(replay.period)
+        back = np.int64((burst - np.int64(source)) % period)
+        found, fired = everything, own
+        if not settles:
+            found, fired = np.uint64(everything ^ newest), np.uint64(own & (everything ^ newest))
+            if back == 0:
+                back = period
+        for step in (1, 2, 4, 8, 16, 32):
+            fired = np.uint64(fired | (fired >> np.uint64(step)))
+        found = np.uint64(found & (everything ^ (fired >> np.uint64(1))))
+        found = np.uint64(found & (everything << np.uint64(np.int64(63) - back)))
+        settled = np.int64(burst - control[SETTLED])
+        if settled == 0:
+            found = np.uint64(0)
+        elif settled < 64:
+            found = np.uint64(found & (everything << np.uint64(np.int64(64) - settled)))
+        return found
+
+    return cuda.jit(device=True)(waiting)  # type: ignore[no-any-return]
+
+
+@cache
+def make_within() -> Callable[..., Any]:
+    """``within(past, window)`` -> uint64: the bursts in whose window of bursts the neuron fired."""
+
+    def within(past: np.uint64, window: np.int64) -> Any:
+        width, found = np.int64(1), np.uint64(past)
+        while 2 * width <= window:
+            found = np.uint64(found | (found << np.uint64(width)))
+            width = 2 * width
+        return np.uint64(found | (found << np.uint64(window - width)))
+
+    return cuda.jit(device=True)(within)  # type: ignore[no-any-return]
+
+
+@cache
+def make_learnt() -> Callable[..., Any]:
+    """``learnt(entry, own, bursts, burst, rows, replay)`` -> float32: the weight of a synapse, brought up to date.
+
+    ``own`` is the past of its source, ``bursts`` are those to be replayed.
+    """
+    past, within, steps_of = make_past(), make_within(), make_steps()
+    one, nothing = np.uint64(1), np.float32(0)
+
+    def learnt(
+        entry: np.uint64, own: np.uint64, bursts: np.uint64, burst: np.int64, rows: ComputedRows, replay: Replay
+    ) -> Any:
+        weight, rule = rows.weights[entry], np.uint32(replay.learning_rules[entry])
+        if rule == np.uint32(0):
+            return weight
+        rule = np.uint32(rule - np.uint32(1))
+        window, raised, lowered = replay.rule_windows[rule], replay.potentiations[rule], replay.depressions[rule]
+        before = within(own, window)
+        after = within(past(replay.histories[rows.computed_targets[entry]], burst), window)
+        both, steps = steps_of(before, after, rule, burst, replay)
+        steps = np.uint64(steps & bursts)
+        if steps != np.uint64(0):
+            while steps != np.uint64(0):
+                step = np.uint64(steps & ((steps ^ np.uint64(_ALL)) + one))
+                steps = np.uint64(steps ^ step)
+                if both & step != np.uint64(0):
+                    weight = np.float32(weight + raised)
+                else:
+                    weight = max(np.float32(weight - lowered), nothing)
+            rows.weights[entry] = weight
+        return weight
+
+    return cuda.jit(device=True)(learnt)  # type: ignore[no-any-return]
+
+
+@cache
+def make_steps() -> Callable[..., Any]:
+    """``steps(before, after, rule, burst, replay)`` -> uint64 twice: bursts of potentiation, bursts with any step.
+
+    ``before``, ``after``: in whose windows source and target fired. A rule begins once its window of history exists.
+    """
+    nothing, everything = np.float32(0), np.uint64(_ALL)
+
+    def steps(before: np.uint64, after: np.uint64, rule: np.uint32, burst: np.int64, replay: Replay) -> Any:
+        both = np.uint64(before & after)
+        found = both
+        if replay.depressions[rule] > nothing:
+            found = np.uint64(before | after)
+        learning = np.int64(burst - replay.rule_begins[rule])
+        if learning < 0:
+            found = np.uint64(0)
+        elif learning < 63:
+            found = np.uint64(found & (everything << np.uint64(np.int64(63) - learning)))
+        return both, found
+
+    return cuda.jit(device=True)(steps)  # type: ignore[no-any-return]
+
+
+@cache
+def make_turns() -> Callable[..., Any]:
+    """``turns(control, replay)`` -> int64: the rows whose turn it is in this burst: every ``period``-th one.
+
+    One thread also moves the history on, by which a state tells when rules begin.
+    """
+
+    def turns(control: Longs, replay: Replay) -> Any:
+        if cuda.grid(1) == 0 and control[HISTORY] < np.int64(replay.longest) - 1:
+            control[HISTORY] += 1
+        period = np.int64(replay.period)
+        first = np.int64(control[BURST] % period)
+        return np.int64((np.int64(replay.sources) - first + period - 1) // period)
+
+    return cuda.jit(device=True)(turns)  # type: ignore[no-any-return]
+
+
+@cache
+def make_take_turn() -> Callable[..., Any]:
+    """``take_turn(turn, lane, control, rows, replay)``: a warp brings the row up to date whose turn it is.
+
+    Not if its source fires in this burst: whoever sends the row does it then. A word that says nothing is cleared.
+    """
+    past, waiting, learnt = make_past(), make_waiting(), make_learnt()
+    newest, nothing = np.uint64(_NEWEST), np.uint64(0)
+
+    def take_turn(turn: np.int64, lane: np.uint32, control: Longs, rows: ComputedRows, replay: Replay) -> None:
+        burst, period = control[BURST], np.int64(replay.period)
+        source = np.uint32(burst % period + turn * period)
+        own = past(replay.histories[source], burst)
+        if own & newest == nothing:
+            if own == nothing and lane == np.uint32(0):
+                replay.histories[source] = nothing
+            bursts = waiting(own, source, burst, False, control, replay)
+            entry = np.uint64(np.uint64(rows.computed_offsets[source]) + np.uint64(lane))
+            end = np.uint64(rows.computed_offsets[np.uint32(source + np.uint32(1))])
+            while entry < end:
+                learnt(entry, own, bursts, burst, rows, replay)
+                entry = np.uint64(entry + np.uint64(WARP))
+
+    return cuda.jit(device=True)(take_turn)  # type: ignore[no-any-return]
+
+
+def make_settle(variant: Variant) -> Callable[..., None]:
+    """``settle(...)``: bring all weights up to date, and write every trace; a warp for each row.
+
+    A trace is the step of the present burst, so nobody needs it before. The host then says that all rows are settled.
+    """
+    past, waiting, within, learnt, steps_of = make_past(), make_waiting(), make_within(), make_learnt(), make_steps()
+    lanes, newest, nothing, no = np.uint32(WARP - 1), np.uint64(_NEWEST), np.uint64(0), np.uint32(0)
+
+    def settle(steering: Steering, rows: ComputedRows, replay: Replay, eligibility: Floats) -> None:
+        control, thread = steering.control, np.uint32(cuda.grid(1))
+        burst = control[BURST]
+        source = np.uint32(thread // np.uint32(WARP))
+        while source < replay.sources:
+            own = past(replay.histories[source], burst)
+            bursts = waiting(own, source, burst, True, control, replay)
+            entry = np.uint64(np.uint64(rows.computed_offsets[source]) + np.uint64(thread & lanes))
+            end = np.uint64(rows.computed_offsets[np.uint32(source + np.uint32(1))])
+            while entry < end:
+                learnt(entry, own, bursts, burst, rows, replay)
+                rule = np.uint32(replay.learning_rules[entry])
+                if rule != no:
+                    rule = np.uint32(rule - np.uint32(1))
+                    if replay.rule_begins[rule] <= burst:
+                        target, window = rows.computed_targets[entry], replay.rule_windows[rule]
+                        other = past(replay.histories[target], burst)
+                        both, steps = steps_of(within(own, window), within(other, window), rule, burst, replay)
+                        change = np.float32(0)
+                        if steps & newest != nothing:
+                            change = np.float32(-replay.depressions[rule])
+                            if both & newest != nothing:
+                                change = replay.potentiations[rule]
+                        eligibility[entry] = change
+                entry = np.uint64(entry + np.uint64(WARP))
+            source = np.uint32(source + np.uint32(np.uint32(cuda.gridsize(1)) // np.uint32(WARP)))
+
+    return settle
