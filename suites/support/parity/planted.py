@@ -185,6 +185,7 @@ _DRAW, _EQUAL = (
 )
 _RESTART = "a non-accumulating neuron restarts from 0 after it was a candidate, and only then"
 _WINDOW = "window 2: firings of two bursts pair up, and nothing changes before two bursts are known"
+_SILENT = "window 3: sources silent for 298 bursts, and for good: their synapses learn all the while"
 _STEP = "plastic steps: a constant of 2.5 is 2"
 _DIVIDED = "a source in a non-uniform area divides among all its valid synapses"
 _DRIVEN = "a negative mp-driven potential counts as 0, and its targets are still candidates"
@@ -661,10 +662,31 @@ _CUDA = (
     ),
     Fault(
         "the window of plasticity is a burst longer",
-        "engine/cuda/kernels/plastic.py",
-        "before, after = age < window, other < window",
-        "before, after = age <= window, other <= window",
+        "engine/cuda/kernels/replay.py",
+        "found << np.uint64(window - width)",
+        "found << np.uint64(window - width + 1)",
         (_WINDOW,),
+    ),
+    Fault(
+        "a burst of learning is replayed twice",
+        "engine/cuda/kernels/replay.py",
+        "everything << np.uint64(np.int64(63) - back)",
+        "everything << np.uint64(np.int64(62) - back)",
+        (_SILENT,),
+    ),
+    Fault(
+        "what fired 256 bursts ago counts as firing now",
+        "engine/cuda/kernels/replay.py",
+        "if own == nothing and lane == np.uint32(0):",
+        "if own != nothing and lane == np.uint32(0):",
+        (_SILENT,),
+    ),
+    Fault(
+        "a row that fired is not taken as brought up to date",
+        "engine/cuda/kernels/replay.py",
+        "found & (everything ^ (fired >> np.uint64(1)))",
+        "found & everything",
+        (_SILENT,),
     ),
     Fault(
         "contributions that are computed are cut off",
