@@ -70,9 +70,9 @@ def _phases(shard: ShardVariant) -> dict[str, Callable[..., None]]:
     else:
         found["propagate"] = make_propagate(variant)
     if variant.computed:
-        found["propagate_computed"] = make_propagate_computed(variant, aligned=variant.streamed)
+        found["propagate_computed"] = make_propagate_computed(shard)
     if variant.replays:
-        found["settle"] = make_settle(variant)
+        found["settle"] = make_settle(shard)
     elif variant.plastic:
         learn = make_learn_modes(variant) if variant.extras.modes else make_learn(variant)
         found.update(learn=learn, age=make_age())

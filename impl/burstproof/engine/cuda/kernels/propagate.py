@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 
 from burstproof.device.numba_cuda import cuda
-from burstproof.engine.cuda.args import ComputedRows, Fcl, Log, Replay, Rows, Scale, Steering, Transmission
+from burstproof.engine.cuda.args import ComputedRows, Fcl, Identity, Log, Replay, Rows, Scale, Steering, Transmission
 from burstproof.engine.cuda.kernels.cells import make_deliver
 from burstproof.engine.cuda.kernels.control import ACTIVE, BURST, CLAMPED, COUNT, SLOT, START
 from burstproof.engine.cuda.kernels.features import rules_of_features
 from burstproof.engine.cuda.kernels.replay import make_learnt, make_past, make_take_turn, make_turns, make_waiting
 from burstproof.engine.cuda.kernels.warp import WARP
+from burstproof.engine.cuda.plan.shard_variant import ShardVariant
 from burstproof.engine.cuda.plan.variant import Variant
 
 _ROUND = 6755399441055744.0
@@ -78,12 +79,13 @@ def make_quantise() -> Callable[..., Any]:
     return cuda.jit(device=True)(quantise)  # type: ignore[no-any-return]
 
 
-def make_propagate_computed(variant: Variant, aligned: bool = False) -> Callable[..., None]:
+def make_propagate_computed(shard: ShardVariant) -> Callable[..., None]:
     """``propagate_computed(...)``: contributions that depend on a plastic weight or on the source's potential.
 
     Where learning is replayed, weights are brought up to date on the way, and some more rows behind what fired.
-    ``aligned`` begins every row at a multiple of a warp's entries, as reading over a link should be.
+    Rows in host memory are begun at a multiple of a warp's entries, as reading over a link should be.
     """
+    variant, aligned = shard.variant, shard.variant.streamed
     delayed, rounds = variant.delays, variant.round_mp_driven
     offset = variant.offset
     quantise, deliver = make_quantise(), make_deliver(variant)
@@ -92,7 +94,13 @@ def make_propagate_computed(variant: Variant, aligned: bool = False) -> Callable
     half, cap = np.float64(0.5), np.float64(255)
     transmits, degenerates = variant.extras.transmits, variant.extras.degenerates
     degenerated, replays = rules_of_features().degenerated, variant.replays
-    past, waiting, learnt, turns, take_turn = make_past(), make_waiting(), make_learnt(), make_turns(), make_take_turn()
+    past, waiting, learnt, turns, take_turn = (
+        make_past(),
+        make_waiting(),
+        make_learnt(shard),
+        make_turns(),
+        make_take_turn(shard),
+    )
 
     def propagate_computed(
         steering: Steering,
@@ -102,6 +110,7 @@ def make_propagate_computed(variant: Variant, aligned: bool = False) -> Callable
         scale: Scale,
         transmission: Transmission,
         replay: Replay,
+        identity: Identity,
     ) -> None:
         control = steering.control
         if control[ACTIVE] == 0:
@@ -138,7 +147,7 @@ def make_propagate_computed(variant: Variant, aligned: bool = False) -> Callable
                 if not aligned or entry >= begin:
                     sign = np.int64(rows.signs[entry])
                     if replays:
-                        weight = learnt(np.uint64(entry), own, bursts, burst, rows, replay)
+                        weight = learnt(np.uint64(entry), own, bursts, burst, rows, replay, identity)
                 if sign != 0:
                     psp = rows.psps[entry]
                     if driven:
@@ -168,7 +177,7 @@ def make_propagate_computed(variant: Variant, aligned: bool = False) -> Callable
         if replays:
             due = np.int64(count + turns(control, replay))
             while item < due:
-                take_turn(item - count, lane, control, rows, replay)
+                take_turn(item - count, lane, control, rows, replay, identity)
                 item += items
 
     return propagate_computed

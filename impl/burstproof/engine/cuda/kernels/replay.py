@@ -16,11 +16,12 @@ from typing import Any
 import numpy as np
 
 from burstproof.device.numba_cuda import cuda
-from burstproof.engine.cuda.args import ComputedRows, Floats, History, Longs, Replay, Steering
+from burstproof.engine.cuda.args import ComputedRows, Floats, History, Identity, Longs, Replay, Steering
 from burstproof.engine.cuda.kernels.control import BURST, HISTORY, SETTLED
+from burstproof.engine.cuda.kernels.identity import make_id_of
 from burstproof.engine.cuda.kernels.warp import WARP
 from burstproof.engine.cuda.plan.histories import BURSTS
-from burstproof.engine.cuda.plan.variant import Variant
+from burstproof.engine.cuda.plan.shard_variant import ShardVariant
 
 _NEWEST, _OLD = 1 << 63, 255
 _ALL = (1 << 64) - 1
@@ -102,16 +103,22 @@ def make_within() -> Callable[..., Any]:
 
 
 @cache
-def make_learnt() -> Callable[..., Any]:
-    """``learnt(entry, own, bursts, burst, rows, replay)`` -> float32: the weight of a synapse, brought up to date.
+def make_learnt(shard: ShardVariant) -> Callable[..., Any]:
+    """``learnt(entry, own, bursts, burst, rows, replay, identity)`` -> float32: a weight, brought up to date.
 
     ``own`` is the past of its source, ``bursts`` are those to be replayed.
     """
-    past, within, steps_of = make_past(), make_within(), make_steps()
+    past, within, steps_of, id_of = make_past(), make_within(), make_steps(), make_id_of(shard)
     one, nothing = np.uint64(1), np.float32(0)
 
     def learnt(
-        entry: np.uint64, own: np.uint64, bursts: np.uint64, burst: np.int64, rows: ComputedRows, replay: Replay
+        entry: np.uint64,
+        own: np.uint64,
+        bursts: np.uint64,
+        burst: np.int64,
+        rows: ComputedRows,
+        replay: Replay,
+        identity: Identity,
     ) -> Any:
         weight, rule = rows.weights[entry], np.uint32(replay.learning_rules[entry])
         if rule == np.uint32(0):
@@ -119,7 +126,8 @@ def make_learnt() -> Callable[..., Any]:
         rule = np.uint32(rule - np.uint32(1))
         window, raised, lowered = replay.rule_windows[rule], replay.potentiations[rule], replay.depressions[rule]
         before = within(own, window)
-        after = within(past(replay.histories[rows.computed_targets[entry]], burst), window)
+        target = id_of(rows.computed_targets[entry], identity)
+        after = within(past(replay.histories[target], burst), window)
         both, steps = steps_of(before, after, rule, burst, replay)
         steps = np.uint64(steps & bursts)
         if steps != np.uint64(0):
@@ -177,15 +185,17 @@ def make_turns() -> Callable[..., Any]:
 
 
 @cache
-def make_take_turn() -> Callable[..., Any]:
-    """``take_turn(turn, lane, control, rows, replay)``: a warp brings the row up to date whose turn it is.
+def make_take_turn(shard: ShardVariant) -> Callable[..., Any]:
+    """``take_turn(turn, lane, control, rows, replay, identity)``: a warp brings the row up to date whose turn it is.
 
     Not if its source fires in this burst: whoever sends the row does it then. A word that says nothing is cleared.
     """
-    past, waiting, learnt = make_past(), make_waiting(), make_learnt()
+    past, waiting, learnt = make_past(), make_waiting(), make_learnt(shard)
     newest, nothing = np.uint64(_NEWEST), np.uint64(0)
 
-    def take_turn(turn: np.int64, lane: np.uint32, control: Longs, rows: ComputedRows, replay: Replay) -> None:
+    def take_turn(
+        turn: np.int64, lane: np.uint32, control: Longs, rows: ComputedRows, replay: Replay, identity: Identity
+    ) -> None:
         burst, period = control[BURST], np.int64(replay.period)
         source = np.uint32(burst % period + turn * period)
         own = past(replay.histories[source], burst)
@@ -196,21 +206,22 @@ def make_take_turn() -> Callable[..., Any]:
             entry = np.uint64(np.uint64(rows.computed_offsets[source]) + np.uint64(lane))
             end = np.uint64(rows.computed_offsets[np.uint32(source + np.uint32(1))])
             while entry < end:
-                learnt(entry, own, bursts, burst, rows, replay)
+                learnt(entry, own, bursts, burst, rows, replay, identity)
                 entry = np.uint64(entry + np.uint64(WARP))
 
     return cuda.jit(device=True)(take_turn)  # type: ignore[no-any-return]
 
 
-def make_settle(variant: Variant) -> Callable[..., None]:
+def make_settle(shard: ShardVariant) -> Callable[..., None]:
     """``settle(...)``: bring all weights up to date, and write every trace; a warp for each row.
 
     A trace is the step of the present burst, so nobody needs it before. The host then says that all rows are settled.
     """
-    past, waiting, within, learnt, steps_of = make_past(), make_waiting(), make_within(), make_learnt(), make_steps()
+    past, waiting, within, learnt = make_past(), make_waiting(), make_within(), make_learnt(shard)
+    steps_of, id_of = make_steps(), make_id_of(shard)
     lanes, newest, nothing, no = np.uint32(WARP - 1), np.uint64(_NEWEST), np.uint64(0), np.uint32(0)
 
-    def settle(steering: Steering, rows: ComputedRows, replay: Replay, eligibility: Floats) -> None:
+    def settle(steering: Steering, rows: ComputedRows, replay: Replay, identity: Identity, eligibility: Floats) -> None:
         control, thread = steering.control, np.uint32(cuda.grid(1))
         burst = control[BURST]
         source = np.uint32(thread // np.uint32(WARP))
@@ -220,12 +231,13 @@ def make_settle(variant: Variant) -> Callable[..., None]:
             entry = np.uint64(np.uint64(rows.computed_offsets[source]) + np.uint64(thread & lanes))
             end = np.uint64(rows.computed_offsets[np.uint32(source + np.uint32(1))])
             while entry < end:
-                learnt(entry, own, bursts, burst, rows, replay)
+                learnt(entry, own, bursts, burst, rows, replay, identity)
                 rule = np.uint32(replay.learning_rules[entry])
                 if rule != no:
                     rule = np.uint32(rule - np.uint32(1))
                     if replay.rule_begins[rule] <= burst:
-                        target, window = rows.computed_targets[entry], replay.rule_windows[rule]
+                        window = replay.rule_windows[rule]
+                        target = id_of(rows.computed_targets[entry], identity)
                         other = past(replay.histories[target], burst)
                         both, steps = steps_of(within(own, window), within(other, window), rule, burst, replay)
                         change = np.float32(0)
