@@ -28,6 +28,7 @@ from suites.support.parity.simulator_check import recordings_differ
 
 if TYPE_CHECKING:
     from burstproof.engine.cuda.engine import CudaEngine
+    from burstproof.engine.cuda.plan.sharding_choice import ShardingChoice
 
 RESIDENT = "device-resident"
 STEP = "step"
@@ -83,6 +84,8 @@ class RowResult:
         Bursts per device-resident sample.
     timings : mapping of str to Timed
         By scope, in ms per burst.
+    memory_bytes : int
+        On all devices.
     cpu : Timed or None
         One burst of the CPU engine with ``cpu_threads`` threads, in ms; ``None`` where it was not the judge.
     """
@@ -96,6 +99,7 @@ class RowResult:
     cpu_threads: int = 0
     events: float = 0.0
     energy: Energy | None = None
+    memory_bytes: int = 0
 
     @property
     def checked(self) -> str:
@@ -113,9 +117,15 @@ def scopes_of(row: Row) -> tuple[str, ...]:
 
 
 def measure_row(
-    row: Row, runtime: DeviceRuntime, watch: Callable[[], Watch] | None, scopes: tuple[str, ...] = EVERY_SCOPE
+    row: Row,
+    runtime: DeviceRuntime,
+    watch: Callable[[], Watch] | None,
+    scopes: tuple[str, ...] = EVERY_SCOPE,
+    choice: ShardingChoice | None = None,
 ) -> RowResult:
     """Check, time and check again; ``runtime`` is used to flush the L2 cache only.
+
+    ``choice`` puts a generated row on several devices.
 
     Raises
     ------
@@ -124,7 +134,7 @@ def measure_row(
     ThrottledError
         The card was throttled in every attempt.
     """
-    with _engines(row) as (judge, cuda):
+    with _engines(row, choice) as (judge, cuda):
         learns = row.kind == PLASTIC
         problems = disagreements(judge, cuda, row.checked_bursts, row.start, weights=learns)
         if problems:
@@ -146,15 +156,17 @@ def measure_row(
         rate, events = (before + _observed(row, cuda)) / 2
         judge.restore(cuda.state())
         problems = doubts + disagreements(judge, cuda, row.checked_afterwards, {}, weights=learns)
-        return RowResult(row, problems, rate, train, timings, cpu_timed, threads, events, energy)
+        return RowResult(row, problems, rate, train, timings, cpu_timed, threads, events, energy, cuda.memory_bytes)
 
 
 @contextmanager
-def _engines(row: Row) -> Iterator[tuple[CpuEngine | ImplicitReference | DrawnReference, CudaEngine]]:
+def _engines(
+    row: Row, choice: ShardingChoice | None
+) -> Iterator[tuple[CpuEngine | ImplicitReference | DrawnReference, CudaEngine]]:
     from burstproof.engine.cuda.engine import CudaEngine
 
     if row.generated:
-        cuda = CudaEngine.from_spec(row.spec, EngineOptions())
+        cuda = CudaEngine.from_spec(row.spec, EngineOptions(), choice)
         try:
             judge = ImplicitReference if row.kind == UNIFORM else DrawnReference
             yield judge(row.spec, cuda.fixed_point), cuda
