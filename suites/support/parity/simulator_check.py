@@ -114,10 +114,10 @@ def check_windows_too_long_for_words() -> list[str]:
 
 
 def check_learning_after_long_silence() -> list[str]:
-    """Rows whose sources are silent for longer than words tell of, and for longer than a byte counts."""
+    """Rows whose sources are silent for longer than words tell of, and than a byte counts; whole and other weights."""
     count, pairs = 6, np.array([(a, b) for a in range(6) for b in range(6)]).T
     neurons = NeuronTable.build(count, thresholds=1e9, cortical_areas=[5, 5, 5, 6, 6, 6])
-    synapses = SynapseTable.build(*pairs, weights=20.0, types=pairs[0] == 2)
+    synapses = SynapseTable.build(*pairs, weights=np.arange(36) * 1.25 - 1, types=pairs[0] == 2)
     windows = {3: int(np.argmax((pairs[0] < 3) & (pairs[1] < 3))), 7: int(np.argmax((pairs[0] < 3) & (pairs[1] > 2)))}
     rules = tuple(PlasticMapping(np.array([row]), w, 5.0, 1.0, 0.9 + w / 10) for w, row in windows.items())
     network = Network(neurons, synapses, areas=(Area(5, "a"), Area(6, "b")), plastic_mappings=rules)

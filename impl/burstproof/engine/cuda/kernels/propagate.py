@@ -13,7 +13,8 @@ from burstproof.engine.cuda.args import ComputedRows, Fcl, Identity, Log, Replay
 from burstproof.engine.cuda.kernels.cells import make_deliver
 from burstproof.engine.cuda.kernels.control import ACTIVE, BURST, CLAMPED, COUNT, SLOT, START
 from burstproof.engine.cuda.kernels.features import rules_of_features
-from burstproof.engine.cuda.kernels.replay import make_learnt, make_past, make_take_turn, make_turns, make_waiting
+from burstproof.engine.cuda.kernels.identity import make_id_of
+from burstproof.engine.cuda.kernels.replay import Read, make_learnt, make_past, make_take_turn, make_turns, make_waiting
 from burstproof.engine.cuda.kernels.warp import WARP
 from burstproof.engine.cuda.plan.shard_variant import ShardVariant
 from burstproof.engine.cuda.plan.variant import Variant
@@ -94,13 +95,8 @@ def make_propagate_computed(shard: ShardVariant) -> Callable[..., None]:
     half, cap = np.float64(0.5), np.float64(255)
     transmits, degenerates = variant.extras.transmits, variant.extras.degenerates
     degenerated, replays = rules_of_features().degenerated, variant.replays
-    past, waiting, learnt, turns, take_turn = (
-        make_past(),
-        make_waiting(),
-        make_learnt(shard),
-        make_turns(),
-        make_take_turn(shard),
-    )
+    past, waiting, learnt, id_of = make_past(), make_waiting(), make_learnt(), make_id_of(shard)
+    turns, take_turn = make_turns(), make_take_turn(shard)
 
     def propagate_computed(
         steering: Steering,
@@ -147,7 +143,10 @@ def make_propagate_computed(shard: ShardVariant) -> Callable[..., None]:
                 if not aligned or entry >= begin:
                     sign = np.int64(rows.signs[entry])
                     if replays:
-                        weight = learnt(np.uint64(entry), own, bursts, burst, rows, replay, identity)
+                        weight = rows.weights[entry]
+                        word = replay.histories[id_of(rows.computed_targets[entry], identity)]
+                        read = Read(weight, np.uint32(replay.learning_rules[entry]), word)
+                        weight = learnt(np.uint64(entry), read, own, bursts, burst, rows, replay)
                 if sign != 0:
                     psp = rows.psps[entry]
                     if driven:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,7 +24,19 @@ from burstproof.engine.cuda.plan.histories import BURSTS
 from burstproof.engine.cuda.plan.shard_variant import ShardVariant
 
 _NEWEST, _OLD = 1 << 63, 255
+_EXACT = 1 << 22
+"""Whole weights below it stay exact, whatever a word's bursts add."""
+_TOGETHER = 4
+"""Entries of a row that a thread reads at a time."""
 _ALL = (1 << 64) - 1
+
+
+class Read(NamedTuple):
+    """What is read of a plastic synapse: its weight, 1 + its mapping or 0, and the word of its target."""
+
+    weight: np.float32
+    rule: np.uint32
+    word: np.uint64
 
 
 @cache
@@ -103,41 +115,47 @@ def make_within() -> Callable[..., Any]:
 
 
 @cache
-def make_learnt(shard: ShardVariant) -> Callable[..., Any]:
-    """``learnt(entry, own, bursts, burst, rows, replay, identity)`` -> float32: a weight, brought up to date.
+def make_learnt() -> Callable[..., Any]:
+    """``learnt(entry, read, own, bursts, burst, rows, replay)`` -> float32: a weight, brought up to date.
 
-    ``own`` is the past of its source, ``bursts`` are those to be replayed.
+    ``own`` is the past of the source, ``bursts`` are those to be replayed. Steps are whole numbers: where the weight is
+    one, too, and only falls, or never falls below 0, their order does not matter and they are counted.
     """
-    past, within, steps_of, id_of = make_past(), make_within(), make_steps(), make_id_of(shard)
-    one, nothing = np.uint64(1), np.float32(0)
+    past, within, steps_of = make_past(), make_within(), make_steps()
+    one, nothing, exact, everything = np.uint64(1), np.float32(0), np.float32(_EXACT), np.uint64(_ALL)
 
     def learnt(
         entry: np.uint64,
+        read: Read,
         own: np.uint64,
         bursts: np.uint64,
         burst: np.int64,
         rows: ComputedRows,
         replay: Replay,
-        identity: Identity,
     ) -> Any:
-        weight, rule = rows.weights[entry], np.uint32(replay.learning_rules[entry])
-        if rule == np.uint32(0):
+        weight = read.weight
+        if read.rule == np.uint32(0):
             return weight
-        rule = np.uint32(rule - np.uint32(1))
+        rule = np.uint32(read.rule - np.uint32(1))
         window, raised, lowered = replay.rule_windows[rule], replay.potentiations[rule], replay.depressions[rule]
-        before = within(own, window)
-        target = id_of(rows.computed_targets[entry], identity)
-        after = within(past(replay.histories[target], burst), window)
-        both, steps = steps_of(before, after, rule, burst, replay)
+        both, steps = steps_of(within(own, window), within(past(read.word, burst), window), rule, burst, replay)
         steps = np.uint64(steps & bursts)
         if steps != np.uint64(0):
-            while steps != np.uint64(0):
-                step = np.uint64(steps & ((steps ^ np.uint64(_ALL)) + one))
-                steps = np.uint64(steps ^ step)
-                if both & step != np.uint64(0):
-                    weight = np.float32(weight + raised)
-                else:
-                    weight = max(np.float32(weight - lowered), nothing)
+            rises = np.float32(cuda.popc(np.uint64(steps & both)))
+            least = np.float32(
+                weight - np.float32(lowered * np.float32(cuda.popc(np.uint64(steps & (both ^ everything)))))
+            )
+            whole = abs(weight) < exact and np.float32(np.int32(weight)) == weight
+            if whole and (rises == nothing or least >= nothing):
+                weight = np.float32(max(least, nothing) + np.float32(raised * rises))
+            else:
+                while steps != np.uint64(0):
+                    step = np.uint64(steps & ((steps ^ everything) + one))
+                    steps = np.uint64(steps ^ step)
+                    if both & step != np.uint64(0):
+                        weight = np.float32(weight + raised)
+                    else:
+                        weight = max(np.float32(weight - lowered), nothing)
             rows.weights[entry] = weight
         return weight
 
@@ -190,8 +208,8 @@ def make_take_turn(shard: ShardVariant) -> Callable[..., Any]:
 
     Not if its source fires in this burst: whoever sends the row does it then. A word that says nothing is cleared.
     """
-    past, waiting, learnt = make_past(), make_waiting(), make_learnt(shard)
-    newest, nothing = np.uint64(_NEWEST), np.uint64(0)
+    past, waiting, learnt, id_of = make_past(), make_waiting(), make_learnt(), make_id_of(shard)
+    newest, nothing, warp, span = np.uint64(_NEWEST), np.uint64(0), np.uint64(WARP), np.uint64(WARP * _TOGETHER)
 
     def take_turn(
         turn: np.int64, lane: np.uint32, control: Longs, rows: ComputedRows, replay: Replay, identity: Identity
@@ -203,11 +221,25 @@ def make_take_turn(shard: ShardVariant) -> Callable[..., Any]:
             if own == nothing and lane == np.uint32(0):
                 replay.histories[source] = nothing
             bursts = waiting(own, source, burst, False, control, replay)
+            targets = cuda.local.array(_TOGETHER, np.uint32)
+            weights = cuda.local.array(_TOGETHER, np.float32)
+            rules = cuda.local.array(_TOGETHER, np.uint32)
+            words = cuda.local.array(_TOGETHER, np.uint64)
             entry = np.uint64(np.uint64(rows.computed_offsets[source]) + np.uint64(lane))
             end = np.uint64(rows.computed_offsets[np.uint32(source + np.uint32(1))])
             while entry < end:
-                learnt(entry, own, bursts, burst, rows, replay, identity)
-                entry = np.uint64(entry + np.uint64(WARP))
+                for part in range(_TOGETHER):
+                    at = np.uint64(entry + np.uint64(part) * warp)
+                    targets[part], weights[part], rules[part] = np.uint32(0), np.float32(0), np.uint32(0)
+                    if at < end:
+                        targets[part], weights[part] = rows.computed_targets[at], rows.weights[at]
+                        rules[part] = replay.learning_rules[at]
+                for part in range(_TOGETHER):
+                    words[part] = replay.histories[id_of(targets[part], identity)]
+                for part in range(_TOGETHER):
+                    at = np.uint64(entry + np.uint64(part) * warp)
+                    learnt(at, Read(weights[part], rules[part], words[part]), own, bursts, burst, rows, replay)
+                entry = np.uint64(entry + span)
 
     return cuda.jit(device=True)(take_turn)  # type: ignore[no-any-return]
 
@@ -217,7 +249,7 @@ def make_settle(shard: ShardVariant) -> Callable[..., None]:
 
     A trace is the step of the present burst, so nobody needs it before. The host then says that all rows are settled.
     """
-    past, waiting, within, learnt = make_past(), make_waiting(), make_within(), make_learnt(shard)
+    past, waiting, within, learnt = make_past(), make_waiting(), make_within(), make_learnt()
     steps_of, id_of = make_steps(), make_id_of(shard)
     lanes, newest, nothing, no = np.uint32(WARP - 1), np.uint64(_NEWEST), np.uint64(0), np.uint32(0)
 
@@ -231,15 +263,15 @@ def make_settle(shard: ShardVariant) -> Callable[..., None]:
             entry = np.uint64(np.uint64(rows.computed_offsets[source]) + np.uint64(thread & lanes))
             end = np.uint64(rows.computed_offsets[np.uint32(source + np.uint32(1))])
             while entry < end:
-                learnt(entry, own, bursts, burst, rows, replay, identity)
+                word = replay.histories[id_of(rows.computed_targets[entry], identity)]
                 rule = np.uint32(replay.learning_rules[entry])
+                learnt(entry, Read(rows.weights[entry], rule, word), own, bursts, burst, rows, replay)
                 if rule != no:
                     rule = np.uint32(rule - np.uint32(1))
                     if replay.rule_begins[rule] <= burst:
                         window = replay.rule_windows[rule]
-                        target = id_of(rows.computed_targets[entry], identity)
-                        other = past(replay.histories[target], burst)
-                        both, steps = steps_of(within(own, window), within(other, window), rule, burst, replay)
+                        before, after = within(own, window), within(past(word, burst), window)
+                        both, steps = steps_of(before, after, rule, burst, replay)
                         change = np.float32(0)
                         if steps & newest != nothing:
                             change = np.float32(-replay.depressions[rule])
