@@ -11,11 +11,13 @@ from burstproof.engine.cuda.exchange.devices import device_count
 from stages.measuring import Measure
 from suites.support.bench.cuda_bench import RESIDENT
 from suites.support.bench.steady import to_us
-from suites.support.shards.kind_rows import KINDS, SIZES, kind_row, measured, scaled_us, share_of
+from suites.support.shards.kind_rows import KINDS, LARGE, SMALL, SMALL_KINDS, kind_row, measured, scaled_us, share_of
 
 pytestmark = [pytest.mark.requirement("MG-4", "MG-7", "BE-21", "ST-7"), pytest.mark.gate("multi_gpu")]
 
 DEVICES = (2, 4, 8)
+CASES = [(SMALL, devices, kind) for devices in DEVICES for kind in (*KINDS, *SMALL_KINDS)]
+CASES += [(LARGE, devices, kind) for devices in DEVICES for kind in KINDS]
 RATE_TOLERANCE = 0.25
 ON_EACH = {"devices": ..., "kind": ..., "neurons": ..., "synapses_per_neuron": 100, "firing_rate": 0.01}
 WAITS = "; on several GPUs arrivals of 16 delays wait in a ring of slots, on one the fired lists are read again"
@@ -25,9 +27,7 @@ WAITS = "; on several GPUs arrivals of 16 delays wait in a ring of slots, on one
 @pytest.mark.measures("shard.kind_burst", "shard.kind_ratio", "shard.kind_memory", **ON_EACH)
 @pytest.mark.thorough("builds and checks large networks")
 @pytest.mark.time_limit(600)
-@pytest.mark.parametrize("kind", KINDS)  # varies fastest
-@pytest.mark.parametrize("devices", DEVICES)
-@pytest.mark.parametrize("neurons", SIZES)
+@pytest.mark.parametrize(("neurons", "devices", "kind"), CASES)
 def test_kind_over_devices(neurons: int, devices: int, kind: str, measure: Measure) -> None:
     """Bit for bit before and after, then the burst over that of one share on one GPU, each at its nominal rate."""
     if device_count() < devices:

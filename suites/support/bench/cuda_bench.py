@@ -15,6 +15,7 @@ from burstproof.device.protocol import BufferSpec, DeviceRuntime
 from burstproof.engine.cpu.engine import CpuEngine
 from burstproof.engine.options import CpuOptions, EngineOptions
 from burstproof.engine.protocol import Engine
+from burstproof.engine.sharded.partition import make_partition
 from burstproof.engine.state import EngineState, Record, Recording, Stimulus, StimulusPlan
 from suites.support.bench.drawn_reference import DrawnReference
 from suites.support.bench.energy import Energy, energy_of
@@ -125,7 +126,7 @@ def measure_row(
 ) -> RowResult:
     """Check, time and check again; ``runtime`` is used to flush the L2 cache only.
 
-    ``choice`` puts a generated row on several devices.
+    ``choice`` puts the row on several devices.
 
     Raises
     ------
@@ -175,9 +176,10 @@ def _engines(
         return
     network = row.network()
     options = EngineOptions() if row.kind == UNIFORM else GENERAL
+    split = () if choice is None else (make_partition(network, len(choice.devices), choice.strategy), choice)
     with ThreadPoolExecutor(1) as pool:  # both read the same network for seconds
         judging = pool.submit(CpuEngine.create, network, options)
-        cuda = CudaEngine.create(network, EngineOptions())
+        cuda = CudaEngine.create(network, EngineOptions(), *split)
     with closing(cuda), closing(judging.result()) as cpu:
         yield cpu, cuda
 

@@ -9,17 +9,21 @@ from burstproof.config import MultiGpu
 from burstproof.device.open import open_device
 from burstproof.engine.cuda.plan.sharding_choice import ShardingChoice
 from suites.support.bench.cuda_bench import RESIDENT, RowResult, measure_row
-from suites.support.bench.rows import UNIFORM, Row
+from suites.support.bench.rows import PLASTIC, UNIFORM, Row
 from suites.support.bench.steady import to_us
 
 KINDS = (UNIFORM, "weights", "inhibition", "parameters", "fractions", "delays", "everything")
-SIZES = (1_000_000, 20_000_000)
-_SMALL, _RATE = 1_000_000, 0.01
+HELD = (PLASTIC, "power-law")
+"""Kinds of which the host holds the synapses."""
+SMALL_KINDS = ("areas", *HELD)
+"""Kinds that the goal table has up to 1 M neurons only."""
+SMALL, LARGE = 1_000_000, 20_000_000
+_RATE = 0.01
 
 
 def kind_row(kind: str, neurons: int) -> Row:
-    """The row of ``neurons`` neurons, whose synapses the devices make themselves."""
-    return Row(neurons, _RATE, 12 if neurons <= _SMALL else 2, generated=True, kind=kind)
+    """The row of ``neurons`` neurons; the devices make the synapses themselves, but where a host has to."""
+    return Row(neurons, _RATE, 12 if neurons <= SMALL else 2, generated=kind not in HELD, kind=kind)
 
 
 def share_of(row: Row, devices: int) -> Row:
