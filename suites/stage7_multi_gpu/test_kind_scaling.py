@@ -24,7 +24,7 @@ WAITS = "; on several GPUs arrivals of 16 delays wait in a ring of slots, on one
 """What a kind with delays does otherwise on shards; its ratio says what that costs."""
 
 
-@pytest.mark.measures("shard.kind_burst", "shard.kind_ratio", "shard.kind_memory", **ON_EACH)
+@pytest.mark.measures("shard.kind_burst", "shard.kind_ratio", **ON_EACH)
 @pytest.mark.thorough("builds and checks large networks")
 @pytest.mark.time_limit(600)
 @pytest.mark.parametrize(("neurons", "devices", "kind"), CASES)
@@ -46,6 +46,3 @@ def test_kind_over_devices(neurons: int, devices: int, kind: str, measure: Measu
     note = f"{scaled_us(several):.2f} us on {devices} GPUs, {scaled_us(alone):.2f} us for {share.name} on one"
     note += WAITS if row.spec.longest_delay > 1 else ""
     measure("shard.kind_ratio", scaled_us(several) / scaled_us(alone), "x", conditions=conditions, note=note)
-    grown = f"{alone.memory_bytes / 1e9:.2f} GB for the share on one GPU"
-    each = several.memory_bytes / devices / 1e9
-    measure("shard.kind_memory", each, "GB", conditions=conditions, note=f"per GPU; {grown}")

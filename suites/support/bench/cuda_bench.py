@@ -85,8 +85,6 @@ class RowResult:
         Bursts per device-resident sample.
     timings : mapping of str to Timed
         By scope, in ms per burst.
-    memory_bytes : int
-        On all devices.
     cpu : Timed or None
         One burst of the CPU engine with ``cpu_threads`` threads, in ms; ``None`` where it was not the judge.
     """
@@ -100,7 +98,6 @@ class RowResult:
     cpu_threads: int = 0
     events: float = 0.0
     energy: Energy | None = None
-    memory_bytes: int = 0
 
     @property
     def checked(self) -> str:
@@ -157,7 +154,7 @@ def measure_row(
         rate, events = (before + _observed(row, cuda)) / 2
         judge.restore(cuda.state())
         problems = doubts + disagreements(judge, cuda, row.checked_afterwards, {}, weights=learns)
-        return RowResult(row, problems, rate, train, timings, cpu_timed, threads, events, energy, cuda.memory_bytes)
+        return RowResult(row, problems, rate, train, timings, cpu_timed, threads, events, energy)
 
 
 @contextmanager
