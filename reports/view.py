@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from reports.judge.goals import NOT_MEASURED, GoalRow, measured_goals, unjudged
+from reports.judge.rightness import rightness
 from reports.judge.summary import Summary, first_line, remarks, summarise
 from reports.judge.targets import Target, load_targets
 from reports.judge.trace import Status, TraceRow, is_left_out, status_text, trace, unknown_ids
@@ -93,6 +94,8 @@ class View:
         What a reader has to know before trusting the figures.
     cases, requirements : tuple of (class, word, count)
         Counts that add up to all of them; the class is that of a badge.
+    right : Verdict and str
+        Whether results were right, in a sentence.
     headline : tuple of GoalRow
         Performance for the first screen.
     skips : tuple of (str, list of str)
@@ -114,6 +117,7 @@ class View:
     summary: Summary
     cases: tuple[tuple[str, str, int], ...]
     requirements: tuple[tuple[str, str, int], ...]
+    right: tuple[Verdict, str]
     headline: tuple[GoalRow, ...]
     stages: tuple[StageCard, ...]
     findings: tuple[Finding, ...]
@@ -167,6 +171,7 @@ def build_view(record: RunRecord, targets: Sequence[Target] | None = None) -> Vi
         summary=summary,
         cases=_case_counts(summary),
         requirements=_requirement_counts(summary, record.plan),
+        right=rightness(record),
         headline=_headline(goals),
         stages=tuple(_stage_cards(record)),
         findings=_findings(record),
