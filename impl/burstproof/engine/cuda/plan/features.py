@@ -15,6 +15,7 @@ from burstproof.engine.features.tables import FeatureTables, Lists, can_train, f
 from burstproof.engine.layout import Layout
 from burstproof.network.features import Features
 from burstproof.network.model import Network, NeuronTable
+from burstproof.network.schema import NEURON_FIELDS
 
 HOMEOSTATIC = 1
 """Flag of a class of neurons: they have a homeostat."""
@@ -30,6 +31,7 @@ HOMEOSTAT_NUMBERS = 6
 """Numbers of a class with a homeostat: keep, alpha, target, gain, least, most leak."""
 
 Array = npt.NDArray[Any]
+Members = npt.NDArray[np.uint32] | slice
 Contents = Iterator[tuple[str, Array]]
 
 
@@ -88,6 +90,19 @@ class FeaturePlan:
         items = np.concatenate([one.items for one in joined])
         lists = Lists(np.concatenate([[0], np.cumsum(lengths)]).astype(np.uint32), items.astype(np.uint32))
         return cls(network.features, tables, lists, can_train(network), loaded, levels_of(network, loaded))
+
+    def taken(self, members: Members) -> FeaturePlan:
+        """The plan of a shard with the neurons ``members``, ids ascending; drivers stay those of the network."""
+        if isinstance(members, slice):
+            return self
+        levels = {name: getattr(self.levels, name)[members] for name in NEURON_FIELDS}
+        return replace(
+            self,
+            tables=self.tables._replace(classes=self.tables.classes[members]),
+            trains=self.trains[members],
+            loaded=int(np.searchsorted(members, self.loaded)),
+            levels=NeuronTable.build(len(members), **levels),
+        )
 
     @property
     def sizes(self) -> FeatureSizes:
