@@ -58,12 +58,13 @@ def differences(seeds: Iterable[int], backend: backends.Backend, families: int =
     return [f"burstproof fuzz --cases 1 --seed {seed} --families {families}: {d}" for seed, d in found if d is not None]
 
 
+QUICK = (backends.REFERENCE, backends.CPU_BACKENDS[0])
 HOST_CASES = [
     pytest.param(
         backend,
         first,
         id=f"{backend.name}, {first}",
-        marks=[pytest.mark.thorough("more of the random cases")] if first or backend is backends.CPU_SHARDS else [],
+        marks=[] if first == 0 and backend in QUICK else [pytest.mark.thorough("more of the random cases")],
     )
     for backend, cases in (
         (backends.REFERENCE, CHUNK),

@@ -21,6 +21,7 @@ from burstproof.engine.cuda.closed_loop import StayingLoop
 from burstproof.engine.cuda.exchange.devices import device_count
 from burstproof.engine.cuda.host.devices import NOTHING, BatchReport, Behind, Devices, FiredList, LoopKernel
 from burstproof.engine.cuda.host.growing import Growing, needs_machine
+from burstproof.engine.cuda.host.growing_shards import GrowingShards
 from burstproof.engine.cuda.host.many_devices import ManyDevices, pack_shards
 from burstproof.engine.cuda.host.one_device import OneDevice
 from burstproof.engine.cuda.host.shard import Fill
@@ -37,6 +38,7 @@ from burstproof.engine.fixed_point import plan_fixed_point
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.protocol import Engine, Progress
 from burstproof.engine.recorder import joined, record_steps, tell
+from burstproof.engine.sharded.growing import roomy
 from burstproof.engine.sharded.partition import Partition
 from burstproof.engine.sharded.shard import joined_state
 from burstproof.engine.state import NO_PLAN, NO_STIMULUS, Burst, EngineState, Record, Recording, Stimulus, StimulusPlan
@@ -90,7 +92,7 @@ class CudaEngine(Engine):
         self._list_on_device: tuple[int, npt.NDArray[np.int64]] | None = None
         self._loop: StayingLoop | None = None
         self.partition: Partition | None = None
-        self._growing: Growing[CudaEngine] | None = None
+        self._growing: Growing[CudaEngine] | GrowingShards[CudaEngine] | None = None
 
     @property
     def devices(self) -> Devices:
@@ -192,9 +194,28 @@ class CudaEngine(Engine):
         from burstproof.engine.sharded.partition import make_partition
 
         cut = partition or make_partition(network, len(choice.devices), choice.strategy)
+        if needs_machine(network):
+            return cls._growing_over_shards(network, options, cut, choice)
         devices = pack_shards(network, options, cut, choice)
         engine = cls(network, options, devices.packed[0].packed.fixed_point, devices)
         engine.partition = cut
+        return engine
+
+    @classmethod
+    def _growing_over_shards(
+        cls, network: Network, options: EngineOptions, partition: Partition, choice: ShardingChoice
+    ) -> CudaEngine:
+        """An engine over shards of a network in which neurons or synapses appear."""
+        partition.check(network)
+        point = plan_fixed_point(network, options)
+
+        def hold(held: Network, together: int) -> CudaEngine:
+            cut = roomy(partition, held.neuron_count, together)
+            return cls(held, options, point, pack_shards(held, options, cut, choice, point, network.neuron_count))
+
+        growing = GrowingShards(network, point, hold)
+        engine = cls(network, options, point, growing.engine.devices)
+        engine._growing, engine.partition = growing, partition
         return engine
 
     @classmethod
@@ -308,7 +329,11 @@ class CudaEngine(Engine):
         return self._advance(stimuli, bursts, record, progress)
 
     def _grow(
-        self, growing: Growing[CudaEngine], number: int, packed: PackedStimulus | None, stimulus: Stimulus
+        self,
+        growing: Growing[CudaEngine] | GrowingShards[CudaEngine],
+        number: int,
+        packed: PackedStimulus | None,
+        stimulus: Stimulus,
     ) -> Burst:
         """One burst of a network in which neurons or synapses appear."""
         if self._open is None:
@@ -476,7 +501,11 @@ class CudaEngine(Engine):
         state, devices = self.state(), self.devices
         assert isinstance(devices, ManyDevices)
         self.close()
-        self._open = pack_shards(self.network, self.options, partition, devices.choice)
+        if self._growing is None:
+            self._open = pack_shards(self.network, self.options, partition, devices.choice)
+        else:
+            made = self._growing_over_shards(self.network, self.options, partition, devices.choice)
+            self._growing, self._open = made._growing, made._open
         self.partition = partition
         self.restore(state)
 

@@ -41,6 +41,7 @@ from burstproof.engine.sharded.shard_layout import NetworkShard
 from burstproof.engine.state import EngineState, Stimulus
 from burstproof.engine.stimulus import PackedStimulus
 from burstproof.errors import InputError, ShardLostError
+from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Network
 
 Repack = Callable[[npt.NDArray[np.float32]], tuple[PackedShard, ...]]
@@ -52,8 +53,17 @@ _LOG_PER_NEURON = 3
 """Least room in the log of a burst in one kernel, which must hold two bursts more: see ``kernels.steer``."""
 
 
-def pack_shards(network: Network, options: EngineOptions, partition: Partition, choice: ShardingChoice) -> ManyDevices:
+def pack_shards(
+    network: Network,
+    options: EngineOptions,
+    partition: Partition,
+    choice: ShardingChoice,
+    point: FixedPoint | None = None,
+    loaded: int | None = None,
+) -> ManyDevices:
     """The shards of ``partition`` on the devices of ``choice``, which are given to them in turn.
+
+    ``point`` is the scale of the network of ``loaded`` neurons of which ``network`` is a larger form.
 
     Raises
     ------
@@ -64,11 +74,12 @@ def pack_shards(network: Network, options: EngineOptions, partition: Partition, 
     """
     partition.check(network)
     check_network(network, options)
-    point, facts = plan_fixed_point(network, options), synapse_facts(network)
+    scale = plan_fixed_point(network, options) if point is None else point
+    facts, first = synapse_facts(network), network.neuron_count if loaded is None else loaded
 
     def repack(weights: npt.NDArray[np.float32]) -> tuple[PackedShard, ...]:
         def packed(number: int) -> PackedShard:
-            return pack_shard(NetworkShard(network, options, point, facts, partition, number), weights)
+            return pack_shard(NetworkShard(network, options, scale, facts, partition, number, first), weights)
 
         with ThreadPoolExecutor(min(partition.shards, _PACKERS)) as pool:
             return tuple(pool.map(packed, range(partition.shards)))
