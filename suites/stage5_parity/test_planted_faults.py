@@ -11,14 +11,14 @@ from stages.measuring import Measure
 from suites.support.parity.backends import NEEDS_ADAPTER
 from suites.support.parity.planted import cpu_features, cuda_features, wgpu_features
 from suites.support.parity.planted.catalogue import CATALOGUE
-from suites.support.parity.planted.fault import CPU, CUDA, SIMULATOR, WGPU, Fault
+from suites.support.parity.planted.fault import CPU, CUDA, SIMULATED_SHARDS, SIMULATOR, WGPU, Fault
 from suites.support.parity.planted.workshop import PACKAGE, plant
 
 pytestmark = [pytest.mark.requirement("BE-4", "SU-5", "ST-5"), pytest.mark.not_proof("BE-4", "ST-5")]
 
 MOST_JOBS = 8
 SIMULATED = pytest.mark.xdist_group("simulator")
-MARKS = {WGPU: [NEEDS_ADAPTER], SIMULATOR: [SIMULATED], CUDA: [pytest.mark.gate("gpu")]}
+MARKS = {WGPU: [NEEDS_ADAPTER], SIMULATOR: [SIMULATED], SIMULATED_SHARDS: [SIMULATED], CUDA: [pytest.mark.gate("gpu")]}
 BACKENDS = [pytest.param(name, id=name, marks=MARKS.get(name, [])) for name in CATALOGUE]
 SAMPLED = [case for case in BACKENDS if case.id in (CPU, WGPU)]
 

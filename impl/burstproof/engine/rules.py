@@ -149,6 +149,13 @@ def make_rules(features: Features, compiler: Compiler) -> Rules:
         return rc, cc
 
     @compiler
+    def within(v: np.float32) -> np.float32:
+        """``v`` in the 8-bit range; as comparisons, which keep -0 and NaN on every device."""
+        if v < zero:
+            v = zero
+        return full if v > full else v
+
+    @compiler
     def candidate(
         x: np.float32,
         v: np.float32,
@@ -163,7 +170,7 @@ def make_rules(features: Features, compiler: Compiler) -> Rules:
             x = zero
         v = v + x
         if clamps:
-            v = min(max(v, zero), full)
+            v = within(v)
         limit = own.consecutive_fire_limits
         finite = fires_limited and limit != 0 and limit != UNLIMITED_FIRES
         window: bool | np.bool_ = v >= own.thresholds
@@ -173,7 +180,7 @@ def make_rules(features: Features, compiler: Compiler) -> Rules:
         if window and counts and cc >= (limit if finite else UNLIMITED_FIRES):
             if batch_path and batch:
                 left = zero if batch_beta else v * own.decays
-                return False, v, min(max(left, zero), full) if clamps else left, rc, (np.int32(0) if finite else cc)
+                return False, v, within(left) if clamps else left, rc, (np.int32(0) if finite else cc)
             return False, v, v, rc, np.int32(0)
         if window and draws and own.excitabilities < certain:
             window = own.excitabilities > zero and draw(neuron, burst) < own.excitabilities
@@ -188,6 +195,6 @@ def make_rules(features: Features, compiler: Compiler) -> Rules:
         if finite:
             cc = np.int32(0)
         left = v * own.decays
-        return False, v, min(max(left, zero), full) if clamps else left, rc, cc
+        return False, v, within(left) if clamps else left, rc, cc
 
     return Rules(draw, tick, candidate)

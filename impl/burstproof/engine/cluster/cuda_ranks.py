@@ -26,7 +26,6 @@ from burstproof.engine.cuda.host.upload import fill_shard
 from burstproof.engine.cuda.kernels.control import HALTED
 from burstproof.engine.cuda.plan.shard_pack import PackedShard, pack_shard
 from burstproof.engine.cuda.plan.sharding_choice import ShardingChoice
-from burstproof.engine.features.machine import Ended
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.profile import BATCH_PATH_CANDIDATES
 from burstproof.engine.protocol import Engine
@@ -45,8 +44,6 @@ HOST_PATH = "through host memory and MPI"
 
 ONLY = 0
 """Number of the batch set that is used, and of the one shard on the device."""
-
-_NO_IDS, _NO_POTENTIALS = np.empty(0, np.uint32), np.empty(0, np.float32)
 
 _LOCAL_RANKS = ("OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID")
 """Where launchers say which of a host's ranks a process is."""
@@ -150,10 +147,7 @@ class CudaRankShard:
 
     def _begin(self, number: int, stimulus: PackedStimulus | None) -> None:
         """Send the head and the stimulus of burst ``number``."""
-        if stimulus is not None and stimulus.forced_potentials is not None:
-            self._appearing.give(self._packed.ids()[stimulus.forced], stimulus.forced_potentials)
-        else:
-            self._appearing.give(_NO_IDS, _NO_POTENTIALS)
+        self._appearing.give(stimulus, local=True)
         given = {} if stimulus is None else {number: stimulus}
         batch, point, layout = self._packed.packed.batch, self._source.fixed_point, self._packed.packed.layout
         table = batch_table(given, number, 1, batch.length, batch.stimulus, point.dtype)
@@ -182,9 +176,13 @@ class CudaRankShard:
         """See ``Shard.drive``."""
         self._appearing.drive(driver, neuron, potential)
 
-    def change(self, ended: Ended) -> None:
-        """See ``Shard.change``."""
-        self._appearing.change(ended)
+    def set_weights(self, rows: npt.NDArray[np.int64], weights: npt.NDArray[np.float32]) -> None:
+        """See ``Shard.set_weights``."""
+        self._appearing.set_weights(rows, weights)
+
+    def set_divisors(self, sources: npt.NDArray[np.int64], divisors: npt.NDArray[np.float32]) -> None:
+        """See ``Shard.set_divisors``."""
+        self._appearing.set_divisors(sources, divisors)
 
     def add_twin(self, twin: Twin) -> None:
         """See ``Shard.add_twin``."""

@@ -27,7 +27,23 @@ FIRST_ROOM = 64
 
 Ids = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float32]
+_FEW = 64
+"""Amounts up to which a dictionary adds them up faster than NumPy."""
 _NO_AMOUNTS: Ids = np.empty(0, np.int64)
+
+
+def _added_up(ids: npt.NDArray[np.uint32], amounts: Ids) -> tuple[npt.NDArray[np.uint32], Ids]:
+    """Each id once, ascending, with the sum of its amounts."""
+    if len(ids) > _FEW:
+        reached, place = np.unique(ids, return_inverse=True)
+        totals = np.zeros(len(reached), np.int64)
+        np.add.at(totals, place, amounts)
+        return reached, totals
+    found: dict[int, int] = {}
+    for one, amount in zip(ids.tolist(), amounts.tolist(), strict=True):
+        found[one] = found.get(one, 0) + amount
+    order = sorted(found)
+    return np.array(order, np.uint32), np.array([found[one] for one in order], np.int64)
 
 
 class Growth(ABC):
@@ -102,9 +118,7 @@ class Growth(ABC):
             forced, first = np.unique(np.concatenate([stimulus.forced, forced]), return_index=True)
             usual = np.full(len(stimulus.forced), FORCED_POTENTIAL, np.float32)
             potentials = np.concatenate([usual, potentials])[first]
-        reached, place = np.unique(np.concatenate(ids), return_inverse=True)
-        totals = np.zeros(len(reached), np.int64)
-        np.add.at(totals, place, np.concatenate(sums))
+        reached, totals = _added_up(np.concatenate(ids), np.concatenate(sums))
         clamped = stimulus is not None and stimulus.clamped
         return PackedStimulus(reached, totals, forced, clamped, True, potentials)
 

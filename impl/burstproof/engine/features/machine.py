@@ -21,7 +21,7 @@ from burstproof.engine.features.associations import Association, Degrees, Govern
 from burstproof.engine.features.made import Synapses
 from burstproof.engine.features.memories import Memories, Memory
 from burstproof.engine.features.memory_state import restored_memories, state_of_memories
-from burstproof.engine.features.patterns import NOBODY, Fired
+from burstproof.engine.features.patterns import Fired
 from burstproof.network.features import FIRST_MEMORY_ID
 from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Network
@@ -109,6 +109,7 @@ class MemoryMachine:
         self._losses = {index: np.float32(area.degeneration) for index, area in network.features.areas.items()}
         ends = {area for one in self.associations for area in (one.source, one.target)}
         self._watched = sorted({*ends, *self.memories.upstream})
+        self._watched_memories = frozenset(self._watched) & self.memories.areas.keys()
         self._recent = {area: RecentlyFired(longest_window) for area in sorted(ends)}
         self._codes = np.zeros(network.neuron_count, np.uint16)
         for code, area in enumerate(self._watched, 1):
@@ -212,11 +213,21 @@ class MemoryMachine:
                 found[area] = Fired(ids[first:end], potentials[first:end])
         if self._scattered or (self.twin_areas and len(ids) and ids[-1] >= self._network.neuron_count):
             self._find_scattered(found, ids, potentials)
-        for memory, number, potential in zip(self._firing, *self.fired, strict=True):
-            if memory.area in self._watched:
-                before = found.get(memory.area, NOBODY)
-                found[memory.area] = Fired(np.append(before.ids, number), np.append(before.potentials, potential))
+        if self._firing:
+            self._add_memories(found)
         return found
+
+    def _add_memories(self, found: dict[int, Fired]) -> None:
+        """Memory neurons that fired in watched areas; their ids are above those of dense neurons."""
+        firing = [memory.area for memory in self._firing]
+        for area in self._watched_memories.intersection(firing):
+            ids, potentials = self.fired
+            if any(one != area for one in firing):
+                own = np.array([one == area for one in firing])
+                ids, potentials = ids[own], potentials[own]
+            if area in found:
+                ids, potentials = (np.concatenate(pair) for pair in zip(found[area], (ids, potentials), strict=True))
+            found[area] = Fired(ids, potentials)
 
     def _find_scattered(self, found: dict[int, Fired], ids: Words, potentials: Floats) -> None:
         """What fired in areas whose ids do not follow one another, as those of areas with twins never do."""

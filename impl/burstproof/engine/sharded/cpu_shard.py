@@ -9,7 +9,6 @@ import numpy.typing as npt
 
 from burstproof.engine.cpu.arrays import plan_of
 from burstproof.engine.cpu.memory import CpuMemory
-from burstproof.engine.features.machine import Ended
 from burstproof.engine.features.support import MODELLED
 from burstproof.engine.fixed_point import synapses_appear
 from burstproof.engine.options import EngineOptions
@@ -121,13 +120,15 @@ class CpuShard:
         extras = self._memory.extras
         extras.memory_fired[driver + 1], extras.memory_potentials[driver + 1] = True, potential
 
-    def change(self, ended: Ended) -> None:
-        """See ``Shard.change``."""
-        computed = self._memory.computed
-        places = self._computed_places[ended.rows]
+    def set_weights(self, rows: npt.NDArray[np.int64], weights: npt.NDArray[np.float32]) -> None:
+        """See ``Shard.set_weights``."""
+        places = self._computed_places[rows]
         here = places >= 0
-        computed.weights[places[here]] = ended.weights[here]
-        computed.divisors[ended.sources] = ended.divisors
+        self._memory.computed.weights[places[here]] = weights[here]
+
+    def set_divisors(self, sources: npt.NDArray[np.int64], divisors: npt.NDArray[np.float32]) -> None:
+        """See ``Shard.set_divisors``."""
+        self._memory.computed.divisors[sources] = divisors
 
     def add_twin(self, twin: Twin) -> None:
         """See ``Shard.add_twin``."""

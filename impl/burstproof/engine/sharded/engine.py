@@ -15,7 +15,6 @@ import numpy as np
 import numpy.typing as npt
 
 from burstproof.engine.admission import check_network, check_state
-from burstproof.engine.features.machine import Ended
 from burstproof.engine.fixed_point import plan_fixed_point, synapses_appear
 from burstproof.engine.layout import synapse_facts
 from burstproof.engine.options import EngineOptions
@@ -186,11 +185,15 @@ class ShardedEngine(Engine):
         for shard in self.shards:
             shard.drive(driver, neuron, potential)
 
-    def change(self, ended: Ended) -> None:
-        """See ``Held.change``."""
-        if len(ended.rows) or len(ended.sources):
-            for shard in self.shards:
-                shard.change(ended)
+    def set_weights(self, rows: npt.NDArray[np.int64], weights: npt.NDArray[np.float32]) -> None:
+        """See ``Held.set_weights``."""
+        for shard in self.shards:
+            shard.set_weights(rows, weights)
+
+    def set_divisors(self, sources: npt.NDArray[np.int64], divisors: npt.NDArray[np.float32]) -> None:
+        """See ``Held.set_divisors``."""
+        for shard in self.shards:
+            shard.set_divisors(sources, divisors)
 
     def add_twin(self, twin: Twin) -> None:
         """See ``Held.add_twin``."""
@@ -199,7 +202,7 @@ class ShardedEngine(Engine):
 
     def state(self) -> EngineState:
         """A copy of everything that the next burst depends on; every process calls it and gets the whole."""
-        return self.whole() if self._growing is None else self._growing.state()
+        return self.whole() if self._growing is None else self._growing.state(self.burst_count)
 
     def whole(self) -> EngineState:
         """The state of what the shards hold: neurons of the room among them."""

@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 
 from burstproof.engine.feature_state import FEATURES_BY_NEURON
-from burstproof.engine.features.machine import Ended
 from burstproof.engine.state import BY_NEURON, EngineState
 from burstproof.engine.stimulus import PackedStimulus
 
@@ -169,8 +168,12 @@ class Shard(Protocol):
         """In the coming burst memory neuron ``neuron`` fires, the first of driver area ``driver``."""
         ...
 
-    def change(self, ended: Ended) -> None:
-        """Take over weights and divisors of what is here; rows and sources are those of the network."""
+    def set_weights(self, rows: npt.NDArray[np.int64], weights: npt.NDArray[np.float32]) -> None:
+        """Weights from now on of those of the ``rows`` of the network's synapse table that are here."""
+        ...
+
+    def set_divisors(self, sources: npt.NDArray[np.int64], divisors: npt.NDArray[np.float32]) -> None:
+        """Divisors from now on of the contributions of ``sources``, ids in the network."""
         ...
 
     def add_twin(self, twin: Twin) -> None:

@@ -61,7 +61,7 @@ FEATURED: tuple[Fault, ...] = (
     Fault(
         "6: 8-bit potentials are clamped after the test",
         "engine/rules.py",
-        "            v = min(max(v, zero), full)",
+        "            v = within(v)",
         "            pass",
         (BYTES,),
     ),

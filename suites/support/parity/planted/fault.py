@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 CPU, THREADS, SHARDS, WGPU, SIMULATOR, CUDA = "cpu", "cpu, 2 threads", "cpu, 2 shards", "wgpu", "cuda simulator", "cuda"
 SHARED = "cpu, shared helpers"
+SIMULATED_SHARDS = "cuda simulator, 2 shards"
 FEATURES = "cpu, features"
 
 PROBE = "float32 of this adapter is not exact"

@@ -14,7 +14,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import TypeVar
 
-from suites.support.parity.planted.fault import PROBE, SIMULATOR, Fault, Outcome
+from suites.support.parity.planted.fault import PROBE, SIMULATED_SHARDS, SIMULATOR, Fault, Outcome
 from suites.support.parity.planted.names import FAN
 
 CHECKOUT = Path(__file__).parents[4]
@@ -68,7 +68,7 @@ class Workshop:
     def _run(self, backend: str, checks: Iterable[str]) -> tuple[dict[str, list[str]], str]:
         self._runs += 1
         own = {"XDG_CACHE_HOME": str(self._folder / f"images {self._runs}")}  # no image of another run is taken
-        if backend == SIMULATOR:
+        if backend in (SIMULATOR, SIMULATED_SHARDS):
             own["NUMBA_ENABLE_CUDASIM"] = "1"
         try:
             done = subprocess.run(

@@ -12,9 +12,8 @@ from burstproof.engine.cuda.exchange.devices import make_current
 from burstproof.engine.cuda.host.shard import DeviceShard
 from burstproof.engine.cuda.host.state import DeviceState
 from burstproof.engine.cuda.plan.features import CAN_TRAIN, IN_TRAIN
-from burstproof.engine.features.machine import Ended
 from burstproof.engine.sharded.shard import Twin
-from burstproof.engine.stimulus import FORCED_POTENTIAL
+from burstproof.engine.stimulus import FORCED_POTENTIAL, PackedStimulus
 
 Floats = npt.NDArray[np.float32]
 
@@ -30,7 +29,7 @@ class Appearing:
     def __init__(self, shard: DeviceShard, synapses: int) -> None:
         self._shard, self._packed = shard, shard.shard.packed
         self._ids = shard.shard.ids()
-        self._given = np.full(len(self._ids), FORCED_POTENTIAL, np.float32)
+        self._given = np.empty(0, np.int64)
         self._places = np.full(synapses, -1, np.int64)
         computed = self._packed.layout.computed
         if synapses and computed is not None:
@@ -48,16 +47,24 @@ class Appearing:
         inside: npt.NDArray[np.bool_] = self._ids[places] == ids if len(self._ids) else np.zeros(len(ids), np.bool_)
         return places, inside
 
-    def give(self, forced: npt.NDArray[np.uint32], potentials: Floats) -> None:
-        """Potentials of the firings that are ``forced`` in the coming burst, ids in the network."""
+    def give(self, stimulus: PackedStimulus | None, *, local: bool = False) -> None:
+        """Potentials of firings that are forced in the coming burst, and back what others had in the last one.
+
+        ``local``: the stimulus has places in the shard instead of ids.
+        """
         if not self._packed.variant.extras.replays:
             return
-        places, inside = self._here(forced)
-        wanted = np.full_like(self._given, FORCED_POTENTIAL)
-        wanted[places[inside]] = potentials[inside]
-        if not np.array_equal(wanted, self._given):
-            self._given = wanted
-            self._device.write("given_potentials", wanted)
+        places, potentials = self._given[:0], np.empty(0, np.float32)
+        if stimulus is not None and stimulus.forced_potentials is not None:
+            own = stimulus.forced_potentials != FORCED_POTENTIAL
+            places, potentials = stimulus.forced[own].astype(np.int64), stimulus.forced_potentials[own]
+            if not local:
+                places, inside = self._here(places)
+                places, potentials = places[inside], potentials[inside]
+        back = np.setdiff1d(self._given, places, assume_unique=True)
+        self._given = places
+        usual = np.full(len(back), FORCED_POTENTIAL, np.float32)
+        self._change("given_potentials", np.concatenate([places, back]), np.concatenate([potentials, usual]))
 
     def signals(self, burst: int) -> Floats:
         """See ``Shard.signals``."""
@@ -72,22 +79,20 @@ class Appearing:
         word = (np.uint64(neuron) << _HALF) | np.uint64(np.float32(potential).view(np.uint32))
         self._device.write_at("drives", driver, word)
 
-    def change(self, ended: Ended) -> None:
-        """See ``Shard.change``."""
-        if self._packed.layout.computed is None:
-            return
-        places = self._places[ended.rows]
+    def set_weights(self, rows: npt.NDArray[np.int64], weights: Floats) -> None:
+        """See ``Shard.set_weights``."""
+        places = self._places[rows]
         here = places >= 0
-        if here.any():
-            self._replace("weights", places[here], ended.weights[here])
-        if len(ended.sources):
-            self._replace("divisors", ended.sources, ended.divisors)
+        self._change("weights", places[here], weights[here])
 
-    def _replace(self, name: str, places: npt.NDArray[np.int64], values: Floats) -> None:
-        device = self._device
-        column = device.read(name)
-        column[places] = values
-        device.write(name, column)
+    def set_divisors(self, sources: npt.NDArray[np.int64], divisors: Floats) -> None:
+        """See ``Shard.set_divisors``."""
+        if self._packed.layout.computed is not None:
+            self._change("divisors", sources, divisors)
+
+    def _change(self, name: str, places: npt.NDArray[np.int64], values: Floats) -> None:
+        if len(places):
+            self._device.change(name, places, values)
 
     def add_twin(self, twin: Twin) -> None:
         """See ``Shard.add_twin``."""

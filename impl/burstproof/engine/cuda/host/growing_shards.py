@@ -9,13 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from burstproof.engine.cuda.host.appearing import Appearing
-from burstproof.engine.cuda.host.devices import Devices
+from burstproof.engine.cuda.host.devices import Behind, Devices, FiredList
 from burstproof.engine.cuda.host.many_devices import ManyDevices
-from burstproof.engine.features.machine import Ended
 from burstproof.engine.sharded.growing import Growing
 from burstproof.engine.sharded.shard import Fired, Twin
-from burstproof.engine.state import EngineState, Recording
-from burstproof.engine.stimulus import FORCED_POTENTIAL, PackedStimulus
+from burstproof.engine.state import EngineState
+from burstproof.engine.stimulus import PackedStimulus
 from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Network
 
@@ -28,8 +27,8 @@ class OverShards(Protocol):
         """The shards on their devices."""
         ...
 
-    def one(self, stimulus: PackedStimulus) -> Recording:
-        """Run one burst."""
+    def one(self, stimulus: PackedStimulus | None, behind: Behind | None = None) -> tuple[FiredList, int]:
+        """Run one burst: what fired, and the candidates."""
         ...
 
     def state(self) -> EngineState:
@@ -48,8 +47,6 @@ class OverShards(Protocol):
 E = TypeVar("E", bound=OverShards)
 Hold = Callable[[Network, int], E]
 """An engine over the network with room, of whose added neurons so many at a time stay together."""
-
-_NOTHING = PackedStimulus(np.empty(0, np.uint32), np.empty(0, np.int64), np.empty(0, np.uint32), False, True)
 
 
 class _Room(Generic[E]):
@@ -80,14 +77,10 @@ class _Room(Generic[E]):
 
     def burst(self, number: int, stimulus: PackedStimulus | None) -> Fired:
         """See ``Held.burst``."""
-        given = stimulus or _NOTHING
-        potentials = given.forced_potentials
-        if potentials is None:
-            potentials = np.full(len(given.forced), FORCED_POTENTIAL, np.float32)
         for shard in self._shards:
-            shard.give(given.forced, potentials)
-        done = self.present.one(given)
-        return Fired(done.fired_ids, done.fired_potentials, int(done.candidate_counts[0]))
+            shard.give(stimulus)
+        fired, candidates = self.present.one(stimulus)
+        return Fired(*fired, candidates)
 
     def signals(self, burst: int) -> npt.NDArray[np.float32]:
         """See ``Held.signals``."""
@@ -98,10 +91,15 @@ class _Room(Generic[E]):
         for shard in self._shards:
             shard.drive(driver, neuron, potential)
 
-    def change(self, ended: Ended) -> None:
-        """See ``Held.change``."""
+    def set_weights(self, rows: npt.NDArray[np.int64], weights: npt.NDArray[np.float32]) -> None:
+        """See ``Held.set_weights``."""
         for shard in self._shards:
-            shard.change(ended)
+            shard.set_weights(rows, weights)
+
+    def set_divisors(self, sources: npt.NDArray[np.int64], divisors: npt.NDArray[np.float32]) -> None:
+        """See ``Held.set_divisors``."""
+        for shard in self._shards:
+            shard.set_divisors(sources, divisors)
 
     def add_twin(self, twin: Twin) -> None:
         """See ``Held.add_twin``."""
