@@ -20,6 +20,7 @@ DRAW, EQUAL = (
 )
 RESTART = "a non-accumulating neuron restarts from 0 after it was a candidate, and only then"
 WINDOW = "window 2: firings of two bursts pair up, and nothing changes before two bursts are known"
+SILENT = "window 3: sources silent for 298 bursts, and for good: their synapses learn all the while"
 STEP = "plastic steps: a constant of 2.5 is 2"
 DIVIDED = "a source in a non-uniform area divides among all its valid synapses"
 DRIVEN = "a negative mp-driven potential counts as 0, and its targets are still candidates"

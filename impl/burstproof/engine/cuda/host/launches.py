@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from burstproof.device.protocol import DeviceBuffer, DeviceRuntime, DeviceStream
 from burstproof.engine.cuda.args import Field, bind, made, parameters_of
 from burstproof.engine.cuda.plan.buffers import ring_slots, slot_stride
+from burstproof.engine.cuda.plan.histories import period_of
 from burstproof.engine.cuda.plan.packed import Packed
 from burstproof.engine.cuda.plan.shard_variant import ShardVariant
 from burstproof.engine.cuda.plan.streaming import pieces_of
@@ -84,6 +85,7 @@ def numbers_of(packed: Packed) -> dict[str, Any]:
         "power_neuron": layout.power_neuron,
         "power_amount": layout.power_amount,
         "longest": packed.longest_window,
+        "period": period_of(packed.longest_window),
         "rules": sizes.rules,
         "loaded": packed.feature_plan.loaded if packed.feature_plan is not None else sizes.neurons,
         "class_count": sizes.features.classes,
@@ -256,7 +258,8 @@ def _delivery(kernels: Kernels, shard: ShardVariant, packed: Packed, values: Val
     if shard.fused:
         yield from kernels.tiles(values, variant, packed.sizes.neurons)
         return
-    learning = list(_learning(kernels, packed, values, block)) if variant.plastic else []
+    learns = variant.plastic and not variant.replays
+    learning = [kernels.spread("learn", packed.sizes.plastic_entries, block, values)] if learns else []
     if variant.plastic_all_window:
         yield from learning
     if packed.sizes.static_entries:
@@ -265,16 +268,10 @@ def _delivery(kernels: Kernels, shard: ShardVariant, packed: Packed, values: Val
         yield kernels.spread("propagate_computed", WARP * sources, block, values)
     if not variant.plastic_all_window:
         yield from learning
-    if variant.plastic:
+    if learns:
         yield kernels.call("age", 1, 1, values)
     if variant.extras.modulators:
         yield kernels.modulate(values).at(0, 0, 0)
-
-
-def _learning(kernels: Kernels, packed: Packed, values: Values, block: int) -> Iterator[Call]:
-    if not packed.variant.plastic_all_window:
-        yield kernels.spread("note_ages", values.number("sources"), block, values)
-    yield kernels.spread("learn", packed.sizes.plastic_entries, block, values)
 
 
 def _propagate(kernels: Kernels, variant: Variant, packed: Packed, values: Values, sources: int, block: int) -> Call:

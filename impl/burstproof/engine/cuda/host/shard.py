@@ -16,17 +16,19 @@ from burstproof.engine.cuda.exchange.mail import Mail
 from burstproof.engine.cuda.exchange.words import FAILED, LINK_LENGTH, failure_of
 from burstproof.engine.cuda.host.batch import Staging, Streams, report_of, table_columns
 from burstproof.engine.cuda.host.devices import BatchReport, Behind, FiredList
-from burstproof.engine.cuda.host.launches import BurstCalls, Call, Kernels, Values, numbers_of, phase_calls
+from burstproof.engine.cuda.host.launches import WARP, BurstCalls, Call, Kernels, Values, numbers_of, phase_calls
 from burstproof.engine.cuda.host.single_burst import SingleBurst
 from burstproof.engine.cuda.host.state import DeviceState
 from burstproof.engine.cuda.host.stimulus_table import StimulusTable
 from burstproof.engine.cuda.kernels.control import (
+    BURST,
     INDEX,
     KEEP,
     LAST_SLOT,
     LIMIT,
     ORIGIN,
     REPORT_HEAD,
+    SETTLED,
     TALLIES,
     report_length,
 )
@@ -109,6 +111,12 @@ class ShardLaunches:
     def sort_rows(self, buffers: Mapping[str, DeviceBuffer], stream: DeviceStream) -> None:
         """Put every row into the order that tiles need; does nothing without tiles."""
         self._kernels.sort_rows(Values(self._runtime, buffers, 0, self._given), stream)
+
+    def settle(self, buffers: Mapping[str, DeviceBuffer], stream: DeviceStream) -> None:
+        """Bring all weights and traces up to date, where learning is replayed; the stream is idle afterwards."""
+        values = Values(self._runtime, buffers, 0, self._given)
+        self._kernels.spread("settle", WARP * self._shard.sources, _BLOCK, values).queue(stream)
+        stream.synchronize()
 
     def _merged(self, values: Values) -> Call:
         """The burst in one kernel: a block for each chunk, the first, and those that only take the last packets."""
@@ -239,6 +247,9 @@ class DeviceShard:
     def state(self, clamped: bool) -> StatePart:
         """The shard's part of the state."""
         make_current(self.runtime)
+        if self.shard.shard.variant.replays and self._launches is not None:
+            self._launches.settle(self._buffers, self._streams.burst)
+            self.device.write_control(SETTLED, int(self.device.read("control")[BURST]))
         return self.device.capture(_columns(self.shard), clamped)
 
     def release(self) -> None:

@@ -12,9 +12,10 @@ from burstproof.engine.countdowns import running_countdowns, shown_countdowns
 from burstproof.engine.cuda.host.changes import Changes
 from burstproof.engine.cuda.host.devices import NOTHING
 from burstproof.engine.cuda.host.features import FeatureRecord, kept_potentials
-from burstproof.engine.cuda.kernels.control import BURST, CLAMPED, CONTROL_LENGTH, HISTORY, SLOT
+from burstproof.engine.cuda.kernels.control import BURST, CLAMPED, CONTROL_LENGTH, HISTORY, SETTLED, SLOT
 from burstproof.engine.cuda.kernels.marks import CANDIDATE_MARK, FIRED_MARK
 from burstproof.engine.cuda.plan.buffers import ring_slots, slot_stride
+from burstproof.engine.cuda.plan.histories import firings_of, words_of
 from burstproof.engine.cuda.plan.packed import Packed
 from burstproof.engine.sharded.shard import StatePart
 from burstproof.engine.state import EngineState
@@ -198,8 +199,12 @@ class DeviceState:
         """Last firings and streaks, as far as a window still reaches them."""
         if self._layout.plastic is None:
             return np.zeros(self._sources, np.int64), np.zeros(self._sources, np.uint16)
-        last_fired, streaks = (self.read(name)[: self._sources] for name in ("last_fired", "streaks"))
-        lost = last_fired <= max(0, burst - (self._layout.plastic.longest_window - 1))
+        longest = self._layout.plastic.longest_window
+        if self._variant.replays:
+            last_fired, streaks = firings_of(self.read("histories")[: self._sources], burst, longest)
+        else:
+            last_fired, streaks = (self.read(name)[: self._sources] for name in ("last_fired", "streaks"))
+        lost = last_fired <= max(0, burst - (longest - 1))
         last_fired[lost] = 0
         streaks[lost] = 0
         return last_fired, streaks
@@ -210,6 +215,7 @@ class DeviceState:
         control = np.zeros(CONTROL_LENGTH, np.int64)
         control[[BURST, HISTORY, CLAMPED]] = state.burst_count, state.history_bursts, state.clamped
         control[SLOT] = state.burst_count % self._ring_length
+        control[SETTLED] = state.burst_count
         self.write("control", control)
         self.write(
             "potentials", variant.features.storage.encode(kept_potentials(self._packed, state.membrane_potentials))
@@ -246,8 +252,12 @@ class DeviceState:
             self.write("weights", state.weights[computed.rows])
             if self.keeps_traces:
                 self.write("eligibility", state.eligibility_traces[computed.rows])
-        if self._variant.plastic:
-            self.clear("rule_learnt")
+        plastic = self._layout.plastic
+        if self._variant.replays and plastic is not None:
+            self.write("histories", words_of(state.last_fired, state.fire_streak, state.burst_count))
+            missing = np.maximum(plastic.windows - 1 - state.history_bursts, 0)
+            self.write("rule_begins", state.burst_count + 1 + missing)
+        elif plastic is not None:
             self.write("last_fired", state.last_fired)
             self.write("streaks", state.fire_streak)
         if self._features is not None and state.features is not None:

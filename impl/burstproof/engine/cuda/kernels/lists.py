@@ -121,7 +121,7 @@ def make_collect(shard: ShardVariant) -> Callable[..., None]:
     Log and history are those of all N neurons, and so are drivers: each shard works out all signals for itself.
     """
     lists, find, wait = make_lists(), make_find(), make_link().wait
-    carries, plastic, note_firing = shard.carries_potentials, shard.variant.plastic, make_note_firing()
+    carries, plastic, note_firing = shard.carries_potentials, shard.variant.plastic, make_note_firing(shard.variant)
     drives, drive, silent = shard.extras.modulators, make_drive(), np.float32(0)
 
     def collect(steering: Steering, exchange: Exchange, log: Log, history: History, extras: Extras) -> None:

@@ -25,7 +25,7 @@ from burstproof.network.model import Network, NeuronTable, SynapseTable
 from burstproof.network.schema import NEURON_FIELDS
 
 _BY_SOURCE = frozenset(("offsets", "contributions", "clamped_sources", "computed_offsets"))
-_BY_SOURCE |= {"mp_driven", "divisors", "last_fired", "ages", "streaks", "driver_of", "losses"}
+_BY_SOURCE |= {"mp_driven", "divisors", "last_fired", "streaks", "histories", "driver_of", "losses"}
 """Buffers that follow the number of all neurons of the network, not of the shard's."""
 
 _OF_ONE_DEVICE = frozenset(("outside", "chunk_counts", "span_counts", "chunk_ids", "chunk_potentials"))

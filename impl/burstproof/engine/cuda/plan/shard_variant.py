@@ -69,6 +69,11 @@ class ShardVariant:
         return self.variant.recalled
 
     @property
+    def replays(self) -> bool:
+        """Whether learning is replayed."""
+        return self.variant.replays
+
+    @property
     def extras(self) -> ExtrasKey:
         """Features that the kernels have."""
         return self.variant.extras
