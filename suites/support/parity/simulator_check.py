@@ -360,6 +360,23 @@ def check_recalled_delays() -> list[str]:
     return problems
 
 
+def check_neurons_that_sleep() -> list[str]:
+    """No neuron fires without a draw: what a draw keeps from firing is known before the columns are read."""
+    from burstproof.engine.cuda.kernels.neuron import can_sleep
+    from burstproof.engine.cuda.plan.packed import pack_network
+
+    problems, rng = [], np.random.default_rng(9)
+    for name in ("integers", "fractions, delays to 7", "negative weights, counts near 65535", "beta"):
+        mix = replace(_short(next(m for m in MIXES if m.name == name)), neurons=60, synapses=500)
+        mixed, options = mixed_network(mix), mixed_options(mix)
+        neurons = replace(mixed.neurons, excitabilities=rng.choice([0.6, 0.3, 0, -1], 60).astype(np.float32))
+        network, plan = mixed.replace(neurons=neurons), mixed_plan(mix, mixed)
+        if not can_sleep(pack_network(network, options).variant):
+            problems.append(f"{name}: no neuron sleeps")
+        problems += [f"{name}: {problem}" for problem in runs_differ(network, options, 12, plan)]
+    return problems
+
+
 def check_long_rows() -> list[str]:
     """Sources with more targets than a warp sends at a time, beside short ones."""
     rng = np.random.default_rng(5)

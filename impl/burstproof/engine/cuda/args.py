@@ -116,10 +116,14 @@ class State(NamedTuple):
 
 
 class Network(NamedTuple):
-    """Numbers of the network: ``unit`` is 2^-k; ``power_neuron`` is -1 where there is none."""
+    """Numbers of the network: ``unit`` is 2^-k; ``power_neuron`` is -1 where there is none.
+
+    A draw above ``largest_excitability`` lets no neuron fire; infinite where some neuron needs no draw.
+    """
 
     neurons: np.uint32
     unit: np.float32
+    largest_excitability: np.float32
     power_amount: Amount
     power_neuron: np.int64
 

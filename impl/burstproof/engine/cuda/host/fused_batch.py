@@ -93,8 +93,6 @@ class FusedLaunches:
             if kind.keep or last or calls.tiles:
                 yield calls.gather.at(ALL if single else 0, last, place)
             yield from calls.tiles
-            if calls.send_recalled is not None:
-                yield calls.send_recalled.at(False, mode, place)
             if calls.send_long is not None:
                 yield calls.send_long.at(False, mode, place)
             if calls.modulate is not None:
@@ -129,7 +127,6 @@ class FusedLaunches:
             burst=kernels.call("burst", 1 + self._chunks, threads, values, overlapped),
             gather=kernels.call("gather", gathering, GATHER_THREADS, values, overlapped),
             tiles=kernels.tiles(values, variant, neurons),
-            send_recalled=kernels.recall(values) if variant.recalled else None,
             send_long=kernels.call("send_long", of_long_rows, block, values) if variant.long_rows else None,
             modulate=kernels.modulate(values) if variant.extras.modulators else None,
         )
@@ -140,9 +137,9 @@ class FusedLaunches:
         self._kernels.sort_rows(values, stream)
 
     def send_ahead(self, buffers: Mapping[str, DeviceBuffer], ahead: int, stream: DeviceStream) -> None:
-        """Have what arrives ``ahead`` bursts after the next one added to the slot."""
+        """Have what arrives ``ahead`` bursts after the next one added to ``AHEAD_SLOT``."""
         values = Values(self._kernels.runtime, buffers, 0, numbers_of(self._packed))
-        self._kernels.recall(values, ahead).queue(stream)
+        self._kernels.send_ahead(values, ahead).queue(stream)
         stream.synchronize()
 
     def _stimulate(self, values: Values, most: int) -> Call:
@@ -160,7 +157,6 @@ class FusedCalls:
     burst: Call
     gather: Call
     tiles: tuple[Call, ...]
-    send_recalled: Call | None
     send_long: Call | None
     modulate: Call | None
 

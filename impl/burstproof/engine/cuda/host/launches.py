@@ -10,6 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import numpy.typing as npt
+
 from burstproof.device.protocol import DeviceBuffer, DeviceRuntime, DeviceStream
 from burstproof.engine.cuda.args import Field, bind, made, parameters_of
 from burstproof.engine.cuda.plan.buffers import ring_slots, slot_stride
@@ -17,6 +20,7 @@ from burstproof.engine.cuda.plan.packed import Packed
 from burstproof.engine.cuda.plan.shard_variant import ShardVariant
 from burstproof.engine.cuda.plan.streaming import pieces_of
 from burstproof.engine.cuda.plan.variant import Variant
+from burstproof.engine.rules import CERTAIN
 
 if TYPE_CHECKING:
     from burstproof.engine.cuda.kernels.spec import KernelSpec
@@ -66,6 +70,7 @@ def numbers_of(packed: Packed) -> dict[str, Any]:
         "stride": slot_stride(sizes.neurons, variant),
         "ring": ring_slots(sizes, variant),
         "unit": point.unit,
+        "largest_excitability": largest_excitability(layout.neurons.excitabilities),
         "scale": point.scale,
         "clamp": point.clamp,
         "clamp_float": point.clamp_float,
@@ -79,6 +84,12 @@ def numbers_of(packed: Packed) -> dict[str, Any]:
         "rule_count": sizes.features.rules,
         "pair_count": sizes.features.pairs,
     }
+
+
+def largest_excitability(excitabilities: npt.NDArray[np.float32]) -> np.float32:
+    """The largest, float32 (N,), or infinity if some neuron passes without a draw."""
+    largest = excitabilities.max(initial=np.float32(0))
+    return np.float32(largest if largest < CERTAIN else np.inf)
 
 
 class Values:
@@ -164,12 +175,9 @@ class Kernels:
         sent = (self.call("send_tile", grid, block, values.but(tile_end=end)) for end in ends)
         return (self.call("open_rows", grid, block, values), *sent)
 
-    def recall(self, values: Values, ahead: int | None = None) -> Call:
-        """What sends what arrives in the next burst, or ``ahead`` bursts later, of lists that were kept."""
-        grid = self.full_grid(_BLOCK_OF_LISTS)
-        if ahead is None:
-            return self.call("send_recalled", grid, _BLOCK_OF_LISTS, values)
-        return self.call("send_ahead", grid, _BLOCK_OF_LISTS, values.but(ahead=ahead))
+    def send_ahead(self, values: Values, ahead: int) -> Call:
+        """What sends what arrives ``ahead`` bursts after the next, of lists that were kept."""
+        return self.call("send_ahead", self.full_grid(_BLOCK_OF_LISTS), _BLOCK_OF_LISTS, values.but(ahead=ahead))
 
     def modulate(self, values: Values) -> Call:
         """What makes the signals of a burst the factors of the next one."""

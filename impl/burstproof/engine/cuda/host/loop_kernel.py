@@ -53,8 +53,7 @@ class StayingKernel:
         kernels = Kernels(runtime, staying(variant), (closed_loop_spec(variant),))
         most = kernels.cooperative_blocks("closed_loop", threads, _THREADS_PER_MULTIPROCESSOR)
         grid = min(1 + chunks, most)
-        all_send = variant.long_rows or variant.recalled > 0
-        self.answering = grid if all_send else min(grid, gathering_blocks(variant, chunks, threads))
+        self.answering = grid if variant.long_rows else min(grid, gathering_blocks(variant, chunks, threads))
         self.room = max(1, min(packed.sizes.neurons, MOST_ENTRIES))
         mail = runtime.mapped(BufferSpec("mail", mail_length(self.room), word))
         answers = runtime.mapped(BufferSpec("answers", ANSWERS_HEAD + grid, word))

@@ -22,7 +22,7 @@ from burstproof.engine.cuda.host.stimulus_table import StimulusTable, batch_tabl
 from burstproof.engine.cuda.kernels.control import BURST, HALTED
 from burstproof.engine.cuda.plan.block_size import checked_block_size
 from burstproof.engine.cuda.plan.budget import MemoryPlan, available_bytes, place_synapses
-from burstproof.engine.cuda.plan.buffers import SETS
+from burstproof.engine.cuda.plan.buffers import AHEAD_SLOT, SETS
 from burstproof.engine.cuda.plan.choices import choices_of
 from burstproof.engine.cuda.plan.packed import Packed, packed_for
 from burstproof.engine.cuda.plan.shard_pack import whole_network
@@ -150,16 +150,18 @@ class OneDevice:
         return [self.device.capture(slice(None), clamped, pending)]
 
     def _pending(self) -> Pending:
-        """What arrives in the coming bursts, where fired lists say it: one burst after another in the only slot."""
+        """What arrives in the coming bursts, where fired lists say it: one burst after another in the same slot."""
         cells, device = self.device.read("sums"), self.device
-        rows = [device.read_ring()]
+        burst, ring = int(device.read("control")[BURST]), device.read_ring()
+        rows = [(ring[0][[(burst + 1) % 2]], ring[1][[(burst + 1) % 2]])]
         for ahead in range(1, self.max_delay):
             device.clear("sums")
             self._launches.send_ahead(self._buffers, ahead, self._burst_stream)
-            rows.append(device.read_ring())
+            ring = device.read_ring()
+            rows.append((ring[0][[AHEAD_SLOT]], ring[1][[AHEAD_SLOT]]))
         device.write("sums", cells)
         pending = np.concatenate([row[0] for row in rows]), np.concatenate([row[1] for row in rows])
-        self._arrivals.add_to(int(device.read("control")[BURST]), *pending)
+        self._arrivals.add_to(burst, *pending)
         return pending
 
     def restore(self, state: EngineState) -> None:

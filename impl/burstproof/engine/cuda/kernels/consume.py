@@ -153,7 +153,7 @@ def make_consume(shard: ShardVariant) -> Callable[..., Any]:
             found,
             state,
             parameters,
-            network.unit,
+            network,
             extras,
         )
         if trains and joins and (train & able) != none:

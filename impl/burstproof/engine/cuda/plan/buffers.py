@@ -20,6 +20,9 @@ from burstproof.engine.rules import Features
 SETS = 2
 """Batches under way at a time: while one runs, the other's stimulus goes up and its results come down."""
 
+AHEAD_SLOT = 1
+"""Slot that takes what fired lists deliver in a later burst than the next, where delays are on the sender's side."""
+
 _LARGEST_STIMULUS = 1 << 22
 _LARGEST_EXTRA_LOG = 1 << 22
 
@@ -222,8 +225,8 @@ def _add_fused(specs: _Specs, sizes: NetworkSizes, variant: Variant) -> None:
 
 
 def ring_slots(sizes: NetworkSizes, variant: Variant) -> int:
-    """Slots of the FCL: where delays are kept on the sender's side one is enough."""
-    return 1 if variant.recalled else sizes.ring
+    """Slots of the FCL: where delays are kept on the sender's side two are enough."""
+    return 2 if variant.recalled else sizes.ring
 
 
 def slot_stride(neurons: int, variant: Variant) -> int:
