@@ -396,6 +396,8 @@ def _rows_in_pieces_of(entries: int) -> Iterator[None]:
         patches.callback(catalogue.cache_clear)
         for name in ("plan.buffers", "plan.tiles", "kernels.rows", "kernels.lines", "kernels.send"):
             patches.enter_context(mock.patch(f"burstproof.engine.cuda.{name}.LONG_ROW", entries))
+        for name in ("plan.buffers", "kernels.send"):
+            patches.enter_context(mock.patch(f"burstproof.engine.cuda.{name}.WARP_ROW", entries - 2))
         catalogue.cache_clear()
         yield
 

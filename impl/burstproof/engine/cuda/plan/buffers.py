@@ -11,7 +11,7 @@ import numpy.typing as npt
 from burstproof.device.protocol import BufferSpec
 from burstproof.engine.cuda.args import PARAMETERS, dtype_of
 from burstproof.engine.cuda.kernels.control import CONTROL_LENGTH, TALLIES, report_length
-from burstproof.engine.cuda.plan.block_size import CHUNKS_PER_SPAN, LONG_ROW
+from burstproof.engine.cuda.plan.block_size import CHUNKS_PER_SPAN, LONG_ROW, WARP_ROW
 from burstproof.engine.cuda.plan.features import HOMEOSTAT_NUMBERS, NO_FEATURES, FeatureSizes
 from burstproof.engine.cuda.plan.variant import Variant, lists_kept
 from burstproof.engine.layout import Layout
@@ -53,8 +53,8 @@ def default_batch_length(neurons: int) -> int:
 class NetworkSizes:
     """What the sizes of the buffers follow from: entries are packed synapses, ``ring`` the FCL's slots.
 
-    ``longest_row`` is the number of static entries of the source that has most; rows of more than ``LONG_ROW`` are cut
-    into ``pieces`` of so many.
+    ``longest_row`` is the number of static entries of the source that has most; rows of more than ``WARP_ROW`` are
+    ``pieces`` of ``LONG_ROW`` or fewer.
     """
 
     neurons: int
@@ -81,7 +81,7 @@ def network_sizes(layout: Layout, features: Features, fused: bool) -> NetworkSiz
         rules=len(layout.plastic.windows) if layout.plastic else 0,
         uniform=uniform_parameters(layout, features),
         longest_row=int(lengths.max(initial=0)),
-        pieces=int((-(-lengths[lengths > LONG_ROW].astype(np.int64) // LONG_ROW)).sum()),
+        pieces=int((-(-lengths[lengths > WARP_ROW].astype(np.int64) // LONG_ROW)).sum()),
     )
 
 
