@@ -8,6 +8,9 @@ import pytest
 from burstproof.engine.cuda.host.launches import largest_excitability
 
 
+pytestmark = pytest.mark.requirement("BE-4")
+
+
 @pytest.mark.parametrize(
     ("excitabilities", "expected"),
     [

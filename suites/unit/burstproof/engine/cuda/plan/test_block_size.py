@@ -7,6 +7,9 @@ import pytest
 from burstproof.engine.cuda.plan.block_size import FusedShape, staying_shape
 
 
+pytestmark = pytest.mark.requirement("BE-12", "BE-20")
+
+
 @pytest.mark.parametrize(
     ("neurons", "per_thread", "expected"),
     [
