@@ -7,7 +7,6 @@ import pytest
 
 from burstproof.engine.cuda.host.launches import largest_excitability
 
-
 pytestmark = pytest.mark.requirement("BE-4")
 
 

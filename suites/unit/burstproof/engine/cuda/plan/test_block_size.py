@@ -6,7 +6,6 @@ import pytest
 
 from burstproof.engine.cuda.plan.block_size import FusedShape, staying_shape
 
-
 pytestmark = pytest.mark.requirement("BE-12", "BE-20")
 
 
