@@ -93,6 +93,8 @@ class FusedLaunches:
             if kind.keep or last or calls.tiles:
                 yield calls.gather.at(ALL if single else 0, last, place)
             yield from calls.tiles
+            if calls.send_recalled is not None:
+                yield calls.send_recalled.at(False, mode, place)
             if calls.send_long is not None:
                 yield calls.send_long.at(False, mode, place)
             if calls.modulate is not None:
@@ -126,19 +128,21 @@ class FusedLaunches:
             burst=kernels.call("burst", 1 + self._chunks, threads, values, overlapped),
             gather=kernels.call("gather", gathering, GATHER_THREADS, values, overlapped),
             tiles=kernels.tiles(values, variant, neurons),
+            send_recalled=kernels.recall(values) if variant.recalled else None,
             send_long=self._send_long(values) if variant.long_rows else None,
             modulate=kernels.modulate(values) if variant.extras.modulators else None,
         )
 
     def sort_rows(self, buffers: Mapping[str, DeviceBuffer], stream: DeviceStream) -> None:
         """Put every row into the order that tiles or delays need; does nothing without either."""
-        values = Values(self._kernels.runtime, buffers, 0, {"sources": self._packed.sizes.neurons})
+        given = numbers_of(self._packed) | {"sources": self._packed.sizes.neurons}
+        values = Values(self._kernels.runtime, buffers, 0, given)
         self._kernels.sort_rows(values, stream)
 
     def send_ahead(self, buffers: Mapping[str, DeviceBuffer], ahead: int, stream: DeviceStream) -> None:
-        """Have what arrives ``ahead`` bursts after the next one added to ``AHEAD_SLOT``."""
+        """Have what arrives ``ahead`` bursts after the next one added to the slot."""
         values = Values(self._kernels.runtime, buffers, 0, numbers_of(self._packed))
-        self._kernels.send_ahead(values, ahead).queue(stream)
+        self._kernels.recall(values, ahead).queue(stream)
         stream.synchronize()
 
     def _send_long(self, values: Values) -> Call:
@@ -160,6 +164,7 @@ class FusedCalls:
     burst: Call
     gather: Call
     tiles: tuple[Call, ...]
+    send_recalled: Call | None
     send_long: Call | None
     modulate: Call | None
 

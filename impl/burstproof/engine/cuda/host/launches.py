@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from burstproof.device.protocol import DeviceBuffer, DeviceRuntime, DeviceStream
 from burstproof.engine.cuda.args import Field, bind, made, parameters_of
-from burstproof.engine.cuda.plan.buffers import ring_slots, slot_stride
+from burstproof.engine.cuda.plan.buffers import ring_slots, slot_stride, target_bits
 from burstproof.engine.cuda.plan.packed import Packed
 from burstproof.engine.cuda.plan.shard_variant import ShardVariant
 from burstproof.engine.cuda.plan.streaming import pieces_of
@@ -69,6 +69,8 @@ def numbers_of(packed: Packed) -> dict[str, Any]:
         "bits": max(1, sizes.neurons.bit_length()),
         "stride": slot_stride(sizes.neurons, variant),
         "ring": ring_slots(sizes, variant),
+        "queue_room": sizes.static_entries,
+        "queue_shift": target_bits(sizes.neurons),
         "unit": point.unit,
         "largest_excitability": largest_excitability(layout.neurons.excitabilities),
         "scale": point.scale,
@@ -175,9 +177,12 @@ class Kernels:
         sent = (self.call("send_tile", grid, block, values.but(tile_end=end)) for end in ends)
         return (self.call("open_rows", grid, block, values), *sent)
 
-    def send_ahead(self, values: Values, ahead: int) -> Call:
-        """What sends what arrives ``ahead`` bursts after the next, of lists that were kept."""
-        return self.call("send_ahead", self.full_grid(_BLOCK_OF_LISTS), _BLOCK_OF_LISTS, values.but(ahead=ahead))
+    def recall(self, values: Values, ahead: int | None = None) -> Call:
+        """What sends what arrives in the next burst, or ``ahead`` bursts later, of lists that were kept."""
+        grid = self.full_grid(_BLOCK_OF_LISTS)
+        if ahead is None:
+            return self.call("send_recalled", grid, _BLOCK_OF_LISTS, values)
+        return self.call("send_ahead", grid, _BLOCK_OF_LISTS, values.but(ahead=ahead))
 
     def modulate(self, values: Values) -> Call:
         """What makes the signals of a burst the factors of the next one."""

@@ -29,10 +29,8 @@ from burstproof.engine.cuda.kernels.mailbox import (
     STUCK_NS,
     mail_length,
 )
-from burstproof.engine.cuda.plan.block_size import staying_shape
 from burstproof.engine.cuda.plan.buffers import chunks_of
 from burstproof.engine.cuda.plan.packed import Packed
-from burstproof.engine.cuda.plan.variant import Variant
 from burstproof.errors import DeviceFaultError
 
 _THREADS_PER_MULTIPROCESSOR = 1536
@@ -40,18 +38,8 @@ _THREADS_PER_MULTIPROCESSOR = 1536
 _PATIENCE_S = 2 * STUCK_NS / 1e9
 
 
-def _staying_variant(runtime: DeviceRuntime, packed: Packed) -> Variant:
-    """The variant of ``packed`` with chunks that share its neurons out evenly."""
-    variant, at_once = packed.variant, runtime.multiprocessors * _THREADS_PER_MULTIPROCESSOR
-    assert variant.fused is not None
-    return replace(variant, fused=staying_shape(variant.fused, packed.sizes.neurons, at_once))
-
-
 class StayingKernel:
-    """See ``LoopKernel``: that of one device, which shares log and window with a batch set.
-
-    Its chunks are not those of the batches, so firings by span of chunks start at 0 for it, and for what follows it.
-    """
+    """See ``LoopKernel``: that of one device, which shares log and window with a batch set."""
 
     def __init__(
         self, runtime: DeviceRuntime, packed: Packed, buffers: Mapping[str, DeviceBuffer], batch: FusedBatch
@@ -60,13 +48,13 @@ class StayingKernel:
         from burstproof.engine.cuda.kernels.gather import gathering_blocks
 
         self._runtime, self._batch, self._stream = runtime, batch, batch.stream
-        variant = _staying_variant(runtime, packed)
-        threads, self._spans = staying(variant).threads, buffers["span_counts"]
+        variant, threads = packed.variant, staying(packed.variant).threads
         chunks, word = chunks_of(packed.sizes.neurons, variant), np.dtype(np.int64)
         kernels = Kernels(runtime, staying(variant), (closed_loop_spec(variant),))
         most = kernels.cooperative_blocks("closed_loop", threads, _THREADS_PER_MULTIPROCESSOR)
         grid = min(1 + chunks, most)
-        self.answering = grid if variant.long_rows else min(grid, gathering_blocks(variant, chunks, threads))
+        all_send = variant.long_rows or variant.recalled > 0
+        self.answering = grid if all_send else min(grid, gathering_blocks(variant, chunks, threads))
         self.room = max(1, min(packed.sizes.neurons, MOST_ENTRIES))
         mail = runtime.mapped(BufferSpec("mail", mail_length(self.room), word))
         answers = runtime.mapped(BufferSpec("answers", ANSWERS_HEAD + grid, word))
@@ -119,7 +107,6 @@ class StayingKernel:
         make_current(self._runtime)
         self._batch.lend()
         self._runtime.fill(self._relay, 0, self._stream)
-        self._runtime.fill(self._spans, 0, self._stream)
         self.answers[STATUS] = RUNNING
         self._call.queue(self._stream)
 
@@ -133,7 +120,6 @@ class StayingKernel:
                 raise self._lost("the kernel of a closed loop does not end")
         if self.answers[STATUS] == RUNNING:
             self.answers[STATUS] = ENDED
-        self._runtime.fill(self._spans, 0, self._stream)
 
     def _lost(self, message: str) -> DeviceFaultError:
         return DeviceFaultError(

@@ -22,7 +22,7 @@ from burstproof.engine.cuda.host.stimulus_table import StimulusTable, batch_tabl
 from burstproof.engine.cuda.kernels.control import BURST, HALTED
 from burstproof.engine.cuda.plan.block_size import checked_block_size
 from burstproof.engine.cuda.plan.budget import MemoryPlan, available_bytes, place_synapses
-from burstproof.engine.cuda.plan.buffers import AHEAD_SLOT, SETS
+from burstproof.engine.cuda.plan.buffers import SETS
 from burstproof.engine.cuda.plan.choices import choices_of
 from burstproof.engine.cuda.plan.packed import Packed, packed_for
 from burstproof.engine.cuda.plan.shard_pack import whole_network
@@ -146,23 +146,36 @@ class OneDevice:
     def state(self, clamped: bool) -> list[StatePart]:
         """See ``Devices.state``."""
         make_current(self._runtime)
-        pending = self._pending() if self.packed.variant.recalled else None
+        variant = self.packed.variant
+        pending = self._waiting() if variant.queues else self._pending() if variant.recalled else None
         return [self.device.capture(slice(None), clamped, pending)]
 
     def _pending(self) -> Pending:
-        """What arrives in the coming bursts, where fired lists say it: one burst after another in the same slot."""
+        """What arrives in the coming bursts, where fired lists say it: one burst after another in the only slot."""
         cells, device = self.device.read("sums"), self.device
-        burst, ring = int(device.read("control")[BURST]), device.read_ring()
-        rows = [(ring[0][[(burst + 1) % 2]], ring[1][[(burst + 1) % 2]])]
+        rows = [device.read_ring()]
         for ahead in range(1, self.max_delay):
             device.clear("sums")
             self._launches.send_ahead(self._buffers, ahead, self._burst_stream)
-            ring = device.read_ring()
-            rows.append((ring[0][[AHEAD_SLOT]], ring[1][[AHEAD_SLOT]]))
+            rows.append(device.read_ring())
         device.write("sums", cells)
         pending = np.concatenate([row[0] for row in rows]), np.concatenate([row[1] for row in rows])
-        self._arrivals.add_to(burst, *pending)
+        self._arrivals.add_to(int(device.read("control")[BURST]), *pending)
         return pending
+
+    def _waiting(self) -> Pending:
+        """What arrives in the coming bursts, where queues say it of those after the next."""
+        burst = int(self.device.read("control")[BURST])
+        ring, coming = self.device.read_ring(), (burst + 1) % 2
+        shape = (self.max_delay, ring[0].shape[1])
+        sums, candidates = np.zeros(shape, np.int64), np.zeros(shape, np.bool_)
+        sums[0], candidates[0] = ring[0][coming], ring[1][coming]
+        for row in range(1, self.max_delay):
+            targets, amounts = self.device.read_queue(burst + 1 + row)
+            np.add.at(sums[row], targets, amounts)
+            candidates[row, targets] = True
+        self._arrivals.add_to(burst, sums, candidates)
+        return sums, candidates
 
     def restore(self, state: EngineState) -> None:
         """See ``Devices.restore``."""
@@ -171,7 +184,7 @@ class OneDevice:
         if packed is not self.packed:
             self._clear()
             self._build(packed)
-        if packed.variant.recalled:
+        if packed.variant.recalled or packed.variant.queues:
             state = self._arrivals.take(state, packed.network.neurons.valid_mask, packed.fixed_point.dtype)
         self.device.restore(state)
 

@@ -42,9 +42,10 @@ from burstproof.engine.cuda.kernels.consume import Fired, Loaded, Moment, make_c
 from burstproof.engine.cuda.kernels.control import BURST, LISTS, SLOT, TALLIES
 from burstproof.engine.cuda.kernels.features import make_advance_classes
 from burstproof.engine.cuda.kernels.identity import make_id_of
+from burstproof.engine.cuda.kernels.later import make_deliver_queue, make_put_off
 from burstproof.engine.cuda.kernels.link import make_link
 from burstproof.engine.cuda.kernels.packet import make_publish, make_take_row
-from burstproof.engine.cuda.kernels.recall import make_keep_recalled, make_send_last_lists, make_send_soon
+from burstproof.engine.cuda.kernels.recall import make_keep_recalled
 from burstproof.engine.cuda.kernels.send import make_send
 from burstproof.engine.cuda.kernels.steer import make_agree, make_enter, make_halt, make_log_start, make_steer
 from burstproof.engine.cuda.kernels.warp import WARP
@@ -139,11 +140,11 @@ def make_add_up(shard: ShardVariant) -> Callable[..., Any]:
 def make_send_fired(shard: ShardVariant, threads: int, share: int) -> Callable[..., Any]:
     """``send_fired(count, fired, ...)``: the rows of what fired in a chunk, ``share`` threads of the block to each.
 
-    Tiles are sent by other kernels; where lists are read again, only what arrives in the next burst is sent at once.
+    Tiles and lists that are read again are sent by other kernels.
     """
     variant, id_of = shard.variant, make_id_of(shard)
-    sends, recalls = variant.tiles == 0, variant.recalled > 0
-    send, send_soon = make_send(shard, share), make_send_soon(variant, share)
+    sends, queues = variant.tiles == variant.recalled == variant.queues == 0, variant.queues > 0
+    send, put_off = make_send(shard, share), make_put_off(variant, threads)
     lanes, warp, team = np.uint32(WARP - 1), np.uint32(WARP), np.uint32(share)
     per_warp, per_block = np.uint32(WARP // share), np.uint32(threads // share)
 
@@ -165,11 +166,10 @@ def make_send_fired(shard: ShardVariant, threads: int, share: int) -> Callable[.
         entry = np.uint32(thread // warp * per_warp + lane // team)
         while sends and entry < count:
             source = np.uint32(id_of(fired.ids[entry], identity))
-            if recalls:
-                send_soon(source, part, slot, steering, recall, rows, fcl)
-            else:
-                send(source, part, slot, burst, steering.control, rows, chunks, fcl)
+            send(source, part, slot, burst, steering.control, rows, chunks, fcl)
             entry = np.uint32(entry + per_block)
+        if queues:
+            put_off(count, slot, burst, fired, steering, recall, rows, fcl)
 
     return cuda.jit(device=True)(send_fired)  # type: ignore[no-any-return]
 
@@ -243,7 +243,7 @@ def make_burst(shard: ShardVariant) -> Callable[..., None]:
     steer, enter, halt, log_start = make_steer(shard), make_enter(), make_halt(), make_log_start()
     add_up, count_chunk, end_exchange = make_add_up(shard), make_count_chunk(), make_end_exchange()
     keep_chunk, log_chunk = make_keep_chunk(variant, threads), make_log_chunk(shard, threads)
-    recalls, send_last_lists = variant.recalled > 0, make_send_last_lists(variant, share)
+    queues, deliver_queue = variant.queues > 0, make_deliver_queue(variant)
     homeostats, advance_classes = variant.extras.homeostats, make_advance_classes()
     wait_for_last = make_wait_for_last(shard.overlapped)
     let_next_start = make_let_next_start(shard.overlapped and shard.early)
@@ -301,8 +301,8 @@ def make_burst(shard: ShardVariant) -> Callable[..., None]:
         lists = is_last or turn.mode == np.uint32(LISTS)
         if exchanges:
             side = np.uint64(np.uint64(sequence & one) * np.uint64(exchange.words) + header)
-        if recalls:
-            send_last_lists(burst_number, slot, steering, network, recall, rows, fcl)
+        if queues:
+            deliver_queue(burst_number, slot, recall, fcl)
         while item < items:
             count, first = np.uint32(0), np.uint32(item * size)
             if item < own_items:

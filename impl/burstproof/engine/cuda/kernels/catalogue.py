@@ -17,7 +17,7 @@ from burstproof.engine.cuda.kernels.lists import make_collect, make_send_lists
 from burstproof.engine.cuda.kernels.modes import make_learn_modes
 from burstproof.engine.cuda.kernels.plastic import make_age, make_learn, make_note_ages
 from burstproof.engine.cuda.kernels.propagate import make_propagate, make_propagate_computed
-from burstproof.engine.cuda.kernels.recall import make_send_ahead
+from burstproof.engine.cuda.kernels.recall import make_send_ahead, make_send_recalled
 from burstproof.engine.cuda.kernels.rows import make_send_long, make_send_piece
 from burstproof.engine.cuda.kernels.spec import KernelSpec, kernel_spec
 from burstproof.engine.cuda.kernels.stimulus import make_stimulate
@@ -45,7 +45,8 @@ def _one_kernel(shard: ShardVariant) -> dict[str, Callable[..., None]]:
     if variant.tiles:
         found.update(_tiles(variant))
     if variant.recalled:
-        found.update(sort_rows=make_sort_rows(variant), send_ahead=make_send_ahead(variant))
+        found.update(sort_rows=make_sort_rows(variant), send_recalled=make_send_recalled(variant))
+        found.update(send_ahead=make_send_ahead(variant))
     if variant.long_rows:
         send_piece = (make_send_piece_over_link if variant.streamed else make_send_piece)(variant)
         found["send_long"] = make_send_long(variant, send_piece)

@@ -60,6 +60,7 @@ from burstproof.engine.cuda.kernels.mailbox import (
     STUCK,
     STUCK_NS,
 )
+from burstproof.engine.cuda.kernels.recall import make_send_recalled
 from burstproof.engine.cuda.kernels.relay import make_relay
 from burstproof.engine.cuda.kernels.rows import make_send_long, make_send_piece
 from burstproof.engine.cuda.kernels.spec import KernelSpec, kernel_spec
@@ -77,7 +78,10 @@ def can_stay(variant: Variant) -> bool:
 
     Features of genomes take more than one.
     """
-    return variant.fused is not None and not (variant.extras or variant.tiles or variant.streamed)
+    shape = variant.fused
+    if shape is None or variant.extras:
+        return False
+    return shape.threads >= variant.recalled and not variant.tiles and not variant.streamed
 
 
 def staying(variant: Variant) -> ShardVariant:
@@ -274,6 +278,7 @@ def make_closed_loop(variant: Variant) -> Callable[..., None]:
     begin_turn, end_turn = make_begin_turn(shard), make_end_turn()
     burst, gather = device(make_burst(shard)), device(make_gather(shard.variant, shard.threads))
     send_long, long_rows = device(make_send_long(shard.variant, make_send_piece(variant))), variant.long_rows
+    send_recalled, recalls = device(make_send_recalled(variant)), variant.recalled > 0
     chunk, one, none = np.uint32(shard.chunk), np.uint32(1), np.uint32(0)
 
     def closed_loop(
@@ -327,6 +332,8 @@ def make_closed_loop(variant: Variant) -> Callable[..., None]:
                         status = np.int64(STUCK)
                 cuda.syncthreads()
                 gather(steering, chunks, log, window, items, order)
+                if recalls:
+                    send_recalled(steering, network, recall, rows, fcl, turn)
                 if long_rows:
                     send_long(steering, chunks, rows, fcl, turn)
                 cuda.syncthreads()

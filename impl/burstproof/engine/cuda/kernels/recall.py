@@ -1,8 +1,7 @@
 """Delays on the sender's side: the fired lists of the last bursts are read again, each for the delay that ends now.
 
-Rows are sorted by delay, so that what a source delivers after d bursts lies together, and two slots of the FCL are
+Rows are sorted by delay, so that what a source delivers after d bursts lies together, and one slot of the FCL is
 enough: a ring of a slot for every delay leaves the L2 cache, where additions are several times faster than in memory.
-What the lists of earlier bursts deliver next depends on nothing that a burst does: the kernel of the burst sends both.
 """
 
 from __future__ import annotations
@@ -12,13 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from burstproof.device.numba_cuda import cuda
-from burstproof.engine.cuda.args import Fcl, Network, Recall, Rows, Steering
+from burstproof.device.numba_cuda import SIMULATED, cuda
+from burstproof.engine.cuda.args import Fcl, Network, Recall, Rows, Steering, Turn
 from burstproof.engine.cuda.kernels.consume import Fired
-from burstproof.engine.cuda.kernels.control import BURST, CLAMPED
+from burstproof.engine.cuda.kernels.control import BURST, CLAMPED, INDEX, ORIGIN
 from burstproof.engine.cuda.kernels.rows import make_bounds, make_send_part
 from burstproof.engine.cuda.kernels.steer import make_fired_of
-from burstproof.engine.cuda.plan.buffers import AHEAD_SLOT
 from burstproof.engine.cuda.plan.variant import Variant, lists_kept
 
 
@@ -38,61 +36,19 @@ def make_keep_recalled(variant: Variant, block: int) -> Callable[..., Any]:
     return cuda.jit(device=True)(keep_recalled)  # type: ignore[no-any-return]
 
 
-def _make_send_delayed(variant: Variant, share: int) -> Callable[..., Any]:
-    """``send_delayed(source, before, part, slot, ...)``: what the row of ``source`` has of delay ``before`` + 1.
-
-    It goes to the slot after ``slot``; thread ``part`` of the ``share`` that send it.
-    """
-    send_part, bounds, offset = make_send_part(variant), make_bounds(variant), variant.offset
-    places, one, team = np.uint64(variant.recalled + 1), np.uint64(1), np.uint32(share)
-
-    def send_delayed(
-        source: np.uint32,
-        before: np.uint32,
-        part: np.uint32,
-        slot: np.uint32,
-        recall: Recall,
-        rows: Rows,
-        fcl: Fcl,
-    ) -> None:
-        start, _ = bounds(source, rows)
-        at = np.uint64(np.uint64(source) * places + np.uint64(before))
-        low, high = recall.delay_starts[at], recall.delay_starts[np.uint64(at + one)]
-        entry, end = offset(start + offset(low) + offset(part)), offset(start + offset(high))
-        send_part(source, entry, end, team, slot, rows, fcl)
-
-    return cuda.jit(device=True)(send_delayed)  # type: ignore[no-any-return]
-
-
-def make_send_soon(variant: Variant, share: int) -> Callable[..., Any]:
-    """``send_soon(source, part, slot, ...)``: what ``source``, which fired in the burst, has of delay 1."""
-    send_delayed, clamps, zero = _make_send_delayed(variant, share), variant.clamps, np.uint32(0)
-
-    def send_soon(
-        source: np.uint32, part: np.uint32, slot: np.uint32, steering: Steering, recall: Recall, rows: Rows, fcl: Fcl
-    ) -> None:
-        send_delayed(source, zero, part, slot, recall, rows, fcl)
-        if clamps and part == zero and rows.clamped_sources[source] != 0:
-            steering.control[CLAMPED] = 1
-
-    return cuda.jit(device=True)(send_soon)  # type: ignore[no-any-return]
-
-
 def _make_send_lists(variant: Variant, share: int) -> Callable[..., Any]:
-    """``send_lists(burst, latest, ahead, slot, ...)``: what lists up to that of ``burst`` deliver in burst + 1 + ahead.
+    """``send_lists(burst, latest, ahead, ...)``: what the lists up to that of ``burst`` deliver in burst + 1 + ahead.
 
-    ``latest`` is the length of the burst's own list. It goes to the slot after ``slot``. All threads of a block call
-    it; ``share`` of them take a row.
+    ``latest`` is the length of the burst's own list. All threads of a block call it; ``share`` of them take a row.
     """
-    longest, turns = variant.recalled, np.uint32(lists_kept(variant) - 1)
-    send_delayed = _make_send_delayed(variant, share)
-    team, zero, one, room = np.uint32(share), np.uint32(0), np.uint32(1), max(1, longest)
+    longest, turns = np.uint32(variant.recalled), np.uint32(lists_kept(variant) - 1)
+    send_part, bounds, offset, clamps = make_send_part(variant), make_bounds(variant), variant.offset, variant.clamps
+    team, zero, one, room = np.uint32(share), np.uint32(0), np.uint32(1), variant.recalled
 
     def send_lists(
         burst: np.uint32,
         latest: np.uint32,
         ahead: np.uint32,
-        slot: np.uint32,
         steering: Steering,
         network: Network,
         recall: Recall,
@@ -101,19 +57,18 @@ def _make_send_lists(variant: Variant, share: int) -> Callable[..., Any]:
     ) -> None:
         lengths = cuda.shared.array(room, np.uint32)
         ends = cuda.shared.array(room, np.uint32)
-        thread, lists = np.uint32(cuda.threadIdx.x), np.uint32(np.uint32(longest) - ahead)
-        own, block = thread, np.uint32(cuda.blockDim.x)
-        while own < lists:
-            lengths[own] = recall.recalled_counts[np.uint32(burst - own) & turns] if own > zero else latest
-            own = np.uint32(own + block)
+        thread, lists = np.uint32(cuda.threadIdx.x), np.uint32(longest - ahead)
+        if thread < lists:
+            length = latest
+            if thread > zero:
+                length = recall.recalled_counts[np.uint32(burst - thread) & turns]
+            lengths[thread] = length
         cuda.syncthreads()
-        own = thread
-        while own < lists:
+        if thread < lists:
             total = zero
-            for earlier in range(np.uint32(own + one)):
+            for earlier in range(np.uint32(thread + one)):
                 total = np.uint32(total + lengths[earlier])
-            ends[own] = total
-            own = np.uint32(own + block)
+            ends[thread] = total
         cuda.syncthreads()
         total = ends[np.uint32(lists - one)]
         item, items = np.uint32(cuda.grid(1)) // team, np.uint32(cuda.gridsize(1)) // team
@@ -125,44 +80,49 @@ def _make_send_lists(variant: Variant, share: int) -> Callable[..., Any]:
                 age = np.uint32(age + one)
             place = np.uint64(np.uint64(np.uint32(burst - age) & turns) * np.uint64(network.neurons))
             source = recall.recalled_ids[np.uint64(place + np.uint64(np.uint32(item - first)))]
-            send_delayed(source, np.uint32(age + ahead), part, slot, recall, rows, fcl)
+            start, _ = bounds(source, rows)
+            at = np.uint64(np.uint64(source) * np.uint64(longest + one) + np.uint64(np.uint32(age + ahead)))
+            low, high = recall.delay_starts[at], recall.delay_starts[np.uint64(at + np.uint64(1))]
+            entry, end = offset(start + offset(low) + offset(part)), offset(start + offset(high))
+            send_part(source, entry, end, team, zero, rows, fcl)
+            if clamps and age == zero and part == zero and rows.clamped_sources[source] != 0:
+                steering.control[CLAMPED] = 1
             item = np.uint32(item + items)
 
     return cuda.jit(device=True)(send_lists)  # type: ignore[no-any-return]
 
 
-def make_send_last_lists(variant: Variant, share: int) -> Callable[..., Any]:
-    """``send_last_lists(burst, slot, ...)``: what the lists before that of ``burst`` deliver in the burst after it.
+def make_send_recalled(variant: Variant) -> Callable[..., None]:
+    """``send_recalled(...)``: what arrives in the burst after that of the turn."""
+    send_lists, fired_of = _make_send_lists(variant, _share(variant)), make_fired_of()
+    turns, one, zero = np.uint32(lists_kept(variant) - 1), np.uint32(1), np.uint32(0)
 
-    That depends on nothing that the burst itself does.
-    """
-    send_lists, fired_of = _make_send_lists(variant, share), make_fired_of()
-    turns, one = np.uint32(lists_kept(variant) - 1), np.uint32(1)
-
-    def send_last_lists(
-        burst: np.uint32, slot: np.uint32, steering: Steering, network: Network, recall: Recall, rows: Rows, fcl: Fcl
-    ) -> None:
-        last = np.uint32(burst - one)
-        latest = fired_of(steering.tallies, last)
+    def send_recalled(steering: Steering, network: Network, recall: Recall, rows: Rows, fcl: Fcl, turn: Turn) -> None:
+        report = steering.report
+        if report[INDEX] != np.int64(turn.place):
+            return
+        burst = np.uint32(np.uint32(report[ORIGIN]) + turn.place + one)
+        latest = fired_of(steering.tallies, burst)
         if cuda.grid(1) == 0:
-            recall.recalled_counts[last & turns] = latest
-        send_lists(last, latest, one, slot, steering, network, recall, rows, fcl)
+            recall.recalled_counts[burst & turns] = latest
+        send_lists(burst, latest, zero, steering, network, recall, rows, fcl)
 
-    return cuda.jit(device=True)(send_last_lists)  # type: ignore[no-any-return]
+    return send_recalled
 
 
 def make_send_ahead(variant: Variant) -> Callable[..., None]:
-    """``send_ahead(...)``: what arrives ``ahead`` bursts later than in the next one, for the state between bursts.
-
-    It goes to slot ``AHEAD_SLOT``.
-    """
-    send_lists, fired_of = _make_send_lists(variant, variant.tile_share), make_fired_of()
+    """``send_ahead(...)``: what arrives ``ahead`` bursts later than in the next one, for the state between bursts."""
+    send_lists = _make_send_lists(variant, _share(variant))
+    turns = np.uint32(lists_kept(variant) - 1)
 
     def send_ahead(
         steering: Steering, network: Network, recall: Recall, rows: Rows, fcl: Fcl, ahead: np.uint32
     ) -> None:
         burst = np.uint32(steering.control[BURST])
-        latest = fired_of(steering.tallies, burst)
-        send_lists(burst, latest, ahead, np.uint32(AHEAD_SLOT - 1), steering, network, recall, rows, fcl)
+        send_lists(burst, recall.recalled_counts[burst & turns], ahead, steering, network, recall, rows, fcl)
 
     return send_ahead
+
+
+def _share(variant: Variant) -> int:
+    return 1 if SIMULATED else variant.tile_share

@@ -67,7 +67,7 @@ def make_fired_of() -> Callable[..., Any]:
 
 
 @cache
-def make_slot_of(rings: bool) -> Callable[..., Any]:
+def make_slot_of(delayed: bool) -> Callable[..., Any]:
     """``slot_of(words, last, bursts, burst, fcl)``: the slot that ``burst`` consumes.
 
     Burst numbers are here those mod 2^32, of which the slots of a ring need be no divisor: with delays the slot is
@@ -81,7 +81,7 @@ def make_slot_of(rings: bool) -> Callable[..., Any]:
     def of_two(words: Longs, last: int, bursts: np.uint32, burst: np.uint32, fcl: Fcl) -> Any:
         return np.uint32(burst & one)
 
-    return cuda.jit(device=True)(of_ring if rings else of_two)  # type: ignore[no-any-return]
+    return cuda.jit(device=True)(of_ring if delayed else of_two)  # type: ignore[no-any-return]
 
 
 def make_steer(shard: ShardVariant) -> Callable[..., Any]:
@@ -97,7 +97,7 @@ def make_steer(shard: ShardVariant) -> Callable[..., Any]:
     which a shard was waited for in vain is the last: late blocks still publish theirs, since all threads of a burst
     must find the same.
     """
-    fired_of, slot_of = make_fired_of(), make_slot_of(shard.variant.rings)
+    fired_of, slot_of = make_fired_of(), make_slot_of(shard.variant.delays and not shard.queues)
     one, none, half = np.uint32(1), np.uint32(0), np.uint64(32)
 
     def alone(steering: Steering, exchange: Exchange, fcl: Fcl, network: Network, turn: Turn) -> Any:

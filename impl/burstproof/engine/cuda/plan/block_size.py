@@ -20,7 +20,6 @@ _LARGEST_BLOCK = 1024
 _SMALL, _MIDDLE, _LARGE = 200_000, 700_000, 1_500_000
 _SUM_BITS = (8, 16, 32)
 _FEW_COLUMNS = 3
-_MOST_AT_A_TIME = 5
 
 
 def default_block_size(neurons: int) -> int:
@@ -82,16 +81,6 @@ def fused_shape(asked: int, neurons: int) -> FusedShape:
     if neurons <= _SMALL:
         return FusedShape(256, 1, early=False)
     return FusedShape(512, 1 if neurons <= _MIDDLE else 2)
-
-
-def staying_shape(shape: FusedShape, neurons: int, threads: int) -> FusedShape:
-    """The shape of a kernel that stays on the device with so many ``threads`` at once: it takes turns of equal size.
-
-    A chunk is at least that of ``shape``, so that what is kept by chunk has room.
-    """
-    each = -(-neurons // threads)
-    turns = max(1, -(-each // _MOST_AT_A_TIME))
-    return replace(shape, per_thread=max(shape.per_thread, -(-each // turns)))
 
 
 def least_sum_bits(asked: int, neurons: int) -> int:

@@ -69,6 +69,11 @@ class ShardVariant:
         return self.variant.recalled
 
     @property
+    def queues(self) -> int:
+        """Queues of later bursts."""
+        return self.variant.queues
+
+    @property
     def extras(self) -> ExtrasKey:
         """Features that the kernels have."""
         return self.variant.extras
@@ -123,7 +128,7 @@ def whole(variant: Variant, block: int = _BLOCK) -> ShardVariant:
         carries_potentials=False,
         threads=fused.threads if fused else block,
         per_thread=fused.per_thread if fused else 1,
-        share=variant.tile_share if variant.recalled else _WARP,
+        share=_WARP,
         overlapped=variant.overlapped,
         merged=fused is not None,
         exchanges=False,
