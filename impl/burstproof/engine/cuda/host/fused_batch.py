@@ -146,7 +146,7 @@ class FusedLaunches:
         stream.synchronize()
 
     def _send_long(self, values: Values) -> Call:
-        blocks = self._kernels.full_grid(_LONG_ROW_BLOCK) // 2
+        blocks = self._kernels.full_grid(_LONG_ROW_BLOCK) // 4
         return self._kernels.call("send_long", blocks, _LONG_ROW_BLOCK, values, self._packed.variant.overlapped)
 
     def _stimulate(self, values: Values, most: int) -> Call:

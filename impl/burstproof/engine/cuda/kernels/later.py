@@ -38,6 +38,7 @@ def make_deliver_queue(variant: Variant) -> Callable[..., Any]:
     """
     turns, count_turns = _turns(variant)
     deliver, number, one, zero = make_deliver(variant), variant.accumulator, np.uint32(1), variant.queued(0)
+    queued = variant.queued
 
     def deliver_queue(burst: np.uint32, slot: np.uint32, recall: Recall, fcl: Fcl) -> None:
         coming, shift = np.uint32(burst + one), recall.queue_shift
@@ -45,7 +46,7 @@ def make_deliver_queue(variant: Variant) -> Callable[..., Any]:
         first = np.uint64(np.uint64(coming & turns) * recall.queue_room)
         following = np.uint64(np.uint64(one - slot) * np.uint64(fcl.stride))
         mask = np.uint32(np.uint32(one << shift) - one)
-        words = cuda.local.array(_AT_ONCE, variant.queued)
+        words = cuda.local.array(_AT_ONCE, queued)
         item, step = np.uint64(cuda.grid(1)), np.uint64(cuda.gridsize(1))
         if item == np.uint64(0):
             recall.queue_counts[burst & count_turns] = np.uint32(0)

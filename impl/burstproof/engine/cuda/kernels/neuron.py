@@ -15,7 +15,7 @@ from burstproof.engine.cuda.kernels.marks import CANDIDATE_MARK, FIRED_MARK
 from burstproof.engine.cuda.kernels.neuron_values import make_value
 from burstproof.engine.cuda.kernels.storage import make_narrow
 from burstproof.engine.cuda.plan.variant import Restart, Variant
-from burstproof.engine.rules import CERTAIN, make_rules
+from burstproof.engine.rules import make_rules
 from burstproof.network.schema import NO_LIMIT
 
 
@@ -98,11 +98,11 @@ def make_neuron(variant: Variant) -> Callable[..., Any]:
     refractory, fire_limits = features.refractory_periods, features.consecutive_fire_limits
     ticks, counts_decide = refractory and not features.countdown_only_candidates, features.counts_decide
     batch_path, batch_zeroes = features.emulate_batch_path, features.batch_ignores_limit_and_zeroes
-    sleepy, draw, excitability_of = variant.sleeps, rules.draw, make_value(variant, "excitabilities")
+    sleepy, draw = variant.sleeps, rules.draw
     mixed, restart_fired = features.restarts, variant.restart is Restart.FIRED
     fire_limit_of = make_value(variant, "consecutive_fire_limits")
     accumulates = make_value(variant, "mp_charge_accumulation")
-    silent, full, certain = np.float32(0), np.uint16(65535), CERTAIN
+    silent, full = np.float32(0), np.uint16(65535)
     marked_candidate, marked_fired = np.uint8(CANDIDATE_MARK), np.uint8(FIRED_MARK)
 
     def neuron_burst(
@@ -131,12 +131,8 @@ def make_neuron(variant: Variant) -> Callable[..., Any]:
         limit, cc, asleep = np.int32(0), np.int32(0), False
         if counts_decide and (is_candidate or rc > 0):
             cc = np.int32(state.counts[neuron])
-            if sleepy and cc == 0:
-                drawn = draw(neuron, burst_seed)
-                asleep = bool(drawn > network.largest_excitability)
-                if not asleep:
-                    excitability = excitability_of(parameters.excitabilities, neuron)
-                    asleep = bool(excitability < certain and drawn > excitability)
+            if sleepy:
+                asleep = bool(cc == 0 and draw(neuron, burst_seed) > network.largest_excitability)
             if fire_limits and not asleep:
                 limit = np.int32(fire_limit_of(parameters.consecutive_fire_limits, neuron))
         if refractory and rc > 0:
