@@ -38,7 +38,14 @@ from burstproof.engine.cuda.args import (
     Turn,
 )
 from burstproof.engine.cuda.exchange.words import HEADER_WORDS, MOST_SHARDS, packet_words
-from burstproof.engine.cuda.kernels.consume import Fired, Loaded, Moment, make_consume_chunk, make_fetch_chunk
+from burstproof.engine.cuda.kernels.consume import (
+    Fired,
+    Loaded,
+    Moment,
+    make_consume_chunk,
+    make_fetch_chunk,
+    make_fetch_early,
+)
 from burstproof.engine.cuda.kernels.control import BURST, LISTS, SLOT, TALLIES
 from burstproof.engine.cuda.kernels.features import make_advance_classes
 from burstproof.engine.cuda.kernels.identity import make_id_of
@@ -237,7 +244,10 @@ def make_burst(shard: ShardVariant) -> Callable[..., None]:
     id_of, keep_route = make_id_of(shard), make_link().keep
     first_item, following_item, several = make_first_item(), make_following_item(shard.stays), SIMULATED or shard.stays
     per_thread, word = chunk // threads, variant.word.added
-    fetch_chunk = make_fetch_chunk(shard, threads, per_thread)
+    fetch_early, fetch_chunk = (
+        make_fetch_early(shard, threads, per_thread),
+        make_fetch_chunk(shard, threads, per_thread),
+    )
     consume_chunk, send_fired = make_consume_chunk(shard, threads, per_thread), make_send_fired(shard, threads, share)
     publish, take_row = make_publish(id_of), make_take_row(shard, threads, share)
     steer, enter, halt, log_start = make_steer(shard), make_enter(), make_halt(), make_log_start()
@@ -272,7 +282,8 @@ def make_burst(shard: ShardVariant) -> Callable[..., None]:
             cuda.shared.array(2, np.int32),
         )
         words, v = cuda.local.array(per_thread, word), cuda.local.array(per_thread, np.float32)
-        loaded = Loaded(words, v, cuda.local.array(per_thread, np.int32))
+        rc, cc = cuda.local.array(per_thread, np.int32), cuda.local.array(per_thread, np.int32)
+        loaded = Loaded(words, cuda.local.array(per_thread, word), v, rc, cc)
         control, thread, item = steering.control, np.uint32(cuda.threadIdx.x), first_item()
         first_place = cuda.shared.array(1, np.int64)
         if exchanges:
@@ -289,6 +300,7 @@ def make_burst(shard: ShardVariant) -> Callable[..., None]:
             own_items = items
         let_next_start()
         wait_for_last()
+        fetch_early(np.uint32(item * size), fcl, state, network, loaded)
         done, burst_number, sequence, slot, is_last = steer(steering, exchange, fcl, network, turn)
         if not done:
             if cuda.grid(1) == 0 and not exchanges:
@@ -296,8 +308,7 @@ def make_burst(shard: ShardVariant) -> Callable[..., None]:
             return
         if long_rows and cuda.grid(1) == 0:
             chunks.piece_counts[np.uint32((burst_number + one) & one)] = np.uint32(0)
-        base = np.uint64(np.uint64(slot) * np.uint64(fcl.stride))
-        moment = Moment(base, burst_number, False, turn.stimulated)
+        moment = Moment(np.uint64(np.uint64(slot) * np.uint64(fcl.stride)), burst_number, False, turn.stimulated)
         lists = is_last or turn.mode == np.uint32(LISTS)
         if exchanges:
             side = np.uint64(np.uint64(sequence & one) * np.uint64(exchange.words) + header)
@@ -306,7 +317,7 @@ def make_burst(shard: ShardVariant) -> Callable[..., None]:
         while item < items:
             count, first = np.uint32(0), np.uint32(item * size)
             if item < own_items:
-                fetch_chunk(first, base, fcl, state, network, loaded)
+                fetch_chunk(first, moment.base, fcl, state, network, loaded)
                 count = consume_chunk(
                     first, moment, loaded, fired, fcl, outside, state, parameters, network, identity, extras
                 )

@@ -2,8 +2,9 @@
 
 A block appends what its firings contribute with delays above 1; rows are read once, when they fire. The kernel of a
 burst adds the queue of the next burst to the slot, word after word, beside its own contributions of delay 1: nothing
-can be appended to that queue any more. So two slots of the FCL are enough, and no entry of a row is looked for.
-A word holds amount and target. A queue has room for every synapse, which contributes to a burst once at most.
+can be appended to that queue any more. So two slots of the FCL are enough, and no entry of a row is looked for. Rows
+are sorted by delay, so that neighbouring threads append to the same queue. A word holds amount and target. A queue has
+room for every synapse, which contributes to a burst once at most.
 """
 
 from __future__ import annotations

@@ -25,6 +25,7 @@ class Found(NamedTuple):
     total: Any
     v: np.float32
     rc: np.int32
+    cc: np.int32
 
 
 def make_own(variant: Variant) -> Callable[..., Any]:
@@ -83,11 +84,11 @@ def make_restarts(variant: Variant) -> Callable[..., Any]:
     return cuda.jit(device=True)(rules[variant.restart])  # type: ignore[no-any-return]
 
 
-def make_neuron(variant: Variant) -> Callable[..., Any]:
+def make_neuron(variant: Variant, counted: bool) -> Callable[..., Any]:
     """``neuron_burst(neuron, ...)`` -> (whether it joins the fired list, its potential there).
 
     ``is_candidate`` comes from the slot; a forced firing has the potential ``given``. ``batch`` says that the batch
-    path is emulated in this burst.
+    path is emulated in this burst, ``counted`` that the count was found, too.
     """
     features, adapts, in_force = variant.features, variant.extras.adapts, make_in_force(variant)
     rules, own_of, restarts_of = make_rules(features, cuda.jit(device=True)), make_own(variant), make_restarts(variant)
@@ -130,7 +131,7 @@ def make_neuron(variant: Variant) -> Callable[..., Any]:
             restarts = restarts_of(mark, accumulating, rc)
         limit, cc, asleep = np.int32(0), np.int32(0), False
         if counts_decide and (is_candidate or rc > 0):
-            cc = np.int32(state.counts[neuron])
+            cc = found.cc if counted else np.int32(state.counts[neuron])
             if sleepy:
                 asleep = bool(cc == 0 and draw(neuron, burst_seed) > network.largest_excitability)
             if fire_limits and not asleep:
