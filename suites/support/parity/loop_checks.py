@@ -90,19 +90,19 @@ def check_closed_loop_with_recalled_lists() -> list[str]:
     from burstproof.engine.cuda.plan.packed import pack_network
 
     mix, tiles = small("fractions, delays to 7"), "burstproof.engine.cuda.plan.tiles"
-    with mock.patch(f"{tiles}._RING_BYTES", 0), mock.patch(f"{tiles}._QUEUE_BYTES", 0):
+    with mock.patch(f"{tiles}._RING_BYTES", 0), mock.patch(f"{tiles}._CALENDAR_BYTES", 0):
         recalled = pack_network(mixed_network(mix), mixed_options(mix)).variant.recalled
         return ([] if recalled else ["nothing is recalled"]) + loop_differs(mix, cuda_engine)
 
 
-def check_closed_loop_with_queues() -> list[str]:
+def check_closed_loop_with_a_calendar() -> list[str]:
     """What arrives later than in the next burst waits in queues from call to call."""
     from burstproof.engine.cuda.plan.packed import pack_network
 
     mix = small("fractions, delays to 7")
     with mock.patch("burstproof.engine.cuda.plan.tiles._RING_BYTES", 0):
-        queues = pack_network(mixed_network(mix), mixed_options(mix)).variant.queues
-        return ([] if queues else ["nothing is queued"]) + loop_differs(mix, cuda_engine)
+        calendar = pack_network(mixed_network(mix), mixed_options(mix)).variant.calendar
+        return ([] if calendar else ["nothing is queued"]) + loop_differs(mix, cuda_engine)
 
 
 def _plain_steps(name: str) -> list[str]:

@@ -328,13 +328,13 @@ def check_synapses_in_host_memory() -> list[str]:
 
 def check_recalled_delays() -> list[str]:
     """Delays kept on the sender's side: fired lists read again, states between bursts, and from one on."""
-    with mock.patch("burstproof.engine.cuda.plan.tiles._QUEUE_BYTES", 0):
+    with mock.patch("burstproof.engine.cuda.plan.tiles._CALENDAR_BYTES", 0):
         return _delays_apart_from_slots("recalled", lambda delay: delay)
 
 
-def check_queued_delays() -> list[str]:
+def check_delays_in_a_calendar() -> list[str]:
     """What arrives later than in the next burst in queues: states between bursts, and from one on."""
-    return _delays_apart_from_slots("queues", lambda delay: 1 << (delay - 1).bit_length())
+    return _delays_apart_from_slots("calendar", lambda delay: 1 << (delay - 1).bit_length())
 
 
 def _delays_apart_from_slots(kept: str, expected: Callable[[int], int]) -> list[str]:

@@ -35,7 +35,7 @@ Doubles: TypeAlias = npt.NDArray[np.float64]
 # Of a dtype that the variant chooses: the property of ``Variant`` that names it.
 Cells: TypeAlias = Annotated[npt.NDArray[Any], "cell"]
 Added: TypeAlias = Annotated[npt.NDArray[Any], "added"]
-Queued: TypeAlias = Annotated[npt.NDArray[Any], "queued"]
+Noted: TypeAlias = Annotated[npt.NDArray[Any], "noted"]
 Sums: TypeAlias = Annotated[npt.NDArray[Any], "accumulator"]
 Amount: TypeAlias = Annotated[Any, "accumulator"]
 Potentials: TypeAlias = Annotated[npt.NDArray[Any], "potential"]
@@ -311,16 +311,16 @@ class Recall(NamedTuple):
 
     Either the fired lists of the last bursts, which take turns, and how long they are (``kernels.recall``), with
     ``delay_starts``: of each source, how many entries of its row come before those of delay 1, 2, ... and in all. Or a
-    queue for each burst (``kernels.later``) of at most ``queue_room`` words, whose targets have ``queue_shift`` bits.
+    queue for each burst (``kernels.calendar``): ``calendar_room`` words at most, targets in ``calendar_shift`` bits.
     """
 
     recalled_ids: Ids
     recalled_counts: Ids
     delay_starts: Shorts
-    queue_words: Queued
-    queue_counts: Ids
-    queue_room: np.uint64
-    queue_shift: np.uint32
+    calendar_words: Noted
+    calendar_counts: Ids
+    calendar_room: np.uint64
+    calendar_shift: np.uint32
 
 
 class Exchange(NamedTuple):
@@ -431,7 +431,7 @@ def is_absent(kind: type, variant: Variant | ShardVariant | None) -> bool:
     if variant is None:
         return False
     if kind is Recall:
-        return variant.recalled == variant.queues == 0
+        return variant.recalled == variant.calendar == 0
     if kind is Extras:
         return not variant.extras.by_neuron
     if kind is Transmission:

@@ -147,7 +147,7 @@ class OneDevice:
         """See ``Devices.state``."""
         make_current(self._runtime)
         variant = self.packed.variant
-        pending = self._waiting() if variant.queues else self._pending() if variant.recalled else None
+        pending = self._waiting() if variant.calendar else self._pending() if variant.recalled else None
         return [self.device.capture(slice(None), clamped, pending)]
 
     def _pending(self) -> Pending:
@@ -171,7 +171,7 @@ class OneDevice:
         sums, candidates = np.zeros(shape, np.int64), np.zeros(shape, np.bool_)
         sums[0], candidates[0] = ring[0][coming], ring[1][coming]
         for row in range(1, self.max_delay):
-            targets, amounts = self.device.read_queue(burst + 1 + row)
+            targets, amounts = self.device.read_calendar(burst + 1 + row)
             np.add.at(sums[row], targets, amounts)
             candidates[row, targets] = True
         self._arrivals.add_to(burst, sums, candidates)
@@ -184,7 +184,7 @@ class OneDevice:
         if packed is not self.packed:
             self._clear()
             self._build(packed)
-        if packed.variant.recalled or packed.variant.queues:
+        if packed.variant.recalled or packed.variant.calendar:
             state = self._arrivals.take(state, packed.network.neurons.valid_mask, packed.fixed_point.dtype)
         self.device.restore(state)
 

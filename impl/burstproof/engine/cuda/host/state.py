@@ -18,7 +18,7 @@ from burstproof.engine.cuda.plan.packed import Packed
 from burstproof.engine.sharded.shard import StatePart
 from burstproof.engine.state import EngineState
 
-_COUNTERS = {"tallies", "span_counts", "piece_counts", "recalled_counts", "queue_counts"}
+_COUNTERS = {"tallies", "span_counts", "piece_counts", "recalled_counts", "calendar_counts"}
 """Buffers that count within a burst; they start at 0."""
 
 
@@ -122,13 +122,13 @@ class DeviceState:
         decoded = word.decode(self.read("sums")[: shape[0] * shape[1] * word.elements])
         return decoded[0].reshape(shape)[:, :neurons], decoded[1].reshape(shape)[:, :neurons]
 
-    def read_queue(self, burst: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    def read_calendar(self, burst: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """Targets and amounts of what waits for ``burst``, in any order."""
         variant, shift = self._variant, target_bits(self._layout.neuron_count)
-        buffer = self._buffers["queue_words"]
-        words = np.empty(int(self.read("queue_counts")[burst % (2 * variant.queues)]), buffer.spec.dtype)
+        buffer = self._buffers["calendar_words"]
+        words = np.empty(int(self.read("calendar_counts")[burst % (2 * variant.calendar)]), buffer.spec.dtype)
         if len(words):
-            first = burst % variant.queues * self._packed.sizes.static_entries
+            first = burst % variant.calendar * self._packed.sizes.static_entries
             self._runtime.download(words, buffer, self._stream, first)
             self._stream.synchronize()
         long_words = words.astype(np.int64)

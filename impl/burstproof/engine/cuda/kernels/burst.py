@@ -38,6 +38,7 @@ from burstproof.engine.cuda.args import (
     Turn,
 )
 from burstproof.engine.cuda.exchange.words import HEADER_WORDS, MOST_SHARDS, packet_words
+from burstproof.engine.cuda.kernels.calendar import make_deliver_due, make_put_off
 from burstproof.engine.cuda.kernels.consume import (
     Fired,
     Loaded,
@@ -49,7 +50,6 @@ from burstproof.engine.cuda.kernels.consume import (
 from burstproof.engine.cuda.kernels.control import BURST, LISTS, SLOT, TALLIES
 from burstproof.engine.cuda.kernels.features import make_advance_classes
 from burstproof.engine.cuda.kernels.identity import make_id_of
-from burstproof.engine.cuda.kernels.later import make_deliver_queue, make_put_off
 from burstproof.engine.cuda.kernels.link import make_link
 from burstproof.engine.cuda.kernels.packet import make_publish, make_take_row
 from burstproof.engine.cuda.kernels.recall import make_keep_recalled
@@ -150,7 +150,7 @@ def make_send_fired(shard: ShardVariant, threads: int, share: int) -> Callable[.
     Tiles and lists that are read again are sent by other kernels.
     """
     variant, id_of = shard.variant, make_id_of(shard)
-    sends, queues = variant.tiles == variant.recalled == variant.queues == 0, variant.queues > 0
+    sends, has_calendar = variant.tiles == variant.recalled == variant.calendar == 0, variant.calendar > 0
     send, put_off = make_send(shard, share), make_put_off(variant, threads)
     lanes, warp, team = np.uint32(WARP - 1), np.uint32(WARP), np.uint32(share)
     per_warp, per_block = np.uint32(WARP // share), np.uint32(threads // share)
@@ -175,7 +175,7 @@ def make_send_fired(shard: ShardVariant, threads: int, share: int) -> Callable[.
             source = np.uint32(id_of(fired.ids[entry], identity))
             send(source, part, slot, burst, steering.control, rows, chunks, fcl)
             entry = np.uint32(entry + per_block)
-        if queues:
+        if has_calendar:
             put_off(count, slot, burst, fired, steering, recall, rows, fcl)
 
     return cuda.jit(device=True)(send_fired)  # type: ignore[no-any-return]
@@ -253,7 +253,7 @@ def make_burst(shard: ShardVariant) -> Callable[..., None]:
     steer, enter, halt, log_start = make_steer(shard), make_enter(), make_halt(), make_log_start()
     add_up, count_chunk, end_exchange = make_add_up(shard), make_count_chunk(), make_end_exchange()
     keep_chunk, log_chunk = make_keep_chunk(variant, threads), make_log_chunk(shard, threads)
-    queues, deliver_queue = variant.queues > 0, make_deliver_queue(variant)
+    has_calendar, deliver_due = variant.calendar > 0, make_deliver_due(variant)
     homeostats, advance_classes = variant.extras.homeostats, make_advance_classes()
     wait_for_last = make_wait_for_last(shard.overlapped)
     let_next_start = make_let_next_start(shard.overlapped and shard.early)
@@ -312,8 +312,8 @@ def make_burst(shard: ShardVariant) -> Callable[..., None]:
         lists = is_last or turn.mode == np.uint32(LISTS)
         if exchanges:
             side = np.uint64(np.uint64(sequence & one) * np.uint64(exchange.words) + header)
-        if queues:
-            deliver_queue(burst_number, slot, recall, fcl)
+        if has_calendar:
+            deliver_due(burst_number, slot, recall, fcl)
         while item < items:
             count, first = np.uint32(0), np.uint32(item * size)
             if item < own_items:

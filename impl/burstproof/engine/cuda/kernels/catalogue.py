@@ -44,7 +44,7 @@ def _one_kernel(shard: ShardVariant) -> dict[str, Callable[..., None]]:
         return found
     if variant.tiles:
         found.update(_tiles(variant))
-    if variant.recalled or variant.queues:
+    if variant.recalled or variant.calendar:
         found["sort_rows"] = make_sort_rows(variant)
     if variant.recalled:
         found.update(send_recalled=make_send_recalled(variant), send_ahead=make_send_ahead(variant))

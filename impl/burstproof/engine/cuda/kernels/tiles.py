@@ -42,12 +42,16 @@ def _make_note_starts(variant: Variant) -> Callable[..., Any]:
 
 
 def make_sort_rows(variant: Variant) -> Callable[..., None]:
-    """``sort_rows(rows, recall, sources)``: every row ascending by target, or by delay (``kernels.later``).
+    """``sort_rows(rows, recall, sources)``: every row ascending by target, or by delay (``kernels.calendar``).
 
     A block takes a row. An entry's new place is the number of entries that come before it. Rows have at most
     ``LONG_ROW`` entries.
     """
-    by_delay, recalls, note_starts = variant.recalled + variant.queues > 0, variant.recalled, _make_note_starts(variant)
+    by_delay, recalls, note_starts = (
+        variant.recalled + variant.calendar > 0,
+        variant.recalled,
+        _make_note_starts(variant),
+    )
     threads = WARP if SIMULATED else SORT_THREADS
     delayed, carries = variant.delays, not variant.uniform_rows
     number, offset = variant.contribution, variant.offset

@@ -126,7 +126,7 @@ def plan_memory(network: Network, options: EngineOptions) -> MemoryPlan:
 def place_synapses(packed: Packed, available: int) -> Packed:
     """``packed`` with its synapses where its options want them; ``auto`` moves them if ``available`` bytes are too few.
 
-    It has no queues of later bursts if more than half of the bytes would be taken with them.
+    It has no calendar if more than half of the bytes would be taken with them.
 
     Parameters
     ----------
@@ -135,8 +135,8 @@ def place_synapses(packed: Packed, available: int) -> Packed:
     available : int
         Bytes that the engine may take on the device.
     """
-    if packed.variant.queues and 2 * MemoryPlan.of(packed).total_bytes > available:
-        packed = replace(packed, variant=sized(packed.variant, packed.sizes, queues=False))
+    if packed.variant.calendar and 2 * MemoryPlan.of(packed).total_bytes > available:
+        packed = replace(packed, variant=sized(packed.variant, packed.sizes, calendar=False))
     wanted = packed.options.cuda.synapse_memory
     if packed.streamed or wanted is SynapseMemory.DEVICE:
         return packed

@@ -223,9 +223,9 @@ def _add_fused(specs: _Specs, sizes: NetworkSizes, variant: Variant) -> None:
     specs.add("pieces", sizes.pieces, variant.long_rows)
     specs.add("cursors", sizes.neurons, variant.tiles > 0)
     specs.add("amounts", sizes.neurons, variant.tiles > 0 and variant.uniform_rows)
-    if variant.recalled or variant.queues:
-        specs.add("queue_words", variant.queues * sizes.static_entries)
-        specs.add("queue_counts", 2 * variant.queues)
+    if variant.recalled or variant.calendar:
+        specs.add("calendar_words", variant.calendar * sizes.static_entries)
+        specs.add("calendar_counts", 2 * variant.calendar)
         specs.add("recalled_ids", lists_kept(variant) * sizes.neurons, variant.recalled > 0)
         specs.add("recalled_counts", lists_kept(variant), variant.recalled > 0)
         specs.add("delay_starts", (variant.recalled + 1) * sizes.neurons, variant.recalled > 0)
@@ -233,7 +233,7 @@ def _add_fused(specs: _Specs, sizes: NetworkSizes, variant: Variant) -> None:
 
 def ring_slots(sizes: NetworkSizes, variant: Variant) -> int:
     """Slots of the FCL: one where delays are kept on the sender's side, two beside queues."""
-    return 1 if variant.recalled else 2 if variant.queues else sizes.ring
+    return 1 if variant.recalled else 2 if variant.calendar else sizes.ring
 
 
 def target_bits(neurons: int) -> int:

@@ -75,9 +75,9 @@ class ShardVariant:
         return self.variant.recalled
 
     @property
-    def queues(self) -> int:
+    def calendar(self) -> int:
         """Queues of later bursts."""
-        return self.variant.queues
+        return self.variant.calendar
 
     @property
     def extras(self) -> ExtrasKey:

@@ -75,9 +75,9 @@ class Variant:
     recalled : int
         Bursts whose fired lists are read again, as many as the largest delay, where delays are kept on the sender's
         side (``kernels.recall``); 0 where arrivals wait in a ring of slots, or in queues.
-    queues, queue_bits : int
+    calendar, calendar_bits : int
         Queues that arrivals of later bursts wait in, a power of two and no fewer than the largest delay
-        (``kernels.later``), and the width of their words; 0 where there are none.
+        (``kernels.calendar``), and the width of their words; 0 where there are none.
     may_sleep : bool
         Candidates that their draw keeps from firing are told before the columns are read: that pays where these exceed
         the cache.
@@ -114,8 +114,8 @@ class Variant:
     tiles: int
     tile_share: int
     recalled: int = 0
-    queues: int = 0
-    queue_bits: int = 0
+    calendar: int = 0
+    calendar_bits: int = 0
     may_sleep: bool = False
     uniform: frozenset[str] = frozenset()
     extras: ExtrasKey = NO_KEY
@@ -133,7 +133,7 @@ class Variant:
     @property
     def rings(self) -> bool:
         """Whether arrivals of different delays go to different slots."""
-        return self.delays and not self.recalled and not self.queues
+        return self.delays and not self.recalled and not self.calendar
 
     @property
     def sleeps(self) -> bool:
@@ -141,9 +141,9 @@ class Variant:
         return self.may_sleep and not self.extras
 
     @property
-    def queued(self) -> type[np.signedinteger]:
+    def noted(self) -> type[np.signedinteger]:
         """Scalar type of a queue's words."""
-        return np.int32 if self.queue_bits == 32 else np.int64
+        return np.int32 if self.calendar_bits == 32 else np.int64
 
     @property
     def cell(self) -> type[np.integer]:

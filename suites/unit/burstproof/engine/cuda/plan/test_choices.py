@@ -33,7 +33,7 @@ def test_each_choice_comes_with_its_reason() -> None:
     sender = "delays on the sender's side, since a ring of 4 slots would take 0 MB"
     queues = "later contributions in 4 queues of words of 32 bits, since a ring of 4 slots would take 0 MB"
     assert chosen(0, **delayed) == f"{marked}; {queues}"
-    with mock.patch("burstproof.engine.cuda.plan.tiles._QUEUE_BYTES", 0):
+    with mock.patch("burstproof.engine.cuda.plan.tiles._CALENDAR_BYTES", 0):
         assert chosen(0, **delayed) == f"{marked}; {sender}"
     driven = chosen(areas=(Area(7, "driven", mp_driven_psp=True),))
     assert driven.startswith("sums of 64 bits with a mark beside them, since nothing bounds them; a burst in several")

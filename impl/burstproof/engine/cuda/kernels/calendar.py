@@ -28,33 +28,33 @@ _AT_ONCE = 4
 
 def _turns(variant: Variant) -> tuple[np.uint32, np.uint32]:
     """What burst numbers are masked with for the queues, and for their counts."""
-    queues = max(1, variant.queues)
+    queues = max(1, variant.calendar)
     return np.uint32(queues - 1), np.uint32(2 * queues - 1)
 
 
-def make_deliver_queue(variant: Variant) -> Callable[..., Any]:
-    """``deliver_queue(burst, slot, recall, fcl)``: the queue of the burst after ``burst`` into the slot after ``slot``.
+def make_deliver_due(variant: Variant) -> Callable[..., Any]:
+    """``deliver_due(burst, slot, recall, fcl)``: the queue of the burst after ``burst`` into the slot after ``slot``.
 
     All threads of the grid call it. Queues take turns; twice as many counts do, so that one can be cleared.
     """
     turns, count_turns = _turns(variant)
-    deliver, number, one, zero = make_deliver(variant), variant.accumulator, np.uint32(1), variant.queued(0)
-    queued = variant.queued
+    deliver, number, one, zero = make_deliver(variant), variant.accumulator, np.uint32(1), variant.noted(0)
+    noted = variant.noted
 
-    def deliver_queue(burst: np.uint32, slot: np.uint32, recall: Recall, fcl: Fcl) -> None:
-        coming, shift = np.uint32(burst + one), recall.queue_shift
-        count = np.uint64(recall.queue_counts[coming & count_turns])
-        first = np.uint64(np.uint64(coming & turns) * recall.queue_room)
+    def deliver_due(burst: np.uint32, slot: np.uint32, recall: Recall, fcl: Fcl) -> None:
+        coming, shift = np.uint32(burst + one), recall.calendar_shift
+        count = np.uint64(recall.calendar_counts[coming & count_turns])
+        first = np.uint64(np.uint64(coming & turns) * recall.calendar_room)
         following = np.uint64(np.uint64(one - slot) * np.uint64(fcl.stride))
         mask = np.uint32(np.uint32(one << shift) - one)
-        words = cuda.local.array(_AT_ONCE, queued)
+        words = cuda.local.array(_AT_ONCE, noted)
         item, step = np.uint64(cuda.grid(1)), np.uint64(cuda.gridsize(1))
         if item == np.uint64(0):
-            recall.queue_counts[burst & count_turns] = np.uint32(0)
+            recall.calendar_counts[burst & count_turns] = np.uint32(0)
         while item < count:
             for turn in range(_AT_ONCE):
                 at = np.uint64(item + np.uint64(turn) * step)
-                words[turn] = recall.queue_words[np.uint64(first + at)] if at < count else zero
+                words[turn] = recall.calendar_words[np.uint64(first + at)] if at < count else zero
             for turn in range(_AT_ONCE):
                 if np.uint64(item + np.uint64(turn) * step) < count:
                     word = words[turn]
@@ -62,7 +62,7 @@ def make_deliver_queue(variant: Variant) -> Callable[..., Any]:
                     deliver(place, number(word >> shift), fcl)
             item = np.uint64(item + np.uint64(_AT_ONCE) * step)
 
-    return cuda.jit(device=True)(deliver_queue)  # type: ignore[no-any-return]
+    return cuda.jit(device=True)(deliver_due)  # type: ignore[no-any-return]
 
 
 def make_put_off(variant: Variant, threads: int) -> Callable[..., Any]:
@@ -73,9 +73,9 @@ def make_put_off(variant: Variant, threads: int) -> Callable[..., Any]:
     """
     turns, count_turns = _turns(variant)
     bounds, offset, read_once, deliver = make_bounds(variant), variant.offset, make_read_once(), make_deliver(variant)
-    uniform_rows, clamps, number, queued = variant.uniform_rows, variant.clamps, variant.accumulator, variant.queued
+    uniform_rows, clamps, number, noted = variant.uniform_rows, variant.clamps, variant.accumulator, variant.noted
     lanes, warp, warps = np.uint32(WARP - 1), np.uint32(WARP), np.uint32(max(1, threads // WARP))
-    room, delays, block = variant.queues + 1, np.uint32(variant.queues + 1), np.uint32(threads)
+    room, delays, block = variant.calendar + 1, np.uint32(variant.calendar + 1), np.uint32(threads)
     zero, one, two = np.uint32(0), np.uint32(1), np.uint32(2)
 
     def count_row(source: np.uint32, places: Ids, rows: Rows) -> None:
@@ -93,9 +93,9 @@ def make_put_off(variant: Variant, threads: int) -> Callable[..., Any]:
 
     def put(target: np.uint32, amount: Amount, delay: np.uint32, burst: np.uint32, places: Ids, recall: Recall) -> None:
         place = np.uint64(cuda.atomic.add(places, delay, one))
-        first = np.uint64(np.uint64(np.uint32(burst + delay) & turns) * recall.queue_room)
-        word = queued(queued(queued(amount) << recall.queue_shift) | queued(target))
-        recall.queue_words[np.uint64(first + place)] = word
+        first = np.uint64(np.uint64(np.uint32(burst + delay) & turns) * recall.calendar_room)
+        word = noted(noted(noted(amount) << recall.calendar_shift) | noted(target))
+        recall.calendar_words[np.uint64(first + place)] = word
 
     put = cuda.jit(device=True)(put)
 
@@ -158,7 +158,7 @@ def make_put_off(variant: Variant, threads: int) -> Callable[..., Any]:
             entries = places[delay]
             if entries != zero:
                 queue = np.uint32(np.uint32(burst + delay) & count_turns)
-                places[delay] = cuda.atomic.add(recall.queue_counts, queue, entries)
+                places[delay] = cuda.atomic.add(recall.calendar_counts, queue, entries)
             delay = np.uint32(delay + block)
         cuda.syncthreads()
         item = np.uint32(thread // warp)
