@@ -47,11 +47,8 @@ def make_sort_rows(variant: Variant) -> Callable[..., None]:
     A block takes a row. An entry's new place is the number of entries that come before it. Rows have at most
     ``LONG_ROW`` entries.
     """
-    by_delay, recalls, note_starts = (
-        variant.recalled + variant.calendar > 0,
-        variant.recalled,
-        _make_note_starts(variant),
-    )
+    recalls, note_starts = variant.recalled > 0, _make_note_starts(variant)
+    by_delay = recalls or variant.calendar > 0
     threads = WARP if SIMULATED else SORT_THREADS
     delayed, carries = variant.delays, not variant.uniform_rows
     number, offset = variant.contribution, variant.offset
