@@ -50,7 +50,7 @@ class Features:
     emulate_batch_path: bool
     batch_ignores_limit_and_zeroes: bool
     storage: Storage
-    clamp_potentials: bool = False
+    clamp_potentials: bool
 
     @property
     def counts_decide(self) -> bool:

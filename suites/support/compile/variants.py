@@ -91,4 +91,6 @@ def _shard(network: Network, options: EngineOptions) -> ShardVariant:
     """The variant of the first of two shards."""
     partition = make_partition(network, 2, "contiguous")
     point = plan_fixed_point(network, options)
-    return pack_shard(NetworkShard(network, options, point, synapse_facts(network), partition, 0)).shard
+    return pack_shard(
+        NetworkShard(network, options, point, synapse_facts(network), partition, 0, network.neuron_count)
+    ).shard

@@ -1,4 +1,4 @@
-"""Cases and mixes by name on one backend, in a process of its own: what ``planted`` runs in an edited copy.
+"""Cases and mixes by name on one backend, in a process of its own: what ``planted.workshop`` runs in an edited copy.
 
 ``python -m suites.support.parity.planted_check BACKEND NAME...`` prints one JSON object: which package ran, and the
 problems of each name.
@@ -20,7 +20,7 @@ from suites.support.parity.backends import Backend
 from suites.support.parity.builder import CreateEngine, run_case
 from suites.support.parity.cases import CASES, FEATURE_CASES
 from suites.support.parity.mixed import MIXES, Mix, compare_mix, compare_run
-from suites.support.parity.planted import CPU, CUDA, FEATURES, SHARDS, SHARED, SIMULATOR, THREADS, WGPU
+from suites.support.parity.planted.fault import CPU, CUDA, FEATURES, SHARDS, SHARED, SIMULATOR, THREADS, WGPU
 
 SUBJECTS = {
     CPU: Backend(CPU, cpu=CpuOptions(threads=1)),

@@ -106,16 +106,30 @@ def check_plastic_start() -> list[str]:
     return ([] if kept else ["traces at the start"]) + runs_differ(network, EngineOptions(), 6, plan)
 
 
-def check_firings_too_old_for_a_byte() -> list[str]:
-    """Learning over windows wider than its bytes tell, beside one that they tell, from a state with traces too."""
-    from burstproof.engine.cuda.kernels.catalogue import catalogue
-
+def check_windows_too_long_for_words() -> list[str]:
+    """Learning burst by burst, which long windows need, from a state with traces too."""
     mix = replace(next(m for m in MIXES if m.windows == (3, 2)), neurons=40, synapses=300)
-    with ExitStack() as patches:
-        patches.callback(catalogue.cache_clear)
-        patches.enter_context(mock.patch("burstproof.engine.cuda.kernels.plastic.OLD", 3))
-        catalogue.cache_clear()
+    with mock.patch("burstproof.engine.cuda.plan.variant.LONGEST_REPLAYED", 1):
         return compare_mix(_short(mix), cuda_engine) + compare_run(_short(mix), cuda_engine)
+
+
+def check_learning_after_long_silence() -> list[str]:
+    """Rows whose sources are silent for longer than words tell of, and than a byte counts; whole and other weights."""
+    count, pairs = 6, np.array([(a, b) for a in range(6) for b in range(6)]).T
+    neurons = NeuronTable.build(count, thresholds=1e9, cortical_areas=[5, 5, 5, 6, 6, 6])
+    synapses = SynapseTable.build(*pairs, weights=np.arange(36) * 1.25 - 1, types=pairs[0] == 2)
+    windows = {3: int(np.argmax((pairs[0] < 3) & (pairs[1] < 3))), 7: int(np.argmax((pairs[0] < 3) & (pairs[1] > 2)))}
+    rules = tuple(PlasticMapping(np.array([row]), w, 5.0, 1.0, 0.9 + w / 10) for w, row in windows.items())
+    network = Network(neurons, synapses, areas=(Area(5, "a"), Area(6, "b")), plastic_mappings=rules)
+    at = {2: (0, 3), 4: (1,), 50: (2, 4), 58: (0,), 110: (3, 0), 260: (1,), 262: (5,), 305: (0, 1)}
+    plan = {burst: Stimulus(forced=np.array(ids, np.uint32)) for burst, ids in at.items()}
+    reference, engine = ReferenceEngine.create(network), cuda_engine(network, EngineOptions())
+    problems = []
+    for bursts in (57, 1, 200, 62):
+        reference.run(bursts, plan)
+        engine.run(bursts, plan)
+        problems += reference.state().differences(engine.state())
+    return problems
 
 
 def check_forced_restart() -> list[str]:

@@ -161,7 +161,7 @@ class Scale(NamedTuple):
 
 
 class Plasticity(NamedTuple):
-    """The plastic mappings, the synapses of each, and the last burst in which it learnt."""
+    """The plastic mappings and the synapses of each."""
 
     rule_starts: Longs
     rule_windows: Longs
@@ -170,10 +170,27 @@ class Plasticity(NamedTuple):
     plastic_positions: Longs
     plastic_sources: Ids
     plastic_targets: Ids
-    rule_learnt: Longs
     weights: Floats
     eligibility: Floats
     rules: np.int64
+
+
+class Replay(NamedTuple):
+    """What learning that is replayed needs (``kernels.replay``).
+
+    ``learning_rules``: of each computed entry 1 + its plastic mapping, or 0; ``rule_begins``: the first burst in which
+    a mapping learns. Each of the ``sources`` rows has its turn every ``period`` bursts.
+    """
+
+    histories: Words
+    learning_rules: Shorts
+    rule_windows: Longs
+    rule_begins: Longs
+    potentiations: Floats
+    depressions: Floats
+    sources: np.uint32
+    period: np.uint32
+    longest: np.int32
 
 
 class Extras(NamedTuple):
@@ -244,12 +261,12 @@ class Modes(NamedTuple):
 class History(NamedTuple):
     """When each neuron fired, as plasticity looks back on it; ``longest``: bursts of the longest window.
 
-    ``ages`` says it in bytes (``kernels.plastic``).
+    ``histories`` say it where learning is replayed (``plan.histories``), the other two elsewhere.
     """
 
     last_fired: Longs
-    ages: Bytes
     streaks: Shorts
+    histories: Words
     longest: np.int32
 
 
@@ -432,6 +449,8 @@ def is_absent(kind: type, variant: Variant | ShardVariant | None) -> bool:
         return False
     if kind is Recall:
         return variant.recalled == variant.calendar == 0
+    if kind is Replay:
+        return not variant.replays
     if kind is Extras:
         return not variant.extras.by_neuron
     if kind is Transmission:

@@ -282,6 +282,7 @@ def test_student_with_one_and_two_degrees() -> None:
         assert student_tail(t, 1) == pytest.approx(0.5 - math.atan(t) / math.pi, abs=1e-12)
         assert student_tail(t, 2) == pytest.approx((1 - t / math.sqrt(t * t + 2)) / 2, abs=1e-12)
     assert student_tail(0.0, 5) == 0.5
+    assert student_quantile(0.6, 1) == pytest.approx(math.tan(math.pi * 0.1), rel=1e-9)
     assert student_quantile(0.9999, 1) == pytest.approx(1 / math.tan(math.pi * 1e-4), rel=1e-9)
 
 

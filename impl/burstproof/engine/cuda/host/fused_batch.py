@@ -11,7 +11,7 @@ import numpy as np
 from burstproof.device.protocol import BufferSpec, DeviceBuffer, DeviceGraph, DeviceRuntime, DeviceStream
 from burstproof.engine.cuda.args import Stimulus as StimulusColumns
 from burstproof.engine.cuda.host.batch import Staging, Streams, report_of, table_columns
-from burstproof.engine.cuda.host.devices import BatchReport, FiredList
+from burstproof.engine.cuda.host.devices import BatchReport, Behind, FiredList
 from burstproof.engine.cuda.host.launches import Call, Kernels, Values, numbers_of
 from burstproof.engine.cuda.host.stimulus_table import StimulusTable
 from burstproof.engine.cuda.kernels.control import ALL, COUNTS, FRESH, LISTS, REPORT_HEAD, report_length
@@ -130,7 +130,7 @@ class FusedLaunches:
             tiles=kernels.tiles(values, variant, neurons),
             send_recalled=kernels.recall(values) if variant.recalled else None,
             send_long=self._send_long(values) if variant.long_rows else None,
-            modulate=kernels.modulate(values) if variant.extras.modulators else None,
+            modulate=kernels.modulate(values, overlapped) if variant.extras.modulators else None,
         )
 
     def sort_rows(self, buffers: Mapping[str, DeviceBuffer], stream: DeviceStream) -> None:
@@ -243,7 +243,7 @@ class FusedBatch:
         self._shown = False
         return self._host
 
-    def holds(self, stimulus: Stimulus) -> bool:
+    def holds(self, stimulus: Stimulus | PackedStimulus) -> bool:
         """Whether ``step`` can take it: no more ids than its host memory has room for."""
         return max(len(stimulus.ids), len(stimulus.forced)) <= self._host.ids.spec.count
 
@@ -268,7 +268,7 @@ class FusedBatch:
             self._graphs[kind] = self._runtime.capture(lambda stream: self._launches.queue(calls, kind, stream))
         self._graphs[kind].launch(self._streams.burst)
 
-    def step(self, stimulus: PackedStimulus | None) -> tuple[FiredList, int]:
+    def step(self, stimulus: PackedStimulus | None, behind: Behind | None = None) -> tuple[FiredList, int]:
         """Run one burst, while no other batch is under way: its list and its candidates.
 
         The device reads the stimulus from the host.
@@ -280,6 +280,8 @@ class FusedBatch:
             amounts[: len(stimulus.ids)] = stimulus.amounts
             forced[: len(stimulus.forced)] = stimulus.forced
         self._run(BatchKind(1, stimulus is not None, True, fresh=True))
+        if behind is not None:
+            behind()
         self._streams.burst.synchronize()
         count, candidates = self._host.answer.array[REPORT_HEAD : REPORT_HEAD + 2].tolist()
         return self.fired(count), candidates

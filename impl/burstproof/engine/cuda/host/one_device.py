@@ -13,7 +13,7 @@ from burstproof.device.protocol import DeviceRuntime
 from burstproof.engine.cuda.exchange.devices import make_current
 from burstproof.engine.cuda.host.arrivals import Arrivals
 from burstproof.engine.cuda.host.batch import Streams
-from burstproof.engine.cuda.host.devices import BatchReport, FiredList, LoopKernel
+from burstproof.engine.cuda.host.devices import BatchReport, Behind, FiredList, LoopKernel
 from burstproof.engine.cuda.host.fused_batch import FusedBatch, FusedLaunches
 from burstproof.engine.cuda.host.loop_kernel import StayingKernel
 from burstproof.engine.cuda.host.shard import Fill
@@ -121,14 +121,14 @@ class OneDevice:
         """See ``Devices.fired``."""
         return self.sets[number].fired(int(counts.sum()))
 
-    def takes(self, stimulus: Stimulus) -> bool:
+    def takes(self, stimulus: Stimulus | PackedStimulus) -> bool:
         """See ``Devices.takes``."""
         return not self._arrivals and self.sets[0].holds(stimulus)
 
-    def step(self, number: int, stimulus: PackedStimulus | None) -> tuple[FiredList, int]:
+    def step(self, number: int, stimulus: PackedStimulus | None, behind: Behind | None = None) -> tuple[FiredList, int]:
         """See ``Devices.step``: one launch, one wait, nothing to sort."""
         make_current(self._runtime)
-        return self.sets[number].step(stimulus)
+        return self.sets[number].step(stimulus, behind)
 
     def loop_kernel(self) -> LoopKernel | None:
         """See ``Devices.loop_kernel``; compiled when first asked for, and there until the network is packed again."""

@@ -157,7 +157,11 @@ def make_consume(shard: ShardVariant) -> Callable[..., Any]:
     draws, marked = variant.features.excitabilities, variant.word.marked
     told, sum_of, clear = make_is_candidate(variant), make_sum_of(variant), make_clear(variant)
     number, zero, marker = variant.accumulator, variant.accumulator(0), cancelled(variant)
-    trains, homeostats, drives = variant.extras.trains, variant.extras.homeostats, variant.extras.modulators
+    trains, homeostats, drives = (
+        variant.extras.trains,
+        variant.extras.homeostats,
+        variant.extras.modulators and not shard.exchanges,
+    )
     advance_train, regulate, drive = make_advance_train(variant), make_regulate(), make_drive()
     replays, forced_potential = variant.extras.replays, np.float32(FORCED_POTENTIAL)
     able, inside, none = np.uint8(CAN_TRAIN), np.uint8(IN_TRAIN), np.uint8(0)

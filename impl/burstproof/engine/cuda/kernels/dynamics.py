@@ -204,7 +204,7 @@ def make_list_firing(shard: ShardVariant) -> Callable[..., Any]:
 
     On one device it is noted for plasticity at once; shards note what they collect.
     """
-    link_to, note_firing = make_link(), make_note_firing()
+    link_to, note_firing = make_link(), make_note_firing(shard.variant)
     store, word, near = link_to.store, link_to.word, link_to.near
     exchanges, carries, plastic = shard.exchanges, shard.carries_potentials, shard.variant.plastic
     header = np.uint64(HEADER_WORDS)

@@ -108,7 +108,7 @@ def buffer_specs(sizes: NetworkSizes, variant: Variant, batch: BatchSizes) -> tu
     if variant.computed:
         _add_computed(specs, sizes, variant)
     if variant.plastic:
-        _add_plastic(specs, sizes)
+        _add_plastic(specs, sizes, variant)
     if variant.plastic or variant.extras.degenerates:
         specs.add("eligibility", sizes.computed_entries)
     if variant.extras:
@@ -147,9 +147,9 @@ def _add_state(specs: _Specs, sizes: NetworkSizes, variant: Variant) -> None:
     specs.add("forced", neurons)
     specs.add("outside", neurons, variant.word.packed or variant.fused is None)
     specs.add("done", 2)
-    specs.add("last_fired", neurons, variant.plastic)
-    specs.add("ages", neurons, variant.plastic)
-    specs.add("streaks", neurons, variant.plastic)
+    specs.add("last_fired", neurons, variant.plastic and not variant.replays)
+    specs.add("streaks", neurons, variant.plastic and not variant.replays)
+    specs.add("histories", neurons, variant.replays)
     for name, dtype in PARAMETERS.items():
         if name not in sizes.uniform:
             specs.add(name, neurons, dtype=dtype)
@@ -174,10 +174,14 @@ def _add_computed(specs: _Specs, sizes: NetworkSizes, variant: Variant) -> None:
     specs.add("divisors", sizes.neurons)
 
 
-def _add_plastic(specs: _Specs, sizes: NetworkSizes) -> None:
-    specs.add("rule_starts", sizes.rules + 1)
-    for name in ("rule_windows", "rule_learnt", "potentiations", "depressions"):
+def _add_plastic(specs: _Specs, sizes: NetworkSizes, variant: Variant) -> None:
+    for name in ("rule_windows", "potentiations", "depressions"):
         specs.add(name, sizes.rules)
+    if variant.replays:
+        specs.add("rule_begins", sizes.rules)
+        specs.add("learning_rules", sizes.computed_entries)
+        return
+    specs.add("rule_starts", sizes.rules + 1)
     for name in ("plastic_positions", "plastic_sources", "plastic_targets"):
         specs.add(name, sizes.plastic_entries)
 

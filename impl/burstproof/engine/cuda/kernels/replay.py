@@ -1,0 +1,284 @@
+"""Plasticity worked out late: what a synapse learnt is replayed when its weight is next needed (SEMANTICS section 5).
+
+A weight matters when its source fires. Until then it is enough to know in which bursts both ends fired: a word for each
+neuron (``plan.histories``). So a burst looks at the rows of what fired, and at one row in ``period`` of all others, so
+that no row waits longer than the words remember. All steps are those of learning burst by burst, in the same order.
+
+A word, shifted so that its highest bit is the present burst, is called a *past*: bit 63 - i tells of i bursts ago.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from burstproof.device.numba_cuda import cuda
+from burstproof.engine.cuda.args import ComputedRows, Floats, History, Identity, Longs, Replay, Steering
+from burstproof.engine.cuda.kernels.control import BURST, HISTORY, SETTLED
+from burstproof.engine.cuda.kernels.identity import make_id_of
+from burstproof.engine.cuda.kernels.warp import WARP
+from burstproof.engine.cuda.plan.histories import BURSTS
+from burstproof.engine.cuda.plan.shard_variant import ShardVariant
+
+_NEWEST, _OLD = 1 << 63, 255
+_EXACT = 1 << 22
+"""Whole weights below it stay exact, whatever a word's bursts add."""
+_TOGETHER = 4
+"""Entries of a row that a thread reads at a time."""
+_ALL = (1 << 64) - 1
+
+
+class Read(NamedTuple):
+    """What is read of a plastic synapse: its weight, 1 + its mapping or 0, and the word of its target."""
+
+    weight: np.float32
+    rule: np.uint32
+    word: np.uint64
+
+
+@cache
+def make_past() -> Callable[..., Any]:
+    """``past(word, burst)`` -> uint64."""
+    low, high, bursts = np.uint64(_OLD), np.uint64(_ALL - _OLD), np.uint64(BURSTS)
+
+    def past(word: np.uint64, burst: np.int64) -> Any:
+        age = np.uint64((burst - np.int64(word & low)) & np.int64(_OLD))
+        found = np.uint64(0)
+        if age < bursts:
+            found = np.uint64((word & high) >> age)
+        return found
+
+    return cuda.jit(device=True)(past)  # type: ignore[no-any-return]
+
+
+@cache
+def make_note_past() -> Callable[..., Any]:
+    """``note_past(neuron, burst, history)``: the neuron fires."""
+    past, newest, high = make_past(), np.uint64(_NEWEST), np.uint64(_ALL - _OLD)
+
+    def note_past(neuron: np.uint32, burst: np.int64, history: History) -> None:
+        before = np.uint64(past(history.histories[neuron], burst) & high)
+        history.histories[neuron] = np.uint64(before | newest | np.uint64(burst & np.int64(_OLD)))
+
+    return cuda.jit(device=True)(note_past)  # type: ignore[no-any-return]
+
+
+@cache
+def make_waiting() -> Callable[..., Any]:
+    """``waiting(own, source, burst, settles, control, replay)`` -> uint64: the bursts to be replayed for a row.
+
+    ``own`` is the past of its source. ``settles`` takes the present burst in; a burst that goes on with the weights as
+    they were before it does not. The row was brought up to date when its source last fired, when its turn last came,
+    and when all were.
+    """
+    newest, everything = np.uint64(_NEWEST), np.uint64(_ALL)
+
+    def waiting(
+        own: np.uint64, source: np.uint32, burst: np.int64, settles: bool, control: Longs, replay: Replay
+    ) -> Any:
+        period = np.int64(replay.period)
+        back = np.int64((burst - np.int64(source)) % period)
+        found, fired = everything, own
+        if not settles:
+            found, fired = np.uint64(everything ^ newest), np.uint64(own & (everything ^ newest))
+            if back == 0:
+                back = period
+        for step in (1, 2, 4, 8, 16, 32):
+            fired = np.uint64(fired | (fired >> np.uint64(step)))
+        found = np.uint64(found & (everything ^ (fired >> np.uint64(1))))
+        found = np.uint64(found & (everything << np.uint64(np.int64(63) - back)))
+        settled = np.int64(burst - control[SETTLED])
+        if settled == 0:
+            found = np.uint64(0)
+        elif settled < 64:
+            found = np.uint64(found & (everything << np.uint64(np.int64(64) - settled)))
+        return found
+
+    return cuda.jit(device=True)(waiting)  # type: ignore[no-any-return]
+
+
+@cache
+def make_within() -> Callable[..., Any]:
+    """``within(past, window)`` -> uint64: the bursts in whose window of bursts the neuron fired."""
+
+    def within(past: np.uint64, window: np.int64) -> Any:
+        width, found = np.int64(1), np.uint64(past)
+        while 2 * width <= window:
+            found = np.uint64(found | (found << np.uint64(width)))
+            width = 2 * width
+        return np.uint64(found | (found << np.uint64(window - width)))
+
+    return cuda.jit(device=True)(within)  # type: ignore[no-any-return]
+
+
+@cache
+def make_learnt() -> Callable[..., Any]:
+    """``learnt(entry, read, own, bursts, burst, rows, replay)`` -> float32: a weight, brought up to date.
+
+    ``own`` is the past of the source, ``bursts`` are those to be replayed. Steps are whole numbers: where the weight is
+    one, too, and only falls, or never falls below 0, their order does not matter and they are counted.
+    """
+    past, within, steps_of = make_past(), make_within(), make_steps()
+    one, nothing, exact, everything = np.uint64(1), np.float32(0), np.float32(_EXACT), np.uint64(_ALL)
+
+    def learnt(
+        entry: np.uint64,
+        read: Read,
+        own: np.uint64,
+        bursts: np.uint64,
+        burst: np.int64,
+        rows: ComputedRows,
+        replay: Replay,
+    ) -> Any:
+        weight = read.weight
+        if read.rule == np.uint32(0):
+            return weight
+        rule = np.uint32(read.rule - np.uint32(1))
+        window, raised, lowered = replay.rule_windows[rule], replay.potentiations[rule], replay.depressions[rule]
+        both, steps = steps_of(within(own, window), within(past(read.word, burst), window), rule, burst, replay)
+        steps = np.uint64(steps & bursts)
+        if steps != np.uint64(0):
+            rises = np.float32(cuda.popc(np.uint64(steps & both)))
+            least = np.float32(
+                weight - np.float32(lowered * np.float32(cuda.popc(np.uint64(steps & (both ^ everything)))))
+            )
+            whole = abs(weight) < exact and np.float32(np.int32(weight)) == weight
+            if whole and (rises == nothing or least >= nothing):
+                weight = np.float32(max(least, nothing) + np.float32(raised * rises))
+            else:
+                while steps != np.uint64(0):
+                    step = np.uint64(steps & ((steps ^ everything) + one))
+                    steps = np.uint64(steps ^ step)
+                    if both & step != np.uint64(0):
+                        weight = np.float32(weight + raised)
+                    else:
+                        weight = max(np.float32(weight - lowered), nothing)
+            rows.weights[entry] = weight
+        return weight
+
+    return cuda.jit(device=True)(learnt)  # type: ignore[no-any-return]
+
+
+@cache
+def make_steps() -> Callable[..., Any]:
+    """``steps(before, after, rule, burst, replay)`` -> uint64 twice: bursts of potentiation, bursts with any step.
+
+    ``before``, ``after``: in whose windows source and target fired. A rule begins once its window of history exists.
+    """
+    nothing, everything = np.float32(0), np.uint64(_ALL)
+
+    def steps(before: np.uint64, after: np.uint64, rule: np.uint32, burst: np.int64, replay: Replay) -> Any:
+        both = np.uint64(before & after)
+        found = both
+        if replay.depressions[rule] > nothing:
+            found = np.uint64(before | after)
+        learning = np.int64(burst - replay.rule_begins[rule])
+        if learning < 0:
+            found = np.uint64(0)
+        elif learning < 63:
+            found = np.uint64(found & (everything << np.uint64(np.int64(63) - learning)))
+        return both, found
+
+    return cuda.jit(device=True)(steps)  # type: ignore[no-any-return]
+
+
+@cache
+def make_turns() -> Callable[..., Any]:
+    """``turns(control, replay)`` -> int64: the rows whose turn it is in this burst: every ``period``-th one.
+
+    One thread also moves the history on, by which a state tells when rules begin.
+    """
+
+    def turns(control: Longs, replay: Replay) -> Any:
+        if cuda.grid(1) == 0 and control[HISTORY] < np.int64(replay.longest) - 1:
+            control[HISTORY] += 1
+        period = np.int64(replay.period)
+        first = np.int64(control[BURST] % period)
+        return np.int64((np.int64(replay.sources) - first + period - 1) // period)
+
+    return cuda.jit(device=True)(turns)  # type: ignore[no-any-return]
+
+
+@cache
+def make_take_turn(shard: ShardVariant) -> Callable[..., Any]:
+    """``take_turn(turn, lane, control, rows, replay, identity)``: a warp brings the row up to date whose turn it is.
+
+    Not if its source fires in this burst: whoever sends the row does it then. A word that says nothing is cleared.
+    """
+    past, waiting, learnt, id_of = make_past(), make_waiting(), make_learnt(), make_id_of(shard)
+    newest, nothing, warp, span = np.uint64(_NEWEST), np.uint64(0), np.uint64(WARP), np.uint64(WARP * _TOGETHER)
+
+    def take_turn(
+        turn: np.int64, lane: np.uint32, control: Longs, rows: ComputedRows, replay: Replay, identity: Identity
+    ) -> None:
+        burst, period = control[BURST], np.int64(replay.period)
+        source = np.uint32(burst % period + turn * period)
+        own = past(replay.histories[source], burst)
+        if own & newest == nothing:
+            if own == nothing and lane == np.uint32(0):
+                replay.histories[source] = nothing
+            bursts = waiting(own, source, burst, False, control, replay)
+            targets = cuda.local.array(_TOGETHER, np.uint32)
+            weights = cuda.local.array(_TOGETHER, np.float32)
+            rules = cuda.local.array(_TOGETHER, np.uint32)
+            words = cuda.local.array(_TOGETHER, np.uint64)
+            entry = np.uint64(np.uint64(rows.computed_offsets[source]) + np.uint64(lane))
+            end = np.uint64(rows.computed_offsets[np.uint32(source + np.uint32(1))])
+            while entry < end:
+                for part in range(_TOGETHER):
+                    at = np.uint64(entry + np.uint64(part) * warp)
+                    targets[part], weights[part], rules[part] = np.uint32(0), np.float32(0), np.uint32(0)
+                    if at < end:
+                        targets[part], weights[part] = rows.computed_targets[at], rows.weights[at]
+                        rules[part] = replay.learning_rules[at]
+                for part in range(_TOGETHER):
+                    words[part] = replay.histories[id_of(targets[part], identity)]
+                for part in range(_TOGETHER):
+                    at = np.uint64(entry + np.uint64(part) * warp)
+                    learnt(at, Read(weights[part], rules[part], words[part]), own, bursts, burst, rows, replay)
+                entry = np.uint64(entry + span)
+
+    return cuda.jit(device=True)(take_turn)  # type: ignore[no-any-return]
+
+
+def make_settle(shard: ShardVariant) -> Callable[..., None]:
+    """``settle(...)``: bring all weights up to date, and write every trace; a warp for each row.
+
+    A trace is the step of the present burst, so nobody needs it before. The host then says that all rows are settled.
+    """
+    past, waiting, within, learnt = make_past(), make_waiting(), make_within(), make_learnt()
+    steps_of, id_of = make_steps(), make_id_of(shard)
+    lanes, newest, nothing, no = np.uint32(WARP - 1), np.uint64(_NEWEST), np.uint64(0), np.uint32(0)
+
+    def settle(steering: Steering, rows: ComputedRows, replay: Replay, identity: Identity, eligibility: Floats) -> None:
+        control, thread = steering.control, np.uint32(cuda.grid(1))
+        burst = control[BURST]
+        source = np.uint32(thread // np.uint32(WARP))
+        while source < replay.sources:
+            own = past(replay.histories[source], burst)
+            bursts = waiting(own, source, burst, True, control, replay)
+            entry = np.uint64(np.uint64(rows.computed_offsets[source]) + np.uint64(thread & lanes))
+            end = np.uint64(rows.computed_offsets[np.uint32(source + np.uint32(1))])
+            while entry < end:
+                word = replay.histories[id_of(rows.computed_targets[entry], identity)]
+                rule = np.uint32(replay.learning_rules[entry])
+                learnt(entry, Read(rows.weights[entry], rule, word), own, bursts, burst, rows, replay)
+                if rule != no:
+                    rule = np.uint32(rule - np.uint32(1))
+                    if replay.rule_begins[rule] <= burst:
+                        window = replay.rule_windows[rule]
+                        before, after = within(own, window), within(past(word, burst), window)
+                        both, steps = steps_of(before, after, rule, burst, replay)
+                        change = np.float32(0)
+                        if steps & newest != nothing:
+                            change = np.float32(-replay.depressions[rule])
+                            if both & newest != nothing:
+                                change = replay.potentiations[rule]
+                        eligibility[entry] = change
+                entry = np.uint64(entry + np.uint64(WARP))
+            source = np.uint32(source + np.uint32(np.uint32(cuda.gridsize(1)) // np.uint32(WARP)))
+
+    return settle

@@ -1,0 +1,18 @@
+"""All planted faults by engine."""
+
+from __future__ import annotations
+
+from suites.support.parity.planted import cpu, cpu_features, cuda, cuda_features, shared, wgpu, wgpu_features
+from suites.support.parity.planted.fault import CPU, CUDA, FEATURES, SHARDS, SHARED, SIMULATOR, THREADS, WGPU, Fault
+
+CATALOGUE: dict[str, tuple[Fault, ...]] = {
+    CPU: (*cpu.KERNELS, *cpu.ROWS),
+    FEATURES: cpu_features.FEATURED,
+    SHARED: shared.HELPERS,
+    THREADS: cpu.THREADED,
+    SHARDS: cpu.SHARDED,
+    WGPU: (*wgpu.SHADERS, *wgpu_features.FEATURED),
+    SIMULATOR: (*cuda.KERNELS, *cuda_features.FEATURED),
+    CUDA: (*cuda.KERNELS, *cuda_features.FEATURED, *shared.HELPERS),
+}
+"""What is planted in each engine; what all share runs on the host, so one backend without a GPU is enough for it."""
