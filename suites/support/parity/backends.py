@@ -9,7 +9,7 @@ import pytest
 from _pytest.mark.structures import ParameterSet
 
 from burstproof.engine.ask_machine import ask_wgpu
-from burstproof.engine.features.support import EVERYTHING, NOTHING, ONE_BURST, Section, sections_of
+from burstproof.engine.features.support import EVERYTHING, ONE_BURST, Section, sections_of
 from burstproof.engine.machine import Obstacle
 from burstproof.engine.options import CpuOptions, CudaOptions, EngineOptions, WgpuOptions
 from burstproof.engine.protocol import Engine
@@ -56,9 +56,7 @@ class Backend:
     @property
     def models(self) -> frozenset[Section]:
         """Features that this backend runs; it refuses all others by name."""
-        if self.wgpu is not None:
-            return NOTHING
-        return ONE_BURST if self.shards else EVERYTHING
+        return EVERYTHING if self.wgpu is None else ONE_BURST
 
     def refuses(self, network: Network) -> list[str]:
         """What the refusal of ``network`` has to name; empty where this backend runs it."""
