@@ -75,17 +75,18 @@ class Runner:
         """
         asked = self.folder.read_plan()
         waiting = [stage for stage in self._planned(asked) if not self.folder.files(stage.name).done.is_file()]
+        due = [stage for stage in waiting if not only or stage.name in only]
         machine = None if waiting else kept_machine(self.folder)  # a finished run is of the machine that ran it
         if machine is None:
             machine = FoundMachine(take_inventory().to_dict(), Gatekeeper(gpu_free=asked.gpu_free).gates)
             environment = take_environment(self.root)
-            for stage in waiting:
+            for stage in due:
                 refuse_to_mix(self.folder, stage.name, environment, machine, stage.gate)
             write_json(self.folder.machine, encode(machine))
         invocation = self._invocation(asked, machine, only)
         try:
-            for stage in waiting:
-                if (not only or stage.name in only) and time.monotonic() < self.until_s:
+            for stage in due:
+                if time.monotonic() < self.until_s:
                     self._run_stage(stage, machine.gates[stage.gate], invocation, asked)
         finally:
             try:
