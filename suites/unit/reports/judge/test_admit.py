@@ -27,6 +27,8 @@ pytestmark = pytest.mark.requirement("RE-9")
 
 TARGETS = Path(store.__file__).with_name("targets.toml")
 Change = Callable[[RunRecord], RunRecord]
+NOISE = 1e-6
+"""By how much of the largest sample a value may lie outside."""
 
 
 @pytest.fixture(scope="module")
@@ -200,6 +202,12 @@ def test_each_lack_is_a_reason(whole: RunRecord, checkout: Path, change: Change,
     assert reason in "\n".join(reasons_against(sealed(change(whole)), checkout))
 
 
+@pytest.mark.parametrize(("changes", "named"), [("abc", "a, b, c"), ("abcd", "a, b, c and 1 more")])
+def test_three_changes_are_named(whole: RunRecord, checkout: Path, changes: str, named: str) -> None:
+    record = with_environment(whole, git_dirty=True, git_changes=tuple(changes))
+    assert any(reason.endswith(f"local changes: {named}") for reason in reasons_against(sealed(record), checkout))
+
+
 def with_judgements(record: RunRecord, change: Callable[[JudgedMeasurement], JudgedMeasurement]) -> RunRecord:
     return replace(record, judgements=tuple(map(change, record.judgements)))
 
@@ -221,10 +229,34 @@ def test_a_floor_stands_beside_the_figure_or_in_the_judgement(whole: RunRecord, 
     assert "without a floor" not in "\n".join(reasons_against(sealed(beside), checkout))
 
 
-@pytest.mark.parametrize(("value", "agrees"), [(0.0, True), (1e-9, False), (-1e-9, False)])
-def test_a_value_at_the_end_of_its_samples_agrees(whole: RunRecord, checkout: Path, value: float, agrees: bool) -> None:
-    record = with_latencies(whole, lambda m: replace(m, value=value, samples=(0.0, 0.0)))
+@pytest.mark.parametrize(
+    ("samples", "value", "agrees"),
+    [
+        ((0.0, 0.0), 0.0, True),
+        ((0.0, 0.0), 1e-9, False),
+        ((0.0, 0.0), -1e-9, False),
+        ((1.0, 2.0), 1.0 - NOISE, True),
+        ((1.0, 2.0), 1.0 - 3 * NOISE, False),
+        ((1.0, 2.0), 2.0 + NOISE, True),
+        ((1.0, 2.0), 2.0 + 3 * NOISE, False),
+    ],
+)
+def test_a_value_at_the_end_of_its_samples_agrees(
+    whole: RunRecord, checkout: Path, samples: tuple[float, ...], value: float, agrees: bool
+) -> None:
+    """Rounding may move it by a share of the largest sample."""
+    record = with_latencies(whole, lambda m: replace(m, value=value, samples=samples))
     assert ("outside the range of the samples" not in "\n".join(reasons_against(sealed(record), checkout))) is agrees
+
+
+@pytest.mark.parametrize(("collected", "adds_up"), [(9, True), (8, False), (7, False)])
+def test_cases_that_were_left_out_count_among_the_collected(
+    whole: RunRecord, checkout: Path, collected: int, adds_up: bool
+) -> None:
+    """Eight are reported and one is left out, which is a reason of its own."""
+    record = with_stage(whole, deselected=("a::b",), collected=collected)
+    reasons = "\n".join(reasons_against(sealed(record), checkout))
+    assert (f"collected {collected} cases and reports 8" not in reasons) is adds_up
 
 
 def test_limits_are_held_against_the_judgement_where_they_are_stated(whole: RunRecord, checkout: Path) -> None:
