@@ -230,10 +230,14 @@ def _with_damage(folder: RunFolder, run: StageRun, lines: CaseLines) -> StageRun
 def stage_cases(run: StageRun, lines: CaseLines) -> tuple[CaseResult, ...]:
     """Return the cases of a stage; one that began and never ended is an error that names what ended it."""
     reason = f"it began and never ended: {run.problem or 'the process ended during it'}"
-    cut_short = (CaseResult(case, run.stage, (), Outcome.ERROR, reason, title=case) for case in lines.unfinished)
+    cut_short = (CaseResult(case, run.stage, (), Outcome.ERROR, reason, title=_name(case)) for case in lines.unfinished)
     modules = {case.case: case for case in lines.cases if "::" not in case.case}  # each sitting collects anew
     ended = (*modules.values(), *(case for case in lines.cases if case.case not in modules))
     return (*(replace(case, stage=run.stage) for case in ended), *cut_short)
+
+
+def _name(case: str) -> str:
+    return case.rpartition("::")[2]
 
 
 def inconsistency(

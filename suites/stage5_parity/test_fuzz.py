@@ -32,6 +32,8 @@ CASES = 200
 CHUNK = 50
 """Cases of one test."""
 
+NIGHTLY = 10_000
+
 WGPU_CASES = 40
 """A software adapter takes a second for what a core does in a few milliseconds."""
 
@@ -106,12 +108,12 @@ def test_cases_on_wgpu() -> None:
 
 
 @cache
-def cuda_seeds() -> tuple[int, ...]:
-    """Seeds of as many cases, with the variants that come first."""
+def cuda_seeds(cases: int = CASES) -> tuple[int, ...]:
+    """Seeds of so many cases, with the variants that come first."""
     from burstproof.engine.cuda.plan.packed import pack_network
 
     variants, seeds, seed = set(), [], 0
-    while len(seeds) < CASES:
+    while len(seeds) < cases:
         case = draw_case(seed, CUDA_FAMILIES)
         variant = pack_network(case.network, case.options).variant
         if variant in variants or len(variants) < CUDA_VARIANTS:
@@ -128,6 +130,30 @@ def test_cases_on_cuda(first: int) -> None:
     """Likewise on CUDA, every other chunk without graphs."""
     backend = backends.Backend("cuda", cuda=CudaOptions(graphs=first % (2 * CHUNK) == 0))
     assert differences(cuda_seeds()[first : first + CHUNK], backend, CUDA_FAMILIES) == []
+
+
+@pytest.mark.nightly("ten thousand random cases on each backend")
+@pytest.mark.time_limit(3600)
+@pytest.mark.parametrize("first", range(CASES, NIGHTLY + CASES, NIGHTLY // 20))
+@pytest.mark.parametrize(
+    "backend",
+    [
+        pytest.param(backend, id=backend.name, marks=[backends.NEEDS_ADAPTER] if backend is backends.WGPU else [])
+        for backend in (*backends.CPU_BACKENDS, backends.CPU_SHARDS, backends.WGPU)
+    ],
+)
+def test_ten_thousand_cases(backend: backends.Backend, first: int) -> None:
+    assert differences(range(first, first + NIGHTLY // 20), backend) == []
+
+
+@pytest.mark.nightly("ten thousand random cases")
+@pytest.mark.time_limit(3600)
+@pytest.mark.gate("gpu")
+@pytest.mark.requirement("BE-6")
+@pytest.mark.parametrize("first", range(0, NIGHTLY, NIGHTLY // 20))
+def test_ten_thousand_cases_on_cuda(first: int) -> None:
+    seeds = cuda_seeds(NIGHTLY)[first : first + NIGHTLY // 20]
+    assert differences(seeds, backends.Backend("cuda"), CUDA_FAMILIES) == []
 
 
 @pytest.mark.not_proof

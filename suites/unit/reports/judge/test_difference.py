@@ -295,6 +295,15 @@ def test_a_drift_that_is_just_seen() -> None:
     assert (found.low, found.high) == pytest.approx(plain_interval(base, new), rel=1e-12)
 
 
+def test_two_samples_are_not_alike() -> None:
+    """Against a long series whose neighbours are hardly alike the interval is as narrow as it may be."""
+    logs = ([math.log(value) for value in series(seed, 300)] for seed in range(100))
+    new = next([math.exp(log) for log in found] for found in logs if 0.0 <= plain_autocorrelation(found) < 0.005)
+    found, wanted = difference([1.0, 1.01], new).interval, plain_interval([1.0, 1.01], new)
+    assert found is not None
+    assert (found.low, found.high) == pytest.approx(wanted, rel=1e-12)
+
+
 def test_samples_give_no_p_values() -> None:
     found = difference(noise(1), noise(2))
     assert (found.p_higher, found.p_lower) == (1.0, 1.0)

@@ -14,7 +14,14 @@ from burstproof.engine.cuda.kernels.cells import make_deliver
 from burstproof.engine.cuda.kernels.control import ACTIVE, BURST, CLAMPED, COUNT, SLOT, START
 from burstproof.engine.cuda.kernels.features import rules_of_features
 from burstproof.engine.cuda.kernels.identity import make_id_of
-from burstproof.engine.cuda.kernels.replay import Read, make_learnt, make_past, make_take_turn, make_turns, make_waiting
+from burstproof.engine.cuda.kernels.replay import (
+    make_learnt,
+    make_lesson,
+    make_past,
+    make_take_turn,
+    make_turns,
+    make_waiting,
+)
 from burstproof.engine.cuda.kernels.warp import WARP
 from burstproof.engine.cuda.plan.shard_variant import ShardVariant
 from burstproof.engine.cuda.plan.variant import Variant
@@ -96,7 +103,7 @@ def make_propagate_computed(shard: ShardVariant) -> Callable[..., None]:
     transmits, degenerates = variant.extras.transmits, variant.extras.degenerates
     degenerated, replays = rules_of_features().degenerated, variant.replays
     past, waiting, learnt, id_of = make_past(), make_waiting(), make_learnt(), make_id_of(shard)
-    turns, take_turn = make_turns(), make_take_turn(shard)
+    turns, take_turn, lesson_of = make_turns(), make_take_turn(shard), make_lesson()
 
     def propagate_computed(
         steering: Steering,
@@ -132,6 +139,7 @@ def make_propagate_computed(shard: ShardVariant) -> Callable[..., None]:
             if replays:
                 own = past(replay.histories[source], burst)
                 bursts = waiting(own, source, burst, False, control, replay)
+                rule, lesson = np.uint32(0), lesson_of(np.uint32(0), own, burst, replay)
             divisor = rows.divisors[source]
             begin = offset(rows.computed_offsets[source])
             entry = offset(begin + offset(lane))
@@ -145,8 +153,10 @@ def make_propagate_computed(shard: ShardVariant) -> Callable[..., None]:
                     if replays:
                         weight = rows.weights[entry]
                         word = replay.histories[id_of(rows.computed_targets[entry], identity)]
-                        read = Read(weight, np.uint32(replay.learning_rules[entry]), word)
-                        weight = learnt(np.uint64(entry), read, own, bursts, burst, rows, replay)
+                        if np.uint32(replay.learning_rules[entry]) != rule:
+                            rule = np.uint32(replay.learning_rules[entry])
+                            lesson = lesson_of(rule, own, burst, replay)
+                        weight = learnt(np.uint64(entry), weight, word, lesson, bursts, burst, rows)
                 if sign != 0:
                     psp = rows.psps[entry]
                     if driven:

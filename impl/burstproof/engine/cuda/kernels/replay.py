@@ -31,12 +31,27 @@ _TOGETHER = 4
 _ALL = (1 << 64) - 1
 
 
-class Read(NamedTuple):
-    """What is read of a plastic synapse: its weight, 1 + its mapping or 0, and the word of its target."""
+class Lesson(NamedTuple):
+    """What a row's synapses of one mapping have in common.
 
-    weight: np.float32
-    rule: np.uint32
-    word: np.uint64
+    Attributes
+    ----------
+    before : uint64
+        Bursts in whose window the source fired.
+    begun : uint64
+        Bursts in which the mapping learns; none without a mapping.
+    alone : uint64
+        All bits where one end's firing is a step, too; none where the step of depression is 0.
+    window : int64
+    raised, lowered : float32
+    """
+
+    before: np.uint64
+    begun: np.uint64
+    alone: np.uint64
+    window: np.int64
+    raised: np.float32
+    lowered: np.float32
 
 
 @cache
@@ -115,74 +130,82 @@ def make_within() -> Callable[..., Any]:
 
 
 @cache
-def make_learnt() -> Callable[..., Any]:
-    """``learnt(entry, read, own, bursts, burst, rows, replay)`` -> float32: a weight, brought up to date.
+def make_lesson() -> Callable[..., Any]:
+    """``lesson(rule, own, burst, replay)`` -> Lesson of 1 + a mapping, or of none; ``own`` is the source's past."""
+    within, nothing, everything, none = make_within(), np.float32(0), np.uint64(_ALL), np.uint64(0)
 
-    ``own`` is the past of the source, ``bursts`` are those to be replayed. Steps are whole numbers: where the weight is
+    def lesson(rule: np.uint32, own: np.uint64, burst: np.int64, replay: Replay) -> Any:
+        place = np.uint32(max(rule, np.uint32(1)) - np.uint32(1))
+        window, raised, lowered = replay.rule_windows[place], replay.potentiations[place], replay.depressions[place]
+        learning = np.int64(burst - replay.rule_begins[place])
+        begun, alone = everything, none
+        if rule == np.uint32(0) or learning < 0:
+            begun = none
+        elif learning < 63:
+            begun = np.uint64(everything << np.uint64(np.int64(63) - learning))
+        if lowered > nothing:
+            alone = everything
+        return Lesson(within(own, window), begun, alone, window, raised, lowered)
+
+    return cuda.jit(device=True)(lesson)  # type: ignore[no-any-return]
+
+
+@cache
+def make_steps() -> Callable[..., Any]:
+    """``steps(lesson, word, burst)`` -> uint64 twice: bursts of potentiation, bursts with any step.
+
+    ``word`` is that of the target.
+    """
+    past, within = make_past(), make_within()
+
+    def steps(lesson: Lesson, word: np.uint64, burst: np.int64) -> Any:
+        after = within(past(word, burst), lesson.window)
+        both = np.uint64(lesson.before & after)
+        return both, np.uint64((both | ((lesson.before | after) & lesson.alone)) & lesson.begun)
+
+    return cuda.jit(device=True)(steps)  # type: ignore[no-any-return]
+
+
+@cache
+def make_learnt() -> Callable[..., Any]:
+    """``learnt(entry, weight, word, lesson, bursts, burst, rows)`` -> float32: a weight, brought up to date.
+
+    ``word`` is that of the target, ``bursts`` are those to be replayed. Steps are whole numbers: where the weight is
     one, too, and only falls, or never falls below 0, their order does not matter and they are counted.
     """
-    past, within, steps_of = make_past(), make_within(), make_steps()
+    steps_of = make_steps()
     one, nothing, exact, everything = np.uint64(1), np.float32(0), np.float32(_EXACT), np.uint64(_ALL)
 
     def learnt(
         entry: np.uint64,
-        read: Read,
-        own: np.uint64,
+        weight: np.float32,
+        word: np.uint64,
+        lesson: Lesson,
         bursts: np.uint64,
         burst: np.int64,
         rows: ComputedRows,
-        replay: Replay,
     ) -> Any:
-        weight = read.weight
-        if read.rule == np.uint32(0):
-            return weight
-        rule = np.uint32(read.rule - np.uint32(1))
-        window, raised, lowered = replay.rule_windows[rule], replay.potentiations[rule], replay.depressions[rule]
-        both, steps = steps_of(within(own, window), within(past(read.word, burst), window), rule, burst, replay)
+        both, steps = steps_of(lesson, word, burst)
         steps = np.uint64(steps & bursts)
         if steps != np.uint64(0):
             rises = np.float32(cuda.popc(np.uint64(steps & both)))
-            least = np.float32(
-                weight - np.float32(lowered * np.float32(cuda.popc(np.uint64(steps & (both ^ everything)))))
-            )
+            falls = np.float32(cuda.popc(np.uint64(steps & (both ^ everything))))
+            least = np.float32(weight - np.float32(lesson.lowered * falls))
             whole = abs(weight) < exact and np.float32(np.int32(weight)) == weight
             if whole and (rises == nothing or least >= nothing):
-                weight = np.float32(max(least, nothing) + np.float32(raised * rises))
+                weight = np.float32(max(least, nothing) + np.float32(lesson.raised * rises))
             else:
                 while steps != np.uint64(0):
                     step = np.uint64(steps & ((steps ^ everything) + one))
                     steps = np.uint64(steps ^ step)
                     if both & step != np.uint64(0):
-                        weight = np.float32(weight + raised)
+                        weight = np.float32(weight + lesson.raised)
                     else:
-                        weight = max(np.float32(weight - lowered), nothing)
+                        weight = max(np.float32(weight - lesson.lowered), nothing)
             rows.weights[entry] = weight
         return weight
 
     return cuda.jit(device=True)(learnt)  # type: ignore[no-any-return]
-
-
-@cache
-def make_steps() -> Callable[..., Any]:
-    """``steps(before, after, rule, burst, replay)`` -> uint64 twice: bursts of potentiation, bursts with any step.
-
-    ``before``, ``after``: in whose windows source and target fired. A rule begins once its window of history exists.
-    """
-    nothing, everything = np.float32(0), np.uint64(_ALL)
-
-    def steps(before: np.uint64, after: np.uint64, rule: np.uint32, burst: np.int64, replay: Replay) -> Any:
-        both = np.uint64(before & after)
-        found = both
-        if replay.depressions[rule] > nothing:
-            found = np.uint64(before | after)
-        learning = np.int64(burst - replay.rule_begins[rule])
-        if learning < 0:
-            found = np.uint64(0)
-        elif learning < 63:
-            found = np.uint64(found & (everything << np.uint64(np.int64(63) - learning)))
-        return both, found
-
-    return cuda.jit(device=True)(steps)  # type: ignore[no-any-return]
 
 
 @cache
@@ -209,6 +232,7 @@ def make_take_turn(shard: ShardVariant) -> Callable[..., Any]:
     Not if its source fires in this burst: whoever sends the row does it then. A word that says nothing is cleared.
     """
     past, waiting, learnt, id_of = make_past(), make_waiting(), make_learnt(), make_id_of(shard)
+    lesson_of = make_lesson()
     newest, nothing, warp, span = np.uint64(_NEWEST), np.uint64(0), np.uint64(WARP), np.uint64(WARP * _TOGETHER)
 
     def take_turn(
@@ -227,6 +251,7 @@ def make_take_turn(shard: ShardVariant) -> Callable[..., Any]:
             words = cuda.local.array(_TOGETHER, np.uint64)
             entry = np.uint64(np.uint64(rows.computed_offsets[source]) + np.uint64(lane))
             end = np.uint64(rows.computed_offsets[np.uint32(source + np.uint32(1))])
+            rule, lesson = np.uint32(0), lesson_of(np.uint32(0), own, burst, replay)
             while entry < end:
                 for part in range(_TOGETHER):
                     at = np.uint64(entry + np.uint64(part) * warp)
@@ -238,7 +263,11 @@ def make_take_turn(shard: ShardVariant) -> Callable[..., Any]:
                     words[part] = replay.histories[id_of(targets[part], identity)]
                 for part in range(_TOGETHER):
                     at = np.uint64(entry + np.uint64(part) * warp)
-                    learnt(at, Read(weights[part], rules[part], words[part]), own, bursts, burst, rows, replay)
+                    if at < end and rules[part] != rule:
+                        rule = rules[part]
+                        lesson = lesson_of(rule, own, burst, replay)
+                    if at < end:
+                        learnt(at, weights[part], words[part], lesson, bursts, burst, rows)
                 entry = np.uint64(entry + span)
 
     return cuda.jit(device=True)(take_turn)  # type: ignore[no-any-return]
@@ -249,9 +278,9 @@ def make_settle(shard: ShardVariant) -> Callable[..., None]:
 
     A trace is the step of the present burst, so nobody needs it before. The host then says that all rows are settled.
     """
-    past, waiting, within, learnt = make_past(), make_waiting(), make_within(), make_learnt()
+    past, waiting, lesson_of, learnt = make_past(), make_waiting(), make_lesson(), make_learnt()
     steps_of, id_of = make_steps(), make_id_of(shard)
-    lanes, newest, nothing, no = np.uint32(WARP - 1), np.uint64(_NEWEST), np.uint64(0), np.uint32(0)
+    lanes, newest, nothing = np.uint32(WARP - 1), np.uint64(_NEWEST), np.uint64(0)
 
     def settle(steering: Steering, rows: ComputedRows, replay: Replay, identity: Identity, eligibility: Floats) -> None:
         control, thread = steering.control, np.uint32(cuda.grid(1))
@@ -264,20 +293,16 @@ def make_settle(shard: ShardVariant) -> Callable[..., None]:
             end = np.uint64(rows.computed_offsets[np.uint32(source + np.uint32(1))])
             while entry < end:
                 word = replay.histories[id_of(rows.computed_targets[entry], identity)]
-                rule = np.uint32(replay.learning_rules[entry])
-                learnt(entry, Read(rows.weights[entry], rule, word), own, bursts, burst, rows, replay)
-                if rule != no:
-                    rule = np.uint32(rule - np.uint32(1))
-                    if replay.rule_begins[rule] <= burst:
-                        window = replay.rule_windows[rule]
-                        before, after = within(own, window), within(past(word, burst), window)
-                        both, steps = steps_of(before, after, rule, burst, replay)
-                        change = np.float32(0)
-                        if steps & newest != nothing:
-                            change = np.float32(-replay.depressions[rule])
-                            if both & newest != nothing:
-                                change = replay.potentiations[rule]
-                        eligibility[entry] = change
+                lesson = lesson_of(np.uint32(replay.learning_rules[entry]), own, burst, replay)
+                learnt(entry, rows.weights[entry], word, lesson, bursts, burst, rows)
+                if lesson.begun & newest != nothing:
+                    both, steps = steps_of(lesson, word, burst)
+                    change = np.float32(0)
+                    if both & newest != nothing:
+                        change = lesson.raised
+                    elif steps & newest != nothing:
+                        change = np.float32(-lesson.lowered)
+                    eligibility[entry] = change
                 entry = np.uint64(entry + np.uint64(WARP))
             source = np.uint32(source + np.uint32(np.uint32(cuda.gridsize(1)) // np.uint32(WARP)))
 

@@ -32,6 +32,18 @@ def _choices(packed: Packed) -> Iterator[str]:
     if variant.fused is None:
         reason = "contributions are computed" if variant.computed else "candidates are counted ahead"
         yield f"a burst in several kernels, since {reason}"
+    if variant.plastic:
+        yield _learning(packed)
+
+
+def _learning(packed: Packed) -> str:
+    if packed.variant.replays:
+        return f"learning replayed when a weight is needed, since windows reach back {packed.longest_window} bursts"
+    others = (
+        "rules have more than steps" if packed.variant.extras.modes else "the profile's rule looks at whole windows"
+    )
+    long = not packed.variant.short_windows
+    return f"learning burst by burst, since {'a window is too long for words of firings' if long else others}"
 
 
 def _word(packed: Packed) -> str:

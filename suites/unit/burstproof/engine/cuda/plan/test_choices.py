@@ -11,7 +11,9 @@ import pytest
 from burstproof.engine.cuda.plan.choices import choices_of
 from burstproof.engine.cuda.plan.packed import pack_network
 from burstproof.engine.options import CudaOptions, EngineOptions
+from burstproof.engine.profile import FEAGI_2_6, FEAGI_BETA, Profile
 from burstproof.network.model import Area, Network, NeuronTable, SynapseTable
+from burstproof.network.plasticity import PlasticMapping
 
 pytestmark = pytest.mark.requirement("BE-4", "BE-12")
 
@@ -21,6 +23,22 @@ def chosen(ring_bytes: int = 1 << 24, sum_bits: int = 0, areas: tuple[Area, ...]
     network = Network(NeuronTable.build(8), SynapseTable.build(ids, np.roll(ids, 1), **synapses), areas=areas)
     with mock.patch("burstproof.engine.cuda.plan.tiles._RING_BYTES", ring_bytes):
         return choices_of(pack_network(network, EngineOptions(cuda=CudaOptions(sum_bits=sum_bits))))
+
+
+@pytest.mark.parametrize(
+    ("window", "more", "profile", "said"),
+    [
+        (3, {}, FEAGI_2_6, "learning replayed when a weight is needed, since windows reach back 3 bursts"),
+        (49, {}, FEAGI_2_6, "learning burst by burst, since a window is too long for words of firings"),
+        (3, {"frozen": True}, FEAGI_2_6, "learning burst by burst, since rules have more than steps"),
+        (3, {}, FEAGI_BETA, "learning burst by burst, since the profile's rule looks at whole windows"),
+    ],
+)
+def test_how_synapses_learn_is_said(window: int, more: dict[str, bool], profile: Profile, said: str) -> None:
+    ids = np.arange(8)
+    rule = PlasticMapping(np.array([0]), window, **more)
+    network = Network(NeuronTable.build(8), SynapseTable.build(ids, np.roll(ids, 1)), plastic_mappings=(rule,))
+    assert choices_of(pack_network(network, EngineOptions(profile=profile))).endswith(said)
 
 
 def test_each_choice_comes_with_its_reason() -> None:
