@@ -20,6 +20,9 @@ from burstproof.network.features import ModulatorKind
 from burstproof.network.model import Network
 from burstproof.network.schema import NO_LIMIT, UNLIMITED_FIRES, Parameters
 
+CERTAIN = np.float32(0.999)
+"""From this excitability on a neuron in its window fires without a draw."""
+
 Compiled = Callable[..., Any]
 Compiler = Callable[[Compiled], Compiled]
 """``numba.njit`` or ``cuda.jit(device=True)``, with their options."""
@@ -84,8 +87,7 @@ def features_of(network: Network, options: EngineOptions) -> Features:
         ),
         consecutive_fire_limits=bool(finite.any()),
         snooze_periods=snoozes,
-        excitabilities=bool((neurons.excitabilities < np.float32(0.999)).any())
-        or ModulatorKind.FIRING_PROBABILITY in acting,
+        excitabilities=bool((neurons.excitabilities < CERTAIN).any()) or ModulatorKind.FIRING_PROBABILITY in acting,
         restarts=bool((~neurons.mp_charge_accumulation).any()),
         countdown_only_candidates=profile.countdown_only_candidates,
         negative_sum_lowers=profile.negative_sum_lowers,
@@ -138,7 +140,7 @@ def make_rules(features: Features, compiler: Compiler) -> Rules:
     snoozes, refractory, draws = features.snooze_periods, features.refractory_periods, features.excitabilities
     floors, all_accumulate = not features.negative_sum_lowers, not features.restarts
     batch_path, batch_beta = features.emulate_batch_path, features.batch_ignores_limit_and_zeroes
-    zero, certain, clamps, full = np.float32(0), np.float32(0.999), features.clamp_potentials, np.float32(255)
+    zero, certain, clamps, full = np.float32(0), CERTAIN, features.clamp_potentials, np.float32(255)
     draw = _make_draw(compiler)
 
     @compiler

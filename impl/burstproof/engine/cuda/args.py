@@ -35,6 +35,7 @@ Doubles: TypeAlias = npt.NDArray[np.float64]
 # Of a dtype that the variant chooses: the property of ``Variant`` that names it.
 Cells: TypeAlias = Annotated[npt.NDArray[Any], "cell"]
 Added: TypeAlias = Annotated[npt.NDArray[Any], "added"]
+Noted: TypeAlias = Annotated[npt.NDArray[Any], "noted"]
 Sums: TypeAlias = Annotated[npt.NDArray[Any], "accumulator"]
 Amount: TypeAlias = Annotated[Any, "accumulator"]
 Potentials: TypeAlias = Annotated[npt.NDArray[Any], "potential"]
@@ -116,10 +117,14 @@ class State(NamedTuple):
 
 
 class Network(NamedTuple):
-    """Numbers of the network: ``unit`` is 2^-k; ``power_neuron`` is -1 where there is none."""
+    """Numbers of the network: ``unit`` is 2^-k; ``power_neuron`` is -1 where there is none.
+
+    A draw above ``largest_excitability`` lets no neuron fire; infinite where some neuron needs no draw.
+    """
 
     neurons: np.uint32
     unit: np.float32
+    largest_excitability: np.float32
     power_amount: Amount
     power_neuron: np.int64
 
@@ -319,14 +324,20 @@ class Cursors(NamedTuple):
 
 
 class Recall(NamedTuple):
-    """The fired lists of the last bursts, which take turns, and how long they are (``kernels.recall``).
+    """What arrives later than in the next burst, where no ring of slots holds it.
 
-    ``delay_starts``: of each source, how many entries of its row come before those of delay 1, 2, ... and in all.
+    Either the fired lists of the last bursts, which take turns, and how long they are (``kernels.recall``), with
+    ``delay_starts``: of each source, how many entries of its row come before those of delay 1, 2, ... and in all. Or a
+    queue for each burst (``kernels.calendar``): ``calendar_room`` words at most, targets in ``calendar_shift`` bits.
     """
 
     recalled_ids: Ids
     recalled_counts: Ids
     delay_starts: Shorts
+    calendar_words: Noted
+    calendar_counts: Ids
+    calendar_room: np.uint64
+    calendar_shift: np.uint32
 
 
 class Exchange(NamedTuple):
@@ -437,7 +448,7 @@ def is_absent(kind: type, variant: Variant | ShardVariant | None) -> bool:
     if variant is None:
         return False
     if kind is Recall:
-        return variant.recalled == 0
+        return variant.recalled == variant.calendar == 0
     if kind is Replay:
         return not variant.replays
     if kind is Extras:

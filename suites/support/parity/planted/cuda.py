@@ -56,8 +56,8 @@ KERNELS: tuple[Fault, ...] = (
     Fault(
         "sums reach float32 by way of float64",
         "engine/cuda/kernels/neuron.py",
-        "x = np.float32(np.float32(found.total) * unit)",
-        "x = np.float32(np.float64(found.total) * np.float64(unit))",
+        "x = np.float32(np.float32(found.total) * network.unit)",
+        "x = np.float32(np.float64(found.total) * np.float64(network.unit))",
         (MIDDLE,),
     ),
     Fault(

@@ -120,7 +120,6 @@ class FusedLaunches:
         values = Values(kernels.runtime, buffers, number, numbers_of(self._packed) | given)
         threads, overlapped = self._shape.threads, variant.overlapped
         gathering = max(1, min(-(-neurons // _SPAN), 8 * kernels.full_grid(threads)))
-        of_long_rows, block = kernels.full_grid(_LONG_ROW_BLOCK), _LONG_ROW_BLOCK
         return FusedCalls(
             begin=kernels.call("begin", 1, 1, values),
             stimulate=self._stimulate(values, sizes.stimulus),
@@ -130,13 +129,14 @@ class FusedLaunches:
             gather=kernels.call("gather", gathering, GATHER_THREADS, values, overlapped),
             tiles=kernels.tiles(values, variant, neurons),
             send_recalled=kernels.recall(values) if variant.recalled else None,
-            send_long=kernels.call("send_long", of_long_rows, block, values) if variant.long_rows else None,
+            send_long=self._send_long(values) if variant.long_rows else None,
             modulate=kernels.modulate(values, overlapped) if variant.extras.modulators else None,
         )
 
     def sort_rows(self, buffers: Mapping[str, DeviceBuffer], stream: DeviceStream) -> None:
         """Put every row into the order that tiles or delays need; does nothing without either."""
-        values = Values(self._kernels.runtime, buffers, 0, {"sources": self._packed.sizes.neurons})
+        given = numbers_of(self._packed) | {"sources": self._packed.sizes.neurons}
+        values = Values(self._kernels.runtime, buffers, 0, given)
         self._kernels.sort_rows(values, stream)
 
     def send_ahead(self, buffers: Mapping[str, DeviceBuffer], ahead: int, stream: DeviceStream) -> None:
@@ -144,6 +144,10 @@ class FusedLaunches:
         values = Values(self._kernels.runtime, buffers, 0, numbers_of(self._packed))
         self._kernels.recall(values, ahead).queue(stream)
         stream.synchronize()
+
+    def _send_long(self, values: Values) -> Call:
+        blocks = self._kernels.full_grid(_LONG_ROW_BLOCK) // 4
+        return self._kernels.call("send_long", blocks, _LONG_ROW_BLOCK, values, self._packed.variant.overlapped)
 
     def _stimulate(self, values: Values, most: int) -> Call:
         blocks = min(-(-most // _STIMULUS_BLOCK), self._kernels.full_grid(self._shape.threads))

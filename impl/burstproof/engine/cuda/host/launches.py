@@ -10,14 +10,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import numpy.typing as npt
+
 from burstproof.device.protocol import DeviceBuffer, DeviceRuntime, DeviceStream
 from burstproof.engine.cuda.args import Field, bind, made, parameters_of
-from burstproof.engine.cuda.plan.buffers import ring_slots, slot_stride
+from burstproof.engine.cuda.plan.buffers import ring_slots, slot_stride, target_bits
 from burstproof.engine.cuda.plan.histories import period_of
 from burstproof.engine.cuda.plan.packed import Packed
 from burstproof.engine.cuda.plan.shard_variant import ShardVariant
 from burstproof.engine.cuda.plan.streaming import pieces_of
 from burstproof.engine.cuda.plan.variant import Variant
+from burstproof.engine.rules import CERTAIN
 
 if TYPE_CHECKING:
     from burstproof.engine.cuda.kernels.spec import KernelSpec
@@ -79,7 +83,10 @@ def numbers_of(packed: Packed) -> dict[str, Any]:
         "bits": max(1, sizes.neurons.bit_length()),
         "stride": slot_stride(sizes.neurons, variant),
         "ring": ring_slots(sizes, variant),
+        "calendar_room": sizes.static_entries,
+        "calendar_shift": target_bits(sizes.neurons),
         "unit": point.unit,
+        "largest_excitability": largest_excitability(layout.neurons.excitabilities),
         "scale": point.scale,
         "clamp": point.clamp,
         "clamp_float": point.clamp_float,
@@ -94,6 +101,12 @@ def numbers_of(packed: Packed) -> dict[str, Any]:
         "rule_count": sizes.features.rules,
         "pair_count": sizes.features.pairs,
     }
+
+
+def largest_excitability(excitabilities: npt.NDArray[np.float32]) -> np.float32:
+    """The largest, float32 (N,), or infinity if some neuron passes without a draw."""
+    largest = excitabilities.max(initial=np.float32(0))
+    return np.float32(largest if largest < CERTAIN else np.inf)
 
 
 class Values:

@@ -14,13 +14,13 @@ from burstproof.engine.cuda.host.devices import NOTHING
 from burstproof.engine.cuda.host.features import FeatureRecord, kept_potentials
 from burstproof.engine.cuda.kernels.control import BURST, CLAMPED, CONTROL_LENGTH, HISTORY, SETTLED, SLOT
 from burstproof.engine.cuda.kernels.marks import CANDIDATE_MARK, FIRED_MARK
-from burstproof.engine.cuda.plan.buffers import ring_slots, slot_stride
+from burstproof.engine.cuda.plan.buffers import ring_slots, slot_stride, target_bits
 from burstproof.engine.cuda.plan.histories import firings_of, words_of
 from burstproof.engine.cuda.plan.packed import Packed
 from burstproof.engine.sharded.shard import StatePart
 from burstproof.engine.state import EngineState
 
-_COUNTERS = {"tallies", "span_counts", "piece_counts", "recalled_counts"}
+_COUNTERS = {"tallies", "span_counts", "piece_counts", "recalled_counts", "calendar_counts"}
 """Buffers that count within a burst; they start at 0."""
 
 
@@ -142,6 +142,18 @@ class DeviceState:
         shape, word, neurons = (self._ring_length, self._stride), self._variant.word, self._layout.neuron_count
         decoded = word.decode(self.read("sums")[: shape[0] * shape[1] * word.elements])
         return decoded[0].reshape(shape)[:, :neurons], decoded[1].reshape(shape)[:, :neurons]
+
+    def read_calendar(self, burst: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Targets and amounts of what waits for ``burst``, in any order."""
+        variant, shift = self._variant, target_bits(self._layout.neuron_count)
+        buffer = self._buffers["calendar_words"]
+        words = np.empty(int(self.read("calendar_counts")[burst % (2 * variant.calendar)]), buffer.spec.dtype)
+        if len(words):
+            first = burst % variant.calendar * self._packed.sizes.static_entries
+            self._runtime.download(words, buffer, self._stream, first)
+            self._stream.synchronize()
+        long_words = words.astype(np.int64)
+        return long_words & ((1 << shift) - 1), long_words >> shift
 
     def capture(
         self, members: npt.NDArray[np.uint32] | slice, clamped: bool, pending: Pending | None = None

@@ -45,12 +45,13 @@ def _one_kernel(shard: ShardVariant) -> dict[str, Callable[..., None]]:
         return found
     if variant.tiles:
         found.update(_tiles(variant))
+    if variant.recalled or variant.calendar:
+        found["sort_rows"] = make_sort_rows(variant)
     if variant.recalled:
-        found.update(sort_rows=make_sort_rows(variant), send_recalled=make_send_recalled(variant))
-        found.update(send_ahead=make_send_ahead(variant))
+        found.update(send_recalled=make_send_recalled(variant), send_ahead=make_send_ahead(variant))
     if variant.long_rows:
         send_piece = (make_send_piece_over_link if variant.streamed else make_send_piece)(variant)
-        found["send_long"] = make_send_long(send_piece)
+        found["send_long"] = make_send_long(variant, send_piece)
     return {**found, "begin": make_begin(), "gather": make_gather(variant)}
 
 

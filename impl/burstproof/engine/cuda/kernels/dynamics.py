@@ -313,7 +313,8 @@ def make_dynamics(shard: ShardVariant) -> Callable[..., None]:
             cuda.shared.array(2, np.int32),
         )
         words, v = cuda.local.array(per_thread, word), cuda.local.array(per_thread, np.float32)
-        loaded = Loaded(words, v, cuda.local.array(per_thread, np.int32))
+        rc = cuda.local.array(per_thread, np.int32)
+        loaded = Loaded(words, words, v, rc, rc)
         places = cuda.shared.array(2, np.int64)
         kept = cuda.shared.array(MOST_SHARDS if exchanges else 1, np.uint64)
         control, report = steering.control, steering.report

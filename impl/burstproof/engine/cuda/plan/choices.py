@@ -19,7 +19,11 @@ def _choices(packed: Packed) -> Iterator[str]:
     variant, sizes, layout = packed.variant, packed.sizes, packed.layout
     slot = slot_stride(sizes.neurons, variant) * variant.word.bits / 8 / _MEGABYTE
     yield _word(packed)
-    if variant.recalled:
+    if variant.calendar:
+        ring = sizes.ring * slot
+        words = f"{variant.calendar} queues of words of {variant.calendar_bits} bits"
+        yield f"later contributions in {words}, since a ring of {sizes.ring} slots would take {ring:.0f} MB"
+    elif variant.recalled:
         ring = sizes.ring * slot
         yield f"delays on the sender's side, since a ring of {sizes.ring} slots would take {ring:.0f} MB"
     elif variant.delays:

@@ -14,6 +14,7 @@ from burstproof.engine.cuda.plan.buffers import (
     batch_sizes,
     buffer_specs,
     default_batch_length,
+    largest_contribution,
     network_sizes,
     uniform_parameters,
 )
@@ -186,7 +187,8 @@ def packed_for(packed: Packed, state: EngineState) -> Packed:
         refuse_overflow(layout, packed.network, packed.options, packed.fixed_point)
         variant = variant_of(layout, packed.features, packed.options, packed.fixed_point, bounded=False)
         variant = replace(variant, streamed=packed.streamed, extras=packed.variant.extras)
-        packed = replace(packed, layout=layout, weights=weights, variant=sized(variant, packed.sizes))
+        sizes = replace(packed.sizes, largest_contribution=largest_contribution(layout))
+        packed = replace(packed, layout=layout, weights=weights, sizes=sizes, variant=sized(variant, sizes))
     features, variant = packed.features, packed.variant
     features = replace(
         features, refractory_periods=features.refractory_periods or bool(state.refractory_countdowns.any())

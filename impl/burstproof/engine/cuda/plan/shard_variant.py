@@ -64,9 +64,20 @@ class ShardVariant:
         return self.exchanges or not self.merged or self.variant.word.packed
 
     @property
+    def eager(self) -> bool:
+        """Whether a block loads before it knows its slot: where a burst waits for loads, and is one chunk a block."""
+        rings = self.variant.rings or self.variant.recalled
+        return self.merged and not (self.exchanges or self.stays or self.early or rings)
+
+    @property
     def recalled(self) -> int:
         """Bursts whose fired lists are read again."""
         return self.variant.recalled
+
+    @property
+    def calendar(self) -> int:
+        """Queues of later bursts."""
+        return self.variant.calendar
 
     @property
     def replays(self) -> bool:

@@ -77,7 +77,13 @@ class Variant:
         Passes in which the fused burst propagates since a slot of the FCL exceeds the cache, or 0; threads per firing.
     recalled : int
         Bursts whose fired lists are read again, as many as the largest delay, where delays are kept on the sender's
-        side (``kernels.recall``); 0 where arrivals wait in a ring of slots.
+        side (``kernels.recall``); 0 where arrivals wait in a ring of slots, or in queues.
+    calendar, calendar_bits : int
+        Queues that arrivals of later bursts wait in, a power of two and no fewer than the largest delay
+        (``kernels.calendar``), and the width of their words; 0 where there are none.
+    may_sleep : bool
+        Candidates that their draw keeps from firing are told before the columns are read: that pays where these exceed
+        the cache.
     uniform : frozenset of str
         Parameters (``args.PARAMETERS``) that are unused, or one value for all neurons.
     extras : ExtrasKey
@@ -112,6 +118,9 @@ class Variant:
     tiles: int
     tile_share: int
     recalled: int = 0
+    calendar: int = 0
+    calendar_bits: int = 0
+    may_sleep: bool = False
     uniform: frozenset[str] = frozenset()
     extras: ExtrasKey = NO_KEY
 
@@ -133,7 +142,17 @@ class Variant:
     @property
     def rings(self) -> bool:
         """Whether arrivals of different delays go to different slots."""
-        return self.delays and not self.recalled
+        return self.delays and not self.recalled and not self.calendar
+
+    @property
+    def sleeps(self) -> bool:
+        """Whether candidates may sleep (``kernels.neuron``): no feature changes what their columns say."""
+        return self.may_sleep and not self.extras
+
+    @property
+    def noted(self) -> type[np.signedinteger]:
+        """Scalar type of a queue's words."""
+        return np.int32 if self.calendar_bits == 32 else np.int64
 
     @property
     def cell(self) -> type[np.integer]:

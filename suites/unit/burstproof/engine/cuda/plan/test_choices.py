@@ -49,6 +49,9 @@ def test_each_choice_comes_with_its_reason() -> None:
     delayed = {"types": 1, "delay_bursts": 3}
     assert chosen(**delayed) == f"{marked}; delays to 3 in a ring of 4 slots, 0.0 MB"
     sender = "delays on the sender's side, since a ring of 4 slots would take 0 MB"
-    assert chosen(0, **delayed) == f"{marked}; {sender}"
+    queues = "later contributions in 4 queues of words of 32 bits, since a ring of 4 slots would take 0 MB"
+    assert chosen(0, **delayed) == f"{marked}; {queues}"
+    with mock.patch("burstproof.engine.cuda.plan.tiles._CALENDAR_BYTES", 0):
+        assert chosen(0, **delayed) == f"{marked}; {sender}"
     driven = chosen(areas=(Area(7, "driven", mp_driven_psp=True),))
     assert driven.startswith("sums of 64 bits with a mark beside them, since nothing bounds them; a burst in several")
