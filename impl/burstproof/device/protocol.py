@@ -175,8 +175,8 @@ class DeviceRuntime(Protocol):
         """A new event."""
         ...
 
-    def kernel(self, function: Callable[..., None], signature: Signature, registers: int | None = None) -> Kernel:
-        """``function`` compiled for this device and ``signature``, with at most so many ``registers`` a thread."""
+    def kernel(self, function: Callable[..., None], signature: Signature) -> Kernel:
+        """``function`` compiled for this device and ``signature``."""
         ...
 
     def pack(self, arguments: Sequence[Any]) -> list[Any]:

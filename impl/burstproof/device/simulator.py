@@ -113,8 +113,8 @@ class SimulatorRuntime:
         """An event that is always reached."""
         return _Event()
 
-    def kernel(self, function: Callable[..., None], signature: Signature, registers: int | None = None) -> Kernel:
-        """``function`` as a simulated kernel; neither the signature nor a limit is needed."""
+    def kernel(self, function: Callable[..., None], signature: Signature) -> Kernel:
+        """``function`` as a simulated kernel; the signature is not needed."""
         return cuda.jit(function)
 
     def pack(self, arguments: Sequence[Any]) -> list[Any]:

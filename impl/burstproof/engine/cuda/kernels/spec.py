@@ -16,15 +16,11 @@ from burstproof.engine.cuda.plan.variant import Variant
 
 @dataclass(frozen=True, eq=False)
 class KernelSpec:
-    """A kernel to compile: ``function`` in Python with the numba ``signature`` that it is launched with.
-
-    ``registers`` is the most that a thread may have, where another number of blocks would fit a multiprocessor.
-    """
+    """A kernel to compile: ``function`` in Python with the numba ``signature`` that it is launched with."""
 
     name: str
     function: Callable[..., None]
     signature: Any
-    registers: int | None = None
 
 
 def kernel_spec(name: str, function: Callable[..., None], variant: Variant | ShardVariant | None = None) -> KernelSpec:
