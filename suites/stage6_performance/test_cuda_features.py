@@ -18,7 +18,7 @@ from suites.support.bench.rows import Row
 
 pytestmark = [pytest.mark.requirement("BE-21", "ST-6", "BE-6"), pytest.mark.gate("gpu")]
 
-NEURONS = Row(1_000_000, 0.01, checked_bursts=12, kind="parameters")
+NEURONS = Row(1_000_000, 0.01, checked_bursts=6, kind="parameters")
 MEMORIES = Row(100_000, 0.01, checked_bursts=60)
 RULES = Row(100_000, 0.01, checked_bursts=30)
 LIVE, SETTLED = 1000, 200

@@ -30,6 +30,7 @@ _THREADS_PER_MULTIPROCESSOR = 2048
 _REGISTERS_PER_MULTIPROCESSOR = 65536
 _BLOCK_OF_TILES = 256
 _BLOCK_OF_LISTS = 256
+_BLOCK_OF_MODULATORS = 128
 _WAVES = 4
 WARP = 32
 
@@ -200,7 +201,7 @@ class Kernels:
 
     def modulate(self, values: Values, overlapped: bool = False) -> Call:
         """What makes the signals of a burst the factors of the next one."""
-        return self.call("modulate", 1, WARP, values, overlapped)
+        return self.call("modulate", 1, _BLOCK_OF_MODULATORS, values, overlapped)
 
     def resident(self, name: str, threads: int) -> int:
         """Blocks of a kernel that are on the device at once: each then takes chunk after chunk, reading ahead."""

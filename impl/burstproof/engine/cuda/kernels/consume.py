@@ -12,7 +12,7 @@ from burstproof.device.dependent_launch import make_stay
 from burstproof.device.numba_cuda import SIMULATED, cuda
 from burstproof.engine.cuda.args import Added, Extras, Fcl, Floats, Identity, Ids, Network, Outside, Parameters, State
 from burstproof.engine.cuda.kernels.cells import make_clear, make_is_candidate, make_load, make_sum_of
-from burstproof.engine.cuda.kernels.features import make_advance_train, make_drive, make_peek_regulated, make_regulate
+from burstproof.engine.cuda.kernels.features import make_advance_train, make_drive, make_regulate
 from burstproof.engine.cuda.kernels.identity import make_seed
 from burstproof.engine.cuda.kernels.neuron import Found, make_neuron
 from burstproof.engine.cuda.kernels.stimulus import cancelled
@@ -163,7 +163,6 @@ def make_consume(shard: ShardVariant) -> Callable[..., Any]:
         variant.extras.modulators and not shard.exchanges,
     )
     advance_train, regulate, drive = make_advance_train(variant), make_regulate(), make_drive()
-    peek = make_peek_regulated()
     replays, forced_potential = variant.extras.replays, np.float32(FORCED_POTENTIAL)
     able, inside, none = np.uint8(CAN_TRAIN), np.uint8(IN_TRAIN), np.uint8(0)
 
@@ -182,8 +181,6 @@ def make_consume(shard: ShardVariant) -> Callable[..., Any]:
         identity: Identity,
         extras: Extras,
     ) -> Any:
-        if homeostats:
-            regulated = peek(neuron, extras)
         arrived, cell = sum_of(word), np.uint64(moment.base + np.uint64(neuron))
         is_candidate = told(word, cell, fcl)
         if is_candidate:
@@ -236,7 +233,7 @@ def make_consume(shard: ShardVariant) -> Callable[..., Any]:
         if drives and joins:
             drive(neuron, potential, extras)
         if homeostats:
-            regulate(neuron, regulated, joins, moment.burst, extras)
+            regulate(neuron, joins, moment.burst, extras)
         return joins, potential, is_candidate
 
     return cuda.jit(device=True)(consume)  # type: ignore[no-any-return]

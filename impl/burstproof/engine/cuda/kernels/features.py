@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -91,27 +91,8 @@ def make_in_force(variant: Variant) -> Callable[..., Any]:
     return cuda.jit(device=True)(in_force)  # type: ignore[no-any-return]
 
 
-class Regulated(NamedTuple):
-    """What a homeostat finds of a neuron: its class, average and leak."""
-
-    area: np.uint32
-    rate: np.float32
-    leak: np.float32
-
-
-@cache
-def make_peek_regulated() -> Callable[..., Any]:
-    """``peek(neuron, extras)`` -> ``Regulated``: loaded before the neuron's dynamics, so that nothing waits for it."""
-
-    def peek(neuron: np.uint32, extras: Extras) -> Any:
-        area = np.uint32(extras.classes[neuron])
-        return Regulated(area, extras.firing_rates[neuron], extras.homeostat_leaks[neuron])
-
-    return cuda.jit(device=True)(peek)  # type: ignore[no-any-return]
-
-
 def make_regulate() -> Callable[..., Any]:
-    """``regulate(neuron, found, fires, burst, extras)``: its homeostat after a burst in which it fired or not."""
+    """``regulate(neuron, fires, burst, extras)``: the homeostat of a neuron after a burst in which it fired or not."""
     average, leak = rules_of_features().average, rules_of_features().leak
     homeostatic, none, one = np.uint8(HOMEOSTATIC), np.uint8(0), np.uint32(1)
     phase, zero, size = np.uint64(REGULATED - 1), np.uint64(0), np.uint32(HOMEOSTAT_NUMBERS)
@@ -121,22 +102,23 @@ def make_regulate() -> Callable[..., Any]:
 
     number = cuda.jit(device=True)(number)
 
-    def regulate(neuron: np.uint32, found: Regulated, fires: bool, burst: np.uint32, extras: Extras) -> None:
-        area = found.area
+    def regulate(neuron: np.uint32, fires: bool, burst: np.uint32, extras: Extras) -> None:
+        area = np.uint32(extras.classes[neuron])
         if (extras.class_flags[area] & homeostatic) == none:
             return
-        r = average(found.rate, fires, number(area, 0, extras), number(area, 1, extras))
+        r = average(extras.firing_rates[neuron], fires, number(area, 0, extras), number(area, 1, extras))
         extras.firing_rates[neuron] = r
         if (extras.class_phases[np.uint32((burst & one) * extras.class_count + area)] & phase) == zero:
+            before = extras.homeostat_leaks[neuron]
             after = leak(
-                found.leak,
+                before,
                 r,
                 number(area, 2, extras),
                 number(area, 3, extras),
                 number(area, 4, extras),
                 number(area, 5, extras),
             )
-            if after != found.leak:  # most are at a bound
+            if after != before:  # most are at a bound
                 extras.homeostat_leaks[neuron] = after
 
     return cuda.jit(device=True)(regulate)  # type: ignore[no-any-return]
