@@ -276,10 +276,12 @@ class CupyRuntime:
         arguments: Sequence[Any],
         overlapped: bool = False,
         cooperative: bool = False,
+        shared_bytes: int = 0,
     ) -> None:
         """Queue ``kernel`` on ``stream``."""
         values = arguments if isinstance(arguments, list) else self.pack(arguments)
-        launch_compiled(kernel, grid, block, cast(_Stream, stream).core_stream, values, overlapped, cooperative)
+        on = cast(_Stream, stream).core_stream
+        launch_compiled(kernel, grid, block, on, values, overlapped, cooperative, shared_bytes)
 
     def resident_blocks(self, kernel: Kernel, block: int) -> int:
         """Blocks of ``block`` threads that one multiprocessor holds at once, by registers and shared memory."""

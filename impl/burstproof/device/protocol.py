@@ -192,6 +192,7 @@ class DeviceRuntime(Protocol):
         arguments: Sequence[Any],
         overlapped: bool = False,
         cooperative: bool = False,
+        shared_bytes: int = 0,
     ) -> None:
         """Queue ``kernel`` with ``arguments``: buffers, their views, numpy scalars and tuples, or packed already.
 

@@ -130,9 +130,10 @@ class SimulatorRuntime:
         arguments: Sequence[Any],
         overlapped: bool = False,
         cooperative: bool = False,
+        shared_bytes: int = 0,
     ) -> None:
         """Run the kernel to its end with one block."""
-        kernel[1, min(block, _LARGEST_BLOCK)](*self.pack(arguments))
+        kernel[1, min(block, _LARGEST_BLOCK), 0, shared_bytes](*self.pack(arguments))
 
     def resident_blocks(self, kernel: Kernel, block: int) -> int:
         """The one block that runs."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from burstproof.device.protocol import DeviceBuffer, DeviceRuntime, DeviceStream
 from burstproof.engine.cuda.args import Field, bind, made, parameters_of
-from burstproof.engine.cuda.plan.buffers import ring_slots, slot_stride
+from burstproof.engine.cuda.plan.buffers import queue_room, ring_slots, slot_stride
 from burstproof.engine.cuda.plan.packed import Packed
 from burstproof.engine.cuda.plan.shard_variant import ShardVariant
 from burstproof.engine.cuda.plan.streaming import pieces_of
@@ -26,6 +26,8 @@ _REGISTERS_PER_MULTIPROCESSOR = 65536
 _BLOCK_OF_TILES = 256
 _BLOCK_OF_LISTS = 256
 _WAVES = 4
+_ENQUEUING = 3
+"""Blocks on a multiprocessor that sort contributions by owner."""
 WARP = 32
 
 
@@ -41,6 +43,7 @@ class Call:
     overlapped: bool = False
     last: type | None = None
     cooperative: bool = False
+    shared_bytes: int = 0
 
     def at(self, *numbers: int) -> Call:
         """The same with these numbers in its last argument."""
@@ -50,7 +53,14 @@ class Call:
     def queue(self, stream: DeviceStream) -> None:
         """Launch the kernel."""
         self.runtime.launch(
-            self.kernel, self.grid, self.block, stream, self.arguments, self.overlapped, self.cooperative
+            self.kernel,
+            self.grid,
+            self.block,
+            stream,
+            self.arguments,
+            self.overlapped,
+            self.cooperative,
+            self.shared_bytes,
         )
 
 
@@ -65,6 +75,7 @@ def numbers_of(packed: Packed) -> dict[str, Any]:
         "bits": max(1, sizes.neurons.bit_length()),
         "stride": slot_stride(sizes.neurons, variant),
         "ring": ring_slots(sizes, variant),
+        "queue_room": queue_room(sizes, variant),
         "unit": point.unit,
         "scale": point.scale,
         "clamp": point.clamp,
@@ -170,6 +181,13 @@ class Kernels:
         if ahead is None:
             return self.call("send_recalled", grid, _BLOCK_OF_LISTS, values)
         return self.call("send_ahead", grid, _BLOCK_OF_LISTS, values.but(ahead=ahead))
+
+    def enqueue(self, values: Values, overlapped: bool) -> Call:
+        """What sorts contributions into the queues of their owners."""
+        from burstproof.engine.cuda.kernels.queues import ENQUEUE_THREADS
+
+        blocks = self.runtime.multiprocessors * _ENQUEUING
+        return self.call("enqueue", blocks, ENQUEUE_THREADS, values, overlapped)
 
     def modulate(self, values: Values) -> Call:
         """What makes the signals of a burst the factors of the next one."""

@@ -152,8 +152,8 @@ class OneDevice:
     def _pending(self) -> Pending:
         """What arrives in the coming bursts, where fired lists say it: one burst after another in the only slot."""
         cells, device = self.device.read("sums"), self.device
-        rows = [device.read_ring()]
-        for ahead in range(1, self.max_delay):
+        rows = [] if self.packed.variant.queues else [device.read_ring()]
+        for ahead in range(len(rows), self.max_delay):
             device.clear("sums")
             self._launches.send_ahead(self._buffers, ahead, self._burst_stream)
             rows.append(device.read_ring())
@@ -170,7 +170,8 @@ class OneDevice:
             self._clear()
             self._build(packed)
         if packed.variant.recalled:
-            state = self._arrivals.take(state, packed.network.neurons.valid_mask, packed.fixed_point.dtype)
+            slots = 0 if packed.variant.queues else 1
+            state = self._arrivals.take(state, packed.network.neurons.valid_mask, packed.fixed_point.dtype, slots)
         self.device.restore(state)
 
     def _clear(self) -> None:

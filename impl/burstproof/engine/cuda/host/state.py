@@ -18,7 +18,7 @@ from burstproof.engine.cuda.plan.packed import Packed
 from burstproof.engine.sharded.shard import StatePart
 from burstproof.engine.state import EngineState
 
-_COUNTERS = {"tallies", "span_counts", "piece_counts", "recalled_counts"}
+_COUNTERS = {"tallies", "span_counts", "piece_counts", "recalled_counts", "queue_lengths", "queue_spills"}
 """Buffers that count within a burst; they start at 0."""
 
 

@@ -22,6 +22,8 @@ SETS = 2
 
 _LARGEST_STIMULUS = 1 << 22
 _LARGEST_EXTRA_LOG = 1 << 22
+_ROOM_SHARE = 8
+_LEAST_ROOM = 1024
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,7 @@ class NetworkSizes:
     """What the sizes of the buffers follow from: entries are packed synapses, ``ring`` the FCL's slots.
 
     ``longest_row`` is the number of static entries of the source that has most; rows of more than ``LONG_ROW`` are cut
-    into ``pieces`` of so many.
+    into ``pieces`` of so many. ``in_degree`` is the largest, ``sum_bits`` the bits of the largest sum's magnitude.
     """
 
     neurons: int
@@ -63,10 +65,12 @@ class NetworkSizes:
     uniform: frozenset[str]
     longest_row: int
     pieces: int
+    in_degree: int
+    sum_bits: int
     features: FeatureSizes = NO_FEATURES
 
 
-def network_sizes(layout: Layout, features: Features, fused: bool) -> NetworkSizes:
+def network_sizes(layout: Layout, features: Features, fused: bool, largest_sum: int) -> NetworkSizes:
     """Sizes of a packed network; the fused burst takes a slot more than the largest delay."""
     lengths = np.diff(layout.static.offsets)
     return NetworkSizes(
@@ -79,6 +83,8 @@ def network_sizes(layout: Layout, features: Features, fused: bool) -> NetworkSiz
         uniform=uniform_parameters(layout, features),
         longest_row=int(lengths.max(initial=0)),
         pieces=int((-(-lengths[lengths > LONG_ROW].astype(np.int64) // LONG_ROW)).sum()),
+        in_degree=layout.in_degree,
+        sum_bits=largest_sum.bit_length(),
     )
 
 
@@ -137,7 +143,7 @@ def _add_state(specs: _Specs, sizes: NetworkSizes, variant: Variant) -> None:
     specs.add("counts", neurons)
     specs.add("marks", neurons, variant.features.restarts)
     specs.add("forced", neurons)
-    specs.add("outside", neurons, variant.word.packed or variant.fused is None)
+    specs.add("outside", neurons, variant.word.packed or variant.fused is None or variant.queues is not None)
     specs.add("done", 2)
     specs.add("last_fired", neurons, variant.plastic)
     specs.add("ages", neurons, variant.plastic)
@@ -218,7 +224,18 @@ def _add_fused(specs: _Specs, sizes: NetworkSizes, variant: Variant) -> None:
     if variant.recalled:
         specs.add("recalled_ids", lists_kept(variant) * sizes.neurons)
         specs.add("recalled_counts", lists_kept(variant))
-        specs.add("delay_starts", (variant.recalled + 1) * sizes.neurons)
+        specs.add("delay_starts", (variant.recalled + 1) * sizes.neurons, variant.recalled > 1)
+    if variant.queues is not None:
+        specs.add("queue_entries", variant.queues.owners * queue_room(sizes, variant))
+        specs.add("queue_lengths", variant.queues.owners)
+        specs.add("queue_spills", variant.queues.owners)
+
+
+def queue_room(sizes: NetworkSizes, variant: Variant) -> int:
+    """Entries of one owner's queue: what an eighth of all synapses delivers; the rest goes to the FCL."""
+    if variant.queues is None:
+        return 0
+    return max(_LEAST_ROOM, -(-sizes.static_entries // (_ROOM_SHARE * variant.queues.owners)))
 
 
 def ring_slots(sizes: NetworkSizes, variant: Variant) -> int:

@@ -30,7 +30,7 @@ from burstproof.engine.options import EngineOptions
 from burstproof.engine.rules import Features, features_of
 from burstproof.engine.state import EngineState
 from burstproof.errors import ConfigError
-from burstproof.network.fixed_point import FixedPoint
+from burstproof.network.fixed_point import UNBOUNDED, FixedPoint
 from burstproof.network.model import Network
 
 _LONGEST_BATCH = 4096
@@ -131,7 +131,7 @@ def pack_layout(
     neurons = network.neuron_count
     features = features_of(network, options)
     variant = variant_of(replace(layout, neuron_count=neurons), features, options, point, bounded=bounded)
-    sizes = network_sizes(layout, features, variant.fused is not None)
+    sizes = network_sizes(layout, features, variant.fused is not None, point.largest_sum if bounded else UNBOUNDED)
     batch = batch_sizes(neurons, batch_length(options, default_batch_length(neurons)))
     variant, weights = sized(variant, sizes), network.synapses.weights
     return Packed(network, options, point, layout, features, variant, sizes, batch, weights)
@@ -163,7 +163,8 @@ def packed_for(packed: Packed, state: EngineState) -> Packed:
         refuse_overflow(layout, packed.network, packed.options, packed.fixed_point)
         variant = variant_of(layout, packed.features, packed.options, packed.fixed_point, bounded=False)
         variant = replace(variant, streamed=packed.streamed, extras=packed.variant.extras)
-        packed = replace(packed, layout=layout, weights=weights, variant=sized(variant, packed.sizes))
+        sizes = replace(packed.sizes, sum_bits=UNBOUNDED.bit_length())
+        packed = replace(packed, layout=layout, weights=weights, sizes=sizes, variant=sized(variant, sizes))
     features, variant = packed.features, packed.variant
     features = replace(
         features, refractory_periods=features.refractory_periods or bool(state.refractory_countdowns.any())

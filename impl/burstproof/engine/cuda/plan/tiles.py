@@ -7,13 +7,13 @@ from dataclasses import replace
 from burstproof.engine.cuda.args import PARAMETERS
 from burstproof.engine.cuda.plan.block_size import LONG_ROW
 from burstproof.engine.cuda.plan.buffers import NetworkSizes
-from burstproof.engine.cuda.plan.variant import Variant
+from burstproof.engine.cuda.plan.queues import with_queues, without_queues
+from burstproof.engine.cuda.plan.variant import MOST_RECALLED, Variant
 
 _UNTILED_BYTES = 32 << 20
 _TILE_BYTES = 25_000_000
 _RING_BYTES = 24 << 20
 """Largest ring of slots that stays in the L2 cache beside what else a burst reads."""
-_MOST_RECALLED = 64
 _WARP = 32
 
 
@@ -33,13 +33,16 @@ def sized(variant: Variant, sizes: NetworkSizes, *, recalls: bool = True) -> Var
         long_rows=sizes.longest_row > LONG_ROW,
         row_length=sizes.longest_row if equal else 0,
     )
+    variant = with_queues(variant, sizes) if recalls else without_queues(variant)
     slot = sizes.neurons * variant.word.bits // 8
     short = 0 < sizes.longest_row <= LONG_ROW
     tiles, recalled = 0, 0
-    if not variant.streamed and short:
+    if variant.queues is not None:
+        recalled = variant.recalled
+    elif not variant.streamed and short:
         longest = sizes.ring - 1
         far = recalls and sizes.ring * slot > _RING_BYTES
-        recalled = longest if far and 1 < longest <= _MOST_RECALLED else 0
+        recalled = longest if far and 1 < longest <= MOST_RECALLED else 0
         tiles = -(-slot // _TILE_BYTES) if slot > _UNTILED_BYTES and not recalled else 0
     per_pass = sizes.static_entries / max(sizes.neurons, 1) / max(tiles, recalled, 1)
     share = 1

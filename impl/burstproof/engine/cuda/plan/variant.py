@@ -18,6 +18,8 @@ from burstproof.engine.rules import Features
 from burstproof.network.fixed_point import FixedPoint
 
 _CHUNK = 1 << 24
+MOST_RECALLED = 64
+"""Bursts whose fired lists are read again, at most."""
 
 
 class Restart(Enum):
@@ -27,6 +29,37 @@ class Restart(Enum):
     CANDIDATES = "candidates"
     ALL = "all"
     FIRED = "fired"
+
+
+@dataclass(frozen=True)
+class OwnerQueues:
+    """Queues per owner (``plan.queues``).
+
+    Attributes
+    ----------
+    owners, span : int
+        Blocks that own neurons, and consecutive neurons of each: a multiple of the fused shape's chunk.
+    low_bits : int
+        A sum of 64 bits lies in two words of 32, the first of which adds up so many low bits; 0 where 32 bits are
+        enough.
+    wide : bool
+        An entry of a queue has 64 bits: its contribution needs more than 16.
+    word : Word
+    shape : FusedShape
+        What the variant has instead without queues.
+    """
+
+    owners: int
+    span: int
+    low_bits: int
+    wide: bool
+    word: Word
+    shape: FusedShape
+
+    @property
+    def shared_bytes(self) -> int:
+        """Shared memory that the sums of an owner take."""
+        return self.span * (8 if self.low_bits else 4)
 
 
 @dataclass(frozen=True)
@@ -75,6 +108,8 @@ class Variant:
     recalled : int
         Bursts whose fired lists are read again, as many as the largest delay, where delays are kept on the sender's
         side (``kernels.recall``); 0 where arrivals wait in a ring of slots.
+    queues : OwnerQueues or None
+        How contributions are delivered by queues per owner; ``recalled`` is then at least 1.
     uniform : frozenset of str
         Parameters (``args.PARAMETERS``) that are unused, or one value for all neurons.
     extras : ExtrasKey
@@ -108,6 +143,7 @@ class Variant:
     tiles: int
     tile_share: int
     recalled: int = 0
+    queues: OwnerQueues | None = None
     uniform: frozenset[str] = frozenset()
     extras: ExtrasKey = NO_KEY
 
@@ -156,6 +192,11 @@ class Variant:
     def target(self) -> type[np.unsignedinteger]:
         """Scalar type of a target."""
         return np.uint32
+
+    @property
+    def queued(self) -> type[np.unsignedinteger]:
+        """Scalar type of an entry of a queue."""
+        return np.uint64 if self.queues is not None and self.queues.wide else np.uint32
 
     @property
     def potential(self) -> type[np.generic]:
