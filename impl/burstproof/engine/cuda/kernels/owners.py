@@ -209,6 +209,7 @@ def make_owners_burst(shard: ShardVariant) -> Callable[..., None]:
     threads, chunk = WARP if SIMULATED else shard.threads, shard.chunk
     per_thread, word = chunk // threads, variant.word.added
     per_owner = queues.span // chunk
+    fences = per_owner + 1
     take_queue = make_take_queue(variant, queues, threads)
     fetch_own, consume_chunk = (
         make_fetch_own(shard, queues, threads, per_thread),
@@ -243,7 +244,7 @@ def make_owners_burst(shard: ShardVariant) -> Callable[..., None]:
             cuda.shared.array(chunk, np.float32),
             cuda.shared.array(2, np.int32),
         )
-        starts = cuda.shared.array(per_owner + 1, np.uint32)
+        starts = cuda.shared.array(fences, np.uint32)
         list_place = cuda.shared.array(1, np.int64)
         words, v = cuda.local.array(per_thread, word), cuda.local.array(per_thread, np.float32)
         loaded = Loaded(words, v, cuda.local.array(per_thread, np.int32))

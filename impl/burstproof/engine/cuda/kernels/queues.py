@@ -26,8 +26,8 @@ from burstproof.engine.cuda.plan.queues import LOCAL_BITS
 from burstproof.engine.cuda.plan.variant import OwnerQueues, Variant, lists_kept
 
 ENQUEUE_THREADS = 512
-_PER_THREAD = 8
-"""Entries of a thread at a time: so many loads are in flight."""
+_PER_THREAD, _WIDE_PER_THREAD = 8, 6
+"""Entries of 32 and of 64 bits that a thread takes at a time: so many loads are in flight, and so many registers."""
 _ITEMS = 512
 """Rows, or parts of one delay, that a block takes at a time at most."""
 _ALL = 0xFFFFFFFF
@@ -98,6 +98,10 @@ def make_unpack_entry(variant: Variant, queues: OwnerQueues) -> Callable[..., An
     return cuda.jit(device=True)(wide if queues.wide else narrow)  # type: ignore[no-any-return]
 
 
+def _per_thread(queues: OwnerQueues) -> int:
+    return _WIDE_PER_THREAD if queues.wide else _PER_THREAD
+
+
 def make_part_of(variant: Variant) -> Callable[..., Any]:
     """``part_of(source, age, rows, recall)`` -> (first entry, entries) of what a row delivers ``age`` bursts later."""
     bounds, offset, places = make_bounds(variant), variant.offset, np.uint64(variant.recalled + 1)
@@ -154,7 +158,7 @@ def make_sort_window(variant: Variant, queues: OwnerQueues, threads: int) -> Cal
     """
     number, offset, uniform_rows, read_once = variant.accumulator, variant.offset, variant.uniform_rows, make_read_once()
     pack, append_runs, scan = make_pack_entry(queues), make_append_runs(variant, queues, threads), make_scan()
-    per_thread, room = _PER_THREAD, threads * _PER_THREAD
+    per_thread, room = _per_thread(queues), threads * _per_thread(queues)
     owners, span, entry_kind = queues.owners, np.uint32(queues.span), variant.queued
     all_owners, block, warp, low = np.uint32(owners), np.uint32(threads), np.uint32(WARP), np.uint32(0xFFFF)
     half, one, zero, widest = np.uint32(16), np.uint32(1), np.uint32(0), np.uint32(_ITEMS)
@@ -187,7 +191,7 @@ def make_sort_window(variant: Variant, queues: OwnerQueues, threads: int) -> Cal
         places = cuda.shared.array(owners, np.uint32)
         ordered = cuda.shared.array(room, entry_kind)
         owned, ranks = cuda.local.array(per_thread, np.uint32), cuda.local.array(per_thread, np.uint32)
-        values = cuda.local.array(per_thread, number)
+        values, entries = cuda.local.array(per_thread, number), cuda.local.array(per_thread, entry_kind)
         thread = np.uint32(cuda.threadIdx.x)
         own = thread
         while own < all_owners:
@@ -215,7 +219,7 @@ def make_sort_window(variant: Variant, queues: OwnerQueues, threads: int) -> Cal
             if place < total:
                 owner = np.uint32(owned[i] // span)
                 rank = np.uint32(cuda.atomic.add(counts, owner, one))
-                owned[i] = np.uint32(owned[i] - owner * span)
+                entries[i] = pack(np.uint32(owned[i] - owner * span), values[i])
                 ranks[i] = np.uint32((owner << half) | rank)
         cuda.syncthreads()
         own = thread
@@ -236,7 +240,7 @@ def make_sort_window(variant: Variant, queues: OwnerQueues, threads: int) -> Cal
             place = np.uint32(own_first + np.uint32(i) * warp)
             if place < total:
                 at = np.uint32(starts[np.uint32(ranks[i] >> half)] + (ranks[i] & low))
-                ordered[at] = pack(owned[i], values[i])
+                ordered[at] = entries[i]
         cuda.syncthreads()
         append_runs(counts, starts, places, ordered, queue, fcl)
         cuda.syncthreads()
@@ -256,7 +260,7 @@ def make_enqueue(variant: Variant) -> Callable[..., None]:
     wait_for_last, let_next_start = make_wait_for_last(variant.overlapped), make_let_next_start(variant.overlapped)
     lists, items = variant.recalled, threads if SIMULATED else _ITEMS
     amount_places, warps = items if uniform_rows else 1, max(1, threads // WARP)
-    one, zero, most, window = np.uint32(1), np.uint32(0), np.uint32(items), np.uint32(threads * _PER_THREAD)
+    one, zero, most, window = np.uint32(1), np.uint32(0), np.uint32(items), np.uint32(threads * _per_thread(queues))
 
     def enqueue(
         steering: Steering, network: Network, recall: Recall, rows: Rows, fcl: Fcl, queue: Queues, turn: Turn

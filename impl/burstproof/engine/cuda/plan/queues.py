@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from burstproof.engine.cuda.args import PARAMETERS
 from burstproof.engine.cuda.plan.block_size import LONG_ROW, FusedShape
 from burstproof.engine.cuda.plan.buffers import NetworkSizes
 from burstproof.engine.cuda.plan.variant import MOST_RECALLED, OwnerQueues, Variant
@@ -21,7 +22,9 @@ _MOST_OWNERS = 512
 LOCAL_BITS = 16
 _WIDE_AMOUNT_BITS = 47
 _HALF_BITS = 31
-_SHAPE = FusedShape(512, 4)
+_SHAPE, _SHAPE_OF_COLUMNS = FusedShape(512, 4), FusedShape(512, 1)
+"""Block of an owner; and where neurons have many parameters of their own."""
+_FEW_COLUMNS = 3
 _LEAST_NEURONS = 700_000
 
 
@@ -32,13 +35,17 @@ def with_queues(variant: Variant, sizes: NetworkSizes) -> Variant:
     if queues is None:
         return variant
     word = Word(32) if variant.word.packed else variant.word
-    return replace(variant, queues=queues, word=word, recalled=sizes.ring - 1, tiles=0, fused=_SHAPE)
+    return replace(variant, queues=queues, word=word, recalled=sizes.ring - 1, fused=_shape(sizes))
 
 
 def without_queues(variant: Variant) -> Variant:
     """``variant`` as it is without queues."""
     queues = variant.queues
     return variant if queues is None else replace(variant, queues=None, word=queues.word, fused=queues.shape)
+
+
+def _shape(sizes: NetworkSizes) -> FusedShape:
+    return _SHAPE if len(PARAMETERS) - len(sizes.uniform) <= _FEW_COLUMNS else _SHAPE_OF_COLUMNS
 
 
 def _pays(variant: Variant, sizes: NetworkSizes) -> bool:
@@ -59,7 +66,7 @@ def _queues(variant: Variant, sizes: NetworkSizes) -> OwnerQueues | None:
     wide = variant.contribution_bits > 32 - LOCAL_BITS
     if variant.contribution_bits == 64 and sizes.sum_bits > _WIDE_AMOUNT_BITS:
         return None
-    chunk, neuron_bytes = _SHAPE.chunk, 8 if low_bits else 4
+    chunk, neuron_bytes = _shape(sizes).chunk, 8 if low_bits else 4
     most = min(_SHARED_BYTES // neuron_bytes, 1 << LOCAL_BITS) // chunk * chunk
     span = min(-(-sizes.neurons // (_OWNERS * chunk)) * chunk, most)
     owners = -(-sizes.neurons // span)
