@@ -99,7 +99,7 @@ def make_take_queue(variant: Variant, queues: OwnerQueues, threads: int) -> Call
     """
     put, add, _ = make_word_in(variant, queues)
     unpack, arrival, read_once = make_unpack_entry(variant, queues), make_arrival(variant), make_read_once()
-    span, block, one = np.uint32(queues.span), np.uint32(threads), np.uint32(1)
+    span, block = np.uint32(queues.span), np.uint32(threads)
     zero, nothing, added, cleared = np.uint32(0), variant.word.added(0), variant.word.added, variant.word.cell(0)
 
     def add_entry(own: Any, entry: Any) -> None:
@@ -151,14 +151,12 @@ def make_take_queue(variant: Variant, queues: OwnerQueues, threads: int) -> Call
 
 
 def make_fetch_own(shard: ShardVariant, queues: OwnerQueues, threads: int, per_thread: int) -> Callable[..., Any]:
-    """``fetch_own(first, local, own, state, network, loaded)``: the neurons from ``first`` on, the owner's ``local``."""
+    """``fetch_own(first, local, own, state, network, loaded)``: neurons from ``first`` on, the owner's ``local``."""
     variant, block = shard.variant, np.uint32(threads)
     refractory, widen = variant.features.refractory_periods, make_widen(variant.features.storage)
     _, _, word_at = make_word_in(variant, queues)
 
-    def fetch_own(
-        first: np.uint32, local: np.uint32, own: Any, state: State, network: Network, loaded: Loaded
-    ) -> None:
+    def fetch_own(first: np.uint32, local: np.uint32, own: Any, state: State, network: Network, loaded: Loaded) -> None:
         thread = np.uint32(cuda.threadIdx.x)
         for p in range(per_thread):
             place = np.uint32(thread + np.uint32(p) * block)
@@ -184,7 +182,13 @@ def make_keep_owned(variant: Variant, queues: OwnerQueues, chunk: int, threads: 
     lanes, teams = np.uint32(team), np.uint32(threads // team)
 
     def keep_owned(
-        owner: np.uint32, place: np.int64, burst: np.uint32, starts: Ids, network: Network, chunks: Chunks, recall: Recall
+        owner: np.uint32,
+        place: np.int64,
+        burst: np.uint32,
+        starts: Ids,
+        network: Network,
+        chunks: Chunks,
+        recall: Recall,
     ) -> None:
         thread = np.uint32(cuda.threadIdx.x)
         at = np.uint64(np.uint64(burst & turns) * np.uint64(network.neurons) + np.uint64(place))
@@ -220,7 +224,7 @@ def make_owners_burst(shard: ShardVariant) -> Callable[..., None]:
     steer, enter, halt = make_steer(shard), make_enter(), make_halt()
     homeostats, advance_classes = variant.extras.homeostats, make_advance_classes()
     wait_for_last, let_next_start = make_wait_for_last(shard.overlapped), make_let_next_start(shard.overlapped)
-    owners, span, size = np.uint32(queues.owners), np.uint32(queues.span), np.uint32(chunk)
+    owners, size = np.uint32(queues.owners), np.uint32(chunk)
     tally_places, zero, half_word = np.uint32(TALLIES - 1), np.uint32(0), types.int32
 
     def burst(

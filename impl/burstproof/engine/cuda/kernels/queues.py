@@ -156,7 +156,12 @@ def make_sort_window(variant: Variant, queues: OwnerQueues, threads: int) -> Cal
 
     Part i begins at entry ``firsts[i]`` of the rows and ends before the ``ends[i]``-th of all.
     """
-    number, offset, uniform_rows, read_once = variant.accumulator, variant.offset, variant.uniform_rows, make_read_once()
+    number, offset, uniform_rows, read_once = (
+        variant.accumulator,
+        variant.offset,
+        variant.uniform_rows,
+        make_read_once(),
+    )
     pack, append_runs, scan = make_pack_entry(queues), make_append_runs(variant, queues, threads), make_scan()
     per_thread, room = _per_thread(queues), threads * _per_thread(queues)
     owners, span, entry_kind = queues.owners, np.uint32(queues.span), variant.queued

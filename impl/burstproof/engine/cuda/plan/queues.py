@@ -6,7 +6,7 @@ exceeds the L2 cache, and where delays are kept on the sender's side: each costs
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from burstproof.engine.cuda.args import PARAMETERS
 from burstproof.engine.cuda.plan.block_size import LONG_ROW, FusedShape
