@@ -93,6 +93,7 @@ class CupyRuntime:
         properties = cupy.cuda.runtime.getDeviceProperties(device_id)
         self.multiprocessors = int(properties["multiProcessorCount"])
         self.l2_bytes = int(properties["l2CacheSize"])
+        self.shared_bytes = int(properties["sharedMemPerBlockOptin"])
         self.name = properties["name"].decode()
         self.overlaps = (int(properties["major"]), int(properties["minor"])) >= OVERLAP_CAPABILITY
         self._use()

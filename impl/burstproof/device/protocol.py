@@ -117,6 +117,7 @@ class DeviceRuntime(Protocol):
     overlaps: bool
     multiprocessors: int
     l2_bytes: int
+    shared_bytes: int
     name: str
 
     def memory_info(self) -> tuple[int, int]:

@@ -64,6 +64,7 @@ class SimulatorRuntime:
     overlaps = False
     multiprocessors = 1
     l2_bytes = 0
+    shared_bytes = 227 << 10
     name = "CUDA simulator"
 
     def memory_info(self) -> tuple[int, int]:

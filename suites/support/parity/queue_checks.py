@@ -28,8 +28,7 @@ def queues_of(room: int) -> Iterator[None]:
     chosen = {
         "queues._pays": lambda variant, sizes: sizes.static_entries > 0,
         "queues._OWNERS": 3,
-        "queues._SHAPE": FusedShape(32, 1),
-        "queues._SHAPE_OF_COLUMNS": FusedShape(32, 1),
+        "queues._SHAPES": (FusedShape(32, 1),) * 2,
         "buffers._LEAST_ROOM": room,
         "buffers._ROOM_SHARE": 1 << 20,
     }

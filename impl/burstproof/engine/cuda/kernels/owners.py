@@ -92,15 +92,30 @@ def make_arrival(variant: Variant) -> Callable[..., Any]:
     return cuda.jit(device=True)(counted if variant.word.marked else plain)  # type: ignore[no-any-return]
 
 
+def make_empty(variant: Variant, queues: OwnerQueues, threads: int) -> Callable[..., Any]:
+    """``empty(own)``: nothing has arrived for an owner's neurons; each thread clears words that it alone may load."""
+    put, _, _ = make_word_in(variant, queues)
+    span, block, nothing = np.uint32(queues.span), np.uint32(threads), variant.word.added(0)
+
+    def empty(own: Any) -> None:
+        local = np.uint32(cuda.threadIdx.x)
+        while local < span:
+            put(own, local, nothing)
+            local = np.uint32(local + block)
+
+    return cuda.jit(device=True)(empty)  # type: ignore[no-any-return]
+
+
 def make_take_queue(variant: Variant, queues: OwnerQueues, threads: int) -> Callable[..., Any]:
     """``take_queue(owner, own, neurons, queue, fcl)``: all that has arrived for an owner's neurons, added up.
 
-    Leaves the queue empty. All threads of the block call it; four entries are loaded before the first is added.
+    ``own`` is empty; the queue will be. All threads of the block call it; four entries are loaded before the first is
+    added.
     """
     put, add, _ = make_word_in(variant, queues)
     unpack, arrival, read_once = make_unpack_entry(variant, queues), make_arrival(variant), make_read_once()
     span, block = np.uint32(queues.span), np.uint32(threads)
-    zero, nothing, added, cleared = np.uint32(0), variant.word.added(0), variant.word.added, variant.word.cell(0)
+    zero, added, cleared = np.uint32(0), variant.word.added, variant.word.cell(0)
 
     def add_entry(own: Any, entry: Any) -> None:
         local, amount = unpack(entry)
@@ -112,12 +127,11 @@ def make_take_queue(variant: Variant, queues: OwnerQueues, threads: int) -> Call
         entries, thread = queue.queue_entries, np.uint32(cuda.threadIdx.x)
         length, spilled = queue.queue_lengths[owner], queue.queue_spills[owner]
         base, local = np.uint64(np.uint64(owner) * np.uint64(queue.queue_room)), thread
-        while local < span:
-            word, cell = nothing, np.uint32(owner * span + local)
-            if spilled != zero and cell < neurons:
-                word = added(fcl.cells[cell])
+        while spilled != zero and local < span:
+            cell = np.uint32(owner * span + local)
+            if cell < neurons:
+                put(own, local, added(fcl.cells[cell]))
                 fcl.cells[cell] = cleared
-            put(own, local, word)
             local = np.uint32(local + block)
         cuda.syncthreads()
         if thread == zero:
@@ -214,7 +228,7 @@ def make_owners_burst(shard: ShardVariant) -> Callable[..., None]:
     per_thread, word = chunk // threads, variant.word.added
     per_owner = queues.span // chunk
     fences = per_owner + 1
-    take_queue = make_take_queue(variant, queues, threads)
+    empty, take_queue = make_empty(variant, queues, threads), make_take_queue(variant, queues, threads)
     fetch_own, consume_chunk = (
         make_fetch_own(shard, queues, threads, per_thread),
         make_consume_chunk(shard, threads, per_thread),
@@ -255,6 +269,7 @@ def make_owners_burst(shard: ShardVariant) -> Callable[..., None]:
         thread = np.uint32(cuda.threadIdx.x)
         items = np.uint32((np.uint64(network.neurons) + np.uint64(chunk - 1)) // np.uint64(chunk))
         let_next_start()
+        empty(own)
         wait_for_last()
         done, burst_number, _, _, _ = steer(steering, exchange, fcl, network, turn)
         if not done:
@@ -291,6 +306,7 @@ def make_owners_burst(shard: ShardVariant) -> Callable[..., None]:
             cuda.syncthreads()
             keep_owned(owner, list_place[0], burst_number, starts, network, chunks, recall)
             owner = np.uint32(owner + np.uint32(cuda.gridDim.x))
+            empty(own)
             cuda.syncthreads()
         if cuda.grid(1) == 0:
             enter(steering, turn, burst_number, zero)

@@ -28,8 +28,6 @@ from burstproof.engine.cuda.plan.variant import OwnerQueues, Variant, lists_kept
 ENQUEUE_THREADS = 512
 _PER_THREAD, _WIDE_PER_THREAD = 8, 6
 """Entries of 32 and of 64 bits that a thread takes at a time: so many loads are in flight, and so many registers."""
-_ITEMS = 512
-"""Rows, or parts of one delay, that a block takes at a time at most."""
 _ALL = 0xFFFFFFFF
 
 
@@ -37,7 +35,7 @@ _ALL = 0xFFFFFFFF
 def make_scan() -> Callable[..., Any]:
     """``scan(values, count, totals)``: make the first ``count`` uint32 of a shared array their running sums.
 
-    ``count`` is at most a block's threads, all of which call it; ``totals`` has a place for each warp.
+    All threads of a block call it; ``totals`` has a place for each warp.
     """
     lanes, warp, one = np.uint32(WARP - 1), np.uint32(WARP), np.uint32(1)
 
@@ -48,25 +46,30 @@ def make_scan() -> Callable[..., Any]:
         cuda.syncthreads()
 
     def by_block(values: Ids, count: np.uint32, totals: Ids) -> None:
-        thread = np.uint32(cuda.threadIdx.x)
-        lane, own = np.uint32(thread & lanes), np.int32(0)
-        if thread < count:
-            own = np.int32(values[thread])
-        step = one
-        while step < warp:
-            below = cuda.shfl_up_sync(_ALL, own, step)
-            if lane >= step:
-                own = np.int32(own + below)
-            step = np.uint32(step << one)
-        if lane == lanes:
-            totals[thread // warp] = np.uint32(own)
-        cuda.syncthreads()
-        before = np.uint32(0)
-        for earlier in range(thread // warp):
-            before = np.uint32(before + totals[earlier])
-        if thread < count:
-            values[thread] = np.uint32(before + np.uint32(own))
-        cuda.syncthreads()
+        thread, block = np.uint32(cuda.threadIdx.x), np.uint32(cuda.blockDim.x)
+        lane, first, carried = np.uint32(thread & lanes), np.uint32(0), np.uint32(0)
+        while first < count:
+            place, own = np.uint32(first + thread), np.int32(0)
+            if place < count:
+                own = np.int32(values[place])
+            step = one
+            while step < warp:
+                below = cuda.shfl_up_sync(_ALL, own, step)
+                if lane >= step:
+                    own = np.int32(own + below)
+                step = np.uint32(step << one)
+            if lane == lanes:
+                totals[thread // warp] = np.uint32(own)
+            cuda.syncthreads()
+            before = carried
+            for earlier in range(block // warp):
+                if earlier == thread // warp:
+                    before = carried
+                carried = np.uint32(carried + totals[earlier])
+            if place < count:
+                values[place] = np.uint32(before + np.uint32(own))
+            first = np.uint32(first + block)
+            cuda.syncthreads()
 
     return cuda.jit(device=True)(by_thread if SIMULATED else by_block)  # type: ignore[no-any-return]
 
@@ -166,7 +169,7 @@ def make_sort_window(variant: Variant, queues: OwnerQueues, threads: int) -> Cal
     per_thread, room = _per_thread(queues), threads * _per_thread(queues)
     owners, span, entry_kind = queues.owners, np.uint32(queues.span), variant.queued
     all_owners, block, warp, low = np.uint32(owners), np.uint32(threads), np.uint32(WARP), np.uint32(0xFFFF)
-    half, one, zero, widest = np.uint32(16), np.uint32(1), np.uint32(0), np.uint32(_ITEMS)
+    half, one, zero, widest = np.uint32(16), np.uint32(1), np.uint32(0), np.uint32(1 << (threads.bit_length() - 1))
 
     def part_at(place: np.uint32, count: np.uint32, ends: Ids) -> Any:
         """The part that holds entry ``place``."""
@@ -263,7 +266,7 @@ def make_enqueue(variant: Variant) -> Callable[..., None]:
     part_of, fired_of, scan = make_part_of(variant), make_fired_of(), make_scan()
     sort_window = make_sort_window(variant, queues, threads)
     wait_for_last, let_next_start = make_wait_for_last(variant.overlapped), make_let_next_start(variant.overlapped)
-    lists, items = variant.recalled, threads if SIMULATED else _ITEMS
+    lists, items = variant.recalled, threads
     amount_places, warps = items if uniform_rows else 1, max(1, threads // WARP)
     one, zero, most, window = np.uint32(1), np.uint32(0), np.uint32(items), np.uint32(threads * _per_thread(queues))
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from burstproof.device.protocol import BufferSpec
 from burstproof.engine.buffers import PlannedBuffer
-from burstproof.engine.cuda.plan.packed import Packed, pack_network, streaming
+from burstproof.engine.cuda.plan.packed import Packed, pack_network, streaming, unqueued
 from burstproof.engine.options import EngineOptions, SynapseMemory
 from burstproof.errors import OutOfMemoryError
 from burstproof.network.model import Network
@@ -125,6 +125,8 @@ def plan_memory(network: Network, options: EngineOptions) -> MemoryPlan:
 def place_synapses(packed: Packed, available: int) -> Packed:
     """``packed`` with its synapses where its options want them; ``auto`` moves them if ``available`` bytes are too few.
 
+    Queues per owner go first, since nothing needs them.
+
     Parameters
     ----------
     packed : Packed
@@ -133,6 +135,8 @@ def place_synapses(packed: Packed, available: int) -> Packed:
         Bytes that the engine may take on the device.
     """
     wanted = packed.options.cuda.synapse_memory
+    if packed.variant.queues is not None and MemoryPlan.of(packed).total_bytes > available:
+        packed = unqueued(packed)
     if packed.streamed or wanted is SynapseMemory.DEVICE:
         return packed
     if wanted is SynapseMemory.AUTO and MemoryPlan.of(packed).total_bytes <= available:

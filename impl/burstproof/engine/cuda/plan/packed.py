@@ -142,6 +142,11 @@ def streaming(packed: Packed) -> Packed:
     return replace(packed, variant=sized(replace(packed.variant, streamed=True), packed.sizes))
 
 
+def unqueued(packed: Packed) -> Packed:
+    """``packed`` without queues per owner."""
+    return replace(packed, variant=sized(packed.variant, packed.sizes, queues=False))
+
+
 def packed_for(packed: Packed, state: EngineState) -> Packed:
     """What can run ``state``: ``packed`` itself unless the state asks for other contributions or other kernels.
 

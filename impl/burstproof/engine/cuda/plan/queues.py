@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from burstproof.engine.cuda.args import PARAMETERS
 from burstproof.engine.cuda.plan.block_size import LONG_ROW, FusedShape
 from burstproof.engine.cuda.plan.buffers import NetworkSizes
 from burstproof.engine.cuda.plan.variant import MOST_RECALLED, OwnerQueues, Variant
@@ -18,24 +17,37 @@ _SHARED_BYTES = 200 << 10
 """Shared memory that an owner's sums may take."""
 _OWNERS = 264
 """Owners where their sums fit: two for each multiprocessor of the largest devices."""
-_MOST_OWNERS = 512
+_MOST_OWNERS = 1024
 LOCAL_BITS = 16
 _WIDE_AMOUNT_BITS = 47
 _HALF_BITS = 31
-_SHAPE, _SHAPE_OF_COLUMNS = FusedShape(512, 4), FusedShape(512, 1)
-"""Block of an owner; and where neurons have many parameters of their own."""
-_FEW_COLUMNS = 3
-_LEAST_NEURONS = 700_000
+_FIRED_BYTES, _OTHER_BYTES = 8, 2048
+_SHAPES = FusedShape(512, 2), FusedShape(1024, 2)
+"""Block of an owner, where two fit a multiprocessor and where one does."""
+_HALF_BYTES = 100 << 10
+_LEAST_NEURONS = 1 << 32
 
 
 def with_queues(variant: Variant, sizes: NetworkSizes) -> Variant:
     """``variant`` with queues per owner where they pay and hold every sum, else as it is."""
     variant = without_queues(variant)
-    queues = _queues(variant, sizes) if _pays(variant, sizes) else None
-    if queues is None:
+    if variant.fused is None or not _pays(variant, sizes):
         return variant
+    low_bits = _low_bits(variant, sizes)
+    wide = variant.contribution_bits > 32 - LOCAL_BITS
+    if low_bits is None or (variant.contribution_bits == 64 and sizes.sum_bits > _WIDE_AMOUNT_BITS):
+        return variant
+    neuron_bytes = 8 if low_bits else 4
+    least = -(-sizes.neurons // _OWNERS)
+    shape = _SHAPES[least * neuron_bytes > _HALF_BYTES]
+    most = min(_SHARED_BYTES // neuron_bytes, 1 << LOCAL_BITS) // shape.chunk
+    span = min(-(-least // shape.chunk), most) * shape.chunk
+    owners = -(-sizes.neurons // span)
+    if owners > _MOST_OWNERS:
+        return variant
+    queues = OwnerQueues(owners, span, low_bits, wide, variant.word, variant.fused)
     word = Word(32) if variant.word.packed else variant.word
-    return replace(variant, queues=queues, word=word, recalled=sizes.ring - 1, fused=_shape(sizes))
+    return replace(variant, queues=queues, word=word, recalled=sizes.ring - 1, fused=shape)
 
 
 def without_queues(variant: Variant) -> Variant:
@@ -44,8 +56,11 @@ def without_queues(variant: Variant) -> Variant:
     return variant if queues is None else replace(variant, queues=None, word=queues.word, fused=queues.shape)
 
 
-def _shape(sizes: NetworkSizes) -> FusedShape:
-    return _SHAPE if len(PARAMETERS) - len(sizes.uniform) <= _FEW_COLUMNS else _SHAPE_OF_COLUMNS
+def block_bytes(variant: Variant) -> int:
+    """Shared memory of a block that owns neurons, 0 without queues: their sums, and what fires of a chunk."""
+    if variant.queues is None or variant.fused is None:
+        return 0
+    return variant.queues.shared_bytes + _FIRED_BYTES * variant.fused.chunk + _OTHER_BYTES
 
 
 def _pays(variant: Variant, sizes: NetworkSizes) -> bool:
@@ -54,22 +69,11 @@ def _pays(variant: Variant, sizes: NetworkSizes) -> bool:
     return sizes.ring - 1 <= MOST_RECALLED and sizes.neurons >= _LEAST_NEURONS
 
 
-def _queues(variant: Variant, sizes: NetworkSizes) -> OwnerQueues | None:
-    """The queues of a network; ``None`` where a word of its sums does not fit."""
-    low_bits = 0
+def _low_bits(variant: Variant, sizes: NetworkSizes) -> int | None:
+    """``OwnerQueues.low_bits``; ``None`` where two words of 32 bits do not hold every sum, marks included."""
     if variant.word.beside:
         return None
-    if variant.word.bits == 64:
-        low_bits = _HALF_BITS - (sizes.in_degree + 2).bit_length()
-        if low_bits < 1 or sizes.sum_bits + variant.word.mark_bits >= low_bits + _HALF_BITS:
-            return None
-    wide = variant.contribution_bits > 32 - LOCAL_BITS
-    if variant.contribution_bits == 64 and sizes.sum_bits > _WIDE_AMOUNT_BITS:
-        return None
-    chunk, neuron_bytes = _shape(sizes).chunk, 8 if low_bits else 4
-    most = min(_SHARED_BYTES // neuron_bytes, 1 << LOCAL_BITS) // chunk * chunk
-    span = min(-(-sizes.neurons // (_OWNERS * chunk)) * chunk, most)
-    owners = -(-sizes.neurons // span)
-    if owners > _MOST_OWNERS or variant.fused is None:
-        return None
-    return OwnerQueues(owners, span, low_bits, wide, variant.word, variant.fused)
+    if variant.word.bits < 64:
+        return 0
+    low_bits = _HALF_BITS - (sizes.in_degree + 2).bit_length()
+    return low_bits if low_bits > 0 and sizes.sum_bits + variant.word.mark_bits < low_bits + _HALF_BITS else None

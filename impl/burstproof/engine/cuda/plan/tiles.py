@@ -17,11 +17,11 @@ _RING_BYTES = 24 << 20
 _WARP = 32
 
 
-def sized(variant: Variant, sizes: NetworkSizes, *, recalls: bool = True) -> Variant:
+def sized(variant: Variant, sizes: NetworkSizes, *, recalls: bool = True, queues: bool = True) -> Variant:
     """``variant`` for ``sizes``: how it keeps to the cache, unless rows are long or in host memory.
 
     Where the slots of all delays exceed it, delays are kept on the sender's side, if the burst ``recalls`` its lists;
-    where one slot does, it is tiled.
+    where one slot does, it is tiled. A burst that recalls its lists may also have ``queues`` per owner.
     """
     variant = replace(variant, uniform=sizes.uniform)
     if variant.fused is None:
@@ -33,7 +33,7 @@ def sized(variant: Variant, sizes: NetworkSizes, *, recalls: bool = True) -> Var
         long_rows=sizes.longest_row > LONG_ROW,
         row_length=sizes.longest_row if equal else 0,
     )
-    variant = with_queues(variant, sizes) if recalls else without_queues(variant)
+    variant = with_queues(variant, sizes) if recalls and queues else without_queues(variant)
     slot = sizes.neurons * variant.word.bits // 8
     short = 0 < sizes.longest_row <= LONG_ROW
     tiles, recalled = 0, 0
