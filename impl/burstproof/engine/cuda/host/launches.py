@@ -26,7 +26,7 @@ _REGISTERS_PER_MULTIPROCESSOR = 65536
 _BLOCK_OF_TILES = 256
 _BLOCK_OF_LISTS = 256
 _WAVES = 4
-_ENQUEUING = 3
+_ENQUEUING = 2
 """Blocks on a multiprocessor that sort contributions by owner."""
 WARP = 32
 

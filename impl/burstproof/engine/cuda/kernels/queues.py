@@ -124,32 +124,27 @@ def make_part_of(variant: Variant) -> Callable[..., Any]:
 
 
 def make_append_runs(variant: Variant, queues: OwnerQueues, threads: int) -> Callable[..., Any]:
-    """``append_runs(counts, firsts, places, ordered, queue, fcl)``: the runs of a block to the queues they belong to.
+    """``append_runs(count, places, ordered, owned_by, queue, fcl)``: a block's entries to the queues they belong to.
 
-    Of owner o ``counts[o]`` entries from ``firsts[o]`` on in ``ordered`` go to ``places[o]`` and after.
+    The i-th of ``count`` goes to place ``places[o] + i`` of the queue of its owner o, ``owned_by[i]``.
     """
-    team = 1 if SIMULATED else WARP
-    lanes, step = np.uint32(team), np.uint32(threads // team)
-    owners, span = np.uint32(queues.owners), np.uint32(queues.span)
+    room, span = threads * _per_thread(queues), np.uint32(queues.span)
     deliver, unpack = make_deliver(variant), make_unpack_entry(variant, queues)
 
-    def append_runs(counts: Ids, firsts: Ids, places: Ids, ordered: Any, queue: Queues, fcl: Fcl) -> None:
+    def append_runs(count: np.uint32, places: Ids, ordered: Any, owned_by: Any, queue: Queues, fcl: Fcl) -> None:
         thread = np.uint32(cuda.threadIdx.x)
-        owner = np.uint32(thread // lanes)
-        while owner < owners:
-            count, first, place = counts[owner], firsts[owner], places[owner]
-            base = np.uint64(np.uint64(owner) * np.uint64(queue.queue_room))
-            own = np.uint32(thread % lanes)
-            while own < count:
-                entry, at = ordered[np.uint32(first + own)], np.uint32(place + own)
+        for first in range(0, room, threads):
+            own = np.uint32(np.uint32(first) + thread)
+            if own < count:
+                owner, entry = np.uint32(owned_by[own]), ordered[own]
+                at = np.uint32(places[owner] + own)
                 if at < queue.queue_room:
+                    base = np.uint64(np.uint64(owner) * np.uint64(queue.queue_room))
                     queue.queue_entries[np.uint64(base + np.uint64(at))] = entry
                 else:
                     local, amount = unpack(entry)
                     deliver(np.uint64(np.uint32(owner * span + local)), amount, fcl)
                     queue.queue_spills[owner] = np.uint32(1)
-                own = np.uint32(own + lanes)
-            owner = np.uint32(owner + step)
 
     return cuda.jit(device=True)(append_runs)  # type: ignore[no-any-return]
 
@@ -157,7 +152,8 @@ def make_append_runs(variant: Variant, queues: OwnerQueues, threads: int) -> Cal
 def make_sort_window(variant: Variant, queues: OwnerQueues, threads: int) -> Callable[..., Any]:
     """``sort_window(base, total, ...)``: entries from ``base`` on, of the ``total`` of a block's parts, to the queues.
 
-    Part i begins at entry ``firsts[i]`` of the rows and ends before the ``ends[i]``-th of all.
+    Part i ends before the ``ends[i]``-th of all, and the one at ``place`` is entry ``firsts[i] + place`` of the rows.
+    Nothing stands between the loads, so that all are in flight at once; beyond the last place the last is read again.
     """
     number, offset, uniform_rows, read_once = (
         variant.accumulator,
@@ -168,8 +164,8 @@ def make_sort_window(variant: Variant, queues: OwnerQueues, threads: int) -> Cal
     pack, append_runs, scan = make_pack_entry(queues), make_append_runs(variant, queues, threads), make_scan()
     per_thread, room = _per_thread(queues), threads * _per_thread(queues)
     owners, span, entry_kind = queues.owners, np.uint32(queues.span), variant.queued
-    all_owners, block, warp, low = np.uint32(owners), np.uint32(threads), np.uint32(WARP), np.uint32(0xFFFF)
-    half, one, zero, widest = np.uint32(16), np.uint32(1), np.uint32(0), np.uint32(1 << (threads.bit_length() - 1))
+    all_owners, block, warp, window = np.uint32(owners), np.uint32(threads), np.uint32(WARP), np.uint32(room)
+    one, zero, widest = np.uint32(1), np.uint32(0), np.uint32(1 << (threads.bit_length() - 1))
 
     def part_at(place: np.uint32, count: np.uint32, ends: Ids) -> Any:
         """The part that holds entry ``place``."""
@@ -198,37 +194,33 @@ def make_sort_window(variant: Variant, queues: OwnerQueues, threads: int) -> Cal
         starts = cuda.shared.array(owners, np.uint32)
         places = cuda.shared.array(owners, np.uint32)
         ordered = cuda.shared.array(room, entry_kind)
+        owned_by = cuda.shared.array(room, np.uint16)
         owned, ranks = cuda.local.array(per_thread, np.uint32), cuda.local.array(per_thread, np.uint32)
-        values, entries = cuda.local.array(per_thread, number), cuda.local.array(per_thread, entry_kind)
+        sought, values = cuda.local.array(per_thread, offset), cuda.local.array(per_thread, number)
         thread = np.uint32(cuda.threadIdx.x)
         own = thread
         while own < all_owners:
             counts[own] = zero
             own = np.uint32(own + block)
         own_first = np.uint32(base + np.uint32(thread // warp) * np.uint32(WARP * per_thread) + thread % warp)
-        part = part_at(own_first, parts, ends)
+        last = np.uint32(total - one)
+        part = part_at(min(own_first, last), parts, ends)
         for i in range(per_thread):
-            place = np.uint32(own_first + np.uint32(i) * warp)
-            if place < total:
-                while ends[part] <= place:
-                    part = np.uint32(part + one)
-                before = zero
-                if part > zero:
-                    before = ends[np.uint32(part - one)]
-                entry = offset(firsts[part] + offset(np.uint32(place - before)))
-                owned[i] = read_once(rows.targets, entry)
-                if uniform_rows:
-                    values[i] = amounts[part]
-                else:
-                    values[i] = number(read_once(rows.contributions, entry))
+            place = min(np.uint32(own_first + np.uint32(i) * warp), last)
+            while ends[part] <= place:
+                part = np.uint32(part + one)
+            sought[i] = offset(firsts[part] + offset(place))
+            if uniform_rows:
+                values[i] = amounts[part]
+        for i in range(per_thread):
+            owned[i] = read_once(rows.targets, sought[i])
+            if not uniform_rows:
+                values[i] = number(read_once(rows.contributions, sought[i]))
         cuda.syncthreads()
         for i in range(per_thread):
             place = np.uint32(own_first + np.uint32(i) * warp)
             if place < total:
-                owner = np.uint32(owned[i] // span)
-                rank = np.uint32(cuda.atomic.add(counts, owner, one))
-                entries[i] = pack(np.uint32(owned[i] - owner * span), values[i])
-                ranks[i] = np.uint32((owner << half) | rank)
+                ranks[i] = cuda.atomic.add(counts, np.uint32(owned[i] // span), one)
         cuda.syncthreads()
         own = thread
         while own < all_owners:
@@ -241,16 +233,19 @@ def make_sort_window(variant: Variant, queues: OwnerQueues, threads: int) -> Cal
         scan(starts, all_owners, totals)
         own = thread
         while own < all_owners:
-            starts[own] = np.uint32(starts[own] - counts[own])
+            start = np.uint32(starts[own] - counts[own])
+            starts[own], places[own] = start, np.uint32(places[own] - start)
             own = np.uint32(own + block)
         cuda.syncthreads()
         for i in range(per_thread):
             place = np.uint32(own_first + np.uint32(i) * warp)
             if place < total:
-                at = np.uint32(starts[np.uint32(ranks[i] >> half)] + (ranks[i] & low))
-                ordered[at] = entries[i]
+                owner = np.uint32(owned[i] // span)
+                at = np.uint32(starts[owner] + ranks[i])
+                ordered[at] = pack(np.uint32(owned[i] - owner * span), values[i])
+                owned_by[at] = np.uint16(owner)
         cuda.syncthreads()
-        append_runs(counts, starts, places, ordered, queue, fcl)
+        append_runs(min(np.uint32(total - base), window), places, ordered, owned_by, queue, fcl)
         cuda.syncthreads()
 
     return cuda.jit(device=True)(sort_window)  # type: ignore[no-any-return]
@@ -306,7 +301,7 @@ def make_enqueue(variant: Variant) -> Callable[..., None]:
         if groups > zero:
             group = np.uint32((share + groups - one) // groups)
         while low < high:
-            parts = min(group, np.uint32(high - low))
+            parts, first, length = min(group, np.uint32(high - low)), offset(0), zero
             if thread < parts:
                 item, age, before = np.uint32(low + thread), zero, zero
                 while item >= list_ends[age]:
@@ -314,13 +309,17 @@ def make_enqueue(variant: Variant) -> Callable[..., None]:
                     age = np.uint32(age + one)
                 at = np.uint64(np.uint64(np.uint32(burst - age) & turns) * np.uint64(network.neurons))
                 source = recall.recalled_ids[np.uint64(at + np.uint64(np.uint32(item - before)))]
-                firsts[thread], ends[thread] = part_of(source, age, rows, recall)
+                first, length = part_of(source, age, rows, recall)
+                ends[thread] = length
                 if uniform_rows:
                     amounts[thread] = number(rows.contributions[source])
                 if clamps and age == zero and rows.clamped_sources[source] != 0:
                     steering.control[CLAMPED] = 1
             cuda.syncthreads()
             scan(ends, parts, totals)
+            if thread < parts:
+                firsts[thread] = offset(first + offset(length) - offset(ends[thread]))
+            cuda.syncthreads()
             total = ends[np.uint32(parts - one)]
             base = zero
             while base < total:

@@ -17,7 +17,7 @@ _SHARED_BYTES = 200 << 10
 """Shared memory that an owner's sums may take."""
 _OWNERS = 264
 """Owners where their sums fit: two for each multiprocessor of the largest devices."""
-_MOST_OWNERS = 1024
+_MOST_OWNERS = 800
 LOCAL_BITS = 16
 _WIDE_AMOUNT_BITS = 47
 _HALF_BITS = 31
