@@ -164,26 +164,34 @@ def make_take_queue(variant: Variant, queues: OwnerQueues, threads: int) -> Call
     return cuda.jit(device=True)(take_queue)  # type: ignore[no-any-return]
 
 
-def make_fetch_own(shard: ShardVariant, queues: OwnerQueues, threads: int, per_thread: int) -> Callable[..., Any]:
-    """``fetch_own(first, local, own, state, network, loaded)``: neurons from ``first`` on, the owner's ``local``."""
+def make_fetch(
+    shard: ShardVariant, queues: OwnerQueues, threads: int, per_thread: int
+) -> tuple[Callable[..., Any], ...]:
+    """``fetch_state(first, ...)`` and ``fetch_words(local, own, loaded)``: the chunk of the neurons from ``first`` on.
+
+    Within the owner they begin at ``local``. What lies in device memory is fetched ahead of the words.
+    """
     variant, block = shard.variant, np.uint32(threads)
     refractory, widen = variant.features.refractory_periods, make_widen(variant.features.storage)
     _, _, word_at = make_word_in(variant, queues)
 
-    def fetch_own(first: np.uint32, local: np.uint32, own: Any, state: State, network: Network, loaded: Loaded) -> None:
+    def fetch_state(first: np.uint32, state: State, network: Network, loaded: Loaded) -> None:
         thread = np.uint32(cuda.threadIdx.x)
         for p in range(per_thread):
-            place = np.uint32(thread + np.uint32(p) * block)
-            neuron = np.uint32(first + place)
+            neuron = np.uint32(first + thread + np.uint32(p) * block)
             if neuron < network.neurons:
-                loaded.word[p] = word_at(own, np.uint32(local + place))
                 loaded.v[p] = widen(state.potentials[neuron])
                 if refractory:
                     loaded.rc[p] = np.int32(state.countdowns[neuron])
                 else:
                     loaded.rc[p] = np.int32(0)
 
-    return cuda.jit(device=True)(fetch_own)  # type: ignore[no-any-return]
+    def fetch_words(local: np.uint32, own: Any, loaded: Loaded) -> None:
+        thread = np.uint32(cuda.threadIdx.x)
+        for p in range(per_thread):
+            loaded.word[p] = word_at(own, np.uint32(local + thread + np.uint32(p) * block))
+
+    return cuda.jit(device=True)(fetch_state), cuda.jit(device=True)(fetch_words)
 
 
 def make_keep_owned(variant: Variant, queues: OwnerQueues, chunk: int, threads: int) -> Callable[..., Any]:
@@ -229,16 +237,14 @@ def make_owners_burst(shard: ShardVariant) -> Callable[..., None]:
     per_owner = queues.span // chunk
     fences = per_owner + 1
     empty, take_queue = make_empty(variant, queues, threads), make_take_queue(variant, queues, threads)
-    fetch_own, consume_chunk = (
-        make_fetch_own(shard, queues, threads, per_thread),
-        make_consume_chunk(shard, threads, per_thread),
-    )
+    fetch_state, fetch_words = make_fetch(shard, queues, threads, per_thread)
+    consume_chunk = make_consume_chunk(shard, threads, per_thread)
     count_chunk, keep_chunk = make_count_chunk(), make_keep_chunk(threads)
     keep_owned = make_keep_owned(variant, queues, chunk, threads)
     steer, enter, halt = make_steer(shard), make_enter(), make_halt()
     homeostats, advance_classes = variant.extras.homeostats, make_advance_classes()
     wait_for_last, let_next_start = make_wait_for_last(shard.overlapped), make_let_next_start(shard.overlapped)
-    owners, size = np.uint32(queues.owners), np.uint32(chunk)
+    owners, span, size = np.uint32(queues.owners), np.uint32(queues.span), np.uint32(chunk)
     tally_places, zero, half_word = np.uint32(TALLIES - 1), np.uint32(0), types.int32
 
     def burst(
@@ -279,17 +285,21 @@ def make_owners_burst(shard: ShardVariant) -> Callable[..., None]:
         moment = Moment(np.uint64(0), burst_number, False, turn.stimulated)
         owner = np.uint32(cuda.blockIdx.x)
         while owner < owners:
+            begin = np.uint32(owner * span)
+            fetch_state(begin, state, network, loaded)
             take_queue(owner, own, network.neurons, queue, fcl)
             candidates = np.uint32(0)
             for part in range(per_owner):
-                item = np.uint32(owner * np.uint32(per_owner) + np.uint32(part))
-                first = np.uint32(item * size)
-                count = zero
+                local, count = np.uint32(np.uint32(part) * size), zero
+                first = np.uint32(begin + local)
+                item = np.uint32(first // size)
                 if item < items:
-                    fetch_own(first, np.uint32(np.uint32(part) * size), own, state, network, loaded)
+                    fetch_words(local, own, loaded)
                     count = consume_chunk(
                         first, moment, loaded, fired, fcl, outside, state, parameters, network, identity, extras
                     )
+                    if part + 1 < per_owner:
+                        fetch_state(np.uint32(first + size), state, network, loaded)
                     keep_chunk(first, count, fired, chunks)
                 if thread == zero:
                     if part == 0:

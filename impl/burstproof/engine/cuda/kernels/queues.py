@@ -28,6 +28,7 @@ from burstproof.engine.cuda.plan.variant import OwnerQueues, Variant, lists_kept
 ENQUEUE_THREADS = 512
 _PER_THREAD, _WIDE_PER_THREAD = 8, 6
 """Entries of 32 and of 64 bits that a thread takes at a time: so many loads are in flight, and so many registers."""
+_FILLED, _MOST_PARTS = 0.96, 1024
 _ALL = 0xFFFFFFFF
 
 
@@ -101,6 +102,12 @@ def make_unpack_entry(variant: Variant, queues: OwnerQueues) -> Callable[..., An
     return cuda.jit(device=True)(wide if queues.wide else narrow)  # type: ignore[no-any-return]
 
 
+def _parts(queues: OwnerQueues, threads: int) -> int:
+    """Parts that a block takes at a time: what they deliver fills a window and seldom more."""
+    fitting = int(_FILLED * threads * _per_thread(queues) / queues.part)
+    return max(1, min(fitting, _MOST_PARTS))
+
+
 def _per_thread(queues: OwnerQueues) -> int:
     return _WIDE_PER_THREAD if queues.wide else _PER_THREAD
 
@@ -149,6 +156,56 @@ def make_append_runs(variant: Variant, queues: OwnerQueues, threads: int) -> Cal
     return cuda.jit(device=True)(append_runs)  # type: ignore[no-any-return]
 
 
+def make_find(variant: Variant, queues: OwnerQueues, threads: int) -> tuple[Callable[..., Any], ...]:
+    """``note(base, end, parts, ends, part_of)`` and ``find(place, base, part, parts, ends, part_of)``.
+
+    ``find`` says which of a block's parts holds the entry at ``place``, from a part before it on; for short parts
+    ``note``, which all threads call first, writes it down for all places from ``base`` on.
+    """
+    zero, one, block = np.uint32(0), np.uint32(1), np.uint32(threads)
+    widest, length = np.uint32(1 << (_parts(queues, threads).bit_length() - 1)), np.uint32(max(1, variant.row_length))
+
+    def note_nothing(base: np.uint32, end: np.uint32, parts: np.uint32, ends: Ids, part_of: Any) -> None:
+        """The part of a place follows from its number."""
+
+    def note_all(base: np.uint32, end: np.uint32, parts: np.uint32, ends: Ids, part_of: Any) -> None:
+        part = np.uint32(cuda.threadIdx.x)
+        while part < parts:
+            place, after = base, min(ends[part], end)
+            if part > zero:
+                place = max(base, ends[np.uint32(part - one)])
+            while place < after:
+                part_of[np.uint32(place - base)] = np.uint16(part)
+                place = np.uint32(place + one)
+            part = np.uint32(part + block)
+        cuda.syncthreads()
+
+    def noted(place: np.uint32, base: np.uint32, part: np.uint32, parts: np.uint32, ends: Ids, part_of: Any) -> Any:
+        return np.uint32(part_of[np.uint32(place - base)])
+
+    def divided(place: np.uint32, base: np.uint32, part: np.uint32, parts: np.uint32, ends: Ids, part_of: Any) -> Any:
+        return np.uint32(place // length)
+
+    def sought(place: np.uint32, base: np.uint32, part: np.uint32, parts: np.uint32, ends: Ids, part_of: Any) -> Any:
+        if part == zero:
+            step = widest
+            while step > zero:
+                if np.uint32(part + step) <= parts and ends[np.uint32(part + step - one)] <= place:
+                    part = np.uint32(part + step)
+                step = np.uint32(step >> one)
+        while ends[part] <= place:
+            part = np.uint32(part + one)
+        return part
+
+    if variant.recalled == 1 and variant.row_length > 0:
+        made = note_nothing, divided
+    elif queues.part < WARP:
+        made = note_all, noted
+    else:
+        made = note_nothing, sought
+    return tuple(cuda.jit(device=True)(function) for function in made)
+
+
 def make_sort_window(variant: Variant, queues: OwnerQueues, threads: int) -> Callable[..., Any]:
     """``sort_window(base, total, ...)``: entries from ``base`` on, of the ``total`` of a block's parts, to the queues.
 
@@ -165,18 +222,7 @@ def make_sort_window(variant: Variant, queues: OwnerQueues, threads: int) -> Cal
     per_thread, room = _per_thread(queues), threads * _per_thread(queues)
     owners, span, entry_kind = queues.owners, np.uint32(queues.span), variant.queued
     all_owners, block, warp, window = np.uint32(owners), np.uint32(threads), np.uint32(WARP), np.uint32(room)
-    one, zero, widest = np.uint32(1), np.uint32(0), np.uint32(1 << (threads.bit_length() - 1))
-
-    def part_at(place: np.uint32, count: np.uint32, ends: Ids) -> Any:
-        """The part that holds entry ``place``."""
-        part, step = zero, widest
-        while step > zero:
-            if np.uint32(part + step) <= count and ends[np.uint32(part + step - one)] <= place:
-                part = np.uint32(part + step)
-            step = np.uint32(step >> one)
-        return part
-
-    part_at = cuda.jit(device=True)(part_at)
+    one, zero, (note, find) = np.uint32(1), np.uint32(0), make_find(variant, queues, threads)
 
     def sort_window(
         base: np.uint32,
@@ -203,12 +249,11 @@ def make_sort_window(variant: Variant, queues: OwnerQueues, threads: int) -> Cal
             counts[own] = zero
             own = np.uint32(own + block)
         own_first = np.uint32(base + np.uint32(thread // warp) * np.uint32(WARP * per_thread) + thread % warp)
-        last = np.uint32(total - one)
-        part = part_at(min(own_first, last), parts, ends)
+        part, last = zero, np.uint32(min(np.uint32(base + window), total) - one)
+        note(base, np.uint32(last + one), parts, ends, owned_by)
         for i in range(per_thread):
             place = min(np.uint32(own_first + np.uint32(i) * warp), last)
-            while ends[part] <= place:
-                part = np.uint32(part + one)
+            part = find(place, base, part, parts, ends, owned_by)
             sought[i] = offset(firsts[part] + offset(place))
             if uniform_rows:
                 values[i] = amounts[part]
@@ -261,9 +306,10 @@ def make_enqueue(variant: Variant) -> Callable[..., None]:
     part_of, fired_of, scan = make_part_of(variant), make_fired_of(), make_scan()
     sort_window = make_sort_window(variant, queues, threads)
     wait_for_last, let_next_start = make_wait_for_last(variant.overlapped), make_let_next_start(variant.overlapped)
-    lists, items = variant.recalled, threads
+    lists, items = variant.recalled, _parts(queues, threads)
     amount_places, warps = items if uniform_rows else 1, max(1, threads // WARP)
     one, zero, most, window = np.uint32(1), np.uint32(0), np.uint32(items), np.uint32(threads * _per_thread(queues))
+    block = np.uint32(threads)
 
     def enqueue(
         steering: Steering, network: Network, recall: Recall, rows: Rows, fcl: Fcl, queue: Queues, turn: Turn
@@ -288,7 +334,7 @@ def make_enqueue(variant: Variant) -> Callable[..., None]:
             if own > zero:
                 length = recall.recalled_counts[np.uint32(burst - own) & turns]
             list_ends[own] = length
-            own = np.uint32(own + np.uint32(threads))
+            own = np.uint32(own + block)
         cuda.syncthreads()
         scan(list_ends, longest, totals)
         everything = list_ends[np.uint32(longest - one)]
@@ -301,24 +347,27 @@ def make_enqueue(variant: Variant) -> Callable[..., None]:
         if groups > zero:
             group = np.uint32((share + groups - one) // groups)
         while low < high:
-            parts, first, length = min(group, np.uint32(high - low)), offset(0), zero
-            if thread < parts:
-                item, age, before = np.uint32(low + thread), zero, zero
+            parts, own = min(group, np.uint32(high - low)), thread
+            while own < parts:
+                item, age, before = np.uint32(low + own), zero, zero
                 while item >= list_ends[age]:
                     before = list_ends[age]
                     age = np.uint32(age + one)
                 at = np.uint64(np.uint64(np.uint32(burst - age) & turns) * np.uint64(network.neurons))
                 source = recall.recalled_ids[np.uint64(at + np.uint64(np.uint32(item - before)))]
-                first, length = part_of(source, age, rows, recall)
-                ends[thread] = length
+                firsts[own], ends[own] = part_of(source, age, rows, recall)
                 if uniform_rows:
-                    amounts[thread] = number(rows.contributions[source])
+                    amounts[own] = number(rows.contributions[source])
                 if clamps and age == zero and rows.clamped_sources[source] != 0:
                     steering.control[CLAMPED] = 1
+                own = np.uint32(own + block)
             cuda.syncthreads()
             scan(ends, parts, totals)
-            if thread < parts:
-                firsts[thread] = offset(first + offset(length) - offset(ends[thread]))
+            own = thread
+            while own < parts:
+                if own > zero:
+                    firsts[own] = offset(firsts[own] - offset(ends[np.uint32(own - one)]))
+                own = np.uint32(own + block)
             cuda.syncthreads()
             total = ends[np.uint32(parts - one)]
             base = zero

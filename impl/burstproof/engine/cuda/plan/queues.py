@@ -45,7 +45,8 @@ def with_queues(variant: Variant, sizes: NetworkSizes) -> Variant:
     owners = -(-sizes.neurons // span)
     if owners > _MOST_OWNERS:
         return variant
-    queues = OwnerQueues(owners, span, low_bits, wide, variant.word, variant.fused)
+    part = max(1, sizes.static_entries // (sizes.neurons * (sizes.ring - 1)))
+    queues = OwnerQueues(owners, span, low_bits, wide, part, variant.word, variant.fused)
     word = Word(32) if variant.word.packed else variant.word
     return replace(variant, queues=queues, word=word, recalled=sizes.ring - 1, fused=shape)
 

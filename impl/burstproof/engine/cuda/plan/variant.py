@@ -44,6 +44,8 @@ class OwnerQueues:
         enough.
     wide : bool
         An entry of a queue has 64 bits: its contribution needs more than 16.
+    part : int
+        Entries that a row delivers in one burst, in the mean.
     word : Word
     shape : FusedShape
         What the variant has instead without queues.
@@ -53,6 +55,7 @@ class OwnerQueues:
     span: int
     low_bits: int
     wide: bool
+    part: int
     word: Word
     shape: FusedShape
 
