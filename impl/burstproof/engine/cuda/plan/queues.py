@@ -48,7 +48,7 @@ def with_queues(variant: Variant, sizes: NetworkSizes) -> Variant:
     part = max(1, sizes.static_entries // (sizes.neurons * (sizes.ring - 1)))
     queues = OwnerQueues(owners, span, low_bits, wide, part, variant.word, variant.fused)
     word = Word(32) if variant.word.packed else variant.word
-    return replace(variant, queues=queues, word=word, recalled=sizes.ring - 1, fused=shape)
+    return replace(variant, queues=queues, word=word, recalled=sizes.ring - 1, fused=shape, long_rows=False)
 
 
 def without_queues(variant: Variant) -> Variant:
