@@ -38,7 +38,7 @@ def make_scan() -> Callable[..., Any]:
 
     All threads of a block call it; ``totals`` has a place for each warp.
     """
-    lanes, warp, one = np.uint32(WARP - 1), np.uint32(WARP), np.uint32(1)
+    lanes, warp, one, zero = np.uint32(WARP - 1), np.uint32(WARP), np.uint32(1), np.uint32(0)
 
     def by_thread(values: Ids, count: np.uint32, totals: Ids) -> None:
         if cuda.threadIdx.x == 0:
@@ -48,28 +48,32 @@ def make_scan() -> Callable[..., Any]:
 
     def by_block(values: Ids, count: np.uint32, totals: Ids) -> None:
         thread, block = np.uint32(cuda.threadIdx.x), np.uint32(cuda.blockDim.x)
-        lane, first, carried = np.uint32(thread & lanes), np.uint32(0), np.uint32(0)
+        lane, own_warp, first, carried = np.uint32(thread & lanes), np.uint32(thread // warp), zero, zero
         while first < count:
             place, own = np.uint32(first + thread), np.int32(0)
-            if place < count:
-                own = np.int32(values[place])
-            step = one
-            while step < warp:
-                below = cuda.shfl_up_sync(_ALL, own, step)
-                if lane >= step:
-                    own = np.int32(own + below)
-                step = np.uint32(step << one)
-            if lane == lanes:
-                totals[thread // warp] = np.uint32(own)
+            works = np.uint32(first + own_warp * warp) < count
+            if works:
+                if place < count:
+                    own = np.int32(values[place])
+                step = one
+                while step < warp:
+                    below = cuda.shfl_up_sync(_ALL, own, step)
+                    if lane >= step:
+                        own = np.int32(own + below)
+                    step = np.uint32(step << one)
+                if lane == lanes:
+                    totals[own_warp] = np.uint32(own)
             cuda.syncthreads()
-            before = carried
-            for earlier in range(block // warp):
-                if earlier == thread // warp:
-                    before = carried
-                carried = np.uint32(carried + totals[earlier])
-            if place < count:
-                values[place] = np.uint32(before + np.uint32(own))
+            if works:
+                before = carried
+                for earlier in range(own_warp):
+                    before = np.uint32(before + totals[earlier])
+                if place < count:
+                    values[place] = np.uint32(before + np.uint32(own))
             first = np.uint32(first + block)
+            if first < count:
+                for earlier in range(block // warp):
+                    carried = np.uint32(carried + totals[earlier])
             cuda.syncthreads()
 
     return cuda.jit(device=True)(by_thread if SIMULATED else by_block)  # type: ignore[no-any-return]

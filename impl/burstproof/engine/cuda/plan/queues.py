@@ -17,7 +17,7 @@ _SHARED_BYTES = 200 << 10
 """Shared memory that an owner's sums may take."""
 _OWNERS = 264
 """Owners where their sums fit: two for each multiprocessor of the largest devices."""
-_MOST_OWNERS = 800
+_MOST_OWNERS = 832
 LOCAL_BITS = 16
 _WIDE_AMOUNT_BITS = 47
 _HALF_BITS = 31
@@ -25,7 +25,8 @@ _FIRED_BYTES, _OTHER_BYTES = 8, 2048
 _SHAPES = FusedShape(512, 2), FusedShape(1024, 2)
 """Block of an owner, where two fit a multiprocessor and where one does."""
 _HALF_BYTES = 100 << 10
-_LEAST_NEURONS = 1 << 32
+_LEAST_SLOT, _LEAST_DELAYED_SLOT = 64 << 20, 32 << 20
+"""Bytes of a slot of the FCL from which queues were faster than reductions on an H200, without and with delays."""
 
 
 def with_queues(variant: Variant, sizes: NetworkSizes) -> Variant:
@@ -67,7 +68,8 @@ def block_bytes(variant: Variant) -> int:
 def _pays(variant: Variant, sizes: NetworkSizes) -> bool:
     if variant.streamed or not sizes.static_entries or (sizes.ring > 2 and sizes.longest_row > LONG_ROW):
         return False
-    return sizes.ring - 1 <= MOST_RECALLED and sizes.neurons >= _LEAST_NEURONS
+    slot = sizes.neurons * variant.word.bits // 8
+    return sizes.ring - 1 <= MOST_RECALLED and slot >= (_LEAST_DELAYED_SLOT if sizes.ring > 2 else _LEAST_SLOT)
 
 
 def _low_bits(variant: Variant, sizes: NetworkSizes) -> int | None:
