@@ -139,21 +139,28 @@ def make_append_runs(variant: Variant, queues: OwnerQueues, threads: int) -> Cal
 
     The i-th of ``count`` goes to place ``places[o] + i`` of the queue of its owner o, ``owned_by[i]``.
     """
-    room, span = threads * _per_thread(queues), np.uint32(queues.span)
+    per_thread, span, entry_kind = _per_thread(queues), np.uint32(queues.span), variant.queued
+    block, one = np.uint32(threads), np.uint32(1)
     deliver, unpack = make_deliver(variant), make_unpack_entry(variant, queues)
 
     def append_runs(count: np.uint32, places: Ids, ordered: Any, owned_by: Any, queue: Queues, fcl: Fcl) -> None:
-        thread = np.uint32(cuda.threadIdx.x)
-        for first in range(0, room, threads):
-            own = np.uint32(np.uint32(first) + thread)
-            if own < count:
-                owner, entry = np.uint32(owned_by[own]), ordered[own]
-                at = np.uint32(places[owner] + own)
-                if at < queue.queue_room:
+        owners = cuda.local.array(per_thread, np.uint32)
+        at = cuda.local.array(per_thread, np.uint32)
+        entries = cuda.local.array(per_thread, entry_kind)
+        thread, last = np.uint32(cuda.threadIdx.x), np.uint32(count - one)
+        for i in range(per_thread):
+            own = min(np.uint32(thread + np.uint32(i) * block), last)
+            owners[i], entries[i] = np.uint32(owned_by[own]), ordered[own]
+        for i in range(per_thread):
+            at[i] = np.uint32(places[owners[i]] + thread + np.uint32(i) * block)
+        for i in range(per_thread):
+            if np.uint32(thread + np.uint32(i) * block) < count:
+                owner = owners[i]
+                if at[i] < queue.queue_room:
                     base = np.uint64(np.uint64(owner) * np.uint64(queue.queue_room))
-                    queue.queue_entries[np.uint64(base + np.uint64(at))] = entry
+                    queue.queue_entries[np.uint64(base + np.uint64(at[i]))] = entries[i]
                 else:
-                    local, amount = unpack(entry)
+                    local, amount = unpack(entries[i])
                     deliver(np.uint64(np.uint32(owner * span + local)), amount, fcl)
                     queue.queue_spills[owner] = np.uint32(1)
 
