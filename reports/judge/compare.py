@@ -344,7 +344,10 @@ def _when(run: RunRecord) -> str:
 
 
 def _with_zero(old: float, new: float, lower: bool | None) -> Difference:
-    ratio = new / old if old > 0.0 else math.inf
+    """What the middles of two sides say of which some run is not above zero."""
+    ratio = new / old if old > 0.0 else 1.0 if new == old else math.inf
+    if new == old or min(old, new) > 0.0:
+        return Difference(Change.UNKNOWN, ratio, None, reason="zero in some of the runs")
     grown = new > old
     change = Change.SLOWER if grown is (lower is True) else Change.FASTER
     return Difference(change, ratio, None, reason="from zero" if grown else "to zero")

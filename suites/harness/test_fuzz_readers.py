@@ -121,9 +121,9 @@ def test_a_planted_fault_is_found_and_kept(
 
 
 def test_the_command_writes_a_summary(tmp_path: Path) -> None:
-    asked = f"--inputs 5 --seed 3 --readers plan,record --out {tmp_path}/summary.json --findings {tmp_path}/findings"
+    asked = f"--inputs 5 --seed 3 --readers plan,record --processes 2 --out {tmp_path}/summary.json"
     done = subprocess.run(
-        [sys.executable, "-m", "suites.support.fuzz_readers", *asked.split()],
+        [sys.executable, "-m", "suites.support.fuzz_readers", *asked.split(), "--findings", str(tmp_path)],
         cwd=ROOT,
         env={**os.environ, "PYTHONPATH": f"{ROOT / 'impl'}:{ROOT}"},
         capture_output=True,

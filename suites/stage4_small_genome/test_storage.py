@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from burstproof.errors import ExitCode, NetworkFileError
+from burstproof.errors import NetworkFileError
 from burstproof.network.files.atomic import atomic_write
 from burstproof.network.files.bpnet import load_network, save_network
 from burstproof.network.files.bpnet_format import ALIGNMENT, HEAD, MAGIC
@@ -24,6 +24,7 @@ from burstproof.network.model import Area, Network, NeuronTable, SynapseTable
 from burstproof.network.plasticity import PlasticMapping
 from burstproof.network.schema import NEURON_FIELDS, SYNAPSE_FIELDS
 from suites.support.networks.connectome_golden import FILES
+from suites.support.refusals import refusal
 
 pytestmark = pytest.mark.requirement("BE-2")
 
@@ -101,15 +102,7 @@ def changed_column(raw, name, code, value):
 
 
 def refused(tmp_path, data, **options):
-    path = tmp_path / "bad.bpnet"
-    path.write_bytes(data)
-    with pytest.raises(NetworkFileError) as caught:
-        load_network(path, **options)
-    error = caught.value
-    assert error.exit_code is ExitCode.USAGE
-    assert str(path) in (error.where or "")
-    assert error.cure
-    return error
+    return refusal(NetworkFileError, load_network, tmp_path / "bad.bpnet", data, **options)
 
 
 def test_everything_survives(saved):

@@ -58,6 +58,8 @@ ONLY_ON_GPU = {
 QUICK_MIXES = ("plastic, window 1", "fractions, delays to 7")
 QUICK_RECORDINGS = ("rml_11", "rstdp_11", "stim_11")
 LONG = (
+    *("closed loop", "closed loop with many amounts", "closed loop with recalled lists", "closed loop of many"),
+    *("closed loop refuses", "recalled delays"),
     *("synapses in host memory", "train", "lists too long to stage", "late bursts", "stimulus beyond capacity"),
     *("full log", "generated networks", "long rows", "rows in pieces", "tiles"),
 )

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from burstproof.cli.main import main
-from burstproof.engine.cpu import growing
+from burstproof.engine.features import growing
 from burstproof.engine.options import CudaOptions
 from burstproof.engine.reference import ReferenceEngine
 from burstproof.engine.replay import replay
@@ -31,6 +31,8 @@ pytestmark = pytest.mark.requirement("BE-4", "BE-17", "ST-5")
 CASES = 200
 CHUNK = 50
 """Cases of one test."""
+
+NIGHTLY = 10_000
 
 WGPU_CASES = 40
 """A software adapter takes a second for what a core does in a few milliseconds."""
@@ -58,12 +60,13 @@ def differences(seeds: Iterable[int], backend: backends.Backend, families: int =
     return [f"burstproof fuzz --cases 1 --seed {seed} --families {families}: {d}" for seed, d in found if d is not None]
 
 
+QUICK = (backends.REFERENCE, backends.CPU_BACKENDS[0])
 HOST_CASES = [
     pytest.param(
         backend,
         first,
         id=f"{backend.name}, {first}",
-        marks=[pytest.mark.thorough("more of the random cases")] if first or backend is backends.CPU_SHARDS else [],
+        marks=[] if first == 0 and backend in QUICK else [pytest.mark.thorough("more of the random cases")],
     )
     for backend, cases in (
         (backends.REFERENCE, CHUNK),
@@ -90,8 +93,8 @@ def test_room_for_twins_grows(monkeypatch: pytest.MonkeyPatch) -> None:
     """Runs in which the network is laid out anew for more twins, after which everything goes on alike."""
     monkeypatch.setattr(growing, "FIRST_ROOM", 1)
     made = []
-    make_room = growing.Growing.make_room
-    monkeypatch.setattr(growing.Growing, "make_room", lambda *args: (made.append(args), make_room(*args)))
+    make_room = growing.Growth.make_room
+    monkeypatch.setattr(growing.Growth, "make_room", lambda *args: (made.append(args), make_room(*args)))
     assert differences(ROOMS_SEEDS, backends.CPU_BACKENDS[0]) == []
     assert len(made) > 1
 
@@ -105,12 +108,12 @@ def test_cases_on_wgpu() -> None:
 
 
 @cache
-def cuda_seeds() -> tuple[int, ...]:
-    """Seeds of as many cases, with the variants that come first."""
+def cuda_seeds(cases: int = CASES) -> tuple[int, ...]:
+    """Seeds of so many cases, with the variants that come first."""
     from burstproof.engine.cuda.plan.packed import pack_network
 
     variants, seeds, seed = set(), [], 0
-    while len(seeds) < CASES:
+    while len(seeds) < cases:
         case = draw_case(seed, CUDA_FAMILIES)
         variant = pack_network(case.network, case.options).variant
         if variant in variants or len(variants) < CUDA_VARIANTS:
@@ -127,6 +130,30 @@ def test_cases_on_cuda(first: int) -> None:
     """Likewise on CUDA, every other chunk without graphs."""
     backend = backends.Backend("cuda", cuda=CudaOptions(graphs=first % (2 * CHUNK) == 0))
     assert differences(cuda_seeds()[first : first + CHUNK], backend, CUDA_FAMILIES) == []
+
+
+@pytest.mark.nightly("ten thousand random cases on each backend")
+@pytest.mark.time_limit(3600)
+@pytest.mark.parametrize("first", range(CASES, NIGHTLY + CASES, NIGHTLY // 20))
+@pytest.mark.parametrize(
+    "backend",
+    [
+        pytest.param(backend, id=backend.name, marks=[backends.NEEDS_ADAPTER] if backend is backends.WGPU else [])
+        for backend in (*backends.CPU_BACKENDS, backends.CPU_SHARDS, backends.WGPU)
+    ],
+)
+def test_ten_thousand_cases(backend: backends.Backend, first: int) -> None:
+    assert differences(range(first, first + NIGHTLY // 20), backend) == []
+
+
+@pytest.mark.nightly("ten thousand random cases")
+@pytest.mark.time_limit(3600)
+@pytest.mark.gate("gpu")
+@pytest.mark.requirement("BE-6")
+@pytest.mark.parametrize("first", range(0, NIGHTLY, NIGHTLY // 20))
+def test_ten_thousand_cases_on_cuda(first: int) -> None:
+    seeds = cuda_seeds(NIGHTLY)[first : first + NIGHTLY // 20]
+    assert differences(seeds, backends.Backend("cuda"), CUDA_FAMILIES) == []
 
 
 @pytest.mark.not_proof

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from burstproof.device.numba_cuda import compiled_kernel, cuda
+from burstproof.device.numba_cuda import SIMULATED, compiled_kernel, cuda
 from burstproof.device.protocol import Kernel
 from burstproof.errors import BackendUnavailableError
 
@@ -34,6 +34,12 @@ def make_wait_for_last(overlapped: bool) -> Callable[..., Any]:
 def make_let_next_start(overlapped: bool) -> Callable[..., Any]:
     """``let_next_start()``: allow the next kernel's blocks to come up; nothing unless ``overlapped``."""
     return _make(overlapped, "griddepcontrol.launch_dependents;")
+
+
+@cache
+def make_stay() -> Callable[..., Any]:
+    """``stay()``: no load before it is moved behind it; no instruction."""
+    return _make(not SIMULATED, "// what was loaded above is on its way")
 
 
 def _make(overlapped: bool, instruction: str) -> Callable[..., Any]:

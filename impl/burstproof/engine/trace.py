@@ -20,6 +20,7 @@ import zlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -52,6 +53,9 @@ _DYNAMIC = ("dyn_", "newn_", "mem_")
 """What the names of arrays begin with that have a row for each synapse, new neuron or memory and burst."""
 
 _TWINS = f"{PREFIX}memory.twin_areas"
+
+_DEEPEST = 64
+"""Levels of objects and lists in the JSON file: records have fewer than ten, and not every depth can be written."""
 
 _DIGESTS = ("npz_sha256", "sha256")
 """Entries of the JSON file: SHA-256 of the .npz file, and of all other entries, that one included."""
@@ -183,7 +187,18 @@ def _read_json(path: Path) -> dict[str, Any]:
         raise TraceError(f"is not JSON: {error}", where=str(path), cure="Fetch it again") from None
     if not isinstance(info, dict):
         raise TraceError("must hold a JSON object", where=str(path), got=type(info).__name__)
+    if _is_nested(info, _DEEPEST):
+        raise TraceError("objects or lists are nested too deeply", where=str(path), allowed=f"{_DEEPEST} levels")
     return info
+
+
+def _is_nested(tree: Any, levels: int) -> bool:
+    """Whether objects and lists lie deeper in each other than ``levels``."""
+    held = [tree]
+    for _ in range(levels):
+        values = (value for one in held for value in (one.values() if isinstance(one, dict) else one))
+        held = [value for value in values if isinstance(value, dict | list)]
+    return bool(held)
 
 
 def _check_digests(info: dict[str, Any], npz_path: Path, json_path: Path) -> None:
@@ -229,7 +244,7 @@ def _read_arrays(path: Path) -> dict[str, npt.NDArray[Any]]:
         raise TraceError(f"is damaged: {error}", where=str(path), cure="Record it again, or fetch it again") from None
 
 
-_DAMAGE = (ValueError, KeyError, EOFError, NotImplementedError, RuntimeError, MemoryError)
+_DAMAGE = (ValueError, KeyError, EOFError, NotImplementedError, RuntimeError, MemoryError, SyntaxError, TokenError)
 """What NumPy raises on damaged archives."""
 
 

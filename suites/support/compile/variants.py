@@ -43,6 +43,7 @@ def chosen_variants() -> dict[str, Variant]:
     lean = variants["lean"]
     variants["packed sums, long rows"] = replace(lean, word=Word(8), long_rows=True)
     variants["delays on the sender's side"] = replace(variants["delays"], recalled=7, tile_share=2)
+    variants["delays in queues"] = replace(variants["delays"], calendar=8, calendar_bits=64)
     variants["queues per owner"] = _queued(variants["delays"])
     variants["features, one kernel"] = replace(
         variants["delays"],
@@ -99,4 +100,6 @@ def _shard(network: Network, options: EngineOptions) -> ShardVariant:
     """The variant of the first of two shards."""
     partition = make_partition(network, 2, "contiguous")
     point = plan_fixed_point(network, options)
-    return pack_shard(NetworkShard(network, options, point, synapse_facts(network), partition, 0)).shard
+    return pack_shard(
+        NetworkShard(network, options, point, synapse_facts(network), partition, 0, network.neuron_count)
+    ).shard

@@ -10,7 +10,9 @@ import json
 import subprocess
 import sys
 import time
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -36,17 +38,27 @@ def main() -> int:
     if unknown or options.inputs < 1:
         allowed = ", ".join(reader.name for reader in READERS)
         raise InputError("no such reader, or no inputs", got=unknown or options.inputs, allowed=allowed)
+    if options.processes < 1:
+        raise InputError("fewer than one process", got=options.processes, cure="Give --processes a number from 1 on.")
     deadline = time.monotonic() + 60 * options.minutes if options.minutes else float("inf")
     commit = _commit()
     done = {name: Tally(name) for name in names}
-    for begun in range(0, options.inputs, ROUND):
-        for reader in READERS:
-            if reader.name in done and time.monotonic() < deadline:
-                inputs = min(ROUND, options.inputs - begun)
-                fuzz(reader, inputs, options.seed, options.findings, done[reader.name])
-                _write(options, commit, list(done.values()))
+    rounds = [(name, begun) for begun in range(0, options.inputs, ROUND) for name in names]
+    with ProcessPoolExecutor(options.processes) as pool:
+        for tally in pool.map(partial(_round, options, deadline), rounds):
+            done[tally.reader].add(tally)
+            _write(options, commit, list(done.values()))
     print(table(list(done.values())))
     return ExitCode.FAIL if any(tally.findings for tally in done.values()) else ExitCode.PASS
+
+
+def _round(options: argparse.Namespace, deadline: float, asked: tuple[str, int]) -> Tally:
+    """One reader's inputs from a number on; none once the time is over."""
+    name, begun = asked
+    if time.monotonic() >= deadline:
+        return Tally(name)
+    (reader,) = (reader for reader in READERS if reader.name == name)
+    return fuzz(reader, min(ROUND, options.inputs - begun), options.seed, options.findings, begun)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -54,6 +66,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--inputs", type=int, default=300, metavar="N", help="of each reader (default: 300)")
     parser.add_argument("--seed", type=int, default=0, metavar="S", help="the same seed gives the same inputs")
     parser.add_argument("--readers", metavar="A,B", help="only these")
+    parser.add_argument("--processes", type=int, default=1, metavar="P", help="that read side by side (default: 1)")
     parser.add_argument("--minutes", type=float, metavar="M", help="begin no more rounds after so long")
     parser.add_argument("--findings", type=Path, default=Path("fuzz-findings"), metavar="DIR", help="kept inputs")
     parser.add_argument("--out", type=Path, metavar="FILE", help="write a summary as JSON, also on the way")

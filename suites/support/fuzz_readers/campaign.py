@@ -39,6 +39,11 @@ class Finding:
     problem: str
     folder: str
 
+    @property
+    def kind(self) -> str:
+        """The problem without its particulars."""
+        return self.problem.partition(": ")[0]
+
 
 @dataclass
 class Tally:
@@ -50,6 +55,15 @@ class Tally:
     refused: int = 0
     slowest_s: float = 0.0
     findings: list[Finding] = field(default_factory=list)
+
+    def add(self, other: Tally) -> None:
+        """Count what became of further inputs; of each kind of problem the first finding stays."""
+        self.inputs += other.inputs
+        self.accepted += other.accepted
+        self.refused += other.refused
+        self.slowest_s = max(self.slowest_s, other.slowest_s)
+        kinds = {finding.kind for finding in self.findings}
+        self.findings += [finding for finding in other.findings if finding.kind not in kinds]
 
 
 class _HangingError(Exception):
@@ -70,7 +84,7 @@ def _time_limit() -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
-def fuzz(reader: Reader, inputs: int, seed: int, kept: Path, tally: Tally | None = None) -> Tally:
+def fuzz(reader: Reader, inputs: int, seed: int, kept: Path, first: int = 0) -> Tally:
     """Have ``reader`` read so many inputs; input number i is the same for the same ``seed``.
 
     Parameters
@@ -79,15 +93,14 @@ def fuzz(reader: Reader, inputs: int, seed: int, kept: Path, tally: Tally | None
     inputs, seed : int
     kept : Path
         Folder for the inputs that break the rules; one of each kind of problem.
-    tally : Tally, optional
-        Of what this reader read before; it goes on behind that.
+    first : int
+        Number of the first input.
 
     Returns
     -------
     Tally
-        Of all that this reader read.
     """
-    tally = tally or Tally(reader.name)
+    tally = Tally(reader.name)
     with tempfile.TemporaryDirectory(dir=MEMORY if os.access(MEMORY, os.W_OK) else None) as name:
         folder = Path(name)
         seeds = list(reader.seeds(_made(folder / "seeds")))
@@ -97,7 +110,7 @@ def fuzz(reader: Reader, inputs: int, seed: int, kept: Path, tally: Tally | None
             if problem or valid.refused:
                 raise AssertionError(f"a valid {reader.name} is not read: {problem}")
         largest = _largest_bytes()
-        for number in range(tally.inputs, tally.inputs + inputs):
+        for number in range(first, first + inputs):
             files = reader.draw(random.Random(f"{seed} {reader.name} {number}"), seeds)
             problem = _problem(reader, files, _made(folder / "input"), tally)
             grown = _largest_bytes() - largest
@@ -145,13 +158,13 @@ def _problem(reader: Reader, files: Files, folder: Path, tally: Tally) -> str | 
 
 def _keep(tally: Tally, number: int, problem: str, files: Files, kept: Path) -> None:
     """Add a finding; its files are kept for the first of its kind."""
-    kinds = {finding.problem.partition(": ")[0] for finding in tally.findings}
     folder = kept / f"{tally.reader}-{number}"
-    if problem.partition(": ")[0] not in kinds:
+    finding = Finding(number, problem, str(folder))
+    if finding.kind not in {known.kind for known in tally.findings}:
         folder.mkdir(parents=True, exist_ok=True)
         for name, content in files.items():
             (folder / name).write_bytes(content)
-        tally.findings.append(Finding(number, problem, str(folder)))
+        tally.findings.append(finding)
 
 
 def table(tallies: Sequence[Tally]) -> str:

@@ -57,7 +57,9 @@ class Copy:
         command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *cases]
         environment = {
             **os.environ,
-            "PYTHONPATH": os.pathsep.join([str(self.folder / "impl"), str(self.folder)]),
+            "PYTHONPATH": os.pathsep.join(
+                [str(self.folder / "impl"), str(self.folder), os.environ.get("PYTHONPATH", "")]
+            ),
             "XDG_CACHE_HOME": str(self.folder / ".cache"),
             "PYTHONDONTWRITEBYTECODE": "1",
         }

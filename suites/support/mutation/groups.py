@@ -31,6 +31,15 @@ class Group:
 
 _JUDGE = "suites/unit/reports/judge"
 _QUICK = "--bp-plan=quick"
+_FEATURES = (
+    "suites/stage5_parity/test_features.py::test_feature_case",
+    "suites/stage5_parity/test_features.py::test_recording_of_features_agrees",
+    "suites/stage5_parity/test_features.py::test_a_run_goes_on_from_any_burst",
+    "suites/stage5_parity/test_feature_states.py",
+    "-k",
+    "reference or specification",
+    _QUICK,
+)
 
 GROUPS = (
     Group("verdict", ("reports/judge/verdict.py",), (f"{_JUDGE}/test_verdict.py", _QUICK)),
@@ -91,8 +100,10 @@ GROUPS = (
         (
             "suites/unit/burstproof/engine/cpu/test_dynamics.py",
             "suites/stage5_parity/test_cases.py",
+            "suites/stage5_parity/test_features.py::test_recording_of_features_agrees",
             "-k",
-            "candidates or thread and 1",
+            "are_counted or (thread and not threads and (not recording or int8))",
+            _QUICK,
         ),
     ),
     Group(
@@ -102,9 +113,20 @@ GROUPS = (
             "suites/unit/burstproof/engine/test_reference.py",
             "suites/unit/burstproof/engine/test_rules.py",
             "suites/stage5_parity/test_cases.py",
-            "-k",
-            "reference or specification",
+            *_FEATURES,
         ),
+    ),
+    Group(
+        "sections",
+        (
+            "impl/burstproof/engine/reference_features.py",
+            "impl/burstproof/engine/reference_plasticity.py",
+            "impl/burstproof/engine/reference_associative.py",
+            "impl/burstproof/engine/reference_appearing.py",
+            "impl/burstproof/engine/reference_memory.py",
+            "impl/burstproof/engine/reference_memory_state.py",
+        ),
+        _FEATURES,
     ),
 )
 

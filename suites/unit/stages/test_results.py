@@ -135,6 +135,7 @@ def test_notes_that_were_changed_are_none(tmp_path: Path) -> None:
 def test_the_longest_limit_is_the_cases_or_the_default(tmp_path: Path) -> None:
     path = tmp_path / "collected.json"
     assert longest_limit_s(path, 60.0) == 60.0
+    assert longest_limit_s(path, 0.5) == 0.5
     noted(path, ["a::x"], session("a::x", "a::y"))
     assert longest_limit_s(path, 60.0) == 60.0
     noted(path, ["a::x"], session("a::x", "a::y", limit_s=90.0))
@@ -201,3 +202,13 @@ def test_functions_that_nobody_collected(tmp_path: Path) -> None:
     collection = Collection(("part1/test_a.py::test_one[1]",), (), (), None, "")
     found = uncollected(tmp_path, ["part1"], collection, ["part1/test_skipped.py"])
     assert found == ("part1/test_a.py::test_two", "part1/test_a.py::TestGroup::test_in")
+
+
+def test_functions_that_another_of_their_name_hides(tmp_path: Path) -> None:
+    """However often a name is defined, one of its functions is collected."""
+    (tmp_path / "part1").mkdir()
+    source = "def test_one(): ...\n" * 2 + "def test_two(): ...\n" * 3 + "def test_three(): ...\n"
+    (tmp_path / "part1" / "test_a.py").write_text(source, encoding="utf-8")
+    names = [f"part1/test_a.py::test_{number}" for number in ("one", "two", "three")]
+    found = uncollected(tmp_path, ["part1"], Collection(tuple(names), (), (), None, ""), [])
+    assert found == (f"{names[0]}, defined twice", f"{names[1]}, defined twice")

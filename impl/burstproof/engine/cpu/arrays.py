@@ -104,6 +104,16 @@ class Plastic(NamedTuple):
     learning: Array
 
 
+class Turn(NamedTuple):
+    """What a kernel of plasticity does in one burst: synapses ``first`` ... ``end`` - 1 of a rule."""
+
+    burst: int
+    rule: int
+    window: int
+    first: int
+    end: int
+
+
 class Scalars(NamedTuple):
     """Numbers that are the same in every burst."""
 

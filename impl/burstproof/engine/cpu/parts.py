@@ -8,7 +8,6 @@ from burstproof.engine.cpu.arrays import Array, Floats, Ids, Neurons, Plan, Scal
 from burstproof.engine.cpu.compile import KernelKey, inner_compiler
 from burstproof.engine.cpu.dynamics import make_dense
 from burstproof.engine.cpu.features import make_feature_parts
-from burstproof.engine.cpu.modes import make_learn_modes
 from burstproof.engine.cpu.synapses import make_learn
 from burstproof.engine.rules import Compiled
 from burstproof.network.schema import Parameters
@@ -38,7 +37,7 @@ def make_parts(key: KernelKey) -> Parts:
         _make_waiting(key),
         make_dense(key),
         _make_finish(key, remember),
-        make_learn_modes() if key.extras.modes else make_learn(key),
+        make_learn(key),
         remember,
         *make_feature_parts(key),
     )

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from burstproof.engine.cpu.arrays import Computed, Counters, Floats, Ids, Neurons, Plastic, Ring, Scalars, Static
+from burstproof.engine.cpu.arrays import Computed, Counters, Floats, Ids, Neurons, Plastic, Ring, Scalars, Static, Turn
 from burstproof.engine.cpu.compile import CLAMPED, HISTORY, KernelKey, inner_compiler
 from burstproof.engine.cpu.intrinsics import prefetch
+from burstproof.engine.cpu.modes import make_change_modes
 from burstproof.engine.features.rules import make_feature_rules
 from burstproof.engine.rules import Compiled
 
@@ -167,7 +168,7 @@ def make_propagate(key: KernelKey) -> Compiled:
 
 def make_learn(key: KernelKey) -> Compiled:
     """``learn``: one of ``parts`` parts of a burst's plasticity, after which the history is one burst longer."""
-    all_window, zero = key.plastic_all_window, np.float32(0)
+    change = make_change_modes() if key.extras.modes else _make_change_steps(key)
 
     @inner_compiler
     def learn(
@@ -180,33 +181,45 @@ def make_learn(key: KernelKey) -> Compiled:
         part: int,
         parts: int,
     ) -> None:
-        last, streak = neurons.last_fired, neurons.fire_streak
         for rule in range(len(rules.windows)):
             window = rules.windows[rule]
             if counters[HISTORY] < window - 1:
                 continue
-            oldest = max(burst - window, 0)
             first, count = rules.starts[rule], rules.starts[rule + 1] - rules.starts[rule]
-            for j in range(first + part * count // parts, first + (part + 1) * count // parts):
-                source, target = rules.sources[j], rules.targets[j]
-                before, after = last[source] > oldest, last[target] > oldest
-                both = before and after
-                if all_window:
-                    both = last[source] == burst and last[target] == burst
-                    both = both and streak[source] >= window and streak[target] >= window
-                weight = computed.weights[rules.positions[j]]
-                change = zero
-                if both:
-                    change = rules.potentiations[rule]
-                    weight = weight + change
-                elif (before or after) and rules.depressions[rule] > zero:
-                    change = -rules.depressions[rule]
-                    weight = weight + change
-                    weight = zero if weight < zero else weight
-                if all_window:
-                    weight = min(max(weight, zero), _BYTE_MAX)
-                computed.weights[rules.positions[j]] = weight
-                rules.eligibility[j] = change
+            own = first + part * count // parts, first + (part + 1) * count // parts
+            change(Turn(burst, rule, window, own[0], own[1]), rules, computed, neurons)
         counters[HISTORY] = min(counters[HISTORY] + 1, s.longest_window - 1)
 
     return learn
+
+
+def _make_change_steps(key: KernelKey) -> Compiled:
+    all_window, zero = key.plastic_all_window, np.float32(0)
+
+    @inner_compiler
+    def change(turn: Turn, rules: Plastic, computed: Computed, neurons: Neurons) -> None:
+        burst, rule, window = turn.burst, turn.rule, turn.window
+        last, streak = neurons.last_fired, neurons.fire_streak
+        oldest = max(burst - window, 0)
+        for j in range(turn.first, turn.end):
+            source, target = rules.sources[j], rules.targets[j]
+            before, after = last[source] > oldest, last[target] > oldest
+            both = before and after
+            if all_window:
+                both = last[source] == burst and last[target] == burst
+                both = both and streak[source] >= window and streak[target] >= window
+            weight = computed.weights[rules.positions[j]]
+            step = zero
+            if both:
+                step = rules.potentiations[rule]
+                weight = weight + step
+            elif (before or after) and rules.depressions[rule] > zero:
+                step = -rules.depressions[rule]
+                weight = weight + step
+                weight = zero if weight < zero else weight
+            if all_window:
+                weight = min(max(weight, zero), _BYTE_MAX)
+            computed.weights[rules.positions[j]] = weight
+            rules.eligibility[j] = step
+
+    return change

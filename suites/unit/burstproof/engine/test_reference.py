@@ -8,10 +8,14 @@ import numpy as np
 import pytest
 
 from burstproof.engine.options import EngineOptions
+from burstproof.engine.profile import FEAGI_BETA
 from burstproof.engine.reference import ReferenceEngine, draw
-from burstproof.errors import BurstproofError
+from burstproof.engine.state import NO_STIMULUS
+from burstproof.errors import BurstproofError, NetworkError
+from burstproof.network.features import FIRST_MEMORY_ID
 from burstproof.network.plasticity import PlasticMapping
 from suites.support.parity.builder import network, stimulate, synapse
+from suites.support.parity.recordings import recording
 
 pytestmark = pytest.mark.requirement("BE-4")
 
@@ -24,6 +28,36 @@ def test_the_specification_says_what_it_refuses() -> None:
     engine = ReferenceEngine.create(network(2), EngineOptions())
     with pytest.raises(BurstproofError, match="9"):
         engine.step(stimulate({9: 1.0}))
+    with pytest.raises(NetworkError, match="a delay of 0"):
+        ReferenceEngine.create(network(2, [synapse(0, 1, delay=0)]), EngineOptions())
+
+
+def test_the_specification_begins_with_nothing_under_way() -> None:
+    """No firing, one slot where all delays are 1, and no history where nothing learns."""
+    engine = ReferenceEngine.create(network(2, [synapse(0, 1)]), EngineOptions())
+    fresh = engine.state()
+    assert (fresh.fired_ids.size, fresh.fired_potentials.size, fresh.pending.shape) == (0, 0, (1, 2))
+    engine.step(stimulate({0: 1.0}))
+    assert engine.state().history_bursts == 0
+
+
+def test_memory_neurons_are_candidates_too() -> None:
+    """From burst 2 on the same seven neurons are driven; in some bursts a memory neuron is, and fires."""
+    found = recording("features/mem1_11")
+    engine = ReferenceEngine.create(found.network, EngineOptions())
+    bursts = [engine.step(found.plan.get(number, NO_STIMULUS)) for number in found.bursts.tolist()][1:]
+    memories = [int((burst.fired_ids >= FIRST_MEMORY_ID).sum()) for burst in bursts]
+    assert set(memories) == {0, 1}
+    assert [burst.candidates for burst in bursts] == [7 + count for count in memories]
+
+
+@pytest.mark.parametrize(("count", "fires"), [(999_999, False), (1_000_000, True)])
+def test_in_a_large_network_only_who_fired_restarts(count: int, fires: bool) -> None:
+    """Section 3 under feagi-beta: a neuron that does not accumulate keeps its potential from a million neurons on."""
+    large = network(count, mp_charge_accumulation=False, thresholds=2)
+    engine = ReferenceEngine.create(large, EngineOptions(FEAGI_BETA))
+    engine.step(stimulate({5: 1.0}))
+    assert engine.step(stimulate({5: 1.0})).fired_ids.tolist() == [5] * fires
 
 
 def test_an_excitability_of_0_999_needs_no_draw_in_the_specification() -> None:

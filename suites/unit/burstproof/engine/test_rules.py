@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import fields, replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,6 +16,8 @@ from burstproof.engine.profile import FEAGI_2_6, FEAGI_BETA
 from burstproof.engine.reference import ReferenceEngine, draw
 from burstproof.engine.rules import Compiled, Features, features_of, make_rules
 from burstproof.engine.state import EngineState, Stimulus
+from burstproof.network.features import AreaFeatures, Homeostat, Modulator, ModulatorKind
+from burstproof.network.features import Features as NetworkFeatures
 from burstproof.network.model import Network
 from burstproof.network.schema import Parameters
 from suites.support.parity.builder import network
@@ -35,6 +39,14 @@ VALUES = {
     "consecutive_fire_counts": [0, 1, 2, 3, 65534, 65535],
 }
 """Of each column, what a rule tells from its neighbours."""
+CLAMPED = {
+    "thresholds": [-1.0, 0.5, 254.0, 300.0],
+    "leak_coefficients": [-0.25, 0.0, 0.25, 1.5],
+    "consecutive_fire_limits": [0, 1, 2],
+    "membrane_potentials": [-1.0, 0.0, 100.0, 254.5, 255.0, 300.0],
+    "consecutive_fire_counts": [0, 1, 2],
+    "mp_charge_accumulation": [False, True],
+}
 STATE = ("membrane_potentials", "consecutive_fire_counts")
 COUNTED = (*STATE, "refractory_countdowns")
 MIXES = {
@@ -55,9 +67,9 @@ OPTIONS = {
 }
 
 
-def drawn_network(columns: tuple[str, ...], seed: int) -> Network:
+def drawn_network(columns: Mapping[str, list[Any]], seed: int) -> Network:
     generator = np.random.default_rng(seed)
-    return network(NEURONS, **{name: generator.choice(VALUES[name], NEURONS) for name in columns})
+    return network(NEURONS, **{name: generator.choice(values, NEURONS) for name, values in columns.items()})
 
 
 def plain(function: Compiled) -> Compiled:
@@ -72,14 +84,28 @@ def test_the_rules_are_those_of_the_specification(
 ) -> None:
     """Each neuron of a drawn network, for three bursts: who fires, potentials before and after, both counts."""
     monkeypatch.setattr(reference, "BATCH_PATH_CANDIDATES", 1)
-    net = drawn_network(columns, seed=len(columns))
+    net = drawn_network({name: VALUES[name] for name in columns}, seed=len(columns))
     features = features_of(net, options)
-    rules = make_rules(features.general() if general else features, plain)
-    own = parameters_of(net.neurons)
+    agree(net, options, features.general() if general else features, [-1.0, 0.0, 1.0, 2.0])
+
+
+@pytest.mark.parametrize("batch", [False, True], ids=["dense path", "batch path"])
+def test_clamped_rules_are_those_of_the_specification(batch: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Precision feagi-int8: below 0, above 255, beside and between; leaks that would leave the range."""
+    monkeypatch.setattr(reference, "BATCH_PATH_CANDIDATES", 1)
+    options = EngineOptions(emulate_batch_path=batch)
+    net = drawn_network(CLAMPED, seed=1).replace(features=NetworkFeatures(clamp_potentials=True))
+    agree(net, options, features_of(net, options), [-255.0, -1.0, 0.0, 1.0, 254.0, 255.0])
+
+
+def agree(net: Network, options: EngineOptions, features: Features, given: list[float]) -> None:
+    """Three bursts under amounts drawn from ``given``, neuron by neuron."""
+    rules = make_rules(features, plain)
     engine = ReferenceEngine.create(net, options)
+    own = parameters_of(engine.neurons)
     generator = np.random.default_rng(5)
     for _ in range(3):
-        amounts = generator.choice([-1.0, 0.0, 1.0, 2.0], NEURONS).astype(np.float32)
+        amounts = generator.choice(given, NEURONS).astype(np.float32)
         stimulated = np.flatnonzero(generator.random(NEURONS) < 0.8)
         before = engine.state()
         burst = engine.step(Stimulus(stimulated.astype(np.uint32), amounts[stimulated], np.empty(0, np.uint32)))
@@ -88,7 +114,7 @@ def test_the_rules_are_those_of_the_specification(
         for neuron in range(NEURONS):
             v, rc, cc = restarted(net, options, before, neuron), before.refractory_countdowns[neuron], 0
             rc, cc = np.int32(rc), np.int32(before.consecutive_fire_counts[neuron])
-            if cc == 65535 and not (general or features.counts_decide):
+            if cc == 65535 and not features.counts_decide:
                 continue  # the engines look at such a count themselves, where a neuron fires
             candidate = neuron in stimulated
             fired, peak = False, v
@@ -191,8 +217,36 @@ def test_features_are_what_some_neuron_uses(columns: dict[str, float], used: set
     assert features.counts_decide is bool(used & {"consecutive_fire_limits", "excitabilities"})
 
 
+@pytest.mark.parametrize(
+    ("added", "used"),
+    [
+        (AreaFeatures(homeostat=Homeostat()), {"decays"}),
+        (AreaFeatures(spike_train=True), {"refractory_periods"}),
+        (AreaFeatures(modulators=(0,)), {"decays"}),
+        (AreaFeatures(modulators=(1,)), {"excitabilities"}),
+        (AreaFeatures(modulators=(2,)), set()),
+        (AreaFeatures(degeneration=1.0), set()),
+    ],
+)
+def test_features_of_areas_need_the_rules_that_they_change(added: AreaFeatures, used: set[str]) -> None:
+    kinds = (ModulatorKind.LEAK, ModulatorKind.FIRING_PROBABILITY, ModulatorKind.FIRING_THRESHOLD)
+    modulators = tuple(Modulator(kind.value, kind, 7, 50.0) for kind in kinds)
+    net = network(2).replace(features=NetworkFeatures(modulators, {7: added, 9: AreaFeatures()}))
+    features = features_of(net, EngineOptions())
+    assert {name for name in FLAGS if getattr(features, name)} == used
+
+
+def test_a_count_of_65535_grows_no_further() -> None:
+    """Where counts do not decide the engines look at it after the rules."""
+    rules = make_rules(features_of(network(1), EngineOptions()), plain)
+    own = Parameters.of(lambda name: scalar(getattr(parameters_of(network(1).neurons), name)[0]))
+    one, zero, word = np.float32(1), np.float32(0), np.uint32(0)
+    for count in (65534, 65535):
+        assert rules.candidate(one, zero, np.int32(count), own, word, word, False)[0::4] == (True, 65535)
+
+
 def test_general_kernels_serve_every_network_of_a_profile() -> None:
     for profile in (FEAGI_2_6, FEAGI_BETA):
         options = EngineOptions(profile)
         general = features_of(network(1), options).general()
-        assert general == features_of(drawn_network(tuple(VALUES), 1), replace(options, emulate_batch_path=True))
+        assert general == features_of(drawn_network(VALUES, 1), replace(options, emulate_batch_path=True))

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import json
+import struct
+import zipfile
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -87,3 +91,35 @@ def test_files_of_two_runs_are_no_trace(tmp_path: Path) -> None:
     npz.replace(tmp_path / "one.npz")
     with pytest.raises(TraceError, match="belongs to another recording"):
         read_trace(tmp_path / "one")
+
+
+def test_what_is_nested_too_deeply_is_refused(pair: tuple[Path, Path, Trace]) -> None:
+    """A newer Python reads a thousand levels, and cannot write them again."""
+    _, text, _ = pair
+    without = undigested(text)
+
+    def nested(levels: int) -> Path:
+        text.write_text(json.dumps({**without, "note": json.loads("[" * levels + "]" * levels)}))
+        return text
+
+    assert same(read_trace(nested(63)), read_trace(nested(1)))
+    for levels in (64, 600):
+        with pytest.raises(TraceError, match="nested too deeply"):
+            read_trace(nested(levels))
+
+
+@pytest.mark.parametrize("header", ["{'descr': '<f4', (", "{'descr': (\n", "  {\n 1\n"])
+def test_a_header_of_an_array_that_is_no_python_is_damage(pair: tuple[Path, Path, Trace], header: str) -> None:
+    """NumPy reads headers with the tokenizer of Python, whose errors are its own."""
+    npz, text, _ = pair
+    with zipfile.ZipFile(npz, "a") as archive:
+        raw = f"{header}\n".encode()
+        archive.writestr("more.npy", b"\x93NUMPY\x01\x00" + struct.pack("<H", len(raw)) + raw)
+    text.write_text(json.dumps(undigested(text)))
+    with pytest.raises(TraceError, match="is damaged"):
+        read_trace(text)
+
+
+def undigested(text: Path) -> dict[str, Any]:
+    """What the JSON file says, without its digests."""
+    return {name: value for name, value in json.loads(text.read_text()).items() if "sha256" not in name}

@@ -79,6 +79,9 @@ def test_interleaved_runs_confirm(factor: float, change: Change, code: ExitCode)
     row = the_row(comparison)
     assert (row.change, row.confirmed) == (change, change is not Change.SAME)
     assert comparison.exit_code() is code
+    assert comparison.slower + comparison.faster == ((row,) if row.confirmed else ())
+    assert (comparison.faster == (row,)) is (change is Change.FASTER)
+    assert (comparison.base.label, comparison.new.label) == ("5 runs at aaaaaaaa", "5 runs at bbbbbbbb")
     assert all(other.change in (Change.SAME, Change.UNKNOWN) for other in comparison.rows if other is not row)
     assert comparison.rows[0] is row or change is Change.SAME
 
@@ -89,6 +92,7 @@ def test_runs_that_were_not_taken_in_turns_confirm_nothing() -> None:
     comparison = compare(base, after)
     assert the_row(comparison).change is Change.UNKNOWN
     assert "in turns" in the_row(comparison).difference.reason
+    assert the_row(comparison).difference.ratio == pytest.approx(1.3, rel=0.02)
     assert comparison.exit_code() is ExitCode.PASS
 
 
@@ -301,6 +305,15 @@ def test_the_environment_names_clocks_and_what_is_absent() -> None:
     assert rows["GPU clocks, MHz"][1] == rows["GPUs"][1] == "none"
     assert "/" in rows["GPU clocks, MHz"][0]
     assert rows["driver"][1] == "none" != rows["driver"][0]
+    assert rows["GPU memory"] == ("140 GiB", "none")
+
+
+def test_the_environment_names_host_and_clock() -> None:
+    bare, full = ({"name": name, "cpu": "Xeon", "cpu_max_mhz": mhz} for name, mhz in ((None, None), ("a", 2600.0)))
+    one, other = (run(0, hardware={"host": host}) for host in (bare, full))
+    rows = {name: (old, new) for name, old, new in compare([one], [other]).environment}
+    assert rows["host"] == ("not recorded", "a")
+    assert rows["CPU clock, MHz"] == ("not recorded", "2600.0")
 
 
 def test_a_change_beyond_all_doubt_is_confirmed() -> None:
@@ -329,6 +342,20 @@ def test_a_rate_that_fits_two_times_stands_at_one() -> None:
     rate = figure("matmul.rate", 50.0, "GFLOP/s", size=128)
     comparison = compare([run(0, *times, rate)], [run(1, *times, rate, commit="b")])
     assert [(row.name, len(row.also)) for row in comparison.rows] == [("matmul.alone", 1), ("matmul.together", 0)]
+    named = replace(rate, name="matmul.together_rate")
+    comparison = compare([run(0, *times, named)], [run(1, *times, named, commit="b")])
+    assert [(row.name, len(row.also)) for row in comparison.rows] == [("matmul.alone", 0), ("matmul.together", 1)]
+
+
+def test_no_figure_is_lost_in_folding() -> None:
+    """A time that leads one rate does not follow another."""
+    steady = [figure("matmul.latency", 2.0, "ms"), figure("matmul.rate", 50.0, "GFLOP/s")]
+    steady.append(replace(figure("matmul.speed", 5.0, "GB/s"), samples=(5.0,) * 12))
+    comparison = compare([run(0, *steady)], [run(1, *steady, commit="b")])
+    assert [(row.name, row.also) for row in comparison.rows] == [
+        ("matmul.latency", ("rate 50 GFLOP/s → 50 GFLOP/s",)),
+        ("matmul.speed", ()),
+    ]
 
 
 def test_bytes_and_counts_need_no_samples() -> None:
@@ -377,6 +404,18 @@ def test_a_value_may_be_rounded_beyond_its_samples() -> None:
     assert compare([run(0, low)], [run(1, high, commit="b")]).findings == ()
 
 
+def test_samples_alone_contradict_nothing() -> None:
+    bare = replace(EDGE, value=None)
+    assert compare([run(0, bare)], [run(1, bare, commit="b")]).findings == ()
+
+
+def test_conditions_that_changed_are_told_case_by_case() -> None:
+    """Two cases with a figure of one name each: either is the figure that it was."""
+    old, new = ([timed(0.01, neurons=n), timed(0.02, neurons=2 * n)] for n in (1000, 3000))
+    comparison = compare([run(0, *old)], [run(1, *new, commit="b")])
+    assert [finding.kind for finding in comparison.findings] == ["conditions changed"] * 2
+
+
 def test_figures_of_one_case_with_other_names_are_other_figures() -> None:
     """Only conditions may differ in what counts as one figure that changed."""
     comparison = compare([run(0, figure("a.time", 1.0, "ms"))], [run(1, figure("b.time", 1.0, "ms"), commit="b")])
@@ -393,6 +432,35 @@ def test_what_is_counted_is_confirmed_beside_what_is_timed() -> None:
 
     comparison = compare([add(r, 5.0) for r in base], [add(r, 6.0) for r in new])
     assert [row.name for row in comparison.regressions] == ["gpt2.memory"]
+    assert comparison.regressions[0].difference.ratio == pytest.approx(1.2)
+
+
+@pytest.mark.parametrize(("factor", "change"), [(2.0, Change.UNKNOWN), (1.0, Change.SAME)])
+def test_without_a_better_side_a_change_is_neither(factor: float, change: Change) -> None:
+    """Runs confirm that the figure moved; nothing says whether that is good."""
+    things = [replace(figure("a.thing", value, "1"), samples=(value, value)) for value in (1.0, factor)]
+    base, new = ([run(2 * n + side, one, commit="ab"[side]) for n in range(5)] for side, one in enumerate(things))
+    (row,) = compare(base, new).rows
+    assert row.change is change
+    assert (row.difference.reason == "changed; nothing says which way is better") is (change is Change.UNKNOWN)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "change", "ratio"),
+    [
+        ((0.0, 1.0, 2.0), (0.0, 2.0, 1.0), Change.UNKNOWN, 1.0),
+        ((0.0, 5.0, 5.0), (5.0, 6.0, 6.0), Change.UNKNOWN, 1.2),
+        ((0.0, 0.0, 1.0), (0.0, 0.0, 0.0), Change.UNKNOWN, 1.0),
+        ((0.0, 0.0, 0.0), (0.0, 1.0, 1.0), Change.SLOWER, math.inf),
+        ((1.0, 1.0, 0.0), (0.0, 0.0, 0.0), Change.FASTER, 0.0),
+    ],
+)
+def test_zero_in_some_runs_is_no_change_unless_the_middle_moved(
+    old: tuple[float, ...], new: tuple[float, ...], change: Change, ratio: float
+) -> None:
+    sides = ([run(2 * n + s, figure("a.error", v, "1")) for n, v in enumerate(vs)] for s, vs in enumerate((old, new)))
+    (row,) = compare(*sides).rows
+    assert (row.change, row.difference.ratio) == (change, ratio)
 
 
 def test_limits_of_the_machine_vary_whatever_the_commit() -> None:
@@ -437,6 +505,33 @@ def test_a_pair_is_told_by_what_is_known() -> None:
     ends = found.interval.low, found.interval.high
     assert ends == pytest.approx((1.5 * math.exp(-0.1), 1.5 * math.exp(0.1)))
     assert pair_difference(1.5, (0.5, "why"), 0.03, True).change is Change.UNKNOWN
+
+
+def test_twice_as_much_is_said_as_a_factor() -> None:
+    runs = [run(n, *(replace(figure(name, v, "ms"), samples=(v, v)) for name in NAMES)) for n, v in enumerate((1, 2))]
+    more = run(2, *(replace(figure(name, 2.0, "ms"), samples=(2.0, 2.0)) for name in NAMES))
+    _, reason = seen_variation([*runs, more], "this machine").limit(("other", ())) or (0.0, "")
+    assert reason == "3 runs of this machine differ by up to a factor of 2"
+
+
+@pytest.mark.parametrize(("name", "unit", "lower"), [("scaling.overhead", "%", True), ("peer.ahead", "x", False)])
+def test_targets_tell_which_side_is_better(name: str, unit: str, lower: bool) -> None:
+    """Neither unit nor name says it: the target is an upper or a lower limit."""
+    assert lower_is_better(figure(name, 1.0, unit)) is lower
+
+
+def test_regressions_come_first_among_cases() -> None:
+    good, bad = sample_record(faults=False), sample_record(faults=True)
+    ways = {c.case: c.regression for c in compare([good], [bad]).cases}
+    (worse,) = (case for case, regression in ways.items() if regression)
+    mended = next(case.case for case in good.cases if case.case != worse)
+    old, new = ({case.case: case for case in record.cases} for record in (good, bad))
+    failed = replace(old[mended], outcome=Outcome.FAILED)
+    before = [failed if case.case == mended else case for case in good.cases]
+    after = [new[case.case] if case.case == worse else case for case in good.cases]
+    for cases in (list, lambda found: list(reversed(found))):
+        found = compare([replace(good, cases=tuple(before))], [replace(good, run_id="b", cases=tuple(cases(after)))])
+        assert [(c.case, c.regression) for c in found.cases] == [(worse, True), (mended, False)]
 
 
 def test_cases_that_vanish_or_are_skipped_are_named() -> None:

@@ -282,6 +282,7 @@ def test_student_with_one_and_two_degrees() -> None:
         assert student_tail(t, 1) == pytest.approx(0.5 - math.atan(t) / math.pi, abs=1e-12)
         assert student_tail(t, 2) == pytest.approx((1 - t / math.sqrt(t * t + 2)) / 2, abs=1e-12)
     assert student_tail(0.0, 5) == 0.5
+    assert student_quantile(0.6, 1) == pytest.approx(math.tan(math.pi * 0.1), rel=1e-9)
     assert student_quantile(0.9999, 1) == pytest.approx(1 / math.tan(math.pi * 1e-4), rel=1e-9)
 
 
@@ -292,6 +293,15 @@ def test_a_drift_that_is_just_seen() -> None:
     found = difference(base, new).interval
     assert found is not None
     assert (found.low, found.high) == pytest.approx(plain_interval(base, new), rel=1e-12)
+
+
+def test_two_samples_are_not_alike() -> None:
+    """Against a long series whose neighbours are hardly alike the interval is as narrow as it may be."""
+    logs = ([math.log(value) for value in series(seed, 300)] for seed in range(100))
+    new = next([math.exp(log) for log in found] for found in logs if 0.0 <= plain_autocorrelation(found) < 0.005)
+    found, wanted = difference([1.0, 1.01], new).interval, plain_interval([1.0, 1.01], new)
+    assert found is not None
+    assert (found.low, found.high) == pytest.approx(wanted, rel=1e-12)
 
 
 def test_samples_give_no_p_values() -> None:

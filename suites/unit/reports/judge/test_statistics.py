@@ -72,6 +72,7 @@ def test_interval_covers_the_median() -> None:
 def test_interval_is_reproducible_and_needs_two_samples() -> None:
     assert median_interval(noise(1)) == median_interval(noise(1))
     assert median_interval([1.0]) is None
+    assert median_interval([1.0, 2.0]) is not None
     with pytest.raises(InputError, match="not a finite"):
         median([1.0, math.nan])
     with pytest.raises(InputError, match="no samples"):

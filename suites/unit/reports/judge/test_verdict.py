@@ -21,6 +21,7 @@ pytestmark = pytest.mark.requirement("RE-2")
 LIMIT = Target("t", "m", "time", Comparison.AT_MOST, -math.inf, 10.0, "ms", "A", Status.ESTIMATE, "2026-11-20")
 BAND = replace(LIMIT, marginal=0.2)
 RATE = replace(LIMIT, comparison=Comparison.AT_LEAST, low=10.0, high=math.inf, unit="GB/s")
+LEAST_TIME = replace(RATE, unit="ms")
 SPEEDUP = replace(RATE, low=1.0, unit="x", floor=2.0)
 COST = replace(LIMIT, high=4.0, unit="x", floor=2.0)
 RANK = [Verdict.PASS, Verdict.MARGINAL, Verdict.AMBIGUOUS, Verdict.FAIL]
@@ -57,10 +58,19 @@ def figure(value: float | None, unit: str = "ms", *samples: float) -> Measuremen
         (figure(11.9, "GB/s"), replace(RATE, marginal=0.2), Verdict.MARGINAL, ReasonCode.WITHIN_MARGIN),
         (figure(10.0, "GB/s"), replace(RATE, comparison=Comparison.ABOVE), Verdict.FAIL, ReasonCode.BEYOND_LIMIT),
         (figure(12.0), replace(LIMIT, floor=10.0, near_floor=1.25), Verdict.MARGINAL, ReasonCode.NEAR_FLOOR),
+        (figure(12.5), replace(LIMIT, floor=10.0, near_floor=1.25), Verdict.MARGINAL, ReasonCode.NEAR_FLOOR),
         (figure(12.6), replace(LIMIT, floor=10.0, near_floor=1.25), Verdict.FAIL, ReasonCode.BEYOND_LIMIT),
         (figure(12.0), replace(LIMIT, floor=10.0), Verdict.FAIL, ReasonCode.BEYOND_LIMIT),
         (figure(9.0), replace(LIMIT, floor=8.0, near_floor=1.25), Verdict.PASS, ReasonCode.WITHIN_LIMIT),
         (figure(9.0, "GB/s"), replace(RATE, floor=11.0, near_floor=1.25), Verdict.MARGINAL, ReasonCode.NEAR_FLOOR),
+        (figure(0.0, "GB/s"), replace(RATE, floor=11.0, near_floor=1.25), Verdict.FAIL, ReasonCode.BEYOND_LIMIT),
+        (
+            figure(0.9, "GB/s"),
+            replace(RATE, low=1.0, floor=1.0, near_floor=1.25),
+            Verdict.MARGINAL,
+            ReasonCode.NEAR_FLOOR,
+        ),
+        (figure(12.0), replace(LEAST_TIME, floor=5.0), Verdict.PASS, ReasonCode.WITHIN_LIMIT),
         (figure(3.0, "x"), SPEEDUP, Verdict.ERROR, ReasonCode.FASTER_THAN_FLOOR),
         (figure(1.5, "x"), SPEEDUP, Verdict.PASS, ReasonCode.WITHIN_LIMIT),
         (figure(1.0, "x"), COST, Verdict.ERROR, ReasonCode.FASTER_THAN_FLOOR),

@@ -86,6 +86,13 @@ def test_a_few_faults_are_noticed(group: str, tmp_path: Path, capfd: pytest.Capt
     assert (row["group"], row["tried"], row["survived_at_first"], row["survived"]) == (group, 3, 0, 0)
 
 
+@pytest.mark.nightly("tries every mutant: two hours of one core")
+@pytest.mark.time_limit(7200)
+@pytest.mark.parametrize("group", [group.name for group in GROUPS])
+def test_no_more_than_three_in_a_hundred_live(group: str, capfd: pytest.CaptureFixture[str]) -> None:
+    assert main([group]) == ExitCode.PASS, capfd.readouterr().out
+
+
 @pytest.mark.thorough("runs cases in processes of their own")
 def test_what_nobody_notices_survives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Cases that look at nothing: every mutant lives, the command says so, and later numbers keep the first."""

@@ -16,10 +16,11 @@ from burstproof.engine.cuda.kernels.lines import make_send_piece_over_link
 from burstproof.engine.cuda.kernels.lists import make_collect, make_send_lists
 from burstproof.engine.cuda.kernels.modes import make_learn_modes
 from burstproof.engine.cuda.kernels.owners import make_owners_burst
-from burstproof.engine.cuda.kernels.plastic import make_age, make_learn, make_note_ages
+from burstproof.engine.cuda.kernels.plastic import make_age, make_learn
 from burstproof.engine.cuda.kernels.propagate import make_propagate, make_propagate_computed
 from burstproof.engine.cuda.kernels.queues import make_enqueue
 from burstproof.engine.cuda.kernels.recall import make_send_ahead, make_send_recalled
+from burstproof.engine.cuda.kernels.replay import make_settle
 from burstproof.engine.cuda.kernels.rows import make_send_long, make_send_piece
 from burstproof.engine.cuda.kernels.spec import KernelSpec, kernel_spec
 from burstproof.engine.cuda.kernels.stimulus import make_stimulate
@@ -47,7 +48,7 @@ def _one_kernel(shard: ShardVariant) -> dict[str, Callable[..., None]]:
         return found
     if variant.tiles:
         found.update(_tiles(variant))
-    if variant.recalled > 1:
+    if variant.recalled > 1 or variant.calendar:
         found["sort_rows"] = make_sort_rows(variant)
     if variant.recalled:
         found["send_ahead"] = make_send_ahead(variant)
@@ -57,7 +58,7 @@ def _one_kernel(shard: ShardVariant) -> dict[str, Callable[..., None]]:
         found["send_recalled"] = make_send_recalled(variant)
     if variant.long_rows:
         send_piece = (make_send_piece_over_link if variant.streamed else make_send_piece)(variant)
-        found["send_long"] = make_send_long(send_piece)
+        found["send_long"] = make_send_long(variant, send_piece)
     return {**found, "begin": make_begin(), "gather": make_gather(variant)}
 
 
@@ -77,10 +78,12 @@ def _phases(shard: ShardVariant) -> dict[str, Callable[..., None]]:
     else:
         found["propagate"] = make_propagate(variant)
     if variant.computed:
-        found["propagate_computed"] = make_propagate_computed(variant, aligned=variant.streamed)
-    if variant.plastic:
+        found["propagate_computed"] = make_propagate_computed(shard)
+    if variant.replays:
+        found["settle"] = make_settle(shard)
+    elif variant.plastic:
         learn = make_learn_modes(variant) if variant.extras.modes else make_learn(variant)
-        found.update(note_ages=make_note_ages(), learn=learn, age=make_age())
+        found.update(learn=learn, age=make_age())
     return found
 
 

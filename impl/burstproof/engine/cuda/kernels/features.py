@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from burstproof.device.dependent_launch import make_let_next_start, make_wait_for_last
 from burstproof.device.numba_cuda import SIMULATED, cuda
 from burstproof.engine.cuda.args import Extras, Floats, Modulation, Parameters, State, Steering, Turn
 from burstproof.engine.cuda.kernels.control import ACTIVE, BURST, INDEX, ORIGIN
@@ -90,8 +91,27 @@ def make_in_force(variant: Variant) -> Callable[..., Any]:
     return cuda.jit(device=True)(in_force)  # type: ignore[no-any-return]
 
 
+class Regulated(NamedTuple):
+    """What a homeostat finds of a neuron: its class, average and leak."""
+
+    area: np.uint32
+    rate: np.float32
+    leak: np.float32
+
+
+@cache
+def make_peek_regulated() -> Callable[..., Any]:
+    """``peek(neuron, extras)`` -> ``Regulated``: loaded before the neuron's dynamics, so that nothing waits for it."""
+
+    def peek(neuron: np.uint32, extras: Extras) -> Any:
+        area = np.uint32(extras.classes[neuron])
+        return Regulated(area, extras.firing_rates[neuron], extras.homeostat_leaks[neuron])
+
+    return cuda.jit(device=True)(peek)  # type: ignore[no-any-return]
+
+
 def make_regulate() -> Callable[..., Any]:
-    """``regulate(neuron, fires, burst, extras)``: the homeostat of a neuron after a burst in which it fired or not."""
+    """``regulate(neuron, found, fires, burst, extras)``: its homeostat after a burst in which it fired or not."""
     average, leak = rules_of_features().average, rules_of_features().leak
     homeostatic, none, one = np.uint8(HOMEOSTATIC), np.uint8(0), np.uint32(1)
     phase, zero, size = np.uint64(REGULATED - 1), np.uint64(0), np.uint32(HOMEOSTAT_NUMBERS)
@@ -101,21 +121,23 @@ def make_regulate() -> Callable[..., Any]:
 
     number = cuda.jit(device=True)(number)
 
-    def regulate(neuron: np.uint32, fires: bool, burst: np.uint32, extras: Extras) -> None:
-        area = np.uint32(extras.classes[neuron])
+    def regulate(neuron: np.uint32, found: Regulated, fires: bool, burst: np.uint32, extras: Extras) -> None:
+        area = found.area
         if (extras.class_flags[area] & homeostatic) == none:
             return
-        r = average(extras.firing_rates[neuron], fires, number(area, 0, extras), number(area, 1, extras))
+        r = average(found.rate, fires, number(area, 0, extras), number(area, 1, extras))
         extras.firing_rates[neuron] = r
         if (extras.class_phases[np.uint32((burst & one) * extras.class_count + area)] & phase) == zero:
-            extras.homeostat_leaks[neuron] = leak(
-                extras.homeostat_leaks[neuron],
+            after = leak(
+                found.leak,
                 r,
                 number(area, 2, extras),
                 number(area, 3, extras),
                 number(area, 4, extras),
                 number(area, 5, extras),
             )
+            if after != found.leak:  # most are at a bound
+                extras.homeostat_leaks[neuron] = after
 
     return cuda.jit(device=True)(regulate)  # type: ignore[no-any-return]
 
@@ -257,9 +279,13 @@ def make_modulate(shard: ShardVariant) -> Callable[..., None]:
     burst_done, strength = _make_burst_done(shard.merged), rules_of_features().strength
     product, transmit, teach = _make_product(), _make_transmit(), _make_teach()
     one, three, silent = np.uint32(1), np.uint32(3), np.uint64(NOT_FIRED)
+    overlapped = shard.merged and shard.overlapped
+    wait_for_last, let_next_start = make_wait_for_last(overlapped), make_let_next_start(overlapped)
 
     def modulate(steering: Steering, modulation: Modulation, turn: Turn) -> None:
         m = modulation
+        let_next_start()
+        wait_for_last()
         done, burst = burst_done(steering, turn)
         if not done:
             return

@@ -7,6 +7,7 @@ word of the FCL is read or cleared but for owners whose queue was full.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -239,7 +240,7 @@ def make_owners_burst(shard: ShardVariant) -> Callable[..., None]:
     empty, take_queue = make_empty(variant, queues, threads), make_take_queue(variant, queues, threads)
     fetch_state, fetch_words = make_fetch(shard, queues, threads, per_thread)
     consume_chunk = make_consume_chunk(shard, threads, per_thread)
-    count_chunk, keep_chunk = make_count_chunk(), make_keep_chunk(threads)
+    count_chunk, keep_chunk = make_count_chunk(), make_keep_chunk(replace(variant, recalled=0), threads)
     keep_owned = make_keep_owned(variant, queues, chunk, threads)
     steer, enter, halt = make_steer(shard), make_enter(), make_halt()
     homeostats, advance_classes = variant.extras.homeostats, make_advance_classes()
@@ -271,7 +272,8 @@ def make_owners_burst(shard: ShardVariant) -> Callable[..., None]:
         starts = cuda.shared.array(fences, np.uint32)
         list_place = cuda.shared.array(1, np.int64)
         words, v = cuda.local.array(per_thread, word), cuda.local.array(per_thread, np.float32)
-        loaded = Loaded(words, v, cuda.local.array(per_thread, np.int32))
+        rc, cc = cuda.local.array(per_thread, np.int32), cuda.local.array(per_thread, np.int32)
+        loaded = Loaded(words, cuda.local.array(per_thread, word), v, rc, cc)
         thread = np.uint32(cuda.threadIdx.x)
         items = np.uint32((np.uint64(network.neurons) + np.uint64(chunk - 1)) // np.uint64(chunk))
         let_next_start()
@@ -300,7 +302,7 @@ def make_owners_burst(shard: ShardVariant) -> Callable[..., None]:
                     )
                     if part + 1 < per_owner:
                         fetch_state(np.uint32(first + size), state, network, loaded)
-                    keep_chunk(first, count, fired, chunks)
+                    keep_chunk(first, list_place, burst_number, count, fired, chunks, network, recall)
                 if thread == zero:
                     if part == 0:
                         starts[0] = zero

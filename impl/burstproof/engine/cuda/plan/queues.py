@@ -25,7 +25,7 @@ _FIRED_BYTES, _OTHER_BYTES = 8, 2048
 _SHAPES = FusedShape(512, 2), FusedShape(1024, 2)
 """Block of an owner, where two fit a multiprocessor and where one does."""
 _HALF_BYTES = 100 << 10
-_LEAST_SLOT, _LEAST_DELAYED_SLOT = 64 << 20, 32 << 20
+_LEAST_SLOT, _LEAST_DELAYED_SLOT = 64 << 20, (32 << 20) + 1
 """Bytes of a slot of the FCL from which queues were faster than reductions on an H200, without and with delays."""
 
 

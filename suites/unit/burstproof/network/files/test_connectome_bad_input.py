@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from burstproof.errors import ConnectomeError, ExitCode
+from burstproof.errors import ConnectomeError
 from burstproof.network.files.connectome import Connectome, read_connectome, write_connectome
 from burstproof.network.files.connectome_format import MAGIC, MANIFEST_OFFSET, fnv1a64
 from burstproof.network.model import Area, Network, NeuronTable, SynapseTable
@@ -25,6 +25,7 @@ from suites.support.networks.connectome_golden import (
     synapse_offsets,
     with_payload,
 )
+from suites.support.refusals import refusal
 
 pytestmark = pytest.mark.requirement("BE-2")
 
@@ -37,16 +38,7 @@ FUZZ = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCh
 
 
 def refused(tmp_path, data, **options):
-    """The error with which a file of these bytes is refused."""
-    path = tmp_path / "bad.connectome"
-    path.write_bytes(data)
-    with pytest.raises(ConnectomeError) as caught:
-        read_connectome(path, **options)
-    error = caught.value
-    assert error.exit_code is ExitCode.USAGE
-    assert str(path) in (error.where or "")
-    assert error.cure
-    return error
+    return refusal(ConnectomeError, read_connectome, tmp_path / "bad.connectome", data, **options)
 
 
 def framed(stored, size=0, flags=0, version=3, manifest=b"{}", length=None):
