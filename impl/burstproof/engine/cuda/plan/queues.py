@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from burstproof.engine.cuda.args import PARAMETERS
 from burstproof.engine.cuda.plan.block_size import LONG_ROW, FusedShape
 from burstproof.engine.cuda.plan.buffers import NetworkSizes
 from burstproof.engine.cuda.plan.variant import MOST_RECALLED, OwnerQueues, Variant
@@ -27,6 +28,8 @@ _SHAPES = FusedShape(512, 2), FusedShape(1024, 2)
 _HALF_BYTES = 100 << 10
 _LEAST_SLOT, _LEAST_DELAYED_SLOT = 64 << 20, (32 << 20) + 1
 """Bytes of a slot of the FCL from which queues were faster than reductions on an H200, without and with delays."""
+_FEW_COLUMNS = 3
+"""Parameters of their own that neurons had in the networks without delays that this was measured with, at most."""
 
 
 def with_queues(variant: Variant, sizes: NetworkSizes) -> Variant:
@@ -68,8 +71,10 @@ def block_bytes(variant: Variant) -> int:
 def _pays(variant: Variant, sizes: NetworkSizes) -> bool:
     if variant.streamed or not sizes.static_entries or (sizes.ring > 2 and sizes.longest_row > LONG_ROW):
         return False
-    slot = sizes.neurons * variant.word.bits // 8
-    return sizes.ring - 1 <= MOST_RECALLED and slot >= (_LEAST_DELAYED_SLOT if sizes.ring > 2 else _LEAST_SLOT)
+    slot, columns = sizes.neurons * variant.word.bits // 8, len(PARAMETERS) - len(sizes.uniform)
+    if sizes.ring > 2:
+        return sizes.ring - 1 <= MOST_RECALLED and slot >= _LEAST_DELAYED_SLOT
+    return slot >= _LEAST_SLOT and columns <= _FEW_COLUMNS
 
 
 def _low_bits(variant: Variant, sizes: NetworkSizes) -> int | None:

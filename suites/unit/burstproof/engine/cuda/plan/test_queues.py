@@ -61,6 +61,13 @@ def test_queues_where_a_slot_leaves_the_cache(neurons: int, synapses: dict[str, 
         assert queues.wide is (synapses is FRACTIONS)
 
 
+def test_without_delays_only_where_neurons_have_few_parameters_of_their_own() -> None:
+    many = packed(20 * _MILLION, **INHIBITION)
+    sizes = replace(many.sizes, uniform=frozenset())
+    assert sized(many.variant, sizes).queues is None
+    assert sized(many.variant, replace(sizes, ring=17)).queues is not None
+
+
 def test_low_bits_add_up_without_reaching_the_high_ones() -> None:
     queues = packed(20 * _MILLION, **FRACTIONS).variant.queues
     assert queues is not None
