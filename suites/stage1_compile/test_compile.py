@@ -16,7 +16,7 @@ from suites.support.plans import only, thinned
 pytestmark = [pytest.mark.requirement("KL-1", "KL-4", "ST-1"), needs_tools]
 
 VARIANTS = ("lean", "delays", "everything", "beta batch path", "packed sums, long rows", "packed sums, tiles")
-VARIANTS += ("features, one kernel", "features, several kernels")
+VARIANTS += ("features, one kernel", "features, several kernels", "queues per owner")
 PROPAGATING = ("lean", "everything", "packed sums, long rows", "packed sums, tiles")
 LAUNCHED = ("lean", "everything", "shard, driven, merged", "shard, everything")
 LONG = "two seconds and more for each variant and capability"

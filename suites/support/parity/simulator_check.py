@@ -22,7 +22,7 @@ from burstproof.engine.state import Stimulus
 from burstproof.network.model import Area, Network, NeuronTable, SynapseTable
 from burstproof.network.plasticity import PlasticMapping
 from burstproof.network.synthetic.build import SyntheticSpec, synthesize
-from suites.support.parity import loop_checks, train_checks
+from suites.support.parity import loop_checks, queue_checks, train_checks
 from suites.support.parity.builder import run_case
 from suites.support.parity.cases.dynamics import dynamics_cases
 from suites.support.parity.cases.forced import forced_cases
@@ -472,7 +472,8 @@ def checks() -> Iterator[tuple[str, Callable[[], list[str]]]]:
         if case.network.neuron_count <= _FEW_NEURONS and len(case.fired) <= _FEW_BURSTS:
             yield f"case: {case.name}", lambda case=case: run_case(case, cuda_engine)
     yield from feature_checks()
-    for name, function in sorted((vars(train_checks) | vars(loop_checks) | globals()).items()):
+    beside = vars(train_checks) | vars(loop_checks) | vars(queue_checks)
+    for name, function in sorted((beside | globals()).items()):
         if name.startswith("check_"):
             yield name.removeprefix("check_").replace("_", " "), function
 

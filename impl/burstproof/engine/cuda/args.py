@@ -340,6 +340,18 @@ class Recall(NamedTuple):
     calendar_shift: np.uint32
 
 
+class Queues(NamedTuple):
+    """Contributions by owner of their targets (``kernels.queues``): ``queue_room`` entries for each owner.
+
+    ``queue_lengths`` count those beyond it too, which are in the FCL; ``queue_spills`` tells which owners have some.
+    """
+
+    queue_entries: Annotated[npt.NDArray[Any], "queued"]
+    queue_lengths: Ids
+    queue_spills: Ids
+    queue_room: np.uint32
+
+
 class Exchange(NamedTuple):
     """The mailboxes of a shard: where it stores to and where it reads; a side has ``words`` words.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -95,6 +95,8 @@ class FusedLaunches:
             yield from calls.tiles
             if calls.send_recalled is not None:
                 yield calls.send_recalled.at(False, mode, place)
+            if calls.enqueue is not None:
+                yield calls.enqueue.at(False, mode, place)
             if calls.send_long is not None:
                 yield calls.send_long.at(False, mode, place)
             if calls.modulate is not None:
@@ -124,14 +126,22 @@ class FusedLaunches:
             begin=kernels.call("begin", 1, 1, values),
             stimulate=self._stimulate(values, sizes.stimulus),
             stimulate_from_host=self._stimulate(values.but(**host.table), min(sizes.stimulus, window)),
-            # A block for each chunk, and the one that keeps the books.
-            burst=kernels.call("burst", 1 + self._chunks, threads, values, overlapped),
+            burst=self._burst(values),
             gather=kernels.call("gather", gathering, GATHER_THREADS, values, overlapped),
             tiles=kernels.tiles(values, variant, neurons),
-            send_recalled=kernels.recall(values) if variant.recalled else None,
+            send_recalled=kernels.recall(values) if variant.recalled and not variant.queues else None,
+            enqueue=kernels.enqueue(values, overlapped) if variant.queues else None,
             send_long=self._send_long(values) if variant.long_rows else None,
             modulate=kernels.modulate(values, overlapped) if variant.extras.modulators else None,
         )
+
+    def _burst(self, values: Values) -> Call:
+        """A block for each chunk, and the one that keeps the books; or one for each owner of neurons."""
+        queues, threads, overlapped = self._packed.variant.queues, self._shape.threads, self._packed.variant.overlapped
+        if queues is None:
+            return self._kernels.call("burst", 1 + self._chunks, threads, values, overlapped)
+        call = self._kernels.call("burst", queues.owners, threads, values, overlapped)
+        return replace(call, shared_bytes=queues.shared_bytes)
 
     def sort_rows(self, buffers: Mapping[str, DeviceBuffer], stream: DeviceStream) -> None:
         """Put every row into the order that tiles or delays need; does nothing without either."""
@@ -165,6 +175,7 @@ class FusedCalls:
     gather: Call
     tiles: tuple[Call, ...]
     send_recalled: Call | None
+    enqueue: Call | None
     send_long: Call | None
     modulate: Call | None
 

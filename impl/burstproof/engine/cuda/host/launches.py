@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from burstproof.device.protocol import DeviceBuffer, DeviceRuntime, DeviceStream
 from burstproof.engine.cuda.args import Field, bind, made, parameters_of
-from burstproof.engine.cuda.plan.buffers import ring_slots, slot_stride, target_bits
+from burstproof.engine.cuda.plan.buffers import queue_room, ring_slots, slot_stride, target_bits
 from burstproof.engine.cuda.plan.histories import period_of
 from burstproof.engine.cuda.plan.packed import Packed
 from burstproof.engine.cuda.plan.shard_variant import ShardVariant
@@ -32,6 +32,8 @@ _BLOCK_OF_TILES = 256
 _BLOCK_OF_LISTS = 256
 _BLOCK_OF_MODULATORS = 128
 _WAVES = 4
+_ENQUEUING = 2
+"""Blocks on a multiprocessor that sort contributions by owner."""
 WARP = 32
 
 
@@ -59,6 +61,7 @@ class Call:
     overlapped: bool = False
     last: type | None = None
     cooperative: bool = False
+    shared_bytes: int = 0
 
     def at(self, *numbers: int) -> Call:
         """The same with these numbers in its last argument."""
@@ -68,7 +71,14 @@ class Call:
     def queue(self, stream: DeviceStream) -> None:
         """Launch the kernel."""
         self.runtime.launch(
-            self.kernel, self.grid, self.block, stream, self.arguments, self.overlapped, self.cooperative
+            self.kernel,
+            self.grid,
+            self.block,
+            stream,
+            self.arguments,
+            self.overlapped,
+            self.cooperative,
+            self.shared_bytes,
         )
 
 
@@ -83,6 +93,7 @@ def numbers_of(packed: Packed) -> dict[str, Any]:
         "bits": max(1, sizes.neurons.bit_length()),
         "stride": slot_stride(sizes.neurons, variant),
         "ring": ring_slots(sizes, variant),
+        "queue_room": queue_room(sizes, variant),
         "calendar_room": sizes.static_entries,
         "calendar_shift": target_bits(sizes.neurons),
         "unit": point.unit,
@@ -198,6 +209,13 @@ class Kernels:
         if ahead is None:
             return self.call("send_recalled", grid, _BLOCK_OF_LISTS, values)
         return self.call("send_ahead", grid, _BLOCK_OF_LISTS, values.but(ahead=ahead))
+
+    def enqueue(self, values: Values, overlapped: bool) -> Call:
+        """What sorts contributions into the queues of their owners."""
+        from burstproof.engine.cuda.kernels.queues import ENQUEUE_THREADS
+
+        blocks = self.runtime.multiprocessors * _ENQUEUING
+        return self.call("enqueue", blocks, ENQUEUE_THREADS, values, overlapped)
 
     def modulate(self, values: Values, overlapped: bool = False) -> Call:
         """What makes the signals of a burst the factors of the next one."""

@@ -24,7 +24,8 @@ from burstproof.engine.cuda.plan.block_size import checked_block_size
 from burstproof.engine.cuda.plan.budget import MemoryPlan, available_bytes, place_synapses
 from burstproof.engine.cuda.plan.buffers import SETS
 from burstproof.engine.cuda.plan.choices import choices_of
-from burstproof.engine.cuda.plan.packed import Packed, packed_for
+from burstproof.engine.cuda.plan.packed import Packed, packed_for, unqueued
+from burstproof.engine.cuda.plan.queues import block_bytes
 from burstproof.engine.cuda.plan.shard_pack import whole_network
 from burstproof.engine.sharded.shard import StatePart
 from burstproof.engine.state import EngineState, Stimulus
@@ -51,6 +52,8 @@ class OneDevice:
         """Put ``packed`` onto the device."""
         runtime = self._runtime
         checked_block_size(packed.options.cuda.block_size, packed.sizes.neurons)
+        if block_bytes(packed.variant) > runtime.shared_bytes:
+            packed = unqueued(packed)
         available = available_bytes(runtime.memory_info()[0], packed.options)
         packed = place_synapses(packed, available)
         packed = replace(packed, variant=replace(packed.variant, overlapped=runtime.overlaps))
@@ -153,8 +156,8 @@ class OneDevice:
     def _pending(self) -> Pending:
         """What arrives in the coming bursts, where fired lists say it: one burst after another in the only slot."""
         cells, device = self.device.read("sums"), self.device
-        rows = [device.read_ring()]
-        for ahead in range(1, self.max_delay):
+        rows = [] if self.packed.variant.queues else [device.read_ring()]
+        for ahead in range(len(rows), self.max_delay):
             device.clear("sums")
             self._launches.send_ahead(self._buffers, ahead, self._burst_stream)
             rows.append(device.read_ring())
@@ -185,7 +188,8 @@ class OneDevice:
             self._clear()
             self._build(packed)
         if packed.variant.recalled or packed.variant.calendar:
-            state = self._arrivals.take(state, packed.network.neurons.valid_mask, packed.fixed_point.dtype)
+            slots = 0 if packed.variant.queues else 1
+            state = self._arrivals.take(state, packed.network.neurons.valid_mask, packed.fixed_point.dtype, slots)
         self.device.restore(state)
 
     def _clear(self) -> None:

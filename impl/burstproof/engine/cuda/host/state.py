@@ -21,6 +21,7 @@ from burstproof.engine.sharded.shard import StatePart
 from burstproof.engine.state import EngineState
 
 _COUNTERS = {"tallies", "span_counts", "piece_counts", "recalled_counts", "calendar_counts"}
+_COUNTERS |= {"queue_lengths", "queue_spills"}
 """Buffers that count within a burst; they start at 0."""
 
 

@@ -15,8 +15,10 @@ from burstproof.engine.cuda.kernels.gather import make_begin, make_gather
 from burstproof.engine.cuda.kernels.lines import make_send_piece_over_link
 from burstproof.engine.cuda.kernels.lists import make_collect, make_send_lists
 from burstproof.engine.cuda.kernels.modes import make_learn_modes
+from burstproof.engine.cuda.kernels.owners import make_owners_burst
 from burstproof.engine.cuda.kernels.plastic import make_age, make_learn
 from burstproof.engine.cuda.kernels.propagate import make_propagate, make_propagate_computed
+from burstproof.engine.cuda.kernels.queues import make_enqueue
 from burstproof.engine.cuda.kernels.recall import make_send_ahead, make_send_recalled
 from burstproof.engine.cuda.kernels.replay import make_settle
 from burstproof.engine.cuda.kernels.rows import make_send_long, make_send_piece
@@ -40,15 +42,20 @@ def catalogue(variant: Variant | ShardVariant) -> tuple[KernelSpec, ...]:
 
 def _one_kernel(shard: ShardVariant) -> dict[str, Callable[..., None]]:
     """Where a burst is one kernel, that and what stands around it."""
-    variant, found = shard.variant, {"burst": make_burst(shard)}
+    variant = shard.variant
+    found = {"burst": make_burst(shard) if variant.queues is None else make_owners_burst(shard)}
     if shard.exchanges:
         return found
     if variant.tiles:
         found.update(_tiles(variant))
-    if variant.recalled or variant.calendar:
+    if variant.recalled > 1 or variant.calendar:
         found["sort_rows"] = make_sort_rows(variant)
     if variant.recalled:
-        found.update(send_recalled=make_send_recalled(variant), send_ahead=make_send_ahead(variant))
+        found["send_ahead"] = make_send_ahead(variant)
+    if variant.queues is not None:
+        return {**found, "enqueue": make_enqueue(variant), "begin": make_begin(), "gather": make_gather(variant)}
+    if variant.recalled:
+        found["send_recalled"] = make_send_recalled(variant)
     if variant.long_rows:
         send_piece = (make_send_piece_over_link if variant.streamed else make_send_piece)(variant)
         found["send_long"] = make_send_long(variant, send_piece)

@@ -79,7 +79,7 @@ def can_stay(variant: Variant) -> bool:
     Features of genomes take more than one.
     """
     shape = variant.fused
-    if shape is None or variant.extras:
+    if shape is None or variant.extras or variant.queues is not None:
         return False
     return shape.threads >= variant.recalled and not variant.tiles and not variant.streamed
 

@@ -22,6 +22,8 @@ SETS = 2
 
 _LARGEST_STIMULUS = 1 << 22
 _LARGEST_EXTRA_LOG = 1 << 22
+_ROOM_SHARE = 8
+_LEAST_ROOM = 1024
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,8 @@ class NetworkSizes:
     """What the sizes of the buffers follow from: entries are packed synapses, ``ring`` the FCL's slots.
 
     ``longest_row`` is the number of static entries of the source that has most; rows of more than ``WARP_ROW`` are
-    ``pieces`` of ``LONG_ROW`` or fewer. ``largest_contribution`` is that of all entries in magnitude, in units of 2^-k.
+    ``pieces`` of ``LONG_ROW`` or fewer. ``largest_contribution`` is that of all entries in magnitude, in units of 2^-k,
+    ``in_degree`` the largest, ``sum_bits`` the bits of the largest sum's magnitude.
     """
 
     neurons: int
@@ -63,11 +66,13 @@ class NetworkSizes:
     uniform: frozenset[str]
     longest_row: int
     pieces: int
+    in_degree: int
+    sum_bits: int
     largest_contribution: int = 0
     features: FeatureSizes = NO_FEATURES
 
 
-def network_sizes(layout: Layout, features: Features, fused: bool) -> NetworkSizes:
+def network_sizes(layout: Layout, features: Features, fused: bool, largest_sum: int) -> NetworkSizes:
     """Sizes of a packed network; the fused burst takes a slot more than the largest delay."""
     lengths = np.diff(layout.static.offsets)
     return NetworkSizes(
@@ -81,6 +86,8 @@ def network_sizes(layout: Layout, features: Features, fused: bool) -> NetworkSiz
         longest_row=int(lengths.max(initial=0)),
         largest_contribution=largest_contribution(layout),
         pieces=int((-(-lengths[lengths > WARP_ROW].astype(np.int64) // LONG_ROW)).sum()),
+        in_degree=layout.in_degree,
+        sum_bits=largest_sum.bit_length(),
     )
 
 
@@ -145,7 +152,7 @@ def _add_state(specs: _Specs, sizes: NetworkSizes, variant: Variant) -> None:
     specs.add("counts", neurons)
     specs.add("marks", neurons, variant.features.restarts)
     specs.add("forced", neurons)
-    specs.add("outside", neurons, variant.word.packed or variant.fused is None)
+    specs.add("outside", neurons, variant.word.packed or variant.fused is None or variant.queues is not None)
     specs.add("done", 2)
     specs.add("last_fired", neurons, variant.plastic and not variant.replays)
     specs.add("streaks", neurons, variant.plastic and not variant.replays)
@@ -232,7 +239,18 @@ def _add_fused(specs: _Specs, sizes: NetworkSizes, variant: Variant) -> None:
         specs.add("calendar_counts", 2 * variant.calendar)
         specs.add("recalled_ids", lists_kept(variant) * sizes.neurons, variant.recalled > 0)
         specs.add("recalled_counts", lists_kept(variant), variant.recalled > 0)
-        specs.add("delay_starts", (variant.recalled + 1) * sizes.neurons, variant.recalled > 0)
+        specs.add("delay_starts", (variant.recalled + 1) * sizes.neurons, variant.recalled > 1)
+    if variant.queues is not None:
+        specs.add("queue_entries", variant.queues.owners * queue_room(sizes, variant))
+        specs.add("queue_lengths", variant.queues.owners)
+        specs.add("queue_spills", variant.queues.owners)
+
+
+def queue_room(sizes: NetworkSizes, variant: Variant) -> int:
+    """Entries of one owner's queue: what an eighth of all synapses delivers; the rest goes to the FCL."""
+    if variant.queues is None:
+        return 0
+    return max(_LEAST_ROOM, -(-sizes.static_entries // (_ROOM_SHARE * variant.queues.owners)))
 
 
 def ring_slots(sizes: NetworkSizes, variant: Variant) -> int:

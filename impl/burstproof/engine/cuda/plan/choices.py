@@ -19,7 +19,10 @@ def _choices(packed: Packed) -> Iterator[str]:
     variant, sizes, layout = packed.variant, packed.sizes, packed.layout
     slot = slot_stride(sizes.neurons, variant) * variant.word.bits / 8 / _MEGABYTE
     yield _word(packed)
-    if variant.calendar:
+    if variant.queues is not None:
+        queues, side = variant.queues, "with delays on the sender's side, " if variant.delays else ""
+        yield f"queues for {queues.owners} owners of {queues.span} neurons, {side}since a slot takes {slot:.0f} MB"
+    elif variant.calendar:
         ring = sizes.ring * slot
         words = f"{variant.calendar} queues of words of {variant.calendar_bits} bits"
         yield f"later contributions in {words}, since a ring of {sizes.ring} slots would take {ring:.0f} MB"

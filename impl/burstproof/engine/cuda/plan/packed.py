@@ -31,7 +31,7 @@ from burstproof.engine.options import EngineOptions
 from burstproof.engine.rules import Features, features_of
 from burstproof.engine.state import EngineState
 from burstproof.errors import ConfigError
-from burstproof.network.fixed_point import FixedPoint
+from burstproof.network.fixed_point import UNBOUNDED, FixedPoint
 from burstproof.network.model import Network
 
 _LONGEST_BATCH = 4096
@@ -155,7 +155,7 @@ def pack_layout(
         bounded=bounded,
         several_kernels=several_kernels,
     )
-    sizes = network_sizes(layout, features, variant.fused is not None)
+    sizes = network_sizes(layout, features, variant.fused is not None, point.largest_sum if bounded else UNBOUNDED)
     batch = batch_sizes(neurons, batch_length(options, default_batch_length(neurons)))
     variant, weights = sized(variant, sizes), network.synapses.weights
     return Packed(network, options, point, layout, features, variant, sizes, batch, weights)
@@ -164,6 +164,11 @@ def pack_layout(
 def streaming(packed: Packed) -> Packed:
     """``packed`` with its synapses in host memory."""
     return replace(packed, variant=sized(replace(packed.variant, streamed=True), packed.sizes))
+
+
+def unqueued(packed: Packed) -> Packed:
+    """``packed`` without queues per owner."""
+    return replace(packed, variant=sized(packed.variant, packed.sizes, queues=False))
 
 
 def packed_for(packed: Packed, state: EngineState) -> Packed:
@@ -187,7 +192,8 @@ def packed_for(packed: Packed, state: EngineState) -> Packed:
         refuse_overflow(layout, packed.network, packed.options, packed.fixed_point)
         variant = variant_of(layout, packed.features, packed.options, packed.fixed_point, bounded=False)
         variant = replace(variant, streamed=packed.streamed, extras=packed.variant.extras)
-        sizes = replace(packed.sizes, largest_contribution=largest_contribution(layout))
+        largest, bits = largest_contribution(layout), UNBOUNDED.bit_length()
+        sizes = replace(packed.sizes, largest_contribution=largest, sum_bits=bits)
         packed = replace(packed, layout=layout, weights=weights, sizes=sizes, variant=sized(variant, sizes))
     features, variant = packed.features, packed.variant
     features = replace(

@@ -61,7 +61,7 @@ class ShardVariant:
     @property
     def apart(self) -> bool:
         """Whether stimulus lies beside the slot: cells of the FCL may have no room for it, or be other shards' too."""
-        return self.exchanges or not self.merged or self.variant.word.packed
+        return self.exchanges or not self.merged or self.variant.word.packed or self.variant.queues is not None
 
     @property
     def eager(self) -> bool:

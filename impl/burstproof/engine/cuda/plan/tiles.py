@@ -7,13 +7,13 @@ from dataclasses import replace
 from burstproof.engine.cuda.args import PARAMETERS
 from burstproof.engine.cuda.plan.block_size import LONG_ROW
 from burstproof.engine.cuda.plan.buffers import NetworkSizes, target_bits
-from burstproof.engine.cuda.plan.variant import Variant
+from burstproof.engine.cuda.plan.queues import with_queues, without_queues
+from burstproof.engine.cuda.plan.variant import MOST_RECALLED, Variant
 
 _UNTILED_BYTES = 32 << 20
 _TILE_BYTES = 25_000_000
 _RING_BYTES = 24 << 20
 """Largest ring of slots that stays in the L2 cache beside what else a burst reads."""
-_MOST_RECALLED = 64
 _CALENDAR_BYTES = 16 << 30
 """Most memory for queues: each has room for all synapses, of which it holds those that fired so many bursts ago."""
 _FEW_NEURONS = 200_000
@@ -21,12 +21,14 @@ _FEW_NEURONS = 200_000
 _WARP = 32
 
 
-def sized(variant: Variant, sizes: NetworkSizes, *, recalls: bool = True, calendar: bool = True) -> Variant:
+def sized(
+    variant: Variant, sizes: NetworkSizes, *, recalls: bool = True, calendar: bool = True, queues: bool = True
+) -> Variant:
     """``variant`` for ``sizes``: how it keeps to the cache, unless rows are long or in host memory.
 
     Where the slots of all delays exceed it, what arrives later waits in the queues of a ``calendar``, if there may be
     one and it is small enough; else delays are kept on the sender's side, if the burst ``recalls`` its lists. Where one
-    slot does, it is tiled.
+    slot does, it is tiled, or a burst that recalls its lists has ``queues`` per owner.
     """
     skipped = {*PARAMETERS} - sizes.uniform - {"decays", "mp_charge_accumulation"}
     sleepy = variant.features.excitabilities and bool(skipped) and sizes.neurons > _FEW_NEURONS
@@ -40,22 +42,25 @@ def sized(variant: Variant, sizes: NetworkSizes, *, recalls: bool = True, calend
         long_rows=sizes.longest_row > LONG_ROW,
         row_length=sizes.longest_row if equal else 0,
     )
+    variant = with_queues(variant, sizes) if recalls and queues else without_queues(variant)
     slot = sizes.neurons * variant.word.bits // 8
     short = 0 < sizes.longest_row <= LONG_ROW
-    tiles, recalled, queues, bits = 0, 0, 0, 0
-    if not variant.streamed and short:
+    tiles, recalled, waiting, bits = 0, 0, 0, 0
+    if variant.queues is not None:
+        recalled = variant.recalled
+    elif not variant.streamed and short:
         longest = sizes.ring - 1
         far = recalls and sizes.ring * slot > _RING_BYTES
-        recalled = longest if far and 1 < longest <= _MOST_RECALLED else 0
+        recalled = longest if far and 1 < longest <= MOST_RECALLED else 0
         if recalled and calendar and slot <= _UNTILED_BYTES:
-            queues, bits = _calendar(sizes)
-            recalled = 0 if queues else recalled
+            waiting, bits = _calendar(sizes)
+            recalled = 0 if waiting else recalled
         tiles = -(-slot // _TILE_BYTES) if slot > _UNTILED_BYTES and not recalled else 0
     per_pass = sizes.static_entries / max(sizes.neurons, 1) / max(tiles, recalled, 1)
     share = 1
     while share < min(per_pass, _WARP) and (tiles or recalled):
         share *= 2
-    return replace(variant, tiles=tiles, recalled=recalled, tile_share=share, calendar=queues, calendar_bits=bits)
+    return replace(variant, tiles=tiles, recalled=recalled, tile_share=share, calendar=waiting, calendar_bits=bits)
 
 
 def _calendar(sizes: NetworkSizes) -> tuple[int, int]:

@@ -19,6 +19,8 @@ from burstproof.engine.rules import Features
 from burstproof.network.fixed_point import FixedPoint
 
 _CHUNK = 1 << 24
+MOST_RECALLED = 64
+"""Bursts whose fired lists are read again, at most."""
 
 
 class Restart(Enum):
@@ -28,6 +30,40 @@ class Restart(Enum):
     CANDIDATES = "candidates"
     ALL = "all"
     FIRED = "fired"
+
+
+@dataclass(frozen=True)
+class OwnerQueues:
+    """Queues per owner (``plan.queues``).
+
+    Attributes
+    ----------
+    owners, span : int
+        Blocks that own neurons, and consecutive neurons of each: a multiple of the fused shape's chunk.
+    low_bits : int
+        A sum of 64 bits lies in two words of 32, the first of which adds up so many low bits; 0 where 32 bits are
+        enough.
+    wide : bool
+        An entry of a queue has 64 bits: its contribution needs more than 16.
+    part : int
+        Entries that a row delivers in one burst, in the mean.
+    word : Word
+    shape : FusedShape
+        What the variant has instead without queues.
+    """
+
+    owners: int
+    span: int
+    low_bits: int
+    wide: bool
+    part: int
+    word: Word
+    shape: FusedShape
+
+    @property
+    def shared_bytes(self) -> int:
+        """Shared memory that the sums of an owner take."""
+        return self.span * (8 if self.low_bits else 4)
 
 
 @dataclass(frozen=True)
@@ -77,7 +113,9 @@ class Variant:
         Passes in which the fused burst propagates since a slot of the FCL exceeds the cache, or 0; threads per firing.
     recalled : int
         Bursts whose fired lists are read again, as many as the largest delay, where delays are kept on the sender's
-        side (``kernels.recall``); 0 where arrivals wait in a ring of slots, or in queues.
+        side (``kernels.recall``); 0 where arrivals wait in a ring of slots, or in queues of bursts.
+    queues : OwnerQueues or None
+        How contributions are delivered by queues per owner; ``recalled`` is then at least 1.
     calendar, calendar_bits : int
         Queues that arrivals of later bursts wait in, a power of two and no fewer than the largest delay
         (``kernels.calendar``), and the width of their words; 0 where there are none.
@@ -118,6 +156,7 @@ class Variant:
     tiles: int
     tile_share: int
     recalled: int = 0
+    queues: OwnerQueues | None = None
     calendar: int = 0
     calendar_bits: int = 0
     may_sleep: bool = False
@@ -184,6 +223,11 @@ class Variant:
     def target(self) -> type[np.unsignedinteger]:
         """Scalar type of a target."""
         return np.uint32
+
+    @property
+    def queued(self) -> type[np.unsignedinteger]:
+        """Scalar type of an entry of a queue."""
+        return np.uint64 if self.queues is not None and self.queues.wide else np.uint32
 
     @property
     def potential(self) -> type[np.generic]:
