@@ -58,7 +58,7 @@ QUICK_MIXES = ("plastic, window 1", "fractions, delays to 7")
 QUICK_RECORDINGS = ("rml_11", "rstdp_11", "stim_11")
 LONG = (
     *("closed loop", "closed loop with many amounts", "closed loop with recalled lists", "closed loop of many"),
-    *("closed loop refuses", "recalled delays"),
+    *("closed loop refuses", "recalled delays", "closed loop with a calendar", "delays in a calendar"),
     *("synapses in host memory", "train", "lists too long to stage", "late bursts", "stimulus beyond capacity"),
     *("full log", "generated networks", "long rows", "rows in pieces", "tiles"),
 )
