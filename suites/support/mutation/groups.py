@@ -100,10 +100,11 @@ GROUPS = (
         (
             "suites/unit/burstproof/engine/cpu/test_dynamics.py",
             "suites/stage5_parity/test_cases.py",
+            "suites/stage5_parity/test_cpu_engine.py::test_specialised_kernels_agree",
+            "suites/stage5_parity/test_cpu_engine.py::test_batch_path_is_emulated_from_ten_thousand_candidates",
             "suites/stage5_parity/test_features.py::test_recording_of_features_agrees",
             "-k",
-            "are_counted or (thread and not threads and (not recording or int8))",
-            _QUICK,
+            "are_counted or specialised or emulated_from or (thread and not threads and (not recording or int8))",
         ),
     ),
     Group(
