@@ -16,7 +16,7 @@ if sys.version_info < (3, 11):  # noqa: UP036 - whoever types python3 may have a
 os.chdir(ROOT)
 sys.path.insert(0, str(ROOT))
 
-from stages.bootstrap import DEFAULT_SESSION, is_quick, session_commands, start  # noqa: E402
+from stages.bootstrap import DEFAULT_SESSION, is_quick, of_one_sitting, session_commands, start  # noqa: E402
 
 if __name__ == "__main__":
     sys.exit(start(ROOT, sys.argv[1:]))
@@ -106,7 +106,7 @@ def add_part(door: str, stage: Stage, before: list[str]) -> str:
         if "--resume" in session.posargs:
             command = session_commands(door, session.posargs)[0]
         elif before:
-            command = ["stages", "run", "--resume", str(run_path())]
+            command = ["stages", "run", "--resume", str(run_path()), *of_one_sitting(session.posargs)]
         else:
             command = [*session_commands(door, session.posargs)[0], "--run", str(run_path())]
         run_module(session, *command, "--only", stage.name, success_codes=JUDGED)
@@ -130,7 +130,7 @@ def add_door(door: str, doc: str) -> None:
         alone = one_environment(session)
         install_main(session, *(dict.fromkeys(extra for stage in STAGES for extra in stage.extras) if alone else ()))
         if parts and not alone and not {"--resume", "--explain"} & set(session.posargs):
-            run_module(session, "stages", "run", "--resume", str(run_path()))
+            run_module(session, "stages", "run", "--resume", str(run_path()), *of_one_sitting(session.posargs))
         else:
             run_session(session, door)
 

@@ -14,7 +14,7 @@ from reports.drawing import sparkline
 from reports.figures import all_figures
 from reports.judge.targets import Target
 from reports.values import units
-from reports.values.provenance import invocation_rows
+from reports.values.provenance import invocation_rows, stages_of
 from reports.values.record import RunRecord
 from reports.view import build_view
 
@@ -96,4 +96,5 @@ def _environment() -> Environment:
     environment.filters["readable"] = units.readable
     environment.filters["sparkline"] = sparkline
     environment.globals["invocation_rows"] = invocation_rows
+    environment.globals["stages_of"] = stages_of
     return environment

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from reports.judge.goals import NOT_MEASURED, GoalRow, measured_goals, unjudged
+from reports.judge.goals import GoalRow, measured_goals, unjudged
+from reports.judge.rightness import rightness
 from reports.judge.summary import Summary, first_line, remarks, summarise
 from reports.judge.targets import Target, load_targets
 from reports.judge.trace import Status, TraceRow, is_left_out, status_text, trace, unknown_ids
@@ -18,7 +19,6 @@ from reports.values.record import RunRecord, StageRun
 
 _TILES, _FEW_GOALS = 8, 14
 _LATENCY, _PARITY = "burst.latency", "parity."
-_GOOD = (Verdict.PASS.value, NOT_MEASURED)
 
 
 @dataclass(frozen=True)
@@ -93,14 +93,16 @@ class View:
         What a reader has to know before trusting the figures.
     cases, requirements : tuple of (class, word, count)
         Counts that add up to all of them; the class is that of a badge.
+    right : Verdict and str
+        Whether results were right, in a sentence.
     headline : tuple of GoalRow
         Performance for the first screen.
     skips : tuple of (str, list of str)
         Reasons with the cases skipped for them.
     gaps : tuple of (str, list of TraceRow)
         Reasons with the requirements that are not proven for them.
-    goals, goals_met : tuple of GoalRow
-        The table: what is shown at once, and what is folded.
+    goals, goals_met, goals_open : tuple of GoalRow
+        The table: what is shown at once, and what is folded since it was met, or not measured.
     latency, parity, others : tuple
         The measurements, each in one of them.
     unjudged : tuple of (Target, str)
@@ -114,6 +116,7 @@ class View:
     summary: Summary
     cases: tuple[tuple[str, str, int], ...]
     requirements: tuple[tuple[str, str, int], ...]
+    right: tuple[Verdict, str]
     headline: tuple[GoalRow, ...]
     stages: tuple[StageCard, ...]
     findings: tuple[Finding, ...]
@@ -121,6 +124,7 @@ class View:
     gaps: tuple[tuple[str, list[TraceRow]], ...]
     goals: tuple[GoalRow, ...]
     goals_met: tuple[GoalRow, ...]
+    goals_open: tuple[GoalRow, ...]
     latency: tuple[Row, ...]
     parity: tuple[Group, ...]
     others: tuple[Family, ...]
@@ -158,7 +162,9 @@ def build_view(record: RunRecord, targets: Sequence[Target] | None = None) -> Vi
     parity = [row for row in every if row.name.startswith(_PARITY)]
     others = [row for row in every if row.name not in (_LATENCY, SPAN) and not row.name.startswith(_PARITY)]
     goals = measured_goals(record, known)
-    shown = tuple(goal for goal in goals if goal.is_latency or goal.verdict not in _GOOD or len(goals) <= _FEW_GOALS)
+    measured = [goal for goal in goals if goal.is_measured]
+    few = len(measured) <= _FEW_GOALS
+    shown = tuple(goal for goal in measured if few or goal.is_latency or goal.verdict != Verdict.PASS.value)
     return View(
         record=record,
         line=first_line(record, summary, why_skipped=False).partition(": ")[2],
@@ -167,13 +173,15 @@ def build_view(record: RunRecord, targets: Sequence[Target] | None = None) -> Vi
         summary=summary,
         cases=_case_counts(summary),
         requirements=_requirement_counts(summary, record.plan),
+        right=rightness(record),
         headline=_headline(goals),
         stages=tuple(_stage_cards(record)),
         findings=_findings(record),
         skips=_skips(record.cases),
         gaps=_gaps(rows),
         goals=shown,
-        goals_met=tuple(goal for goal in goals if goal not in shown),
+        goals_met=tuple(goal for goal in measured if goal not in shown),
+        goals_open=tuple(goal for goal in goals if not goal.is_measured),
         latency=tuple(latency),
         parity=_groups(parity),
         others=_families(others),
@@ -215,7 +223,7 @@ def _headline(goals: Sequence[GoalRow]) -> tuple[GoalRow, ...]:
     measured = [goal for goal in goals if goal.is_measured and not goal.is_exact]
 
     def rank(goal: GoalRow) -> tuple[bool, bool, bool]:
-        return goal.verdict in _GOOD, not goal.against_other, not goal.floor
+        return goal.verdict == Verdict.PASS.value, not goal.against_other, not goal.floor
 
     chosen = sorted(measured, key=rank)[:_TILES]
     return tuple(goal for goal in measured if goal in chosen)

@@ -115,6 +115,15 @@ def is_quick(positional: Sequence[str]) -> bool:
     return not {*LARGER_PLANS, "--resume"} & set(positional)
 
 
+def of_one_sitting(positional: Sequence[str]) -> list[str]:
+    """Those arguments of a session that belong to one start of the runner, not to the plan: a second start has them."""
+    parser = argparse.ArgumentParser(allow_abbrev=False)
+    for name in ("--workers", "--time-limit"):
+        parser.add_argument(name)
+    found = vars(parser.parse_known_args(list(positional))[0])
+    return [f"--{name.replace('_', '-')}={value}" for name, value in found.items() if value is not None]
+
+
 def _planned(positional: Sequence[str]) -> list[str]:
     """Arguments for pytest, which knows the plans by the option ``--bp-plan``."""
     plan = next((name for name in LARGER_PLANS if name in positional), "--quick").removeprefix("--")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import math
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
@@ -23,6 +25,8 @@ from stages.runner import Runner
 from stages.suite_process import MOST_WORKERS
 
 PROGRAM = "stages"
+TO_BE_CONTINUED = 75
+"""Exit code of a sitting whose time was over before the plan was; EX_TEMPFAIL of sysexits.h."""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -83,6 +87,17 @@ def _processes(text: str) -> int:
     return int(text)
 
 
+def _seconds(text: str) -> float:
+    """A time in seconds, more than 0."""
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    if not 0.0 < seconds < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r} is no time in seconds, more than 0")
+    return seconds
+
+
 def _parser(plan: Sequence[Stage]) -> argparse.ArgumentParser:
     spread = ", ".join(stage.name for stage in plan if stage.side_by_side)
     parser = _Parser(prog=PROGRAM, description="The staged test plan.")
@@ -104,6 +119,13 @@ def _parser(plan: Sequence[Stage]) -> argparse.ArgumentParser:
         metavar="N",
         help=f"processes for the cases of {spread} (default: a core each, at most {MOST_WORKERS})",
     )
+    run.add_argument(
+        "--time-limit",
+        type=_seconds,
+        default=math.inf,
+        metavar="S",
+        help=f"begin no case after S seconds; where some are left, exit with {TO_BE_CONTINUED}: go on with --resume",
+    )
     kinds = run.add_mutually_exclusive_group()
     for kind, what in ((THOROUGH, "all that CI runs"), (NIGHTLY, "also what takes longer than CI may")):
         kinds.add_argument(
@@ -120,6 +142,7 @@ def _parser(plan: Sequence[Stage]) -> argparse.ArgumentParser:
 
 
 def _run(options: argparse.Namespace, root: Path, plan: Sequence[Stage]) -> int:
+    until_s = time.monotonic() + options.time_limit
     console = Console()
     if options.resume is not None:
         folder = _resumed(options)
@@ -148,7 +171,7 @@ def _run(options: argparse.Namespace, root: Path, plan: Sequence[Stage]) -> int:
             _refuse_used(folder)
             folder.write_plan(asked, options.targets)
         console.say(opening(stages, gates), plan_line(asked.plan), f"Run: {folder.path}")
-        runner = Runner(root, folder, console, plan, workers=options.workers, lock=lock)
+        runner = Runner(root, folder, console, plan, workers=options.workers, lock=lock, until_s=until_s)
         return _carried_out(runner, options.only)
 
 
@@ -162,9 +185,10 @@ def _carried_out(runner: Runner, only: Sequence[str]) -> int:
             f"Interrupted{named}. Report so far: {folder.path / REPORT_NAME}. Go on with --resume {folder.path}"
         )
         return ExitCode.UNDECIDED
-    part = bool(only) and not record.finished_utc
+    late = not record.finished_utc and time.monotonic() >= runner.until_s
+    part = (bool(only) and not record.finished_utc) or late
     console.say(*(closing_part if part else closing)(record, folder.path))
-    return exit_code(record)
+    return TO_BE_CONTINUED if late else exit_code(record)
 
 
 def _refuse_used(folder: RunFolder) -> None:

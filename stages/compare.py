@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from burstproof.door import UsageParser
-from burstproof.errors import BurstproofError, InputError
+from burstproof.errors import BurstproofError, ExitCode, InputError
+from stages import signals
 
 STAGE = "stage6"
 RUNS = 5
@@ -90,6 +91,9 @@ def main(arguments: Sequence[str], root: Path) -> int:
     except BurstproofError as error:
         print(f"error: {error}", file=sys.stderr)
         return int(error.exit_code)
+    except KeyboardInterrupt as signal:
+        print(f"interrupted ({signal}); the runs so far are in {out}", file=sys.stderr)
+        return ExitCode.UNDECIDED
 
 
 def _base(root: Path) -> str:
@@ -117,7 +121,7 @@ def _git(root: Path, *words: str) -> str:
 def _call(command: Sequence[str], folder: Path) -> int:
     """Run in a checkout whose own packages come first."""
     paths = [str(folder / "impl"), str(folder), *filter(None, [os.environ.get("PYTHONPATH")])]
-    return subprocess.call(command, cwd=folder, env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)})
+    return signals.call(command, folder, {**os.environ, "PYTHONPATH": os.pathsep.join(paths)})
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -144,4 +148,5 @@ def _several(text: str) -> int:
 
 
 if __name__ == "__main__":
+    signals.end_in_order()
     sys.exit(main(sys.argv[1:], Path(__file__).resolve().parents[1]))

@@ -125,12 +125,17 @@ def _why_not_0(record: RunRecord) -> list[str]:
 
 def closing_part(record: RunRecord, folder: Path) -> list[str]:
     """Return the summary of a part: what it did not pass, and what is still to run."""
-    waiting = [stage.stage for stage in record.stages if stage.problem == NOT_RUN]
+    waiting = [stage.stage for stage in record.stages if not stage.ended_utc]
     return [
         *_section("Not passed:", _not_passed(record)),
+        *_section("Cut off:", [f"  {stage.stage}: {stage.problem}" for stage in record.stages if _was_cut_off(stage)]),
         "",
         f"A part of the run; still to run: {', '.join(waiting)}. Continue with --resume {folder}",
     ]
+
+
+def _was_cut_off(stage: StageRun) -> bool:
+    return bool(not stage.ended_utc and stage.problem) and stage.problem != NOT_RUN
 
 
 def explanation(stages: Sequence[Stage], gates: Mapping[str, Gate], plan: str) -> list[str]:

@@ -61,6 +61,12 @@ def contention_between(before: CpuTimes | None, after: CpuTimes | None, proc: Pa
     return {**found, "clock_mhz": sum(clocks) / len(clocks)} if clocks else found
 
 
+def worst_of(one: Mapping[str, float], other: Mapping[str, float]) -> Mapping[str, float]:
+    """What was worse of two readings by :func:`contention_between`: more of all but the clock, and less of that."""
+    both = {name: (one.get(name, value), other.get(name, value)) for name, value in {**one, **other}.items()}
+    return {name: min(pair) if name == "clock_mhz" else max(pair) for name, pair in both.items()}
+
+
 def _text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8", errors="replace")

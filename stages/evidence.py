@@ -25,8 +25,8 @@ def join_junit(folder: RunFolder, stages: tuple[StageRun, ...]) -> None:
     """Write one JUnit file with a test suite per stage; a stage that did not finish has an error in it."""
     root = ET.Element("testsuites", name=folder.path.name)
     for stage in stages:
-        suites = _suites(folder.files(stage.stage).junit)
-        for suite in suites:
+        files = folder.files(stage.stage)
+        for suite in (suite for path in files.of_all_sittings(files.junit) for suite in _suites(path)):
             suite.set("name", stage.stage)
             root.append(suite)
         if stage.problem:
@@ -40,9 +40,11 @@ def join_benchmarks(folder: RunFolder, stages: tuple[StageRun, ...]) -> None:
     benchmarks: list[object] = []
     about: dict[str, object] = {}
     for stage in stages:
-        taken, rest = _benchmarks(folder.files(stage.stage).benchmark)
-        benchmarks += taken
-        about = rest | about
+        files = folder.files(stage.stage)
+        for path in files.of_all_sittings(files.benchmark):
+            taken, rest = _benchmarks(path)
+            benchmarks += taken
+            about = rest | about
     write_json(folder.path / BENCHMARK_NAME, {**about, "benchmarks": benchmarks})
 
 

@@ -23,7 +23,7 @@ from stages.measuring import Measure
 from stages.plan import stage_of
 from stages.results import ResultLines
 from stages.signals import end_in_order
-from stages.time_limit import CaseOverranError, TimeLimit
+from stages.time_limit import CaseOverranError, SittingLimit, TimeLimit
 
 _GATEKEEPER = pytest.StashKey[Gatekeeper]()
 _MEASUREMENTS = pytest.StashKey[Measure]()
@@ -39,6 +39,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--bp-collected", metavar="PATH", default=None, help="write what was collected to PATH")
     group.addoption("--bp-begun", metavar="PATH", default=None, help="leave out the cases that PATH lists")
     group.addoption("--bp-case-limit", metavar="S", type=float, default=None, help="end a case after S seconds")
+    group.addoption("--bp-until", metavar="S", type=float, default=None, help="begin no case at S or later (monotonic)")
     group.addoption("--bp-plan", choices=PLAN_KINDS, default=THOROUGH, help="leave out what a larger plan holds")
     group.addoption("--gpu-free", action="store_true", help="treat every hardware gate as closed")
 
@@ -66,6 +67,9 @@ def pytest_configure(config: pytest.Config) -> None:
     limit_s = config.getoption("--bp-case-limit")
     if limit_s is not None:
         config.pluginmanager.register(TimeLimit(limit_s), "burstproof-time-limit")
+    until = config.getoption("--bp-until")
+    if until is not None:
+        config.pluginmanager.register(SittingLimit(until), "burstproof-sitting-limit")
     _configure_results(config)
 
 

@@ -30,10 +30,13 @@ class Progress:
         Result lines of the plugin; it may not exist yet.
     earlier : mapping
         Duration in seconds of each case in an earlier run of the same stage and plan.
+    kept : frozenset of str
+        Cases whose results are from before: their time is not part of what has elapsed.
     """
 
     results: Path
     earlier: Mapping[str, float] = field(default_factory=dict)
+    kept: frozenset[str] = frozenset()
     done: dict[str, float] = field(default_factory=dict)
     collected: int = 0
     _read: int = 0
@@ -63,13 +66,14 @@ class Progress:
 
     def left_s(self, elapsed_s: float) -> float | None:
         """Seconds that are left after ``elapsed_s``, or ``None`` as long as nothing is known."""
-        known = sum(self.earlier.values())
-        over = sum(self.earlier.get(case, 0.0) for case in self.done)
+        known = sum(duration for case, duration in self.earlier.items() if case not in self.kept)
+        over = sum(self.earlier.get(case, 0.0) for case in self.done if case not in self.kept)
         if over > 0.0:
             return elapsed_s * (known - over) / over
         if known > 0.0:
             return known
-        return elapsed_s * (self.total / len(self.done) - 1.0) if self.done and self.collected else None
+        done = len(self.done) - len(self.kept)
+        return elapsed_s * (self.total - len(self.done)) / done if done > 0 and self.collected else None
 
     def line(self, elapsed_s: float) -> str:
         """Return ``120 of 480 cases, slowest test_large (4 s), about 2 min left``."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from reports.values.record import Environment, Invocation, Judging
 from reports.values.serialise import decode, encode
 from stages.run_folder import RunFolder, read_json, write_json
+from stages.sittings import sittings
 
 
 @dataclass(frozen=True)
@@ -16,24 +17,23 @@ class _Judgings:
 
 
 def note_invocation(folder: RunFolder, stage: str, invocation: Invocation) -> None:
-    """Keep in the stage's folder which invocation runs it; a stage that runs again belongs to the last one."""
+    """Keep in the stage's folder which invocation runs it now; one that runs it anew has replaced those before."""
     write_json(folder.files(stage).environment, encode(replace(invocation, stages=(stage,))))
 
 
 def read_invocations(folder: RunFolder, stages: Iterable[str]) -> tuple[Invocation, ...]:
-    """Every invocation that ran a stage, in order; one whose checkout changed between two stages is listed twice."""
-    found: list[Invocation] = []
-    for stage in stages:
-        path = folder.files(stage).environment
-        if not path.is_file():
-            continue
-        one = decode(Invocation, read_json(path), str(path))
-        same = next((index for index, other in enumerate(found) if replace(other, stages=one.stages) == one), None)
-        if same is None:
-            found.append(one)
-        else:
-            found[same] = replace(one, stages=(*found[same].stages, *one.stages))
-    return tuple(sorted(found, key=lambda invocation: invocation.started_utc))
+    """Every invocation that ran a stage, in order; one whose checkout changed between two stages is listed twice.
+
+    Where several ran one stage, each names its cases of it.
+    """
+    found: dict[int, Invocation] = {}
+    of_stages = [sittings(folder.files(stage)) for stage in stages]
+    for one in (one if len(ran) > 1 else replace(one, cases=()) for ran in of_stages for one in ran):
+        bare = replace(one, stages=(), cases=())
+        same = next((key for key, other in found.items() if replace(other, stages=(), cases=()) == bare), len(found))
+        before = found.get(same, bare)
+        found[same] = replace(bare, stages=(*before.stages, *one.stages), cases=(*before.cases, *one.cases))
+    return tuple(sorted(found.values(), key=lambda invocation: invocation.started_utc))
 
 
 def environment_of(invocations: Sequence[Invocation]) -> Environment:

@@ -15,7 +15,8 @@ from stages.plan import Stage
 from stages.provenance import read_invocations
 from stages.results import CaseLines, read_lines
 from stages.run_folder import RunFolder
-from stages.runner import FoundMachine, assemble, finished_stage, kept_machine
+from stages.runner import assemble
+from stages.sittings import FoundMachine, cut_off_stage, finished_stage, kept_machine
 
 _CLOSED = "is closed"
 _NOT_KEPT = "The hardware was not kept: the machine was gone before the record was written."
@@ -55,7 +56,7 @@ def _has_its_record(folder: Path) -> bool:
 
 
 def _stage_run(folder: RunFolder, stage: Stage, gates: Mapping[str, Gate]) -> StageRun:
-    ended = finished_stage(folder, stage)
+    ended = finished_stage(folder, stage.name) or cut_off_stage(folder, stage.name)
     if ended is not None:
         return ended
     lines = read_lines(folder.files(stage.name).results)

@@ -1,15 +1,15 @@
 """Case results as JSON lines: what the plugin appends while the suites run, and the runner reads afterwards.
 
 Each line holds its number, a checksum, and one of: how many cases there will be, a case that begins (so that a crash
-of the interpreter leaves its name behind), the result of a case, the end of the file. Lines that were lost or changed
-are found out.
+of the interpreter leaves its name behind), the result of a case, the cases that begin again since the stage was cut off
+during them, the end of the file. Lines that were lost or changed are found out.
 """
 
 from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
@@ -17,7 +17,7 @@ from typing import TextIO
 from reports.values.measurement import CaseResult
 from reports.values.serialise import decode, encode
 
-_COLLECTED, _STARTED, _CASE, _END = "collected", "started", "case", "end"
+_COLLECTED, _STARTED, _CASE, _AGAIN, _END = "collected", "started", "case", "again", "end"
 
 
 @dataclass(frozen=True)
@@ -65,15 +65,33 @@ class ResultLines:
         """Append the result of a case."""
         self._append(encode(result))
 
+    def again(self, cases: Sequence[str]) -> None:
+        """Note that these cases began, were cut off, and will begin again."""
+        self._append({_AGAIN: list(cases)})
+
     def close(self) -> None:
         """Write the last line and close the file."""
         self._append({_END: self._number})
+        self.let_go()
+
+    def let_go(self) -> None:
+        """Close the file without a last line: another process goes on with it."""
         self._file.close()
 
     def _append(self, content: Mapping[str, object]) -> None:
         self._number += 1
         self._file.write(numbered(self._number, content) + "\n")
         self._file.flush()
+
+
+def reopen(path: Path, again: Sequence[str]) -> None:
+    """Let another sitting append to a file, closed or not; the cases ``again``, which never ended, will begin again."""
+    whole = _whole_lines(path)
+    if whole and _END in json.loads(whole[-1]):
+        path.write_text("".join(whole[:-1]), encoding="utf-8")
+    lines = ResultLines(path)
+    lines.again(again)
+    lines.let_go()
 
 
 def numbered(number: int, content: Mapping[str, object]) -> str:
@@ -93,6 +111,9 @@ def read_lines(path: Path) -> CaseLines:
             return CaseLines(tuple(cases), tuple(started), damage)
         if _STARTED in content:
             started[str(content[_STARTED])] = None
+        elif _AGAIN in content:
+            for case in _again(content):
+                started.pop(case, None)
         elif _END in content:
             closed = True
         elif _CASE in content:
@@ -118,6 +139,11 @@ def _content(number: int, line: str) -> dict[str, object] | None:
         return None
     found = value.pop("crc32", None)
     return value if found == _checksum(number, value) else None
+
+
+def _again(content: Mapping[str, object]) -> list[str]:
+    cases = content[_AGAIN]
+    return [str(case) for case in cases] if isinstance(cases, list) else []
 
 
 def _checksum(number: int, content: Mapping[str, object]) -> str:

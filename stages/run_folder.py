@@ -83,6 +83,23 @@ class StageFiles:
         """How the stage ended; exists only once it has."""
         return self.folder / _DONE
 
+    @property
+    def cut_off(self) -> Path:
+        """How far a stage came that was cut off; gone once another sitting goes on with it."""
+        return self.folder / "cut_off.json"
+
+    def of_all_sittings(self, path: Path) -> tuple[Path, ...]:
+        """Every version there is of one of these files, in the order of the sittings that wrote them."""
+        earlier = self.folder.glob(f"{path.stem}.*{path.suffix}")
+        numbered = sorted((one for one in earlier if _sitting(one)), key=_sitting)
+        return (*numbered, *([path] if path.is_file() else []))
+
+    def set_aside(self, path: Path) -> None:
+        """Give what this sitting wrote its number, so that the next one can write the same."""
+        if path.is_file():
+            number = 1 + max(map(_sitting, self.of_all_sittings(path)))
+            path.rename(path.with_name(f"{path.stem}.{number}{path.suffix}"))
+
 
 @dataclass(frozen=True)
 class RunFolder:
@@ -144,6 +161,12 @@ class RunFolder:
         found = (path for stage in stages for path in sorted(self.files(stage).folder.glob("*")) if path.is_file())
         own = (self.targets,) if self.targets.is_file() else ()
         return tuple(path.relative_to(self.path).as_posix() for path in (*own, *found))
+
+
+def _sitting(path: Path) -> int:
+    """The number in ``junit.2.xml``; 0 where there is none."""
+    number = path.stem.rpartition(".")[2]
+    return int(number) if "." in path.stem and number.isdecimal() else 0
 
 
 def new_run_path(runs: Path) -> Path:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import time
+from collections.abc import Collection as AnyCollection
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from hardware.gates import Gate
@@ -15,7 +17,7 @@ from reports.store import targets_of, write_run
 from reports.values.machine import machine_in
 from reports.values.measurement import CaseResult, Outcome
 from reports.values.record import Environment, Invocation, RunRecord, StageRun
-from reports.values.serialise import decode, encode
+from reports.values.serialise import encode
 from stages.collected import Collection, read_collection, unaccounted, uncollected
 from stages.console import Console
 from stages.contention import contention_between, read_times
@@ -26,16 +28,9 @@ from stages.plan import PLAN, Stage
 from stages.progress import Progress, earlier_durations, keep_durations
 from stages.provenance import environment_of, note_invocation, note_judging, read_invocations
 from stages.results import CaseLines, read_lines
-from stages.run_folder import NOT_RUN, RunFolder, RunPlan, StageFiles, read_json, utc_now, write_json
+from stages.run_folder import NOT_RUN, RunFolder, RunPlan, utc_now, write_json
+from stages.sittings import FoundMachine, cut_off_stage, finished_stage, go_on, kept_machine, refuse_to_mix
 from stages.suite_process import MOST_WORKERS, SuiteEnd, run_suites
-
-
-@dataclass(frozen=True)
-class FoundMachine:
-    """What a run finds at its start, and keeps for a record that is written without it."""
-
-    hardware: Mapping[str, object]
-    gates: Mapping[str, Gate] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -56,6 +51,8 @@ class Runner:
         Most processes that cases of a stage run side by side in.
     lock : int or None
         The lock on the folder, as a file descriptor; it lasts as long as a process of a stage does.
+    until_s : float
+        On the monotonic clock, in seconds: no stage and no case begins at that time or later.
     """
 
     root: Path
@@ -64,22 +61,32 @@ class Runner:
     plan: Sequence[Stage] = PLAN
     workers: int = MOST_WORKERS
     lock: int | None = None
+    until_s: float = math.inf
 
     def run(self, only: Sequence[str] = ()) -> RunRecord:
         """Run the stages that have not ended yet, or only the named ones of them, and write the record.
 
         The record is written after an interruption too; it says that the run did not finish.
+
+        Raises
+        ------
+        InputError
+            A stage was cut off at another commit, or on another class of machine.
         """
         asked = self.folder.read_plan()
         waiting = [stage for stage in self._planned(asked) if not self.folder.files(stage.name).done.is_file()]
+        due = [stage for stage in waiting if not only or stage.name in only]
         machine = None if waiting else kept_machine(self.folder)  # a finished run is of the machine that ran it
         if machine is None:
             machine = FoundMachine(take_inventory().to_dict(), Gatekeeper(gpu_free=asked.gpu_free).gates)
+            environment = take_environment(self.root)
+            for stage in due:
+                refuse_to_mix(self.folder, stage.name, environment, machine, stage.gate)
             write_json(self.folder.machine, encode(machine))
         invocation = self._invocation(asked, machine, only)
         try:
-            for stage in waiting:
-                if not only or stage.name in only:
+            for stage in due:
+                if time.monotonic() < self.until_s:
                     self._run_stage(stage, machine.gates[stage.gate], invocation, asked)
         finally:
             try:
@@ -105,10 +112,10 @@ class Runner:
 
     def _run_stage(self, stage: Stage, gate: Gate, invocation: Invocation, asked: RunPlan) -> None:
         files = self.folder.files(stage.name)
-        _clear(files)
+        earlier = go_on(files)
         note_invocation(self.folder, stage.name, replace(invocation, environment=take_environment(self.root)))
         self.console.stage_begins(stage, gate)
-        progress = Progress(files.results, earlier_durations(stage.name, asked.plan))
+        progress = Progress(files.results, earlier_durations(stage.name, asked.plan), kept=earlier.cases)
         began, times = time.monotonic(), read_times()
 
         def tick() -> None:
@@ -125,6 +132,7 @@ class Runner:
             tick=tick,
             workers=self.workers,
             lock=self.lock,
+            until_s=self.until_s,
         )
         contention = contention_between(times, read_times())
         lines, collection = read_lines(files.results), read_collection(files.collected)
@@ -134,17 +142,22 @@ class Runner:
             gate_open=gate.is_open,
             gate_reason=gate.reason,
             requirements=stage.requirements,
-            problem=end.problem or inconsistency(end, lines, collection) or self._uncollected(stage, lines, collection),
+            problem=end.problem
+            or inconsistency(end, lines, collection, earlier.cases)
+            or self._uncollected(stage, lines, collection),
             duration_s=end.duration_s,
-            ended_utc=utc_now(),
+            ended_utc="" if end.cut_off else utc_now(),
             collected=len(collection.collected) if collection is not None else 0,
             deselected=collection.deselected if collection is not None else (),
             plugins=collection.plugins if collection is not None else (),
             contention=contention,
         )
-        if not run.problem:
+        run = earlier.added_to(run)
+        if end.cut_off:
+            run = replace(run, problem=f"{run.problem}: {unfinished(lines, run.collected)}")
+        elif not run.problem:
             keep_durations(stage.name, asked.plan, {case.case: case.duration_s for case in lines.cases})
-        write_json(files.done, asdict(run))
+        write_json(files.cut_off if end.cut_off else files.done, asdict(run))
         self.console.stage_ended(run, stage_cases(run, lines))
 
     def _uncollected(self, stage: Stage, lines: CaseLines, collection: Collection | None) -> str:
@@ -158,31 +171,18 @@ class Runner:
         return assemble(self.folder, asked, stages, take_environment(self.root), machine.hardware)
 
     def _stage_run(self, stage: Stage, gate: Gate) -> StageRun:
-        problem = unfinished(read_lines(self.folder.files(stage.name).results))
-        waiting = StageRun(stage.name, stage.title, gate.is_open, gate.reason, stage.requirements, problem)
-        return finished_stage(self.folder, stage) or waiting
+        name = stage.name
+        lines, found = (read_lines(self.folder.files(name).results), read_collection(self.folder.files(name).collected))
+        begun = bool(lines.cases or lines.unfinished)
+        problem = f"it was interrupted: {unfinished(lines, len(found.collected) if found else 0)}" if begun else NOT_RUN
+        waiting = StageRun(name, stage.title, gate.is_open, gate.reason, stage.requirements, problem)
+        return finished_stage(self.folder, name) or cut_off_stage(self.folder, name) or waiting
 
 
-def unfinished(lines: CaseLines) -> str:
-    """Why a stage without an end has none."""
-    begun = len(lines.cases) + len(lines.unfinished)
-    if not begun:
-        return NOT_RUN
-    return f"it was interrupted: of {begun} cases that had begun, {len(lines.cases)} had ended; continue with --resume"
-
-
-def kept_machine(folder: RunFolder) -> FoundMachine | None:
-    """What the run found at its start; ``None`` if it was not kept."""
-    path = folder.machine
-    return decode(FoundMachine, read_json(path), str(path)) if path.is_file() else None
-
-
-def finished_stage(folder: RunFolder, stage: Stage) -> StageRun | None:
-    """How a stage ended, or ``None`` if it has not."""
-    done = folder.files(stage.name).done
-    if not done.is_file():
-        return None
-    return decode(StageRun, read_json(done), str(done))
+def unfinished(lines: CaseLines, collected: int) -> str:
+    """How far a stage without an end came, and the cure."""
+    total = f" of {collected}" if collected else ""
+    return f"{len(lines.cases)}{total} cases have a result; continue with --resume"
 
 
 def assemble(
@@ -231,17 +231,26 @@ def _with_damage(folder: RunFolder, run: StageRun, lines: CaseLines) -> StageRun
 def stage_cases(run: StageRun, lines: CaseLines) -> tuple[CaseResult, ...]:
     """Return the cases of a stage; one that began and never ended is an error that names what ended it."""
     reason = f"it began and never ended: {run.problem or 'the process ended during it'}"
-    cut_short = (CaseResult(case, run.stage, (), Outcome.ERROR, reason, title=case) for case in lines.unfinished)
-    return (*(replace(case, stage=run.stage) for case in lines.cases), *cut_short)
+    cut_short = (CaseResult(case, run.stage, (), Outcome.ERROR, reason, title=_name(case)) for case in lines.unfinished)
+    modules = {case.case: case for case in lines.cases if "::" not in case.case}  # each sitting collects anew
+    ended = (*modules.values(), *(case for case in lines.cases if case.case not in modules))
+    return (*(replace(case, stage=run.stage) for case in ended), *cut_short)
 
 
-def inconsistency(end: SuiteEnd, lines: CaseLines, collection: Collection | None) -> str:
-    """Return why an exit status of 0 or 1 cannot be believed, or the empty string."""
+def _name(case: str) -> str:
+    return case.rpartition("::")[2]
+
+
+def inconsistency(
+    end: SuiteEnd, lines: CaseLines, collection: Collection | None, earlier: AnyCollection[str] = ()
+) -> str:
+    """Return why an exit status of 0 or 1 cannot be believed, or the empty string; it says nothing of ``earlier``."""
     if lines.unfinished:
         return f"pytest ended during {lines.unfinished[0]} with exit status {end.status}"
     if not lines.cases:
         return "pytest ended without a result"
-    bad = any(case.outcome in (Outcome.FAILED, Outcome.ERROR) for case in lines.cases)
+    own = (case for case in lines.cases if case.case not in earlier)
+    bad = any(case.outcome in (Outcome.FAILED, Outcome.ERROR) for case in own)
     if bad != (end.status == 1):
         return f"pytest ended with exit status {end.status}, which its results contradict"
     return damage(lines, collection)
@@ -256,10 +265,3 @@ def damage(lines: CaseLines, collection: Collection | None) -> str:
     if collection is None:
         return "what was collected is not known: collected.json is missing or was changed"
     return unaccounted(collection, [case.case for case in lines.cases])
-
-
-def _clear(files: StageFiles) -> None:
-    """Make the stage's folder, without what an interrupted attempt left."""
-    files.folder.mkdir(parents=True, exist_ok=True)
-    for path in files.folder.iterdir():
-        path.unlink()

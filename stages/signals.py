@@ -10,7 +10,7 @@ import os
 import signal
 import subprocess
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import FrameType
@@ -45,7 +45,7 @@ def end_in_order(before: Callable[[], None] = lambda: None) -> None:
     _handle(handler)
 
 
-def call(command: Sequence[str], cwd: Path | None = None) -> int:
+def call(command: Sequence[str], cwd: Path | None = None, env: Mapping[str, str] | None = None) -> int:
     """Run ``command`` to its end and return its exit status.
 
     The signals are sent on to it, so that it ends first; then :class:`Interrupted` is raised.
@@ -56,7 +56,7 @@ def call(command: Sequence[str], cwd: Path | None = None) -> int:
         seen.append(number)
         process.send_signal(number)
 
-    process = subprocess.Popen(command, cwd=cwd)
+    process = subprocess.Popen(command, cwd=cwd, env=env)
     before = _handle(handler)
     try:
         status = process.wait()

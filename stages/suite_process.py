@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import signal
@@ -43,11 +44,15 @@ _PROBLEMS = {
 
 @dataclass(frozen=True)
 class SuiteEnd:
-    """How pytest ended: its exit status, what kept it from finishing (empty: nothing), and the wall time."""
+    """How pytest ended: its exit status, what kept it from finishing (empty: nothing), and the wall time in seconds.
+
+    ``cut_off`` says that a time limit did, and that another sitting can run the cases that are left.
+    """
 
     status: int
     problem: str
     duration_s: float
+    cut_off: bool = False
 
 
 def run_suites(
@@ -60,8 +65,11 @@ def run_suites(
     tick: Callable[[], None] = lambda: None,
     workers: int = MOST_WORKERS,
     lock: int | None = None,
+    until_s: float = math.inf,
 ) -> SuiteEnd:
     """Run the suites of a stage and wait for them; where the process dies during a case, run the others in another one.
+
+    Cases that ``files.begun`` lists are not run.
 
     Parameters
     ----------
@@ -80,9 +88,13 @@ def run_suites(
         Most processes that cases of a stage run side by side in.
     lock : int or None
         A file descriptor that the supervisor keeps open, too.
+    until_s : float
+        On the monotonic clock, in seconds: no case begins at that time or later.
     """
     began = time.monotonic()
     command = pytest_command(stage, root, files, gpu_free=gpu_free, plan=plan, workers=workers)
+    command += [f"--bp-until={until_s!r}"] if until_s < math.inf else []
+    continued = files.begun.is_file()
     deadline = began + stage.time_limit_s
     problems: list[str] = []
     while True:
@@ -96,14 +108,19 @@ def run_suites(
         if len(problems) > _MOST_DEATHS or time.monotonic() > deadline or not _cases_left(files, begun):
             break
         files.begun.write_text("\n".join(sorted(begun)), encoding="utf-8")
-    if problems and status == _NOTHING_RAN:
+    if (problems or continued) and status == _NOTHING_RAN:
         problem = ""
-    return SuiteEnd(status, "; ".join([*problems, *filter(None, [problem])]), time.monotonic() - began)
+    ended = time.monotonic()
+    died = files.begun.read_text(encoding="utf-8").splitlines() if files.begun.is_file() else []
+    cut_off = ended > min(deadline, until_s) and _cases_left(files, {*(case.case for case in lines.cases), *died})
+    if cut_off and ended > until_s:
+        problem = problem or "the time of --time-limit was over"
+    return SuiteEnd(status, "; ".join([*problems, *filter(None, [problem])]), ended - began, cut_off)
 
 
 def _cases_left(files: StageFiles, begun: set[str]) -> bool:
     collection = read_collection(files.collected)
-    return collection is not None and not begun.issuperset(collection.collected)
+    return collection is not None and not begun.issuperset({*collection.collected} - {*collection.deselected})
 
 
 def _run_once(

@@ -32,6 +32,24 @@ def limit_of(item: pytest.Item) -> float | None:
     return None if marker is None else float(marker.args[0])
 
 
+class SittingLimit:
+    """A pytest plugin that lets no case begin after a point in time; those that have begun end.
+
+    Parameters
+    ----------
+    deadline_s : float
+        That point, on the machine's monotonic clock.
+    """
+
+    def __init__(self, deadline_s: float) -> None:
+        self._deadline_s = deadline_s
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_protocol(self) -> bool | None:
+        """Take a case that is too late as done, without a word in the results."""
+        return True if time.monotonic() >= self._deadline_s else None
+
+
 class TimeLimit:
     """A pytest plugin that holds each case to its time limit, fixtures included.
 

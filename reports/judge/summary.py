@@ -13,7 +13,7 @@ from reports.judge.verdict import case_verdict, run_verdict
 from reports.values import units
 from reports.values.judgement import JudgedMeasurement, ReasonCode
 from reports.values.measurement import Outcome, Verdict
-from reports.values.provenance import provenance_lines
+from reports.values.provenance import provenance_lines, stages_of
 from reports.values.record import NIGHTLY, RunRecord
 
 _SHOWN = 3
@@ -202,7 +202,7 @@ def _remarks(record: RunRecord) -> Iterable[str]:
     if others:
         yield f"The machine was busy with other work, so timings may be too slow: {_few(others)}."
     if len(record.invocations) > 1:
-        starts = [f"{one.started_utc}, {' '.join(one.stages) or 'no stage'}" for one in record.invocations]
+        starts = [f"{one.started_utc}, {' '.join(stages_of(record, one)) or 'no stage'}" for one in record.invocations]
         yield f"{len(record.invocations)} starts of the runner contributed: {_few(starts)}."
     environments = [record.environment, *(one.environment for one in record.invocations)]
     commits = tuple(dict.fromkeys(one.git_commit[:12] for one in environments if one.git_commit))

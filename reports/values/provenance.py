@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 
-from reports.values.record import Environment, RunRecord
+from reports.values import units
+from reports.values.record import Environment, Invocation, RunRecord
 
 ABSENT = "absent"
 
@@ -33,6 +35,13 @@ def facts(environment: Environment) -> dict[str, str]:
     return named | {f"variable {name}": value for name, value in environment.variables.items()}
 
 
+def stages_of(record: RunRecord, one: Invocation) -> tuple[str, ...]:
+    """The stages that an invocation ran; of one that other invocations ran, too, the number of its cases."""
+    mine = set(one.cases)
+    counts = Counter(case.stage for case in record.cases if case.case in mine)
+    return tuple(f"{name} ({units.counted(counts[name], 'case')})" if counts[name] else name for name in one.stages)
+
+
 def invocation_rows(record: RunRecord) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """What differs between the invocations of a run: a row for each fact, a text for each invocation.
 
@@ -42,7 +51,7 @@ def invocation_rows(record: RunRecord) -> tuple[tuple[str, tuple[str, ...]], ...
     rows = list(_differing(found))
     if not rows:
         return ()
-    return (("stages", tuple(", ".join(one.stages) for one in record.invocations)), *rows)
+    return (("stages", tuple(", ".join(stages_of(record, one)) for one in record.invocations)), *rows)
 
 
 def _differing(found: list[dict[str, str]]) -> Iterable[tuple[str, tuple[str, ...]]]:

@@ -94,7 +94,8 @@ class Environment:
 class Invocation:
     """One start of the runner that contributed to a run, and the stages it ran (``--resume`` adds another).
 
-    ``machine`` is the label of the machine that it ran on (:mod:`reports.values.machine`).
+    ``machine`` is the label of the machine that it ran on (:mod:`reports.values.machine`). ``cases`` are those that it
+    ran of the stages that other invocations ran, too; a stage without a case there it ran whole.
     """
 
     command: tuple[str, ...]
@@ -102,6 +103,7 @@ class Invocation:
     environment: Environment
     stages: tuple[str, ...]
     machine: str = ""
+    cases: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -71,6 +71,7 @@ def test_a_page_for_every_room_that_needs_one() -> None:
         "engine",
         "cpu",
         "cuda",
+        "delivery",
         "wgpu",
         "hardware",
         "stages",

@@ -16,7 +16,7 @@ from suites.support.plans import only, thinned
 pytestmark = [pytest.mark.requirement("KL-1", "KL-4", "ST-1"), needs_tools]
 
 VARIANTS = ("lean", "delays", "everything", "beta batch path", "packed sums, long rows", "packed sums, tiles")
-VARIANTS += ("features, one kernel", "features, several kernels")
+VARIANTS += ("features, one kernel", "features, several kernels", "queues per owner")
 PROPAGATING = ("lean", "everything", "packed sums, long rows", "packed sums, tiles")
 LAUNCHED = ("lean", "everything", "shard, driven, merged", "shard, everything")
 LONG = "two seconds and more for each variant and capability"
@@ -109,8 +109,9 @@ def test_propagation_does_not_read_back(variants, variant: str, measure) -> None
 
 @pytest.mark.requirement("BE-20")
 @pytest.mark.measures("kernel.registers", "kernel.local_bytes", variant=..., capability=..., kernel="closed_loop")
-@pytest.mark.parametrize("capability", thinned(CAPABILITIES, LONG, keep=only((9, 0))), ids=_name)
-@pytest.mark.parametrize("variant", thinned(("lean", "delays", "packed sums, long rows"), LONG, keep=only("lean")))
+@pytest.mark.thorough(LONG)
+@pytest.mark.parametrize("capability", CAPABILITIES, ids=_name)
+@pytest.mark.parametrize("variant", ["lean", "delays", "packed sums, long rows"])
 def test_closed_loop_builds(variants, variant: str, capability: Capability, measure) -> None:
     """The kernel that stays: no spills, and its reductions read nothing back in spite of the waits between them."""
     from burstproof.compile.resources import instructions_of, resources_of

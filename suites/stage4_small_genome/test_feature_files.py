@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import random
 import shutil
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +18,24 @@ from burstproof.engine.features.support import MODELLED, Section, sections_of
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.reference import ReferenceEngine
 from burstproof.engine.registry import engine_factory
-from burstproof.engine.sharded.checkpoint import load_checkpoint, run_identity, stimulus_so_far
+from burstproof.engine.replay import trace_options
+from burstproof.engine.sharded.checkpoint import (
+    Checkpoint,
+    load_checkpoint,
+    run_identity,
+    save_checkpoint,
+    stimulus_so_far,
+)
 from burstproof.engine.state import Stimulus
 from burstproof.engine.trace import Trace, read_trace, write_trace
-from burstproof.errors import BurstproofError, ConnectomeError, NetworkError, NetworkFileError, TraceError
+from burstproof.errors import (
+    BurstproofError,
+    CheckpointError,
+    ConnectomeError,
+    NetworkError,
+    NetworkFileError,
+    TraceError,
+)
 from burstproof.network.features import (
     AreaFeatures,
     AssociativeMapping,
@@ -40,6 +56,7 @@ from burstproof.network.model import Area, Network, NeuronTable, SynapseTable
 from burstproof.network.plasticity import PlasticMapping
 from suites.support.networks.feature_genomes import FEATURES, grown, tree_of
 from suites.support.networks.growth_golden import GOLDEN
+from suites.support.parity.recordings import recording
 
 pytestmark = pytest.mark.requirement("BE-2", "BE-19")
 
@@ -100,6 +117,34 @@ def test_a_network_file_of_a_genome_with_features(path: Path, tmp_path: Path) ->
     assert found.features == network.features
     assert learnt(found) == learnt(network)
     assert np.array_equal(found.synapses.rules, network.synapses.rules)
+
+
+def flipped(content: bytes, places: int) -> Iterator[bytes]:
+    """``content`` with one bit changed: in ``places`` bytes drawn from all of it, header included."""
+    rng = random.Random(len(content))
+    for at in rng.sample(range(len(content)), places):
+        yield content[:at] + bytes([content[at] ^ 1 << rng.randrange(8)]) + content[at + 1 :]
+
+
+@pytest.mark.parametrize("name", ["mem6_12", "assoc_12", "rstdp_12", "syn_11"])
+def test_a_flipped_bit_of_a_network_or_a_state_with_features_is_found(name: str, tmp_path: Path) -> None:
+    """Memories, associations, R-STDP, synaptic modulators: 100 bits of the network file, 100 of a checkpoint."""
+    trace = recording(f"features/{name}")
+    engine = ReferenceEngine.create(trace.network, trace_options(trace))
+    kept = engine.run(8, trace.plan)
+    identity = run_identity(trace.network, engine.options, engine.fixed_point)
+    network, state = tmp_path / "n.bpnet", tmp_path / "n.bpstate"
+    save_network(network, trace.network)
+    save_checkpoint(state, Checkpoint(engine.state(), identity, kept))
+    assert load_checkpoint(state).state.features is not None
+    for path, load, error in (
+        (network, load_network, NetworkFileError),
+        (state, load_checkpoint, CheckpointError),
+    ):
+        for damaged in flipped(path.read_bytes(), 100):
+            path.write_bytes(damaged)
+            with pytest.raises(error):
+                load(path)
 
 
 def header_of(network: Network, path: Path) -> Any:

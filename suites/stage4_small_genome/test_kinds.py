@@ -16,6 +16,7 @@ from burstproof.network.model import Network
 from burstproof.network.synthetic import microcircuit
 from burstproof.network.synthetic.kinds import KINDS, MICROCIRCUIT, SeededNetwork, seeded_network
 from suites.support.parity.simulator_check import recordings_differ
+from suites.support.plans import every, thinned
 
 pytestmark = pytest.mark.requirement("BE-3", "BE-21")
 
@@ -34,7 +35,7 @@ def small_circuit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(microcircuit, "POPULATIONS", sizes)
 
 
-@pytest.mark.parametrize("kind", SIZED)
+@pytest.mark.parametrize("kind", thinned(SIZED, "a kind of many", keep=every(3)))
 def test_a_kind_holds_its_rate(kind: str) -> None:
     """20 K neurons, 300 bursts: the mean of each third within 15 % of 1 %, of all within 10 %."""
     made = seeded_network(kind, 20_000, seed=3)

@@ -7,6 +7,7 @@ from _pytest.mark.structures import ParameterSet
 
 from burstproof.engine.profile import FEAGI_BETA
 from suites.support.parity import backends
+from suites.support.parity.backends import ONE_THREAD, own_kernels
 from suites.support.parity.builder import Case, run_case
 from suites.support.parity.cases import CASES
 
@@ -22,8 +23,8 @@ def test_case_names_are_unique() -> None:
 def _on(backend: ParameterSet, case: Case) -> ParameterSet:
     """A case on a backend; those of the CPU under ``feagi-beta`` stay in one process, as they share two kernels."""
     beta = case.options.profile is FEAGI_BETA and str(backend.id).startswith("cpu")
-    group = [pytest.mark.xdist_group("feagi-beta on the CPU")] if beta else []
-    return pytest.param(*backend.values, case, id=f"{case.name}-{backend.id}", marks=[*backend.marks, *group])
+    marks = [pytest.mark.xdist_group("feagi-beta on the CPU"), *own_kernels(backend, ONE_THREAD)] if beta else []
+    return pytest.param(*backend.values, case, id=f"{case.name}-{backend.id}", marks=[*backend.marks, *marks])
 
 
 @pytest.mark.parametrize(("backend", "case"), [_on(backend, case) for backend in backends.ALL for case in CASES])

@@ -133,7 +133,7 @@ def beta_network(seed: int) -> Network:
     return with_plasticity(with_areas(mixed_network(seed, byte_synapses=True)), constant=1.0)
 
 
-@pytest.mark.parametrize("threads", [1, 2, 4])
+@pytest.mark.parametrize("threads", thinned([1, 2, 4], OWN_KERNEL, keep=first(1)))
 def test_mixed_networks_agree_under_the_beta_profile(threads: int) -> None:
     options = EngineOptions(profile=FEAGI_BETA, cpu=CpuOptions(threads=threads))
     assert assert_parity(beta_network(4), options) > 100

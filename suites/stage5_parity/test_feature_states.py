@@ -66,7 +66,7 @@ STRANGE: list[tuple[Callable[[FeatureState], FeatureState], str]] = [
 
 
 @pytest.mark.parametrize(("change", "message"), STRANGE, ids=[text.split(":")[0] for _, text in STRANGE])
-@pytest.mark.parametrize("backend", backends.ALL)
+@pytest.mark.parametrize("backend", backends.FEATURED)
 def test_a_state_that_no_run_has_is_refused(
     backend: backends.Backend, change: Callable[[FeatureState], FeatureState], message: str
 ) -> None:
@@ -83,7 +83,7 @@ def test_a_state_that_no_run_has_is_refused(
         assert engine.state().differences(state) == ()
 
 
-@pytest.mark.parametrize("backend", backends.ALL)
+@pytest.mark.parametrize("backend", backends.FEATURED)
 def test_what_was_clamped_before_a_restore_is_forgotten(backend: backends.Backend) -> None:
     name = "features/assoc_11"
     network = recording(name).network
@@ -103,7 +103,7 @@ def test_what_was_clamped_before_a_restore_is_forgotten(backend: backends.Backen
         assert not engine.state().clamped
 
 
-@pytest.mark.parametrize("backend", backends.ALL)
+@pytest.mark.parametrize("backend", backends.FEATURED)
 def test_a_lifespan_stops_at_32_bits(backend: backends.Backend) -> None:
     network = recording(NAME).network
     area, own = next((index, one) for index, one in network.features.areas.items() if one.memory is not None)
@@ -119,7 +119,7 @@ def test_a_lifespan_stops_at_32_bits(backend: backends.Backend) -> None:
 
 
 @pytest.mark.parametrize("early", [None, "x", [7], np.array([[7]]), np.array([12.5]), np.array([-1])], ids=repr)
-@pytest.mark.parametrize("backend", backends.ALL)
+@pytest.mark.parametrize("backend", backends.FEATURED)
 def test_early_memories_that_are_no_list_of_areas_are_refused(backend: backends.Backend, early: object) -> None:
     network = recording(NAME).network
     if backend.refuses(network):

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from burstproof.cli.main import main
-from burstproof.engine.cpu import growing
+from burstproof.engine.features import growing
 from burstproof.engine.options import CudaOptions
 from burstproof.engine.reference import ReferenceEngine
 from burstproof.engine.replay import replay
@@ -60,12 +60,13 @@ def differences(seeds: Iterable[int], backend: backends.Backend, families: int =
     return [f"burstproof fuzz --cases 1 --seed {seed} --families {families}: {d}" for seed, d in found if d is not None]
 
 
+QUICK = (backends.REFERENCE, backends.CPU_BACKENDS[0])
 HOST_CASES = [
     pytest.param(
         backend,
         first,
         id=f"{backend.name}, {first}",
-        marks=[pytest.mark.thorough("more of the random cases")] if first or backend is backends.CPU_SHARDS else [],
+        marks=[] if first == 0 and backend in QUICK else [pytest.mark.thorough("more of the random cases")],
     )
     for backend, cases in (
         (backends.REFERENCE, CHUNK),
@@ -92,8 +93,8 @@ def test_room_for_twins_grows(monkeypatch: pytest.MonkeyPatch) -> None:
     """Runs in which the network is laid out anew for more twins, after which everything goes on alike."""
     monkeypatch.setattr(growing, "FIRST_ROOM", 1)
     made = []
-    make_room = growing.Growing.make_room
-    monkeypatch.setattr(growing.Growing, "make_room", lambda *args: (made.append(args), make_room(*args)))
+    make_room = growing.Growth.make_room
+    monkeypatch.setattr(growing.Growth, "make_room", lambda *args: (made.append(args), make_room(*args)))
     assert differences(ROOMS_SEEDS, backends.CPU_BACKENDS[0]) == []
     assert len(made) > 1
 

@@ -9,13 +9,16 @@ import pytest
 from hardware.host import take_host
 from stages.measuring import Measure
 from suites.support.parity.backends import NEEDS_ADAPTER
-from suites.support.parity.planted import CATALOGUE, CPU, CUDA, PACKAGE, SIMULATOR, WGPU, Fault, plant
+from suites.support.parity.planted import cpu_features, cuda_features, wgpu_features
+from suites.support.parity.planted.catalogue import CATALOGUE
+from suites.support.parity.planted.fault import CPU, CUDA, SIMULATED_SHARDS, SIMULATOR, WGPU, Fault
+from suites.support.parity.planted.workshop import PACKAGE, plant
 
 pytestmark = [pytest.mark.requirement("BE-4", "SU-5", "ST-5"), pytest.mark.not_proof("BE-4", "ST-5")]
 
 MOST_JOBS = 8
 SIMULATED = pytest.mark.xdist_group("simulator")
-MARKS = {WGPU: [NEEDS_ADAPTER], SIMULATOR: [SIMULATED], CUDA: [pytest.mark.gate("gpu")]}
+MARKS = {WGPU: [NEEDS_ADAPTER], SIMULATOR: [SIMULATED], SIMULATED_SHARDS: [SIMULATED], CUDA: [pytest.mark.gate("gpu")]}
 BACKENDS = [pytest.param(name, id=name, marks=MARKS.get(name, [])) for name in CATALOGUE]
 SAMPLED = [case for case in BACKENDS if case.id in (CPU, WGPU)]
 
@@ -38,6 +41,15 @@ def test_every_fault_can_be_planted(backend: str) -> None:
     """The text that a fault edits stands in its file exactly once: a change of the engine takes its faults along."""
     found = {fault.name: (PACKAGE / fault.file).read_text("utf-8").count(fault.old) for fault in CATALOGUE[backend]}
     assert {name: times for name, times in found.items() if times != 1} == {}
+
+
+@pytest.mark.parametrize(
+    ("faults", "sections"),
+    [(cpu_features.FEATURED, 8), (cuda_features.FEATURED, 8), (wgpu_features.FEATURED, 6)],
+    ids=[CPU, CUDA, WGPU],
+)
+def test_every_section_that_an_engine_models_has_a_fault(faults: Sequence[Fault], sections: int) -> None:
+    assert {int(fault.name[0]) for fault in faults} == set(range(1, sections + 1))
 
 
 @pytest.mark.measures("parity.faults_caught", backend=list(CATALOGUE), planted=...)

@@ -19,10 +19,13 @@ from burstproof.engine.wgpu.probe import expected_answers, make_probe, wrong_ans
 from burstproof.engine.wgpu.probe_cases import small_cases
 from burstproof.engine.wgpu.shaders import probe_shader
 from burstproof.errors import BackendUnavailableError
+from burstproof.network.features import AreaFeatures, Homeostat
 from burstproof.network.model import Network
 from suites.support.parity import backends
 from suites.support.parity.builder import Case, network, run_case, stimulate, synapse
+from suites.support.parity.cases import FEATURE_CASES
 from suites.support.parity.cases.dynamics import dynamics_cases
+from suites.support.parity.cases.feature_parameters import featured
 from suites.support.parity.cases.subnormal import subnormal_cases
 from suites.support.parity.cases.sums import sum_cases
 from suites.support.parity.flushing import FLUSHINGS, Flushing
@@ -63,7 +66,45 @@ def test_100_000_random_cases_are_exact_where_the_adapter_flushes(flushing: Devi
     assert np.count_nonzero(products > 0x800000) > RANDOM // 4
     v, keep = (np.ascontiguousarray(cases[:, c]).view(np.float32).astype(np.float64) for c in (0, 3))
     assert np.count_nonzero(np.abs(v * keep * 2.0**150) % 2 == 1) > RANDOM // 100
-    assert wrong_answers(flushing.answers(cases), expected).sum(axis=0).tolist() == [0] * 8
+    assert wrong_answers(flushing.answers(cases), expected).sum(axis=0).tolist() == [0] * 10
+
+
+@backends.NEEDS_ADAPTER
+@pytest.mark.requirement("BE-16")
+def test_100_000_random_sums_are_exact_where_the_adapter_flushes(flushing: Device) -> None:
+    """Of any two numbers: near each other, far apart, subnormal, infinite, halfway between two numbers."""
+    rng = np.random.default_rng(6)
+    a = rng.integers(0, 1 << 32, RANDOM, np.uint64).astype(np.uint32)
+    near = a + rng.integers(-3, 4, RANDOM).astype(np.uint32) - (rng.integers(0, 30, RANDOM) << 23).astype(np.uint32)
+    b = np.where(rng.random(RANDOM) < 0.8, near, rng.permutation(a))
+    b ^= (rng.integers(0, 2, RANDOM) << 31).astype(np.uint32)
+    b[::3] &= np.uint32(0xFFFF0000)
+    for small in (a, b):
+        small[::4] &= np.uint32(0x80FFFFFF)
+    cases = small_cases(RANDOM, 5)
+    cases[:, 0], cases[:, 3], cases[:, 4] = a, np.float32(1).view(np.uint32), b
+    expected = expected_answers(cases)[:, 8]
+    assert np.count_nonzero((expected & 0x7FFFFFFF) < 0x800000) > RANDOM // 20
+    assert wrong_answers(flushing.answers(cases)[:, 8], expected).sum() == 0
+
+
+@backends.NEEDS_ADAPTER
+@pytest.mark.requirement("BE-16")
+def test_averages_of_homeostats_fade_through_the_subnormals(flushing: Device) -> None:
+    """Each burst leaves a seventh of the average: it is subnormal from burst 45 on, and 0 after burst 55."""
+    areas = {7: AreaFeatures(Homeostat(target=0.0, tau=0.5, gain=1e-30, leak_min=0.0, leak_max=1.0))}
+    fading = featured(network(2, thresholds=9, leak_coefficients=0.0), areas)
+    engine, reference = WgpuEngine(fading, EngineOptions(), flushing), ReferenceEngine.create(fading)
+    subnormal = 0
+    for _ in range(60):
+        for each in (engine, reference):
+            each.run(1, {1: stimulate({1: 1}, 0)})
+        state = reference.state()
+        assert state.differences(engine.state()) == ()
+        assert state.features is not None
+        subnormal += int(0 < state.features.firing_rates[0] < _SMALLEST_NORMAL)
+    assert subnormal > 5
+    engine.close()
 
 
 @pytest.mark.thorough("seconds on a software adapter")
@@ -73,7 +114,8 @@ def test_bursts_are_exact_where_the_adapter_flushes(flushing: Device) -> None:
     def create(network: Network, options: EngineOptions) -> WgpuEngine:
         return WgpuEngine(network, options, flushing)
 
-    problems = {case.name: run_case(case, create) for case in CASES}
+    featured_cases = [case for case in FEATURE_CASES if not backends.WGPU.refuses(case.network)]
+    problems = {case.name: run_case(case, create) for case in (*CASES, *featured_cases)}
     assert {name: found for name, found in problems.items() if found} == {}
     assert subnormal_problems(create) == []
 
@@ -126,7 +168,7 @@ def test_the_probe_has_subnormals_in_every_place() -> None:
 
 
 @pytest.mark.requirement("BE-16")
-@pytest.mark.parametrize("name", ["small", "rules", "burst", "probe"])
+@pytest.mark.parametrize("name", ["small", "rules", "features", "burst", "probe"])
 def test_only_the_operations_handle_floats(name: str) -> None:
     """What flushing is emulated in is all that there is: no other shader has a float type or a float literal."""
     text = resources.files("burstproof.engine.wgpu").joinpath(f"{name}.wgsl").read_text("utf-8")

@@ -27,6 +27,7 @@ from burstproof.engine.wgpu.probe import ANSWERS, check_adapter, make_probe
 from burstproof.engine.wgpu.probe_cases import Words
 from burstproof.engine.wgpu.shaders import LONGEST_BATCH, variant_of
 from burstproof.errors import BackendUnavailableError, InputError, OutOfMemoryError
+from burstproof.network.features import AreaFeatures, Features, Homeostat, Modulator, ModulatorKind
 from burstproof.network.model import Network, NeuronTable, SynapseTable
 from burstproof.network.schema import Parameters
 from suites.support.parity.backends import NEEDS_ADAPTER, WGPU
@@ -89,6 +90,46 @@ def test_batches_of_any_length_agree_where_the_log_fills_up(length: int, submiss
     assert reference.state().differences(engine.state()) == ()
     assert sum(done) == BURSTS
     assert len(done) == submissions
+    engine.close()
+
+
+@NEEDS_ADAPTER
+@pytest.mark.requirement("BE-4")
+@pytest.mark.parametrize("length", thinned([0, 7], "a second each", keep=first(1)))
+def test_features_go_on_over_batches_that_halt(length: int) -> None:
+    """Homeostats with updates in every third burst, trains, modulators and the 8-bit range; the log fills up."""
+    base = ring_network()
+    leaking = replace(
+        base.neurons,
+        cortical_areas=np.repeat([7, 8], 100).astype(np.uint32),
+        leak_coefficients=np.full(200, 0.25, np.float32),
+        consecutive_fire_limits=np.tile([0, 3], 100).astype(np.uint16),
+        snooze_periods=np.full(200, 2, np.uint16),
+    )
+    homeostat = Homeostat(target=0.3, tau=4.0, gain=0.3, leak_min=0.1, leak_max=0.9, update_every=3)
+    areas = {
+        7: AreaFeatures(homeostat, (0, 1, 0), spike_train=True),
+        8: AreaFeatures(replace(homeostat, update_every=1), (2, 3)),
+    }
+    kinds = (ModulatorKind.FIRING_THRESHOLD, ModulatorKind.FIRING_PROBABILITY, ModulatorKind.LEAK)
+    modulators = (
+        Modulator("graded", kinds[0], 8, 70.0, 3.3),
+        Modulator("draws", kinds[1], 7, -30.0),
+        Modulator("leaks", kinds[2], 8, 45.0, 7.0),
+        Modulator("raises", kinds[0], 7, 33.3),
+    )
+    features = Features(modulators, areas, clamp_potentials=True)
+    network = base.replace(neurons=leaking, features=features, burst_count=11)
+    engine = WgpuEngine.create(network, EngineOptions(wgpu=WgpuOptions(batch_length=length)))
+    reference = ReferenceEngine.create(network)
+    ids = np.arange(200, dtype=np.uint32)
+    plan = {b: Stimulus(ids[b % 2 :: 2], np.full(100, b % 4, np.float32), ids[: b % 3 * 60]) for b in range(12, 132)}
+    done: list[int] = []
+    want = reference.run(120, plan)
+    assert recordings_differ(want, engine.run(120, plan, progress=done.append)) == []
+    assert want.fired_counts.max() > 100
+    assert 2 < len(done) < 120
+    assert reference.state().differences(engine.state()) == ()
     engine.close()
 
 
@@ -267,7 +308,7 @@ def test_a_network_beyond_the_adapters_buffers_is_refused(limit: int, buffer: st
     targets = np.arange(4000) % neurons
     network = Network(NeuronTable.build(neurons), SynapseTable.build(targets, targets))
     layout = build_layout(network, options, plan_fixed_point(network, options))
-    variant = variant_of(neurons, options, flagged=False, delayed=False, wide=False)
+    variant = variant_of(network, options, flagged=False, delayed=False, wide=False)
     adapter = replace(ADAPTER, largest_binding_bytes=limit)
     if buffer is None:
         assert sizes_of(layout, variant, LONGEST_BATCH, adapter).synapses == 8 * 4000

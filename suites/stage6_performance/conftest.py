@@ -17,14 +17,15 @@ from suites.support.bench.steady import telemetry_of
 Bench = Callable[[Row], RowResult]
 
 
-FIRST = ("test_closed_loop.py", "test_cuda_kinds.py", "test_cuda_latency.py")
-"""Modules with the tables of goals: a run that is cut short has them."""
+FIRST = ("test_cuda_kinds.py", "test_closed_loop.py", "test_cuda_features.py", "test_cuda_latency.py")
+"""Modules with the tables of goals, in this order: a run that is cut short has the first of them."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Move the modules ``FIRST`` before the others of this stage."""
+    """Move the modules ``FIRST`` before the others of this stage, each in its turn."""
     places = [place for place, item in enumerate(items) if item.path.parent == Path(__file__).parent]
-    ordered = sorted((items[place] for place in places), key=lambda item: item.path.name not in FIRST)
+    rank = {name: place for place, name in enumerate(FIRST)}
+    ordered = sorted((items[place] for place in places), key=lambda item: rank.get(item.path.name, len(rank)))
     for place, item in zip(places, ordered, strict=True):
         items[place] = item
 

@@ -68,7 +68,12 @@ def _declared(row: Row, threads: int) -> ParameterSet:
 
 
 CASES = [
-    *(_declared(row, n) for row in ROWS for n in THREADS),
+    *(_declared(row, 1) for row in ROWS),
+    *thinned(
+        (_declared(row, n) for row in ROWS for n in THREADS if n > 1),
+        "kernels of several threads for its network",
+        keep=first(1),
+    ),
     *thinned((_declared(row, 1) for row in OTHER_ROWS), "seconds for a law of connection", keep=first(0)),
 ]
 

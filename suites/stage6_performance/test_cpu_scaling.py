@@ -19,6 +19,7 @@ from suites.support.bench.cpu_rows import ALL_CORES, ROWS, checked
 from suites.support.bench.rows import Row
 from suites.support.parity.large import slim
 from suites.support.parity.simulator_check import recordings_differ
+from suites.support.plans import first, thinned
 
 pytestmark = pytest.mark.requirement("ST-6", "BE-5")
 
@@ -77,7 +78,12 @@ def _declared(row: Row, name: str) -> ParameterSet:
     )
 
 
-@pytest.mark.parametrize("row", [_declared(SMALL, "100K"), _declared(LARGE, "1M")], indirect=True)
+CASES = thinned(
+    (_declared(SMALL, "100K"), _declared(LARGE, "1M")), "kernels of several threads for its network", keep=first(0)
+)
+
+
+@pytest.mark.parametrize("row", CASES, indirect=True)
 def test_scaling_with_threads(row: Row, engines: dict[int, CpuEngine], measure: Measure) -> None:
     """Trains of bursts in turns, so that whatever else the machine does meets all thread counts alike.
 

@@ -59,6 +59,9 @@ def result(request: pytest.FixtureRequest, watch: Callable[[], Watch]) -> Stream
     neurons=[row.neurons for row in STREAMED_ROWS],
     parity_bursts=[row.checked_bursts for row in STREAMED_ROWS],
 )
+@pytest.mark.measures(
+    "streaming.times_the_memory", only_if="the row is given less memory than it needs", backend="cuda", given_bytes=...
+)
 @pytest.mark.thorough("measures for seconds")
 def test_link_fraction(result: StreamedResult, link: tuple[str, Timed], measure: Measure) -> None:
     """Bytes of the rows of what fired, over the whole burst's time, against a copy over the same link.
@@ -79,11 +82,17 @@ def test_link_fraction(result: StreamedResult, link: tuple[str, Timed], measure:
         "host_bytes": result.host_bytes,
         "parity_bursts": row.checked_bursts,
         "parity_against": row.judge,
+        "given_bytes": row.given_bytes or "all",
     }
     measure("parity.disagreements", len(result.problems), "1", conditions=conditions)
     assert not result.problems, result.problems[0]
     assert result.burst is not None
     assert result.reading is not None
+    if row.given_bytes:
+        needed = result.device_bytes + result.host_bytes
+        assert result.device_bytes <= row.given_bytes < needed
+        note = f"{needed} bytes, of which {result.device_bytes} lie on the device and the synapses in host memory"
+        measure("streaming.times_the_memory", needed / row.given_bytes, "1", conditions=conditions, note=note)
 
     burst, whole, reading = result.burst, copy.samples.estimate, result.reading.samples.estimate
     burst.put(measure, "streaming.burst_time", "ms", conditions)

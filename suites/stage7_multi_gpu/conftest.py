@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-_TIMED = ("test_links.py", "test_peers.py", "test_cuda_scaling.py", "test_tensor_multi_gpu.py")
+_TIMED = ("test_kind_scaling.py", "test_links.py", "test_peers.py", "test_cuda_scaling.py", "test_tensor_multi_gpu.py")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -206,15 +206,20 @@ def test_runs_are_cut_at_every_checkpoint(
     assert list(chunks(done, total, longest, stops)) == wanted
 
 
-def test_a_resumed_run_writes_the_record_of_the_whole_one(door: Door, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("genome", "given"),
+    [(GENOME, "/7:0=2"), (GENOME.parents[1] / "features" / "mem1_11.genome.json.gz", ":3-9=3")],
+    ids=["a small network", "memories"],
+)
+def test_a_resumed_run_writes_the_record_of_the_whole_one(door: Door, tmp_path: Path, genome: Path, given: str) -> None:
     """Three backends go on from one checkpoint, written by shards that were split anew in between."""
-    command = ("run", GENOME, "--stimulate", "1-60/7:0=2", "--bursts", 60)
+    command = ("run", genome, "--stimulate", f"1-60{given}", "--bursts", 60)
     kept = tmp_path / "state.bpstate"
     assert door(*command, "--backend", "cpu", "--record", "whole").code == 0
     split = ("--shards", 2, "--strategy", "dynamic", "--reshard-every", 9)
     more = ("--checkpoint", kept, "--checkpoint-every", 25)
-    half = ("--stimulate", "1-50/7:0=2", "--bursts", 50)
-    assert door("run", GENOME, *half, *split, *more, "--record", "written").code == 0
+    half = ("--stimulate", f"1-50{given}", "--bursts", 50)
+    assert door("run", genome, *half, *split, *more, "--record", "written").code == 0
     assert load_checkpoint(kept).state.burst_count == 50
     for backend in (("--backend", "reference"), ("--backend", "cpu"), ("--shards", 3)):
         answer = door(*command, *backend, "--resume", kept, "--record", "resumed", "--json")

@@ -8,24 +8,26 @@ import numpy as np
 import pytest
 
 from burstproof.analysis.statistics import ActivityCounter
+from burstproof.cli.main import main
 from burstproof.engine.cpu.engine import CpuEngine
 from burstproof.engine.options import CpuOptions, EngineOptions
 from burstproof.engine.precision import Precision
 from burstproof.engine.protocol import Engine
 from burstproof.engine.reference import ReferenceEngine
 from burstproof.engine.registry import create_sharded
-from burstproof.engine.replay import replay
+from burstproof.engine.replay import replay, trace_options
 from burstproof.engine.sharded.engine import ShardedEngine
 from burstproof.engine.sharded.partition import STRATEGIES, make_partition, metis_available, partition_of
 from burstproof.engine.state import Record, Stimulus
 from burstproof.engine.trace import read_trace
-from burstproof.errors import InputError, NetworkError
+from burstproof.errors import ExitCode, InputError, NetworkError
 from burstproof.network.model import Area, Network, NeuronTable, SynapseTable
 from burstproof.split import reshard
 from stages.measuring import Measure
 from suites.support.parity.builder import CreateEngine
 from suites.support.parity.mixed import MIXES, Mix, compare_mix, compare_run, mixed_network, mixed_options, mixed_plan
-from suites.support.plans import thinned
+from suites.support.parity.recordings import FEATURE_NAMES, recording
+from suites.support.plans import every, thinned
 from suites.support.shards.cpu_shards import EVERYTHING_LEARNS, TRACE_NAMES, TRACES, mix_named, sharded
 
 pytestmark = [pytest.mark.requirement("MG-1", "MG-4", "BE-4", "ST-7"), pytest.mark.xdist_group("shards")]
@@ -47,6 +49,54 @@ def test_recording_agrees(name: str, split: tuple[str, int], measure: Measure) -
     conditions = {"backend": f"cpu, {split_name(split)}", "trace": name, "profile": result.profile}
     measure("parity.bursts_agreeing", result.state_agree / result.bursts, "1", conditions=conditions)
     assert result.agrees, f"{result.state_agree} of {result.bursts} bursts agree; first: {result.first}"
+
+
+@pytest.mark.measures("parity.bursts_agreeing", backend=..., trace=...)
+@pytest.mark.parametrize("name", thinned(FEATURE_NAMES, "a recording of features of many", keep=every(4)))
+@pytest.mark.parametrize("split", [("round_robin", 2), ("dynamic", 3), ("by_cortical_area", 4)])
+def test_recording_of_features_agrees(name: str, split: tuple[str, int], measure: Measure) -> None:
+    """Every recorded field of the released engine's features, memories and made synapses among them."""
+    result = replay(recording(name), sharded(*split))
+    conditions = {"backend": f"cpu, {split_name(split)}", "trace": name, "profile": result.profile}
+    measure("parity.bursts_agreeing", result.state_agree / result.bursts, "1", conditions=conditions)
+    assert result.agrees, f"{result.state_agree} of {result.bursts} bursts agree; first: {result.first}"
+
+
+@pytest.mark.parametrize("name", ["features/mem2t_12", "features/mem4_12", "features/stim_11"])
+def test_features_go_on_through_splits_and_backends(name: str) -> None:
+    """Six bursts each on shards, threads and the reference in turn, twins added on the way: no state differs."""
+    trace = recording(name)
+    options, reference = trace_options(trace), ReferenceEngine.create(trace.network, trace_options(trace))
+    makers = [sharded("round_robin", 2), CpuEngine.create, sharded("dynamic", 3), ReferenceEngine.create]
+    for create in [*makers, sharded("by_cortical_area", 2)]:
+        with create(trace.network, options) as engine:
+            engine.restore(reference.state())
+            assert engine.state().differences(reference.state()) == ()
+            expected, got = reference.run(6, trace.plan), engine.run(6, trace.plan)
+            assert expected.fired_ids.tobytes() == got.fired_ids.tobytes()
+            assert reference.state().differences(engine.state()) == ()
+
+
+def test_shards_that_remember_are_split_anew() -> None:
+    """From two shards to three and to one in the middle of a run that adds twins."""
+    trace = recording("features/mem2t_12")
+    options, reference = trace_options(trace), ReferenceEngine.create(trace.network, trace_options(trace))
+    engine = sharded("contiguous", 2)(trace.network, options)
+    assert isinstance(engine, ShardedEngine)
+    for shards in (3, 1, 2):
+        assert engine.run(10, trace.plan).fired_ids.tobytes() == reference.run(10, trace.plan).fired_ids.tobytes()
+        engine.reshard(make_partition(trace.network, shards, "round_robin"))
+        assert reference.state().differences(engine.state()) == ()
+    engine.close()
+
+
+def test_verify_replays_on_shards(capsys: pytest.CaptureFixture[str]) -> None:
+    """``burstproof verify --shards``; a backend without shards is refused."""
+    trace = str(TRACES.parent / "features" / "mem1_11")
+    assert main(["verify", trace, "--shards", "2"]) == ExitCode.PASS
+    assert "agrees on cpu, 2 shards" in capsys.readouterr().out
+    assert main(["verify", trace, "--backend", "reference", "--shards", "2"]) == ExitCode.USAGE
+    assert "--shards" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("split", INSTALLED, ids=split_name)

@@ -24,9 +24,13 @@ from burstproof.network.model import Network
 from burstproof.network.synthetic.build import initial_stimulus, synthesize
 from burstproof.network.synthetic.spec import SyntheticSpec, driven_spec
 from stages.measuring import Measure
+from suites.support.parity.builder import Case, run_case
+from suites.support.parity.cases import FEATURE_CASES
 from suites.support.parity.large import slim
 from suites.support.parity.mixed import MIXES, compare_mix
+from suites.support.parity.recordings import FEATURE_NAMES, recording
 from suites.support.parity.simulator_check import recordings_differ
+from suites.support.plans import every, thinned
 
 pytestmark = [pytest.mark.requirement("MG-1", "MG-2", "MG-4", "BE-4", "ST-7"), pytest.mark.gate("multi_gpu")]
 
@@ -78,6 +82,8 @@ SMALL_WAYS = (
     Way(4, "dynamic", Path.STAGED),
     Way(2, "by_cortical_area", Path.NCCL),
 )
+FEATURED_WAY = Way(2, "round_robin", Path.PEER)
+"""Neighbours are always apart."""
 LARGE_WAYS = (
     Way(2, "contiguous", Path.PEER, generated=True),
     Way(2, "round_robin", Path.STAGED, generated=True),
@@ -118,6 +124,26 @@ def test_recordings_agree(way: Way, measure: Measure) -> None:
         if not result.agrees:
             found.append(f"{file.stem}: {result.first}")
     assert found == []
+
+
+@pytest.mark.measures("parity.bursts_agreeing", devices=..., strategy=..., path=..., trace=...)
+@pytest.mark.parametrize("name", thinned(FEATURE_NAMES, "a recording of features of many", keep=every(4)))
+def test_recording_of_features_agrees(name: str, measure: Measure) -> None:
+    """Every recorded field of the released engine's features, over two devices."""
+    way, trace = FEATURED_WAY, recording(name)
+    result = replay(trace, way.create)
+    conditions = {**way.conditions, "trace": name, "profile": result.profile}
+    measure("parity.bursts_agreeing", result.state_agree / result.bursts, "1", conditions=conditions)
+    assert result.agrees, f"{result.state_agree} of {result.bursts} bursts agree; first: {result.first}"
+
+
+@pytest.mark.parametrize(
+    "case", thinned(FEATURE_CASES, "a case worked out by hand of many", keep=every(6)), ids=lambda case: case.name
+)
+def test_feature_case(case: Case) -> None:
+    """A network written down synapse by synapse does over two devices what FEATURES.md says."""
+    way = replace(FEATURED_WAY, devices=min(FEATURED_WAY.devices, case.network.neuron_count))
+    assert run_case(case, way.create) == []
 
 
 @pytest.mark.parametrize("way", SMALL_WAYS[:1], ids=_name)

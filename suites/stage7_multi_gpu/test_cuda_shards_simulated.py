@@ -22,7 +22,15 @@ from suites.support.plans import asked, only, thinned
 from suites.support.shards.cuda_simulator_check import checks
 from suites.support.simulated_process import run_simulated
 
-QUICK = ("burst in one kernel", "general kernels", "packets", "silent shard", "unequal shards")
+QUICK = (
+    "burst in one kernel",
+    "features of ranks",
+    "features that change parameters",
+    "general kernels",
+    "packets",
+    "silent shard",
+    "unequal shards",
+)
 BUILDS = "builds kernels for seconds"
 
 pytestmark = [pytest.mark.requirement("MG-1", "MG-2", "MG-4", "BE-3", "ST-7"), pytest.mark.xdist_group("simulator")]
@@ -59,7 +67,7 @@ def test_kernels_build(capability: tuple[int, int], merged: bool, row_words: int
     network, options = driven_network(4000, 20, 0.1), EngineOptions()
     partition = make_partition(network, 2, "contiguous")
     point, facts = plan_fixed_point(network, options), synapse_facts(network)
-    shard = pack_shard(NetworkShard(network, options, point, facts, partition, 0))
+    shard = pack_shard(NetworkShard(network, options, point, facts, partition, 0, network.neuron_count))
     variant = replace(shard.shard, merged=merged, row_words=row_words, overlapped=capability >= OVERLAP_CAPABILITY)
     kind = f"driven shard{', one kernel' if merged else ''}{', padded rows' if row_words else ''}"
     for spec in catalogue(variant):

@@ -79,7 +79,7 @@ def test_simulated_devices_of_ranks_agree(tmp_path: Path, monkeypatch: pytest.Mo
     _, errors = ranks.communicate(timeout=PATIENCE_S)
     assert ranks.returncode == 0, errors[-4000:]
     found = json.loads(output.read_text("utf-8"))
-    assert len(found) == 5
+    assert len(found) == 7
     assert {name: problems for name, problems in found.items() if problems} == {}
 
 

@@ -15,12 +15,16 @@ import numpy as np
 import pytest
 
 from burstproof.cli.main import main
+from burstproof.engine.replay import replay
 from burstproof.engine.sharded.checkpoint import load_checkpoint
+from hardware.host import take_host
 from stages.measuring import Measure
 from suites.support.parity.mixed import compare_run
+from suites.support.parity.recordings import recording
 from suites.support.plans import first, thinned
 from suites.support.shards import mpi_door
 from suites.support.shards.cpu_shards import mix_named, sharded
+from suites.support.shards.rank_timing import STRATEGY, RecordedRun, in_one_process
 
 pytestmark = [
     pytest.mark.xdist_group("shards"),
@@ -30,6 +34,7 @@ pytestmark = [
 
 GENOME = Path(__file__).parents[1] / "data" / "golden" / "genomes" / "test_genome.json"
 PATIENCE_S = 100.0
+RANKS = 4
 LONG_RUN = 10_000_000
 EVERY = 40
 
@@ -49,11 +54,37 @@ def test_one_to_four_ranks_agree(tmp_path: Path, measure: Measure) -> None:
     found = json.loads(output.read_text("utf-8"))
     assert set(found) == {"1", "2", "3", "4"}
     for count, cases in found.items():
-        assert len(cases) == 6
+        assert len(cases) == 9
         for name, case in cases.items():
             conditions = {"backend": f"cpu, {count} MPI ranks", "trace": name, "strategy": case["strategy"]}
             measure("parity.bursts_agreeing", case["agreeing"], "1", conditions=conditions)
             assert case["problem"] is None, f"{name} on {count} ranks: {case['problem']}"
+
+
+@pytest.mark.measures("rank.recorded_burst", "rank.recorded_ratio", backend="cpu", ranks=RANKS, neurons=..., cores=...)
+@pytest.mark.thorough("times a large network")
+@pytest.mark.parametrize("neurons", [100_000, 1_000_000])
+def test_ranks_keep_up_with_one_process(neurons: int, tmp_path: Path, measure: Measure) -> None:
+    """A burst with its list recorded, over four ranks and in one process with as many threads: the same lists."""
+    output = tmp_path / "ranks.json"
+    ranks = mpi_door.start(RANKS, ["suites.support.shards.rank_timing", output, neurons], mpi_door.ROOT)
+    _, errors = ranks.communicate(timeout=PATIENCE_S)
+    assert ranks.returncode == 0, errors
+    several = RecordedRun(**json.loads(output.read_text("utf-8")))
+    alone = in_one_process(neurons, RANKS)
+    assert several.digest == alone.digest
+    conditions = {
+        "backend": "cpu",
+        "ranks": RANKS,
+        "strategy": STRATEGY,
+        "neurons": neurons,
+        "synapses_per_neuron": 100,
+        "firing_rate": 0.01,
+        "cores": take_host().usable_cores,
+    }
+    note = f"{alone.ms:.3f} ms in one process"
+    measure("rank.recorded_burst", several.ms, "ms", samples=several.samples, conditions=conditions, note=note)
+    measure("rank.recorded_ratio", several.ms / alone.ms, "x", conditions=conditions, note=note)
 
 
 @pytest.mark.thorough("starts ranks for seconds")
@@ -106,6 +137,7 @@ def compiled_once() -> None:
     """Compile for both profiles before the ranks start, so that they find the kernels on the disk."""
     for name in ("fractions", "beta"):
         assert not compare_run(mix_named(name), sharded("round_robin", 2))
+    assert replay(recording("features/stim_11"), sharded("round_robin", 2)).agrees
 
 
 @pytest.fixture

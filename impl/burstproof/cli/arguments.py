@@ -239,7 +239,12 @@ def _add_verify(parser: Parser) -> None:
     parser.add_argument(
         "--no-emulate", action="store_true", help="do not emulate the real engine's batch path (SEMANTICS 3b)"
     )
+    _add_scattered(parser)
     _add_common(parser)
+
+
+def _add_scattered(parser: Parser) -> None:
+    parser.add_argument("--shards", type=whole_number(1, 4096), metavar="N", help="shards, of cpu or cuda")
 
 
 def _add_fuzz(parser: Parser) -> None:
@@ -257,7 +262,7 @@ def _add_fuzz(parser: Parser) -> None:
     )
     cases.add_argument("--minutes", type=_Bounded(float, 0.01, 1e6), metavar="M", help="end after so long")
     _add_config(parser, "what is held against the reference (default: cpu)")
-    parser.add_argument("--shards", type=whole_number(1, 4096), metavar="N", help="shards, of cpu or cuda")
+    _add_scattered(parser)
     parser.add_argument(
         "--out", type=named_file, default=Path(), metavar="DIR", help="where traces of shrunk cases go; default: here"
     )

@@ -13,15 +13,14 @@ from typing import Any
 from burstproof.cli.idle import refuse_idle
 from burstproof.cli.progress import task
 from burstproof.cli.settings import configuration_of, engine_options
-from burstproof.cli.verify import DEFAULT_BACKEND
+from burstproof.cli.verify import DEFAULT_BACKEND, factory_of
 from burstproof.config import Configuration
-from burstproof.engine.features.support import MODELLED, MODELLED_BY_SHARDS, NOTHING
+from burstproof.engine.features.support import MODELLED, NOTHING
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.profile import FEAGI_2_6
 from burstproof.engine.protocol import CreateEngine, Engine
-from burstproof.engine.registry import BACKENDS, engine_factory, with_shards
-from burstproof.errors import ExitCode, InputError
-from burstproof.fuzz.search import Finding, Tally, scattered, search
+from burstproof.errors import ExitCode
+from burstproof.fuzz.search import Finding, Tally, search
 from burstproof.network.files.paths import check_output
 from burstproof.network.model import Network
 from burstproof.session import resolved
@@ -47,7 +46,7 @@ def fuzz(options: argparse.Namespace) -> ExitCode:
     interrupted = False
     with task(f"fuzzing {backend}", options.cases, shown=not options.json) as bar:
         try:
-            modelled = (MODELLED if options.shards is None else MODELLED_BY_SHARDS).get(name, NOTHING)
+            modelled = MODELLED.get(name, NOTHING)
             for finding in search(seeds, options.families, create, tally, options.out, deadline, bar.advance, modelled):
                 findings.append(finding)
                 if not options.json:
@@ -70,12 +69,9 @@ def fuzz(options: argparse.Namespace) -> ExitCode:
 def _subject(options: argparse.Namespace, config: Configuration) -> tuple[str, str, CreateEngine]:
     """The backend under test, what the output calls it, and what makes it."""
     backend = resolved(options.backend or DEFAULT_BACKEND, 0, config=config, where="--backend").backend
-    if options.shards is not None and not BACKENDS[backend].shards:
-        allowed = ", ".join(with_shards())
-        raise InputError("this backend has no shards", where="--shards", got=backend, allowed=allowed)
+    make = factory_of(backend, options.shards)
     refuse_idle(options, backend=backend)
     base = engine_options(options, config, FEAGI_2_6)
-    make = engine_factory(backend) if options.shards is None else scattered(backend, options.shards)
 
     def create(network: Network, case_options: EngineOptions) -> Engine:
         return make(network, replace(case_options, cpu=base.cpu, cuda=base.cuda))

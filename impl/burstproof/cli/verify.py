@@ -14,10 +14,12 @@ from burstproof.cli.progress import task
 from burstproof.cli.settings import configuration_of, engine_options
 from burstproof.config import Configuration
 from burstproof.engine.profile import FEAGI_2_6, profile_named
-from burstproof.engine.registry import AUTO, engine_factory
+from burstproof.engine.protocol import CreateEngine
+from burstproof.engine.registry import AUTO, BACKENDS, engine_factory, with_shards
 from burstproof.engine.replay import Replay, replay
 from burstproof.engine.trace import Trace, read_trace
-from burstproof.errors import BurstproofError, ExitCode
+from burstproof.errors import BurstproofError, ExitCode, InputError
+from burstproof.fuzz.search import scattered
 from burstproof.session import resolved
 
 DEFAULT_BACKEND = "cpu"
@@ -65,13 +67,32 @@ def _replay(path: Path, options: argparse.Namespace, config: Configuration) -> R
     refuse_idle(options, backend=backend)
     profile = profile_named(options.profile or FEAGI_2_6.name)
     with task(f"replaying {path.name} on {backend}", len(trace.bursts), shown=not options.json) as bar:
-        return replay(
+        result = replay(
             trace,
-            engine_factory(backend),
+            factory_of(backend, options.shards),
             engine_options(options, config, profile),
             emulate=not options.no_emulate,
             progress=bar.advance,
         )
+    if options.shards is None:
+        return result
+    return dataclasses.replace(result, backend=f"{result.backend}, {options.shards} shards")
+
+
+def factory_of(backend: str, shards: int | None) -> CreateEngine:
+    """What creates engines of ``backend``, over so many shards if they are asked for.
+
+    Raises
+    ------
+    InputError
+        A backend without shards.
+    """
+    if shards is None:
+        return engine_factory(backend)
+    if not BACKENDS[backend].shards:
+        allowed = ", ".join(with_shards())
+        raise InputError("this backend has no shards", where="--shards", got=backend, allowed=allowed)
+    return scattered(backend, shards)
 
 
 def _overridden(trace: Trace, options: argparse.Namespace) -> Trace:

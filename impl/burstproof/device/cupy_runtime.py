@@ -93,6 +93,7 @@ class CupyRuntime:
         properties = cupy.cuda.runtime.getDeviceProperties(device_id)
         self.multiprocessors = int(properties["multiProcessorCount"])
         self.l2_bytes = int(properties["l2CacheSize"])
+        self.shared_bytes = int(properties["sharedMemPerBlockOptin"])
         self.name = properties["name"].decode()
         self.overlaps = (int(properties["major"]), int(properties["minor"])) >= OVERLAP_CAPABILITY
         self._use()
@@ -276,10 +277,12 @@ class CupyRuntime:
         arguments: Sequence[Any],
         overlapped: bool = False,
         cooperative: bool = False,
+        shared_bytes: int = 0,
     ) -> None:
         """Queue ``kernel`` on ``stream``."""
         values = arguments if isinstance(arguments, list) else self.pack(arguments)
-        launch_compiled(kernel, grid, block, cast(_Stream, stream).core_stream, values, overlapped, cooperative)
+        on = cast(_Stream, stream).core_stream
+        launch_compiled(kernel, grid, block, on, values, overlapped, cooperative, shared_bytes)
 
     def resident_blocks(self, kernel: Kernel, block: int) -> int:
         """Blocks of ``block`` threads that one multiprocessor holds at once, by registers and shared memory."""

@@ -13,8 +13,9 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from burstproof.device.numba_cuda import compiled_kernel, cuda
+from burstproof.device.numba_cuda import SIMULATED, compiled_kernel, cuda
 from burstproof.device.protocol import Kernel
+from burstproof.errors import BackendUnavailableError
 
 if TYPE_CHECKING:
     from cuda.core import Stream
@@ -33,6 +34,12 @@ def make_wait_for_last(overlapped: bool) -> Callable[..., Any]:
 def make_let_next_start(overlapped: bool) -> Callable[..., Any]:
     """``let_next_start()``: allow the next kernel's blocks to come up; nothing unless ``overlapped``."""
     return _make(overlapped, "griddepcontrol.launch_dependents;")
+
+
+@cache
+def make_stay() -> Callable[..., Any]:
+    """``stay()``: no load before it is moved behind it; no instruction."""
+    return _make(not SIMULATED, "// what was loaded above is on its way")
 
 
 def _make(overlapped: bool, instruction: str) -> Callable[..., Any]:
@@ -94,15 +101,38 @@ def launch_compiled(
     values: Sequence[Any],
     overlapped: bool,
     cooperative: bool = False,
+    shared_bytes: int = 0,
 ) -> None:
     """Queue a compiled numba ``kernel`` on a ``core_stream``; ``values`` are ``flattened``.
 
     ``overlapped``: it may come up before the last one has ended; numba's own launch, which also goes through cuda.core,
-    knows no such attribute. ``cooperative``: its blocks are on the device all at once.
+    knows no such attribute. ``cooperative``: its blocks are on the device all at once. ``shared_bytes``: dynamic shared
+    memory of a block.
     """
     from cuda.core import LaunchConfig, launch
 
+    compiled = compiled_kernel(kernel)
+    if shared_bytes:
+        _opt_in(compiled, shared_bytes)
     config = LaunchConfig(
-        grid=grid, block=block, programmatic_stream_serialization=overlapped, is_cooperative=cooperative
+        grid=grid,
+        block=block,
+        shmem_size=shared_bytes,
+        programmatic_stream_serialization=overlapped,
+        is_cooperative=cooperative,
     )
-    launch(stream, config, compiled_kernel(kernel), *values)
+    launch(stream, config, compiled, *values)
+
+
+def _opt_in(kernel: Any, shared_bytes: int) -> None:
+    """Allow ``kernel`` so much dynamic shared memory: above 48 KB a kernel has to ask."""
+    from cuda.bindings import driver
+
+    attribute = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+    error, function = driver.cuKernelGetFunction(int(kernel.handle))
+    if not error:
+        (error,) = driver.cuFuncSetAttribute(function, attribute, shared_bytes)
+    if error:
+        raise BackendUnavailableError(
+            "the device does not allow so much shared memory", where="kernel", got=f"{shared_bytes} bytes: {error.name}"
+        )

@@ -117,6 +117,7 @@ class DeviceRuntime(Protocol):
     overlaps: bool
     multiprocessors: int
     l2_bytes: int
+    shared_bytes: int
     name: str
 
     def memory_info(self) -> tuple[int, int]:
@@ -192,6 +193,7 @@ class DeviceRuntime(Protocol):
         arguments: Sequence[Any],
         overlapped: bool = False,
         cooperative: bool = False,
+        shared_bytes: int = 0,
     ) -> None:
         """Queue ``kernel`` with ``arguments``: buffers, their views, numpy scalars and tuples, or packed already.
 

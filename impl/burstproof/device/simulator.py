@@ -64,6 +64,7 @@ class SimulatorRuntime:
     overlaps = False
     multiprocessors = 1
     l2_bytes = 0
+    shared_bytes = 227 << 10
     name = "CUDA simulator"
 
     def memory_info(self) -> tuple[int, int]:
@@ -130,9 +131,10 @@ class SimulatorRuntime:
         arguments: Sequence[Any],
         overlapped: bool = False,
         cooperative: bool = False,
+        shared_bytes: int = 0,
     ) -> None:
         """Run the kernel to its end with one block."""
-        kernel[1, min(block, _LARGEST_BLOCK)](*self.pack(arguments))
+        kernel[1, min(block, _LARGEST_BLOCK), 0, shared_bytes](*self.pack(arguments))
 
     def resident_blocks(self, kernel: Kernel, block: int) -> int:
         """The one block that runs."""

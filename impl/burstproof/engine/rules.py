@@ -20,6 +20,9 @@ from burstproof.network.features import ModulatorKind
 from burstproof.network.model import Network
 from burstproof.network.schema import NO_LIMIT, UNLIMITED_FIRES, Parameters
 
+CERTAIN = np.float32(0.999)
+"""From this excitability on a neuron in its window fires without a draw."""
+
 Compiled = Callable[..., Any]
 Compiler = Callable[[Compiled], Compiled]
 """``numba.njit`` or ``cuda.jit(device=True)``, with their options."""
@@ -84,8 +87,7 @@ def features_of(network: Network, options: EngineOptions) -> Features:
         ),
         consecutive_fire_limits=bool(finite.any()),
         snooze_periods=snoozes,
-        excitabilities=bool((neurons.excitabilities < np.float32(0.999)).any())
-        or ModulatorKind.FIRING_PROBABILITY in acting,
+        excitabilities=bool((neurons.excitabilities < CERTAIN).any()) or ModulatorKind.FIRING_PROBABILITY in acting,
         restarts=bool((~neurons.mp_charge_accumulation).any()),
         countdown_only_candidates=profile.countdown_only_candidates,
         negative_sum_lowers=profile.negative_sum_lowers,
@@ -138,7 +140,7 @@ def make_rules(features: Features, compiler: Compiler) -> Rules:
     snoozes, refractory, draws = features.snooze_periods, features.refractory_periods, features.excitabilities
     floors, all_accumulate = not features.negative_sum_lowers, not features.restarts
     batch_path, batch_beta = features.emulate_batch_path, features.batch_ignores_limit_and_zeroes
-    zero, certain, clamps, full = np.float32(0), np.float32(0.999), features.clamp_potentials, np.float32(255)
+    zero, certain, clamps, full = np.float32(0), CERTAIN, features.clamp_potentials, np.float32(255)
     draw = _make_draw(compiler)
 
     @compiler
@@ -147,6 +149,13 @@ def make_rules(features: Features, compiler: Compiler) -> Rules:
         if fires_limited and rc == 0 and limit != 0 and limit != UNLIMITED_FIRES and cc >= limit:
             cc = np.int32(0)
         return rc, cc
+
+    @compiler
+    def within(v: np.float32) -> np.float32:
+        """``v`` in the 8-bit range; as comparisons, which keep -0 and NaN on every device."""
+        if v < zero:
+            v = zero
+        return full if v > full else v
 
     @compiler
     def candidate(
@@ -163,7 +172,7 @@ def make_rules(features: Features, compiler: Compiler) -> Rules:
             x = zero
         v = v + x
         if clamps:
-            v = min(max(v, zero), full)
+            v = within(v)
         limit = own.consecutive_fire_limits
         finite = fires_limited and limit != 0 and limit != UNLIMITED_FIRES
         window: bool | np.bool_ = v >= own.thresholds
@@ -173,7 +182,7 @@ def make_rules(features: Features, compiler: Compiler) -> Rules:
         if window and counts and cc >= (limit if finite else UNLIMITED_FIRES):
             if batch_path and batch:
                 left = zero if batch_beta else v * own.decays
-                return False, v, min(max(left, zero), full) if clamps else left, rc, (np.int32(0) if finite else cc)
+                return False, v, within(left) if clamps else left, rc, (np.int32(0) if finite else cc)
             return False, v, v, rc, np.int32(0)
         if window and draws and own.excitabilities < certain:
             window = own.excitabilities > zero and draw(neuron, burst) < own.excitabilities
@@ -188,6 +197,6 @@ def make_rules(features: Features, compiler: Compiler) -> Rules:
         if finite:
             cc = np.int32(0)
         left = v * own.decays
-        return False, v, min(max(left, zero), full) if clamps else left, rc, cc
+        return False, v, within(left) if clamps else left, rc, cc
 
     return Rules(draw, tick, candidate)

@@ -101,6 +101,8 @@ class FixedPoint:
     def quantise(self, contributions: npt.NDArray[np.float32]) -> tuple[npt.NDArray[np.int64], bool]:
         """Integers of float32 contributions, any shape, and whether one was clamped."""
         scaled = np.rint(contributions.astype(np.float64) * self.scale)
+        if np.abs(scaled).max(initial=0) <= self.clamp_float:
+            return scaled.astype(np.int64), False
         outside = np.abs(scaled) > self.clamp_float
         integers = np.where(outside | np.isnan(scaled), 0.0, scaled).astype(np.int64)
         integers[outside] = np.where(scaled[outside] > 0, self.clamp, -self.clamp)

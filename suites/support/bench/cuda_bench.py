@@ -15,6 +15,7 @@ from burstproof.device.protocol import BufferSpec, DeviceRuntime
 from burstproof.engine.cpu.engine import CpuEngine
 from burstproof.engine.options import CpuOptions, EngineOptions
 from burstproof.engine.protocol import Engine
+from burstproof.engine.sharded.partition import make_partition
 from burstproof.engine.state import EngineState, Record, Recording, Stimulus, StimulusPlan
 from suites.support.bench.drawn_reference import DrawnReference
 from suites.support.bench.energy import Energy, energy_of
@@ -28,6 +29,7 @@ from suites.support.parity.simulator_check import recordings_differ
 
 if TYPE_CHECKING:
     from burstproof.engine.cuda.engine import CudaEngine
+    from burstproof.engine.cuda.plan.sharding_choice import ShardingChoice
 
 RESIDENT = "device-resident"
 STEP = "step"
@@ -113,9 +115,15 @@ def scopes_of(row: Row) -> tuple[str, ...]:
 
 
 def measure_row(
-    row: Row, runtime: DeviceRuntime, watch: Callable[[], Watch] | None, scopes: tuple[str, ...] = EVERY_SCOPE
+    row: Row,
+    runtime: DeviceRuntime,
+    watch: Callable[[], Watch] | None,
+    scopes: tuple[str, ...] = EVERY_SCOPE,
+    choice: ShardingChoice | None = None,
 ) -> RowResult:
     """Check, time and check again; ``runtime`` is used to flush the L2 cache only.
+
+    ``choice`` puts the row on several devices.
 
     Raises
     ------
@@ -124,7 +132,7 @@ def measure_row(
     ThrottledError
         The card was throttled in every attempt.
     """
-    with _engines(row) as (judge, cuda):
+    with _engines(row, choice) as (judge, cuda):
         learns = row.kind == PLASTIC
         problems = disagreements(judge, cuda, row.checked_bursts, row.start, weights=learns)
         if problems:
@@ -150,11 +158,13 @@ def measure_row(
 
 
 @contextmanager
-def _engines(row: Row) -> Iterator[tuple[CpuEngine | ImplicitReference | DrawnReference, CudaEngine]]:
+def _engines(
+    row: Row, choice: ShardingChoice | None
+) -> Iterator[tuple[CpuEngine | ImplicitReference | DrawnReference, CudaEngine]]:
     from burstproof.engine.cuda.engine import CudaEngine
 
     if row.generated:
-        cuda = CudaEngine.from_spec(row.spec, EngineOptions())
+        cuda = CudaEngine.from_spec(row.spec, EngineOptions(), choice)
         try:
             judge = ImplicitReference if row.kind == UNIFORM else DrawnReference
             yield judge(row.spec, cuda.fixed_point), cuda
@@ -163,9 +173,10 @@ def _engines(row: Row) -> Iterator[tuple[CpuEngine | ImplicitReference | DrawnRe
         return
     network = row.network()
     options = EngineOptions() if row.kind == UNIFORM else GENERAL
+    split = () if choice is None else (make_partition(network, len(choice.devices), choice.strategy), choice)
     with ThreadPoolExecutor(1) as pool:  # both read the same network for seconds
         judging = pool.submit(CpuEngine.create, network, options)
-        cuda = CudaEngine.create(network, EngineOptions())
+        cuda = CudaEngine.create(network, EngineOptions(), *split)
     with closing(cuda), closing(judging.result()) as cpu:
         yield cpu, cuda
 

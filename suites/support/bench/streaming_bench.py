@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 COPIED_BYTES = 1 << 28
 STREAMED = EngineOptions(cuda=CudaOptions(synapse_memory=SynapseMemory.HOST))
+_GIVEN = 512 << 20
+"""Bytes of device memory that a network larger than them is given."""
 
 _COPY_RULE = Rule(max_samples=100, max_seconds=1.0)
 _RUN_RULE = Rule(warmup=1, min_samples=10, max_samples=40, max_seconds=3.0)
@@ -40,18 +42,29 @@ _VARIED: Mapping[str, Any] = {"weights": (1, 40), "delays": (1, 3)}
 
 @dataclass(frozen=True)
 class StreamedRow:
-    """A driven network of ``neurons`` x 100 synapses; ``varied`` weights and delays make a synapse larger."""
+    """A driven network of ``neurons`` x 100 synapses; ``varied`` weights and delays make a synapse larger.
+
+    ``given_bytes`` of device memory are all that the engine may take, and it has to find out that the synapses do not
+    fit; 0 for what the device has free, with the synapses in host memory because the options say so.
+    """
 
     neurons: int
     firing_rate: float
     varied: bool = False
     checked_bursts: int = 10
     synapses_per_neuron: int = 100
+    given_bytes: int = 0
 
     @property
     def name(self) -> str:
         """Size, rate and kind for people."""
-        return f"{self.neurons:,} at {self.firing_rate:.0%}, {'varied' if self.varied else 'one value'}"
+        given = f", {self.given_bytes >> 20} MiB given" if self.given_bytes else ""
+        return f"{self.neurons:,} at {self.firing_rate:.0%}, {'varied' if self.varied else 'one value'}{given}"
+
+    @property
+    def options(self) -> EngineOptions:
+        """What the engine is told about memory."""
+        return EngineOptions(cuda=CudaOptions(memory_limit_bytes=self.given_bytes)) if self.given_bytes else STREAMED
 
     @property
     def judge(self) -> str:
@@ -76,6 +89,7 @@ STREAMED_ROWS = (
     StreamedRow(4_000_000, 0.01),
     StreamedRow(4_000_000, 0.1),
     StreamedRow(4_000_000, 0.1, varied=True),
+    StreamedRow(4_000_000, 0.01, given_bytes=_GIVEN),
 )
 
 
@@ -87,8 +101,8 @@ class StreamedResult:
     ----------
     problems : tuple of str
         Where the engine and its judge disagree; nothing is timed if there are any.
-    host_bytes : int
-        Page-locked memory that holds the synapses.
+    host_bytes, device_bytes : int
+        Page-locked memory that holds the synapses, and what the engine takes of the device.
     synapse_bytes : int
         Bytes of a synapse that cross the link when its source fires.
     firing_rate : float
@@ -102,6 +116,7 @@ class StreamedResult:
     row: StreamedRow
     problems: tuple[str, ...]
     host_bytes: int = 0
+    device_bytes: int = 0
     synapse_bytes: int = 0
     firing_rate: float = 0.0
     burst: Timed | None = field(default=None)
@@ -138,7 +153,7 @@ def measure_streamed(row: StreamedRow, watch: Callable[[], Watch] | None = None)
     """Check ``row`` against the implicit reference or the CPU engine, then time it."""
     from burstproof.engine.cuda.engine import CudaEngine
 
-    engine = CudaEngine.from_spec(row.spec, STREAMED)
+    engine = CudaEngine.from_spec(row.spec, row.options)
     try:
         problems = _disagreements(row, engine)
         if problems:
@@ -161,7 +176,8 @@ def timed_streamed(row: StreamedRow, engine: CudaEngine, watch: Callable[[], Wat
     timed = time_steadily(lambda: _wall_ms(engine, bursts), _RUN_RULE, watch)
     rate = (before + _observed_rate(engine)) / 2
     plan = engine.memory_plan
-    return StreamedResult(row, (), plan.host_bytes, round(plan.host_bytes / plan.synapses), rate, timed)
+    synapse = round(plan.host_bytes / plan.synapses)
+    return StreamedResult(row, (), plan.host_bytes, plan.total_bytes, synapse, rate, timed)
 
 
 def _disagreements(row: StreamedRow, engine: CudaEngine) -> tuple[str, ...]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from burstproof.engine.cuda.plan.block_size import FusedShape
 from burstproof.engine.cuda.plan.packed import pack_network
 from burstproof.engine.cuda.plan.shard_pack import pack_shard
 from burstproof.engine.cuda.plan.shard_variant import ShardVariant
-from burstproof.engine.cuda.plan.variant import Variant, variant_of
+from burstproof.engine.cuda.plan.variant import OwnerQueues, Variant, variant_of
 from burstproof.engine.cuda.plan.word import Word
 from burstproof.engine.features.key import ExtrasKey
 from burstproof.engine.fixed_point import plan_fixed_point
@@ -42,6 +43,8 @@ def chosen_variants() -> dict[str, Variant]:
     lean = variants["lean"]
     variants["packed sums, long rows"] = replace(lean, word=Word(8), long_rows=True)
     variants["delays on the sender's side"] = replace(variants["delays"], recalled=7, tile_share=2)
+    variants["delays in queues"] = replace(variants["delays"], calendar=8, calendar_bits=64)
+    variants["queues per owner"] = _queued(variants["delays"])
     variants["features, one kernel"] = replace(
         variants["delays"],
         features=variants["delays"].features.general(),
@@ -53,6 +56,13 @@ def chosen_variants() -> dict[str, Variant]:
     )
     variants["packed sums, tiles"] = replace(lean, word=Word(8), tiles=2, tile_share=16)
     return variants
+
+
+def _queued(variant: Variant) -> Variant:
+    """``variant`` with queues per owner, of sums and contributions of 64 bits."""
+    assert variant.fused is not None
+    queues = OwnerQueues(264, 4096, 24, True, 6, variant.word, variant.fused)
+    return replace(variant, queues=queues, recalled=7, tile_share=2, fused=FusedShape(512, 2))
 
 
 def sized_variants() -> dict[str, Variant]:
@@ -90,4 +100,6 @@ def _shard(network: Network, options: EngineOptions) -> ShardVariant:
     """The variant of the first of two shards."""
     partition = make_partition(network, 2, "contiguous")
     point = plan_fixed_point(network, options)
-    return pack_shard(NetworkShard(network, options, point, synapse_facts(network), partition, 0)).shard
+    return pack_shard(
+        NetworkShard(network, options, point, synapse_facts(network), partition, 0, network.neuron_count)
+    ).shard

@@ -6,9 +6,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
+from _pytest.mark.structures import ParameterSet
 
 from burstproof.engine.ask_machine import ask_wgpu
-from burstproof.engine.features.support import EVERYTHING, NOTHING, ONE_BURST, Section, sections_of
+from burstproof.engine.features.support import EVERYTHING, ONE_BURST, Section, sections_of
 from burstproof.engine.machine import Obstacle
 from burstproof.engine.options import CpuOptions, CudaOptions, EngineOptions, WgpuOptions
 from burstproof.engine.protocol import Engine
@@ -55,9 +56,7 @@ class Backend:
     @property
     def models(self) -> frozenset[Section]:
         """Features that this backend runs; it refuses all others by name."""
-        if self.wgpu is not None:
-            return NOTHING
-        return ONE_BURST if self.shards else EVERYTHING
+        return EVERYTHING if self.wgpu is None else ONE_BURST
 
     def refuses(self, network: Network) -> list[str]:
         """What the refusal of ``network`` has to name; empty where this backend runs it."""
@@ -65,8 +64,9 @@ class Backend:
 
 
 REFERENCE = Backend("reference")
+ONE_THREAD = "cpu, 1 thread"
 CPU_BACKENDS = (
-    Backend("cpu, 1 thread", cpu=CpuOptions(threads=1)),
+    Backend(ONE_THREAD, cpu=CpuOptions(threads=1)),
     Backend("cpu, 2 threads", cpu=CpuOptions(threads=2)),
 )
 CPU_SHARDS = Backend("cpu, 2 shards", shards=2)
@@ -101,7 +101,15 @@ def _parameter(backend: Backend) -> Any:
     return pytest.param(backend, id=backend.name, marks=marks)
 
 
+def own_kernels(backend: ParameterSet, *quick: str) -> list[pytest.MarkDecorator]:
+    """Marks of a case that needs CPU kernels of its own: the quick plan compiles those of the backends ``quick``."""
+    needed = backend.id in {one.name for one in CPU_BACKENDS} - {*quick}
+    return [pytest.mark.thorough("kernels of its own for the CPU: ten seconds")] if needed else []
+
+
 ALL = [_parameter(b) for b in (REFERENCE, *CPU_BACKENDS, CPU_SHARDS, *CUDA_BACKENDS, WGPU)]
+FEATURED = [pytest.param(*b.values, id=b.id, marks=[*b.marks, *own_kernels(b, ONE_THREAD)]) for b in ALL]
+"""For networks with features."""
 ENGINES = [_parameter(b) for b in (*CPU_BACKENDS, *CUDA_BACKENDS)]
 ENGINES_AND_WGPU = [*ENGINES, _parameter(WGPU)]
 CUDA = [_parameter(b) for b in CUDA_BACKENDS]

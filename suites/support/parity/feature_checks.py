@@ -16,7 +16,7 @@ from burstproof.engine.reference import ReferenceEngine
 from burstproof.engine.replay import trace_options
 from burstproof.engine.state import NO_STIMULUS
 from burstproof.network.model import Network
-from suites.support.parity.builder import run_case
+from suites.support.parity.builder import CreateEngine, run_case
 from suites.support.parity.cases import FEATURE_CASES
 from suites.support.parity.recordings import FEATURE_NAMES, recording
 from suites.support.parity.train_checks import cuda_engine, recordings_differ
@@ -41,12 +41,12 @@ def short_recordings() -> Iterator[str]:
             yield name
 
 
-def compare_recorded(name: str) -> list[str]:
+def compare_recorded(name: str, create: CreateEngine = cuda_engine) -> list[str]:
     """Steps from the start of a recording, then a run that goes on from the reference's state."""
     trace = recording(name)
     options = trace_options(trace)
     reference = ReferenceEngine.create(trace.network, options)
-    engine = cuda_engine(trace.network, replace(options, cuda=CudaOptions()))
+    engine = create(trace.network, replace(options, cuda=CudaOptions()))
     problems = list(reference.state().differences(engine.state()))
     for number in trace.bursts.tolist()[:_STEPS]:
         stimulus = trace.plan.get(number, NO_STIMULUS)
@@ -54,7 +54,7 @@ def compare_recorded(name: str) -> list[str]:
         if not np.array_equal(expected.fired_ids, got.fired_ids) or expected.candidates != got.candidates:
             problems.append(f"burst {number}: fired {got.fired_ids}, expected {expected.fired_ids}")
         problems += [f"burst {number}: {field}" for field in reference.state().differences(engine.state())]
-    again = cuda_engine(trace.network, options)
+    again = create(trace.network, options)
     again.restore(reference.state())
     problems += recordings_differ(reference.run(_RUN, trace.plan), again.run(_RUN, trace.plan))
     return problems + list(reference.state().differences(again.state()))

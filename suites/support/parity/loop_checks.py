@@ -89,10 +89,20 @@ def check_closed_loop_with_recalled_lists() -> list[str]:
     """Delays on the sender's side: lists of the last bursts are read again in a phase that all blocks take part in."""
     from burstproof.engine.cuda.plan.packed import pack_network
 
-    mix = small("fractions, delays to 7")
-    with mock.patch("burstproof.engine.cuda.plan.tiles._RING_BYTES", 0):
+    mix, tiles = small("fractions, delays to 7"), "burstproof.engine.cuda.plan.tiles"
+    with mock.patch(f"{tiles}._RING_BYTES", 0), mock.patch(f"{tiles}._CALENDAR_BYTES", 0):
         recalled = pack_network(mixed_network(mix), mixed_options(mix)).variant.recalled
         return ([] if recalled else ["nothing is recalled"]) + loop_differs(mix, cuda_engine)
+
+
+def check_closed_loop_with_a_calendar() -> list[str]:
+    """What arrives later than in the next burst waits in queues from call to call."""
+    from burstproof.engine.cuda.plan.packed import pack_network
+
+    mix = small("fractions, delays to 7")
+    with mock.patch("burstproof.engine.cuda.plan.tiles._RING_BYTES", 0):
+        calendar = pack_network(mixed_network(mix), mixed_options(mix)).variant.calendar
+        return ([] if calendar else ["nothing is queued"]) + loop_differs(mix, cuda_engine)
 
 
 def _plain_steps(name: str) -> list[str]:

@@ -22,7 +22,7 @@ from burstproof.engine.state import Stimulus
 from burstproof.network.model import Area, Network, NeuronTable, SynapseTable
 from burstproof.network.plasticity import PlasticMapping
 from burstproof.network.synthetic.build import SyntheticSpec, synthesize
-from suites.support.parity import loop_checks, train_checks
+from suites.support.parity import loop_checks, queue_checks, train_checks
 from suites.support.parity.builder import run_case
 from suites.support.parity.cases.dynamics import dynamics_cases
 from suites.support.parity.cases.forced import forced_cases
@@ -106,16 +106,30 @@ def check_plastic_start() -> list[str]:
     return ([] if kept else ["traces at the start"]) + runs_differ(network, EngineOptions(), 6, plan)
 
 
-def check_firings_too_old_for_a_byte() -> list[str]:
-    """Learning over windows wider than its bytes tell, beside one that they tell, from a state with traces too."""
-    from burstproof.engine.cuda.kernels.catalogue import catalogue
-
+def check_windows_too_long_for_words() -> list[str]:
+    """Learning burst by burst, which long windows need, from a state with traces too."""
     mix = replace(next(m for m in MIXES if m.windows == (3, 2)), neurons=40, synapses=300)
-    with ExitStack() as patches:
-        patches.callback(catalogue.cache_clear)
-        patches.enter_context(mock.patch("burstproof.engine.cuda.kernels.plastic.OLD", 3))
-        catalogue.cache_clear()
+    with mock.patch("burstproof.engine.cuda.plan.variant.LONGEST_REPLAYED", 1):
         return compare_mix(_short(mix), cuda_engine) + compare_run(_short(mix), cuda_engine)
+
+
+def check_learning_after_long_silence() -> list[str]:
+    """Rows whose sources are silent for longer than words tell of, and than a byte counts; whole and other weights."""
+    count, pairs = 6, np.array([(a, b) for a in range(6) for b in range(6)]).T
+    neurons = NeuronTable.build(count, thresholds=1e9, cortical_areas=[5, 5, 5, 6, 6, 6])
+    synapses = SynapseTable.build(*pairs, weights=np.arange(36) * 1.25 - 1, types=pairs[0] == 2)
+    windows = {3: int(np.argmax((pairs[0] < 3) & (pairs[1] < 3))), 7: int(np.argmax((pairs[0] < 3) & (pairs[1] > 2)))}
+    rules = tuple(PlasticMapping(np.array([row]), w, 5.0, 1.0, 0.9 + w / 10) for w, row in windows.items())
+    network = Network(neurons, synapses, areas=(Area(5, "a"), Area(6, "b")), plastic_mappings=rules)
+    at = {2: (0, 3), 4: (1,), 50: (2, 4), 58: (0,), 110: (3, 0), 260: (1,), 262: (5,), 305: (0, 1)}
+    plan = {burst: Stimulus(forced=np.array(ids, np.uint32)) for burst, ids in at.items()}
+    reference, engine = ReferenceEngine.create(network), cuda_engine(network, EngineOptions())
+    problems = []
+    for bursts in (57, 1, 200, 62):
+        reference.run(bursts, plan)
+        engine.run(bursts, plan)
+        problems += reference.state().differences(engine.state())
+    return problems
 
 
 def check_forced_restart() -> list[str]:
@@ -328,6 +342,17 @@ def check_synapses_in_host_memory() -> list[str]:
 
 def check_recalled_delays() -> list[str]:
     """Delays kept on the sender's side: fired lists read again, states between bursts, and from one on."""
+    with mock.patch("burstproof.engine.cuda.plan.tiles._CALENDAR_BYTES", 0):
+        return _delays_apart_from_slots("recalled", lambda delay: delay)
+
+
+def check_delays_in_a_calendar() -> list[str]:
+    """What arrives later than in the next burst in queues: states between bursts, and from one on."""
+    return _delays_apart_from_slots("calendar", lambda delay: 1 << (delay - 1).bit_length())
+
+
+def _delays_apart_from_slots(kept: str, expected: Callable[[int], int]) -> list[str]:
+    """Networks whose variant says by ``kept`` how the ring of slots was replaced."""
     from burstproof.engine.cuda.engine import CudaEngine
     from burstproof.engine.cuda.plan.packed import pack_network
 
@@ -337,8 +362,8 @@ def check_recalled_delays() -> list[str]:
             mix = replace(next(m for m in MIXES if m.name == name), neurons=60, synapses=600, largest_delay=delay)
             mix, where = _short(mix), f"{name}, delays to {delay}"
             network, options = mixed_network(mix), mixed_options(mix)
-            if pack_network(network, options).variant.recalled != delay:
-                problems.append(f"{where}: delays are not kept on the sender's side")
+            if getattr(pack_network(network, options).variant, kept) != expected(delay):
+                problems.append(f"{where}: delays are not kept in {kept}")
             problems += [f"{where}: {p}" for p in compare_mix(mix, cuda_engine)]
             plan = mixed_plan(mix, network)
             reference, engine = ReferenceEngine.create(network, options), cuda_engine(network, options)
@@ -357,6 +382,27 @@ def check_recalled_delays() -> list[str]:
             reference, engine = ReferenceEngine.create(synthesize(spec)), CudaEngine.from_spec(spec)
             problems += recordings_differ(reference.run(8, plan), engine.run(8, plan))
             problems += set(reference.state().differences(engine.state())) - {"weights", "eligibility_traces"}
+    return problems
+
+
+def check_neurons_that_sleep() -> list[str]:
+    """No neuron fires without a draw: what a draw keeps from firing is known before the columns are read."""
+    with mock.patch("burstproof.engine.cuda.plan.tiles._FEW_NEURONS", 0):
+        return _sleepers_differ()
+
+
+def _sleepers_differ() -> list[str]:
+    from burstproof.engine.cuda.plan.packed import pack_network
+
+    problems, rng = [], np.random.default_rng(9)
+    for name in ("integers", "fractions, delays to 7", "negative weights, counts near 65535", "beta"):
+        mix = replace(_short(next(m for m in MIXES if m.name == name)), neurons=60, synapses=500)
+        mixed, options = mixed_network(mix), mixed_options(mix)
+        neurons = replace(mixed.neurons, excitabilities=rng.choice([0.6, 0.3, 0, -1], 60).astype(np.float32))
+        network, plan = mixed.replace(neurons=neurons), mixed_plan(mix, mixed)
+        if not pack_network(network, options).variant.sleeps:
+            problems.append(f"{name}: no neuron sleeps")
+        problems += [f"{name}: {problem}" for problem in runs_differ(network, options, 12, plan)]
     return problems
 
 
@@ -379,6 +425,8 @@ def _rows_in_pieces_of(entries: int) -> Iterator[None]:
         patches.callback(catalogue.cache_clear)
         for name in ("plan.buffers", "plan.tiles", "kernels.rows", "kernels.lines", "kernels.send"):
             patches.enter_context(mock.patch(f"burstproof.engine.cuda.{name}.LONG_ROW", entries))
+        for name in ("plan.buffers", "kernels.send"):
+            patches.enter_context(mock.patch(f"burstproof.engine.cuda.{name}.WARP_ROW", entries - 2))
         catalogue.cache_clear()
         yield
 
@@ -424,7 +472,8 @@ def checks() -> Iterator[tuple[str, Callable[[], list[str]]]]:
         if case.network.neuron_count <= _FEW_NEURONS and len(case.fired) <= _FEW_BURSTS:
             yield f"case: {case.name}", lambda case=case: run_case(case, cuda_engine)
     yield from feature_checks()
-    for name, function in sorted((vars(train_checks) | vars(loop_checks) | globals()).items()):
+    beside = vars(train_checks) | vars(loop_checks) | vars(queue_checks)
+    for name, function in sorted((beside | globals()).items()):
         if name.startswith("check_"):
             yield name.removeprefix("check_").replace("_", " "), function
 

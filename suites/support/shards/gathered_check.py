@@ -27,6 +27,7 @@ from burstproof.engine.sharded.exchange import Exchange
 from burstproof.engine.sharded.partition import make_partition
 from burstproof.network.model import Network
 from suites.support.parity.builder import CreateEngine
+from suites.support.parity.feature_checks import compare_recorded
 from suites.support.parity.mixed import Mix, compare_mix, compare_run, mixed_network, mixed_options, mixed_plan
 from suites.support.parity.simulator_check import recordings_differ
 from suites.support.shards.cpu_shards import EVERYTHING_LEARNS, mix_named
@@ -89,6 +90,8 @@ def check(exchange: Exchange) -> dict[str, list[str]]:
         for module in ("engine.cuda.plan.variant", "engine.reference", "engine.cuda.kernels.dynamics"):
             patches.enter_context(mock.patch(f"burstproof.{module}.BATCH_PATH_CANDIDATES", 12))
         found["batch path"] = compare_mix(_mix("integers", emulate_batch_path=True), create)
+    for name in ("mem2t_12", "stim_11"):
+        found[f"features of {name}"] = compare_recorded(f"features/{name}", create)
     found["choice"] = _check_choice(exchange)
     return found
 

@@ -17,6 +17,7 @@ from burstproof.engine.replay import replay
 from burstproof.engine.sharded.exchange import Exchange
 from burstproof.engine.trace import read_trace
 from suites.support.parity.mixed import compare_run
+from suites.support.parity.recordings import recording
 from suites.support.shards.cpu_shards import (
     EVERYTHING_LEARNS,
     TRACES,
@@ -29,15 +30,19 @@ STRATEGIES = ("contiguous", "round_robin", "by_cortical_area", "dynamic")
 CHOSEN = ("common", "delays_frac", "stdp_w3")
 """Short traces; all of them run on shards in one process, in ``test_cpu_shards``."""
 
+REMEMBERING = ("mem2t_12", "assoc_12", "stim_11")
+"""Recordings of features: memories with twins and drivers, associations, everything together."""
+
 TIMEOUT_S = 60.0
 
 
 def check(exchange: Exchange) -> dict[str, dict[str, Any]]:
     """Verdicts of all cases on the ranks of ``exchange``, by name."""
     found: dict[str, dict[str, Any]] = {}
-    for place, name in enumerate(CHOSEN):
+    for place, name in enumerate((*CHOSEN, *REMEMBERING)):
         strategy = STRATEGIES[(place + exchange.ranks) % len(STRATEGIES)]
-        result = replay(read_trace(TRACES / name), sharded(strategy, exchange.ranks, exchange))
+        trace = read_trace(TRACES / name) if name in CHOSEN else recording(f"features/{name}")
+        result = replay(trace, sharded(strategy, exchange.ranks, exchange))
         found[f"trace {name}"] = {
             "strategy": strategy,
             "agreeing": result.state_agree / result.bursts,

@@ -12,12 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from burstproof.errors import InputError
+from burstproof.errors import ExitCode, InputError
 from reports.judge.difference import LEAST_RUNS, are_interleaved
 from reports.store import write_run
 from stages import compare
 from stages.bootstrap import session_commands
 from stages.compare import PAGE, SUMMARY, Turn, carry_out, main, measure, turns
+from stages.signals import Interrupted
 from suites.support.sample_runs import run, timed
 
 pytestmark = pytest.mark.requirement("RE-4", "ST-6")
@@ -107,6 +108,19 @@ def test_wrong_use_is_answered(checkout: Path, tmp_path: Path, capsys: pytest.Ca
     with pytest.raises(SystemExit) as ended:
         main(["--runs", "2"], checkout)
     assert ended.value.code == 4
+
+
+def test_an_interrupted_comparison_leaves_no_worktree(
+    checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def ended(command: Sequence[str], folder: Path) -> int:
+        assert folder.is_dir()
+        raise Interrupted("SIGTERM")
+
+    monkeypatch.setattr(compare, "_call", ended)
+    assert main(["--out", str(tmp_path / "out")], checkout) == ExitCode.UNDECIDED
+    assert "interrupted (SIGTERM)" in capsys.readouterr().err
+    assert git(checkout, "worktree", "list").count("\n") == 0
 
 
 def test_each_side_imports_its_own_packages(tmp_path: Path) -> None:

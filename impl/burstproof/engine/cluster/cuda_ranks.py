@@ -16,6 +16,7 @@ from burstproof.engine.cuda.engine import create_over_devices
 from burstproof.engine.cuda.exchange.devices import device_count, make_current
 from burstproof.engine.cuda.exchange.mail import Mail, Path, rank_mail
 from burstproof.engine.cuda.exchange.words import CENSUS_WORD, COUNT_WORD, HEADER_WORDS, LINK_LENGTH, side_words
+from burstproof.engine.cuda.host.appearing import Appearing
 from burstproof.engine.cuda.host.batch import Streams
 from burstproof.engine.cuda.host.many_devices import alike, fitted, kernels_of
 from burstproof.engine.cuda.host.shard import DeviceShard
@@ -31,7 +32,7 @@ from burstproof.engine.protocol import Engine
 from burstproof.engine.sharded.engine import Links, ShardedEngine
 from burstproof.engine.sharded.exchange import Exchange
 from burstproof.engine.sharded.partition import Partition
-from burstproof.engine.sharded.shard import Fired, StatePart
+from burstproof.engine.sharded.shard import Fired, StatePart, Twin
 from burstproof.engine.sharded.shard_layout import NetworkShard
 from burstproof.engine.state import EngineState
 from burstproof.engine.stimulus import PackedStimulus
@@ -85,6 +86,8 @@ class CudaRankShard:
         patience = ShardingChoice().patience_ns
         self._shard.connect(kernels_of(runtime, self._packed.shard), self._mail, self._room, patience)
         self._sequence = 0
+        rows = network.synapse_count if network.features.associative else 0
+        self._appearing = Appearing(self._shard, rows)
         self._group.warm()
 
     def _with_mail(self, packed: PackedShard) -> tuple[PackedShard, int, Mail]:
@@ -144,6 +147,7 @@ class CudaRankShard:
 
     def _begin(self, number: int, stimulus: PackedStimulus | None) -> None:
         """Send the head and the stimulus of burst ``number``."""
+        self._appearing.give(stimulus, local=True)
         given = {} if stimulus is None else {number: stimulus}
         batch, point, layout = self._packed.packed.batch, self._source.fixed_point, self._packed.packed.layout
         table = batch_table(given, number, 1, batch.length, batch.stimulus, point.dtype)
@@ -163,6 +167,26 @@ class CudaRankShard:
     def state(self, burst_count: int) -> StatePart:
         """See ``Shard.state``."""
         return self._shard.state(self._clamped)
+
+    def signals(self, burst: int) -> npt.NDArray[np.float32]:
+        """See ``Shard.signals``."""
+        return self._appearing.signals(burst)
+
+    def drive(self, driver: int, neuron: int, potential: np.float32) -> None:
+        """See ``Shard.drive``."""
+        self._appearing.drive(driver, neuron, potential)
+
+    def set_weights(self, rows: npt.NDArray[np.int64], weights: npt.NDArray[np.float32]) -> None:
+        """See ``Shard.set_weights``."""
+        self._appearing.set_weights(rows, weights)
+
+    def set_divisors(self, sources: npt.NDArray[np.int64], divisors: npt.NDArray[np.float32]) -> None:
+        """See ``Shard.set_divisors``."""
+        self._appearing.set_divisors(sources, divisors)
+
+    def add_twin(self, twin: Twin) -> None:
+        """See ``Shard.add_twin``."""
+        self._appearing.add_twin(twin)
 
     def _pack(self, weights: npt.NDArray[np.float32] | None = None) -> tuple[PackedShard]:
         """The only shard of the device, packed with the network's weights or with others (S,)."""
@@ -202,7 +226,7 @@ class GatheredShard(CudaRankShard):
     def __init__(self, shard: NetworkShard, ranks: NcclRanks) -> None:
         self._ranks = ranks
         self._largest = max(1, int(shard.partition.sizes.max()))
-        self._carries = bool(shard.network.area_flag("mp_driven_psp").any())
+        self._carries = bool(shard.network.area_flag("mp_driven_psp").any() or shard.network.features.modulators)
         super().__init__(shard)
 
     def _build(self, packed: PackedShard) -> None:

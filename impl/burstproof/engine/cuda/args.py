@@ -35,6 +35,7 @@ Doubles: TypeAlias = npt.NDArray[np.float64]
 # Of a dtype that the variant chooses: the property of ``Variant`` that names it.
 Cells: TypeAlias = Annotated[npt.NDArray[Any], "cell"]
 Added: TypeAlias = Annotated[npt.NDArray[Any], "added"]
+Noted: TypeAlias = Annotated[npt.NDArray[Any], "noted"]
 Sums: TypeAlias = Annotated[npt.NDArray[Any], "accumulator"]
 Amount: TypeAlias = Annotated[Any, "accumulator"]
 Potentials: TypeAlias = Annotated[npt.NDArray[Any], "potential"]
@@ -116,10 +117,14 @@ class State(NamedTuple):
 
 
 class Network(NamedTuple):
-    """Numbers of the network: ``unit`` is 2^-k; ``power_neuron`` is -1 where there is none."""
+    """Numbers of the network: ``unit`` is 2^-k; ``power_neuron`` is -1 where there is none.
+
+    A draw above ``largest_excitability`` lets no neuron fire; infinite where some neuron needs no draw.
+    """
 
     neurons: np.uint32
     unit: np.float32
+    largest_excitability: np.float32
     power_amount: Amount
     power_neuron: np.int64
 
@@ -156,7 +161,7 @@ class Scale(NamedTuple):
 
 
 class Plasticity(NamedTuple):
-    """The plastic mappings, the synapses of each, and the last burst in which it learnt."""
+    """The plastic mappings and the synapses of each."""
 
     rule_starts: Longs
     rule_windows: Longs
@@ -165,10 +170,27 @@ class Plasticity(NamedTuple):
     plastic_positions: Longs
     plastic_sources: Ids
     plastic_targets: Ids
-    rule_learnt: Longs
     weights: Floats
     eligibility: Floats
     rules: np.int64
+
+
+class Replay(NamedTuple):
+    """What learning that is replayed needs (``kernels.replay``).
+
+    ``learning_rules``: of each computed entry 1 + its plastic mapping, or 0; ``rule_begins``: the first burst in which
+    a mapping learns. Each of the ``sources`` rows has its turn every ``period`` bursts.
+    """
+
+    histories: Words
+    learning_rules: Shorts
+    rule_windows: Longs
+    rule_begins: Longs
+    potentiations: Floats
+    depressions: Floats
+    sources: np.uint32
+    period: np.uint32
+    longest: np.int32
 
 
 class Extras(NamedTuple):
@@ -239,12 +261,12 @@ class Modes(NamedTuple):
 class History(NamedTuple):
     """When each neuron fired, as plasticity looks back on it; ``longest``: bursts of the longest window.
 
-    ``ages`` says it in bytes (``kernels.plastic``).
+    ``histories`` say it where learning is replayed (``plan.histories``), the other two elsewhere.
     """
 
     last_fired: Longs
-    ages: Bytes
     streaks: Shorts
+    histories: Words
     longest: np.int32
 
 
@@ -302,14 +324,32 @@ class Cursors(NamedTuple):
 
 
 class Recall(NamedTuple):
-    """The fired lists of the last bursts, which take turns, and how long they are (``kernels.recall``).
+    """What arrives later than in the next burst, where no ring of slots holds it.
 
-    ``delay_starts``: of each source, how many entries of its row come before those of delay 1, 2, ... and in all.
+    Either the fired lists of the last bursts, which take turns, and how long they are (``kernels.recall``), with
+    ``delay_starts``: of each source, how many entries of its row come before those of delay 1, 2, ... and in all. Or a
+    queue for each burst (``kernels.calendar``): ``calendar_room`` words at most, targets in ``calendar_shift`` bits.
     """
 
     recalled_ids: Ids
     recalled_counts: Ids
     delay_starts: Shorts
+    calendar_words: Noted
+    calendar_counts: Ids
+    calendar_room: np.uint64
+    calendar_shift: np.uint32
+
+
+class Queues(NamedTuple):
+    """Contributions by owner of their targets (``kernels.queues``): ``queue_room`` entries for each owner.
+
+    ``queue_lengths`` count those beyond it too, which are in the FCL; ``queue_spills`` tells which owners have some.
+    """
+
+    queue_entries: Annotated[npt.NDArray[Any], "queued"]
+    queue_lengths: Ids
+    queue_spills: Ids
+    queue_room: np.uint32
 
 
 class Exchange(NamedTuple):
@@ -420,7 +460,9 @@ def is_absent(kind: type, variant: Variant | ShardVariant | None) -> bool:
     if variant is None:
         return False
     if kind is Recall:
-        return variant.recalled == 0
+        return variant.recalled == variant.calendar == 0
+    if kind is Replay:
+        return not variant.replays
     if kind is Extras:
         return not variant.extras.by_neuron
     if kind is Transmission:

@@ -19,8 +19,9 @@ from burstproof.engine.ask_machine import this_machine
 from burstproof.engine.closed_loop import ClosedLoop
 from burstproof.engine.cuda.closed_loop import StayingLoop
 from burstproof.engine.cuda.exchange.devices import device_count
-from burstproof.engine.cuda.host.devices import NOTHING, BatchReport, Devices, FiredList, LoopKernel
+from burstproof.engine.cuda.host.devices import NOTHING, BatchReport, Behind, Devices, FiredList, LoopKernel
 from burstproof.engine.cuda.host.growing import Growing, needs_machine
+from burstproof.engine.cuda.host.growing_shards import GrowingShards
 from burstproof.engine.cuda.host.many_devices import ManyDevices, pack_shards
 from burstproof.engine.cuda.host.one_device import OneDevice
 from burstproof.engine.cuda.host.shard import Fill
@@ -37,6 +38,7 @@ from burstproof.engine.fixed_point import plan_fixed_point
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.protocol import Engine, Progress
 from burstproof.engine.recorder import joined, record_steps, tell
+from burstproof.engine.sharded.growing import roomy
 from burstproof.engine.sharded.partition import Partition
 from burstproof.engine.sharded.shard import joined_state
 from burstproof.engine.state import NO_PLAN, NO_STIMULUS, Burst, EngineState, Record, Recording, Stimulus, StimulusPlan
@@ -90,7 +92,7 @@ class CudaEngine(Engine):
         self._list_on_device: tuple[int, npt.NDArray[np.int64]] | None = None
         self._loop: StayingLoop | None = None
         self.partition: Partition | None = None
-        self._growing: Growing[CudaEngine] | None = None
+        self._growing: Growing[CudaEngine] | GrowingShards[CudaEngine] | None = None
 
     @property
     def devices(self) -> Devices:
@@ -192,9 +194,28 @@ class CudaEngine(Engine):
         from burstproof.engine.sharded.partition import make_partition
 
         cut = partition or make_partition(network, len(choice.devices), choice.strategy)
+        if needs_machine(network):
+            return cls._growing_over_shards(network, options, cut, choice)
         devices = pack_shards(network, options, cut, choice)
         engine = cls(network, options, devices.packed[0].packed.fixed_point, devices)
         engine.partition = cut
+        return engine
+
+    @classmethod
+    def _growing_over_shards(
+        cls, network: Network, options: EngineOptions, partition: Partition, choice: ShardingChoice
+    ) -> CudaEngine:
+        """An engine over shards of a network in which neurons or synapses appear."""
+        partition.check(network)
+        point = plan_fixed_point(network, options)
+
+        def hold(held: Network, together: int) -> CudaEngine:
+            cut = roomy(partition, held.neuron_count, together)
+            return cls(held, options, point, pack_shards(held, options, cut, choice, point, network.neuron_count))
+
+        growing = GrowingShards(network, point, hold)
+        engine = cls(network, options, point, growing.engine.devices)
+        engine._growing, engine.partition = growing, partition
         return engine
 
     @classmethod
@@ -256,11 +277,7 @@ class CudaEngine(Engine):
             return Burst(number, done.fired_ids, done.fired_potentials, int(done.candidate_counts[0]))
         given = len(stimulus.ids) or len(stimulus.forced) or len(stimulus.amounts)
         packed = self.pack(stimulus) if given else None
-        fired, candidates = devices.step(self._turn, packed)
-        self._list_on_device = self._turn, np.array([[len(fired[0])]])
-        self._turn = (self._turn + 1) % SETS
-        self.burst_count = number
-        self._clamped |= devices.power_clamped or (packed is not None and packed.clamped)
+        fired, candidates = self._step(devices, packed)
         return Burst(number, *fired, candidates)
 
     def closed_loop(self, outputs: npt.NDArray[np.uint32] | None = None) -> ClosedLoop:
@@ -312,7 +329,11 @@ class CudaEngine(Engine):
         return self._advance(stimuli, bursts, record, progress)
 
     def _grow(
-        self, growing: Growing[CudaEngine], number: int, packed: PackedStimulus | None, stimulus: Stimulus
+        self,
+        growing: Growing[CudaEngine] | GrowingShards[CudaEngine],
+        number: int,
+        packed: PackedStimulus | None,
+        stimulus: Stimulus,
     ) -> Burst:
         """One burst of a network in which neurons or synapses appear."""
         if self._open is None:
@@ -321,9 +342,30 @@ class CudaEngine(Engine):
         self.burst_count = number
         return burst
 
-    def one(self, stimulus: PackedStimulus) -> Recording:
-        """One burst with ``stimulus``, for an engine that holds this one's network with room."""
-        return self._advance({self.burst_count + 1: stimulus}, 1, Record.FIRED, None)
+    def one(self, stimulus: PackedStimulus | None, behind: Behind | None = None) -> tuple[FiredList, int]:
+        """One burst of an engine that holds another's network with room: what fired, and the candidates.
+
+        ``behind`` is queued behind the burst.
+        """
+        number, devices = self.burst_count + 1, self.devices
+        if devices.takes(NO_STIMULUS if stimulus is None else stimulus):
+            return self._step(devices, stimulus, behind)
+        done = self._advance({} if stimulus is None else {number: stimulus}, 1, Record.FIRED, None)
+        if behind is not None:
+            behind()
+            self.memory.wait()
+        return (done.fired_ids, done.fired_potentials), int(done.candidate_counts[0])
+
+    def _step(
+        self, devices: Devices, packed: PackedStimulus | None, behind: Behind | None = None
+    ) -> tuple[FiredList, int]:
+        """One burst that ``devices`` take without a batch."""
+        fired, candidates = devices.step(self._turn, packed, behind)
+        self._list_on_device = self._turn, np.array([[len(fired[0])]])
+        self._turn = (self._turn + 1) % SETS
+        self.burst_count += 1
+        self._clamped |= devices.power_clamped or (packed is not None and packed.clamped)
+        return fired, candidates
 
     @property
     def packed(self) -> Packed:
@@ -403,7 +445,7 @@ class CudaEngine(Engine):
     def state(self) -> EngineState:
         """A copy of everything that the next burst depends on."""
         if self._growing is not None:
-            return self._growing.state()
+            return self._growing.state(self.burst_count)
         parts = self.devices.state(self._clamped)
         fired = self.last_list()
         return joined_state(parts, self._weights, self._eligibility, (fired[0].copy(), fired[1].copy()), self._psps)
@@ -459,7 +501,11 @@ class CudaEngine(Engine):
         state, devices = self.state(), self.devices
         assert isinstance(devices, ManyDevices)
         self.close()
-        self._open = pack_shards(self.network, self.options, partition, devices.choice)
+        if self._growing is None:
+            self._open = pack_shards(self.network, self.options, partition, devices.choice)
+        else:
+            made = self._growing_over_shards(self.network, self.options, partition, devices.choice)
+            self._growing, self._open = made._growing, made._open
         self.partition = partition
         self.restore(state)
 

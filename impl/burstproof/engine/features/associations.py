@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from burstproof.engine.features.made import MadeColumns, Synapses
 from burstproof.engine.features.tables import decay_of
 from burstproof.engine.fixed_point import MOST_NEW_SYNAPSES
 from burstproof.errors import NetworkError
@@ -68,18 +69,15 @@ def governed(network: Network) -> Governed:
     return Governed(tuple(mappings), features, tuple(found))
 
 
-class Sent(NamedTuple):
-    """Contributions: ``targets`` (K,) int64, float32 ``values`` (K,) before quantising, and their ``signs`` (K,)."""
-
-    targets: Ids
-    values: Floats
-    signs: npt.NDArray[np.int64]
-
-
 class Association:
-    """One associative mapping: dense synapses between its areas (``rows``), and those that it made.
+    """One associative mapping: dense synapses between its areas (``rows``), and those that it ``made``.
 
-    The first K of the columns are the dense ones, whose contributions belong to the device; it gets their weights.
+    Contributions of the dense ones belong to the device; it gets their weights.
+
+    Attributes
+    ----------
+    weights, traces : float32 (K,)
+        Of the dense synapses.
     """
 
     def __init__(self, network: Network, position: int, rows: Ids) -> None:
@@ -97,20 +95,16 @@ class Association:
         self.psp, self.sign = np.float32(one.psp), -1 if one.inhibitory else 1
         rule = network.features.rules[one.rule - 1] if one.rule else None
         self.gains, self.gates = (rule.gains, rule.gates) if rule else ((), ())
-        self.sources: Ids = synapses.source_neurons[rows].astype(np.int64)
-        self.targets: Ids = synapses.target_neurons[rows].astype(np.int64)
-        self.weights: Floats = synapses.weights[rows].copy()
-        self.traces: Floats = synapses.eligibility_traces[rows].copy()
-        self.psps: Floats = np.full(len(rows), self.psp, np.float32)
-        self._grouped: tuple[Ids, Ids, Ids] | None = None
-        self._keys: Ids | None = None
+        ends = (synapses.source_neurons[rows], synapses.target_neurons[rows])
+        self.made = MadeColumns(*(end.astype(np.int64) for end in ends))
+        self.resume(synapses.weights[rows].copy(), synapses.eligibility_traces[rows].copy())
+
+    def resume(self, weights: Floats, traces: Floats) -> None:
+        """Go on from the dense synapses' ``weights`` and ``traces``, with no others."""
+        self.weights, self.traces = weights, traces
+        self.made.clear()
         self._checked: tuple[bytes, bytes] | None = None
         self._quiet = False
-
-    @property
-    def made(self) -> slice:
-        """The columns' part that the mapping made."""
-        return slice(len(self.rows), None)
 
     def transmission(self, signals: Floats) -> np.float32:
         """The factor T of the synapses that the mapping makes."""
@@ -129,22 +123,6 @@ class Association:
             reward = reward + signals[one]
         return np.float32(reward * factor)
 
-    def sending(self, fired: Ids) -> tuple[Ids, Ids]:
-        """Rows of made synapses whose sources are in ``fired`` (F,), and the place in it of each source."""
-        if len(self.sources) == len(self.rows) or not len(fired):
-            return _NO_IDS, _NO_IDS
-        if self._grouped is None:
-            made = self.sources[self.made]
-            order = np.argsort(made, kind="stable")
-            found, starts = np.unique(made[order], return_index=True)
-            self._grouped = found, np.append(starts, len(made)), order + len(self.rows)
-        found, starts, order = self._grouped
-        at = np.minimum(np.searchsorted(found, fired), len(found) - 1)
-        here = np.flatnonzero(found[at] == fired)
-        firsts, counts = starts[at[here]], starts[at[here] + 1] - starts[at[here]]
-        within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-        return order[np.repeat(firsts, counts) + within], np.repeat(here, counts)
-
     def learn(self, sources: Ids, targets: Ids, factor: np.float32) -> tuple[bool, Ids, Ids]:
         """One burst; ``sources`` and ``targets`` fired in the window.
 
@@ -153,61 +131,65 @@ class Association:
         if self.rise == 0 and self.fall == 0 and factor == 0:
             return False, _NO_IDS, _NO_IDS
         active = bool(len(sources) and len(targets))
+        made = self.made
         if not (self._quiet and not active):
-            self.traces = self.traces * self.decay if self.decay else np.zeros_like(self.traces)
+            for traces in (self.traces, made.traces):
+                if self.decay:
+                    traces *= self.decay
+                else:
+                    traces.fill(0)
             self._quiet = not self.decay and not active
         if not active:
             return False, _NO_IDS, _NO_IDS
-        self.traces = self.traces + self.rise
-        self._weigh(factor)
+        for weights, traces in ((self.weights, self.traces), (made.weights, made.traces)):
+            traces += self.rise
+            self._weigh(weights, traces, factor)
         if self.rewarded and not factor > 0:
             return True, _NO_IDS, _NO_IDS
         return True, *self._make(sources, targets)
 
-    def _weigh(self, factor: np.float32) -> None:
-        if factor == 0:
+    def _weigh(self, weights: Floats, traces: Floats, factor: np.float32) -> None:
+        if factor == 0 or not len(weights):
             return
-        changes = self.eta * factor * self.traces
-        moved = self.weights + changes
+        if not self.decay:  # all traces are the one step
+            self._weigh_alike(weights, factor)
+            return
+        changes = self.eta * factor * traces
+        moved = weights + changes
         changed = np.where(changes >= 0, np.minimum(moved, self.most), np.maximum(moved, _ZERO))
-        still = (self.traces == 0) | ((factor < 0) & (self.traces < 0))
-        self.weights = np.where(still, self.weights, changed)
+        still = (traces == 0) | ((factor < 0) & (traces < 0))
+        weights[:] = np.where(still, weights, changed)
+
+    def _weigh_alike(self, weights: Floats, factor: np.float32) -> None:
+        change = self.eta * factor * self.rise
+        if self.rise == 0:
+            return
+        weights += change
+        if change >= 0:
+            np.minimum(weights, self.most, out=weights)
+        else:
+            np.maximum(weights, _ZERO, out=weights)
 
     def _make(self, sources: Ids, targets: Ids) -> tuple[Ids, Ids]:
         checked = sources.tobytes(), targets.tobytes()
         if checked == self._checked:
             return _NO_IDS, _NO_IDS
         self._checked = checked
-        if self._keys is None:
-            self._keys = np.sort((self.sources << 32) | self.targets)
-        keys = ((sources << 32)[:, None] | targets).ravel()
-        found = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)
-        new = keys[self._keys[found] != keys] if len(self._keys) else keys
-        if len(new):
-            ends = new >> 32, new & 0xFFFFFFFF
-            self.append(*ends, *(np.full(len(new), value, np.float32) for value in (self.rise, self.psp, _ZERO)))
-            return ends
-        return _NO_IDS, _NO_IDS
+        ends = self.made.missing(sources, targets)
+        if len(ends[0]):
+            values = (np.full(len(ends[0]), value, np.float32) for value in (self.rise, self.psp, _ZERO))
+            self.append(Synapses(*ends, *values))
+        return ends
 
-    def append(self, sources: Ids, targets: Ids, weights: Floats, psps: Floats, traces: Floats) -> None:
+    def append(self, made: Synapses) -> None:
         """Add synapses."""
-        self.sources, self.targets = np.concatenate([self.sources, sources]), np.concatenate([self.targets, targets])
-        self.weights, self.psps = np.concatenate([self.weights, weights]), np.concatenate([self.psps, psps])
-        self.traces = np.concatenate([self.traces, traces])
-        self._grouped = self._keys = None
+        self.made.add(made)
         self._quiet = False
 
-    def remove(self, gone: Ids) -> tuple[Ids, Ids]:
+    def remove(self, gone: Sequence[int]) -> tuple[Ids, Ids]:
         """Take away the synapses of memories that are ``gone``; returns their ends."""
-        lost = np.isin(self.sources, gone) | np.isin(self.targets, gone)
-        lost[: len(self.rows)] = False
-        if not lost.any():
-            return _NO_IDS, _NO_IDS
-        ends = self.sources[lost], self.targets[lost]
-        for name in ("sources", "targets", "weights", "psps", "traces"):
-            setattr(self, name, getattr(self, name)[~lost])
-        self._grouped = self._keys = self._checked = None
-        return ends
+        self._checked = None
+        return self.made.remove(gone)
 
 
 def product(positions: Iterable[int], signals: Floats) -> np.float32:
@@ -239,11 +221,10 @@ class Degrees:
             More synapses onto a neuron than its sums have room for.
         """
         for ends, counts in ((sources, self.made_out), (targets, self.made_into)):
-            ids, numbers = np.unique(ends, return_counts=True)
-            for one, number in zip(ids.tolist(), numbers.tolist(), strict=True):
+            for one, number in Counter(ends.tolist()).items():
                 counts[one] = counts.get(one, 0) + by * number
         if by > 0:
-            for one in np.unique(targets).tolist():
+            for one in set(targets.tolist()):
                 self._check(one)
 
     def _check(self, neuron: int) -> None:

@@ -9,7 +9,8 @@ sources of synapses that were made.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import fields
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,9 +18,10 @@ import numpy.typing as npt
 
 from burstproof.engine.feature_state import MadeSynapses, MemoryState
 from burstproof.engine.features.associations import Association, Degrees, Governed, RecentlyFired
+from burstproof.engine.features.made import Synapses
 from burstproof.engine.features.memories import Memories, Memory
 from burstproof.engine.features.memory_state import restored_memories, state_of_memories
-from burstproof.engine.features.patterns import NOBODY, Fired
+from burstproof.engine.features.patterns import Fired
 from burstproof.network.features import FIRST_MEMORY_ID
 from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Network
@@ -107,6 +109,7 @@ class MemoryMachine:
         self._losses = {index: np.float32(area.degeneration) for index, area in network.features.areas.items()}
         ends = {area for one in self.associations for area in (one.source, one.target)}
         self._watched = sorted({*ends, *self.memories.upstream})
+        self._watched_memories = frozenset(self._watched) & self.memories.areas.keys()
         self._recent = {area: RecentlyFired(longest_window) for area in sorted(ends)}
         self._codes = np.zeros(network.neuron_count, np.uint16)
         for code, area in enumerate(self._watched, 1):
@@ -210,11 +213,21 @@ class MemoryMachine:
                 found[area] = Fired(ids[first:end], potentials[first:end])
         if self._scattered or (self.twin_areas and len(ids) and ids[-1] >= self._network.neuron_count):
             self._find_scattered(found, ids, potentials)
-        for memory, number, potential in zip(self._firing, *self.fired, strict=True):
-            if memory.area in self._watched:
-                before = found.get(memory.area, NOBODY)
-                found[memory.area] = Fired(np.append(before.ids, number), np.append(before.potentials, potential))
+        if self._firing:
+            self._add_memories(found)
         return found
+
+    def _add_memories(self, found: dict[int, Fired]) -> None:
+        """Memory neurons that fired in watched areas; their ids are above those of dense neurons."""
+        firing = [memory.area for memory in self._firing]
+        for area in self._watched_memories.intersection(firing):
+            ids, potentials = self.fired
+            if any(one != area for one in firing):
+                own = np.array([one == area for one in firing])
+                ids, potentials = ids[own], potentials[own]
+            if area in found:
+                ids, potentials = (np.concatenate(pair) for pair in zip(found[area], (ids, potentials), strict=True))
+            found[area] = Fired(ids, potentials)
 
     def _find_scattered(self, found: dict[int, Fired], ids: Words, potentials: Floats) -> None:
         """What fired in areas whose ids do not follow one another, as those of areas with twins never do."""
@@ -235,33 +248,39 @@ class MemoryMachine:
     def _send(self, fired: dict[int, Fired], in_force: Floats) -> list[tuple[Ids, Ids]]:
         """Contributions of the synapses that were made: what arrives at dense neurons; memories get theirs here."""
         sums: list[tuple[Ids, Ids]] = []
-        arriving = self.memories.arriving
         for one in self.associations:
             area = fired.get(one.source)
             if area is None:
                 continue
-            rows, places = one.sending(area.ids.astype(np.int64))
+            made = one.made
+            rows, places = made.sending(area.ids)
             if not len(rows):
                 continue
-            values = one.weights[rows] * self._psps(one, rows, area.potentials[places])
+            values = made.weights[rows] * self._psps(one, rows, area.potentials[places])
             if self._flags and not self._flag(one.source, _UNIFORM):
                 values = values / self._degrees.outgoing(area.ids.tolist())[places]
             amounts = self._quantised(values * one.transmission(in_force)) * one.sign
-            targets = one.targets[rows]
-            remembered = targets >= FIRST_MEMORY_ID
-            for target, amount in zip(targets[remembered].tolist(), amounts[remembered].tolist(), strict=True):
-                arriving[target] = arriving.get(target, 0) + amount
-            sums.append((targets[~remembered], amounts[~remembered]))
+            targets = made.targets[rows]
+            if one.target in self.memories.areas:
+                targets, amounts = self._remembered(targets, amounts)
+            sums.append((targets, amounts))
             loss = self._losses.get(one.source, 0)
             if loss > 0:
-                one.psps[rows] = np.maximum(one.psps[rows] - loss, np.float32(0))
+                made.psps[rows] = np.maximum(made.psps[rows] - loss, np.float32(0))
         return sums
+
+    def _remembered(self, targets: Ids, amounts: Ids) -> tuple[Ids, Ids]:
+        """What of the contributions arrives at dense neurons; memories get theirs."""
+        arriving, remembered = self.memories.arriving, targets >= FIRST_MEMORY_ID
+        for target, amount in zip(targets[remembered].tolist(), amounts[remembered].tolist(), strict=True):
+            arriving[target] = arriving.get(target, 0) + amount
+        return targets[~remembered], amounts[~remembered]
 
     def _psps(self, one: Association, rows: Ids, potentials: Floats) -> Floats:
         """psp of made synapses, or the potentials of their sources where those are mp-driven."""
         if self._flags and self._flag(one.source, "mp_driven_psp"):
             return np.maximum(potentials, np.float32(0))
-        return one.psps[rows]
+        return one.made.psps[rows]
 
     def _flag(self, area: int, name: str) -> bool:
         return area in self._areas and bool(getattr(self._areas[area], name))
@@ -286,7 +305,7 @@ class MemoryMachine:
             moved, sources, targets = one.learn(before, after, one.learning(in_force))
             if moved and len(one.rows):
                 rows.append(one.rows)
-                weights.append(one.weights[: len(one.rows)])
+                weights.append(one.weights)
             if len(sources):
                 self._degrees.change(sources, targets, 1)
                 changed.append(sources)
@@ -301,7 +320,7 @@ class MemoryMachine:
         if not gone:
             return changed
         for one in self.associations:
-            ends = one.remove(np.array(gone, np.int64))
+            ends = one.remove(gone)
             if len(ends[0]):
                 self._degrees.change(*ends, -1)
                 changed.append(ends[0])
@@ -324,24 +343,20 @@ class MemoryMachine:
 
     def made_state(self) -> MadeSynapses:
         """The synapses that were made, by source, then target."""
-        parts = [(one, one.made) for one in self.associations]
-
-        def joined(name: str, dtype: type[np.generic]) -> npt.NDArray[Any]:
-            found = [np.empty(0, dtype), *(getattr(one, name)[made].astype(dtype) for one, made in parts)]
-            return np.concatenate(found)[order]
-
-        ends = [np.concatenate([_NO_IDS, *(getattr(one, name)[made] for one, made in parts)]) for name in _ENDS]
-        order = np.lexsort(ends)
-        counts = [len(one.sources) - len(one.rows) for one in self.associations]
-        mappings = np.repeat(np.array([one.position for one in self.associations], np.uint32), counts)
-        return MadeSynapses(
-            joined("sources", np.uint32),
-            joined("targets", np.uint32),
-            mappings[order],
-            joined("weights", np.float32),
-            joined("psps", np.float32),
-            joined("traces", np.float32),
+        parts = [one.made.all() for one in self.associations]
+        mappings = [
+            np.full(len(part.sources), one.position) for one, part in zip(self.associations, parts, strict=True)
+        ]
+        made = MadeSynapses(
+            _joined([part.sources for part in parts], np.uint32),
+            _joined([part.targets for part in parts], np.uint32),
+            _joined(mappings, np.uint32),
+            _joined([part.weights for part in parts], np.float32),
+            _joined([part.psps for part in parts], np.float32),
+            _joined([part.traces for part in parts], np.float32),
         )
+        order = np.lexsort((made.targets, made.sources))
+        return MadeSynapses(*(getattr(made, item.name)[order] for item in fields(made)))
 
     def memory_state(self, burst: int) -> MemoryState:
         """The memories after ``burst``."""
@@ -350,10 +365,8 @@ class MemoryMachine:
 
     def traces(self) -> tuple[Ids, Floats]:
         """Dense rows (K,) between associated areas, and their eligibility."""
-        rows = [one.rows for one in self.associations]
-        return np.concatenate([_NO_IDS, *rows]), np.concatenate(
-            [_NO_FLOATS, *(one.traces[: len(one.rows)] for one in self.associations)]
-        )
+        rows, traces = ([getattr(one, name) for one in self.associations] for name in ("rows", "traces"))
+        return np.concatenate([_NO_IDS, *rows]), np.concatenate([_NO_FLOATS, *traces])
 
     def restore(
         self,
@@ -385,18 +398,11 @@ class MemoryMachine:
             self.add_twin(area, number)
         self._degrees = Degrees(self._network)
         for one in self.associations:
-            one.remove(one.sources)
-            one.weights, one.traces = weights[one.rows].copy(), eligibility[one.rows].copy()
-            one.sources, one.targets = one.sources[: len(one.rows)], one.targets[: len(one.rows)]
-            one.psps = one.psps[: len(one.rows)]
+            one.resume(weights[one.rows].copy(), eligibility[one.rows].copy())
             chosen = made.mappings == one.position
             ends = made.sources[chosen].astype(np.int64), made.targets[chosen].astype(np.int64)
-            one.append(
-                *ends,
-                made.weights[chosen],
-                made.postsynaptic_potentials[chosen],
-                made.eligibility_traces[chosen],
-            )
+            values = made.weights[chosen], made.postsynaptic_potentials[chosen], made.eligibility_traces[chosen]
+            one.append(Synapses(*ends, *values))
             if len(ends[0]):
                 self._degrees.change(*ends, 1)
         self._restore_recent(burst, last_fired)
@@ -413,5 +419,8 @@ class MemoryMachine:
                 self._recent[area].add(np.concatenate([dense[last_fired[dense] == number], np.array(late, np.int64)]))
 
 
-_ENDS = ("targets", "sources")
+def _joined(columns: Sequence[npt.NDArray[Any]], dtype: type[np.generic]) -> npt.NDArray[Any]:
+    return np.concatenate([np.empty(0, dtype), *(column.astype(dtype) for column in columns)])
+
+
 _UNIFORM = "psp_uniform_distribution"

@@ -33,12 +33,9 @@ MODELLED: Mapping[str, frozenset[Section]] = {
     "reference": frozenset(Section),
     "cpu": frozenset(Section),
     "cuda": EVERYTHING,
-    "wgpu": NOTHING,
+    "wgpu": ONE_BURST,
 }
-"""What each backend models on one device; shards may model less, and refuse the rest likewise."""
-
-MODELLED_BY_SHARDS: Mapping[str, frozenset[Section]] = {"cpu": ONE_BURST, "cuda": NOTHING}
-"""What the shards of each backend model."""
+"""What each backend models, on one device or over shards."""
 
 
 def sections_of(network: Network) -> list[Section]:

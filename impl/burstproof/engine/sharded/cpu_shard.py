@@ -9,13 +9,14 @@ import numpy.typing as npt
 
 from burstproof.engine.cpu.arrays import plan_of
 from burstproof.engine.cpu.memory import CpuMemory
-from burstproof.engine.features.support import ONE_BURST
+from burstproof.engine.features.support import MODELLED
+from burstproof.engine.fixed_point import synapses_appear
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.protocol import Engine
 from burstproof.engine.sharded.engine import Links, ShardedEngine
 from burstproof.engine.sharded.exchange import Exchange
 from burstproof.engine.sharded.partition import Partition
-from burstproof.engine.sharded.shard import Fired, StatePart
+from burstproof.engine.sharded.shard import Fired, StatePart, Twin
 from burstproof.engine.sharded.shard_layout import NetworkShard
 from burstproof.engine.state import EngineState
 from burstproof.engine.stimulus import PackedStimulus
@@ -50,11 +51,23 @@ class CpuShard:
             shard.network,
             shard.options,
             shard.fixed_point,
-            lambda weights: (shard.layout(weights, ONE_BURST), shard.members, shard.rows),
+            lambda weights: (shard.layout(weights, MODELLED["cpu"]), shard.members, shard.rows),
         )
+        if shard.network.features.clamp_potentials:
+            self._memory.neurons.unclamped[:] = self._members >= shard.loaded
+        if synapses_appear(shard.network.features):
+            self._memory.use_flags()
+        self._number_places(shard.network.synapse_count if shard.network.features.associative else 0)
         self._no_plan = plan_of([None], self._memory.ring.sums.dtype)
         self._places = np.empty(max(len(self._members), 1), np.uint32)
         self._potentials = np.empty(max(len(self._members), 1), np.float32)
+
+    def _number_places(self, synapses: int) -> None:
+        """Note where in the computed rows a row of the network's table is; -1 where it is not here."""
+        self._computed_places = np.full(synapses, -1, np.int64)
+        if synapses:
+            own = self._rows[self._memory.computed_places]
+            self._computed_places[own] = np.arange(len(own))
 
     def waiting(self, number: int, stimulus: PackedStimulus | None) -> int:
         """See ``Shard.waiting``."""
@@ -74,6 +87,7 @@ class CpuShard:
         """See ``Shard.receive``."""
         memory = self._memory
         memory.kernels.receive(number, ids, potentials, memory.fired[0], memory.model(self._no_plan), memory.counters)
+        memory.extras.memory_fired[:] = False
 
     def state(self, burst_count: int) -> StatePart:
         """See ``Shard.state``."""
@@ -95,6 +109,37 @@ class CpuShard:
         self._memory.restore(state)
         own = self._partition.owner[state.fired_ids] == self._number
         self._memory.fired = self._partition.local_ids[state.fired_ids[own]], state.fired_potentials[own]
+
+    def signals(self, burst: int) -> npt.NDArray[np.float32]:
+        """See ``Shard.signals``."""
+        found: npt.NDArray[np.float32] = self._memory.extras.signals[burst & 1].copy()
+        return found
+
+    def drive(self, driver: int, neuron: int, potential: np.float32) -> None:
+        """See ``Shard.drive``."""
+        extras = self._memory.extras
+        extras.memory_fired[driver + 1], extras.memory_potentials[driver + 1] = True, potential
+
+    def set_weights(self, rows: npt.NDArray[np.int64], weights: npt.NDArray[np.float32]) -> None:
+        """See ``Shard.set_weights``."""
+        places = self._computed_places[rows]
+        here = places >= 0
+        self._memory.computed.weights[places[here]] = weights[here]
+
+    def set_divisors(self, sources: npt.NDArray[np.int64], divisors: npt.NDArray[np.float32]) -> None:
+        """See ``Shard.set_divisors``."""
+        self._memory.computed.divisors[sources] = divisors
+
+    def add_twin(self, twin: Twin) -> None:
+        """See ``Shard.add_twin``."""
+        memory, extras = self._memory, self._memory.extras
+        extras.driver_of[twin.place] = twin.driver
+        if self._partition.owner[twin.place] != self._number:
+            return
+        place = self._partition.local_ids[twin.place]
+        for name, value in twin.parameters.items():
+            getattr(memory.parameters, name)[place] = value
+        extras.leaks_in_force[place], extras.can_train[place] = twin.leak, twin.trains
 
     def close(self) -> None:
         """Nothing to give back."""

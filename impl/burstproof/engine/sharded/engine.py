@@ -12,17 +12,19 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from burstproof.engine.admission import check_network, check_state
-from burstproof.engine.fixed_point import plan_fixed_point
+from burstproof.engine.fixed_point import plan_fixed_point, synapses_appear
 from burstproof.engine.layout import synapse_facts
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.profile import BATCH_PATH_CANDIDATES
 from burstproof.engine.protocol import Engine, Progress
 from burstproof.engine.recorder import record_steps
 from burstproof.engine.sharded.exchange import Exchange
+from burstproof.engine.sharded.growing import Growing, roomy
 from burstproof.engine.sharded.partition import Partition
-from burstproof.engine.sharded.shard import Fired, Shard, joined_state, merged
+from burstproof.engine.sharded.shard import Fired, Shard, Twin, joined_state, merged
 from burstproof.engine.sharded.shard_layout import NetworkShard
 from burstproof.engine.state import NO_PLAN, NO_STIMULUS, Burst, EngineState, Record, Recording, Stimulus, StimulusPlan
 from burstproof.engine.stimulus import PackedStimulus, coming_bursts, pack_stimulus, planned
@@ -79,25 +81,33 @@ class ShardedEngine(Engine):
         self.burst_count = network.burst_count
         self._weights, self._eligibility = network.synapses.weights, network.synapses.eligibility_traces
         self._psps = network.synapses.postsynaptic_potentials
-        self._facts = synapse_facts(network)
         self._make_shard = make_shard
         self._last = _NOTHING
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="burstproof") if threads > 1 else None
         self.shards: list[Shard] = []
-        self._build(partition)
+        self._growing: Growing | None = None
+        if synapses_appear(network.features):
+            self._growing = Growing(network, self.fixed_point, self)
+        else:
+            self.lay_out(network, 1)
 
-    def _build(self, partition: Partition) -> None:
-        """Create the shards that fall to this process."""
-        self.partition = partition
+    def lay_out(self, network: Network, together: int) -> None:
+        """Create the shards that fall to this process; ``network`` is this one, or this one with room for twins."""
+        self._close_shards()
+        facts, partition = synapse_facts(network), self.partition
+        self._spread = roomy(partition, network.neuron_count, together)
         here = partition.shards // self.exchange.ranks
         self._own = range(self.exchange.rank * here, (self.exchange.rank + 1) * here)
         for shard in self._own:
-            own = NetworkShard(self.network, self.options, self.fixed_point, self._facts, partition, shard)
+            own = NetworkShard(
+                network, self.options, self.fixed_point, facts, self._spread, shard, self.network.neuron_count
+            )
             self.shards.append(self._make_shard(own))
 
     def step(self, stimulus: Stimulus = NO_STIMULUS) -> Burst:
         """Run one burst; see ``Engine.step``."""
-        return self._burst(None if stimulus is NO_STIMULUS else self._pack(stimulus))
+        packed = None if stimulus is NO_STIMULUS else self._pack(stimulus)
+        return self._step(packed, stimulus.memories_early)
 
     def run(
         self,
@@ -109,19 +119,30 @@ class ShardedEngine(Engine):
         """Run ``bursts`` bursts; see ``Engine.run``. The whole plan is checked before the first burst."""
         coming = coming_bursts(self.burst_count, bursts)
         packed = {number: self._pack(plan[number]) for number in planned(plan, coming)}
-        return record_steps(coming, lambda number: self._burst(packed.get(number)), record, progress)
+        return record_steps(
+            coming,
+            lambda number: self._step(packed.get(number), plan.get(number, NO_STIMULUS).memories_early),
+            record,
+            progress,
+        )
 
     def _pack(self, stimulus: Stimulus) -> PackedStimulus:
         return pack_stimulus(stimulus, self.network, self.options, self.fixed_point)
 
-    def _burst(self, stimulus: PackedStimulus | None) -> Burst:
-        """One burst: every shard fires, all hear of it."""
+    def _step(self, stimulus: PackedStimulus | None, early: npt.NDArray[np.uint32]) -> Burst:
         number = self.burst_count + 1
+        if self._growing is not None:
+            return self._growing.step(number, stimulus, early)
+        everything = self.burst(number, stimulus)
+        return Burst(number, everything.ids.copy(), everything.potentials.copy(), everything.candidates)
+
+    def burst(self, number: int, stimulus: PackedStimulus | None) -> Fired:
+        """One burst: every shard fires, all hear of it."""
         parts = [self._part(stimulus, shard) for shard in self._own]
         everything = self._fire_and_tell(number, parts)
         self._last = everything
         self.burst_count = number
-        return Burst(number, everything.ids.copy(), everything.potentials.copy(), everything.candidates)
+        return everything
 
     def _fire_and_tell(self, number: int, parts: Sequence[PackedStimulus | None]) -> Fired:
         """Let the shards of this process do burst ``number``, and all shards of all processes hear of what fired."""
@@ -144,17 +165,47 @@ class ShardedEngine(Engine):
         """What of ``stimulus`` goes to ``shard``, with places in it instead of ids."""
         if stimulus is None:
             return None
-        owner, places = self.partition.owner, self.partition.local_ids
+        owner, places = self._spread.owner, self._spread.local_ids
         own, forced = owner[stimulus.ids] == shard, owner[stimulus.forced] == shard
+        potentials = stimulus.forced_potentials
         return replace(
             stimulus,
             ids=places[stimulus.ids[own]],
             amounts=stimulus.amounts[own],
             forced=places[stimulus.forced[forced]],
+            forced_potentials=None if potentials is None else potentials[forced],
         )
+
+    def signals(self, burst: int) -> npt.NDArray[np.float32]:
+        """See ``Held.signals``: every shard works them out from all that fired."""
+        return self.shards[0].signals(burst)
+
+    def drive(self, driver: int, neuron: int, potential: np.float32) -> None:
+        """See ``Held.drive``."""
+        for shard in self.shards:
+            shard.drive(driver, neuron, potential)
+
+    def set_weights(self, rows: npt.NDArray[np.int64], weights: npt.NDArray[np.float32]) -> None:
+        """See ``Held.set_weights``."""
+        for shard in self.shards:
+            shard.set_weights(rows, weights)
+
+    def set_divisors(self, sources: npt.NDArray[np.int64], divisors: npt.NDArray[np.float32]) -> None:
+        """See ``Held.set_divisors``."""
+        for shard in self.shards:
+            shard.set_divisors(sources, divisors)
+
+    def add_twin(self, twin: Twin) -> None:
+        """See ``Held.add_twin``."""
+        for shard in self.shards:
+            shard.add_twin(twin)
 
     def state(self) -> EngineState:
         """A copy of everything that the next burst depends on; every process calls it and gets the whole."""
+        return self.whole() if self._growing is None else self._growing.state(self.burst_count)
+
+    def whole(self) -> EngineState:
+        """The state of what the shards hold: neurons of the room among them."""
         own = [shard.state(self.burst_count) for shard in self.shards]
         parts = [part for some in self.exchange.share("the exchange of the state", own) for part in some]
         fired = self._last.ids.copy(), self._last.potentials.copy()
@@ -169,6 +220,13 @@ class ShardedEngine(Engine):
             A state of another network, or weights that its fixed-point scale does not admit.
         """
         check_state(state, self.network, self.fixed_point)
+        if self._growing is None:
+            self.take(state)
+        else:
+            self._growing.restore(state)
+
+    def take(self, state: EngineState) -> None:
+        """Continue from ``state`` of what the shards hold."""
         error: BurstproofError | None = None
         try:
             for shard in self.shards:
@@ -192,8 +250,9 @@ class ShardedEngine(Engine):
         """
         _check_partition(self.network, partition, self.exchange)
         state = self.state()
-        self._close_shards()
-        self._build(partition)
+        self.partition = partition
+        if self._growing is None:
+            self.lay_out(self.network, 1)
         self.restore(state)
 
     def _close_shards(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -106,6 +106,34 @@ def joined_state(
     )
 
 
+@dataclass(frozen=True, eq=False)
+class Twin:
+    """A dense neuron that is added while a network runs, in the room for such neurons.
+
+    Attributes
+    ----------
+    place : int
+        Its id.
+    template : int
+        Id of a neuron of the room, in the same shard, that was laid out like it.
+    parameters : dict
+        Its ``Parameters`` by name, one value each.
+    leak : float32
+        Its leak at load.
+    trains : bool
+        Whether its firings start a spike train.
+    driver : int
+        Number + 1 of its driver area, 0 for none.
+    """
+
+    place: int
+    template: int
+    parameters: Mapping[str, Any]
+    leak: np.float32
+    trains: bool
+    driver: int
+
+
 class Shard(Protocol):
     """One shard of a network, stepped in halves: ``fire`` says what fired in it, ``receive`` hears of all shards.
 
@@ -130,6 +158,26 @@ class Shard(Protocol):
 
     def restore(self, state: EngineState) -> None:
         """Continue from the shard's part of ``state``."""
+        ...
+
+    def signals(self, burst: int) -> npt.NDArray[np.float32]:
+        """Signals that act in ``burst``, the one after the last ``receive`` or its own, (M,)."""
+        ...
+
+    def drive(self, driver: int, neuron: int, potential: np.float32) -> None:
+        """In the coming burst memory neuron ``neuron`` fires, the first of driver area ``driver``."""
+        ...
+
+    def set_weights(self, rows: npt.NDArray[np.int64], weights: npt.NDArray[np.float32]) -> None:
+        """Weights from now on of those of the ``rows`` of the network's synapse table that are here."""
+        ...
+
+    def set_divisors(self, sources: npt.NDArray[np.int64], divisors: npt.NDArray[np.float32]) -> None:
+        """Divisors from now on of the contributions of ``sources``, ids in the network."""
+        ...
+
+    def add_twin(self, twin: Twin) -> None:
+        """A neuron of the network's room becomes ``twin``; it may belong to another shard."""
         ...
 
     def close(self) -> None:

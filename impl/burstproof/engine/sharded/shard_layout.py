@@ -22,7 +22,10 @@ from burstproof.network.schema import SYNAPSE_FIELDS, Parameters
 
 @dataclass(frozen=True, eq=False)
 class NetworkShard:
-    """Shard ``number`` of ``network`` as ``partition`` splits it, with what is known of the whole network."""
+    """Shard ``number`` of ``network`` as ``partition`` splits it, with what is known of the whole network.
+
+    The first ``loaded`` neurons of the network were loaded; the others are room for twins.
+    """
 
     network: Network
     options: EngineOptions
@@ -30,6 +33,7 @@ class NetworkShard:
     facts: SynapseFacts
     partition: Partition
     number: int
+    loaded: int
 
     @property
     def members(self) -> npt.NDArray[np.uint32]:

@@ -41,6 +41,19 @@ class Place:
         return max(self.amounts, self.forced)
 
 
+@dataclass(frozen=True)
+class Classes:
+    """Where a batch has the words of C area classes and of D drivers: in its table the ``constants``, the ``lists`` of
+    modulators, and C ``flags`` for each burst; in its own words the ``drivers``."""
+
+    constants: int = 0
+    lists: int = 0
+    flags: int = 0
+    count: int = 0
+    drivers: int = 0
+    driver_count: int = 0
+
+
 def entry_words(cells: npt.NDArray[Any], sums: npt.NDArray[Any]) -> Words:
     """(3 A,) uint32: each of A cells with the two words of what is added to it."""
     low, high = lower_and_upper(sums)
@@ -61,7 +74,12 @@ def stimulus_table(stimuli: Sequence[PackedStimulus]) -> tuple[Words, list[Place
 
 
 def uniforms(
-    layout: Layout, fixed_point: FixedPoint, log_entries: int, first_burst: int, places: Sequence[Place]
+    layout: Layout,
+    fixed_point: FixedPoint,
+    log_entries: int,
+    first_burst: int,
+    places: Sequence[Place],
+    classes: Classes,
 ) -> Words:
     """(B, 64) uint32: the ``Burst`` of the shader for each of B bursts, filled up to the stride of 64 words."""
     words = np.zeros((len(places), UNIFORM_STRIDE // 4), np.uint32)
@@ -84,6 +102,12 @@ def uniforms(
             power_low[0],
             power_high[0],
             unit[0],
+            classes.constants,
+            classes.flags + index * classes.count,
+            classes.count,
+            classes.drivers,
+            classes.driver_count,
+            classes.lists,
         )
         words[index, : len(values)] = values
     return words
@@ -128,6 +152,8 @@ class Encoder:
             self._dispatch(self._pipelines.count, _groups(neurons))
         self._dispatch(self._pipelines.dynamics, _groups(neurons))
         self._dispatch(self._pipelines.propagate, (min(neurons, _ROW_GROUPS), 1))
+        if self._variant.modulated:
+            self._dispatch(self._pipelines.modulate, (1, 1))
 
     def submit(self) -> None:
         """Hand everything to the device."""

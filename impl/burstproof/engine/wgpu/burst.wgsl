@@ -2,12 +2,13 @@
 // are not declared here come from `Variant.header`.
 
 // Floats are kept as their words everywhere; `operations.wgsl` says why. `Parameters` comes from `Variant.header` too,
-// a word per parameter of a neuron.
+// a word per parameter of a neuron, and so do the places of the words that `features.wgsl` adds to those of a neuron.
 
-// counts: refractory countdown below, consecutive fires in the upper 16 bits.
+// Three words: v; the refractory countdown below, consecutive fires in the upper 16 bits; status.
 struct State {
     v: u32,
-    counts: u32,
+    rc: u32,
+    cc: u32,
     status: u32,
 }
 
@@ -26,33 +27,53 @@ struct Burst {
     power_low: u32,
     power_high: u32,
     unit: u32,
-    pad_a: u32,
-    pad_b: u32,
+    classes: u32,
+    class_flags: u32,
+    class_count: u32,
+    drivers: u32,
+    driver_count: u32,
+    lists: u32,
 }
 
 // A candidate that did not fire and does not accumulate.
 const WAS_CANDIDATE = 1u;
 const FORCED = 2u;
 const FIRED = 4u;
+const IN_TRAIN = 8u;
 const UNLIMITED_FIRES = 65535u;
 const FORCED_POTENTIAL = 0x42c80000u; // 100
 
 // ring: planes of slots x neurons words: the sums, their upper words where they take two, then the flags.
-@group(0) @binding(0) var<storage, read> parameters: array<Parameters>;
-@group(0) @binding(1) var<storage, read_write> states: array<State>;
+@group(0) @binding(0) var<storage, read> parameters: array<u32>;
+@group(0) @binding(1) var<storage, read_write> states: array<u32>;
 @group(0) @binding(2) var<storage, read_write> ring: array<atomic<u32>>;
 // The same words for a shader that has a cell to itself; an entry point uses one of the two.
 @group(0) @binding(2) var<storage, read_write> cells: array<u32>;
 @group(0) @binding(3) var<storage, read> offsets: array<u32>;
 @group(0) @binding(4) var<storage, read> synapses: array<u32>;
 @group(0) @binding(5) var<storage, read_write> log: array<vec2<u32>>;
-// used entries of the log; then, burst by burst, where its list begins (and one end more); then its candidates.
+// used entries of the log; then, burst by burst, where its list begins (and one end more); then its candidates; then what
+// modulators make of the area classes.
 @group(0) @binding(6) var<storage, read_write> counted: array<atomic<u32>>;
+// stimulus of the bursts, then what the area classes of neurons have: constants, lists of modulators, flags by burst.
 @group(0) @binding(7) var<storage, read> stimuli: array<u32>;
 @group(1) @binding(0) var<uniform> burst: Burst;
 
 fn neuron_of(group: vec3<u32>, groups: vec3<u32>, lane: u32) -> u32 {
     return (group.y * groups.x + group.x) * WORKGROUP + lane;
+}
+
+fn state_of(neuron: u32) -> State {
+    let own = neuron * STATE_WORDS;
+    let counts = states[own + 1u];
+    return State(states[own], counts & 0xffffu, counts >> 16u, states[own + 2u]);
+}
+
+fn put_state(neuron: u32, s: State) {
+    let own = neuron * STATE_WORDS;
+    states[own] = s.v;
+    states[own + 1u] = s.rc | (s.cc << 16u);
+    states[own + 2u] = s.status;
 }
 
 fn list_begin() -> u32 {
@@ -135,7 +156,7 @@ fn stimulus(
         add_to(burst.slot * burst.neurons + stimuli[entry], stimuli[entry + 1u], stimuli[entry + 2u]);
     }
     if (i < burst.forced_count) {
-        states[stimuli[burst.forced_first + i]].status |= FORCED;
+        states[stimuli[burst.forced_first + i] * STATE_WORDS + 2u] |= FORCED;
     }
 }
 
@@ -151,7 +172,7 @@ struct Outcome {
 fn dynamics_of(neuron: u32, p: Parameters, old: u32, sum: u32, cc_before: u32, batch: bool) -> Outcome {
     let limit = p.consecutive_fire_limits;
     let finite = limit != 0u && limit != UNLIMITED_FIRES;
-    let v = integrated(old, sum, burst.unit, p.mp_charge_accumulation != 0u && !NEGATIVE_SUM_LOWERS);
+    let v = kept(integrated(old, sum, burst.unit, p.mp_charge_accumulation != 0u && !NEGATIVE_SUM_LOWERS));
     var inside = reaches(v, p.thresholds);
     if (exceeds(v, p.threshold_limits) && !(batch && BATCH_ZEROES)) {
         inside = false;
@@ -164,7 +185,7 @@ fn dynamics_of(neuron: u32, p: Parameters, old: u32, sum: u32, cc_before: u32, b
         if (BATCH_ZEROES) {
             return Outcome(0u, 0u, cc, false, v);
         }
-        return Outcome(leaked(v, p.decays), 0u, cc, false, v);
+        return Outcome(kept(leaked(v, p.decays)), 0u, cc, false, v);
     }
     if (inside && excited(p.excitabilities, neuron, burst.number)) {
         let cc = min(cc_before + 1u, 65535u);
@@ -174,7 +195,7 @@ fn dynamics_of(neuron: u32, p: Parameters, old: u32, sum: u32, cc_before: u32, b
         }
         return Outcome(0u, rc, cc, true, v);
     }
-    return Outcome(leaked(v, p.decays), 0u, select(cc_before, 0u, finite), false, v);
+    return Outcome(kept(leaked(v, p.decays)), 0u, select(cc_before, 0u, finite), false, v);
 }
 
 fn restarts(accumulates: bool, status: u32, rc: u32) -> bool {
@@ -196,30 +217,33 @@ fn append(neuron: u32, potential: u32) {
 fn advance(i: u32) -> bool {
     let cell = burst.slot * burst.neurons + i;
     let candidate = is_candidate(cell, i);
-    let before = states[i];
-    var rc = before.counts & 0xffffu;
-    var cc = before.counts >> 16u;
-    if (!candidate && rc == 0u && before.status == 0u && RESTART != RESTART_ALL) {
+    let before = state_of(i);
+    if (!candidate && before.rc == 0u && before.status == 0u && RESTART != RESTART_ALL) {
+        if (HOMEOSTATS) {
+            regulate(i, false);
+        }
         return false;
     }
     var sum = 0u;
     if (candidate) {
         sum = taken_sum(cell, i);
     }
-    let p = parameters[i];
+    let p = parameters_of(i);
     let accumulates = p.mp_charge_accumulation != 0u;
-    var v = before.v;
-    if (restarts(accumulates, before.status, rc)) {
-        v = 0u;
+    var s = before;
+    s.status = before.status & IN_TRAIN;
+    if (restarts(accumulates, before.status, before.rc)) {
+        s.v = 0u;
     }
-    let forced = (before.status & FORCED) != 0u;
+    let forced = (before.status & (FORCED | IN_TRAIN)) != 0u;
     var fired = false;
-    if (rc > 0u) {
+    var shown = 0u;
+    if (before.rc > 0u) {
         if ((candidate || !COUNTDOWN_ONLY_CANDIDATES) && !forced) {
-            rc -= 1u;
+            s.rc -= 1u;
             let limit = p.consecutive_fire_limits;
-            if (rc == 0u && limit != 0u && limit != UNLIMITED_FIRES && cc >= limit) {
-                cc = 0u;
+            if (s.rc == 0u && limit != 0u && limit != UNLIMITED_FIRES && s.cc >= limit) {
+                s.cc = 0u;
             }
         }
     } else if (candidate) {
@@ -227,21 +251,30 @@ fn advance(i: u32) -> bool {
         if (BATCH_PATH) {
             batch = atomicLoad(&counted[FIRST_CANDIDATES + burst.index]) >= BATCH_PATH_CANDIDATES;
         }
-        let outcome = dynamics_of(i, p, v, sum, cc, batch);
-        v = outcome.v;
-        rc = outcome.rc;
-        cc = outcome.cc;
+        let outcome = dynamics_of(i, in_force(i), s.v, sum, s.cc, batch);
+        s.v = outcome.v;
+        s.rc = outcome.rc;
+        s.cc = outcome.cc;
         fired = outcome.fired;
-        if (fired) {
-            append(i, outcome.shown);
-        }
+        shown = outcome.shown;
     }
     if (!fired && forced) {
-        append(i, FORCED_POTENTIAL);
+        shown = select(FORCED_POTENTIAL, states[i * STATE_WORDS + HELD], s.status == IN_TRAIN);
         fired = true;
     }
-    let status = select(0u, WAS_CANDIDATE, candidate && !accumulates && !fired) | select(0u, FIRED, fired);
-    states[i] = State(v, rc | (cc << 16u), status);
+    if (fired) {
+        append(i, shown);
+        s.status |= FIRED;
+        if (TRAINS) {
+            s = train(i, shown, p, s);
+        }
+    } else if (candidate && !accumulates) {
+        s.status |= WAS_CANDIDATE;
+    }
+    put_state(i, s);
+    if (HOMEOSTATS) {
+        regulate(i, fired);
+    }
     return candidate;
 }
 

@@ -25,7 +25,7 @@ BINDINGS = 8
 UNIFORM_STRIDE = 256
 """Bytes from one burst's uniforms to the next: the alignment that every adapter takes."""
 
-UNIFORM_BYTES = 64
+UNIFORM_BYTES = 80
 _SMALLEST_BUFFER = 16
 
 
@@ -36,6 +36,7 @@ class Pipelines(NamedTuple):
     count: GPUComputePipeline
     dynamics: GPUComputePipeline
     propagate: GPUComputePipeline
+    modulate: GPUComputePipeline
 
 
 class Device:
@@ -137,7 +138,7 @@ class Device:
         return np.frombuffer(data, kind).copy()
 
     def answers(self, cases: Words) -> Words:
-        """What the rules make of ``cases``, (C, 6) uint32 as in ``Probe``: (C, 8) uint32."""
+        """What the rules make of ``cases``, (C, 6) uint32 as in ``Probe``: (C, 10) uint32."""
         module = self._device.create_shader_module(code=probe_shader(self._operations))
         pipeline = self._device.create_compute_pipeline(
             layout="auto", compute={"module": module, "entry_point": "probe"}

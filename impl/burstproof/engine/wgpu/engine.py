@@ -13,7 +13,7 @@ from burstproof.engine.recorder import joined
 from burstproof.engine.state import NO_PLAN, NO_STIMULUS, Burst, EngineState, Record, Recording, Stimulus, StimulusPlan
 from burstproof.engine.stimulus import PackedStimulus, coming_bursts, pack_stimulus, planned
 from burstproof.engine.wgpu.adapters import chosen_adapter
-from burstproof.engine.wgpu.batches import Encoder, Place, entry_words, stimulus_table, uniforms
+from burstproof.engine.wgpu.batches import Classes, Encoder, Place, entry_words, stimulus_table, uniforms
 from burstproof.engine.wgpu.device import Device, open_device
 from burstproof.engine.wgpu.memory import WgpuMemory
 from burstproof.engine.wgpu.packed import refuse_options, refuse_scale
@@ -21,6 +21,8 @@ from burstproof.engine.wgpu.shaders import FIRST_CANDIDATES, LONGEST_BATCH
 from burstproof.errors import InputError
 from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Network
+
+_NO_CLASSES = Classes()
 
 
 class WgpuEngine(Engine):
@@ -132,7 +134,8 @@ class WgpuEngine(Engine):
         if any(s.may_cancel for s in stimuli):
             memory.use_flags()
         table, places = stimulus_table(stimuli)
-        self._begin(table, places, self.burst_count + 1)
+        table, classes = self._classes(table, len(stimuli))
+        self._begin(table, places, self.burst_count + 1, classes)
         encoder = self._encoder()
         for index, place in enumerate(places):
             encoder.select(index)
@@ -143,14 +146,24 @@ class WgpuEngine(Engine):
         power_clamps = memory.layout.power_clamped and self.network.power_neuron is not None
         memory.clamped |= power_clamps or any(s.clamped for s in stimuli[: len(done.bursts)])
         self.burst_count += len(done.bursts)
-        if memory.host is not None:
-            self._send_computed()
+        self._send_computed()
+        memory.modulation.measure(*memory.fired)
         return done
 
-    def _begin(self, table: npt.NDArray[np.uint32], places: list[Place], first_burst: int) -> None:
+    def _classes(self, table: npt.NDArray[np.uint32], bursts: int) -> tuple[npt.NDArray[np.uint32], Classes]:
+        """The table of a batch with what area classes have in its ``bursts``, and where it has that."""
+        if not self._memory.variant.adapts:
+            return table, Classes()
+        numbers = range(self.burst_count + 1, self.burst_count + 1 + bursts)
+        words, classes = self._memory.modulation.class_table(numbers, len(table))
+        return np.concatenate([table, words]), classes
+
+    def _begin(
+        self, table: npt.NDArray[np.uint32], places: list[Place], first_burst: int, classes: Classes = _NO_CLASSES
+    ) -> None:
         memory = self._memory
         memory.begin_batch(table)
-        words = uniforms(memory.layout, self.fixed_point, memory.log_entries, first_burst, places)
+        words = uniforms(memory.layout, self.fixed_point, memory.log_entries, first_burst, places, classes)
         self._device.write(self._uniforms, words)
 
     def _encoder(self) -> Encoder:
@@ -181,7 +194,8 @@ class WgpuEngine(Engine):
         if memory.host is None:
             return
         ids, potentials = memory.fired
-        arrivals = memory.host.after_burst(self.burst_count, ids.astype(np.int64), potentials)
+        factors = memory.modulation.factors
+        arrivals = memory.host.after_burst(self.burst_count, ids.astype(np.int64), potentials, factors)
         memory.clamped |= arrivals.clamped
         if not len(arrivals.cells):
             return

@@ -8,18 +8,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from burstproof.engine.features.tables import can_train, feature_tables
 from burstproof.engine.layout import Layout, StaticRows
 from burstproof.engine.machine import WgpuAdapter
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.precision import Precision
-from burstproof.engine.wgpu.shaders import Variant
+from burstproof.engine.wgpu.shaders import CAN_TRAIN, Variant
 from burstproof.errors import BackendUnavailableError, OutOfMemoryError
 from burstproof.network.fixed_point import FixedPoint
-from burstproof.network.schema import Parameters
+from burstproof.network.model import Network
 
 Words = npt.NDArray[np.uint32]
 
-STATE_WORDS, LOG_WORDS = 3, 2
+LOG_WORDS = 2
 _TENTH = 10
 _FINEST = 62
 _COUNTED_BYTES = 4 * (2**32 - 1)
@@ -73,10 +74,17 @@ def joined(low: Words, high: Words) -> npt.NDArray[np.int64]:
     return (low.astype(np.uint64) | (high.astype(np.uint64) << np.uint64(32))).view(np.int64)
 
 
-def parameter_words(layout: Layout) -> Words:
-    """(N, P) uint32, ``Parameters`` of the shader: a word per parameter, floats as their bits."""
-    columns = [column.view(np.uint32) if column.dtype == np.float32 else column for column in layout.neurons]
-    return np.stack([column.astype(np.uint32) for column in columns], axis=1)
+def parameter_words(layout: Layout, network: Network, variant: Variant) -> Words:
+    """(N, P) uint32, ``Variant.parameter_fields``: a word per parameter, floats as their bits."""
+    columns = layout.neurons._asdict()
+    if "features" in variant.parameter_fields:
+        classes = feature_tables(network).classes.astype(np.uint32)
+        columns["features"] = classes | np.where(can_train(network), np.uint32(CAN_TRAIN), np.uint32(0))
+    if variant.modulated:
+        columns["base_leak"] = np.ascontiguousarray(network.neurons.leak_coefficients)
+        columns["driver"] = feature_tables(network).driver_of
+    words = [column.view(np.uint32) if column.dtype == np.float32 else column for column in columns.values()]
+    return np.stack([column.astype(np.uint32) for column in words], axis=1)
 
 
 def synapse_words(static: StaticRows, variant: Variant) -> Words:
@@ -121,8 +129,8 @@ def sizes_of(layout: Layout, variant: Variant, bursts: int, adapter: WgpuAdapter
     entries = neurons + neurons * (bursts - 1) // _TENTH
     entries = max(neurons, min(entries, largest // (4 * LOG_WORDS)))
     sizes = Sizes(
-        4 * len(Parameters._fields) * neurons,
-        4 * STATE_WORDS * neurons,
+        4 * len(variant.parameter_fields) * neurons,
+        4 * len(variant.state_fields) * neurons,
         4 * variant.planes * layout.max_delay * neurons,
         4 * (neurons + 1),
         4 * variant.words_per_synapse * len(layout.static.targets),

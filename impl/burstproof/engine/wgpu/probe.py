@@ -20,7 +20,7 @@ from burstproof.engine.wgpu.probe_cases import Words, probe_cases
 from burstproof.errors import BackendUnavailableError
 
 RunProbe = Callable[[Words], Words]
-"""Takes the cases, (C, 6) uint32, and returns the adapter's answers, (C, 8) uint32."""
+"""Takes the cases, (C, 6) uint32, and returns the adapter's answers, (C, 10) uint32."""
 
 ANSWERS = (
     "the sum added to a potential",
@@ -31,6 +31,8 @@ ANSWERS = (
     "the excitability draw",
     "the excitability test",
     "a 64-bit sum converted",
+    "a product added to a number",
+    "the strength of a signal",
 )
 
 _CASE = ("potential", "sum", "unit", "leak factor", "threshold", "excitability")
@@ -38,7 +40,7 @@ _CASE = ("potential", "sum", "unit", "leak factor", "threshold", "excitability")
 
 @dataclass(frozen=True, eq=False)
 class Probe:
-    """``cases`` (C, 6) uint32 and the ``expected`` answers, (C, 8) uint32, as NumPy gives them."""
+    """``cases`` (C, 6) uint32 and the ``expected`` answers, (C, 10) uint32, as NumPy gives them."""
 
     cases: Words
     expected: Words
@@ -52,7 +54,7 @@ def make_probe() -> Probe:
 
 
 def expected_answers(cases: Words) -> Words:
-    """NumPy's answers to ``cases``, (C, 6) uint32: (C, 8) uint32."""
+    """NumPy's answers to ``cases``, (C, 6) uint32: (C, 10) uint32."""
     v, units, decay, threshold, excitability = (
         np.ascontiguousarray(cases[:, c]).view(np.float32) for c in (0, 2, 3, 4, 5)
     )
@@ -61,12 +63,15 @@ def expected_answers(cases: Words) -> Words:
         x = sums.astype(np.float32) * units
         added, floored = v + x, v + np.where(x < 0, np.float32(0), x)
         lost = v * decay
+        moved = lost + threshold
+        share = v / np.abs(threshold)
     draws = _draws(cases[:, 0], cases[:, 1])
     passes = (excitability >= np.float32(0.999)) | ((excitability > 0) & (draws < excitability))
     wide = (sums.astype(np.int64) << 32 | cases[:, 0]).astype(np.float32)
-    floats = [column.view(np.uint32) for column in (added, floored, lost)]
-    others = v >= threshold, v > threshold, draws.view(np.uint32), passes, wide.view(np.uint32)
-    return np.stack([*floats, *others], axis=1).astype(np.uint32)
+    strengths = np.where((threshold != 0) & (share < 1), share, np.float32(1))
+    answers = added, floored, lost, v >= threshold, v > threshold, draws, passes, wide, moved, strengths
+    words = [column.view(np.uint32) if column.dtype == np.float32 else column for column in answers]
+    return np.stack(words, axis=1).astype(np.uint32)
 
 
 def _draws(neurons: Words, bursts: Words) -> npt.NDArray[np.float32]:
@@ -79,7 +84,7 @@ def _draws(neurons: Words, bursts: Words) -> npt.NDArray[np.float32]:
 
 
 def wrong_answers(answers: Words, expected: Words) -> npt.NDArray[np.bool_]:
-    """Which words of (C, 8) uint32 are others than ``expected``; any NaN equals any other."""
+    """Which words of (C, 10) uint32 are others than ``expected``; any NaN equals any other."""
     wrong: npt.NDArray[np.bool_] = (answers != expected) & ~(_nan(answers) & _nan(expected))
     return wrong
 

@@ -1,5 +1,5 @@
-// Arithmetic of SEMANTICS section 3, on the words of float32 numbers. The probe runs exactly these functions before any
-// network does.
+// Arithmetic of SEMANTICS section 3 and FEATURES section 2.1, on the words of float32 numbers. The probe runs exactly
+// these functions before any network does.
 //
 // A contraction of `v + x` with the product in x changes nothing: unit is a power of two, so the product is exact. The
 // product with `decay` is stored, and nothing is added to it in the same invocation.
@@ -69,4 +69,20 @@ fn excited(excitability: u32, neuron: u32, burst: u32) -> bool {
         return true;
     }
     return above(excitability, 0u) && above(excitability, drawn(neuron, burst));
+}
+
+const ONE = 0x3f800000u;
+
+// Strength of a driver that fired: the potential's share in the full scale, at most 1; at a full scale of 0 always 1.
+fn strength(potential: u32, full: u32) -> u32 {
+    if (is_zero(full) || !is_number(potential) || !is_number(full) || at_least(potential, full)) {
+        return ONE;
+    }
+    if (!is_finite(potential)) {
+        return select(ONE, potential, is_finite(full));
+    }
+    if (is_zero(potential) || !is_finite(full)) {
+        return potential & SIGN;
+    }
+    return (potential & SIGN) | quotient(potential, full);
 }

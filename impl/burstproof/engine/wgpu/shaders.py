@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 
+from burstproof.engine.features.key import extras_key
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.profile import BATCH_PATH_CANDIDATES, LARGE_NETWORK_NEURONS
+from burstproof.network.model import Network
 from burstproof.network.schema import Parameters
 
 WORKGROUP = 256
@@ -24,8 +26,11 @@ FIRST_CANDIDATES = LONGEST_BATCH + 2
 
 BATCH_WORDS = FIRST_CANDIDATES + LONGEST_BATCH
 
-WAS_CANDIDATE, FIRED = 1, 4
+WAS_CANDIDATE, FIRED, IN_TRAIN = 1, 4, 8
 """Bits of a neuron's status between bursts."""
+
+CAN_TRAIN = 1 << 16
+"""Bit beside the area class in a neuron's word of features."""
 
 _RESTARTS = ("RESTART_CANDIDATES", "RESTART_ALL", "RESTART_FIRED")
 
@@ -44,6 +49,8 @@ class Variant:
         Whether a sum takes two words of 32 bit.
     restart : str
         Which non-accumulating neurons restart from 0, a name of the shader.
+    trains, homeostats, modulated, clamps : bool
+        FEATURES sections 3, 1, 2.2 and 6; ``modulated`` are parameters of areas.
     """
 
     flagged: bool
@@ -54,6 +61,26 @@ class Variant:
     countdown_only_candidates: bool
     batch_path: bool
     batch_zeroes: bool
+    trains: bool = False
+    homeostats: bool = False
+    modulated: bool = False
+    clamps: bool = False
+
+    @property
+    def adapts(self) -> bool:
+        """Whether parameters of neurons change from burst to burst."""
+        return self.homeostats or self.modulated
+
+    @property
+    def parameter_fields(self) -> tuple[str, ...]:
+        """Words of a neuron that never change; also what features add to them."""
+        featured = ("features",) * (self.trains or self.adapts)
+        return (*Parameters._fields, *featured, *("base_leak", "driver") * self.modulated)
+
+    @property
+    def state_fields(self) -> tuple[str, ...]:
+        """Words of a neuron that change; with features also the potential of its train, its homeostat's r and g."""
+        return ("v", "counts", "status", *("held",) * self.trains, *("rate", "leak") * self.homeostats)
 
     @property
     def words_per_synapse(self) -> int:
@@ -75,28 +102,47 @@ class Variant:
             "COUNTDOWN_ONLY_CANDIDATES": self.countdown_only_candidates,
             "BATCH_PATH": self.batch_path,
             "BATCH_ZEROES": self.batch_zeroes,
+            "TRAINS": self.trains,
+            "HOMEOSTATS": self.homeostats,
+            "MODULATED": self.modulated,
+            "CLAMPS": self.clamps,
         }
         numbers = {
             "WORKGROUP": WORKGROUP,
             "ROW_LANES": ROW_LANES,
             "FIRST_CANDIDATES": FIRST_CANDIDATES,
+            "BATCH_WORDS": BATCH_WORDS,
             "FLAG_PLANE": 1 + self.wide,
             "WORDS_PER_SYNAPSE": self.words_per_synapse,
             "BATCH_PATH_CANDIDATES": BATCH_PATH_CANDIDATES,
+            "PARAMETER_WORDS": len(self.parameter_fields),
+            "STATE_WORDS": len(self.state_fields),
+            **{name.upper(): _place(name, self.parameter_fields) for name in ("features", "base_leak", "driver")},
+            **{name.upper(): _place(name, self.state_fields) for name in ("held", "rate", "leak")},
             **{name: place for place, name in enumerate(_RESTARTS)},
         }
         lines = [f"const {name} = {str(on).lower()};" for name, on in switches.items()]
         lines += [f"const {name} = {value}u;" for name, value in numbers.items()]
         fields = ", ".join(f"{name}: u32" for name in Parameters._fields)
-        return "\n".join([*lines, f"const RESTART = {self.restart};", f"struct Parameters {{ {fields} }}", ""])
+        lines += [f"const RESTART = {self.restart};", f"struct Parameters {{ {fields} }}"]
+        words = ", ".join(f"parameters[own + {place}u]" for place in range(len(Parameters._fields)))
+        lines.append("fn parameters_of(neuron: u32) -> Parameters {")
+        lines.append(f"    let own = neuron * PARAMETER_WORDS;\n    return Parameters({words});\n}}\n")
+        return "\n".join(lines)
 
 
-def variant_of(neurons: int, options: EngineOptions, *, flagged: bool, delayed: bool, wide: bool) -> Variant:
-    """The variant for a network of ``neurons`` neurons under ``options``."""
+def _place(name: str, fields: tuple[str, ...]) -> int:
+    """Place of a word among ``fields``; of one that is absent nothing is read."""
+    return fields.index(name) if name in fields else 0
+
+
+def variant_of(network: Network, options: EngineOptions, *, flagged: bool, delayed: bool, wide: bool) -> Variant:
+    """The variant for ``network`` under ``options``."""
+    extras = extras_key(network)
     profile = options.profile
     restart = "RESTART_CANDIDATES"
     if profile.restart_all:
-        restart = "RESTART_ALL" if neurons < LARGE_NETWORK_NEURONS else "RESTART_FIRED"
+        restart = "RESTART_ALL" if network.neuron_count < LARGE_NETWORK_NEURONS else "RESTART_FIRED"
     return Variant(
         flagged,
         delayed,
@@ -106,6 +152,10 @@ def variant_of(neurons: int, options: EngineOptions, *, flagged: bool, delayed: 
         profile.countdown_only_candidates,
         options.emulate_batch_path,
         options.emulate_batch_path and profile.batch_ignores_limit_and_zeroes,
+        extras.trains,
+        extras.homeostats,
+        extras.area_modulators,
+        network.features.clamp_potentials,
     )
 
 
@@ -121,7 +171,7 @@ def operations_shader() -> str:
 
 def burst_shader(variant: Variant, operations: str) -> str:
     """The shaders of a burst, over ``operations``."""
-    return "\n".join([variant.header(), *_rules(operations), _text("burst.wgsl")])
+    return "\n".join([variant.header(), *_rules(operations), _text("features.wgsl"), _text("burst.wgsl")])
 
 
 def probe_shader(operations: str) -> str:

@@ -67,12 +67,32 @@ fn small_product(a: u32, b: u32) -> u32 {
     let high = x_high * y_high + (middle >> 12u);
     let low = ((middle & 0xfffu) << 12u) | (last & 0xfffu);
     let kept = (high << 3u) | (low >> 21u) | select(0u, 1u, (low & 0x1fffffu) != 0u);
-    let exponent = x.exponent + y.exponent + 21;
+    return nearest(kept, x.exponent + y.exponent + 21);
+}
+
+// kept x 2^exponent to nearest even; kept has 26 or 27 bits, the last of them set if anything lies below.
+fn nearest(kept: u32, exponent: i32) -> u32 {
     let of_last_place = max(exponent + select(2, 3, kept >= 0x4000000u), -149);
     let shift = u32(min(of_last_place - exponent, 28));
     let odd = (kept >> shift) & 1u;
     let rounded = (kept + (1u << (shift - 1u)) - 1u + odd) >> shift;
-    return (u32(of_last_place + 149) << 23u) + rounded;
+    return min((u32(of_last_place + 149) << 23u) + rounded, INFINITE);
+}
+
+// The magnitude of a quotient of finite numbers other than 0, to nearest even: 26 binary digits, then whether more follow.
+fn quotient(a: u32, b: u32) -> u32 {
+    let x = scaled(a);
+    let y = scaled(b);
+    let carries = x.bits < y.bits;
+    var left = select(x.bits, x.bits << 1u, carries);
+    var digits = 0u;
+    for (var place = 0u; place < 26u; place++) {
+        let fits = left >= y.bits;
+        digits = (digits << 1u) | select(0u, 1u, fits);
+        left = (left - select(0u, y.bits, fits)) << 1u;
+    }
+    let exponent = x.exponent - y.exponent - select(26, 27, carries);
+    return nearest((digits << 1u) | select(0u, 1u, left != 0u), exponent);
 }
 
 // The adapter multiplies where the result is 2^-125 or more.
@@ -91,4 +111,49 @@ fn product(a: u32, b: u32) -> u32 {
         return sign | small_product(a, b);
     }
     return times(a, b);
+}
+
+// The sum of any two numbers to nearest even, in integers alone: no adapter flushes anything of it, and none contracts
+// it with a product before it. Three bits below the last place are kept, the last of them set if anything lies below.
+fn total(a: u32, b: u32) -> u32 {
+    if (!is_finite(a) || !is_finite(b)) {
+        let none = !is_number(a) || !is_number(b) || (!is_finite(a) && !is_finite(b) && a != b);
+        return select(select(a, b, is_finite(a)), NO_NUMBER, none);
+    }
+    let first = (a & MAGNITUDE) >= (b & MAGNITUDE);
+    let more = select(b, a, first);
+    let less = select(a, b, first);
+    if (is_zero(less)) {
+        return select(more, a & b, is_zero(more));
+    }
+    var field = max(exponent_field(more), 1u);
+    let shift = min(field - max(exponent_field(less), 1u), 31u);
+    let whole = places_of(less);
+    let moved = (whole >> shift) | select(0u, 1u, (whole & ((1u << shift) - 1u)) != 0u);
+    var bits = select(places_of(more) - moved, places_of(more) + moved, ((a ^ b) & SIGN) == 0u);
+    if (bits == 0u) {
+        return 0u;
+    }
+    if (bits >= 0x8000000u) {
+        bits = (bits >> 1u) | (bits & 1u);
+        field += 1u;
+    } else {
+        let up = min(countLeadingZeros(bits) - 5u, field - 1u);
+        bits <<= up;
+        field -= up;
+    }
+    let rounded = (bits + 3u + ((bits >> 3u) & 1u)) >> 3u;
+    return (more & SIGN) | min(((field - 1u) << 23u) + rounded, INFINITE);
+}
+
+// The significant bits of a number, from the place of 2^-149 or of its exponent on, with three more below.
+fn places_of(x: u32) -> u32 {
+    return ((x & FRACTION) | select(0u, HIDDEN_BIT, exponent_field(x) != 0u)) << 3u;
+}
+
+fn bounded(x: u32, least: u32, most: u32) -> u32 {
+    if (above(least, x)) {
+        return least;
+    }
+    return select(x, most, above(x, most));
 }

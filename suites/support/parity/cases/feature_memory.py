@@ -184,6 +184,13 @@ def _formation() -> Iterator[Case]:
         plan={1: stimulate({}, 0, 3)},
         fired=[[0, 3], [], [M0]],
     )
+    yield Case(
+        "memory.formation: a memory neuron drives it, in the burst in which it fires and in that one alone",
+        remembering(modulators=(modulator(FORMATION, -100, driver=8),), listening=(0,)),
+        plan={1: stimulate({}, 0), 3: stimulate({}, 1), 4: stimulate({}, 1)},
+        fired=[[0], [], [1, M0], [1], [], [M1]],
+        states={3: live([M0]), 4: live([M0, M1])},
+    )
 
 
 def _twins() -> Iterator[Case]:

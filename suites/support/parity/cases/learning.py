@@ -52,6 +52,18 @@ def _windows() -> Iterator[Case]:
         fired=[[0], [1], [0], [], []],
         states={b: {"weights": {0: w}} for b, w in ((1, 3), (2, 5), (3, 7), (4, 5), (5, 5))},
     )
+    silent = network(3, [synapse(0, 1, weight=100), synapse(2, 1, weight=100)], thresholds=999)
+    ends = {2: [0], 4: [1], 60: [1], 262: [1], 290: [1], 300: [0]}
+    yield Case(
+        "window 3: sources silent for 298 bursts, and for good: their synapses learn all the while",
+        replace(silent, plastic_mappings=(PlasticMapping(np.array([0]), 3, 1.0, 2.0, 1.0),)),
+        plan={burst: stimulate({}, *ids) for burst, ids in ends.items()},
+        fired=[ends.get(burst, []) for burst in range(1, 303)],
+        states={
+            301: {"membrane_potentials": {1: 190}, "weights": {0: 88, 1: 88}, "eligibility_traces": {0: -1, 1: 0}},
+            302: {"weights": {0: 87, 1: 88}, "eligibility_traces": {0: -1, 1: 0}},
+        },
+    )
     yield Case(
         "feagi-beta: potentiation needs both sides in the whole window, weights end at 255",
         replace(

@@ -26,15 +26,18 @@ class Arrivals:
         """Whether something may still arrive."""
         return bool(self._by_burst)
 
-    def take(self, state: EngineState, valid: npt.NDArray[np.bool_], dtype: np.dtype[np.signedinteger]) -> EngineState:
-        """Take what ``state`` says of later bursts than the next, and return the rest."""
+    def take(
+        self, state: EngineState, valid: npt.NDArray[np.bool_], dtype: np.dtype[np.signedinteger], slots: int = 1
+    ) -> EngineState:
+        """Take what ``state`` says of later bursts than the next ``slots`` (0 or 1), and return the rest."""
         self._by_burst.clear()
         for later, (sums, candidates) in enumerate(zip(state.pending, state.pending_candidate, strict=True)):
             ids = np.flatnonzero(candidates & valid).astype(np.uint32)
-            if later and len(ids):
+            if later >= slots and len(ids):
                 arrived = PackedStimulus(ids, sums[ids].astype(dtype), ids[:0], False, True)
                 self._by_burst[state.burst_count + 1 + later] = arrived
-        return replace(state, pending=state.pending[:1], pending_candidate=state.pending_candidate[:1])
+        kept = state.pending_candidate[:1] & (slots > 0)
+        return replace(state, pending=np.where(kept, state.pending[:1], 0), pending_candidate=kept)
 
     def forget(self, burst: int) -> None:
         """Let go of everything, once all of it is over before ``burst``."""

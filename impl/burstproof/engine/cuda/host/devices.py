@@ -18,6 +18,9 @@ from burstproof.engine.stimulus import PackedStimulus
 FiredList = tuple[npt.NDArray[np.uint32], npt.NDArray[np.float32]]
 """Ids and potentials of firings."""
 
+Behind = Callable[[], None]
+"""Queues more behind a burst, before the host waits for it."""
+
 NOTHING: FiredList = (np.empty(0, np.uint32), np.empty(0, np.float32))
 
 
@@ -142,11 +145,11 @@ class Devices(Protocol):
         """The log of a batch, ids ascending within each burst; ``counts`` (shards, bursts) are the firings in it."""
         ...
 
-    def takes(self, stimulus: Stimulus) -> bool:
+    def takes(self, stimulus: Stimulus | PackedStimulus) -> bool:
         """Whether ``step`` can run a burst with ``stimulus``; otherwise it is run as a batch of one burst."""
         ...
 
-    def step(self, number: int, stimulus: PackedStimulus | None) -> tuple[FiredList, int]:
+    def step(self, number: int, stimulus: PackedStimulus | None, behind: Behind | None = None) -> tuple[FiredList, int]:
         """Run one burst on set ``number``: its list and its candidates. No batch may be under way."""
         ...
 

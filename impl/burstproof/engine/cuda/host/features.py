@@ -13,7 +13,7 @@ from burstproof.engine.cuda.plan.features import CAN_TRAIN, IN_TRAIN, Contents, 
 from burstproof.engine.cuda.plan.packed import Packed
 from burstproof.engine.feature_state import FeatureState
 from burstproof.engine.features.levels import clamped
-from burstproof.engine.features.tables import EXCITABILITY, LEAK, THRESHOLD
+from burstproof.engine.features.signals import factors_of, levels_in_force
 from burstproof.engine.stimulus import FORCED_POTENTIAL
 
 Array = npt.NDArray[Any]
@@ -106,24 +106,14 @@ class FeatureRecord:
         self, plan: FeaturePlan, read: Read, burst: int, g: Floats, signals: Floats, since_load: bool
     ) -> tuple[Floats, Floats, Floats]:
         """Thresholds, leaks and excitabilities of the burst after ``burst``, by the rules of ``kernels.features``."""
-        base, key, areas = self._base, self._packed.variant.extras, plan.tables.areas
-        thresholds, leaks, excitabilities = (np.array(getattr(base, name)) for name in LEVELS)
-        classes = plan.tables.classes
-        homeostatic = areas.homeostatic[classes]
+        key, tables, regulated = self._packed.variant.extras, plan.tables, np.zeros(plan.sizes.classes, np.bool_)
         if key.homeostats:
-            regulated = (read("class_phases").reshape(2, -1)[(burst + 1) & 1] >> np.uint64(63)) != 0
-            leaks = np.where(homeostatic & regulated[classes], g, leaks)
-        if key.area_modulators and since_load:
-            factors, scales = plan.area_factors(signals)[classes], areas.subscribes[classes]
-            raised = np.clip(base.thresholds * factors[:, THRESHOLD], np.float32(0), np.float32(np.inf))
-            if self._packed.network.features.clamp_potentials:
-                raised = clamped(raised)
-            thresholds = np.where(scales[:, THRESHOLD], raised, thresholds)
-            scaled = np.where(homeostatic, g, base.leak_coefficients) * factors[:, LEAK]
-            leaks = np.where(scales[:, LEAK], np.clip(scaled, np.float32(0), _ONE), leaks)
-            passing = np.clip(base.excitabilities * factors[:, EXCITABILITY], np.float32(0), _ONE)
-            excitabilities = np.where(scales[:, EXCITABILITY], passing, excitabilities)
-        return thresholds, leaks, excitabilities
+            phases = read("class_phases").reshape(2, -1)[(burst + 1) & 1]
+            regulated = tables.areas.homeostatic & ((phases >> np.uint64(63)) != 0)
+        factors = factors_of(tables.modulators, signals) if key.area_modulators and since_load else None
+        return levels_in_force(
+            self._base, tables, g, regulated, factors, clamps=self._packed.network.features.clamp_potentials
+        )
 
     def restored(self, state: FeatureState, burst: int) -> Contents:
         """Buffers that go on from ``state`` after ``burst``."""

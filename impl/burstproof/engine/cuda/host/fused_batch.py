@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy as np
 from burstproof.device.protocol import BufferSpec, DeviceBuffer, DeviceGraph, DeviceRuntime, DeviceStream
 from burstproof.engine.cuda.args import Stimulus as StimulusColumns
 from burstproof.engine.cuda.host.batch import Staging, Streams, report_of, table_columns
-from burstproof.engine.cuda.host.devices import BatchReport, FiredList
+from burstproof.engine.cuda.host.devices import BatchReport, Behind, FiredList
 from burstproof.engine.cuda.host.launches import Call, Kernels, Values, numbers_of
 from burstproof.engine.cuda.host.stimulus_table import StimulusTable
 from burstproof.engine.cuda.kernels.control import ALL, COUNTS, FRESH, LISTS, REPORT_HEAD, report_length
@@ -95,6 +95,8 @@ class FusedLaunches:
             yield from calls.tiles
             if calls.send_recalled is not None:
                 yield calls.send_recalled.at(False, mode, place)
+            if calls.enqueue is not None:
+                yield calls.enqueue.at(False, mode, place)
             if calls.send_long is not None:
                 yield calls.send_long.at(False, mode, place)
             if calls.modulate is not None:
@@ -120,23 +122,31 @@ class FusedLaunches:
         values = Values(kernels.runtime, buffers, number, numbers_of(self._packed) | given)
         threads, overlapped = self._shape.threads, variant.overlapped
         gathering = max(1, min(-(-neurons // _SPAN), 8 * kernels.full_grid(threads)))
-        of_long_rows, block = kernels.full_grid(_LONG_ROW_BLOCK), _LONG_ROW_BLOCK
         return FusedCalls(
             begin=kernels.call("begin", 1, 1, values),
             stimulate=self._stimulate(values, sizes.stimulus),
             stimulate_from_host=self._stimulate(values.but(**host.table), min(sizes.stimulus, window)),
-            # A block for each chunk, and the one that keeps the books.
-            burst=kernels.call("burst", 1 + self._chunks, threads, values, overlapped),
+            burst=self._burst(values),
             gather=kernels.call("gather", gathering, GATHER_THREADS, values, overlapped),
             tiles=kernels.tiles(values, variant, neurons),
-            send_recalled=kernels.recall(values) if variant.recalled else None,
-            send_long=kernels.call("send_long", of_long_rows, block, values) if variant.long_rows else None,
-            modulate=kernels.modulate(values) if variant.extras.modulators else None,
+            send_recalled=kernels.recall(values) if variant.recalled and not variant.queues else None,
+            enqueue=kernels.enqueue(values, overlapped) if variant.queues else None,
+            send_long=self._send_long(values) if variant.long_rows else None,
+            modulate=kernels.modulate(values, overlapped) if variant.extras.modulators else None,
         )
+
+    def _burst(self, values: Values) -> Call:
+        """A block for each chunk, and the one that keeps the books; or one for each owner of neurons."""
+        queues, threads, overlapped = self._packed.variant.queues, self._shape.threads, self._packed.variant.overlapped
+        if queues is None:
+            return self._kernels.call("burst", 1 + self._chunks, threads, values, overlapped)
+        call = self._kernels.call("burst", queues.owners, threads, values, overlapped)
+        return replace(call, shared_bytes=queues.shared_bytes)
 
     def sort_rows(self, buffers: Mapping[str, DeviceBuffer], stream: DeviceStream) -> None:
         """Put every row into the order that tiles or delays need; does nothing without either."""
-        values = Values(self._kernels.runtime, buffers, 0, {"sources": self._packed.sizes.neurons})
+        given = numbers_of(self._packed) | {"sources": self._packed.sizes.neurons}
+        values = Values(self._kernels.runtime, buffers, 0, given)
         self._kernels.sort_rows(values, stream)
 
     def send_ahead(self, buffers: Mapping[str, DeviceBuffer], ahead: int, stream: DeviceStream) -> None:
@@ -144,6 +154,10 @@ class FusedLaunches:
         values = Values(self._kernels.runtime, buffers, 0, numbers_of(self._packed))
         self._kernels.recall(values, ahead).queue(stream)
         stream.synchronize()
+
+    def _send_long(self, values: Values) -> Call:
+        blocks = self._kernels.full_grid(_LONG_ROW_BLOCK) // 4
+        return self._kernels.call("send_long", blocks, _LONG_ROW_BLOCK, values, self._packed.variant.overlapped)
 
     def _stimulate(self, values: Values, most: int) -> Call:
         blocks = min(-(-most // _STIMULUS_BLOCK), self._kernels.full_grid(self._shape.threads))
@@ -161,6 +175,7 @@ class FusedCalls:
     gather: Call
     tiles: tuple[Call, ...]
     send_recalled: Call | None
+    enqueue: Call | None
     send_long: Call | None
     modulate: Call | None
 
@@ -239,7 +254,7 @@ class FusedBatch:
         self._shown = False
         return self._host
 
-    def holds(self, stimulus: Stimulus) -> bool:
+    def holds(self, stimulus: Stimulus | PackedStimulus) -> bool:
         """Whether ``step`` can take it: no more ids than its host memory has room for."""
         return max(len(stimulus.ids), len(stimulus.forced)) <= self._host.ids.spec.count
 
@@ -264,7 +279,7 @@ class FusedBatch:
             self._graphs[kind] = self._runtime.capture(lambda stream: self._launches.queue(calls, kind, stream))
         self._graphs[kind].launch(self._streams.burst)
 
-    def step(self, stimulus: PackedStimulus | None) -> tuple[FiredList, int]:
+    def step(self, stimulus: PackedStimulus | None, behind: Behind | None = None) -> tuple[FiredList, int]:
         """Run one burst, while no other batch is under way: its list and its candidates.
 
         The device reads the stimulus from the host.
@@ -276,6 +291,8 @@ class FusedBatch:
             amounts[: len(stimulus.ids)] = stimulus.amounts
             forced[: len(stimulus.forced)] = stimulus.forced
         self._run(BatchKind(1, stimulus is not None, True, fresh=True))
+        if behind is not None:
+            behind()
         self._streams.burst.synchronize()
         count, candidates = self._host.answer.array[REPORT_HEAD : REPORT_HEAD + 2].tolist()
         return self.fired(count), candidates

@@ -228,6 +228,11 @@ def _contribution(spec: SyntheticSpec, end: int) -> float:
     return float(np.float32(weight) * np.float32(spec.postsynaptic_potential))
 
 
+def _extremes(spec: SyntheticSpec, point: FixedPoint) -> tuple[npt.NDArray[np.int64], bool]:
+    """The contributions of the smallest and the largest weight in units of 2^-k, and whether one was clamped."""
+    return point.quantise(np.array([_contribution(spec, 0), _contribution(spec, 1)], np.float32))
+
+
 def _refuse_inexact(spec: SyntheticSpec, largest: float) -> None:
     """Refuse sums of varied contributions beyond 53 bits: their float64 total would depend on the order."""
     psp = float(np.float32(spec.postsynaptic_potential))
@@ -260,8 +265,7 @@ def _layout(
     spec: SyntheticSpec, network: Network, options: EngineOptions, point: FixedPoint, survey: _Survey
 ) -> Layout:
     """The layout without synapses; its static contributions have the dtype that those of ``spec`` need."""
-    extremes = np.array([_contribution(spec, 0), _contribution(spec, 1)], np.float32)
-    units, clamped = point.quantise(extremes)
+    units, clamped = _extremes(spec, point)
     if clamped:
         raise NetworkError(
             "a contribution of this network exceeds the fixed-point range",
@@ -286,7 +290,8 @@ def _with_synapses(spec: SyntheticSpec, neurons: Packed, part: _Part, number: in
     """``neurons`` as shard ``number``, with room for the rows of ``part``."""
     fan, entries = spec.synapses_per_neuron, part.entries
     pieces = spec.neurons * -(-fan // LONG_ROW) if fan > LONG_ROW else 0
-    sizes = replace(neurons.sizes, static_entries=entries, longest_row=fan, pieces=pieces)
+    largest = int(np.abs(_extremes(spec, neurons.fixed_point)[0]).max())
+    sizes = replace(neurons.sizes, static_entries=entries, longest_row=fan, pieces=pieces, largest_contribution=largest)
     variant = sized(replace(neurons.variant, offset_bits=offset_bits(entries)), sizes)
     packed = replace(neurons, sizes=sizes, variant=variant)
     if part.strategy is None:

@@ -1,32 +1,32 @@
-"""Networks in which neurons or synapses appear: a network with room for them on a device, and the host's machine."""
+"""Networks in which neurons or synapses appear: a network with room for them on a device, and the host's machine.
+
+Of a burst goes up what changed, in records that the device reads from host memory; what fired and the signals come
+back together. The host waits once.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from burstproof.engine.cuda.args import PARAMETERS
+from burstproof.engine.cuda.host.devices import Behind, FiredList
 from burstproof.engine.cuda.host.state import DeviceState
 from burstproof.engine.cuda.plan.features import CAN_TRAIN, IN_TRAIN
 from burstproof.engine.cuda.plan.packed import Packed
-from burstproof.engine.features.associations import governed
-from burstproof.engine.features.machine import Begun, Ended, MemoryMachine
-from burstproof.engine.features.room import cropped, padded, with_room
+from burstproof.engine.features.growing import Floats, Growth, Ids
+from burstproof.engine.features.machine import Begun
 from burstproof.engine.features.tables import finite_limits
-from burstproof.engine.state import Burst, EngineState, Recording
+from burstproof.engine.state import Burst, EngineState
 from burstproof.engine.stimulus import FORCED_POTENTIAL, PackedStimulus
-from burstproof.network.features import FIRST_MEMORY_ID
 from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Network
 
-FIRST_ROOM = 64
-"""Neurons that are reserved for twins at load; where they run out, twice as many."""
-
-_NO_AMOUNTS = np.empty(0, np.int64)
+_NO_FLOATS = np.empty(0, np.float32)
+_NO_WORDS = np.empty(0, np.uint32)
 _LOW = np.uint64(32)
 
 
@@ -45,8 +45,8 @@ class Held(Protocol):
         """The buffers of the device."""
         ...
 
-    def one(self, stimulus: PackedStimulus) -> Recording:
-        """Run one burst."""
+    def one(self, stimulus: PackedStimulus | None, behind: Behind | None = None) -> tuple[FiredList, int]:
+        """Run one burst, with more queued ``behind`` it: what fired, and the candidates."""
         ...
 
     def state(self) -> EngineState:
@@ -71,7 +71,7 @@ def needs_machine(network: Network) -> bool:
     return bool(network.features.associative) or any(area.memory is not None for area in areas)
 
 
-class Growing(Generic[H]):
+class Growing(Growth, Generic[H]):
     """An engine with room for twins, and the machine that says what appears.
 
     Attributes
@@ -81,116 +81,97 @@ class Growing(Generic[H]):
     """
 
     def __init__(self, network: Network, fixed_point: FixedPoint, hold: Callable[[Network], H]) -> None:
-        self._network, self._make = network, hold
-        self._rules = governed(network)
-        areas = network.features.areas
-        self._homes = sorted(index for index, area in areas.items() if area.memory is not None)
-        self._models = [int(np.argmax(network.neurons.cortical_areas == index)) for index in self._homes]
-        self._drivers = sorted({one.driver for one in network.features.modulators})
-        self._spare = FIRST_ROOM if self._homes else 0
-        self.engine = self._hold()
-        self._machine = MemoryMachine(network, fixed_point, self._rules, self.engine.packed.longest_window)
-        self._arriving: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]] = _NO_AMOUNTS, _NO_AMOUNTS
+        self._make = hold
+        self._engine: H | None = None
+        super().__init__(network, fixed_point)
 
-    def _hold(self) -> H:
-        """Put the network with ``_spare`` more neurons onto the device."""
-        self._spare = max(self._spare, len(self._homes))
-        held = with_room(self._network, self._rules, self._models, self._spare)
-        engine = self._make(held)
-        computed = engine.packed.layout.computed
+    @property
+    def engine(self) -> H:
+        """The engine over the network with room."""
+        assert self._engine is not None
+        return self._engine
+
+    def _hold(self) -> int:
+        if self._engine is not None:
+            self._engine.close()
+        self._engine = self._make(self._with_room())
+        packed = self._engine.packed
+        computed = packed.layout.computed
         self._places = np.full(self._network.synapse_count, -1, np.int64)
         if computed is not None:
             self._places[computed.rows] = np.arange(len(computed.rows))
-        self._potentials = np.full(held.neuron_count, FORCED_POTENTIAL, np.float32)
-        return engine
+        self._given = _NO_WORDS
+        self._signals_at = -1
+        return packed.longest_window
 
     # A burst ---------------------------------------------------------------------------------------------------
 
     def step(self, number: int, stimulus: PackedStimulus | None, early: npt.NDArray[np.uint32]) -> Burst:
         """Run burst ``number``."""
-        if self._wanted() > self._spare:
-            state = self.state()
-            self._spare = 2 * self._wanted()
-            self.restore(state)
+        if self.is_short_of_room():
+            self.make_room(number - 1)
         begun = self._machine.begin(number)
         self._note_drivers(begun)
         packed = self._stimulus(begun, stimulus)
         self._give(packed)
-        in_force = self._signals(number)
-        done = self.engine.one(packed)
-        fired = done.fired_ids, done.fired_potentials
-        ended = self._machine.end(number, *fired, in_force, self._signals(number + 1), early.tolist())
-        self._arriving = ended.targets, ended.amounts
-        self._apply(ended)
+        in_force = self._signals_of(number)
+        fired, candidates = self.engine.one(packed, self._bring_signals if self._drivers else None)
+        self._signals_at = number + 1
+        ended = self._machine.end(number, *fired, in_force, self._signals_of(number + 1), early.tolist())
+        self._ended(ended)
+        if not len(begun.fired_ids):
+            return Burst(number, *fired, candidates + begun.candidates)
         return Burst(
             number,
             np.concatenate([fired[0], begun.fired_ids]),
             np.concatenate([fired[1], begun.fired_potentials]),
-            int(done.candidate_counts[0]) + begun.candidates,
+            candidates + begun.candidates,
         )
 
-    def _wanted(self) -> int:
-        machine = self._machine
-        return len(machine.twin_areas) + len(machine.memories.twins_due) + 2 * len(self._homes)
-
-    def _signals(self, burst: int) -> npt.NDArray[np.float32]:
-        """The signals that act in ``burst``."""
-        count = len(self._network.features.modulators)
-        if not count:
-            return np.empty(0, np.float32)
-        found: npt.NDArray[np.float32] = self.engine.memory.read("signals").reshape(2, count)[burst & 1]
+    def _signals_of(self, burst: int) -> Floats:
+        """The signals that act in ``burst``, a copy."""
+        if not self._drivers:
+            return _NO_FLOATS
+        if self._signals_at < burst:
+            self._held_signals = self.engine.memory.page_locked("signals")
+            self._bring_signals()
+            self.engine.memory.wait()
+        found: Floats = self._held_signals.reshape(2, -1)[burst & 1].copy()
         return found
 
-    def _stimulus(self, begun: Begun, stimulus: PackedStimulus | None) -> PackedStimulus:
-        """``stimulus`` with all that memories put into the burst."""
-        targets, amounts = self._arriving
-        ids, sums = [targets.astype(np.uint32), begun.ids], [amounts, begun.amounts]
-        forced, potentials = [begun.forced], [begun.forced_potentials]
-        if stimulus is not None:
-            ids, sums = [*ids, stimulus.ids], [*sums, stimulus.amounts.astype(np.int64)]
-            forced = [stimulus.forced, *forced]
-            potentials = [np.full(len(stimulus.forced), FORCED_POTENTIAL, np.float32), *potentials]
-        every, first = np.unique(np.concatenate(forced), return_index=True)
-        reached, place = np.unique(np.concatenate(ids), return_inverse=True)
-        totals = np.zeros(len(reached), np.int64)
-        np.add.at(totals, place, np.concatenate(sums))
-        clamped = stimulus is not None and stimulus.clamped
-        return PackedStimulus(reached, totals, every, clamped, True, np.concatenate(potentials)[first])
+    def _bring_signals(self) -> None:
+        self.engine.memory.bring("signals", self._held_signals)
 
-    def _give(self, stimulus: PackedStimulus) -> None:
-        """Put the potentials of forced firings onto the device."""
-        assert stimulus.forced_potentials is not None
-        wanted = np.full_like(self._potentials, FORCED_POTENTIAL)
-        wanted[stimulus.forced] = stimulus.forced_potentials
-        if self._homes and not np.array_equal(wanted, self._potentials):
-            self._potentials = wanted
-            self.engine.memory.write("given_potentials", wanted)
+    def _give(self, stimulus: PackedStimulus | None) -> None:
+        """Put the potentials of forced firings onto the device, and back what others had in the last burst."""
+        if not self._homes:
+            return
+        forced, potentials = _NO_WORDS, _NO_FLOATS
+        if stimulus is not None and stimulus.forced_potentials is not None:
+            own = stimulus.forced_potentials != FORCED_POTENTIAL
+            forced, potentials = stimulus.forced[own], stimulus.forced_potentials[own]
+        if not len(forced) and not len(self._given):
+            return
+        back = np.setdiff1d(self._given, forced, assume_unique=True)
+        places = np.concatenate([forced, back])
+        usual = np.full(len(back), FORCED_POTENTIAL, np.float32)
+        self.engine.memory.change("given_potentials", places, np.concatenate([potentials, usual]))
+        self._given = forced
 
     def _note_drivers(self, begun: Begun) -> None:
-        """Memory neurons that drive modulators: the first one of each area; ids of dense neurons are lower."""
-        live = self._machine.memories.live
-        for number, potential in zip(begun.fired_ids.tolist()[::-1], begun.fired_potentials[::-1], strict=True):
-            area = live[number].area
-            if area in self._drivers:
-                word = (np.uint64(number) << _LOW) | np.uint64(np.float32(potential).view(np.uint32))
-                self.engine.memory.write_at("drives", self._drivers.index(area), word)
+        """Ids of dense neurons are lower than those of memory neurons."""
+        for driver, (number, potential) in self._first_driving(begun).items():
+            word = (np.uint64(number) << _LOW) | np.uint64(np.float32(potential).view(np.uint32))
+            self.engine.memory.write_at("drives", driver, word)
 
-    def _apply(self, ended: Ended) -> None:
-        memory = self.engine.memory
-        if len(ended.rows):
-            weights = memory.read("weights")
-            weights[self._places[ended.rows]] = ended.weights
-            memory.write("weights", weights)
-        if len(ended.sources) and self.engine.packed.layout.computed is not None:
-            divisors = memory.read("divisors")
-            divisors[ended.sources] = ended.divisors
-            memory.write("divisors", divisors)
-        first = self._network.neuron_count + len(self._machine.twin_areas) - len(ended.twins)
-        for place, area in enumerate(ended.twins, first):
-            self._set_twin(place, area)
+    def _set_weights(self, rows: Ids, weights: Floats) -> None:
+        self.engine.memory.change("weights", self._places[rows], weights)
+
+    def _set_divisors(self, sources: Ids, divisors: Floats) -> None:
+        if self.engine.packed.layout.computed is not None:
+            self.engine.memory.change("divisors", sources, divisors)
 
     def _set_twin(self, place: int, area: int) -> None:
-        """The neuron at ``place`` is a twin of ``area``."""
         memory, packed, home = self.engine.memory, self.engine.packed, self._homes.index(area)
         own, template = packed.layout.neurons, self._network.neuron_count + home
         for name in PARAMETERS:
@@ -206,61 +187,15 @@ class Growing(Generic[H]):
 
     # State -----------------------------------------------------------------------------------------------------
 
-    def state(self) -> EngineState:
-        """The canonical state: the network's neurons and the twins that there are."""
-        machine = self._machine
-        count = self._network.neuron_count + len(machine.twin_areas)
-        whole = cropped(self.engine.state(), count)
-        targets, amounts = self._arriving
-        pending, candidate = whole.pending.copy(), whole.pending_candidate.copy()
-        np.add.at(pending[0], targets, amounts)
-        candidate[0, targets] = True
-        rows, traces = machine.traces()
-        eligibility = whole.eligibility_traces.copy()
-        eligibility[rows] = traces
-        assert whole.features is not None
-        made, memory = machine.made_state(), machine.memory_state(whole.burst_count)
-        return replace(
-            whole,
-            pending=pending,
-            pending_candidate=candidate,
-            eligibility_traces=eligibility,
-            fired_ids=np.concatenate([whole.fired_ids, machine.fired[0]]),
-            fired_potentials=np.concatenate([whole.fired_potentials, machine.fired[1]]),
-            clamped=whole.clamped or machine.clamped,
-            features=replace(whole.features, made=made, memory=memory),
-        )
+    def _whole(self, burst_count: int) -> EngineState:
+        return self.engine.state()
 
-    def restore(self, state: EngineState) -> None:
-        """Continue from ``state``.
-
-        Raises
-        ------
-        NetworkError
-            Weights that the network's fixed-point scale does not admit.
-        """
-        assert state.features is not None
-        twins = state.features.memory.twin_areas.tolist()
-        self._spare = max(self._spare, 2 * len(twins))
-        self.engine.close()
-        self.engine = self._hold()
-        dense = state.fired_ids < FIRST_MEMORY_ID
-        ids, potentials = state.fired_ids[dense], state.fired_potentials[dense]
-        wider = padded(state, self.engine.state())
-        self.engine.take(replace(wider, fired_ids=ids, fired_potentials=potentials))
+    def _take(self, state: EngineState, twins: Sequence[int]) -> None:
+        self._hold()
+        self.engine.take(self._wider(state))
         for place, area in enumerate(twins, self._network.neuron_count):
             self._set_twin(place, area)
         self._train_again(state, len(twins))
-        self._arriving = _NO_AMOUNTS, _NO_AMOUNTS
-        learnt = state.weights, state.eligibility_traces, state.last_fired, state.history_bursts
-        fired = state.fired_ids, state.fired_potentials
-        sources, divisors = self._machine.restore(
-            state.burst_count, state.features.made, state.features.memory, learnt, fired
-        )
-        if len(sources) and self.engine.packed.layout.computed is not None:
-            present = self.engine.memory.read("divisors")
-            present[sources] = divisors
-            self.engine.memory.write("divisors", present)
 
     def _train_again(self, state: EngineState, twins: int) -> None:
         """Twins that are in a spike train stay in it."""

@@ -6,17 +6,22 @@ batch's ``Values`` hold under the fields' names.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import numpy.typing as npt
+
 from burstproof.device.protocol import DeviceBuffer, DeviceRuntime, DeviceStream
 from burstproof.engine.cuda.args import Field, bind, made, parameters_of
-from burstproof.engine.cuda.plan.buffers import ring_slots, slot_stride
+from burstproof.engine.cuda.plan.buffers import queue_room, ring_slots, slot_stride, target_bits
+from burstproof.engine.cuda.plan.histories import period_of
 from burstproof.engine.cuda.plan.packed import Packed
 from burstproof.engine.cuda.plan.shard_variant import ShardVariant
 from burstproof.engine.cuda.plan.streaming import pieces_of
 from burstproof.engine.cuda.plan.variant import Variant
+from burstproof.engine.rules import CERTAIN
 
 if TYPE_CHECKING:
     from burstproof.engine.cuda.kernels.spec import KernelSpec
@@ -25,8 +30,23 @@ _THREADS_PER_MULTIPROCESSOR = 2048
 _REGISTERS_PER_MULTIPROCESSOR = 65536
 _BLOCK_OF_TILES = 256
 _BLOCK_OF_LISTS = 256
+_BLOCK_OF_MODULATORS = 128
 _WAVES = 4
+_ENQUEUING = 2
+"""Blocks on a multiprocessor that sort contributions by owner."""
 WARP = 32
+
+
+_COMPILED: dict[tuple[Callable[..., None], str], Any] = {}
+"""Kernels by function and model of device; on every device of a model they are loaded when first launched there."""
+
+
+def compiled_once(runtime: DeviceRuntime, spec: KernelSpec) -> Any:
+    """The kernel of ``spec``, compiled for the model of the device of ``runtime`` when first asked for."""
+    key = spec.function, runtime.name
+    if key not in _COMPILED:
+        _COMPILED[key] = runtime.kernel(spec.function, spec.signature)
+    return _COMPILED[key]
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +61,7 @@ class Call:
     overlapped: bool = False
     last: type | None = None
     cooperative: bool = False
+    shared_bytes: int = 0
 
     def at(self, *numbers: int) -> Call:
         """The same with these numbers in its last argument."""
@@ -50,7 +71,14 @@ class Call:
     def queue(self, stream: DeviceStream) -> None:
         """Launch the kernel."""
         self.runtime.launch(
-            self.kernel, self.grid, self.block, stream, self.arguments, self.overlapped, self.cooperative
+            self.kernel,
+            self.grid,
+            self.block,
+            stream,
+            self.arguments,
+            self.overlapped,
+            self.cooperative,
+            self.shared_bytes,
         )
 
 
@@ -65,13 +93,18 @@ def numbers_of(packed: Packed) -> dict[str, Any]:
         "bits": max(1, sizes.neurons.bit_length()),
         "stride": slot_stride(sizes.neurons, variant),
         "ring": ring_slots(sizes, variant),
+        "queue_room": queue_room(sizes, variant),
+        "calendar_room": sizes.static_entries,
+        "calendar_shift": target_bits(sizes.neurons),
         "unit": point.unit,
+        "largest_excitability": largest_excitability(layout.neurons.excitabilities),
         "scale": point.scale,
         "clamp": point.clamp,
         "clamp_float": point.clamp_float,
         "power_neuron": layout.power_neuron,
         "power_amount": layout.power_amount,
         "longest": packed.longest_window,
+        "period": period_of(packed.longest_window),
         "rules": sizes.rules,
         "loaded": packed.feature_plan.loaded if packed.feature_plan is not None else sizes.neurons,
         "class_count": sizes.features.classes,
@@ -79,6 +112,12 @@ def numbers_of(packed: Packed) -> dict[str, Any]:
         "rule_count": sizes.features.rules,
         "pair_count": sizes.features.pairs,
     }
+
+
+def largest_excitability(excitabilities: npt.NDArray[np.float32]) -> np.float32:
+    """The largest, float32 (N,), or infinity if some neuron passes without a draw."""
+    largest = excitabilities.max(initial=np.float32(0))
+    return np.float32(largest if largest < CERTAIN else np.inf)
 
 
 class Values:
@@ -127,7 +166,7 @@ class Kernels:
         self.runtime = runtime
         self._variant = variant
         self._functions = {spec.name: spec.function for spec in specs}
-        self._compiled = compiled or {spec.name: runtime.kernel(spec.function, spec.signature) for spec in specs}
+        self._compiled = compiled or {spec.name: compiled_once(runtime, spec) for spec in specs}
 
     def __contains__(self, name: str) -> bool:
         return name in self._functions
@@ -171,9 +210,16 @@ class Kernels:
             return self.call("send_recalled", grid, _BLOCK_OF_LISTS, values)
         return self.call("send_ahead", grid, _BLOCK_OF_LISTS, values.but(ahead=ahead))
 
-    def modulate(self, values: Values) -> Call:
+    def enqueue(self, values: Values, overlapped: bool) -> Call:
+        """What sorts contributions into the queues of their owners."""
+        from burstproof.engine.cuda.kernels.queues import ENQUEUE_THREADS
+
+        blocks = self.runtime.multiprocessors * _ENQUEUING
+        return self.call("enqueue", blocks, ENQUEUE_THREADS, values, overlapped)
+
+    def modulate(self, values: Values, overlapped: bool = False) -> Call:
         """What makes the signals of a burst the factors of the next one."""
-        return self.call("modulate", 1, WARP, values)
+        return self.call("modulate", 1, _BLOCK_OF_MODULATORS, values, overlapped)
 
     def resident(self, name: str, threads: int) -> int:
         """Blocks of a kernel that are on the device at once: each then takes chunk after chunk, reading ahead."""
@@ -244,7 +290,8 @@ def _delivery(kernels: Kernels, shard: ShardVariant, packed: Packed, values: Val
     if shard.fused:
         yield from kernels.tiles(values, variant, packed.sizes.neurons)
         return
-    learning = list(_learning(kernels, packed, values, block)) if variant.plastic else []
+    learns = variant.plastic and not variant.replays
+    learning = [kernels.spread("learn", packed.sizes.plastic_entries, block, values)] if learns else []
     if variant.plastic_all_window:
         yield from learning
     if packed.sizes.static_entries:
@@ -253,16 +300,10 @@ def _delivery(kernels: Kernels, shard: ShardVariant, packed: Packed, values: Val
         yield kernels.spread("propagate_computed", WARP * sources, block, values)
     if not variant.plastic_all_window:
         yield from learning
-    if variant.plastic:
+    if learns:
         yield kernels.call("age", 1, 1, values)
     if variant.extras.modulators:
         yield kernels.modulate(values).at(0, 0, 0)
-
-
-def _learning(kernels: Kernels, packed: Packed, values: Values, block: int) -> Iterator[Call]:
-    if not packed.variant.plastic_all_window:
-        yield kernels.spread("note_ages", values.number("sources"), block, values)
-    yield kernels.spread("learn", packed.sizes.plastic_entries, block, values)
 
 
 def _propagate(kernels: Kernels, variant: Variant, packed: Packed, values: Values, sources: int, block: int) -> Call:

@@ -19,7 +19,8 @@ from burstproof.engine.cuda.exchange.mail import WORDS, Mail, Path, choose_path,
 from burstproof.engine.cuda.exchange.nccl import NcclExchange
 from burstproof.engine.cuda.exchange.words import packets_side_words, side_words
 from burstproof.engine.cuda.host.batch import Streams
-from burstproof.engine.cuda.host.devices import BatchReport, FiredList, LoopKernel
+from burstproof.engine.cuda.host.devices import BatchReport, Behind, FiredList, LoopKernel
+from burstproof.engine.cuda.host.launches import compiled_once
 from burstproof.engine.cuda.host.shard import DeviceShard, Fill, ShardResult, plan_of
 from burstproof.engine.cuda.host.shard_group import DeviceGroup
 from burstproof.engine.cuda.host.stimulus_table import Places, StimulusTable, shard_tables
@@ -40,6 +41,7 @@ from burstproof.engine.sharded.shard_layout import NetworkShard
 from burstproof.engine.state import EngineState, Stimulus
 from burstproof.engine.stimulus import PackedStimulus
 from burstproof.errors import InputError, ShardLostError
+from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Network
 
 Repack = Callable[[npt.NDArray[np.float32]], tuple[PackedShard, ...]]
@@ -50,12 +52,18 @@ _PACKERS = 4
 _LOG_PER_NEURON = 3
 """Least room in the log of a burst in one kernel, which must hold two bursts more: see ``kernels.steer``."""
 
-_COMPILED: dict[tuple[ShardVariant, str], dict[str, Any]] = {}
-"""Kernels by variant and model of device; on every device of a model they are loaded when first launched there."""
 
-
-def pack_shards(network: Network, options: EngineOptions, partition: Partition, choice: ShardingChoice) -> ManyDevices:
+def pack_shards(
+    network: Network,
+    options: EngineOptions,
+    partition: Partition,
+    choice: ShardingChoice,
+    point: FixedPoint | None = None,
+    loaded: int | None = None,
+) -> ManyDevices:
     """The shards of ``partition`` on the devices of ``choice``, which are given to them in turn.
+
+    ``point`` is the scale of the network of ``loaded`` neurons of which ``network`` is a larger form.
 
     Raises
     ------
@@ -66,11 +74,12 @@ def pack_shards(network: Network, options: EngineOptions, partition: Partition, 
     """
     partition.check(network)
     check_network(network, options)
-    point, facts = plan_fixed_point(network, options), synapse_facts(network)
+    scale = plan_fixed_point(network, options) if point is None else point
+    facts, first = synapse_facts(network), network.neuron_count if loaded is None else loaded
 
     def repack(weights: npt.NDArray[np.float32]) -> tuple[PackedShard, ...]:
         def packed(number: int) -> PackedShard:
-            return pack_shard(NetworkShard(network, options, point, facts, partition, number), weights)
+            return pack_shard(NetworkShard(network, options, scale, facts, partition, number, first), weights)
 
         with ThreadPoolExecutor(min(partition.shards, _PACKERS)) as pool:
             return tuple(pool.map(packed, range(partition.shards)))
@@ -84,11 +93,8 @@ def kernels_of(runtime: DeviceRuntime, shard: ShardVariant) -> dict[str, Any]:
     """The kernels of ``shard`` by name, each compiled once."""
     from burstproof.engine.cuda.kernels.catalogue import catalogue
 
-    key = shard, runtime.name
-    if key not in _COMPILED:
-        make_current(runtime)
-        _COMPILED[key] = {k.name: runtime.kernel(k.function, k.signature) for k in catalogue(shard)}
-    return _COMPILED[key]
+    make_current(runtime)
+    return {spec.name: compiled_once(runtime, spec) for spec in catalogue(shard)}
 
 
 class ManyDevices:
@@ -218,13 +224,13 @@ class ManyDevices:
         dtype = self.packed[0].packed.fixed_point.dtype
         return shard_tables(stimuli, first, min(bursts, self._length), self._length, self._places, dtype)
 
-    def takes(self, stimulus: Stimulus) -> bool:
-        """See ``Devices.takes``: a step is a batch of one burst here."""
-        return False
+    def takes(self, stimulus: Stimulus | PackedStimulus) -> bool:
+        """See ``Devices.takes``: between shards a step is a batch of one burst."""
+        return self.mail is None and self.shards[0].single(0).holds(stimulus)
 
-    def step(self, number: int, stimulus: PackedStimulus | None) -> tuple[FiredList, int]:
+    def step(self, number: int, stimulus: PackedStimulus | None, behind: Behind | None = None) -> tuple[FiredList, int]:
         """See ``Devices.step``."""
-        raise NotImplementedError
+        return self.shards[0].step(number, stimulus, behind)
 
     def submit(self, number: int, tables: tuple[StimulusTable, ...], keep: bool, burst: int) -> None:
         """See ``Devices.submit``.

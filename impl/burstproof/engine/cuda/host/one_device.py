@@ -13,7 +13,7 @@ from burstproof.device.protocol import DeviceRuntime
 from burstproof.engine.cuda.exchange.devices import make_current
 from burstproof.engine.cuda.host.arrivals import Arrivals
 from burstproof.engine.cuda.host.batch import Streams
-from burstproof.engine.cuda.host.devices import BatchReport, FiredList, LoopKernel
+from burstproof.engine.cuda.host.devices import BatchReport, Behind, FiredList, LoopKernel
 from burstproof.engine.cuda.host.fused_batch import FusedBatch, FusedLaunches
 from burstproof.engine.cuda.host.loop_kernel import StayingKernel
 from burstproof.engine.cuda.host.shard import Fill
@@ -24,7 +24,8 @@ from burstproof.engine.cuda.plan.block_size import checked_block_size
 from burstproof.engine.cuda.plan.budget import MemoryPlan, available_bytes, place_synapses
 from burstproof.engine.cuda.plan.buffers import SETS
 from burstproof.engine.cuda.plan.choices import choices_of
-from burstproof.engine.cuda.plan.packed import Packed, packed_for
+from burstproof.engine.cuda.plan.packed import Packed, packed_for, unqueued
+from burstproof.engine.cuda.plan.queues import block_bytes
 from burstproof.engine.cuda.plan.shard_pack import whole_network
 from burstproof.engine.sharded.shard import StatePart
 from burstproof.engine.state import EngineState, Stimulus
@@ -51,6 +52,8 @@ class OneDevice:
         """Put ``packed`` onto the device."""
         runtime = self._runtime
         checked_block_size(packed.options.cuda.block_size, packed.sizes.neurons)
+        if block_bytes(packed.variant) > runtime.shared_bytes:
+            packed = unqueued(packed)
         available = available_bytes(runtime.memory_info()[0], packed.options)
         packed = place_synapses(packed, available)
         packed = replace(packed, variant=replace(packed.variant, overlapped=runtime.overlaps))
@@ -121,14 +124,14 @@ class OneDevice:
         """See ``Devices.fired``."""
         return self.sets[number].fired(int(counts.sum()))
 
-    def takes(self, stimulus: Stimulus) -> bool:
+    def takes(self, stimulus: Stimulus | PackedStimulus) -> bool:
         """See ``Devices.takes``."""
         return not self._arrivals and self.sets[0].holds(stimulus)
 
-    def step(self, number: int, stimulus: PackedStimulus | None) -> tuple[FiredList, int]:
+    def step(self, number: int, stimulus: PackedStimulus | None, behind: Behind | None = None) -> tuple[FiredList, int]:
         """See ``Devices.step``: one launch, one wait, nothing to sort."""
         make_current(self._runtime)
-        return self.sets[number].step(stimulus)
+        return self.sets[number].step(stimulus, behind)
 
     def loop_kernel(self) -> LoopKernel | None:
         """See ``Devices.loop_kernel``; compiled when first asked for, and there until the network is packed again."""
@@ -146,14 +149,15 @@ class OneDevice:
     def state(self, clamped: bool) -> list[StatePart]:
         """See ``Devices.state``."""
         make_current(self._runtime)
-        pending = self._pending() if self.packed.variant.recalled else None
+        variant = self.packed.variant
+        pending = self._waiting() if variant.calendar else self._pending() if variant.recalled else None
         return [self.device.capture(slice(None), clamped, pending)]
 
     def _pending(self) -> Pending:
         """What arrives in the coming bursts, where fired lists say it: one burst after another in the only slot."""
         cells, device = self.device.read("sums"), self.device
-        rows = [device.read_ring()]
-        for ahead in range(1, self.max_delay):
+        rows = [] if self.packed.variant.queues else [device.read_ring()]
+        for ahead in range(len(rows), self.max_delay):
             device.clear("sums")
             self._launches.send_ahead(self._buffers, ahead, self._burst_stream)
             rows.append(device.read_ring())
@@ -162,6 +166,20 @@ class OneDevice:
         self._arrivals.add_to(int(device.read("control")[BURST]), *pending)
         return pending
 
+    def _waiting(self) -> Pending:
+        """What arrives in the coming bursts, where queues say it of those after the next."""
+        burst = int(self.device.read("control")[BURST])
+        ring, coming = self.device.read_ring(), (burst + 1) % 2
+        shape = (self.max_delay, ring[0].shape[1])
+        sums, candidates = np.zeros(shape, np.int64), np.zeros(shape, np.bool_)
+        sums[0], candidates[0] = ring[0][coming], ring[1][coming]
+        for row in range(1, self.max_delay):
+            targets, amounts = self.device.read_calendar(burst + 1 + row)
+            np.add.at(sums[row], targets, amounts)
+            candidates[row, targets] = True
+        self._arrivals.add_to(burst, sums, candidates)
+        return sums, candidates
+
     def restore(self, state: EngineState) -> None:
         """See ``Devices.restore``."""
         make_current(self._runtime)
@@ -169,8 +187,9 @@ class OneDevice:
         if packed is not self.packed:
             self._clear()
             self._build(packed)
-        if packed.variant.recalled:
-            state = self._arrivals.take(state, packed.network.neurons.valid_mask, packed.fixed_point.dtype)
+        if packed.variant.recalled or packed.variant.calendar:
+            slots = 0 if packed.variant.queues else 1
+            state = self._arrivals.take(state, packed.network.neurons.valid_mask, packed.fixed_point.dtype, slots)
         self.device.restore(state)
 
     def _clear(self) -> None:

@@ -15,17 +15,20 @@ from burstproof.engine.cuda.exchange.devices import make_current
 from burstproof.engine.cuda.exchange.mail import Mail
 from burstproof.engine.cuda.exchange.words import FAILED, LINK_LENGTH, failure_of
 from burstproof.engine.cuda.host.batch import Staging, Streams, report_of, table_columns
-from burstproof.engine.cuda.host.devices import BatchReport, FiredList
-from burstproof.engine.cuda.host.launches import BurstCalls, Call, Kernels, Values, numbers_of, phase_calls
+from burstproof.engine.cuda.host.devices import BatchReport, Behind, FiredList
+from burstproof.engine.cuda.host.launches import WARP, BurstCalls, Call, Kernels, Values, numbers_of, phase_calls
+from burstproof.engine.cuda.host.single_burst import SingleBurst
 from burstproof.engine.cuda.host.state import DeviceState
 from burstproof.engine.cuda.host.stimulus_table import StimulusTable
 from burstproof.engine.cuda.kernels.control import (
+    BURST,
     INDEX,
     KEEP,
     LAST_SLOT,
     LIMIT,
     ORIGIN,
     REPORT_HEAD,
+    SETTLED,
     TALLIES,
     report_length,
 )
@@ -33,6 +36,7 @@ from burstproof.engine.cuda.plan.budget import MemoryPlan, available_bytes
 from burstproof.engine.cuda.plan.buffers import SETS, stimulus_specs
 from burstproof.engine.cuda.plan.shard_pack import PackedShard
 from burstproof.engine.sharded.shard import StatePart
+from burstproof.engine.stimulus import PackedStimulus
 
 _BLOCK = 256
 _LAG = 3
@@ -89,9 +93,13 @@ class ShardLaunches:
                 "id_step": shard.spaced.step if shard.spaced else 0,
             }
 
+    def values(self, buffers: Mapping[str, DeviceBuffer], number: int, log: int) -> Values:
+        """What arguments of batch ``number`` are taken from, with room for ``log`` firings."""
+        return Values(self._runtime, buffers, number, self._given | {"capacity": log})
+
     def calls(self, buffers: Mapping[str, DeviceBuffer], number: int, stimulus: int, log: int) -> BurstCalls:
         """The calls of batch ``number``, with room for ``stimulus`` ids and ``log`` firings."""
-        values, shard = Values(self._runtime, buffers, number, self._given | {"capacity": log}), self._shard.shard
+        values, shard = self.values(buffers, number, log), self._shard.shard
         if shard.merged:
             stimulate = self._kernels.spread("stimulate", stimulus, _BLOCK, values)
             return BurstCalls(stimulate, merged=self._merged(values))
@@ -103,6 +111,12 @@ class ShardLaunches:
     def sort_rows(self, buffers: Mapping[str, DeviceBuffer], stream: DeviceStream) -> None:
         """Put every row into the order that tiles need; does nothing without tiles."""
         self._kernels.sort_rows(Values(self._runtime, buffers, 0, self._given), stream)
+
+    def settle(self, buffers: Mapping[str, DeviceBuffer], stream: DeviceStream) -> None:
+        """Bring all weights and traces up to date, where learning is replayed; the stream is idle afterwards."""
+        values = Values(self._runtime, buffers, 0, self._given)
+        self._kernels.spread("settle", WARP * self._shard.sources, _BLOCK, values).queue(stream)
+        stream.synchronize()
 
     def _merged(self, values: Values) -> Call:
         """The burst in one kernel: a block for each chunk, the first, and those that only take the last packets."""
@@ -136,6 +150,7 @@ class DeviceShard:
         self._capacity = [shard.packed.batch.stimulus] * SETS
         self._stimulated = [False] * SETS
         self._launches: ShardLaunches | None = None
+        self._singles: dict[int, SingleBurst] = {}
         self.calls: list[BurstCalls] = []
 
     def connect(self, kernels: dict[str, Any], mail: Mail | None, room: int, patience_ns: int) -> None:
@@ -184,6 +199,29 @@ class DeviceShard:
         self.calls[number] = self._calls(number)
         return True
 
+    def single(self, number: int) -> SingleBurst:
+        """What runs single bursts on the buffers of set ``number``, where the network is the only shard."""
+        if number not in self._singles:
+            launches, log = self._launches, self.shard.packed.batch.log
+            assert launches is not None
+
+            def calls(table: dict[str, DeviceBuffer], room: int) -> BurstCalls:
+                return launches.calls({**self._buffers, **table}, number, room, log)
+
+            values = launches.values(self._buffers, number, log)
+            self._singles[number] = SingleBurst(self.runtime, self.shard.packed, number, values, calls)
+        return self._singles[number]
+
+    def step(self, number: int, stimulus: PackedStimulus | None, behind: Behind | None) -> tuple[FiredList, int]:
+        """Run one burst, where the network is the only shard: its list, ids ascending, and its candidates."""
+        make_current(self.runtime)
+        fired, count, candidates = self.single(number).step(stimulus, self._streams.burst, behind)
+        if fired is None:
+            ids, potentials = self.fired(number, count)
+            order = np.argsort(ids)
+            fired = ids[order], potentials[order]
+        return fired, candidates
+
     def download(self, number: int) -> None:
         """Queue the report of a batch, behind its bursts."""
         self.runtime.download(self._reports[number], self._buffers[f"report.{number}"], self._streams.burst)
@@ -209,11 +247,15 @@ class DeviceShard:
     def state(self, clamped: bool) -> StatePart:
         """The shard's part of the state."""
         make_current(self.runtime)
+        if self.shard.shard.variant.replays and self._launches is not None:
+            self._launches.settle(self._buffers, self._streams.burst)
+            self.device.write_control(SETTLED, int(self.device.read("control")[BURST]))
         return self.device.capture(_columns(self.shard), clamped)
 
     def release(self) -> None:
         """Let go of the device's memory."""
         self.calls = []
+        self._singles = {}
         self._launches = None
         self._buffers.clear()
 

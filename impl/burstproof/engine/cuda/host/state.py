@@ -9,16 +9,19 @@ import numpy.typing as npt
 
 from burstproof.device.protocol import DeviceBuffer, DeviceRuntime, DeviceStream
 from burstproof.engine.countdowns import running_countdowns, shown_countdowns
+from burstproof.engine.cuda.host.changes import Changes
 from burstproof.engine.cuda.host.devices import NOTHING
 from burstproof.engine.cuda.host.features import FeatureRecord, kept_potentials
-from burstproof.engine.cuda.kernels.control import BURST, CLAMPED, CONTROL_LENGTH, HISTORY, SLOT
+from burstproof.engine.cuda.kernels.control import BURST, CLAMPED, CONTROL_LENGTH, HISTORY, SETTLED, SLOT
 from burstproof.engine.cuda.kernels.marks import CANDIDATE_MARK, FIRED_MARK
-from burstproof.engine.cuda.plan.buffers import ring_slots, slot_stride
+from burstproof.engine.cuda.plan.buffers import ring_slots, slot_stride, target_bits
+from burstproof.engine.cuda.plan.histories import firings_of, words_of
 from burstproof.engine.cuda.plan.packed import Packed
 from burstproof.engine.sharded.shard import StatePart
 from burstproof.engine.state import EngineState
 
-_COUNTERS = {"tallies", "span_counts", "piece_counts", "recalled_counts"}
+_COUNTERS = {"tallies", "span_counts", "piece_counts", "recalled_counts", "calendar_counts"}
+_COUNTERS |= {"queue_lengths", "queue_spills"}
 """Buffers that count within a burst; they start at 0."""
 
 
@@ -53,6 +56,7 @@ class DeviceState:
         self._table = packed.network.neurons
         self._packed = packed
         self._features = FeatureRecord(packed) if packed.feature_plan is not None else None
+        self._changes: Changes | None = None
 
     @property
     def keeps_traces(self) -> bool:
@@ -98,6 +102,24 @@ class DeviceState:
         self._runtime.upload(buffer, np.array([value], buffer.spec.dtype), self._stream, place)
         self._stream.synchronize()
 
+    def change(self, name: str, places: npt.NDArray[Any], values: npt.NDArray[np.float32]) -> None:
+        """Queue changes of single elements of the float32 buffer ``name``, before the bursts that come."""
+        self._changes = self._changes or Changes(self._runtime, self._stream)
+        self._changes.queue(self._buffers[name], places, values)
+
+    def page_locked(self, name: str) -> npt.NDArray[Any]:
+        """Host memory that ``bring`` can fill with buffer ``name``."""
+        spec = self._buffers[name].spec
+        return self._runtime.pinned(spec.count, spec.dtype)
+
+    def bring(self, name: str, host: npt.NDArray[Any]) -> None:
+        """Queue a copy of buffer ``name`` into page-locked ``host``, behind the bursts that are under way."""
+        self._runtime.download(host, self._buffers[name], self._stream)
+
+    def wait(self) -> None:
+        """Block the host until all that is queued is done."""
+        self._stream.synchronize()
+
     def adopt(self, place: int, model: int) -> None:
         """The neuron at ``place`` has the base parameters of ``model`` from now on."""
         if self._features is not None:
@@ -121,6 +143,18 @@ class DeviceState:
         shape, word, neurons = (self._ring_length, self._stride), self._variant.word, self._layout.neuron_count
         decoded = word.decode(self.read("sums")[: shape[0] * shape[1] * word.elements])
         return decoded[0].reshape(shape)[:, :neurons], decoded[1].reshape(shape)[:, :neurons]
+
+    def read_calendar(self, burst: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Targets and amounts of what waits for ``burst``, in any order."""
+        variant, shift = self._variant, target_bits(self._layout.neuron_count)
+        buffer = self._buffers["calendar_words"]
+        words = np.empty(int(self.read("calendar_counts")[burst % (2 * variant.calendar)]), buffer.spec.dtype)
+        if len(words):
+            first = burst % variant.calendar * self._packed.sizes.static_entries
+            self._runtime.download(words, buffer, self._stream, first)
+            self._stream.synchronize()
+        long_words = words.astype(np.int64)
+        return long_words & ((1 << shift) - 1), long_words >> shift
 
     def capture(
         self, members: npt.NDArray[np.uint32] | slice, clamped: bool, pending: Pending | None = None
@@ -178,8 +212,12 @@ class DeviceState:
         """Last firings and streaks, as far as a window still reaches them."""
         if self._layout.plastic is None:
             return np.zeros(self._sources, np.int64), np.zeros(self._sources, np.uint16)
-        last_fired, streaks = (self.read(name)[: self._sources] for name in ("last_fired", "streaks"))
-        lost = last_fired <= max(0, burst - (self._layout.plastic.longest_window - 1))
+        longest = self._layout.plastic.longest_window
+        if self._variant.replays:
+            last_fired, streaks = firings_of(self.read("histories")[: self._sources], burst, longest)
+        else:
+            last_fired, streaks = (self.read(name)[: self._sources] for name in ("last_fired", "streaks"))
+        lost = last_fired <= max(0, burst - (longest - 1))
         last_fired[lost] = 0
         streaks[lost] = 0
         return last_fired, streaks
@@ -190,6 +228,7 @@ class DeviceState:
         control = np.zeros(CONTROL_LENGTH, np.int64)
         control[[BURST, HISTORY, CLAMPED]] = state.burst_count, state.history_bursts, state.clamped
         control[SLOT] = state.burst_count % self._ring_length
+        control[SETTLED] = state.burst_count
         self.write("control", control)
         self.write(
             "potentials", variant.features.storage.encode(kept_potentials(self._packed, state.membrane_potentials))
@@ -226,8 +265,12 @@ class DeviceState:
             self.write("weights", state.weights[computed.rows])
             if self.keeps_traces:
                 self.write("eligibility", state.eligibility_traces[computed.rows])
-        if self._variant.plastic:
-            self.clear("rule_learnt")
+        plastic = self._layout.plastic
+        if self._variant.replays and plastic is not None:
+            self.write("histories", words_of(state.last_fired, state.fire_streak, state.burst_count))
+            missing = np.maximum(plastic.windows - 1 - state.history_bursts, 0)
+            self.write("rule_begins", state.burst_count + 1 + missing)
+        elif plastic is not None:
             self.write("last_fired", state.last_fired)
             self.write("streaks", state.fire_streak)
         if self._features is not None and state.features is not None:

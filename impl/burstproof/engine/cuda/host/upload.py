@@ -12,7 +12,7 @@ from burstproof.engine.countdowns import running_countdowns
 from burstproof.engine.cuda.args import PARAMETERS
 from burstproof.engine.cuda.host.features import first_contents, kept_potentials
 from burstproof.engine.cuda.host.state import DeviceState
-from burstproof.engine.cuda.kernels.control import BURST, CONTROL_LENGTH, SLOT
+from burstproof.engine.cuda.kernels.control import BURST, CONTROL_LENGTH, SETTLED, SLOT
 from burstproof.engine.cuda.plan.buffers import ring_slots
 from burstproof.engine.cuda.plan.packed import Packed
 from burstproof.engine.cuda.plan.padded_rows import pad_rows
@@ -72,9 +72,12 @@ def _neurons(packed: Packed) -> Contents:
     control = np.zeros(CONTROL_LENGTH, np.int64)
     control[BURST] = network.burst_count
     control[SLOT] = network.burst_count % ring_slots(sizes, packed.variant)
+    control[SETTLED] = network.burst_count
     yield "control", control
     yield "potentials", features.storage.encode(kept_potentials(packed, neurons.membrane_potentials))
     yield "counts", neurons.consecutive_fire_counts
+    if packed.variant.replays and layout.plastic is not None:
+        yield "rule_begins", network.burst_count + layout.plastic.windows
     if features.refractory_periods:
         yield "countdowns", running_countdowns(neurons.refractory_countdowns, neurons.valid_mask)
     for name, dtype in PARAMETERS.items():
@@ -87,7 +90,7 @@ def _synapses(layout: Layout, variant: Variant) -> Contents:
     if layout.computed is not None:
         yield from _computed(layout.computed)
         if layout.plastic is not None:
-            yield from _plastic(layout.plastic)
+            yield from _plastic(layout.plastic, len(layout.computed.targets), variant)
 
 
 def _static(rows: StaticRows, variant: Variant) -> Contents:
@@ -120,11 +123,16 @@ def _computed(rows: ComputedRows) -> Contents:
     yield "divisors", rows.divisors
 
 
-def _plastic(rules: PlasticRules) -> Contents:
-    yield "rule_starts", rules.starts
+def _plastic(rules: PlasticRules, computed: int, variant: Variant) -> Contents:
     yield "rule_windows", rules.windows
     yield "potentiations", rules.potentiations
     yield "depressions", rules.depressions
+    if variant.replays:
+        numbers = np.zeros(computed, np.uint16)
+        numbers[rules.positions] = np.repeat(np.arange(1, len(rules.windows) + 1), np.diff(rules.starts))
+        yield "learning_rules", numbers
+        return
+    yield "rule_starts", rules.starts
     yield "plastic_positions", rules.positions
     yield "plastic_sources", rules.sources
     yield "plastic_targets", rules.targets

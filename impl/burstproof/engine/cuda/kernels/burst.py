@@ -27,6 +27,7 @@ from burstproof.engine.cuda.args import (
     Fcl,
     Identity,
     Log,
+    Longs,
     Network,
     Outside,
     Parameters,
@@ -37,7 +38,15 @@ from burstproof.engine.cuda.args import (
     Turn,
 )
 from burstproof.engine.cuda.exchange.words import HEADER_WORDS, MOST_SHARDS, packet_words
-from burstproof.engine.cuda.kernels.consume import Fired, Loaded, Moment, make_consume_chunk, make_fetch_chunk
+from burstproof.engine.cuda.kernels.calendar import make_deliver_due, make_put_off
+from burstproof.engine.cuda.kernels.consume import (
+    Fired,
+    Loaded,
+    Moment,
+    make_consume_chunk,
+    make_fetch_chunk,
+    make_fetch_early,
+)
 from burstproof.engine.cuda.kernels.control import BURST, LISTS, SLOT, TALLIES
 from burstproof.engine.cuda.kernels.features import make_advance_classes
 from burstproof.engine.cuda.kernels.identity import make_id_of
@@ -49,6 +58,7 @@ from burstproof.engine.cuda.kernels.steer import make_agree, make_enter, make_ha
 from burstproof.engine.cuda.kernels.warp import WARP
 from burstproof.engine.cuda.plan.block_size import CHUNKS_PER_SPAN
 from burstproof.engine.cuda.plan.shard_variant import ShardVariant
+from burstproof.engine.cuda.plan.variant import Variant
 
 
 def make_count_chunk() -> Callable[..., Any]:
@@ -71,16 +81,31 @@ def make_count_chunk() -> Callable[..., Any]:
     return cuda.jit(device=True)(count_chunk)  # type: ignore[no-any-return]
 
 
-def make_keep_chunk(block: int) -> Callable[..., Any]:
-    """``keep_chunk(first, count, fired, chunks)``: what fired in the chunk of neuron ``first``, for ``gather``."""
-    step = np.uint32(block)
+def make_keep_chunk(variant: Variant, block: int) -> Callable[..., Any]:
+    """``keep_chunk(first, place, burst, count, ...)``: what fired in the chunk of neuron ``first``, for ``gather``.
 
-    def keep_chunk(first: np.uint32, count: np.uint32, fired: Fired, chunks: Chunks) -> None:
+    Where lists are read again, also from ``place[0]`` on of the burst's.
+    """
+    recalls, keep_recalled, step = variant.recalled > 0, make_keep_recalled(variant, block), np.uint32(block)
+
+    def keep_chunk(
+        first: np.uint32,
+        place: Longs,
+        burst: np.uint32,
+        count: np.uint32,
+        fired: Fired,
+        chunks: Chunks,
+        network: Network,
+        recall: Recall,
+    ) -> None:
         entry = np.uint32(cuda.threadIdx.x)
         while entry < count:
             chunks.chunk_ids[np.uint32(first + entry)] = fired.ids[entry]
             chunks.chunk_potentials[np.uint32(first + entry)] = fired.potentials[entry]
             entry = np.uint32(entry + step)
+        if recalls and count > np.uint32(0):
+            cuda.syncthreads()
+            keep_recalled(place[0], burst, count, fired, network, recall)
 
     return cuda.jit(device=True)(keep_chunk)  # type: ignore[no-any-return]
 
@@ -98,6 +123,62 @@ def make_log_chunk(shard: ShardVariant, block: int) -> Callable[..., Any]:
             entry = np.uint32(entry + step)
 
     return cuda.jit(device=True)(log_chunk)  # type: ignore[no-any-return]
+
+
+def make_add_up(shard: ShardVariant) -> Callable[..., Any]:
+    """``add_up(burst, count, candidates, listed, steering)`` -> int64, one thread: what a chunk adds to the tally.
+
+    Returns what had fired before in other chunks, where the burst's firings are ``listed`` or read again.
+    """
+    recalls, lists = shard.recalled > 0, shard.exchanges
+
+    def add_up(burst: np.uint32, count: np.uint32, candidates: np.int32, listed: bool, steering: Steering) -> Any:
+        counted = np.uint64((np.uint64(count) << np.uint64(32)) + np.uint64(candidates))
+        tally = np.uint32(burst & np.uint32(TALLIES - 1))
+        if (recalls or (lists and listed)) and count > np.uint32(0):
+            return np.int64(np.uint64(cuda.atomic.add(steering.tallies, tally, counted)) >> np.uint64(32))
+        if counted != np.uint64(0):
+            cuda.atomic.add(steering.tallies, tally, counted)
+        return np.int64(0)
+
+    return cuda.jit(device=True)(add_up)  # type: ignore[no-any-return]
+
+
+def make_send_fired(shard: ShardVariant, threads: int, share: int) -> Callable[..., Any]:
+    """``send_fired(count, fired, ...)``: the rows of what fired in a chunk, ``share`` threads of the block to each.
+
+    Tiles and lists that are read again are sent by other kernels.
+    """
+    variant, id_of = shard.variant, make_id_of(shard)
+    sends, has_calendar = variant.tiles == variant.recalled == variant.calendar == 0, variant.calendar > 0
+    send, put_off = make_send(shard, share), make_put_off(variant, threads)
+    lanes, warp, team = np.uint32(WARP - 1), np.uint32(WARP), np.uint32(share)
+    per_warp, per_block = np.uint32(WARP // share), np.uint32(threads // share)
+
+    def send_fired(
+        count: np.uint32,
+        slot: np.uint32,
+        burst: np.uint32,
+        fired: Fired,
+        identity: Identity,
+        steering: Steering,
+        recall: Recall,
+        rows: Rows,
+        chunks: Chunks,
+        fcl: Fcl,
+    ) -> None:
+        thread = np.uint32(cuda.threadIdx.x)
+        lane = np.uint32(thread & lanes)
+        part = np.uint32(lane & np.uint32(team - np.uint32(1)))
+        entry = np.uint32(thread // warp * per_warp + lane // team)
+        while sends and entry < count:
+            source = np.uint32(id_of(fired.ids[entry], identity))
+            send(source, part, slot, burst, steering.control, rows, chunks, fcl)
+            entry = np.uint32(entry + per_block)
+        if has_calendar:
+            put_off(count, slot, burst, fired, steering, recall, rows, fcl)
+
+    return cuda.jit(device=True)(send_fired)  # type: ignore[no-any-return]
 
 
 def make_first_item() -> Callable[..., Any]:
@@ -163,21 +244,20 @@ def make_burst(shard: ShardVariant) -> Callable[..., None]:
     id_of, keep_route = make_id_of(shard), make_link().keep
     first_item, following_item, several = make_first_item(), make_following_item(shard.stays), SIMULATED or shard.stays
     per_thread, word = chunk // threads, variant.word.added
-    fetch_chunk = make_fetch_chunk(shard, threads, per_thread)
-    consume_chunk, send = make_consume_chunk(shard, threads, per_thread), make_send(shard, share)
+    fetch_early, fetch_chunk = (
+        make_fetch_early(shard, threads, per_thread),
+        make_fetch_chunk(shard, threads, per_thread),
+    )
+    consume_chunk, send_fired = make_consume_chunk(shard, threads, per_thread), make_send_fired(shard, threads, share)
     publish, take_row = make_publish(id_of), make_take_row(shard, threads, share)
     steer, enter, halt, log_start = make_steer(shard), make_enter(), make_halt(), make_log_start()
-    end_exchange = make_end_exchange()
-    count_chunk, keep_chunk, log_chunk = make_count_chunk(), make_keep_chunk(threads), make_log_chunk(shard, threads)
-    recalls, keep_recalled = variant.recalled > 0, make_keep_recalled(variant, threads)
-    orders = exchanges or recalls
+    add_up, count_chunk, end_exchange = make_add_up(shard), make_count_chunk(), make_end_exchange()
+    keep_chunk, log_chunk = make_keep_chunk(variant, threads), make_log_chunk(shard, threads)
+    has_calendar, deliver_due = variant.calendar > 0, make_deliver_due(variant)
     homeostats, advance_classes = variant.extras.homeostats, make_advance_classes()
     wait_for_last = make_wait_for_last(shard.overlapped)
     let_next_start = make_let_next_start(shard.overlapped and shard.early)
-    sends, long_rows = variant.tiles == 0 and not variant.recalled, variant.long_rows
-    one, shares = np.uint32(1), np.uint32(share)
-    lanes, size, warps = np.uint32(WARP - 1), np.uint32(chunk), np.uint32(threads // WARP)
-    per_warp, tally_places = np.uint32(WARP // share), np.uint32(TALLIES - 1)
+    long_rows, one, size = variant.long_rows, np.uint32(1), np.uint32(chunk)
     header, packet = np.uint64(HEADER_WORDS), np.uint64(packet_words(chunk))
 
     def burst(
@@ -202,12 +282,10 @@ def make_burst(shard: ShardVariant) -> Callable[..., None]:
             cuda.shared.array(2, np.int32),
         )
         words, v = cuda.local.array(per_thread, word), cuda.local.array(per_thread, np.float32)
-        loaded = Loaded(words, v, cuda.local.array(per_thread, np.int32))
-        control, thread = steering.control, np.uint32(cuda.threadIdx.x)
-        lane, own_warp = np.uint32(thread & lanes), np.uint32(thread // np.uint32(WARP))
-        item = first_item()
-        if orders:
-            first_place = cuda.shared.array(1, np.int64)
+        rc, cc = cuda.local.array(per_thread, np.int32), cuda.local.array(per_thread, np.int32)
+        loaded = Loaded(words, cuda.local.array(per_thread, word), v, rc, cc)
+        control, thread, item = steering.control, np.uint32(cuda.threadIdx.x), first_item()
+        first_place = cuda.shared.array(1, np.int64)
         if exchanges:
             sinks = cuda.shared.array(MOST_SHARDS, np.uint64)
             boxes = cuda.shared.array(MOST_SHARDS, np.uint64)
@@ -222,6 +300,7 @@ def make_burst(shard: ShardVariant) -> Callable[..., None]:
             own_items = items
         let_next_start()
         wait_for_last()
+        fetch_early(np.uint32(item * size), fcl, state, network, loaded)
         done, burst_number, sequence, slot, is_last = steer(steering, exchange, fcl, network, turn)
         if not done:
             if cuda.grid(1) == 0 and not exchanges:
@@ -229,16 +308,16 @@ def make_burst(shard: ShardVariant) -> Callable[..., None]:
             return
         if long_rows and cuda.grid(1) == 0:
             chunks.piece_counts[np.uint32((burst_number + one) & one)] = np.uint32(0)
-        base = np.uint64(np.uint64(slot) * np.uint64(fcl.stride))
-        moment = Moment(base, burst_number, False, turn.stimulated)
+        moment = Moment(np.uint64(np.uint64(slot) * np.uint64(fcl.stride)), burst_number, False, turn.stimulated)
         lists = is_last or turn.mode == np.uint32(LISTS)
         if exchanges:
             side = np.uint64(np.uint64(sequence & one) * np.uint64(exchange.words) + header)
-        part = np.uint32(lane & np.uint32(shares - one))
+        if has_calendar:
+            deliver_due(burst_number, slot, recall, fcl)
         while item < items:
             count, first = np.uint32(0), np.uint32(item * size)
             if item < own_items:
-                fetch_chunk(first, base, fcl, state, network, loaded)
+                fetch_chunk(first, moment.base, fcl, state, network, loaded)
                 count = consume_chunk(
                     first, moment, loaded, fired, fcl, outside, state, parameters, network, identity, extras
                 )
@@ -246,20 +325,10 @@ def make_burst(shard: ShardVariant) -> Callable[..., None]:
                     at = np.uint64(side + np.uint64(item) * packet)
                     publish(exchange, sinks, at, sequence, count, fired.ids, identity)
                 if thread == np.uint32(0):
-                    counted = np.uint64((np.uint64(count) << np.uint64(32)) + np.uint64(fired.found[1]))
-                    tally = np.uint32(burst_number & tally_places)
-                    if orders and (recalls or lists) and count > np.uint32(0):
-                        before = np.uint64(cuda.atomic.add(steering.tallies, tally, counted))
-                        first_place[0] = np.int64(before >> np.uint64(32))
-                    elif counted != np.uint64(0):
-                        cuda.atomic.add(steering.tallies, tally, counted)
+                    first_place[0] = add_up(burst_number, count, fired.found[1], lists, steering)
                     if not exchanges:
                         count_chunk(item, burst_number, count, items, chunks)
-                entry = np.uint32(own_warp * per_warp + lane // shares)
-                while sends and entry < count:
-                    source = np.uint32(id_of(fired.ids[entry], identity))
-                    send(source, part, slot, burst_number, control, rows, chunks, fcl)
-                    entry = np.uint32(entry + warps * per_warp)
+                send_fired(count, slot, burst_number, fired, identity, steering, recall, rows, chunks, fcl)
             if exchanges:
                 if item >= own_items:
                     cuda.syncthreads()
@@ -270,10 +339,7 @@ def make_burst(shard: ShardVariant) -> Callable[..., None]:
                     cuda.syncthreads()
                     log_chunk(log_start(steering, turn, burst_number) + first_place[0], count, fired, identity, log)
             else:
-                keep_chunk(first, count, fired, chunks)
-                if recalls and count > np.uint32(0):
-                    cuda.syncthreads()
-                    keep_recalled(first_place[0], burst_number, count, fired, network, recall)
+                keep_chunk(first, first_place, burst_number, count, fired, chunks, network, recall)
             item = np.uint32(following_item(item, items))
             if several:
                 cuda.syncthreads()

@@ -15,9 +15,12 @@ from burstproof.engine.cuda.kernels.gather import make_begin, make_gather
 from burstproof.engine.cuda.kernels.lines import make_send_piece_over_link
 from burstproof.engine.cuda.kernels.lists import make_collect, make_send_lists
 from burstproof.engine.cuda.kernels.modes import make_learn_modes
-from burstproof.engine.cuda.kernels.plastic import make_age, make_learn, make_note_ages
+from burstproof.engine.cuda.kernels.owners import make_owners_burst
+from burstproof.engine.cuda.kernels.plastic import make_age, make_learn
 from burstproof.engine.cuda.kernels.propagate import make_propagate, make_propagate_computed
+from burstproof.engine.cuda.kernels.queues import make_enqueue
 from burstproof.engine.cuda.kernels.recall import make_send_ahead, make_send_recalled
+from burstproof.engine.cuda.kernels.replay import make_settle
 from burstproof.engine.cuda.kernels.rows import make_send_long, make_send_piece
 from burstproof.engine.cuda.kernels.spec import KernelSpec, kernel_spec
 from burstproof.engine.cuda.kernels.stimulus import make_stimulate
@@ -39,17 +42,23 @@ def catalogue(variant: Variant | ShardVariant) -> tuple[KernelSpec, ...]:
 
 def _one_kernel(shard: ShardVariant) -> dict[str, Callable[..., None]]:
     """Where a burst is one kernel, that and what stands around it."""
-    variant, found = shard.variant, {"burst": make_burst(shard)}
+    variant = shard.variant
+    found = {"burst": make_burst(shard) if variant.queues is None else make_owners_burst(shard)}
     if shard.exchanges:
         return found
     if variant.tiles:
         found.update(_tiles(variant))
+    if variant.recalled > 1 or variant.calendar:
+        found["sort_rows"] = make_sort_rows(variant)
     if variant.recalled:
-        found.update(sort_rows=make_sort_rows(variant), send_recalled=make_send_recalled(variant))
-        found.update(send_ahead=make_send_ahead(variant))
+        found["send_ahead"] = make_send_ahead(variant)
+    if variant.queues is not None:
+        return {**found, "enqueue": make_enqueue(variant), "begin": make_begin(), "gather": make_gather(variant)}
+    if variant.recalled:
+        found["send_recalled"] = make_send_recalled(variant)
     if variant.long_rows:
         send_piece = (make_send_piece_over_link if variant.streamed else make_send_piece)(variant)
-        found["send_long"] = make_send_long(send_piece)
+        found["send_long"] = make_send_long(variant, send_piece)
     return {**found, "begin": make_begin(), "gather": make_gather(variant)}
 
 
@@ -69,10 +78,12 @@ def _phases(shard: ShardVariant) -> dict[str, Callable[..., None]]:
     else:
         found["propagate"] = make_propagate(variant)
     if variant.computed:
-        found["propagate_computed"] = make_propagate_computed(variant, aligned=variant.streamed)
-    if variant.plastic:
+        found["propagate_computed"] = make_propagate_computed(shard)
+    if variant.replays:
+        found["settle"] = make_settle(shard)
+    elif variant.plastic:
         learn = make_learn_modes(variant) if variant.extras.modes else make_learn(variant)
-        found.update(note_ages=make_note_ages(), learn=learn, age=make_age())
+        found.update(learn=learn, age=make_age())
     return found
 
 

@@ -91,6 +91,12 @@ def make_clear(variant: Variant) -> Callable[..., Any]:
     """``clear(cell, fcl)``: nothing has arrived in a cell of the ring."""
     zero, place_of, one, beside = variant.word.cell(0), make_place(variant), np.uint64(1), variant.word.beside
 
+    def elsewhere(cell: np.uint64, fcl: Fcl) -> None:
+        """The word is an owner's own (``kernels.owners``)."""
+
+    if variant.queues is not None:
+        return cuda.jit(device=True)(elsewhere)  # type: ignore[no-any-return]
+
     def clear(cell: np.uint64, fcl: Fcl) -> None:
         fcl.cells[place_of(cell)] = zero
         if beside:

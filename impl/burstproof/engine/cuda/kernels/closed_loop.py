@@ -79,7 +79,7 @@ def can_stay(variant: Variant) -> bool:
     Features of genomes take more than one.
     """
     shape = variant.fused
-    if shape is None or variant.extras:
+    if shape is None or variant.extras or variant.queues is not None:
         return False
     return shape.threads >= variant.recalled and not variant.tiles and not variant.streamed
 
@@ -277,7 +277,7 @@ def make_closed_loop(variant: Variant) -> Callable[..., None]:
     _, answer, _, add, reaches, _ = make_relay()
     begin_turn, end_turn = make_begin_turn(shard), make_end_turn()
     burst, gather = device(make_burst(shard)), device(make_gather(shard.variant, shard.threads))
-    send_long, long_rows = device(make_send_long(make_send_piece(variant))), variant.long_rows
+    send_long, long_rows = device(make_send_long(shard.variant, make_send_piece(variant))), variant.long_rows
     send_recalled, recalls = device(make_send_recalled(variant)), variant.recalled > 0
     chunk, one, none = np.uint32(shard.chunk), np.uint32(1), np.uint32(0)
 

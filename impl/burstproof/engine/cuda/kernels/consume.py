@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from burstproof.device.numba_cuda import cuda
+from burstproof.device.dependent_launch import make_stay
+from burstproof.device.numba_cuda import SIMULATED, cuda
 from burstproof.engine.cuda.args import Added, Extras, Fcl, Floats, Identity, Ids, Network, Outside, Parameters, State
 from burstproof.engine.cuda.kernels.cells import make_clear, make_is_candidate, make_load, make_sum_of
 from burstproof.engine.cuda.kernels.features import make_advance_train, make_drive, make_regulate
@@ -31,11 +32,16 @@ class Fired(NamedTuple):
 
 
 class Loaded(NamedTuple):
-    """What a thread has loaded of its neurons: words of the FCL, potentials and countdowns, in local memory."""
+    """What a thread has loaded of its neurons: words of the FCL, potentials, countdowns and counts, in local memory.
+
+    ``other`` are the words of the second slot, where they are loaded before the slot is known (``ShardVariant.eager``).
+    """
 
     word: Added
+    other: Added
     v: Floats
     rc: npt.NDArray[np.int32]
+    cc: npt.NDArray[np.int32]
 
 
 class Moment(NamedTuple):
@@ -51,8 +57,51 @@ class Moment(NamedTuple):
     stimulated: np.uint32
 
 
+def make_fetch_early(shard: ShardVariant, threads: int, per_thread: int) -> Callable[..., Any]:
+    """``fetch_early(first, fcl, state, network, loaded)``: before the slot is known, words of both, potentials, counts.
+
+    Only where ``ShardVariant.eager`` says so. Nothing of it is left for later: the loads are on their way before
+    anything else is.
+    """
+    if not shard.eager:
+        return _fetch_nothing()
+    variant, block, nothing = shard.variant, np.uint32(threads), shard.variant.word.added(0)
+    refractory, counts_decide = variant.features.refractory_periods, variant.features.counts_decide
+    widen, load, stay, silent = make_widen(variant.features.storage), make_load(variant), make_stay(), np.float32(0)
+
+    def fetch_early(first: np.uint32, fcl: Fcl, state: State, network: Network, loaded: Loaded) -> None:
+        thread = np.uint32(cuda.threadIdx.x)
+        for p in range(per_thread):
+            neuron = np.uint32(first + thread + np.uint32(p) * block)
+            loaded.word[p], loaded.other[p], loaded.v[p] = nothing, nothing, silent
+            loaded.rc[p], loaded.cc[p] = np.int32(0), np.int32(0)
+            if neuron < network.neurons:
+                cell = np.uint64(neuron)
+                loaded.word[p], loaded.other[p] = load(cell, fcl), load(np.uint64(cell + np.uint64(fcl.stride)), fcl)
+                loaded.v[p] = widen(state.potentials[neuron])
+                if refractory:
+                    loaded.rc[p] = np.int32(state.countdowns[neuron])
+                if counts_decide:
+                    loaded.cc[p] = np.int32(state.counts[neuron])
+        stay()
+
+    return cuda.jit(device=True)(fetch_early)  # type: ignore[no-any-return]
+
+
+def _fetch_nothing() -> Callable[..., Any]:
+    def fetch_nothing(first: np.uint32, fcl: Fcl, state: State, network: Network, loaded: Loaded) -> None:
+        return
+
+    return cuda.jit(device=True)(fetch_nothing)  # type: ignore[no-any-return]
+
+
 def make_fetch_chunk(shard: ShardVariant, threads: int, per_thread: int) -> Callable[..., Any]:
-    """``fetch_chunk(first, base, fcl, state, network, loaded)``: load a chunk, the neurons from ``first`` on."""
+    """``fetch_chunk(first, base, fcl, state, network, loaded)``: load a chunk, the neurons from ``first`` on.
+
+    What was fetched early is there already, of both slots.
+    """
+    if shard.eager:
+        return _make_choose_words(make_fetch_early(shard, threads, per_thread), per_thread)
     variant, block = shard.variant, np.uint32(threads)
     refractory, widen = variant.features.refractory_periods, make_widen(variant.features.storage)
     load, nothing, silent = make_load(variant), variant.word.added(0), np.float32(0)
@@ -79,18 +128,40 @@ def make_fetch_chunk(shard: ShardVariant, threads: int, per_thread: int) -> Call
     return cuda.jit(device=True)(fetch_chunk)  # type: ignore[no-any-return]
 
 
+def _make_choose_words(fetch_early: Callable[..., Any], per_thread: int) -> Callable[..., Any]:
+    """``choose_words(first, base, ...)``: of the words of both slots those at ``base``.
+
+    A simulated block takes several chunks, and fetches each of them here.
+    """
+
+    def choose_words(
+        first: np.uint32, base: np.uint64, fcl: Fcl, state: State, network: Network, loaded: Loaded
+    ) -> None:
+        if SIMULATED:
+            fetch_early(first, fcl, state, network, loaded)
+        for p in range(per_thread):
+            if base != np.uint64(0):
+                loaded.word[p] = loaded.other[p]
+
+    return cuda.jit(device=True)(choose_words)  # type: ignore[no-any-return]
+
+
 def make_consume(shard: ShardVariant) -> Callable[..., Any]:
     """``consume(neuron, ...)`` -> (whether it joins the fired list, its potential there, whether it is a candidate).
 
-    ``word``, ``v`` and ``rc`` are what was loaded. Stimulus lies in ``outside`` where it lies ``apart``, else in the
-    slot; where the slot has no marks, and in ``outside``, a marker stands for an amount of 0.
+    ``word``, ``v``, ``rc`` and, if ``eager``, ``cc`` are what was loaded. Stimulus lies in ``outside`` where it lies
+    ``apart``, else in the slot; where the slot has no marks, and in ``outside``, a marker stands for an amount of 0.
     """
     variant, apart = shard.variant, shard.apart
-    neuron_burst, seed_of = make_neuron(variant), make_seed(shard)
+    neuron_burst, seed_of = make_neuron(variant, shard.eager), make_seed(shard)
     draws, marked = variant.features.excitabilities, variant.word.marked
     told, sum_of, clear = make_is_candidate(variant), make_sum_of(variant), make_clear(variant)
     number, zero, marker = variant.accumulator, variant.accumulator(0), cancelled(variant)
-    trains, homeostats, drives = variant.extras.trains, variant.extras.homeostats, variant.extras.modulators
+    trains, homeostats, drives = (
+        variant.extras.trains,
+        variant.extras.homeostats,
+        variant.extras.modulators and not shard.exchanges,
+    )
     advance_train, regulate, drive = make_advance_train(variant), make_regulate(), make_drive()
     replays, forced_potential = variant.extras.replays, np.float32(FORCED_POTENTIAL)
     able, inside, none = np.uint8(CAN_TRAIN), np.uint8(IN_TRAIN), np.uint8(0)
@@ -101,6 +172,7 @@ def make_consume(shard: ShardVariant) -> Callable[..., Any]:
         word: Any,
         v: np.float32,
         rc: np.int32,
+        cc: np.int32,
         fcl: Fcl,
         outside: Outside,
         state: State,
@@ -141,7 +213,7 @@ def make_consume(shard: ShardVariant) -> Callable[..., Any]:
         seed = moment.burst
         if draws and is_candidate:
             seed = seed_of(neuron, moment.burst, identity)
-        found = Found(arrived, v, rc)
+        found = Found(arrived, v, rc, cc)
         joins, potential = neuron_burst(
             neuron,
             seed,
@@ -153,7 +225,7 @@ def make_consume(shard: ShardVariant) -> Callable[..., Any]:
             found,
             state,
             parameters,
-            network.unit,
+            network,
             extras,
         )
         if trains and joins and (train & able) != none:
@@ -197,9 +269,9 @@ def make_consume_chunk(shard: ShardVariant, threads: int, per_thread: int) -> Ca
             neuron = np.uint32(first + thread + np.uint32(p) * block)
             joins, potential, is_candidate = False, silent, False
             if neuron < network.neurons:
-                word, v, rc = loaded.word[p], loaded.v[p], loaded.rc[p]
+                word, v, rc, cc = loaded.word[p], loaded.v[p], loaded.rc[p], loaded.cc[p]
                 joins, potential, is_candidate = consume(
-                    neuron, moment, word, v, rc, fcl, outside, state, parameters, network, identity, extras
+                    neuron, moment, word, v, rc, cc, fcl, outside, state, parameters, network, identity, extras
                 )
             append(joins, lane, fired.found, 0, neuron, potential, fired.ids, fired.potentials)
             block_count(is_candidate, lane, fired.found, 1)

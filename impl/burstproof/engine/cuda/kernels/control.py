@@ -26,6 +26,8 @@ CLAMPED = 8
 """1 once a contribution was clamped."""
 HISTORY = 9
 """Past bursts that the plasticity history covers."""
+SETTLED = 10
+"""The last burst after which all weights were up to date, where learning is replayed."""
 CONTROL_LENGTH = 16
 
 TALLIES = 4

@@ -204,7 +204,7 @@ def make_list_firing(shard: ShardVariant) -> Callable[..., Any]:
 
     On one device it is noted for plasticity at once; shards note what they collect.
     """
-    link_to, note_firing = make_link(), make_note_firing()
+    link_to, note_firing = make_link(), make_note_firing(shard.variant)
     store, word, near = link_to.store, link_to.word, link_to.near
     exchanges, carries, plastic = shard.exchanges, shard.carries_potentials, shard.variant.plastic
     header = np.uint64(HEADER_WORDS)
@@ -313,7 +313,8 @@ def make_dynamics(shard: ShardVariant) -> Callable[..., None]:
             cuda.shared.array(2, np.int32),
         )
         words, v = cuda.local.array(per_thread, word), cuda.local.array(per_thread, np.float32)
-        loaded = Loaded(words, v, cuda.local.array(per_thread, np.int32))
+        rc = cuda.local.array(per_thread, np.int32)
+        loaded = Loaded(words, words, v, rc, rc)
         places = cuda.shared.array(2, np.int64)
         kept = cuda.shared.array(MOST_SHARDS if exchanges else 1, np.uint64)
         control, report = steering.control, steering.report

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from burstproof.device.dependent_launch import make_let_next_start, make_wait_for_last
 from burstproof.device.numba_cuda import SIMULATED, cuda
 from burstproof.engine.cuda.args import Extras, Floats, Modulation, Parameters, State, Steering, Turn
 from burstproof.engine.cuda.kernels.control import ACTIVE, BURST, INDEX, ORIGIN
@@ -108,14 +109,17 @@ def make_regulate() -> Callable[..., Any]:
         r = average(extras.firing_rates[neuron], fires, number(area, 0, extras), number(area, 1, extras))
         extras.firing_rates[neuron] = r
         if (extras.class_phases[np.uint32((burst & one) * extras.class_count + area)] & phase) == zero:
-            extras.homeostat_leaks[neuron] = leak(
-                extras.homeostat_leaks[neuron],
+            before = extras.homeostat_leaks[neuron]
+            after = leak(
+                before,
                 r,
                 number(area, 2, extras),
                 number(area, 3, extras),
                 number(area, 4, extras),
                 number(area, 5, extras),
             )
+            if after != before:  # most are at a bound
+                extras.homeostat_leaks[neuron] = after
 
     return cuda.jit(device=True)(regulate)  # type: ignore[no-any-return]
 
@@ -257,9 +261,13 @@ def make_modulate(shard: ShardVariant) -> Callable[..., None]:
     burst_done, strength = _make_burst_done(shard.merged), rules_of_features().strength
     product, transmit, teach = _make_product(), _make_transmit(), _make_teach()
     one, three, silent = np.uint32(1), np.uint32(3), np.uint64(NOT_FIRED)
+    overlapped = shard.merged and shard.overlapped
+    wait_for_last, let_next_start = make_wait_for_last(overlapped), make_let_next_start(overlapped)
 
     def modulate(steering: Steering, modulation: Modulation, turn: Turn) -> None:
         m = modulation
+        let_next_start()
+        wait_for_last()
         done, burst = burst_done(steering, turn)
         if not done:
             return

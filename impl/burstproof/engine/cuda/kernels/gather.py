@@ -136,6 +136,23 @@ def make_settle() -> Callable[..., Any]:
     return cuda.jit(device=True)(settle)  # type: ignore[no-any-return]
 
 
+@cache
+def make_rank() -> Callable[..., Any]:
+    """``rank(inside, low, present)`` -> uint32: set bits of ``present`` before bit ``inside`` from word ``low``."""
+    one, low_bits, word_bits = np.uint32(1), np.uint32(31), np.uint32(5)
+
+    def rank(inside: np.uint32, low: np.uint32, present: Ids) -> Any:
+        end = np.uint32(low + (inside >> word_bits))
+        bit = np.uint32(one << (inside & low_bits))
+        found = np.uint32(cuda.popc(np.uint32(present[end] & np.uint32(bit - one))))
+        while low < end:
+            found = np.uint32(found + np.uint32(cuda.popc(present[low])))
+            low = np.uint32(low + one)
+        return found
+
+    return cuda.jit(device=True)(rank)  # type: ignore[no-any-return]
+
+
 def _group(variant: Variant, threads: int) -> int:
     """Chunks whose firings a block orders at a time."""
     assert variant.fused is not None
@@ -164,6 +181,7 @@ def make_gather(variant: Variant, threads: int = GATHER_THREADS) -> Callable[...
     per_span = np.uint32(CHUNKS_PER_SPAN)
     one, zero, low_bits, lane_bits = np.uint32(1), np.uint32(0), np.uint32(31), np.int64(WARP - 1)
     tally_of, settle, sum_of, put = make_tally_of(), make_settle(), make_sum_of(), make_put()
+    rank_of = make_rank()
     wait_for_last, let_next_start = make_wait_for_last(variant.overlapped), make_let_next_start(variant.overlapped)
 
     def gather(
@@ -244,13 +262,7 @@ def make_gather(variant: Variant, threads: int = GATHER_THREADS) -> Callable[...
                     source = chunk_ids[np.uint32(first + entry)]
                     potential = fired_in.chunk_potentials[np.uint32(first + entry)]
                     inside = np.uint32(source - first)
-                    bit = np.uint32(one << (inside & low_bits))
-                    word = np.uint32(mine * np.uint32(words))
-                    end = np.uint32(word + (inside >> np.uint32(5)))
-                    rank = np.uint32(rank_base + np.uint32(cuda.popc(np.uint32(present[end] & np.uint32(bit - one)))))
-                    while word < end:
-                        rank = np.uint32(rank + np.uint32(cuda.popc(present[word])))
-                        word = np.uint32(word + one)
+                    rank = np.uint32(rank_base + rank_of(inside, np.uint32(mine * np.uint32(words)), present))
                     if staged:
                         staged_ids[rank] = source
                         staged_potentials[rank] = potential

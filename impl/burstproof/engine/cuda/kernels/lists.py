@@ -10,9 +10,10 @@ import numpy as np
 
 from burstproof.device.dependent_launch import make_let_next_start, make_wait_for_last
 from burstproof.device.numba_cuda import SIMULATED, cuda
-from burstproof.engine.cuda.args import Chunks, Exchange, Fcl, History, Ids, Log, Longs, Rows, Steering
+from burstproof.engine.cuda.args import Chunks, Exchange, Extras, Fcl, History, Ids, Log, Longs, Rows, Steering
 from burstproof.engine.cuda.exchange.words import COUNT_WORD, FULL_BIT, HEADER_WORDS, MOST_SHARDS, SEQUENCE, WAITED
 from burstproof.engine.cuda.kernels.control import ACTIVE, BURST, COUNT, HALTED, SLOT, START
+from burstproof.engine.cuda.kernels.features import make_drive
 from burstproof.engine.cuda.kernels.link import make_link
 from burstproof.engine.cuda.kernels.plastic import make_note_firing
 from burstproof.engine.cuda.kernels.send import make_send
@@ -117,12 +118,13 @@ def make_send_lists(shard: ShardVariant) -> Callable[..., None]:
 def make_collect(shard: ShardVariant) -> Callable[..., None]:
     """``collect(...)``: everything that fired in one list, for kernels that go through it several times.
 
-    Log and history are those of all N neurons.
+    Log and history are those of all N neurons, and so are drivers: each shard works out all signals for itself.
     """
     lists, find, wait = make_lists(), make_find(), make_link().wait
-    carries, plastic, note_firing = shard.carries_potentials, shard.variant.plastic, make_note_firing()
+    carries, plastic, note_firing = shard.carries_potentials, shard.variant.plastic, make_note_firing(shard.variant)
+    drives, drive, silent = shard.extras.modulators, make_drive(), np.float32(0)
 
-    def collect(steering: Steering, exchange: Exchange, log: Log, history: History) -> None:
+    def collect(steering: Steering, exchange: Exchange, log: Log, history: History, extras: Extras) -> None:
         control, inboxes = steering.control, exchange.inboxes
         counts = cuda.shared.array(MOST_SHARDS, np.uint32)
         if control[ACTIVE] == 0:
@@ -135,9 +137,13 @@ def make_collect(shard: ShardVariant) -> Callable[..., None]:
             at = np.uint64(first + np.uint64(place))
             source = wait(inboxes, box, at, sequence, exchange)
             log.log_ids[item] = source
+            potential = silent
             if carries:
                 bits = wait(inboxes, box, np.uint64(at + np.uint64(exchange.room)), sequence, exchange)
-                log.log_potentials[item] = np.uint32(bits).view(np.float32)
+                potential = np.uint32(bits).view(np.float32)
+                log.log_potentials[item] = potential
+            if drives:
+                drive(source, potential, extras)
             if plastic:
                 note_firing(source, control[BURST], history)
             item = np.uint32(item + np.uint32(cuda.gridsize(1)))

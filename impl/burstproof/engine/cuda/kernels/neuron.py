@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from burstproof.device.numba_cuda import cuda
-from burstproof.engine.cuda.args import Extras, Parameters, State
+from burstproof.engine.cuda.args import Extras, Network, Parameters, State
 from burstproof.engine.cuda.kernels.features import make_in_force
 from burstproof.engine.cuda.kernels.marks import CANDIDATE_MARK, FIRED_MARK
 from burstproof.engine.cuda.kernels.neuron_values import make_value
@@ -25,32 +25,39 @@ class Found(NamedTuple):
     total: Any
     v: np.float32
     rc: np.int32
+    cc: np.int32
 
 
 def make_own(variant: Variant) -> Callable[..., Any]:
-    """``own(parameters, neuron, limit, accumulates)`` -> ``Parameters`` of one neuron: what is not used is not read."""
+    """``own(parameters, neuron, limit, accumulates, sleeps)`` -> ``Parameters`` of one neuron.
+
+    What is not used is not read. Of a neuron that ``sleeps``, which cannot fire whatever its sum, only the leak is: its
+    threshold is NaN, so that it is not in the window.
+    """
     features = variant.features
     limits, leaks, refractory = features.threshold_limits, features.decays, features.refractory_periods
     snoozes, draws = features.snooze_periods, features.excitabilities
     threshold_of, limit_of = make_value(variant, "thresholds"), make_value(variant, "threshold_limits")
     decay_of, period_of = make_value(variant, "decays"), make_value(variant, "refractory_periods")
     snooze_of, excitability_of = make_value(variant, "snooze_periods"), make_value(variant, "excitabilities")
-    no_limit, one = np.float32(NO_LIMIT), np.float32(1)
+    no_limit, one, never = np.float32(NO_LIMIT), np.float32(1), np.float32(np.nan)
 
-    def own(parameters: Parameters, neuron: np.uint32, limit: np.int32, accumulates: bool) -> Any:
+    def own(parameters: Parameters, neuron: np.uint32, limit: np.int32, accumulates: bool, sleeps: bool) -> Any:
         ceiling, decay, excitability = no_limit, one, one
         period, snooze = np.int32(0), np.int32(0)
-        if limits:
-            ceiling = limit_of(parameters.threshold_limits, neuron)
+        threshold = never
         if leaks:
             decay = decay_of(parameters.decays, neuron)
-        if refractory:
-            period = np.int32(period_of(parameters.refractory_periods, neuron))
-        if snoozes:
-            snooze = np.int32(snooze_of(parameters.snooze_periods, neuron))
-        if draws:
-            excitability = excitability_of(parameters.excitabilities, neuron)
-        threshold = threshold_of(parameters.thresholds, neuron)
+        if not sleeps:
+            if limits:
+                ceiling = limit_of(parameters.threshold_limits, neuron)
+            if refractory:
+                period = np.int32(period_of(parameters.refractory_periods, neuron))
+            if snoozes:
+                snooze = np.int32(snooze_of(parameters.snooze_periods, neuron))
+            if draws:
+                excitability = excitability_of(parameters.excitabilities, neuron)
+            threshold = threshold_of(parameters.thresholds, neuron)
         # Numbers in the place of columns.
         return Parameters(threshold, ceiling, decay, period, limit, snooze, excitability, accumulates)  # type: ignore[arg-type]
 
@@ -77,11 +84,11 @@ def make_restarts(variant: Variant) -> Callable[..., Any]:
     return cuda.jit(device=True)(rules[variant.restart])  # type: ignore[no-any-return]
 
 
-def make_neuron(variant: Variant) -> Callable[..., Any]:
+def make_neuron(variant: Variant, counted: bool) -> Callable[..., Any]:
     """``neuron_burst(neuron, ...)`` -> (whether it joins the fired list, its potential there).
 
     ``is_candidate`` comes from the slot; a forced firing has the potential ``given``. ``batch`` says that the batch
-    path is emulated in this burst.
+    path is emulated in this burst, ``counted`` that the count was found, too.
     """
     features, adapts, in_force = variant.features, variant.extras.adapts, make_in_force(variant)
     rules, own_of, restarts_of = make_rules(features, cuda.jit(device=True)), make_own(variant), make_restarts(variant)
@@ -92,6 +99,7 @@ def make_neuron(variant: Variant) -> Callable[..., Any]:
     refractory, fire_limits = features.refractory_periods, features.consecutive_fire_limits
     ticks, counts_decide = refractory and not features.countdown_only_candidates, features.counts_decide
     batch_path, batch_zeroes = features.emulate_batch_path, features.batch_ignores_limit_and_zeroes
+    sleepy, draw = variant.sleeps, rules.draw
     mixed, restart_fired = features.restarts, variant.restart is Restart.FIRED
     fire_limit_of = make_value(variant, "consecutive_fire_limits")
     accumulates = make_value(variant, "mp_charge_accumulation")
@@ -109,7 +117,7 @@ def make_neuron(variant: Variant) -> Callable[..., Any]:
         found: Found,
         state: State,
         parameters: Parameters,
-        unit: np.float32,
+        network: Network,
         extras: Extras,
     ) -> Any:
         v, rc = found.v, found.rc
@@ -121,11 +129,13 @@ def make_neuron(variant: Variant) -> Callable[..., Any]:
             accumulating = accumulates(parameters.mp_charge_accumulation, neuron) != 0
             mark = state.marks[neuron]
             restarts = restarts_of(mark, accumulating, rc)
-        limit, cc = np.int32(0), np.int32(0)
+        limit, cc, asleep = np.int32(0), np.int32(0), False
         if counts_decide and (is_candidate or rc > 0):
-            if fire_limits:
+            cc = found.cc if counted else np.int32(state.counts[neuron])
+            if sleepy:
+                asleep = bool(cc == 0 and draw(neuron, burst_seed) > network.largest_excitability)
+            if fire_limits and not asleep:
                 limit = np.int32(fire_limit_of(parameters.consecutive_fire_limits, neuron))
-            cc = np.int32(state.counts[neuron])
         if refractory and rc > 0:
             if (is_candidate or ticks) and not is_forced:
                 new_rc, new_cc = tick(rc, cc, limit)
@@ -137,10 +147,10 @@ def make_neuron(variant: Variant) -> Callable[..., Any]:
         elif is_candidate:
             if restarts:
                 v = silent
-            own = own_of(parameters, neuron, limit, accumulating)
+            own = own_of(parameters, neuron, limit, accumulating, asleep)
             if adapts:
                 own = in_force(own, neuron, burst, extras)
-            x = np.float32(np.float32(found.total) * unit)
+            x = np.float32(np.float32(found.total) * network.unit)
             if twins_differ and neuron >= extras.loaded:
                 fired, potential, v, new_rc, new_cc = unclamped(x, v, cc, own, neuron, burst_seed, batch)
             else:

@@ -9,11 +9,21 @@ from typing import Any
 import numpy as np
 
 from burstproof.device.numba_cuda import cuda
-from burstproof.engine.cuda.args import ComputedRows, Fcl, Log, Rows, Scale, Steering, Transmission
+from burstproof.engine.cuda.args import ComputedRows, Fcl, Identity, Log, Replay, Rows, Scale, Steering, Transmission
 from burstproof.engine.cuda.kernels.cells import make_deliver
 from burstproof.engine.cuda.kernels.control import ACTIVE, BURST, CLAMPED, COUNT, SLOT, START
 from burstproof.engine.cuda.kernels.features import rules_of_features
+from burstproof.engine.cuda.kernels.identity import make_id_of
+from burstproof.engine.cuda.kernels.replay import (
+    make_learnt,
+    make_lesson,
+    make_past,
+    make_take_turn,
+    make_turns,
+    make_waiting,
+)
 from burstproof.engine.cuda.kernels.warp import WARP
+from burstproof.engine.cuda.plan.shard_variant import ShardVariant
 from burstproof.engine.cuda.plan.variant import Variant
 
 _ROUND = 6755399441055744.0
@@ -77,11 +87,13 @@ def make_quantise() -> Callable[..., Any]:
     return cuda.jit(device=True)(quantise)  # type: ignore[no-any-return]
 
 
-def make_propagate_computed(variant: Variant, aligned: bool = False) -> Callable[..., None]:
+def make_propagate_computed(shard: ShardVariant) -> Callable[..., None]:
     """``propagate_computed(...)``: contributions that depend on a plastic weight or on the source's potential.
 
-    ``aligned`` begins every row at a multiple of a warp's entries, as reading over a link should be.
+    Where learning is replayed, weights are brought up to date on the way, and some more rows behind what fired.
+    Rows in host memory are begun at a multiple of a warp's entries, as reading over a link should be.
     """
+    variant, aligned = shard.variant, shard.variant.streamed
     delayed, rounds = variant.delays, variant.round_mp_driven
     offset = variant.offset
     quantise, deliver = make_quantise(), make_deliver(variant)
@@ -89,10 +101,19 @@ def make_propagate_computed(variant: Variant, aligned: bool = False) -> Callable
     silent = np.float32(0)
     half, cap = np.float64(0.5), np.float64(255)
     transmits, degenerates = variant.extras.transmits, variant.extras.degenerates
-    degenerated = rules_of_features().degenerated
+    degenerated, replays = rules_of_features().degenerated, variant.replays
+    past, waiting, learnt, id_of = make_past(), make_waiting(), make_learnt(), make_id_of(shard)
+    turns, take_turn, lesson_of = make_turns(), make_take_turn(shard), make_lesson()
 
     def propagate_computed(
-        steering: Steering, log: Log, rows: ComputedRows, fcl: Fcl, scale: Scale, transmission: Transmission
+        steering: Steering,
+        log: Log,
+        rows: ComputedRows,
+        fcl: Fcl,
+        scale: Scale,
+        transmission: Transmission,
+        replay: Replay,
+        identity: Identity,
     ) -> None:
         control = steering.control
         if control[ACTIVE] == 0:
@@ -102,7 +123,7 @@ def make_propagate_computed(variant: Variant, aligned: bool = False) -> Callable
         item = np.int64(thread // np.uint32(WARP))
         items = np.int64(np.uint32(cuda.gridsize(1)) // np.uint32(WARP))
         start, count = control[START], control[COUNT]
-        slot = np.uint32(control[SLOT])
+        slot, burst = np.uint32(control[SLOT]), control[BURST]
         if transmits:
             factors = np.uint32(np.uint32(np.uint32(control[BURST]) & np.uint32(1)) * transmission.rule_count)
         while item < count:
@@ -115,6 +136,10 @@ def make_propagate_computed(variant: Variant, aligned: bool = False) -> Callable
                     potential = silent
                 if rounds:
                     potential = np.float32(min(np.float64(int(np.float64(potential) + half)), cap))
+            if replays:
+                own = past(replay.histories[source], burst)
+                bursts = waiting(own, source, burst, False, control, replay)
+                rule, lesson = np.uint32(0), lesson_of(np.uint32(0), own, burst, replay)
             divisor = rows.divisors[source]
             begin = offset(rows.computed_offsets[source])
             entry = offset(begin + offset(lane))
@@ -122,14 +147,23 @@ def make_propagate_computed(variant: Variant, aligned: bool = False) -> Callable
                 entry = offset(entry - begin % offset(WARP))
             end = rows.computed_offsets[np.uint32(source + np.uint32(1))]
             while entry < end:
-                sign = np.int64(0)
+                sign, weight = np.int64(0), silent
                 if not aligned or entry >= begin:
                     sign = np.int64(rows.signs[entry])
+                    if replays:
+                        weight = rows.weights[entry]
+                        word = replay.histories[id_of(rows.computed_targets[entry], identity)]
+                        if np.uint32(replay.learning_rules[entry]) != rule:
+                            rule = np.uint32(replay.learning_rules[entry])
+                            lesson = lesson_of(rule, own, burst, replay)
+                        weight = learnt(np.uint64(entry), weight, word, lesson, bursts, burst, rows)
                 if sign != 0:
                     psp = rows.psps[entry]
                     if driven:
                         psp = potential
-                    contribution = np.float32(np.float32(rows.weights[entry] * psp) / divisor)
+                    if not replays:
+                        weight = rows.weights[entry]
+                    contribution = np.float32(np.float32(weight * psp) / divisor)
                     if transmits:
                         rule = np.uint32(transmission.synapse_rules[entry])
                         contribution = np.float32(contribution * transmission.transmission[np.uint32(factors + rule)])
@@ -149,5 +183,10 @@ def make_propagate_computed(variant: Variant, aligned: bool = False) -> Callable
                         rows.psps[entry] = degenerated(rows.psps[entry], loss)
                 entry = offset(entry + offset(WARP))
             item += items
+        if replays:
+            due = np.int64(count + turns(control, replay))
+            while item < due:
+                take_turn(item - count, lane, control, rows, replay, identity)
+                item += items
 
     return propagate_computed

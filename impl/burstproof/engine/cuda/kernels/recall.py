@@ -44,6 +44,7 @@ def _make_send_lists(variant: Variant, share: int) -> Callable[..., Any]:
     longest, turns = np.uint32(variant.recalled), np.uint32(lists_kept(variant) - 1)
     send_part, bounds, offset, clamps = make_send_part(variant), make_bounds(variant), variant.offset, variant.clamps
     team, zero, one, room = np.uint32(share), np.uint32(0), np.uint32(1), variant.recalled
+    by_delay = variant.recalled > 1
 
     def send_lists(
         burst: np.uint32,
@@ -80,9 +81,12 @@ def _make_send_lists(variant: Variant, share: int) -> Callable[..., Any]:
                 age = np.uint32(age + one)
             place = np.uint64(np.uint64(np.uint32(burst - age) & turns) * np.uint64(network.neurons))
             source = recall.recalled_ids[np.uint64(place + np.uint64(np.uint32(item - first)))]
-            start, _ = bounds(source, rows)
+            start, last = bounds(source, rows)
             at = np.uint64(np.uint64(source) * np.uint64(longest + one) + np.uint64(np.uint32(age + ahead)))
-            low, high = recall.delay_starts[at], recall.delay_starts[np.uint64(at + np.uint64(1))]
+            low, high = zero, np.uint32(last - start)
+            if by_delay:
+                low = np.uint32(recall.delay_starts[at])
+                high = np.uint32(recall.delay_starts[np.uint64(at + np.uint64(1))])
             entry, end = offset(start + offset(low) + offset(part)), offset(start + offset(high))
             send_part(source, entry, end, team, zero, rows, fcl)
             if clamps and age == zero and part == zero and rows.clamped_sources[source] != 0:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from burstproof.device.dependent_launch import make_let_next_start, make_wait_for_last
 from burstproof.device.numba_cuda import SIMULATED, cuda
 from burstproof.engine.cuda.args import Amount, Chunks, Fcl, Rows, Steering, Turn
 from burstproof.engine.cuda.kernels.cells import make_deliver
@@ -141,15 +142,18 @@ def make_send_piece(variant: Variant) -> Callable[..., Any]:
     return cuda.jit(device=True)(send_piece)  # type: ignore[no-any-return]
 
 
-def make_send_long(send_piece: Callable[..., Any]) -> Callable[..., None]:
+def make_send_long(variant: Variant, send_piece: Callable[..., Any]) -> Callable[..., None]:
     """``send_long(...)``: the pieces of long rows that the burst of the turn fired, a block a piece.
 
     A piece is the source times 2^32, plus the number of the piece of ``LONG_ROW`` entries in its row.
     """
     one, low = np.uint32(1), np.uint64(0xFFFFFFFF)
+    wait_for_last, let_next_start = make_wait_for_last(variant.overlapped), make_let_next_start(variant.overlapped)
 
     def send_long(steering: Steering, chunks: Chunks, rows: Rows, fcl: Fcl, turn: Turn) -> None:
         report = steering.report
+        let_next_start()
+        wait_for_last()
         if report[INDEX] != np.int64(turn.place):
             return
         burst = np.uint32(np.uint32(report[ORIGIN]) + turn.place + one)

@@ -13,19 +13,19 @@ from burstproof.engine.cuda.kernels.control import CLAMPED
 from burstproof.engine.cuda.kernels.lines import make_send_over_link
 from burstproof.engine.cuda.kernels.padded import make_send_padded
 from burstproof.engine.cuda.kernels.rows import make_send_row
-from burstproof.engine.cuda.plan.block_size import LONG_ROW
+from burstproof.engine.cuda.plan.block_size import LONG_ROW, WARP_ROW
 from burstproof.engine.cuda.plan.shard_variant import ShardVariant
 
 
 def make_send(shard: ShardVariant, share: int) -> Callable[..., Any]:
     """``send(source, part, slot, burst, control, rows, chunks, fcl)``: what the row of ``source`` contributes.
 
-    This is thread ``part`` of the ``share`` that send the row; ``slot`` is that of the burst. A row longer than
-    ``LONG_ROW`` is left to ``send_long`` in pieces.
+    This is thread ``part`` of the ``share`` that send the row; ``slot`` is that of the burst. Where rows are
+    long, those of more than ``WARP_ROW`` entries are left to ``send_long`` in pieces.
     """
     variant = shard.variant
     clamps, long_rows, zero, one = variant.clamps, variant.long_rows, np.uint32(0), np.uint32(1)
-    long_row, note = np.uint32(LONG_ROW), make_note()
+    long_row, note = np.uint32(WARP_ROW), make_note()
     if shard.row_words:
         send_row = make_send_padded(shard, 1 if SIMULATED else share)
     elif variant.streamed:

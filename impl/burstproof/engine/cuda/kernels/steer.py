@@ -97,7 +97,7 @@ def make_steer(shard: ShardVariant) -> Callable[..., Any]:
     which a shard was waited for in vain is the last: late blocks still publish theirs, since all threads of a burst
     must find the same.
     """
-    fired_of, slot_of = make_fired_of(), make_slot_of(shard.variant.delays)
+    fired_of, slot_of = make_fired_of(), make_slot_of(shard.variant.delays and not shard.calendar)
     one, none, half = np.uint32(1), np.uint32(0), np.uint64(32)
 
     def alone(steering: Steering, exchange: Exchange, fcl: Fcl, network: Network, turn: Turn) -> Any:

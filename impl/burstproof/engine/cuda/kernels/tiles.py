@@ -42,12 +42,13 @@ def _make_note_starts(variant: Variant) -> Callable[..., Any]:
 
 
 def make_sort_rows(variant: Variant) -> Callable[..., None]:
-    """``sort_rows(rows, recall, sources)``: every row ascending by target, or by delay (``kernels.recall``).
+    """``sort_rows(rows, recall, sources)``: every row ascending by target, or by delay (``kernels.calendar``).
 
     A block takes a row. An entry's new place is the number of entries that come before it. Rows have at most
     ``LONG_ROW`` entries.
     """
-    longest, note_starts = variant.recalled, _make_note_starts(variant)
+    recalls, note_starts = variant.recalled > 0, _make_note_starts(variant)
+    by_delay = recalls or variant.calendar > 0
     threads = WARP if SIMULATED else SORT_THREADS
     delayed, carries = variant.delays, not variant.uniform_rows
     number, offset = variant.contribution, variant.offset
@@ -72,10 +73,10 @@ def make_sort_rows(variant: Variant) -> Callable[..., None]:
                     row_contributions[own] = contributions[start + offset(own)]
                 if delayed:
                     row_delays[own] = delays[start + offset(own)]
-                keys[own] = row_delays[own] if longest else row_targets[own]
+                keys[own] = row_delays[own] if by_delay else row_targets[own]
                 own += step
             cuda.syncthreads()
-            if longest:
+            if recalls:
                 note_starts(source, thread, count, keys, recall)
             own = thread
             while own < count:

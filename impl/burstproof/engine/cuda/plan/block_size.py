@@ -7,7 +7,10 @@ from dataclasses import dataclass, replace
 from burstproof.errors import ConfigError
 
 LONG_ROW = 1024
-"""Rows with more entries than this are sent by a whole block of the fused burst."""
+"""A network with longer rows than this has a kernel that sends them in pieces of so many entries, a block a piece."""
+
+WARP_ROW = 128
+"""Longest row that a warp of the fused burst sends where there is that kernel: all its loads are under way at once."""
 
 CHUNKS_PER_SPAN = 64
 """Chunks whose firings the fused burst also counts together."""

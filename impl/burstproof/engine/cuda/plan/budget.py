@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from burstproof.device.protocol import BufferSpec
 from burstproof.engine.buffers import PlannedBuffer
-from burstproof.engine.cuda.plan.packed import Packed, pack_network, streaming
+from burstproof.engine.cuda.plan.packed import Packed, pack_network, streaming, unqueued
+from burstproof.engine.cuda.plan.tiles import sized
 from burstproof.engine.options import EngineOptions, SynapseMemory
 from burstproof.errors import OutOfMemoryError
 from burstproof.network.model import Network
@@ -125,6 +126,8 @@ def plan_memory(network: Network, options: EngineOptions) -> MemoryPlan:
 def place_synapses(packed: Packed, available: int) -> Packed:
     """``packed`` with its synapses where its options want them; ``auto`` moves them if ``available`` bytes are too few.
 
+    It has no calendar if more than half of the bytes would be taken with them, and no queues per owner if all would.
+
     Parameters
     ----------
     packed : Packed
@@ -132,7 +135,11 @@ def place_synapses(packed: Packed, available: int) -> Packed:
     available : int
         Bytes that the engine may take on the device.
     """
+    if packed.variant.calendar and 2 * MemoryPlan.of(packed).total_bytes > available:
+        packed = replace(packed, variant=sized(packed.variant, packed.sizes, calendar=False))
     wanted = packed.options.cuda.synapse_memory
+    if packed.variant.queues is not None and MemoryPlan.of(packed).total_bytes > available:
+        packed = unqueued(packed)
     if packed.streamed or wanted is SynapseMemory.DEVICE:
         return packed
     if wanted is SynapseMemory.AUTO and MemoryPlan.of(packed).total_bytes <= available:

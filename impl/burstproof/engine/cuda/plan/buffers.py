@@ -11,7 +11,7 @@ import numpy.typing as npt
 from burstproof.device.protocol import BufferSpec
 from burstproof.engine.cuda.args import PARAMETERS, dtype_of
 from burstproof.engine.cuda.kernels.control import CONTROL_LENGTH, TALLIES, report_length
-from burstproof.engine.cuda.plan.block_size import CHUNKS_PER_SPAN, LONG_ROW
+from burstproof.engine.cuda.plan.block_size import CHUNKS_PER_SPAN, LONG_ROW, WARP_ROW
 from burstproof.engine.cuda.plan.features import HOMEOSTAT_NUMBERS, NO_FEATURES, FeatureSizes
 from burstproof.engine.cuda.plan.variant import Variant, lists_kept
 from burstproof.engine.layout import Layout
@@ -22,6 +22,8 @@ SETS = 2
 
 _LARGEST_STIMULUS = 1 << 22
 _LARGEST_EXTRA_LOG = 1 << 22
+_ROOM_SHARE = 8
+_LEAST_ROOM = 1024
 
 
 @dataclass(frozen=True)
@@ -50,8 +52,9 @@ def default_batch_length(neurons: int) -> int:
 class NetworkSizes:
     """What the sizes of the buffers follow from: entries are packed synapses, ``ring`` the FCL's slots.
 
-    ``longest_row`` is the number of static entries of the source that has most; rows of more than ``LONG_ROW`` are cut
-    into ``pieces`` of so many.
+    ``longest_row`` is the number of static entries of the source that has most; rows of more than ``WARP_ROW`` are
+    ``pieces`` of ``LONG_ROW`` or fewer. ``largest_contribution`` is that of all entries in magnitude, in units of 2^-k,
+    ``in_degree`` the largest, ``sum_bits`` the bits of the largest sum's magnitude.
     """
 
     neurons: int
@@ -63,10 +66,13 @@ class NetworkSizes:
     uniform: frozenset[str]
     longest_row: int
     pieces: int
+    in_degree: int
+    sum_bits: int
+    largest_contribution: int = 0
     features: FeatureSizes = NO_FEATURES
 
 
-def network_sizes(layout: Layout, features: Features, fused: bool) -> NetworkSizes:
+def network_sizes(layout: Layout, features: Features, fused: bool, largest_sum: int) -> NetworkSizes:
     """Sizes of a packed network; the fused burst takes a slot more than the largest delay."""
     lengths = np.diff(layout.static.offsets)
     return NetworkSizes(
@@ -78,8 +84,17 @@ def network_sizes(layout: Layout, features: Features, fused: bool) -> NetworkSiz
         rules=len(layout.plastic.windows) if layout.plastic else 0,
         uniform=uniform_parameters(layout, features),
         longest_row=int(lengths.max(initial=0)),
-        pieces=int((-(-lengths[lengths > LONG_ROW].astype(np.int64) // LONG_ROW)).sum()),
+        largest_contribution=largest_contribution(layout),
+        pieces=int((-(-lengths[lengths > WARP_ROW].astype(np.int64) // LONG_ROW)).sum()),
+        in_degree=layout.in_degree,
+        sum_bits=largest_sum.bit_length(),
     )
+
+
+def largest_contribution(layout: Layout) -> int:
+    """The largest magnitude of a static contribution, in units of 2^-k."""
+    contributions = layout.static.contributions
+    return max(int(contributions.max(initial=0)), -int(contributions.min(initial=0)))
 
 
 def uniform_parameters(layout: Layout, features: Features) -> frozenset[str]:
@@ -100,7 +115,7 @@ def buffer_specs(sizes: NetworkSizes, variant: Variant, batch: BatchSizes) -> tu
     if variant.computed:
         _add_computed(specs, sizes, variant)
     if variant.plastic:
-        _add_plastic(specs, sizes)
+        _add_plastic(specs, sizes, variant)
     if variant.plastic or variant.extras.degenerates:
         specs.add("eligibility", sizes.computed_entries)
     if variant.extras:
@@ -137,11 +152,11 @@ def _add_state(specs: _Specs, sizes: NetworkSizes, variant: Variant) -> None:
     specs.add("counts", neurons)
     specs.add("marks", neurons, variant.features.restarts)
     specs.add("forced", neurons)
-    specs.add("outside", neurons, variant.word.packed or variant.fused is None)
+    specs.add("outside", neurons, variant.word.packed or variant.fused is None or variant.queues is not None)
     specs.add("done", 2)
-    specs.add("last_fired", neurons, variant.plastic)
-    specs.add("ages", neurons, variant.plastic)
-    specs.add("streaks", neurons, variant.plastic)
+    specs.add("last_fired", neurons, variant.plastic and not variant.replays)
+    specs.add("streaks", neurons, variant.plastic and not variant.replays)
+    specs.add("histories", neurons, variant.replays)
     for name, dtype in PARAMETERS.items():
         if name not in sizes.uniform:
             specs.add(name, neurons, dtype=dtype)
@@ -166,10 +181,14 @@ def _add_computed(specs: _Specs, sizes: NetworkSizes, variant: Variant) -> None:
     specs.add("divisors", sizes.neurons)
 
 
-def _add_plastic(specs: _Specs, sizes: NetworkSizes) -> None:
-    specs.add("rule_starts", sizes.rules + 1)
-    for name in ("rule_windows", "rule_learnt", "potentiations", "depressions"):
+def _add_plastic(specs: _Specs, sizes: NetworkSizes, variant: Variant) -> None:
+    for name in ("rule_windows", "potentiations", "depressions"):
         specs.add(name, sizes.rules)
+    if variant.replays:
+        specs.add("rule_begins", sizes.rules)
+        specs.add("learning_rules", sizes.computed_entries)
+        return
+    specs.add("rule_starts", sizes.rules + 1)
     for name in ("plastic_positions", "plastic_sources", "plastic_targets"):
         specs.add(name, sizes.plastic_entries)
 
@@ -215,15 +234,33 @@ def _add_fused(specs: _Specs, sizes: NetworkSizes, variant: Variant) -> None:
     specs.add("pieces", sizes.pieces, variant.long_rows)
     specs.add("cursors", sizes.neurons, variant.tiles > 0)
     specs.add("amounts", sizes.neurons, variant.tiles > 0 and variant.uniform_rows)
-    if variant.recalled:
-        specs.add("recalled_ids", lists_kept(variant) * sizes.neurons)
-        specs.add("recalled_counts", lists_kept(variant))
-        specs.add("delay_starts", (variant.recalled + 1) * sizes.neurons)
+    if variant.recalled or variant.calendar:
+        specs.add("calendar_words", variant.calendar * sizes.static_entries)
+        specs.add("calendar_counts", 2 * variant.calendar)
+        specs.add("recalled_ids", lists_kept(variant) * sizes.neurons, variant.recalled > 0)
+        specs.add("recalled_counts", lists_kept(variant), variant.recalled > 0)
+        specs.add("delay_starts", (variant.recalled + 1) * sizes.neurons, variant.recalled > 1)
+    if variant.queues is not None:
+        specs.add("queue_entries", variant.queues.owners * queue_room(sizes, variant))
+        specs.add("queue_lengths", variant.queues.owners)
+        specs.add("queue_spills", variant.queues.owners)
+
+
+def queue_room(sizes: NetworkSizes, variant: Variant) -> int:
+    """Entries of one owner's queue: what an eighth of all synapses delivers; the rest goes to the FCL."""
+    if variant.queues is None:
+        return 0
+    return max(_LEAST_ROOM, -(-sizes.static_entries // (_ROOM_SHARE * variant.queues.owners)))
 
 
 def ring_slots(sizes: NetworkSizes, variant: Variant) -> int:
-    """Slots of the FCL: where delays are kept on the sender's side one is enough."""
-    return 1 if variant.recalled else sizes.ring
+    """Slots of the FCL: one where delays are kept on the sender's side, two beside queues."""
+    return 1 if variant.recalled else 2 if variant.calendar else sizes.ring
+
+
+def target_bits(neurons: int) -> int:
+    """Bits of a target in the word of a queue."""
+    return max(1, (neurons - 1).bit_length())
 
 
 def slot_stride(neurons: int, variant: Variant) -> int:

@@ -19,7 +19,14 @@ def _choices(packed: Packed) -> Iterator[str]:
     variant, sizes, layout = packed.variant, packed.sizes, packed.layout
     slot = slot_stride(sizes.neurons, variant) * variant.word.bits / 8 / _MEGABYTE
     yield _word(packed)
-    if variant.recalled:
+    if variant.queues is not None:
+        queues, side = variant.queues, "with delays on the sender's side, " if variant.delays else ""
+        yield f"queues for {queues.owners} owners of {queues.span} neurons, {side}since a slot takes {slot:.0f} MB"
+    elif variant.calendar:
+        ring = sizes.ring * slot
+        words = f"{variant.calendar} queues of words of {variant.calendar_bits} bits"
+        yield f"later contributions in {words}, since a ring of {sizes.ring} slots would take {ring:.0f} MB"
+    elif variant.recalled:
         ring = sizes.ring * slot
         yield f"delays on the sender's side, since a ring of {sizes.ring} slots would take {ring:.0f} MB"
     elif variant.delays:
@@ -32,6 +39,18 @@ def _choices(packed: Packed) -> Iterator[str]:
     if variant.fused is None:
         reason = "contributions are computed" if variant.computed else "candidates are counted ahead"
         yield f"a burst in several kernels, since {reason}"
+    if variant.plastic:
+        yield _learning(packed)
+
+
+def _learning(packed: Packed) -> str:
+    if packed.variant.replays:
+        return f"learning replayed when a weight is needed, since windows reach back {packed.longest_window} bursts"
+    others = (
+        "rules have more than steps" if packed.variant.extras.modes else "the profile's rule looks at whole windows"
+    )
+    long = not packed.variant.short_windows
+    return f"learning burst by burst, since {'a window is too long for words of firings' if long else others}"
 
 
 def _word(packed: Packed) -> str:

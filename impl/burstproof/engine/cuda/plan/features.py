@@ -10,10 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from burstproof.engine.features.levels import clamped_levels
+from burstproof.engine.features.signals import factors_of
 from burstproof.engine.features.tables import FeatureTables, Lists, can_train, feature_tables
 from burstproof.engine.layout import Layout
 from burstproof.network.features import Features
 from burstproof.network.model import Network, NeuronTable
+from burstproof.network.schema import NEURON_FIELDS
 
 HOMEOSTATIC = 1
 """Flag of a class of neurons: they have a homeostat."""
@@ -29,6 +31,7 @@ HOMEOSTAT_NUMBERS = 6
 """Numbers of a class with a homeostat: keep, alpha, target, gain, least, most leak."""
 
 Array = npt.NDArray[Any]
+Members = npt.NDArray[np.uint32] | slice
 Contents = Iterator[tuple[str, Array]]
 
 
@@ -88,6 +91,19 @@ class FeaturePlan:
         lists = Lists(np.concatenate([[0], np.cumsum(lengths)]).astype(np.uint32), items.astype(np.uint32))
         return cls(network.features, tables, lists, can_train(network), loaded, levels_of(network, loaded))
 
+    def taken(self, members: Members) -> FeaturePlan:
+        """The plan of a shard with the neurons ``members``, ids ascending; drivers stay those of the network."""
+        if isinstance(members, slice):
+            return self
+        levels = {name: getattr(self.levels, name)[members] for name in NEURON_FIELDS}
+        return replace(
+            self,
+            tables=self.tables._replace(classes=self.tables.classes[members]),
+            trains=self.trains[members],
+            loaded=int(np.searchsorted(members, self.loaded)),
+            levels=NeuronTable.build(len(members), **levels),
+        )
+
     @property
     def sizes(self) -> FeatureSizes:
         """Sizes of the tables."""
@@ -127,37 +143,13 @@ class FeaturePlan:
 
     def factors(self, signals: npt.NDArray[np.float32], since_load: bool) -> Contents:
         """Buffers of the factors that follow from ``signals``, alike for bursts of both parities."""
-        sizes, rewarded = self.sizes, self.tables.modulators.rewarded
-        products = np.array([self._product(signals, at) for at in range(sizes.lists)], np.float32)
-        ends = np.cumsum([3 * sizes.classes, sizes.rules, sizes.rules, sizes.pairs])
-        areas, gains, gates, rates, _ = np.split(products, ends)
-        gated = [at for at in range(len(gates)) if len(self._listed(signals, int(ends[1]) + at))]
-        for at in gated:
-            gains[at] *= max(np.float32(0), *self._listed(signals, int(ends[1]) + at))
-        for at in np.flatnonzero(rewarded).tolist():
-            reward = np.float32(0)
-            for signal in self._listed(signals, int(ends[3]) + at):
-                reward = reward + signal
-            rates[at] = reward * rates[at]
+        found = factors_of(self.tables.modulators, signals)
+        areas = found.areas.ravel()
         yield "signals", np.tile(signals, 2)
         yield "area_factors", np.tile(areas if since_load else np.full_like(areas, np.nan), 2)
-        yield "transmission", np.tile(gains, 2)
-        yield "learning", np.tile(rates, 2)
-        yield "drives", np.full(sizes.drivers, NOT_FIRED, np.uint64)
-
-    def area_factors(self, signals: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-        """Factors of the parameters of each class, (C, 3)."""
-        classes = self.sizes.classes
-        return np.array([self._product(signals, at) for at in range(3 * classes)], np.float32).reshape(classes, 3)
-
-    def _listed(self, signals: npt.NDArray[np.float32], at: int) -> npt.NDArray[np.float32]:
-        return signals[self.lists.items[self.lists.starts[at] : self.lists.starts[at + 1]]]
-
-    def _product(self, signals: npt.NDArray[np.float32], at: int) -> np.float32:
-        factor = np.float32(1)
-        for signal in self._listed(signals, at):
-            factor = factor * (np.float32(1) + signal)
-        return factor
+        yield "transmission", np.tile(found.transmission, 2)
+        yield "learning", np.tile(found.learning, 2)
+        yield "drives", np.full(self.sizes.drivers, NOT_FIRED, np.uint64)
 
 
 def mode_columns(layout: Layout) -> Contents:

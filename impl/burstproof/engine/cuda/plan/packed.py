@@ -14,10 +14,11 @@ from burstproof.engine.cuda.plan.buffers import (
     batch_sizes,
     buffer_specs,
     default_batch_length,
+    largest_contribution,
     network_sizes,
     uniform_parameters,
 )
-from burstproof.engine.cuda.plan.features import FeaturePlan, levels_of
+from burstproof.engine.cuda.plan.features import FeaturePlan, Members, levels_of
 from burstproof.engine.cuda.plan.streaming import split_buffers
 from burstproof.engine.cuda.plan.tiles import sized
 from burstproof.engine.cuda.plan.variant import Variant, variant_of
@@ -30,7 +31,7 @@ from burstproof.engine.options import EngineOptions
 from burstproof.engine.rules import Features, features_of
 from burstproof.engine.state import EngineState
 from burstproof.errors import ConfigError
-from burstproof.network.fixed_point import FixedPoint
+from burstproof.network.fixed_point import UNBOUNDED, FixedPoint
 from burstproof.network.model import Network
 
 _LONGEST_BATCH = 4096
@@ -98,30 +99,46 @@ def pack_network(
     point = plan_fixed_point(network, options) if point is None else point
     loaded = network.neuron_count if loaded is None else loaded
     packed = pack_layout(network, options, point, _layout(network, options, point, loaded))
+    return featured(packed, network, loaded, slice(None))
+
+
+def featured(packed: Packed, network: Network, loaded: int, members: Members) -> Packed:
+    """``packed``, which has the neurons ``members`` of ``network``, with the features of that."""
     replays = any(area.memory is not None for area in network.features.areas.values())
     key = replace(extras_key(network), replays=replays)
     if not key and not network.features:
         return packed
-    plan = FeaturePlan.of(network, loaded)
+    plan = FeaturePlan.of(network, loaded).taken(members)
     sizes = replace(packed.sizes, features=plan.sizes)
     return replace(packed, variant=replace(packed.variant, extras=key), sizes=sizes, feature_plan=plan)
 
 
 def _layout(network: Network, options: EngineOptions, point: FixedPoint, loaded: int) -> Layout:
-    layout = build_layout(network, options, point, modelled=EVERYTHING)
+    return with_raw_levels(build_layout(network, options, point, modelled=EVERYTHING), network, loaded, slice(None))
+
+
+def with_raw_levels(layout: Layout, network: Network, loaded: int, members: Members) -> Layout:
+    """``layout`` of the neurons ``members`` of ``network``, of which the precision clamps the first ``loaded``."""
     if loaded == network.neuron_count:
         return layout
     levels = levels_of(network, loaded)
-    neurons = layout.neurons._replace(thresholds=levels.thresholds, threshold_limits=levels.threshold_limits)
-    return replace(layout, neurons=neurons)
+    thresholds, limits = levels.thresholds[members], levels.threshold_limits[members]
+    return replace(layout, neurons=layout.neurons._replace(thresholds=thresholds, threshold_limits=limits))
 
 
 def pack_layout(
-    network: Network, options: EngineOptions, point: FixedPoint, layout: Layout, *, bounded: bool = True
+    network: Network,
+    options: EngineOptions,
+    point: FixedPoint,
+    layout: Layout,
+    *,
+    bounded: bool = True,
+    several_kernels: bool = False,
 ) -> Packed:
     """Pack ``layout``, that of ``network`` or of a shard: rules that depend on a network's size mean all of it.
 
-    ``bounded``: its sums keep to the bound of ``point``, as those of restored weights may not.
+    ``bounded``: its sums keep to the bound of ``point``, as those of restored weights may not. ``several_kernels``:
+    a burst has to be those.
 
     Raises
     ------
@@ -130,8 +147,15 @@ def pack_layout(
     """
     neurons = network.neuron_count
     features = features_of(network, options)
-    variant = variant_of(replace(layout, neuron_count=neurons), features, options, point, bounded=bounded)
-    sizes = network_sizes(layout, features, variant.fused is not None)
+    variant = variant_of(
+        replace(layout, neuron_count=neurons),
+        features,
+        options,
+        point,
+        bounded=bounded,
+        several_kernels=several_kernels,
+    )
+    sizes = network_sizes(layout, features, variant.fused is not None, point.largest_sum if bounded else UNBOUNDED)
     batch = batch_sizes(neurons, batch_length(options, default_batch_length(neurons)))
     variant, weights = sized(variant, sizes), network.synapses.weights
     return Packed(network, options, point, layout, features, variant, sizes, batch, weights)
@@ -140,6 +164,11 @@ def pack_layout(
 def streaming(packed: Packed) -> Packed:
     """``packed`` with its synapses in host memory."""
     return replace(packed, variant=sized(replace(packed.variant, streamed=True), packed.sizes))
+
+
+def unqueued(packed: Packed) -> Packed:
+    """``packed`` without queues per owner."""
+    return replace(packed, variant=sized(packed.variant, packed.sizes, queues=False))
 
 
 def packed_for(packed: Packed, state: EngineState) -> Packed:
@@ -163,7 +192,9 @@ def packed_for(packed: Packed, state: EngineState) -> Packed:
         refuse_overflow(layout, packed.network, packed.options, packed.fixed_point)
         variant = variant_of(layout, packed.features, packed.options, packed.fixed_point, bounded=False)
         variant = replace(variant, streamed=packed.streamed, extras=packed.variant.extras)
-        packed = replace(packed, layout=layout, weights=weights, variant=sized(variant, packed.sizes))
+        largest, bits = largest_contribution(layout), UNBOUNDED.bit_length()
+        sizes = replace(packed.sizes, largest_contribution=largest, sum_bits=bits)
+        packed = replace(packed, layout=layout, weights=weights, sizes=sizes, variant=sized(variant, sizes))
     features, variant = packed.features, packed.variant
     features = replace(
         features, refractory_periods=features.refractory_periods or bool(state.refractory_countdowns.any())

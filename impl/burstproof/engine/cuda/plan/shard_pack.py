@@ -12,10 +12,12 @@ from burstproof.device.protocol import BufferSpec
 from burstproof.engine.cuda.exchange.words import LINK_LENGTH
 from burstproof.engine.cuda.plan.block_size import checked_block_size
 from burstproof.engine.cuda.plan.buffers import BatchSizes, batch_sizes, buffer_specs
-from burstproof.engine.cuda.plan.packed import Packed, batch_length, pack_layout, packed_for
+from burstproof.engine.cuda.plan.packed import Packed, batch_length, featured, pack_layout, packed_for, with_raw_levels
 from burstproof.engine.cuda.plan.padded_rows import row_lengths, table_words
 from burstproof.engine.cuda.plan.shard_variant import ShardVariant, row_share, shard_variant, whole
 from burstproof.engine.cuda.plan.tiles import sized
+from burstproof.engine.feature_state import FEATURES_BY_NEURON
+from burstproof.engine.features.support import MODELLED
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.sharded.shard_layout import NetworkShard
 from burstproof.engine.state import EngineState
@@ -23,7 +25,7 @@ from burstproof.network.model import Network, NeuronTable, SynapseTable
 from burstproof.network.schema import NEURON_FIELDS
 
 _BY_SOURCE = frozenset(("offsets", "contributions", "clamped_sources", "computed_offsets"))
-_BY_SOURCE |= {"mp_driven", "divisors", "last_fired", "ages", "streaks"}
+_BY_SOURCE |= {"mp_driven", "divisors", "last_fired", "streaks", "histories", "driver_of", "losses"}
 """Buffers that follow the number of all neurons of the network, not of the shard's."""
 
 _OF_ONE_DEVICE = frozenset(("outside", "chunk_counts", "span_counts", "chunk_ids", "chunk_potentials"))
@@ -129,8 +131,12 @@ class PackedShard:
         places = np.searchsorted(ids, state.fired_ids)
         own = places < len(ids)
         own[own] = ids[places[own]] == state.fired_ids[own]
+        features = state.features
+        if features is not None:
+            features = replace(features, **{name: getattr(features, name)[ids] for name in FEATURES_BY_NEURON})
         return replace(
             state,
+            features=features,
             membrane_potentials=state.membrane_potentials[ids],
             refractory_countdowns=state.refractory_countdowns[ids],
             consecutive_fire_counts=state.consecutive_fire_counts[ids],
@@ -172,10 +178,15 @@ def pack_shard(shard: NetworkShard, weights: npt.NDArray[np.float32] | None = No
     if weights is not None:
         network = shard.network.replace(synapses=replace(shard.network.synapses, weights=weights))
         shard = replace(shard, network=network)
-    network, members, layout = shard.network, shard.members, shard.layout()
-    sources = network.neuron_count
+    network, members = shard.network, shard.members
+    layout = shard.layout(modelled=MODELLED["cuda"])
+    layout = with_raw_levels(layout, network, shard.loaded, members)
+    sources, modulated = network.neuron_count, bool(network.features.modulators)
+    packed = pack_layout(
+        network, shard.options, shard.fixed_point, layout, bounded=weights is None, several_kernels=modulated
+    )
     packed = replace(
-        pack_layout(network, shard.options, shard.fixed_point, layout, bounded=weights is None),
+        featured(packed, network, shard.loaded, members),
         network=neurons_only(network, members),
         batch=shard_batch(shard.options, len(members), sources),
     )
@@ -224,6 +235,7 @@ def neurons_only(network: Network, members: npt.NDArray[np.uint32]) -> Network:
         SynapseTable.build([], []),
         burst_count=network.burst_count,
         power_amount=network.power_amount,
+        features=network.features,
     )
 
 

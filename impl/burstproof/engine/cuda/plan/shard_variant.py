@@ -26,7 +26,7 @@ class ShardVariant:
     spaced_ids : bool
         The ids of the shard's neurons are evenly spaced, so that they need no table.
     carries_potentials : bool
-        Potentials cross with the ids, since some contributions follow them.
+        Potentials cross with the ids, since some contributions or signals follow them.
     threads, per_thread : int
         Block of the dynamics, and neurons that a thread takes at a time.
     share : int
@@ -61,12 +61,28 @@ class ShardVariant:
     @property
     def apart(self) -> bool:
         """Whether stimulus lies beside the slot: cells of the FCL may have no room for it, or be other shards' too."""
-        return self.exchanges or not self.merged or self.variant.word.packed
+        return self.exchanges or not self.merged or self.variant.word.packed or self.variant.queues is not None
+
+    @property
+    def eager(self) -> bool:
+        """Whether a block loads before it knows its slot: where a burst waits for loads, and is one chunk a block."""
+        rings = self.variant.rings or self.variant.recalled
+        return self.merged and not (self.exchanges or self.stays or self.early or rings)
 
     @property
     def recalled(self) -> int:
         """Bursts whose fired lists are read again."""
         return self.variant.recalled
+
+    @property
+    def calendar(self) -> int:
+        """Queues of later bursts."""
+        return self.variant.calendar
+
+    @property
+    def replays(self) -> bool:
+        """Whether learning is replayed."""
+        return self.variant.replays
 
     @property
     def extras(self) -> ExtrasKey:
@@ -109,8 +125,9 @@ def shard_variant(
 ) -> ShardVariant:
     """The variant of a shard of ``neurons`` neurons, with ``entries`` synapses from ``sources`` sources."""
     threads, per_thread = (256, 4) if neurons > _LARGE else (512 if neurons > _MIDDLE else 256, 1)
+    carries = mp_driven or variant.extras.modulators
     return ShardVariant(
-        variant, spaced_ids, mp_driven, block or threads, per_thread, row_share(entries / max(sources, 1))
+        variant, spaced_ids, carries, block or threads, per_thread, row_share(entries / max(sources, 1))
     )
 
 

@@ -31,6 +31,7 @@ PER_SYNAPSE = frozenset(
         "plastic_positions",
         "plastic_sources",
         "plastic_targets",
+        "learning_rules",
         "eligibility",
     }
 )

@@ -6,24 +6,33 @@ from dataclasses import replace
 
 from burstproof.engine.cuda.args import PARAMETERS
 from burstproof.engine.cuda.plan.block_size import LONG_ROW
-from burstproof.engine.cuda.plan.buffers import NetworkSizes
-from burstproof.engine.cuda.plan.variant import Variant
+from burstproof.engine.cuda.plan.buffers import NetworkSizes, target_bits
+from burstproof.engine.cuda.plan.queues import with_queues, without_queues
+from burstproof.engine.cuda.plan.variant import MOST_RECALLED, Variant
 
 _UNTILED_BYTES = 32 << 20
 _TILE_BYTES = 25_000_000
 _RING_BYTES = 24 << 20
 """Largest ring of slots that stays in the L2 cache beside what else a burst reads."""
-_MOST_RECALLED = 64
+_CALENDAR_BYTES = 16 << 30
+"""Most memory for queues: each has room for all synapses, of which it holds those that fired so many bursts ago."""
+_FEW_NEURONS = 200_000
+"""Up to here a burst waits for loads, not for sectors: those that depend on a draw come later."""
 _WARP = 32
 
 
-def sized(variant: Variant, sizes: NetworkSizes, *, recalls: bool = True) -> Variant:
+def sized(
+    variant: Variant, sizes: NetworkSizes, *, recalls: bool = True, calendar: bool = True, queues: bool = True
+) -> Variant:
     """``variant`` for ``sizes``: how it keeps to the cache, unless rows are long or in host memory.
 
-    Where the slots of all delays exceed it, delays are kept on the sender's side, if the burst ``recalls`` its lists;
-    where one slot does, it is tiled.
+    Where the slots of all delays exceed it, what arrives later waits in the queues of a ``calendar``, if there may be
+    one and it is small enough; else delays are kept on the sender's side, if the burst ``recalls`` its lists. Where one
+    slot does, it is tiled, or a burst that recalls its lists has ``queues`` per owner.
     """
-    variant = replace(variant, uniform=sizes.uniform)
+    skipped = {*PARAMETERS} - sizes.uniform - {"decays", "mp_charge_accumulation"}
+    sleepy = variant.features.excitabilities and bool(skipped) and sizes.neurons > _FEW_NEURONS
+    variant = replace(variant, uniform=sizes.uniform, may_sleep=sleepy)
     if variant.fused is None:
         return variant
     equal = sizes.static_entries == sizes.neurons * sizes.longest_row
@@ -33,16 +42,30 @@ def sized(variant: Variant, sizes: NetworkSizes, *, recalls: bool = True) -> Var
         long_rows=sizes.longest_row > LONG_ROW,
         row_length=sizes.longest_row if equal else 0,
     )
+    variant = with_queues(variant, sizes) if recalls and queues else without_queues(variant)
     slot = sizes.neurons * variant.word.bits // 8
     short = 0 < sizes.longest_row <= LONG_ROW
-    tiles, recalled = 0, 0
-    if not variant.streamed and short:
+    tiles, recalled, waiting, bits = 0, 0, 0, 0
+    if variant.queues is not None:
+        recalled = variant.recalled
+    elif not variant.streamed and short:
         longest = sizes.ring - 1
         far = recalls and sizes.ring * slot > _RING_BYTES
-        recalled = longest if far and 1 < longest <= _MOST_RECALLED else 0
+        recalled = longest if far and 1 < longest <= MOST_RECALLED else 0
+        if recalled and calendar and slot <= _UNTILED_BYTES:
+            waiting, bits = _calendar(sizes)
+            recalled = 0 if waiting else recalled
         tiles = -(-slot // _TILE_BYTES) if slot > _UNTILED_BYTES and not recalled else 0
     per_pass = sizes.static_entries / max(sizes.neurons, 1) / max(tiles, recalled, 1)
     share = 1
     while share < min(per_pass, _WARP) and (tiles or recalled):
         share *= 2
-    return replace(variant, tiles=tiles, recalled=recalled, tile_share=share)
+    return replace(variant, tiles=tiles, recalled=recalled, tile_share=share, calendar=waiting, calendar_bits=bits)
+
+
+def _calendar(sizes: NetworkSizes) -> tuple[int, int]:
+    """Queues, and bits of a word with a target and a signed contribution; zeros where they would take too much."""
+    needed = target_bits(sizes.neurons) + sizes.largest_contribution.bit_length() + 1
+    queues, bits = 1 << (sizes.ring - 2).bit_length(), next((bits for bits in (32, 64) if needed <= bits), 0)
+    fits = bits > 0 and queues * sizes.static_entries * bits // 8 <= _CALENDAR_BYTES
+    return (queues, bits) if fits else (0, 0)

@@ -9,15 +9,18 @@ import numpy as np
 import numpy.typing as npt
 
 from burstproof.engine.cuda.plan.block_size import FusedShape, fused_shape, least_sum_bits
+from burstproof.engine.cuda.plan.histories import LONGEST_REPLAYED, MOST_RULES
 from burstproof.engine.cuda.plan.word import Word, largest_sum, marked_word
 from burstproof.engine.features.key import NO_KEY, ExtrasKey
-from burstproof.engine.layout import Layout, StaticRows
+from burstproof.engine.layout import Layout, PlasticRules, StaticRows
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.profile import BATCH_PATH_CANDIDATES, LARGE_NETWORK_NEURONS
 from burstproof.engine.rules import Features
 from burstproof.network.fixed_point import FixedPoint
 
 _CHUNK = 1 << 24
+MOST_RECALLED = 64
+"""Bursts whose fired lists are read again, at most."""
 
 
 class Restart(Enum):
@@ -27,6 +30,40 @@ class Restart(Enum):
     CANDIDATES = "candidates"
     ALL = "all"
     FIRED = "fired"
+
+
+@dataclass(frozen=True)
+class OwnerQueues:
+    """Queues per owner (``plan.queues``).
+
+    Attributes
+    ----------
+    owners, span : int
+        Blocks that own neurons, and consecutive neurons of each: a multiple of the fused shape's chunk.
+    low_bits : int
+        A sum of 64 bits lies in two words of 32, the first of which adds up so many low bits; 0 where 32 bits are
+        enough.
+    wide : bool
+        An entry of a queue has 64 bits: its contribution needs more than 16.
+    part : int
+        Entries that a row delivers in one burst, in the mean.
+    word : Word
+    shape : FusedShape
+        What the variant has instead without queues.
+    """
+
+    owners: int
+    span: int
+    low_bits: int
+    wide: bool
+    part: int
+    word: Word
+    shape: FusedShape
+
+    @property
+    def shared_bytes(self) -> int:
+        """Shared memory that the sums of an owner take."""
+        return self.span * (8 if self.low_bits else 4)
 
 
 @dataclass(frozen=True)
@@ -55,6 +92,8 @@ class Variant:
         There are plastic mappings.
     learns_in_order : bool
         Plastic synapses are all computed ones, in their order.
+    short_windows : bool
+        Histories in words reach back as far as the plastic mappings look.
     plastic_all_window : bool
         The profile's rule of plasticity; weights then change before the propagation.
     restart : Restart
@@ -74,7 +113,15 @@ class Variant:
         Passes in which the fused burst propagates since a slot of the FCL exceeds the cache, or 0; threads per firing.
     recalled : int
         Bursts whose fired lists are read again, as many as the largest delay, where delays are kept on the sender's
-        side (``kernels.recall``); 0 where arrivals wait in a ring of slots.
+        side (``kernels.recall``); 0 where arrivals wait in a ring of slots, or in queues of bursts.
+    queues : OwnerQueues or None
+        How contributions are delivered by queues per owner; ``recalled`` is then at least 1.
+    calendar, calendar_bits : int
+        Queues that arrivals of later bursts wait in, a power of two and no fewer than the largest delay
+        (``kernels.calendar``), and the width of their words; 0 where there are none.
+    may_sleep : bool
+        Candidates that their draw keeps from firing are told before the columns are read: that pays where these exceed
+        the cache.
     uniform : frozenset of str
         Parameters (``args.PARAMETERS``) that are unused, or one value for all neurons.
     extras : ExtrasKey
@@ -95,6 +142,7 @@ class Variant:
     round_mp_driven: bool
     plastic: bool
     learns_in_order: bool
+    short_windows: bool
     plastic_all_window: bool
     restart: Restart
     count_ahead: bool
@@ -108,6 +156,10 @@ class Variant:
     tiles: int
     tile_share: int
     recalled: int = 0
+    queues: OwnerQueues | None = None
+    calendar: int = 0
+    calendar_bits: int = 0
+    may_sleep: bool = False
     uniform: frozenset[str] = frozenset()
     extras: ExtrasKey = NO_KEY
 
@@ -122,9 +174,24 @@ class Variant:
         return False
 
     @property
+    def replays(self) -> bool:
+        """Whether what a synapse learnt is worked out when its source fires next (``kernels.replay``)."""
+        return self.plastic and self.short_windows and not self.plastic_all_window and not self.extras.modes
+
+    @property
     def rings(self) -> bool:
         """Whether arrivals of different delays go to different slots."""
-        return self.delays and not self.recalled
+        return self.delays and not self.recalled and not self.calendar
+
+    @property
+    def sleeps(self) -> bool:
+        """Whether candidates may sleep (``kernels.neuron``): no feature changes what their columns say."""
+        return self.may_sleep and not self.extras
+
+    @property
+    def noted(self) -> type[np.signedinteger]:
+        """Scalar type of a queue's words."""
+        return np.int32 if self.calendar_bits == 32 else np.int64
 
     @property
     def cell(self) -> type[np.integer]:
@@ -158,6 +225,11 @@ class Variant:
         return np.uint32
 
     @property
+    def queued(self) -> type[np.unsignedinteger]:
+        """Scalar type of an entry of a queue."""
+        return np.uint64 if self.queues is not None and self.queues.wide else np.uint32
+
+    @property
     def potential(self) -> type[np.generic]:
         """Scalar type of a stored potential."""
         return self.features.storage.precision.dtype.type
@@ -184,14 +256,23 @@ def packed_contributions(variant: Variant) -> bool:
 
 
 def variant_of(
-    layout: Layout, features: Features, options: EngineOptions, fixed_point: FixedPoint, *, bounded: bool = True
+    layout: Layout,
+    features: Features,
+    options: EngineOptions,
+    fixed_point: FixedPoint,
+    *,
+    bounded: bool = True,
+    several_kernels: bool = False,
 ) -> Variant:
-    """The variant for a packed network; ``bounded``: its sums keep to the bound of ``fixed_point``."""
+    """The variant for a packed network; ``bounded``: its sums keep to the bound of ``fixed_point``.
+
+    ``several_kernels``: a burst has to be those, whatever its contributions are.
+    """
     if not bounded:
         fixed_point = replace(fixed_point, largest_sum=(1 << (fixed_point.bits - 1)) - 1)
     profile = options.profile
     count_ahead = options.emulate_batch_path and layout.neuron_count >= BATCH_PATH_CANDIDATES
-    fusible = layout.computed is None and not count_ahead
+    fusible = layout.computed is None and not count_ahead and not several_kernels
     fused = fused_shape(options.cuda.block_size, layout.neuron_count)
     entries = len(layout.static.targets) + (len(layout.computed.targets) if layout.computed else 0)
     return Variant(
@@ -205,6 +286,7 @@ def variant_of(
         round_mp_driven=profile.round_mp_driven,
         plastic=layout.plastic is not None,
         learns_in_order=layout.plastic is not None and in_order(layout.plastic.positions),
+        short_windows=layout.plastic is not None and short_windows(layout.plastic),
         plastic_all_window=profile.plastic_all_window,
         restart=_restart(features, layout.neuron_count),
         count_ahead=count_ahead,
@@ -237,6 +319,11 @@ def word_of(layout: Layout, options: EngineOptions, point: FixedPoint, *, packab
         return Word(point.bits)
     largest = point.largest_sum * (2 if layout.max_delay > 1 else 1)
     return next((Word(bits) for bits in (8, 16) if bits >= least and largest < 1 << bits), Word(32))
+
+
+def short_windows(rules: PlasticRules) -> bool:
+    """Whether histories in words serve for these rules."""
+    return rules.longest_window <= LONGEST_REPLAYED and len(rules.windows) <= MOST_RULES
 
 
 def in_order(positions: npt.NDArray[np.int64]) -> bool:

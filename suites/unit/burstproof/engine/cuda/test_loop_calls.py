@@ -76,6 +76,7 @@ def memory() -> tuple[Mail, Mail]:
     return np.zeros(mail_length(ROOM), np.int64), np.zeros(ANSWERS_HEAD + ANSWERING, np.int64)
 
 
+@pytest.mark.thorough("compiles a reader of its own: three seconds")
 def test_every_call_is_read_whole() -> None:
     """Calls of 0 to 300 amounts and some forced firings: what the reader adds up is what was put in."""
     calls, read, (mail, answers) = loop_calls(), _reader(), memory()

@@ -11,7 +11,9 @@ import pytest
 from burstproof.engine.cuda.plan.choices import choices_of
 from burstproof.engine.cuda.plan.packed import pack_network
 from burstproof.engine.options import CudaOptions, EngineOptions
+from burstproof.engine.profile import FEAGI_2_6, FEAGI_BETA, Profile
 from burstproof.network.model import Area, Network, NeuronTable, SynapseTable
+from burstproof.network.plasticity import PlasticMapping
 
 pytestmark = pytest.mark.requirement("BE-4", "BE-12")
 
@@ -23,6 +25,22 @@ def chosen(ring_bytes: int = 1 << 24, sum_bits: int = 0, areas: tuple[Area, ...]
         return choices_of(pack_network(network, EngineOptions(cuda=CudaOptions(sum_bits=sum_bits))))
 
 
+@pytest.mark.parametrize(
+    ("window", "more", "profile", "said"),
+    [
+        (3, {}, FEAGI_2_6, "learning replayed when a weight is needed, since windows reach back 3 bursts"),
+        (49, {}, FEAGI_2_6, "learning burst by burst, since a window is too long for words of firings"),
+        (3, {"frozen": True}, FEAGI_2_6, "learning burst by burst, since rules have more than steps"),
+        (3, {}, FEAGI_BETA, "learning burst by burst, since the profile's rule looks at whole windows"),
+    ],
+)
+def test_how_synapses_learn_is_said(window: int, more: dict[str, bool], profile: Profile, said: str) -> None:
+    ids = np.arange(8)
+    rule = PlasticMapping(np.array([0]), window, **more)
+    network = Network(NeuronTable.build(8), SynapseTable.build(ids, np.roll(ids, 1)), plastic_mappings=(rule,))
+    assert choices_of(pack_network(network, EngineOptions(profile=profile))).endswith(said)
+
+
 def test_each_choice_comes_with_its_reason() -> None:
     assert chosen() == "sums in words of 32 bits without a mark, since none can be 0"
     assert chosen(sum_bits=8, weights=5.0) == "sums of 8 bits, 4 a word, since none exceeds 5"
@@ -31,6 +49,9 @@ def test_each_choice_comes_with_its_reason() -> None:
     delayed = {"types": 1, "delay_bursts": 3}
     assert chosen(**delayed) == f"{marked}; delays to 3 in a ring of 4 slots, 0.0 MB"
     sender = "delays on the sender's side, since a ring of 4 slots would take 0 MB"
-    assert chosen(0, **delayed) == f"{marked}; {sender}"
+    queues = "later contributions in 4 queues of words of 32 bits, since a ring of 4 slots would take 0 MB"
+    assert chosen(0, **delayed) == f"{marked}; {queues}"
+    with mock.patch("burstproof.engine.cuda.plan.tiles._CALENDAR_BYTES", 0):
+        assert chosen(0, **delayed) == f"{marked}; {sender}"
     driven = chosen(areas=(Area(7, "driven", mp_driven_psp=True),))
     assert driven.startswith("sums of 64 bits with a mark beside them, since nothing bounds them; a burst in several")

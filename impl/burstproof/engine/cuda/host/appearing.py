@@ -1,0 +1,112 @@
+"""What the machine of the host changes on the device of one shard: forced potentials, drivers, weights, twins."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from burstproof.engine.cuda.args import PARAMETERS
+from burstproof.engine.cuda.exchange.devices import make_current
+from burstproof.engine.cuda.host.shard import DeviceShard
+from burstproof.engine.cuda.host.state import DeviceState
+from burstproof.engine.cuda.plan.features import CAN_TRAIN, IN_TRAIN
+from burstproof.engine.sharded.shard import Twin
+from burstproof.engine.stimulus import FORCED_POTENTIAL, PackedStimulus
+
+Floats = npt.NDArray[np.float32]
+
+_HALF = np.uint64(32)
+
+
+class Appearing:
+    """Changes to one shard of a network with room for twins.
+
+    ``synapses`` is the number of rows of the network's table where associative mappings may change some of them.
+    """
+
+    def __init__(self, shard: DeviceShard, synapses: int) -> None:
+        self._shard, self._packed = shard, shard.shard.packed
+        self._ids = shard.shard.ids()
+        self._given = np.empty(0, np.int64)
+        self._places = np.full(synapses, -1, np.int64)
+        computed = self._packed.layout.computed
+        if synapses and computed is not None:
+            self._places[computed.rows] = np.arange(len(computed.rows))
+
+    @property
+    def _device(self) -> DeviceState:
+        """The buffers, on the device that is current then."""
+        make_current(self._shard.runtime)
+        return self._shard.device
+
+    def _here(self, ids: npt.NDArray[Any]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+        """Places of ``ids`` in the shard, and which of them are here."""
+        places = np.minimum(np.searchsorted(self._ids, ids), max(len(self._ids) - 1, 0))
+        inside: npt.NDArray[np.bool_] = self._ids[places] == ids if len(self._ids) else np.zeros(len(ids), np.bool_)
+        return places, inside
+
+    def give(self, stimulus: PackedStimulus | None, *, local: bool = False) -> None:
+        """Potentials of firings that are forced in the coming burst, and back what others had in the last one.
+
+        ``local``: the stimulus has places in the shard instead of ids.
+        """
+        if not self._packed.variant.extras.replays:
+            return
+        places, potentials = self._given[:0], np.empty(0, np.float32)
+        if stimulus is not None and stimulus.forced_potentials is not None:
+            own = stimulus.forced_potentials != FORCED_POTENTIAL
+            places, potentials = stimulus.forced[own].astype(np.int64), stimulus.forced_potentials[own]
+            if not local:
+                places, inside = self._here(places)
+                places, potentials = places[inside], potentials[inside]
+        back = np.setdiff1d(self._given, places, assume_unique=True)
+        self._given = places
+        usual = np.full(len(back), FORCED_POTENTIAL, np.float32)
+        self._change("given_potentials", np.concatenate([places, back]), np.concatenate([potentials, usual]))
+
+    def signals(self, burst: int) -> Floats:
+        """See ``Shard.signals``."""
+        count = self._packed.sizes.features.modulators
+        if not count:
+            return np.empty(0, np.float32)
+        found: Floats = self._device.read("signals").reshape(2, count)[burst & 1]
+        return found
+
+    def drive(self, driver: int, neuron: int, potential: np.float32) -> None:
+        """See ``Shard.drive``: ids of dense neurons are lower than those of memory neurons."""
+        word = (np.uint64(neuron) << _HALF) | np.uint64(np.float32(potential).view(np.uint32))
+        self._device.write_at("drives", driver, word)
+
+    def set_weights(self, rows: npt.NDArray[np.int64], weights: Floats) -> None:
+        """See ``Shard.set_weights``."""
+        places = self._places[rows]
+        here = places >= 0
+        self._change("weights", places[here], weights[here])
+
+    def set_divisors(self, sources: npt.NDArray[np.int64], divisors: Floats) -> None:
+        """See ``Shard.set_divisors``."""
+        if self._packed.layout.computed is not None:
+            self._change("divisors", sources, divisors)
+
+    def _change(self, name: str, places: npt.NDArray[np.int64], values: Floats) -> None:
+        if len(places):
+            self._device.change(name, places, values)
+
+    def add_twin(self, twin: Twin) -> None:
+        """See ``Shard.add_twin``."""
+        device, key = self._device, self._packed.variant.extras
+        if key.modulators:
+            device.write_at("driver_of", twin.place, twin.driver)
+        places, inside = self._here(np.array([twin.place, twin.template]))
+        if not inside[0]:
+            return
+        place, template = places.tolist()
+        for name in PARAMETERS:
+            if name not in self._packed.sizes.uniform:
+                device.write_at(name, place, twin.parameters[name])
+        device.adopt(place, template)
+        if key.trains:
+            kept = int(device.read("trains")[place]) & IN_TRAIN
+            device.write_at("trains", place, kept | (CAN_TRAIN if twin.trains else 0))

@@ -1,0 +1,87 @@
+"""Queues per owner (``kernels.queues``): a block owns a range of neurons and adds up their sums in shared memory.
+
+Additions there do not care how wide a sum is or how many neurons there are, so queues pay where the slot of the FCL
+exceeds the L2 cache, and where delays are kept on the sender's side: each costs sorting the contributions by owner.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from burstproof.engine.cuda.args import PARAMETERS
+from burstproof.engine.cuda.plan.block_size import LONG_ROW, FusedShape
+from burstproof.engine.cuda.plan.buffers import NetworkSizes
+from burstproof.engine.cuda.plan.variant import MOST_RECALLED, OwnerQueues, Variant
+from burstproof.engine.cuda.plan.word import Word
+
+_SHARED_BYTES = 200 << 10
+"""Shared memory that an owner's sums may take."""
+_OWNERS = 264
+"""Owners where their sums fit: two for each multiprocessor of the largest devices."""
+_MOST_OWNERS = 832
+LOCAL_BITS = 16
+_WIDE_AMOUNT_BITS = 47
+_HALF_BITS = 31
+_FIRED_BYTES, _OTHER_BYTES = 8, 2048
+_SHAPES = FusedShape(512, 2), FusedShape(1024, 2)
+"""Block of an owner, where two fit a multiprocessor and where one does."""
+_HALF_BYTES = 100 << 10
+_LEAST_SLOT, _LEAST_DELAYED_SLOT = 64 << 20, (32 << 20) + 1
+"""Bytes of a slot of the FCL from which queues were faster than reductions on an H200, without and with delays."""
+_FEW_COLUMNS = 3
+"""Parameters of their own that neurons had in the networks without delays that this was measured with, at most."""
+
+
+def with_queues(variant: Variant, sizes: NetworkSizes) -> Variant:
+    """``variant`` with queues per owner where they pay and hold every sum, else as it is."""
+    variant = without_queues(variant)
+    if variant.fused is None or not _pays(variant, sizes):
+        return variant
+    low_bits = _low_bits(variant, sizes)
+    wide = variant.contribution_bits > 32 - LOCAL_BITS
+    if low_bits is None or (variant.contribution_bits == 64 and sizes.sum_bits > _WIDE_AMOUNT_BITS):
+        return variant
+    neuron_bytes = 8 if low_bits else 4
+    least = -(-sizes.neurons // _OWNERS)
+    shape = _SHAPES[least * neuron_bytes > _HALF_BYTES]
+    most = min(_SHARED_BYTES // neuron_bytes, 1 << LOCAL_BITS) // shape.chunk
+    span = min(-(-least // shape.chunk), most) * shape.chunk
+    owners = -(-sizes.neurons // span)
+    if owners > _MOST_OWNERS:
+        return variant
+    part = max(1, sizes.static_entries // (sizes.neurons * (sizes.ring - 1)))
+    queues = OwnerQueues(owners, span, low_bits, wide, part, variant.word, variant.fused)
+    word = Word(32) if variant.word.packed else variant.word
+    return replace(variant, queues=queues, word=word, recalled=sizes.ring - 1, fused=shape, long_rows=False)
+
+
+def without_queues(variant: Variant) -> Variant:
+    """``variant`` as it is without queues."""
+    queues = variant.queues
+    return variant if queues is None else replace(variant, queues=None, word=queues.word, fused=queues.shape)
+
+
+def block_bytes(variant: Variant) -> int:
+    """Shared memory of a block that owns neurons, 0 without queues: their sums, and what fires of a chunk."""
+    if variant.queues is None or variant.fused is None:
+        return 0
+    return variant.queues.shared_bytes + _FIRED_BYTES * variant.fused.chunk + _OTHER_BYTES
+
+
+def _pays(variant: Variant, sizes: NetworkSizes) -> bool:
+    if variant.streamed or not sizes.static_entries or (sizes.ring > 2 and sizes.longest_row > LONG_ROW):
+        return False
+    slot, columns = sizes.neurons * variant.word.bits // 8, len(PARAMETERS) - len(sizes.uniform)
+    if sizes.ring > 2:
+        return sizes.ring - 1 <= MOST_RECALLED and slot >= _LEAST_DELAYED_SLOT
+    return slot >= _LEAST_SLOT and columns <= _FEW_COLUMNS
+
+
+def _low_bits(variant: Variant, sizes: NetworkSizes) -> int | None:
+    """``OwnerQueues.low_bits``; ``None`` where two words of 32 bits do not hold every sum, marks included."""
+    if variant.word.beside:
+        return None
+    if variant.word.bits < 64:
+        return 0
+    low_bits = _HALF_BITS - (sizes.in_degree + 2).bit_length()
+    return low_bits if low_bits > 0 and sizes.sum_bits + variant.word.mark_bits < low_bits + _HALF_BITS else None

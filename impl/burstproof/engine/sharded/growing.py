@@ -1,0 +1,136 @@
+"""Networks in which neurons or synapses appear, over shards: shards with room for twins, and the machine of the host.
+
+Every process hears of all that fired, so each runs a machine of its own over the same lists: they agree without a word
+between them. What the machine changes goes to the shard that owns it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from burstproof.engine.features.growing import Floats, Growth, Ids
+from burstproof.engine.features.tables import finite_limits
+from burstproof.engine.layout import parameters_of
+from burstproof.engine.sharded.partition import Partition
+from burstproof.engine.sharded.shard import Fired, Twin
+from burstproof.engine.state import Burst, EngineState
+from burstproof.engine.stimulus import PackedStimulus
+from burstproof.network.fixed_point import FixedPoint
+from burstproof.network.model import Network
+
+
+class Held(Protocol):
+    """Shards of a network, laid out with room for twins; the rest is as for one ``Shard``."""
+
+    def lay_out(self, network: Network, together: int) -> None:
+        """Hold ``network`` from now on; of the added neurons so many stay ``together`` in a shard."""
+        ...
+
+    def burst(self, number: int, stimulus: PackedStimulus | None) -> Fired:
+        """Run burst ``number``; what fired in all shards, ids ascending."""
+        ...
+
+    def signals(self, burst: int) -> Floats:
+        """Signals that act in ``burst``, (M,)."""
+        ...
+
+    def drive(self, driver: int, neuron: int, potential: np.float32) -> None:
+        """A memory neuron, the first of driver area ``driver``, fires in the coming burst."""
+        ...
+
+    def set_weights(self, rows: Ids, weights: Floats) -> None:
+        """Weights of rows of the network's synapse table."""
+        ...
+
+    def set_divisors(self, sources: Ids, divisors: Floats) -> None:
+        """Divisors of contributions by source."""
+        ...
+
+    def add_twin(self, twin: Twin) -> None:
+        """A neuron of the room becomes a twin."""
+        ...
+
+    def whole(self) -> EngineState:
+        """The state of the network with room."""
+        ...
+
+    def take(self, state: EngineState) -> None:
+        """Continue from a state of the network with room."""
+        ...
+
+
+class Growing(Growth):
+    """Shards with room for twins, and the machine that says what appears."""
+
+    def __init__(self, network: Network, fixed_point: FixedPoint, held: Held) -> None:
+        self._held = held
+        super().__init__(network, fixed_point)
+
+    def _hold(self) -> int:
+        homes = max(len(self._homes), 1)
+        self._spare = -(-self._spare // homes) * homes
+        network = self._with_room()
+        self._parameters = parameters_of(network.neurons)
+        self._held.lay_out(network, homes)
+        return max((one.window for one in network.plastic_pairs), default=1)
+
+    # A burst ---------------------------------------------------------------------------------------------------
+
+    def step(self, number: int, stimulus: PackedStimulus | None, early: npt.NDArray[np.uint32]) -> Burst:
+        """Run burst ``number``."""
+        if self.is_short_of_room():
+            self.make_room(number - 1)
+        begun = self._machine.begin(number)
+        for driver, first in self._first_driving(begun).items():
+            self._held.drive(driver, *first)
+        in_force = self._held.signals(number)
+        done = self._held.burst(number, self._stimulus(begun, stimulus))
+        following = self._held.signals(number + 1)
+        self._ended(self._machine.end(number, done.ids, done.potentials, in_force, following, early.tolist()))
+        return Burst(
+            number,
+            np.concatenate([done.ids, begun.fired_ids]),
+            np.concatenate([done.potentials, begun.fired_potentials]),
+            done.candidates + begun.candidates,
+        )
+
+    def _set_weights(self, rows: Ids, weights: Floats) -> None:
+        self._held.set_weights(rows, weights)
+
+    def _set_divisors(self, sources: Ids, divisors: Floats) -> None:
+        self._held.set_divisors(sources, divisors)
+
+    def _set_twin(self, place: int, area: int) -> None:
+        home, values = self._homes.index(area), self._parameters
+        template = place - (place - self._network.neuron_count) % len(self._homes) + home
+        parameters = {name: getattr(values, name)[template] for name in values._fields}
+        leak = self._network.neurons.leak_coefficients[self._models[home]]
+        able = self._network.features.areas[area].spike_train
+        trains = able and bool(finite_limits(values.consecutive_fire_limits)[template])
+        driver = self._drivers.index(area) + 1 if area in self._drivers else 0
+        self._held.add_twin(Twin(place, template, parameters, leak, trains, driver))
+
+    # State -----------------------------------------------------------------------------------------------------
+
+    def _whole(self, burst_count: int) -> EngineState:
+        return self._held.whole()
+
+    def _take(self, state: EngineState, twins: Sequence[int]) -> None:
+        self._hold()
+        self._held.take(self._wider(state))
+        for place, area in enumerate(twins, self._network.neuron_count):
+            self._set_twin(place, area)
+
+
+def roomy(partition: Partition, neurons: int, together: int) -> Partition:
+    """``partition`` of a network with room: of its ``neurons``, those that were added belong to the shards in turn.
+
+    So many ``together``: a neuron like each twin that there may be is in every shard in which there is any.
+    """
+    added = np.arange(neurons - partition.neuron_count) // together % partition.shards
+    return replace(partition, owner=np.concatenate([partition.owner, added.astype(np.uint16)]))

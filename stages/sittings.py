@@ -1,0 +1,159 @@
+"""A stage that was cut off goes on in another sitting: cases with a result are kept, and the others run.
+
+A sitting is what one start of the runner ran of a stage. The record names the sitting of each case, with commit and
+machine. A stage is of one commit and of one class of machine, else it is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from burstproof.errors import InputError
+from hardware.gates import Gate
+from reports.values.machine import machine_in
+from reports.values.record import Environment, Invocation, StageRun
+from reports.values.serialise import decode, encode
+from stages.contention import worst_of
+from stages.results import read_lines, reopen
+from stages.run_folder import RunFolder, StageFiles, read_json, write_json
+
+
+@dataclass(frozen=True)
+class FoundMachine:
+    """What a run finds at its start, and keeps for a record that is written without it, or for another sitting."""
+
+    hardware: Mapping[str, object]
+    gates: Mapping[str, Gate] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Earlier:
+    """What earlier sittings of a stage left.
+
+    Attributes
+    ----------
+    cases : frozenset of str
+        The cases that have a result.
+    duration_s : float
+        Wall time of those sittings whose runner could write it down, in seconds.
+    contention : mapping
+        The worst of them, as :attr:`~reports.values.record.StageRun.contention`.
+    """
+
+    cases: frozenset[str] = frozenset()
+    duration_s: float = 0.0
+    contention: Mapping[str, float] = field(default_factory=dict)
+
+    def added_to(self, run: StageRun) -> StageRun:
+        """The stage with the time and the contention of all sittings."""
+        contention = worst_of(self.contention, run.contention)
+        return replace(run, duration_s=self.duration_s + run.duration_s, contention=contention)
+
+
+def kept_machine(folder: RunFolder) -> FoundMachine | None:
+    """What the run found at its last start; ``None`` if it was not kept."""
+    path = folder.machine
+    return decode(FoundMachine, read_json(path), str(path)) if path.is_file() else None
+
+
+def finished_stage(folder: RunFolder, stage: str) -> StageRun | None:
+    """How a stage ended, or ``None`` if it has not."""
+    return _stage_run(folder.files(stage).done)
+
+
+def cut_off_stage(folder: RunFolder, stage: str) -> StageRun | None:
+    """How far a stage came whose runner cut it off, or ``None`` if none did."""
+    return _stage_run(folder.files(stage).cut_off)
+
+
+def refuse_to_mix(folder: RunFolder, stage: str, environment: Environment, machine: FoundMachine, gate: str) -> None:
+    """Check that a stage that was cut off may go on here, if it was.
+
+    Raises
+    ------
+    InputError
+        Its cases with a result are of another commit, of another class of machine, or ran with its gate as it is not
+        here.
+    """
+    files = folder.files(stage)
+    earlier = sittings(files)
+    if not earlier or not _kept(files):
+        return
+    commit = earlier[-1].environment.git_commit
+    cure = f"or delete {files.folder} to run the stage anew."
+    if commit != environment.git_commit:
+        raise InputError(
+            f"{stage} was cut off at another commit; its cases cannot be of two",
+            where="--resume",
+            got=environment.git_commit or "no commit",
+            allowed=commit or "no commit",
+            cure=f"Check {commit[:12] or 'it'} out, {cure}",
+        )
+    before = kept_machine(folder)
+    if before is None:
+        return
+    was, found = machine_in(before.hardware), machine_in(machine.hardware)
+    was_open, is_open = (gates[gate].is_open if gate in gates else None for gates in (before.gates, machine.gates))
+    if not was.same_class(found) or was_open != is_open:
+        raise InputError(
+            f"{stage} was cut off on a machine of another class; its cases cannot be of two",
+            where="--resume",
+            got=f"{found.label} (gate {gate} {'open' if is_open else 'closed'})",
+            allowed=f"{was.label} (gate {gate} {'open' if was_open else 'closed'})",
+            cure=f"Go on with a machine of that class, {cure}",
+        )
+
+
+def go_on(files: StageFiles) -> Earlier:
+    """Make the stage's folder ready for a sitting, and return what is kept; results that were damaged are not.
+
+    Cases that a sitting had begun when it was cut off run again. Those in which a process died do not: they are errors.
+    """
+    kept = _kept(files)
+    if not kept:
+        _clear(files)
+        return Earlier()
+    lines = read_lines(files.results)
+    begun = set(files.begun.read_text(encoding="utf-8").splitlines()) if files.begun.is_file() else set()
+    before = _stage_run(files.cut_off)
+    found = sittings(files)
+    if len(found) < len(files.of_all_sittings(files.environment)):
+        files.environment.unlink()
+    elif files.environment.is_file():
+        write_json(files.environment, encode(found[-1]))
+    reopen(files.results, [case for case in lines.unfinished if case not in begun])
+    files.begun.write_text("\n".join(sorted(kept | begun)), encoding="utf-8")
+    for path in (files.environment, files.junit, files.benchmark):
+        files.set_aside(path)
+    files.cut_off.unlink(missing_ok=True)
+    return Earlier(kept) if before is None else Earlier(kept, before.duration_s, before.contention)
+
+
+def sittings(files: StageFiles) -> tuple[Invocation, ...]:
+    """Every invocation that ran cases of a stage, in order, each with its cases where there are several."""
+    paths = files.of_all_sittings(files.environment)
+    found = [decode(Invocation, read_json(path), str(path)) for path in paths]
+    if not found or paths[-1] != files.environment:
+        return tuple(found)
+    earlier = {case for one in found[:-1] for case in one.cases}
+    own = tuple(case.case for case in read_lines(files.results).cases if case.case not in earlier)
+    last = replace(found[-1], cases=own)
+    return (*found[:-1], *([last] if own or not earlier else []))
+
+
+def _kept(files: StageFiles) -> frozenset[str]:
+    lines = read_lines(files.results)
+    return frozenset() if lines.damage else frozenset(case.case for case in lines.cases)
+
+
+def _stage_run(path: Path) -> StageRun | None:
+    return decode(StageRun, read_json(path), str(path)) if path.is_file() else None
+
+
+def _clear(files: StageFiles) -> None:
+    """Make the stage's folder, without what an interrupted attempt left."""
+    files.folder.mkdir(parents=True, exist_ok=True)
+    for path in files.folder.iterdir():
+        path.unlink()

@@ -1,0 +1,239 @@
+"""Faults in the CPU engine, on one thread, on two, and in shards."""
+
+from __future__ import annotations
+
+from suites.support.parity.planted.fault import Fault
+from suites.support.parity.planted.names import (
+    ADD_UP,
+    CLAMPS,
+    DELAY,
+    DELAYS,
+    DIVIDED,
+    DRAW,
+    DRIVEN,
+    DRIVEN_CLAMP,
+    EQUAL,
+    FAN,
+    FRACTIONS,
+    LEAK,
+    LIMIT,
+    MIDDLE,
+    MIX,
+    NAN,
+    NEGATIVE,
+    PERIOD,
+    PLASTIC,
+    RESTART,
+    SNOOZE,
+    TRAIN,
+    WINDOW,
+)
+
+KERNELS: tuple[Fault, ...] = (
+    Fault(
+        "the threshold is a unit of the last place higher",
+        "engine/cpu/dynamics.py",
+        "inside = (v >= threshold) & (not over)",
+        "inside = (v > threshold) & (not over)",
+        (FAN, MIX),
+    ),
+    Fault(
+        "a potential equal to the limit does not fire",
+        "engine/cpu/dynamics.py",
+        "over = v > (threshold_limit",
+        "over = v >= (threshold_limit",
+        (LIMIT, MIX),
+    ),
+    Fault(
+        "the leak comes before the input",
+        "engine/cpu/dynamics.py",
+        "u = kept(v + x, i, n)",
+        "u = kept(v * p.decays[i] + x, i, n)",
+        (LEAK, MIX),
+    ),
+    Fault(
+        "the refractory period is a burst longer",
+        "engine/cpu/dynamics.py",
+        "choose(fired, pause, left)",
+        "choose(fired, np.uint16(pause + _ONE), left)",
+        (PERIOD, MIX),
+    ),
+    Fault(
+        "snooze comes a fire late",
+        "engine/cpu/dynamics.py",
+        "snoozing = finite & (counted >= limit)",
+        "snoozing = finite & (counted > limit)",
+        (SNOOZE, MIX),
+    ),
+    Fault(
+        "sums reach float32 by way of float64",
+        "engine/cpu/dynamics.py",
+        "x = np.float32(sums[i]) * unit",
+        "x = np.float32(np.float64(sums[i]) * np.float64(unit))",
+        (MIDDLE,),
+    ),
+    Fault("a negative sum counts", "engine/cpu/dynamics.py", "if floors:", "if False:", (NEGATIVE, MIX)),
+    Fault(
+        "a draw equal to the excitability passes",
+        "engine/cpu/dynamics.py",
+        "(draw(neuron, burst) < excitability)",
+        "(draw(neuron, burst) <= excitability)",
+        (EQUAL,),
+    ),
+    Fault(
+        "non-accumulating neurons do not restart",
+        "engine/cpu/dynamics.py",
+        "if restarts and restart_candidates:",
+        "if False:",
+        (RESTART, MIX),
+    ),
+    Fault(
+        "stimulus counts twice",
+        "engine/cpu/parts.py",
+        "+= plan.amounts[j]",
+        "+= 2 * plan.amounts[j]",
+        (ADD_UP, MIX),
+    ),
+    Fault(
+        "the window of plasticity is a burst longer",
+        "engine/cpu/synapses.py",
+        "oldest = max(burst - window, 0)",
+        "oldest = max(burst - window - 1, 0)",
+        (WINDOW, PLASTIC),
+    ),
+    Fault(
+        "contributions that are computed are rounded down",
+        "engine/cpu/synapses.py",
+        "scaled = np.rint(",
+        "scaled = np.floor(",
+        (CLAMPS,),
+    ),
+    Fault(
+        "the negative clamp of computed contributions is positive",
+        "engine/cpu/synapses.py",
+        "return np.int64(-s.clamp), True",
+        "return np.int64(s.clamp), True",
+        (DRIVEN_CLAMP,),
+    ),
+    Fault(
+        "NaN counts as the largest contribution",
+        "engine/cpu/synapses.py",
+        "return np.int64(0), False",
+        "return np.int64(s.clamp), True",
+        (NAN,),
+    ),
+    Fault(
+        "a negative potential drives",
+        "engine/cpu/synapses.py",
+        "if v < np.float32(0):",
+        "if False:",
+        (DRIVEN,),
+    ),
+    Fault(
+        "the draw has another multiplier",
+        "engine/rules.py",
+        "np.uint32(2654435761)",
+        "np.uint32(2654435769)",
+        (DRAW, MIX),
+    ),
+    Fault(
+        "which neurons restart is not restored",
+        "engine/cpu/memory.py",
+        "neurons.was_candidate[:] = state.was_candidate[members]",
+        "neurons.was_candidate[:] = False",
+        (TRAIN,),
+    ),
+)
+
+ROWS: tuple[Fault, ...] = (
+    Fault(
+        "contributions arrive a burst early",
+        "engine/cpu/synapses.py",
+        "slot = own_slot + np.int64(static.delays[j])",
+        "slot = own_slot + np.int64(static.delays[j]) - 1",
+        (DELAY, DELAYS),
+    ),
+    Fault(
+        "the last synapse of a row is lost",
+        "engine/cpu/synapses.py",
+        "send_static(burst, static.offsets[source], static.offsets[source + 1], ring, static, s)",
+        "send_static(burst, static.offsets[source], static.offsets[source + 1] - 1, ring, static, s)",
+        (FAN, MIX),
+    ),
+)
+
+THREADED: tuple[Fault, ...] = (
+    Fault(
+        "the last synapse of a row is lost",
+        "engine/cpu/deliver.py",
+        "send_static(first + done, end, shift",
+        "send_static(first + done, end - 1, shift",
+        (FAN, MIX),
+    ),
+    Fault(
+        "contributions arrive a burst early",
+        "engine/cpu/deliver.py",
+        "shift = (slot + 1) % s.slots",
+        "shift = slot % s.slots",
+        (DELAY, DELAYS),
+    ),
+    Fault(
+        "contributions that were restored never arrive",
+        "engine/cpu/deliver.py",
+        "if queues.ahead[slot]:",
+        "if False:",
+        (TRAIN,),
+    ),
+    Fault(
+        "a thread's firings lie one place too far in the list",
+        "engine/cpu/share.py",
+        "to += shared.tally[slot, other, FIRED]",
+        "to += shared.tally[slot, other, FIRED] - 1",
+        (MIX,),
+    ),
+)
+
+SHARDED: tuple[Fault, ...] = (
+    Fault(
+        "the last shard's firings are not told",
+        "engine/sharded/engine.py",
+        "self.exchange.gather(merged(fired))",
+        "self.exchange.gather(merged(fired[:-1]))",
+        (FAN, MIX),
+    ),
+    Fault(
+        "forced firings go to the first shard alone",
+        "engine/sharded/engine.py",
+        "owner[stimulus.forced] == shard",
+        "owner[stimulus.forced] == 0 * shard",
+        (MIX,),
+    ),
+    Fault(
+        "a shard divides by its own synapses",
+        "engine/sharded/shard_layout.py",
+        "build_layout(own, self.options, self.fixed_point, self.facts, modelled)",
+        "build_layout(own, self.options, self.fixed_point, modelled=modelled)",
+        (DIVIDED, FRACTIONS),
+    ),
+    Fault(
+        "every shard has a power neuron",
+        "engine/sharded/shard_layout.py",
+        "owned = whole.power_neuron >= 0 and partition.owner[whole.power_neuron] == shard.number",
+        "owned = whole.power_neuron >= 0",
+        (MIX,),
+    ),
+    Fault(
+        "a shard draws for places instead of ids",
+        "engine/cpu/dynamics.py",
+        "neuron = n.ids[i] if mapped else base + marks.places[j]",
+        "neuron = base + marks.places[j]",
+        (DRAW, MIX),
+    ),
+    Fault(
+        "the first shard is not restored",
+        "engine/sharded/engine.py",
+        "for shard in self.shards:\n                shard.restore(state)",
+        "for shard in self.shards[1:]:\n                shard.restore(state)",
+        (TRAIN,),
+    ),
+)

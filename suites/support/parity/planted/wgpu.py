@@ -1,0 +1,138 @@
+"""Faults in the WGPU engine, most of them in its shaders."""
+
+from __future__ import annotations
+
+from suites.support.parity.planted.fault import PROBE, Fault
+from suites.support.parity.planted.names import (
+    ADD_UP,
+    CARRY,
+    DELAY,
+    DELAYS,
+    EQUAL,
+    FAN,
+    LEAK,
+    LIMIT,
+    MIX,
+    NEGATIVE,
+    PERIOD,
+    PLASTIC,
+    RESTART,
+    SNOOZE,
+    TRAIN,
+    WINDOW,
+)
+
+SHADERS: tuple[Fault, ...] = (
+    Fault(
+        "the threshold is a unit of the last place higher",
+        "engine/wgpu/burst.wgsl",
+        "var inside = reaches(v, p.thresholds);",
+        "var inside = reaches(v, p.thresholds) && v != p.thresholds;",
+        (FAN, MIX),
+    ),
+    Fault(
+        "a potential equal to the limit does not fire",
+        "engine/wgpu/burst.wgsl",
+        "if (exceeds(v, p.threshold_limits)",
+        "if ((v == p.threshold_limits || exceeds(v, p.threshold_limits))",
+        (LIMIT, MIX),
+    ),
+    Fault(
+        "the leak comes before the input",
+        "engine/wgpu/burst.wgsl",
+        "let v = kept(integrated(old, sum,",
+        "let v = kept(integrated(leaked(old, p.decays), sum,",
+        (LEAK, MIX),
+    ),
+    Fault(
+        "the refractory period is a burst longer",
+        "engine/wgpu/burst.wgsl",
+        "var rc = p.refractory_periods;",
+        "var rc = p.refractory_periods + 1u;",
+        (PERIOD, MIX),
+    ),
+    Fault(
+        "snooze comes a fire late",
+        "engine/wgpu/burst.wgsl",
+        "finite && cc >= limit && !batch",
+        "finite && cc > limit && !batch",
+        (SNOOZE, MIX),
+    ),
+    Fault(
+        "a sum loses the bit that stands for what lies below",
+        "engine/wgpu/rules.wgsl",
+        "float_of_unsigned(kept | select(0u, 1u, lost != 0u))",
+        "float_of_unsigned(kept)",
+        (PROBE,),
+    ),
+    Fault(
+        "a negative sum counts",
+        "engine/wgpu/burst.wgsl",
+        "p.mp_charge_accumulation != 0u && !NEGATIVE_SUM_LOWERS)",
+        "false)",
+        (NEGATIVE, MIX),
+    ),
+    Fault(
+        "a draw equal to the excitability passes",
+        "engine/wgpu/rules.wgsl",
+        "above(excitability, drawn(neuron, burst))",
+        "at_least(excitability, drawn(neuron, burst))",
+        (EQUAL,),
+    ),
+    Fault(
+        "non-accumulating neurons do not restart",
+        "engine/wgpu/burst.wgsl",
+        "return (status & WAS_CANDIDATE) != 0u && rc == 0u;",
+        "return false;",
+        (RESTART, MIX),
+    ),
+    Fault(
+        "stimulus counts twice",
+        "engine/wgpu/burst.wgsl",
+        "stimuli[entry], stimuli[entry + 1u], stimuli[entry + 2u]);",
+        "stimuli[entry], 2u * stimuli[entry + 1u], stimuli[entry + 2u]);",
+        (ADD_UP, MIX),
+    ),
+    Fault(
+        "contributions arrive a burst early",
+        "engine/wgpu/burst.wgsl",
+        "slot = burst.slot + synapses[entry + WORDS_PER_SYNAPSE - 1u];",
+        "slot = burst.slot + synapses[entry + WORDS_PER_SYNAPSE - 1u] - 1u;",
+        (DELAY, DELAYS),
+    ),
+    Fault(
+        "the last synapse of a row is lost",
+        "engine/wgpu/burst.wgsl",
+        "let row_end = offsets[source + 1u];",
+        "let row_end = max(offsets[source + 1u], 1u) - 1u;",
+        (FAN, MIX),
+    ),
+    Fault(
+        "the carry into the upper word is lost",
+        "engine/wgpu/burst.wgsl",
+        "let carried = high + select(0u, 1u, old + low < old);",
+        "let carried = high;",
+        (CARRY,),
+    ),
+    Fault(
+        "a subnormal product is 0",
+        "engine/wgpu/small.wgsl",
+        "return sign | small_product(a, b);",
+        "return sign;",
+        (PROBE,),
+    ),
+    Fault(
+        "the window of plasticity is a burst longer",
+        "engine/wgpu/host_rows.py",
+        "(self.last_fired > burst - window)",
+        "(self.last_fired >= burst - window)",
+        (WINDOW, PLASTIC),
+    ),
+    Fault(
+        "which neurons restart is not restored",
+        "engine/wgpu/memory.py",
+        "status = np.where(state.was_candidate, np.uint32(WAS_CANDIDATE), np.uint32(0))",
+        "status = np.zeros(len(state.was_candidate), np.uint32)",
+        (TRAIN,),
+    ),
+)

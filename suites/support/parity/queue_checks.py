@@ -1,0 +1,84 @@
+"""Checks of queues per owner; those of ``simulator_check`` begin with ``check_``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from unittest import mock
+
+import numpy as np
+
+from burstproof.engine.cuda.plan.block_size import FusedShape
+from burstproof.engine.cuda.plan.packed import pack_network
+from burstproof.engine.reference import ReferenceEngine
+from burstproof.engine.state import Stimulus
+from burstproof.network.synthetic.build import synthesize
+from burstproof.network.synthetic.spec import SyntheticSpec
+from suites.support.parity.mixed import MIXES, Mix, compare_mix, mixed_network, mixed_options, mixed_plan
+from suites.support.parity.train_checks import cuda_engine, recordings_differ
+
+_PLAN = "burstproof.engine.cuda.plan"
+_BURSTS = 8
+
+
+@contextmanager
+def queues_of(room: int) -> Iterator[None]:
+    """Every network that can has three owners, and no more than ``room`` entries in the queue of each."""
+    chosen = {
+        "queues._pays": lambda variant, sizes: sizes.static_entries > 0,
+        "queues._OWNERS": 3,
+        "queues._SHAPES": (FusedShape(32, 1),) * 2,
+        "buffers._LEAST_ROOM": room,
+        "buffers._ROOM_SHARE": 1 << 20,
+    }
+    with ExitStack() as patches:
+        for name, value in chosen.items():
+            patches.enter_context(mock.patch(f"{_PLAN}.{name}", value))
+        yield
+
+
+def _small(name: str, delay: int) -> Mix:
+    mix = next(mix for mix in MIXES if mix.name == name)
+    return replace(mix, neurons=110, synapses=700, largest_delay=delay, bursts=_BURSTS)
+
+
+def _differs(mix: Mix) -> list[str]:
+    """What is wrong with the queues of ``mix``, from the start and from a state that has much under way."""
+    network, options = mixed_network(mix), mixed_options(mix)
+    if pack_network(network, options).variant.queues is None:
+        return ["there are no queues"]
+    problems, plan = compare_mix(mix, cuda_engine), mixed_plan(mix, network)
+    reference, engine = ReferenceEngine.create(network, options), cuda_engine(network, options)
+    reference.run(5, plan)
+    engine.restore(reference.state())
+    for bursts in (1, 2, 5):
+        problems += recordings_differ(reference.run(bursts, plan), engine.run(bursts, plan))
+        problems += reference.state().differences(engine.state())
+    if reference.step().fired_ids.tolist() != engine.step().fired_ids.tolist():
+        problems.append("a step")
+    return problems
+
+
+def check_queues_per_owner() -> list[str]:
+    """Sums of 32 and 64 bits with and without marks, delays, narrow and wide entries, rows of one contribution."""
+    from burstproof.engine.cuda.engine import CudaEngine
+
+    problems = []
+    with queues_of(room=1 << 12):
+        for name, delay in (("fractions, delays to 7", 7), ("integers", 2)):
+            problems += [f"{name}, delays to {delay}: {problem}" for problem in _differs(_small(name, delay))]
+        spec = SyntheticSpec(60, 9, seed=3, threshold=4.0, weights=2.0, postsynaptic_potential=1.5, initial_firing=0.3)
+        plan = {1: Stimulus(forced=np.arange(0, spec.neurons, 3, dtype=np.uint32))}
+        reference, engine = ReferenceEngine.create(synthesize(spec)), CudaEngine.from_spec(spec)
+        problems += recordings_differ(reference.run(_BURSTS, plan), engine.run(_BURSTS, plan))
+    return problems
+
+
+def check_queues_that_are_full() -> list[str]:
+    """What a queue has no room for arrives all the same, once."""
+    problems = []
+    with queues_of(room=3):
+        for name, delay in (("integers", 1), ("integers, all excitatory", 3), ("fractions, delays to 7", 1)):
+            problems += [f"{name}, delays to {delay}: {problem}" for problem in _differs(_small(name, delay))]
+    return problems

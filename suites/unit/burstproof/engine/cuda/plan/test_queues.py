@@ -1,0 +1,89 @@
+"""Which networks get queues per owner, and what their owners hold."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from burstproof.engine.cuda.plan.choices import choices_of
+from burstproof.engine.cuda.plan.packed import Packed, pack_network, streaming, unqueued
+from burstproof.engine.cuda.plan.queues import block_bytes
+from burstproof.engine.cuda.plan.tiles import sized
+from burstproof.engine.options import EngineOptions
+from burstproof.network.model import Network, NeuronTable, SynapseTable
+
+pytestmark = pytest.mark.requirement("BE-4", "BE-12")
+
+_MILLION, _FAN = 1_000_000, 100
+_SHARED_BYTES = 227 << 10
+"""What a block may have on an H200."""
+
+
+def packed(neurons: int, **synapses: Any) -> Packed:
+    """A small network, with the sizes of one of so many neurons of the same kind."""
+    ids = np.arange(8)
+    network = Network(NeuronTable.build(8), SynapseTable.build(ids, np.roll(ids, 1), **synapses))
+    small = pack_network(network, EngineOptions())
+    sizes = replace(small.sizes, neurons=neurons, static_entries=_FAN * neurons, longest_row=_FAN, in_degree=2 * _FAN)
+    return replace(small, sizes=sizes, variant=sized(small.variant, sizes))
+
+
+INHIBITION: dict[str, Any] = {"types": 1, "weights": 200.0}
+DELAYS = {**INHIBITION, "delay_bursts": 16}
+FRACTIONS = {**DELAYS, "weights": np.geomspace(1e-5, 200.0, 8)}
+
+
+@pytest.mark.parametrize(
+    ("neurons", "synapses", "queued"),
+    [
+        (5 * _MILLION, INHIBITION, False),
+        (20 * _MILLION, INHIBITION, True),
+        (5 * _MILLION, DELAYS, False),
+        (20 * _MILLION, DELAYS, True),
+        (_MILLION, FRACTIONS, False),
+        (5 * _MILLION, FRACTIONS, True),
+        (20 * _MILLION, FRACTIONS, True),
+        (60 * _MILLION, FRACTIONS, False),
+    ],
+)
+def test_queues_where_a_slot_leaves_the_cache(neurons: int, synapses: dict[str, Any], queued: bool) -> None:
+    variant = packed(neurons, **synapses).variant
+    queues = variant.queues
+    assert (queues is not None) is queued
+    if queues is not None and variant.fused is not None:
+        assert queues.span % variant.fused.chunk == 0
+        assert (queues.owners - 1) * queues.span < neurons <= queues.owners * queues.span
+        assert block_bytes(variant) <= _SHARED_BYTES
+        assert variant.recalled == synapses.get("delay_bursts", 1)
+        assert queues.wide is (synapses is FRACTIONS)
+
+
+def test_without_delays_only_where_neurons_have_few_parameters_of_their_own() -> None:
+    many = packed(20 * _MILLION, **INHIBITION)
+    sizes = replace(many.sizes, uniform=frozenset())
+    assert sized(many.variant, sizes).queues is None
+    assert sized(many.variant, replace(sizes, ring=17)).queues is not None
+
+
+def test_low_bits_add_up_without_reaching_the_high_ones() -> None:
+    queues = packed(20 * _MILLION, **FRACTIONS).variant.queues
+    assert queues is not None
+    assert (2 * _FAN + 2) * ((1 << queues.low_bits) - 1) < 1 << 31
+
+
+def test_without_queues_the_variant_is_what_it_was() -> None:
+    queued, small = packed(20 * _MILLION, **DELAYS), packed(8, **DELAYS)
+    plain = unqueued(queued).variant
+    assert (plain.queues, plain.word, plain.fused) == (None, small.variant.word, small.variant.fused)
+    assert streaming(queued).variant.queues is None
+    assert block_bytes(plain) == 0
+
+
+def test_the_record_names_owners_and_reason() -> None:
+    owners, reason = "queues for 391 owners of 51200 neurons", "since a slot takes 80 MB"
+    assert choices_of(packed(20 * _MILLION, **INHIBITION)).endswith(f"; {owners}, {reason}")
+    delayed = choices_of(packed(20 * _MILLION, **DELAYS))
+    assert delayed.endswith(f"; {owners}, with delays on the sender's side, {reason}")
