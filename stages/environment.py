@@ -52,11 +52,14 @@ def _hidden(root: Path) -> list[str]:
 
 
 def _injected() -> list[str]:
-    """Modules that every process of the suites imports at its start, from outside of Python's own folders."""
+    """Modules that every process of the suites imports at its start, from outside of Python's own folders.
+
+    A link in one of these belongs to them: Debian's leads to ``/etc``.
+    """
     own = {Path(prefix).resolve() for prefix in (sys.prefix, sys.base_prefix)}
     found = [find_spec(name) for name in ("sitecustomize", "usercustomize")]
-    files = [Path(spec.origin).resolve() for spec in found if spec is not None and spec.origin]
-    return [f"!! {file}" for file in files if not own.intersection(file.parents)]
+    files = [Path(spec.origin) for spec in found if spec is not None and spec.origin]
+    return [f"!! {file}" for file in files if not own.intersection((*file.parents, *file.resolve().parents))]
 
 
 def _variables() -> dict[str, str]:

@@ -106,6 +106,20 @@ def test_ignored_modules_beside_the_sources_and_a_sitecustomize_are_changes(
     assert take_environment(checkout).git_changes[-1] == f"!! {injected}"
 
 
+def test_a_link_in_pythons_own_folder_is_no_change(
+    checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Debian's Python has its sitecustomize in /etc, and a link to it beside the standard library."""
+    (tmp_path / "etc.py").touch()
+    own = tmp_path / "python"
+    own.mkdir()
+    (own / "usercustomize.py").symlink_to(tmp_path / "etc.py")
+    monkeypatch.syspath_prepend(own)
+    assert take_environment(checkout).git_changes == (f"!! {own / 'usercustomize.py'}",)
+    monkeypatch.setattr(sys, "base_prefix", str(own))
+    assert take_environment(checkout).git_changes == ()
+
+
 def test_only_the_first_changes_are_named(checkout: Path) -> None:
     for number in range(30):
         (checkout / f"new{number}").touch()
