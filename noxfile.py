@@ -38,8 +38,8 @@ nox.options.error_on_missing_interpreters = True
 os.environ["PIP_NO_COMPILE"] = "1"
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
-# The runner's codes for pass, fail and could-not-judge: the second part of a run tells the verdict of the whole.
-JUDGED = (0, 1, 2)
+# The runner's codes for pass, fail, could-not-judge and --time-limit: the second part tells the verdict of the whole.
+JUDGED = (0, 1, 2, 75)
 
 
 @cache

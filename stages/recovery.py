@@ -39,7 +39,7 @@ def recover(folder: RunFolder, plan: Sequence[Stage], root: Path) -> RunRecord:
         raise InputError("this run has its record", where="record", got=str(folder.path))
     asked = folder.read_plan()
     planned = [stage for stage in plan if stage.name in asked.stages]
-    machine = kept_machine(folder) or FoundMachine({"problem": _NOT_KEPT})
+    machine = kept_machine(folder.machine) or FoundMachine({"problem": _NOT_KEPT})
     stages = tuple(_stage_run(folder, stage, machine.gates) for stage in planned)
     if not read_invocations(folder, asked.stages):
         cure = "Run it with --resume."

@@ -79,6 +79,11 @@ class StageFiles:
         return self.folder / "environment.json"
 
     @property
+    def machine(self) -> Path:
+        """What the runner found on the machine that ran the stage last."""
+        return self.folder / "machine.json"
+
+    @property
     def done(self) -> Path:
         """How the stage ended; exists only once it has."""
         return self.folder / _DONE

@@ -76,7 +76,7 @@ class Runner:
         asked = self.folder.read_plan()
         waiting = [stage for stage in self._planned(asked) if not self.folder.files(stage.name).done.is_file()]
         due = [stage for stage in waiting if not only or stage.name in only]
-        machine = None if waiting else kept_machine(self.folder)  # a finished run is of the machine that ran it
+        machine = None if waiting else kept_machine(self.folder.machine)  # a finished run is of the machine that ran it
         if machine is None:
             machine = FoundMachine(take_inventory().to_dict(), Gatekeeper(gpu_free=asked.gpu_free).gates)
             environment = take_environment(self.root)
@@ -87,7 +87,7 @@ class Runner:
         try:
             for stage in due:
                 if time.monotonic() < self.until_s:
-                    self._run_stage(stage, machine.gates[stage.gate], invocation, asked)
+                    self._run_stage(stage, machine, invocation, asked)
         finally:
             try:
                 record = self._written(asked, machine)
@@ -110,10 +110,11 @@ class Runner:
         command = (*(resumed if begun else asked.command), *(word for name in only for word in ("--only", name)))
         return Invocation(command, utc_now(), take_environment(self.root), (), machine_in(machine.hardware).label)
 
-    def _run_stage(self, stage: Stage, gate: Gate, invocation: Invocation, asked: RunPlan) -> None:
-        files = self.folder.files(stage.name)
+    def _run_stage(self, stage: Stage, machine: FoundMachine, invocation: Invocation, asked: RunPlan) -> None:
+        files, gate = self.folder.files(stage.name), machine.gates[stage.gate]
         earlier = go_on(files)
         note_invocation(self.folder, stage.name, replace(invocation, environment=take_environment(self.root)))
+        write_json(files.machine, encode(machine))
         self.console.stage_begins(stage, gate)
         progress = Progress(files.results, earlier_durations(stage.name, asked.plan), kept=earlier.cases)
         began, times = time.monotonic(), read_times()

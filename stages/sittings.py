@@ -52,9 +52,8 @@ class Earlier:
         return replace(run, duration_s=self.duration_s + run.duration_s, contention=contention)
 
 
-def kept_machine(folder: RunFolder) -> FoundMachine | None:
-    """What the run found at its last start; ``None`` if it was not kept."""
-    path = folder.machine
+def kept_machine(path: Path) -> FoundMachine | None:
+    """What a start of the runner found, as it lies at ``path``; ``None`` if it was not kept."""
     return decode(FoundMachine, read_json(path), str(path)) if path.is_file() else None
 
 
@@ -91,7 +90,7 @@ def refuse_to_mix(folder: RunFolder, stage: str, environment: Environment, machi
             allowed=commit or "no commit",
             cure=f"Check {commit[:12] or 'it'} out, {cure}",
         )
-    before = kept_machine(folder)
+    before = kept_machine(files.machine)
     if before is None:
         return
     was, found = machine_in(before.hardware), machine_in(machine.hardware)

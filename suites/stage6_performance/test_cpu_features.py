@@ -46,7 +46,9 @@ CASES = [
             LIVE + SETTLED,
             {"live": LIVE, "associative": associative},
             id="memories with associations" if associative else "memories",
-            marks=pytest.mark.measures("burst.memories", live=LIVE, associative=..., **ON_CORE, **MEMORIES.conditions),
+            marks=pytest.mark.measures(
+                "burst.memories", live=LIVE, associative=associative, **ON_CORE, **MEMORIES.conditions
+            ),
         )
         for associative in (False, True)
     ),
@@ -62,9 +64,11 @@ def test_features_on_one_core(
     featured = make(network)
     with ExitStack() as stack:
         engines = [stack.enter_context(CpuEngine.create(one, OPTIONS)) for one in (network, featured)]
-        judge = stack.enter_context(ReferenceEngine.create(featured, OPTIONS))
-        result = compare(*engines, judge, row.start, row.checked_bursts, settled)
+        judges = tuple(stack.enter_context(ReferenceEngine.create(one, OPTIONS)) for one in (network, featured))
+        result = compare(*engines, judges, row.start, row.checked_bursts, settled)
+        state = engines[1].state().features
     assert result.problems == (), result.problems[0]
+    assert "live" not in own or (state is not None and len(state.memory.ids) == own["live"])
     conditions = {
         "backend": "cpu",
         "device": take_host().cpu,

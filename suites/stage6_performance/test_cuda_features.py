@@ -9,6 +9,7 @@ import pytest
 
 from burstproof.engine.cpu.engine import CpuEngine
 from burstproof.engine.options import EngineOptions
+from burstproof.network.model import Network
 from stages.measuring import Measure
 from suites.support.bench.card_limits import Card
 from suites.support.bench.cuda_bench import GENERAL
@@ -30,6 +31,14 @@ def _conditions(row: Row, card: Card) -> dict[str, object]:
     return {"backend": "cuda", "gpus": 1, "device": card.runtime.name, **row.conditions}
 
 
+def _judges(stack: ExitStack, plain: Network, featured: Network) -> tuple[CpuEngine, CpuEngine]:
+    """The CPU engine over both networks."""
+    engines = CpuEngine.create(plain, GENERAL), CpuEngine.create(featured, GENERAL)
+    for engine in engines:
+        stack.enter_context(engine)
+    return engines
+
+
 def _held(result: Compared, row: Row) -> None:
     """Results equal the judge's, and both networks kept their rate."""
     assert result.problems == (), result.problems[0]
@@ -48,16 +57,17 @@ def test_features_of_neurons(card: Card, measure: Measure) -> None:
     with ExitStack() as stack:
         plain = stack.enter_context(CudaEngine.from_spec(NEURONS.spec, EngineOptions()))
         featured = stack.enter_context(CudaEngine.create(network, EngineOptions()))
-        judge = stack.enter_context(CpuEngine.create(network, GENERAL))
-        result = compare(plain, featured, judge, NEURONS.start, NEURONS.checked_bursts, SETTLED)
+        judges = _judges(stack, NEURONS.network(), network)
+        result = compare(plain, featured, judges, NEURONS.start, NEURONS.checked_bursts, SETTLED)
     _held(result, NEURONS)
     conditions = _conditions(NEURONS, card) | {"features": "neurons"}
     ratios = result.ratios
     measure("burst.features_over", median(ratios), "x", samples=ratios, conditions=conditions, note=result.note)
 
 
+@pytest.mark.thorough("builds and checks networks of 10 M synapses")
 @pytest.mark.parametrize("associative", [False, True], ids=["memories", "memories with associations"])
-@pytest.mark.measures("burst.memories", live=LIVE, associative=..., **ON_GPU, **MEMORIES.conditions)
+@pytest.mark.measures("burst.memories", live=LIVE, associative=[False, True], **ON_GPU, **MEMORIES.conditions)
 def test_memories(associative: bool, card: Card, measure: Measure) -> None:
     """A memory area in which one memory comes and one goes in every burst, beside the network's own time."""
     from burstproof.engine.cuda.engine import CudaEngine
@@ -67,8 +77,8 @@ def test_memories(associative: bool, card: Card, measure: Measure) -> None:
     with ExitStack() as stack:
         plain = stack.enter_context(CudaEngine.create(network, EngineOptions()))
         featured = stack.enter_context(CudaEngine.create(remembering, EngineOptions()))
-        judge = stack.enter_context(CpuEngine.create(remembering, GENERAL))
-        result = compare(plain, featured, judge, MEMORIES.start, MEMORIES.checked_bursts, LIVE + SETTLED)
+        judges = _judges(stack, network, remembering)
+        result = compare(plain, featured, judges, MEMORIES.start, MEMORIES.checked_bursts, LIVE + SETTLED)
         state = featured.state().features
         assert state is not None
         live = len(state.memory.ids)
@@ -79,17 +89,18 @@ def test_memories(associative: bool, card: Card, measure: Measure) -> None:
     measure("burst.memories", median(added), "us", samples=added, conditions=conditions, note=result.note)
 
 
+@pytest.mark.thorough("builds and checks networks of 10 M synapses")
 @pytest.mark.measures("burst.features_over", features="transmission", **ON_GPU, **RULES.conditions)
 def test_rules_with_factors(card: Card, measure: Measure) -> None:
     """Synapses of a rule with gains and a gate, against contributions that follow potentials."""
     from burstproof.engine.cuda.engine import CudaEngine
 
-    network = with_rules(RULES.spec)
+    without, network = mp_driven(RULES.spec), with_rules(RULES.spec)
     with ExitStack() as stack:
-        plain = stack.enter_context(CudaEngine.create(mp_driven(RULES.spec), EngineOptions()))
+        plain = stack.enter_context(CudaEngine.create(without, EngineOptions()))
         featured = stack.enter_context(CudaEngine.create(network, EngineOptions()))
-        judge = stack.enter_context(CpuEngine.create(network, GENERAL))
-        result = compare(plain, featured, judge, RULES.start, RULES.checked_bursts, SETTLED)
+        judges = _judges(stack, without, network)
+        result = compare(plain, featured, judges, RULES.start, RULES.checked_bursts, SETTLED)
     _held(result, RULES)
     conditions = _conditions(RULES, card) | {"features": "transmission"}
     ratios = result.ratios

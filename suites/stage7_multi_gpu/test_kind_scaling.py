@@ -8,6 +8,7 @@ from __future__ import annotations
 import pytest
 
 from burstproof.engine.cuda.exchange.devices import device_count
+from burstproof.errors import OutOfMemoryError
 from stages.measuring import Measure
 from suites.support.bench.cuda_bench import RESIDENT
 from suites.support.bench.steady import to_us
@@ -19,14 +20,20 @@ DEVICES = (2, 4, 8)
 CASES = [(SMALL, devices, kind) for devices in DEVICES for kind in (*KINDS, *SMALL_KINDS)]
 CASES += [(LARGE, devices, kind) for devices in DEVICES for kind in KINDS]
 RATE_TOLERANCE = 0.25
-ON_EACH = {"devices": ..., "kind": ..., "neurons": ..., "synapses_per_neuron": 100, "firing_rate": 0.01}
+ON_EACH = {
+    "devices": list(DEVICES),
+    "kind": [*KINDS, *SMALL_KINDS],
+    "neurons": [SMALL, LARGE],
+    "synapses_per_neuron": 100,
+    "firing_rate": 0.01,
+}
 WAITS = "; on several GPUs arrivals of 16 delays wait in a ring of slots, on one the fired lists are read again"
 """What a kind with delays does otherwise on shards; its ratio says what that costs."""
 
 
 @pytest.mark.measures("shard.kind_burst", "shard.kind_ratio", **ON_EACH)
 @pytest.mark.thorough("builds and checks large networks")
-@pytest.mark.time_limit(600)
+@pytest.mark.time_limit(900)
 @pytest.mark.parametrize(("neurons", "devices", "kind"), CASES)
 def test_kind_over_devices(neurons: int, devices: int, kind: str, measure: Measure) -> None:
     """Bit for bit before and after, then the burst over that of one share on one GPU, each at its nominal rate."""
@@ -34,7 +41,10 @@ def test_kind_over_devices(neurons: int, devices: int, kind: str, measure: Measu
         pytest.skip(f"needs {devices} GPUs, {device_count()} are here")
     row = kind_row(kind, neurons)
     share = share_of(row, devices)
-    several, alone = measured(row, devices), measured(share, 1)
+    try:
+        several, alone = measured(row, devices), measured(share, 1)
+    except OutOfMemoryError as error:
+        pytest.skip(f"{kind} on {devices} GPUs: {error}")
     for result in (several, alone):
         assert result.problems == (), f"{result.row.name}: {result.problems[0]}"
         off = abs(result.firing_rate / result.row.firing_rate - 1.0)

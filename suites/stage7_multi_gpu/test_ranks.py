@@ -61,9 +61,14 @@ def test_one_to_four_ranks_agree(tmp_path: Path, measure: Measure) -> None:
             assert case["problem"] is None, f"{name} on {count} ranks: {case['problem']}"
 
 
-@pytest.mark.measures("rank.recorded_burst", "rank.recorded_ratio", backend="cpu", ranks=RANKS, neurons=..., cores=...)
+NEURONS = [100_000, 1_000_000]
+
+
+@pytest.mark.measures(
+    "rank.recorded_burst", "rank.recorded_ratio", backend="cpu", ranks=RANKS, neurons=NEURONS, cores=...
+)
 @pytest.mark.thorough("times a large network")
-@pytest.mark.parametrize("neurons", [100_000, 1_000_000])
+@pytest.mark.parametrize("neurons", NEURONS)
 def test_ranks_keep_up_with_one_process(neurons: int, tmp_path: Path, measure: Measure) -> None:
     """A burst with its list recorded, over four ranks and in one process with as many threads: the same lists."""
     output = tmp_path / "ranks.json"

@@ -62,18 +62,17 @@ class Compared:
 def compare(
     plain: Engine,
     featured: Engine,
-    judge: Engine,
+    judges: tuple[Engine, Engine],
     start: StimulusPlan,
     checked: int,
     settled: int,
-    rounds: int = ROUNDS,
 ) -> Compared:
-    """Check ``featured`` against ``judge`` for ``checked`` bursts, let both settle, time in turns, and check again."""
-    problems = disagreements(judge, featured, checked, start, weights=True)
-    if problems:
-        return Compared(problems)
-    plain.run(checked, start, Record.NONE)
+    """Check both against their ``judges`` for ``checked`` bursts, let them settle, time in turns, and check again."""
     engines = plain, featured
+    for judge, engine in zip(judges, engines, strict=True):
+        problems = disagreements(judge, engine, checked, start, weights=True)
+        if problems:
+            return Compared(problems)
     lengths = []
     for engine in engines:
         engine.run(settled, record=Record.NONE)
@@ -84,8 +83,10 @@ def compare(
         for engine, length, own, counts in zip(engines, lengths, times, fired, strict=True):
             own.append(_us_per_burst(engine, length))
             counts.append(float(engine.run(5, record=Record.COUNTS).fired_counts.mean()))
-    judge.restore(featured.state())
-    problems = disagreements(judge, featured, CHECKED_AFTER, {}, weights=True)
+    problems = ()
+    for judge, engine in zip(judges, engines, strict=True):
+        judge.restore(engine.state())
+        problems += disagreements(judge, engine, CHECKED_AFTER, {}, weights=True)
     mean = [sum(counts) / len(counts) for counts in fired]
     return Compared(problems, tuple(times[0]), tuple(times[1]), *mean)
 

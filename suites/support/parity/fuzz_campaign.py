@@ -1,7 +1,8 @@
 """``python -m suites.support.parity.fuzz_campaign --cases N``: random cases with all features crossed, in processes.
 
 Each case runs on the reference and on one backend, as ``burstproof fuzz`` does. ``--out`` writes a summary: commit,
-seeds, cases, cases by section of FEATURES.md, and what differs. Exit codes: 0 no case differs, 1 one does.
+seeds, cases, cases by section of FEATURES.md, and what differs. Exit codes: 0 no case
+differs, 1 one does, 2 none was compared.
 """
 
 from __future__ import annotations
@@ -104,7 +105,9 @@ def main() -> int:
     if options.out is not None:
         write_atomically(options.out, (json.dumps(document, indent=1) + "\n").encode())
     print(json.dumps(document, indent=1))
-    return ExitCode.FAIL if total.differences else ExitCode.PASS
+    if total.differences:
+        return ExitCode.FAIL
+    return ExitCode.PASS if total.cases else ExitCode.UNDECIDED
 
 
 def _document(options: argparse.Namespace, total: Part) -> dict[str, object]:

@@ -64,7 +64,7 @@ def folder(tmp_path: Path) -> RunFolder:
     made.files("stage6").begun.write_text("a\nb", encoding="utf-8")
     made.files("stage6").junit.write_text("<testsuites/>", encoding="utf-8")
     note_invocation(made, "stage6", FIRST)
-    write_json(made.machine, encode(FoundMachine(H200, GATES)))
+    write_json(made.files("stage6").machine, encode(FoundMachine(H200, GATES)))
     return made
 
 
@@ -151,6 +151,14 @@ def test_another_commit_or_class_of_machine_is_refused(
         return
     with pytest.raises(InputError, match=problem):
         refuse_to_mix(folder, "stage6", environment, here, "gpu")
+
+
+def test_another_stage_on_another_machine_in_between_changes_nothing(folder: RunFolder) -> None:
+    """The run then names the machine of its last start; the stage that was cut off still belongs to its own."""
+    elsewhere = FoundMachine({"gpus": []}, GATES)
+    write_json(folder.machine, encode(elsewhere))
+    with pytest.raises(InputError, match="a machine of another class"):
+        refuse_to_mix(folder, "stage6", ENVIRONMENT, elsewhere, "gpu")
 
 
 def begun(root: Path) -> list[str]:

@@ -517,8 +517,8 @@ class CudaEngine(Engine):
         self._list_on_device = None
         devices, self._open = self._open, None
         if devices is not None and self._growing is not None:
-            devices = self._growing.engine.devices
-        if devices is not None:
+            self._growing.engine.close()
+        elif devices is not None:
             try:
                 if self._loop is not None:
                     self._loop.pause()

@@ -73,7 +73,7 @@ def refuse_features(network: Network, options: EngineOptions, modelled: frozense
             where="network.features",
             got=", ".join(missing),
             allowed=", ".join(section.value for section in Section if section in modelled) or "none",
-            cure="Take the backend cpu or reference, without shards",
+            cure="Take the backend cpu, cuda or reference",
         )
     if wanted and options.profile.byte_synapses:
         raise NetworkError(

@@ -187,6 +187,7 @@ class OneDevice:
         if packed is not self.packed:
             self._clear()
             self._build(packed)
+            packed = self.packed  # the device may have less room than the state would like
         if packed.variant.recalled or packed.variant.calendar:
             slots = 0 if packed.variant.queues else 1
             state = self._arrivals.take(state, packed.network.neurons.valid_mask, packed.fixed_point.dtype, slots)

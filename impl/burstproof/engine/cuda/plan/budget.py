@@ -111,7 +111,7 @@ class MemoryPlan:
 def plan_memory(network: Network, options: EngineOptions) -> MemoryPlan:
     """The memory that an engine over ``network`` takes; touches no device.
 
-    What a device has free is known only by a declared limit: without one, ``auto`` keeps synapses on the device.
+    What a device has free is known only by a declared limit: without one, there is room for everything.
 
     Raises
     ------
@@ -120,13 +120,13 @@ def plan_memory(network: Network, options: EngineOptions) -> MemoryPlan:
     """
     packed = pack_network(network, options)
     limit = options.cuda.memory_limit_bytes
-    return MemoryPlan.of(place_synapses(packed, limit or MemoryPlan.of(packed).total_bytes))
+    return MemoryPlan.of(place_synapses(packed, limit or 2 * MemoryPlan.of(packed).total_bytes))
 
 
 def place_synapses(packed: Packed, available: int) -> Packed:
     """``packed`` with its synapses where its options want them; ``auto`` moves them if ``available`` bytes are too few.
 
-    It has no calendar if more than half of the bytes would be taken with them, and no queues per owner if all would.
+    It has no calendar if more than half of the bytes would be taken with it, and no queues per owner if all would.
 
     Parameters
     ----------

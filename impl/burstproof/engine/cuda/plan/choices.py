@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from burstproof.engine.cuda.plan.buffers import ring_slots, slot_stride
 from burstproof.engine.cuda.plan.packed import Packed
+from burstproof.engine.cuda.plan.queues import without_queues
 
 _MEGABYTE = 1e6
 
@@ -17,7 +18,7 @@ def choices_of(packed: Packed) -> str:
 
 def _choices(packed: Packed) -> Iterator[str]:
     variant, sizes, layout = packed.variant, packed.sizes, packed.layout
-    slot = slot_stride(sizes.neurons, variant) * variant.word.bits / 8 / _MEGABYTE
+    slot = slot_stride(sizes.neurons, variant) * without_queues(variant).word.bits / 8 / _MEGABYTE
     yield _word(packed)
     if variant.queues is not None:
         queues, side = variant.queues, "with delays on the sender's side, " if variant.delays else ""

@@ -19,6 +19,7 @@ from burstproof.engine.cuda.plan.buffers import (
     uniform_parameters,
 )
 from burstproof.engine.cuda.plan.features import FeaturePlan, Members, levels_of
+from burstproof.engine.cuda.plan.queues import without_queues
 from burstproof.engine.cuda.plan.streaming import split_buffers
 from burstproof.engine.cuda.plan.tiles import sized
 from burstproof.engine.cuda.plan.variant import Variant, variant_of
@@ -195,11 +196,11 @@ def packed_for(packed: Packed, state: EngineState) -> Packed:
         largest, bits = largest_contribution(layout), UNBOUNDED.bit_length()
         sizes = replace(packed.sizes, largest_contribution=largest, sum_bits=bits)
         packed = replace(packed, layout=layout, weights=weights, sizes=sizes, variant=sized(variant, sizes))
-    features, variant = packed.features, packed.variant
+    features, variant = packed.features, without_queues(packed.variant)
     features = replace(
         features, refractory_periods=features.refractory_periods or bool(state.refractory_countdowns.any())
     )
-    word = _word_for(packed, state)
+    word = _word_for(replace(packed, variant=variant), state)
     if features == packed.features and word == variant.word:
         return packed
     sizes = replace(packed.sizes, uniform=uniform_parameters(layout, features))
