@@ -258,7 +258,7 @@ def test_the_command_agrees(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.thorough("random cases take seconds")
 def test_the_command_finds(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     """Cases that differ exit with 1; their traces are there, and what replays the first is printed."""
-    monkeypatch.setattr("burstproof.cli.fuzz.engine_factory", lambda backend: faults.NoSnooze.create)
+    monkeypatch.setattr("burstproof.cli.fuzz.factory_of", lambda backend, shards: faults.NoSnooze.create)
     assert main(["fuzz", "--cases", "30", "--families", "7", "--out", str(tmp_path)]) == ExitCode.FAIL
     out = capsys.readouterr().out
     assert "DIFFERS" in out

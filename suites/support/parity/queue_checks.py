@@ -68,6 +68,8 @@ def check_queues_per_owner() -> list[str]:
     with queues_of(room=1 << 12):
         for name, delay in (("fractions, delays to 7", 7), ("integers", 2)):
             problems += [f"{name}, delays to {delay}: {problem}" for problem in _differs(_small(name, delay))]
+        long = replace(_small("integers", 1), synapses=40 * 110)
+        problems += [f"rows of about 40: {problem}" for problem in _differs(long)]
         spec = SyntheticSpec(60, 9, seed=3, threshold=4.0, weights=2.0, postsynaptic_potential=1.5, initial_firing=0.3)
         plan = {1: Stimulus(forced=np.arange(0, spec.neurons, 3, dtype=np.uint32))}
         reference, engine = ReferenceEngine.create(synthesize(spec)), CudaEngine.from_spec(spec)

@@ -92,6 +92,7 @@ def test_every_call_is_read_whole() -> None:
     want = [
         int((ids.astype(np.int64) * amounts.astype(np.int64)).sum() + forced.sum()) for ids, amounts, forced in given
     ]
+    write_packed(mail, PackedStimulus(NO_IDS, np.empty(0, np.int32), NO_IDS, False, True), 1)
     calls.ring(mail, 1, 0, 0)
     thread = threading.Thread(target=read, args=(mail, answers), daemon=True)
     thread.start()
