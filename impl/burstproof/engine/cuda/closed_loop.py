@@ -139,8 +139,8 @@ class StayingLoop(ClosedLoop):
         return kernel
 
     def _number(self, done: int) -> int:
-        """Number of the call that makes it ``done`` bursts since the devices were taken; never 0."""
-        return (self._start + done - 1) % (CALL_NUMBERS - 1) + 1
+        """Number of the call that makes it ``done`` bursts since the devices were taken; neighbours differ in parity."""
+        return (self._start + done - 1) % (CALL_NUMBERS - 2) + 1
 
     @translated
     def _at_length(self, kernel: LoopKernel, stimulus: Stimulus, number: int, found: int) -> int:

@@ -19,9 +19,8 @@ LEAVE = -1
 """Instead of a call: the kernel shall end. It is launched while a call is waiting."""
 NUMBER_SHIFT, AMOUNTS_SHIFT = 32, 16
 """A call: its number from bit 32 on (31 bits), amounts from bit 16 on, forced firings below (16 bits each)."""
-CALL_NUMBERS = (1 << 31) - 1
-"""Calls are numbered from 1 to one less than this, and from 1 again: as the last is even, neighbours always differ in
-their lowest bit."""
+CALL_NUMBERS = 1 << 31
+"""Numbers that a call's 31 bits can hold; 0 and the last are not used, so that neighbours always differ in parity."""
 MOST_ENTRIES = (1 << 16) - 1
 """Most amounts, and most forced firings, of a call."""
 
