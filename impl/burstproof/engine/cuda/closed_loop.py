@@ -139,7 +139,7 @@ class StayingLoop(ClosedLoop):
         return kernel
 
     def _number(self, done: int) -> int:
-        """Number of the call that makes it ``done`` bursts since the devices were taken; neighbours differ in parity."""
+        """Number of the call that makes it ``done`` bursts since the devices were taken; the next differs in parity."""
         return (self._start + done - 1) % (CALL_NUMBERS - 2) + 1
 
     @translated
