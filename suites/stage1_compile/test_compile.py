@@ -152,7 +152,7 @@ def test_launches_give_what_the_machine_code_takes(variants, variant: str) -> No
     """Tuples are flattened: a launch gives every kernel as many values as it has parameters, each of its size."""
     from burstproof.compile.resources import parameter_bytes_of, resources_by_kernel
     from burstproof.device.dependent_launch import flattened
-    from burstproof.engine.cuda.args import AT_CALL, bind, fields_of, made, parameters_of
+    from burstproof.engine.cuda.args import AT_CALL, bind, fields_of, made
     from burstproof.engine.cuda.kernels.catalogue import catalogue
     from suites.support.compile.variants import chosen_shards
 
@@ -160,7 +160,7 @@ def test_launches_give_what_the_machine_code_takes(variants, variant: str) -> No
     of = chosen if isinstance(chosen, ShardVariant) else whole(chosen)
     for spec in catalogue(chosen):
         given = bind(spec.function, of, lambda name, field: _Array(field.dtype) if field.array else field.dtype.type(1))
-        last = [kind for kind in parameters_of(spec.function, of).values() if kind in AT_CALL]
+        last = [kind for kind in fields_of(spec.function, of).values() if kind in AT_CALL]
         values = flattened((*given, *(made(kind, *[1] * len(fields_of(kind))) for kind in last)))
         image = compile_kernel(spec.name, spec.function, spec.signature, (8, 0))
         (name,) = resources_by_kernel(image)

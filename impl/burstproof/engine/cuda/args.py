@@ -258,6 +258,15 @@ class Modes(NamedTuple):
     pair_count: np.uint32
 
 
+class Neurons(NamedTuple):
+    """What a burst reads and changes of neurons; a kernel that needs one part alone takes that part."""
+
+    outside: Outside
+    state: State
+    parameters: Parameters
+    extras: Extras
+
+
 class History(NamedTuple):
     """When each neuron fired, as plasticity looks back on it; ``longest``: bursts of the longest window.
 
@@ -470,16 +479,16 @@ def is_absent(kind: type, variant: Variant | ShardVariant | None) -> bool:
     return kind is Chunks if variant.exchanges else kind in (Exchange, Identity)
 
 
-def fields_of(kind: type, variant: Variant | ShardVariant | None = None) -> dict[str, Field]:
-    """The fields of a tuple; ``variant`` chooses dtypes."""
-    if kind is Parameters:
+def fields_of(declared: Any, variant: Variant | ShardVariant | None = None) -> dict[str, Any]:
+    """What a kernel takes or a tuple holds, by name: a ``Field`` or a tuple's type; ``variant`` chooses dtypes."""
+    if declared is Parameters:
         assert variant is not None, "which parameters are columns depends on the variant"
         uniform = variant.uniform
         return {
             name: Field(uniform_dtype(name) if name in uniform else dtype, name not in uniform)
             for name, dtype in PARAMETERS.items()
         }
-    return {name: _field(hint, variant) for name, hint in _hints(kind).items()}
+    return {name: hint if is_tuple(hint) else _field(hint, variant) for name, hint in _hints(declared).items()}
 
 
 _FIELDS = {
@@ -487,6 +496,7 @@ _FIELDS = {
     for kind in tuple(globals().values())
     if is_tuple(kind) and kind is not Parameters
     for name, hint in _hints(kind).items()
+    if not is_tuple(hint)
 }
 
 
@@ -495,22 +505,17 @@ def dtype_of(name: str, variant: Variant) -> np.dtype[Any]:
     return _field(_FIELDS[name], variant).dtype
 
 
-def parameters_of(function: Callable[..., None], variant: Variant | ShardVariant | None = None) -> dict[str, Any]:
-    """What ``function`` takes, by name: a ``Field``, or the type of a tuple."""
-    hints = _hints(function)
-    return {name: hint if is_tuple(hint) else _field(hint, variant) for name, hint in hints.items()}
+def bind(declared: Any, variant: Variant | ShardVariant | None, value: Callable[[str, Field], Any]) -> tuple[Any, ...]:
+    """The arguments of a launch of a kernel, but for one of ``AT_CALL``: each field is ``value(name, field)``.
+
+    Of a tuple's type: what the tuple holds.
+    """
+    return tuple(
+        value(name, kind) if isinstance(kind, Field) else _tuple_of(kind, variant, value)
+        for name, kind in fields_of(declared, variant).items()
+        if kind not in AT_CALL
+    )
 
 
-def bind(
-    function: Callable[..., None], variant: Variant | ShardVariant | None, value: Callable[[str, Field], Any]
-) -> tuple[Any, ...]:
-    """The arguments of a launch of ``function``, but for one of ``AT_CALL``: each is ``value(name, field)``."""
-    bound: list[Any] = []
-    for name, kind in parameters_of(function, variant).items():
-        if isinstance(kind, Field):
-            bound.append(value(name, kind))
-        elif is_absent(kind, variant):
-            bound.append(())
-        elif kind not in AT_CALL:
-            bound.append(kind(*(value(field, what) for field, what in fields_of(kind, variant).items())))
-    return tuple(bound)
+def _tuple_of(kind: type, variant: Variant | ShardVariant | None, value: Callable[[str, Field], Any]) -> Any:
+    return () if is_absent(kind, variant) else kind(*bind(kind, variant, value))

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from burstproof.device.protocol import DeviceBuffer, DeviceRuntime, DeviceStream
-from burstproof.engine.cuda.args import Field, bind, made, parameters_of
+from burstproof.engine.cuda.args import Field, bind, fields_of, made
 from burstproof.engine.cuda.plan.buffers import queue_room, ring_slots, slot_stride, target_bits
 from burstproof.engine.cuda.plan.histories import period_of
 from burstproof.engine.cuda.plan.packed import Packed
@@ -174,7 +174,7 @@ class Kernels:
     def call(self, name: str, grid: int, block: int, values: Values, overlapped: bool = False) -> Call:
         """A launch of the kernel called ``name``."""
         function = self._functions[name]
-        last = list(parameters_of(function, self._variant).values())[-1]
+        last = list(fields_of(function, self._variant).values())[-1]
         arguments = self.runtime.pack(bind(function, self._variant, values))
         last = None if isinstance(last, Field) else last
         return Call(self.runtime, self._compiled[name], grid, block, arguments, overlapped, last)

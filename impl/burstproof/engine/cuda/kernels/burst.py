@@ -23,17 +23,14 @@ from burstproof.device.numba_cuda import SIMULATED, cuda
 from burstproof.engine.cuda.args import (
     Chunks,
     Exchange,
-    Extras,
     Fcl,
     Identity,
     Log,
     Longs,
     Network,
-    Outside,
-    Parameters,
+    Neurons,
     Recall,
     Rows,
-    State,
     Steering,
     Turn,
 )
@@ -264,16 +261,13 @@ def make_burst(shard: ShardVariant) -> Callable[..., None]:
         steering: Steering,
         exchange: Exchange,
         identity: Identity,
-        outside: Outside,
         fcl: Fcl,
-        state: State,
-        parameters: Parameters,
+        neurons: Neurons,
         log: Log,
         chunks: Chunks,
         recall: Recall,
         rows: Rows,
         network: Network,
-        extras: Extras,
         turn: Turn,
     ) -> None:
         fired = Fired(
@@ -300,7 +294,7 @@ def make_burst(shard: ShardVariant) -> Callable[..., None]:
             own_items = items
         let_next_start()
         wait_for_last()
-        fetch_early(np.uint32(item * size), fcl, state, network, loaded)
+        fetch_early(np.uint32(item * size), fcl, neurons.state, network, loaded)
         done, burst_number, sequence, slot, is_last = steer(steering, exchange, fcl, network, turn)
         if not done:
             if cuda.grid(1) == 0 and not exchanges:
@@ -317,10 +311,8 @@ def make_burst(shard: ShardVariant) -> Callable[..., None]:
         while item < items:
             count, first = np.uint32(0), np.uint32(item * size)
             if item < own_items:
-                fetch_chunk(first, moment.base, fcl, state, network, loaded)
-                count = consume_chunk(
-                    first, moment, loaded, fired, fcl, outside, state, parameters, network, identity, extras
-                )
+                fetch_chunk(first, moment.base, fcl, neurons.state, network, loaded)
+                count = consume_chunk(first, moment, loaded, fired, fcl, neurons, network, identity)
                 if exchanges:
                     at = np.uint64(side + np.uint64(item) * packet)
                     publish(exchange, sinks, at, sequence, count, fired.ids, identity)
@@ -346,7 +338,7 @@ def make_burst(shard: ShardVariant) -> Callable[..., None]:
         if cuda.grid(1) == 0:
             enter(steering, turn, burst_number, slot)
             if homeostats:
-                advance_classes(burst_number, extras)
+                advance_classes(burst_number, neurons.extras)
             if exchanges:
                 end_exchange(steering, exchange, network, turn, sequence, burst_number, slot, is_last)
 

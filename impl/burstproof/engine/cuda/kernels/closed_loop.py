@@ -19,7 +19,6 @@ from burstproof.device.numba_cuda import cuda
 from burstproof.engine.cuda.args import (
     Chunks,
     Exchange,
-    Extras,
     Fcl,
     Gathering,
     Identity,
@@ -27,11 +26,10 @@ from burstproof.engine.cuda.args import (
     Longs,
     Mailbox,
     Network,
+    Neurons,
     Outside,
-    Parameters,
     Recall,
     Rows,
-    State,
     Steering,
     Turn,
     Window,
@@ -285,16 +283,13 @@ def make_closed_loop(variant: Variant) -> Callable[..., None]:
         steering: Steering,
         exchange: Exchange,
         identity: Identity,
-        outside: Outside,
         fcl: Fcl,
-        state: State,
-        parameters: Parameters,
+        neurons: Neurons,
         log: Log,
         chunks: Chunks,
         recall: Recall,
         rows: Rows,
         network: Network,
-        extras: Extras,
         window: Window,
         mailbox: Mailbox,
     ) -> None:
@@ -303,25 +298,10 @@ def make_closed_loop(variant: Variant) -> Callable[..., None]:
         items = np.uint32((np.uint64(network.neurons) + np.uint64(chunk - one)) // np.uint64(chunk))
         order, status = Gathering(np.uint32(IDS), none, none), np.int64(ENDED)
         number = np.int64(1)
-        go = begin_turn(number, told, mailbox, steering, exchange, outside, fcl, network)
+        go = begin_turn(number, told, mailbox, steering, exchange, neurons.outside, fcl, network)
         while go & np.int64(GO_ON):
             turn = Turn(np.uint32((go >> np.int64(1)) & np.int64(1)), np.uint32(FRESH), none)
-            burst(
-                steering,
-                exchange,
-                identity,
-                outside,
-                fcl,
-                state,
-                parameters,
-                log,
-                chunks,
-                recall,
-                rows,
-                network,
-                extras,
-                turn,
-            )
+            burst(steering, exchange, identity, fcl, neurons, log, chunks, recall, rows, network, turn)
             cuda.syncthreads()
             if thread == none:
                 add(mailbox.relay, ARRIVED)
@@ -340,7 +320,7 @@ def make_closed_loop(variant: Variant) -> Callable[..., None]:
                 if thread == none and status == np.int64(ENDED):
                     end_turn(go, steering, mailbox)
             number += np.int64(1)
-            go = begin_turn(number, told, mailbox, steering, exchange, outside, fcl, network)
+            go = begin_turn(number, told, mailbox, steering, exchange, neurons.outside, fcl, network)
         if thread == none and (block == none or status == np.int64(STUCK)):
             answer(mailbox.answers, STATUS, status)
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from burstproof.device.dependent_launch import make_stay
 from burstproof.device.numba_cuda import SIMULATED, cuda
-from burstproof.engine.cuda.args import Added, Extras, Fcl, Floats, Identity, Ids, Network, Outside, Parameters, State
+from burstproof.engine.cuda.args import Added, Fcl, Floats, Identity, Ids, Network, Neurons, State
 from burstproof.engine.cuda.kernels.cells import make_clear, make_is_candidate, make_load, make_sum_of
 from burstproof.engine.cuda.kernels.features import make_advance_train, make_drive, make_regulate
 from burstproof.engine.cuda.kernels.identity import make_seed
@@ -174,13 +174,11 @@ def make_consume(shard: ShardVariant) -> Callable[..., Any]:
         rc: np.int32,
         cc: np.int32,
         fcl: Fcl,
-        outside: Outside,
-        state: State,
-        parameters: Parameters,
+        neurons: Neurons,
         network: Network,
         identity: Identity,
-        extras: Extras,
     ) -> Any:
+        outside, extras = neurons.outside, neurons.extras
         arrived, cell = sum_of(word), np.uint64(moment.base + np.uint64(neuron))
         is_candidate = told(word, cell, fcl)
         if is_candidate:
@@ -215,21 +213,10 @@ def make_consume(shard: ShardVariant) -> Callable[..., Any]:
             seed = seed_of(neuron, moment.burst, identity)
         found = Found(arrived, v, rc, cc)
         joins, potential = neuron_burst(
-            neuron,
-            seed,
-            moment.burst,
-            is_candidate,
-            is_forced,
-            given,
-            moment.batch,
-            found,
-            state,
-            parameters,
-            network,
-            extras,
+            neuron, seed, moment.burst, is_candidate, is_forced, given, moment.batch, found, neurons, network
         )
         if trains and joins and (train & able) != none:
-            advance_train(neuron, train, potential, state, parameters, extras)
+            advance_train(neuron, train, potential, neurons)
         if drives and joins:
             drive(neuron, potential, extras)
         if homeostats:
@@ -253,12 +240,9 @@ def make_consume_chunk(shard: ShardVariant, threads: int, per_thread: int) -> Ca
         loaded: Loaded,
         fired: Fired,
         fcl: Fcl,
-        outside: Outside,
-        state: State,
-        parameters: Parameters,
+        neurons: Neurons,
         network: Network,
         identity: Identity,
-        extras: Extras,
     ) -> Any:
         thread = np.uint32(cuda.threadIdx.x)
         lane = np.uint32(thread & lanes)
@@ -271,7 +255,7 @@ def make_consume_chunk(shard: ShardVariant, threads: int, per_thread: int) -> Ca
             if neuron < network.neurons:
                 word, v, rc, cc = loaded.word[p], loaded.v[p], loaded.rc[p], loaded.cc[p]
                 joins, potential, is_candidate = consume(
-                    neuron, moment, word, v, rc, cc, fcl, outside, state, parameters, network, identity, extras
+                    neuron, moment, word, v, rc, cc, fcl, neurons, network, identity
                 )
             append(joins, lane, fired.found, 0, neuron, potential, fired.ids, fired.potentials)
             block_count(is_candidate, lane, fired.found, 1)

@@ -16,16 +16,14 @@ from burstproof.device.numba_cuda import SIMULATED, cuda
 from burstproof.engine.cuda.args import (
     Counting,
     Exchange,
-    Extras,
     Fcl,
     History,
     Identity,
     Log,
     Longs,
     Network,
+    Neurons,
     Outside,
-    Parameters,
-    State,
     Steering,
     Turn,
     Words,
@@ -296,15 +294,12 @@ def make_dynamics(shard: ShardVariant) -> Callable[..., None]:
         steering: Steering,
         exchange: Exchange,
         identity: Identity,
-        outside: Outside,
         fcl: Fcl,
-        state: State,
-        parameters: Parameters,
+        neurons: Neurons,
         log: Log,
         history: History,
         network: Network,
         counting: Counting,
-        extras: Extras,
         turn: Turn,
     ) -> None:
         fired = Fired(
@@ -336,7 +331,7 @@ def make_dynamics(shard: ShardVariant) -> Callable[..., None]:
             if thread < np.uint32(exchange.sinks.size):
                 keep_route(exchange.sinks, thread, kept)
         base = np.uint64(np.uint64(slot) * np.uint64(fcl.stride))
-        fetch_chunk(np.uint32(item * size), base, fcl, state, network, loaded)
+        fetch_chunk(np.uint32(item * size), base, fcl, neurons.state, network, loaded)
         let_next_start()
         if keeps != 0:
             start = used
@@ -354,16 +349,14 @@ def make_dynamics(shard: ShardVariant) -> Callable[..., None]:
         items = np.uint32((np.uint64(network.neurons) + np.uint64(chunk - 1)) // np.uint64(chunk))
         going_on = True
         if homeostats and cuda.grid(1) == 0:
-            advance_classes(np.uint32(burst), extras)
+            advance_classes(np.uint32(burst), neurons.extras)
         while going_on:
             first = np.uint32(item * size)
-            count = consume_chunk(
-                first, moment, loaded, fired, fcl, outside, state, parameters, network, identity, extras
-            )
+            count = consume_chunk(first, moment, loaded, fired, fcl, neurons, network, identity)
             item = np.uint32(item + np.uint32(cuda.gridDim.x))
             going_on = bool(item < items)
             if going_on:
-                fetch_chunk(np.uint32(item * size), base, fcl, state, network, loaded)
+                fetch_chunk(np.uint32(item * size), base, fcl, neurons.state, network, loaded)
             if thread == np.uint32(0):
                 places[0] = add_up(steering, exchange, kept, network, counting, slot, sequence, fired, not going_on)
             cuda.syncthreads()

@@ -10,7 +10,7 @@ import numpy as np
 
 from burstproof.device.dependent_launch import make_let_next_start, make_wait_for_last
 from burstproof.device.numba_cuda import SIMULATED, cuda
-from burstproof.engine.cuda.args import Extras, Floats, Modulation, Parameters, State, Steering, Turn
+from burstproof.engine.cuda.args import Extras, Floats, Modulation, Neurons, Parameters, Steering, Turn
 from burstproof.engine.cuda.kernels.control import ACTIVE, BURST, INDEX, ORIGIN
 from burstproof.engine.cuda.kernels.neuron_values import make_value
 from burstproof.engine.cuda.plan.features import (
@@ -155,9 +155,8 @@ def make_advance_train(variant: Variant) -> Callable[..., Any]:
     snooze_of, inside, none = make_value(variant, "snooze_periods"), np.uint8(IN_TRAIN), np.uint8(0)
     able, both = np.uint8(CAN_TRAIN), np.uint8(CAN_TRAIN | IN_TRAIN)
 
-    def advance_train(
-        neuron: np.uint32, train: np.uint8, potential: np.float32, state: State, parameters: Parameters, extras: Extras
-    ) -> None:
+    def advance_train(neuron: np.uint32, train: np.uint8, potential: np.float32, neurons: Neurons) -> None:
+        state, parameters, extras = neurons.state, neurons.parameters, neurons.extras
         was_active, cc = (train & inside) != none, np.int32(state.counts[neuron])
         limit = np.int32(limit_of(parameters.consecutive_fire_limits, neuron))
         period, snooze = np.int32(period_of(parameters.refractory_periods, neuron)), np.int32(0)

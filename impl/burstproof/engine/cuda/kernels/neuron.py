@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from burstproof.device.numba_cuda import cuda
-from burstproof.engine.cuda.args import Extras, Network, Parameters, State
+from burstproof.engine.cuda.args import Network, Neurons, Parameters
 from burstproof.engine.cuda.kernels.features import make_in_force
 from burstproof.engine.cuda.kernels.marks import CANDIDATE_MARK, FIRED_MARK
 from burstproof.engine.cuda.kernels.neuron_values import make_value
@@ -115,11 +115,10 @@ def make_neuron(variant: Variant, counted: bool) -> Callable[..., Any]:
         given: np.float32,
         batch: bool,
         found: Found,
-        state: State,
-        parameters: Parameters,
+        neurons: Neurons,
         network: Network,
-        extras: Extras,
     ) -> Any:
+        state, parameters, extras = neurons.state, neurons.parameters, neurons.extras
         v, rc = found.v, found.rc
         fired = False
         potential = silent

@@ -19,13 +19,11 @@ from burstproof.engine.cuda.args import (
     Amount,
     Chunks,
     Exchange,
-    Extras,
     Fcl,
     Identity,
     Ids,
     Network,
-    Outside,
-    Parameters,
+    Neurons,
     Queues,
     Recall,
     State,
@@ -252,14 +250,11 @@ def make_owners_burst(shard: ShardVariant) -> Callable[..., None]:
         steering: Steering,
         exchange: Exchange,
         identity: Identity,
-        outside: Outside,
         fcl: Fcl,
-        state: State,
-        parameters: Parameters,
+        neurons: Neurons,
         chunks: Chunks,
         recall: Recall,
         network: Network,
-        extras: Extras,
         queue: Queues,
         turn: Turn,
     ) -> None:
@@ -288,7 +283,7 @@ def make_owners_burst(shard: ShardVariant) -> Callable[..., None]:
         owner = np.uint32(cuda.blockIdx.x)
         while owner < owners:
             begin = np.uint32(owner * span)
-            fetch_state(begin, state, network, loaded)
+            fetch_state(begin, neurons.state, network, loaded)
             take_queue(owner, own, network.neurons, queue, fcl)
             candidates = np.uint32(0)
             for part in range(per_owner):
@@ -297,11 +292,9 @@ def make_owners_burst(shard: ShardVariant) -> Callable[..., None]:
                 item = np.uint32(first // size)
                 if item < items:
                     fetch_words(local, own, loaded)
-                    count = consume_chunk(
-                        first, moment, loaded, fired, fcl, outside, state, parameters, network, identity, extras
-                    )
+                    count = consume_chunk(first, moment, loaded, fired, fcl, neurons, network, identity)
                     if part + 1 < per_owner:
-                        fetch_state(np.uint32(first + size), state, network, loaded)
+                        fetch_state(np.uint32(first + size), neurons.state, network, loaded)
                     keep_chunk(first, list_place, burst_number, count, fired, chunks, network, recall)
                 if thread == zero:
                     if part == 0:
@@ -323,6 +316,6 @@ def make_owners_burst(shard: ShardVariant) -> Callable[..., None]:
         if cuda.grid(1) == 0:
             enter(steering, turn, burst_number, zero)
             if homeostats:
-                advance_classes(burst_number, extras)
+                advance_classes(burst_number, neurons.extras)
 
     return burst

@@ -9,7 +9,7 @@ from typing import Any
 from numba import types
 from numba.np.numpy_support import from_dtype
 
-from burstproof.engine.cuda.args import Field, fields_of, is_absent, parameters_of
+from burstproof.engine.cuda.args import Field, fields_of, is_absent
 from burstproof.engine.cuda.plan.shard_variant import ShardVariant
 from burstproof.engine.cuda.plan.variant import Variant
 
@@ -25,7 +25,7 @@ class KernelSpec:
 
 def kernel_spec(name: str, function: Callable[..., None], variant: Variant | ShardVariant | None = None) -> KernelSpec:
     """``function``, whose signature follows from its annotations (``engine.cuda.args``)."""
-    kinds = parameters_of(function, variant).values()
+    kinds = fields_of(function, variant).values()
     return KernelSpec(name, function, types.void(*(_numba_type(kind, variant) for kind in kinds)))
 
 

@@ -1,0 +1,54 @@
+"""No function has more than 120 lines, and none in a kernel's module more than 12 parameters; read from the source."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.requirement("ST-2")
+
+CHECKOUT = Path(__file__).parents[2]
+PACKAGES = ("impl", "hardware", "reports", "stages", "suites")
+KERNELS = CHECKOUT / "impl/burstproof/engine/cuda/kernels"
+MOST_LINES, MOST_PARAMETERS = 120, 12
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def functions(source: str) -> Iterator[Function]:
+    """Every function of ``source``, nested ones too."""
+    return (node for node in ast.walk(ast.parse(source)) if isinstance(node, Function))
+
+
+def lines_of(function: Function) -> int:
+    """Lines from ``def`` to the end."""
+    return (function.end_lineno or function.lineno) - function.lineno + 1
+
+
+def parameters_of(function: Function) -> int:
+    """Parameters that have a name of their own."""
+    given = function.args
+    return len([*given.posonlyargs, *given.args, *given.kwonlyargs])
+
+
+def test_lines_and_parameters_are_counted() -> None:
+    outer, inner = functions("def outer(a, /, b, *, c=1):\n    def inner():\n        return 1\n\n    return inner\n")
+    assert [(lines_of(f), parameters_of(f)) for f in (outer, inner)] == [(5, 3), (2, 0)]
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_no_function_is_long(package: str) -> None:
+    files = list((CHECKOUT / package).rglob("*.py"))
+    assert files
+    named = ((f"{file.name}:{found.name}", found) for file in files for found in functions(file.read_text()))
+    assert [name for name, found in named if lines_of(found) > MOST_LINES] == []
+
+
+def test_no_kernel_takes_many_arguments() -> None:
+    """Device functions and what makes them are held to it, too: a launch gives named tuples (``engine.cuda.args``)."""
+    found = [(file.name, function) for file in KERNELS.glob("*.py") for function in functions(file.read_text())]
+    assert "closed_loop" in {function.name for _, function in found}
+    assert [(file, f.name) for file, f in found if parameters_of(f) > MOST_PARAMETERS] == []
