@@ -32,6 +32,7 @@ _INSTRUCTION = re.compile(r"^\s*/\*[0-9a-f]+\*/\s+(.*?)\s*;", re.MULTILINE)
 _LABEL = re.compile(r"^(\.L_x_\d+):", re.MULTILINE)
 _CONSTANT = re.compile(r"c\[0x0\]\[(?:(U?R\w+)\+)?0x([0-9a-f]+)\]")
 _TARGET = re.compile(r"`\((\.L_x_\d+)\)")
+_NAME = re.compile(r"`\(_Z\w+\)")
 
 
 @dataclass(frozen=True)
@@ -105,7 +106,7 @@ def comparable(sass: str) -> tuple[str, ...]:
         elif instruction := _INSTRUCTION.match(line):
             lines.append(instruction[1])
     text = _CONSTANT.sub(parameter, "\n".join(line for line in lines if line != "NOP"))
-    text = _TARGET.sub(label, text)
+    text = _NAME.sub("kernel", _TARGET.sub(label, text))
     named_lines = (f"{labels[line[:-1]]}:" if line[:-1] in labels else line for line in text.splitlines())
     return tuple(line for line in named_lines if not line.startswith(".L_x_"))
 

@@ -36,6 +36,11 @@ def test_names_of_labels_and_places_of_parameters_do_not_count() -> None:
     assert "label 0:" in comparable(PLAIN)
 
 
+def test_the_name_of_a_kernel_in_a_jump_does_not_count() -> None:
+    jump = "\n        /*0070*/                   RET.REL.NODEC R14 `({name}) ;"
+    assert comparable(PLAIN + jump.format(name="_ZN5fusedE")) == comparable(PLAIN + jump.format(name="_ZN5burstE"))
+
+
 @pytest.mark.parametrize(
     ("old", "new"),
     [
