@@ -174,9 +174,9 @@ class OneDevice:
         sums, candidates = np.zeros(shape, np.int64), np.zeros(shape, np.bool_)
         sums[0], candidates[0] = ring[0][coming], ring[1][coming]
         for row in range(1, self.max_delay):
-            targets, amounts = self.device.read_calendar(burst + 1 + row)
-            np.add.at(sums[row], targets, amounts)
-            candidates[row, targets] = True
+            for targets, amounts in self.device.read_calendar(burst + 1 + row):
+                np.add.at(sums[row], targets, amounts)
+                candidates[row, targets] = True
         self._arrivals.add_to(burst, sums, candidates)
         return sums, candidates
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,9 @@ _COUNTERS = {"tallies", "span_counts", "piece_counts", "recalled_counts", "calen
 _COUNTERS |= {"queue_lengths", "queue_spills"}
 """Buffers that count within a burst; they start at 0."""
 
+
+_PIECE = 1 << 22
+"""Words of a calendar that the host reads at a time."""
 
 Floats = npt.NDArray[np.float32]
 Pending = tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]
@@ -144,17 +148,17 @@ class DeviceState:
         decoded = word.decode(self.read("sums")[: shape[0] * shape[1] * word.elements])
         return decoded[0].reshape(shape)[:, :neurons], decoded[1].reshape(shape)[:, :neurons]
 
-    def read_calendar(self, burst: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """Targets and amounts of what waits for ``burst``, in any order."""
+    def read_calendar(self, burst: int) -> Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
+        """Targets and amounts of what waits for ``burst``, in any order; piece by piece, for there may be gigabytes."""
         variant, shift = self._variant, target_bits(self._layout.neuron_count)
-        buffer = self._buffers["calendar_words"]
-        words = np.empty(int(self.read("calendar_counts")[burst % (2 * variant.calendar)]), buffer.spec.dtype)
-        if len(words):
-            first = burst % variant.calendar * self._packed.sizes.static_entries
-            self._runtime.download(words, buffer, self._stream, first)
+        buffer, first = self._buffers["calendar_words"], burst % variant.calendar * self._packed.sizes.static_entries
+        count = int(self.read("calendar_counts")[burst % (2 * variant.calendar)])
+        for start in range(0, count, _PIECE):
+            words = np.empty(min(_PIECE, count - start), buffer.spec.dtype)
+            self._runtime.download(words, buffer, self._stream, first + start)
             self._stream.synchronize()
-        long_words = words.astype(np.int64)
-        return long_words & ((1 << shift) - 1), long_words >> shift
+            long_words = words.astype(np.int64)
+            yield long_words & ((1 << shift) - 1), long_words >> shift
 
     def capture(
         self, members: npt.NDArray[np.uint32] | slice, clamped: bool, pending: Pending | None = None
