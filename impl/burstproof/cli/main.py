@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from importlib import import_module
 
+from burstproof.device.faults import translated
 from burstproof.door import guarded
 from burstproof.errors import BurstproofError, ExitCode
 
@@ -53,7 +54,7 @@ def _dispatch(argv: Sequence[str] | None) -> int:
     if options.command == "run":
         enter_rank(options)
     home, name = _COMMANDS[options.command]
-    return int(getattr(import_module(f"burstproof.cli.{home}"), name)(options))
+    return int(translated(getattr(import_module(f"burstproof.cli.{home}"), name))(options))
 
 
 _COMMANDS = {

@@ -30,7 +30,7 @@ from suites.support.parity.cases.learning import learning_cases
 from suites.support.parity.cases.limits import limit_cases
 from suites.support.parity.cases.sums import sum_cases
 from suites.support.parity.cases.synapses import synapse_cases
-from suites.support.parity.failing import failing_device, restore_without_memory
+from suites.support.parity.failing import FAILING
 from suites.support.parity.feature_checks import feature_checks
 from suites.support.parity.mixed import MIXES, Mix, compare_mix, compare_run, mixed_network, mixed_options, mixed_plan
 from suites.support.parity.reduced import REDUCED_MIXES
@@ -481,7 +481,7 @@ def checks() -> Iterator[tuple[str, Callable[[], list[str]]]]:
 
 def simulated_checks() -> dict[str, Callable[[], list[str]]]:
     """Those, and the ones that need a device that fails when told to."""
-    return {**dict(checks()), "failing device": failing_device, "restore without memory": restore_without_memory}
+    return {**dict(checks()), **FAILING}
 
 
 def main(names: list[str]) -> int:

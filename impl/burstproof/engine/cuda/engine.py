@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING
+from functools import partial, wraps
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -43,13 +43,33 @@ from burstproof.engine.sharded.partition import Partition
 from burstproof.engine.sharded.shard import joined_state
 from burstproof.engine.state import NO_PLAN, NO_STIMULUS, Burst, EngineState, Record, Recording, Stimulus, StimulusPlan
 from burstproof.engine.stimulus import PackedStimulus, coming_bursts, pack_stimulus, planned
-from burstproof.errors import InputError, NetworkError, OutOfMemoryError
+from burstproof.errors import DeviceFaultError, InputError, NetworkError, OutOfMemoryError
 from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Network
 from burstproof.network.synthetic.spec import SyntheticSpec
 
 if TYPE_CHECKING:
     from burstproof.engine.sharded.engine import Links
+
+Given = ParamSpec("Given")
+Found = TypeVar("Found")
+
+
+def _keeping_failure(
+    call: Callable[Concatenate[CudaEngine, Given], Found],
+) -> Callable[Concatenate[CudaEngine, Given], Found]:
+    """``call`` of an engine, which says the same of whatever is asked of it after a device failed in the middle."""
+    guarded = translated(call)
+
+    @wraps(call)
+    def kept(engine: CudaEngine, /, *arguments: Given.args, **named: Given.kwargs) -> Found:
+        try:
+            return guarded(engine, *arguments, **named)
+        except (DeviceFaultError, OutOfMemoryError) as error:
+            engine.failure = error
+            raise
+
+    return kept
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,6 +95,8 @@ class CudaEngine(Engine):
     ----------
     partition : Partition or None
         How the neurons are split over shards; ``None`` on one device, and where shards generated their own synapses.
+    failure : BurstproofError or None
+        Why the engine cannot go on: a device failed, or its memory ran out, while something was under way.
     """
 
     backend = "cuda"
@@ -93,6 +115,7 @@ class CudaEngine(Engine):
         self._loop: StayingLoop | None = None
         self.partition: Partition | None = None
         self._growing: Growing[CudaEngine] | GrowingShards[CudaEngine] | None = None
+        self.failure: DeviceFaultError | OutOfMemoryError | None = None
 
     @property
     def devices(self) -> Devices:
@@ -102,13 +125,22 @@ class CudaEngine(Engine):
         ------
         InputError
             The engine is closed.
+        DeviceFaultError, OutOfMemoryError
+            A device failed, or its memory ran out, before.
         """
-        if self._growing is not None and self._open is not None:
+        opened = self._usable()
+        if self._growing is not None:
             return self._growing.engine.devices
-        if self._open is None:
-            raise InputError("the engine is closed", where="run", cure="Create another engine")
         if self._loop is not None:
             self._loop.pause()
+        return opened
+
+    def _usable(self) -> Devices:
+        """The network on its devices, if the engine can go on."""
+        if self._open is None:
+            raise InputError("the engine is closed", where="run", cure="Create another engine")
+        if self.failure is not None:
+            raise self.failure
         return self._open
 
     @property
@@ -260,7 +292,7 @@ class CudaEngine(Engine):
             return cls(network, options, packed.fixed_point, on_device(opened[devices[0]], packed, fill))
         return cls(network, options, packed.fixed_point, ManyDevices(shards, options, choice, fill, None, opened))
 
-    @translated
+    @_keeping_failure
     def step(self, stimulus: Stimulus = NO_STIMULUS) -> Burst:
         """Run one burst and return what it did.
 
@@ -280,6 +312,7 @@ class CudaEngine(Engine):
         fired, candidates = self._step(devices, packed)
         return Burst(number, *fired, candidates)
 
+    @translated
     def closed_loop(self, outputs: npt.NDArray[np.uint32] | None = None) -> ClosedLoop:
         """See ``Engine.closed_loop``: where a burst is one kernel, that stays on the device from call to call."""
         if self._growing is not None or self.devices.loop_kernel() is None:
@@ -300,7 +333,7 @@ class CudaEngine(Engine):
             self._list_on_device, self._turn = (0, np.array([[fired]])), 1
             self._clamped |= self._open.power_clamped or clamped
 
-    @translated
+    @_keeping_failure
     def run(
         self,
         bursts: int,
@@ -336,8 +369,7 @@ class CudaEngine(Engine):
         stimulus: Stimulus,
     ) -> Burst:
         """One burst of a network in which neurons or synapses appear."""
-        if self._open is None:
-            raise InputError("the engine is closed", where="run", cure="Create another engine")
+        self._usable()
         burst = growing.step(number, packed, stimulus.memories_early)
         self.burst_count = number
         return burst
@@ -441,7 +473,7 @@ class CudaEngine(Engine):
         self._fired, self._list_on_device = (ids[first:], potentials[first:]), None
         return ids, potentials
 
-    @translated
+    @_keeping_failure
     def state(self) -> EngineState:
         """A copy of everything that the next burst depends on."""
         if self._growing is not None:
@@ -457,7 +489,7 @@ class CudaEngine(Engine):
             self._fired, self._list_on_device = devices.fired(*self._list_on_device), None
         return self._fired
 
-    @translated
+    @_keeping_failure
     def restore(self, state: EngineState) -> None:
         """Continue from ``state``, taken from any backend over the same network and options.
 
@@ -496,6 +528,7 @@ class CudaEngine(Engine):
         self._fired = state.fired_ids.copy(), state.fired_potentials.copy()
         self._list_on_device, self._turn = None, 0
 
+    @_keeping_failure
     def reshard(self, partition: Partition) -> None:
         """Go on with another partition from the state at hand; devices are given to its shards in turn."""
         state, devices = self.state(), self.devices
