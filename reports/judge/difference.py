@@ -1,7 +1,8 @@
 """What two series of samples, or two sets of runs, say about each other: faster, slower, same, or cannot tell.
 
 Samples of one run: the Hodges-Lehmann ratio with the interval that inverts the Mann-Whitney test, which holds for any
-distribution of independent samples. Autocorrelation widens the interval, and so does a drift within a series.
+distribution of independent samples. Autocorrelation stretches the interval about the ratio: as many samples as there
+are say no more than fewer independent ones. A drift within a series widens it.
 
 Runs: least squares on the logarithms of the runs' centres, with one term for the side and one for a drift over the
 whole session. Noise between runs is therefore estimated from runs, never from the samples of one.
@@ -13,6 +14,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 from itertools import pairwise
 from statistics import NormalDist
 from typing import TYPE_CHECKING, TypeVar
@@ -40,6 +42,9 @@ When = TypeVar("When", float, str)
 _MOST_SAMPLES = 300
 _LEAST_ERROR = 1e-9
 """Standard error of a shift between runs without noise: figures that are counted rather than timed."""
+
+_LARGEST_LOG = 700.0
+"""Of a number that a double can hold."""
 
 _Z = NormalDist().inv_cdf(1.0 - ERROR)
 
@@ -109,12 +114,19 @@ def difference(
     before, after = np.log(_thinned(before)), np.log(_thinned(after))
     shifts = np.sort((after[None, :] - before[:, None]).ravel())
     ratio = math.exp(float(np.median(shifts)))
-    rank = _rank(before, after)
-    if rank < 0:
+    alike = _alikeness(before, after)
+    rank, freedom = _rank(len(before), len(after)), _freedom(len(before) + len(after), alike)
+    if rank < 0 or freedom < 2:
         reason = f"{min(len(baseline), len(candidate))} samples are too few, or too much alike their neighbours"
         return Difference(Change.UNKNOWN, ratio, None, reason=reason)
-    drift = 0.5 * (_drift(before) + _drift(after))
-    interval = Interval(math.exp(float(shifts[rank]) - drift), math.exp(float(shifts[-1 - rank]) + drift), CONFIDENCE)
+    wider = _widening(len(before) + len(after), alike)
+    drift = 0.5 * (_drift(before, alike) + _drift(after, alike))
+    shift, low, high = math.log(ratio), float(shifts[rank]), float(shifts[-1 - rank])
+    interval = Interval(
+        math.exp(shift - wider * (shift - low) - drift),
+        math.exp(min(shift + wider * (high - shift) + drift, _LARGEST_LOG)),
+        CONFIDENCE,
+    )
     return Difference(change_of(ratio, interval, tolerance, lower_is_better), ratio, interval)
 
 
@@ -207,6 +219,7 @@ def student_tail(t: float, freedom: int) -> float:
     return upper if t >= 0 else 1.0 - upper
 
 
+@lru_cache(maxsize=1024)
 def student_quantile(share: float, freedom: int) -> float:
     """The value that Student's t stays below with probability ``share``, above one half; by bisection."""
     low, high = 0.0, 1e4
@@ -222,15 +235,31 @@ def _thinned(values: NDArray[np.float64]) -> NDArray[np.float64]:
     return values[np.linspace(0, len(values) - 1, kept).astype(np.int64)]
 
 
-def _rank(before: NDArray[np.float64], after: NDArray[np.float64]) -> int:
-    """Index of the interval's lower end among the sorted differences; negative where there are too few."""
-    n, m = len(before), len(after)
-    total = n + m
-    alike = (n * _autocorrelation(before) + m * _autocorrelation(after)) / total
+def _rank(n: int, m: int) -> int:
+    """Index of the interval's lower end among the sorted differences; negative where there are too few samples."""
+    return math.floor(0.5 * n * m - _Z * math.sqrt(n * m * (n + m + 1) / 12.0)) - 1
+
+
+def _alikeness(before: NDArray[np.float64], after: NDArray[np.float64]) -> float:
+    """How much each sample is like the one before: autocorrelation of both series, 0 to 0.95."""
+    total = len(before) + len(after)
+    alike = (len(before) * _autocorrelation(before) + len(after) * _autocorrelation(after)) / total
     alike += 2.0 * (1.0 + 3.0 * alike) / total  # a short series shows too little of it (Kendall 1954)
-    alike = min(max(alike, 0.0), 0.95)
-    spread = math.sqrt(n * m * (total + 1) / 12.0 * (1.0 + alike) / (1.0 - alike))
-    return math.floor(0.5 * n * m - _Z * spread) - 1
+    return min(max(alike, 0.0), 0.95)
+
+
+def _freedom(total: int, alike: float) -> int:
+    """Degrees of freedom of two series of ``total`` samples: of the fewer independent samples that say as much."""
+    return int(total * (1.0 - alike) / (1.0 + alike)) - 2
+
+
+def _widening(total: int, alike: float) -> float:
+    """By how much wider the interval is than that of independent samples.
+
+    From few samples the spread is not known well, so Student's t takes the place of the normal law.
+    """
+    quantile = student_quantile(1.0 - ERROR, _freedom(total, alike)) / student_quantile(1.0 - ERROR, total - 2)
+    return math.sqrt((1.0 + alike) / (1.0 - alike)) * quantile
 
 
 def _autocorrelation(values: NDArray[np.float64]) -> float:
@@ -250,14 +279,17 @@ def _ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
     return ranks
 
 
-def _drift(logs: NDArray[np.float64]) -> float:
-    """By how much a series drifts from its first sample to its last; 0 where Spearman's test sees no drift."""
+def _drift(logs: NDArray[np.float64], alike: float) -> float:
+    """By how much a series drifts from its first sample to its last; 0 where Spearman's test sees no drift.
+
+    Series whose neighbours are alike seem to drift; the test takes that into account.
+    """
     count = len(logs)
     if count < 3:
         return 0.0
     place = np.arange(count) - (count - 1) / 2
     correlation = float((place * _ranks(logs)).sum() / (place * place).sum())
-    if abs(correlation) * math.sqrt(count - 1) < _Z:
+    if abs(correlation) * math.sqrt(count - 1) < _Z * math.sqrt((1.0 + alike) / (1.0 - alike)):
         return 0.0
     first, second = np.triu_indices(count, 1)
     return abs(float(np.median((logs[second] - logs[first]) / (second - first)))) * (count - 1)

@@ -9,7 +9,7 @@ from reports.judge.detection import Rates, measure_page, measure_rates, rates_ta
 pytestmark = pytest.mark.requirement("RE-4")
 
 HARD = {
-    ("within a run, 20 samples", "autocorrelated"): 0.6,
+    ("within a run, 20 samples", "autocorrelated"): 0.8,
     ("5 runs a side, offset 2%", "normal"): 0.6,
     ("5 runs a side, offset 2%", "lognormal"): 0.6,
     ("5 runs a side, offset 2%", "bimodal"): 0.6,

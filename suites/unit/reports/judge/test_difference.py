@@ -150,14 +150,14 @@ def plain_autocorrelation(values: Sequence[float]) -> float:
     return sum(a * b for a, b in pairwise(ranks)) / squares if len(values) > 2 and squares else 0.0
 
 
-def plain_drift(logs: Sequence[float]) -> float:
+def plain_drift(logs: Sequence[float], alike: float) -> float:
     count = len(logs)
     if count < 3:
         return 0.0
     middle = (count - 1) / 2
     spread = sum((place - middle) ** 2 for place in range(count))
     spearman = sum((place - middle) * rank for place, rank in enumerate(plain_ranks(logs))) / spread
-    if abs(spearman) * math.sqrt(count - 1) < NormalDist().inv_cdf(0.99):
+    if abs(spearman) * math.sqrt(count - 1) < NormalDist().inv_cdf(0.99) * math.sqrt((1 + alike) / (1 - alike)):
         return 0.0
     slopes = [(logs[b] - logs[a]) / (b - a) for b in range(count) for a in range(b)]
     return abs(median(slopes)) * (count - 1)
@@ -171,12 +171,24 @@ def plain_interval(base: Sequence[float], new: Sequence[float]) -> tuple[float, 
     alike = (n * plain_autocorrelation(a) + m * plain_autocorrelation(b)) / (n + m)
     alike += 2 * (1 + 3 * alike) / (n + m)
     alike = min(max(alike, 0.0), 0.95)
-    deviation = math.sqrt(n * m * (n + m + 1) / 12 * (1 + alike) / (1 - alike))
-    rank = math.floor(n * m / 2 - NormalDist().inv_cdf(0.99) * deviation) - 1
-    if rank < 0:
+    rank = math.floor(n * m / 2 - NormalDist().inv_cdf(0.99) * math.sqrt(n * m * (n + m + 1) / 12)) - 1
+    freedom = int((n + m) * (1 - alike) / (1 + alike)) - 2
+    if rank < 0 or freedom < 2:
         return None
-    widened = (plain_drift(a) + plain_drift(b)) / 2
-    return math.exp(shifts[rank] - widened), math.exp(shifts[-1 - rank] + widened)
+    shift = median(shifts)
+    wider = math.sqrt((1 + alike) / (1 - alike)) * student_quantile(0.99, freedom) / student_quantile(0.99, n + m - 2)
+    widened = (plain_drift(a, alike) + plain_drift(b, alike)) / 2
+    low, high = shift + wider * (shifts[rank] - shift), shift + wider * (shifts[-1 - rank] - shift)
+    return math.exp(low - widened), math.exp(high + widened)
+
+
+def test_an_interval_too_wide_for_a_number_ends() -> None:
+    """Samples over six hundred orders of magnitude."""
+    base = [1e-300, 1e300, 1e-290, 1e290, 1e-280, 1e280]
+    found = difference(base, base[::-1])
+    assert found.interval is not None
+    assert (found.change, found.interval.low) == (Change.UNKNOWN, 0.0)
+    assert found.interval.high == pytest.approx(math.exp(700.0))
 
 
 def series(seed: int, count: int, drift: float = 0.0, carried: float = 0.0) -> list[float]:
@@ -289,7 +301,7 @@ def test_student_with_one_and_two_degrees() -> None:
 def test_a_drift_that_is_just_seen() -> None:
     """Spearman's coefficient is 0.905, of which eight samples need 0.879."""
     base, new = [1.001**place for place in (2, 1, 4, 3, 6, 5, 8, 7)], series(1, 60, carried=-0.7)
-    assert plain_drift([math.log(value) for value in base]) > 0.0
+    assert plain_drift([math.log(value) for value in base], 0.0) > 0.0
     found = difference(base, new).interval
     assert found is not None
     assert (found.low, found.high) == pytest.approx(plain_interval(base, new), rel=1e-12)
