@@ -5,11 +5,9 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 from burstproof.compile.numba_cubin import CAPABILITIES, Capability, compile_kernel, obstacle, toolkit_version
-from burstproof.engine.cuda.plan.shard_variant import ShardVariant, whole
 from suites.support.compile.tools import needs_tools
 from suites.support.plans import only, thinned
 
@@ -18,7 +16,8 @@ pytestmark = [pytest.mark.requirement("KL-1", "KL-4", "ST-1"), needs_tools]
 VARIANTS = ("lean", "delays", "everything", "beta batch path", "packed sums, long rows", "packed sums, tiles")
 VARIANTS += ("features, one kernel", "features, several kernels", "queues per owner")
 PROPAGATING = ("lean", "everything", "packed sums, long rows", "packed sums, tiles")
-LAUNCHED = ("lean", "everything", "shard, driven, merged", "shard, everything")
+LAUNCHED = ("lean", "everything", "features, one kernel", "features, several kernels", "queues per owner")
+LAUNCHED += ("delays in queues", "packed sums, tiles", "shard, driven, merged", "shard, everything")
 LONG = "two seconds and more for each variant and capability"
 
 
@@ -136,33 +135,12 @@ def test_closed_loop_builds(variants, variant: str, capability: Capability, meas
         assert found.reductions > alone.reductions
 
 
-class _Array:
-    """An array on a device as far as a launch looks at it."""
-
-    size = 3
-
-    def __init__(self, dtype: np.dtype) -> None:
-        self.dtype = dtype
-        self.__cuda_array_interface__ = {"data": (0, False)}
-
-
 @pytest.mark.thorough(LONG)
 @pytest.mark.parametrize("variant", LAUNCHED)
 def test_launches_give_what_the_machine_code_takes(variants, variant: str) -> None:
     """Tuples are flattened: a launch gives every kernel as many values as it has parameters, each of its size."""
-    from burstproof.compile.resources import parameter_bytes_of, resources_by_kernel
-    from burstproof.device.dependent_launch import flattened
-    from burstproof.engine.cuda.args import AT_CALL, bind, fields_of, made
-    from burstproof.engine.cuda.kernels.catalogue import catalogue
+    from suites.support.compile.launched import Numbers, bytes_of, bytes_taken, kernels_of, written
     from suites.support.compile.variants import chosen_shards
 
-    chosen = {**variants, **chosen_shards()}[variant]
-    of = chosen if isinstance(chosen, ShardVariant) else whole(chosen)
-    for spec in catalogue(chosen):
-        given = bind(spec.function, of, lambda name, field: _Array(field.dtype) if field.array else field.dtype.type(1))
-        last = [kind for kind in fields_of(spec.function, of).values() if kind in AT_CALL]
-        values = flattened((*given, *(made(kind, *[1] * len(fields_of(kind))) for kind in last)))
-        image = compile_kernel(spec.name, spec.function, spec.signature, (8, 0))
-        (name,) = resources_by_kernel(image)
-        sizes = tuple(8 if isinstance(value, int) else value.dtype.itemsize for value in values)
-        assert sizes == parameter_bytes_of(image, name), spec.name
+    for spec, shard in kernels_of({**variants, **chosen_shards()}[variant]):
+        assert bytes_of(written(spec, shard, Numbers())) == bytes_taken(spec, (8, 0)), spec.name

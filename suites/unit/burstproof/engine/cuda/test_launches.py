@@ -1,11 +1,14 @@
-"""Numbers that kernels take from a packed network."""
+"""What a launch gives to kernels: numbers of a packed network, and every value in the order of the signature."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
+from burstproof.engine.cuda import args
 from burstproof.engine.cuda.host.launches import largest_excitability
+from suites.support.compile.launched import Numbers, kernels_of, taken, written
+from suites.support.compile.variants import chosen_shards, chosen_variants, sized_variants
 
 pytestmark = pytest.mark.requirement("BE-4")
 
@@ -22,3 +25,42 @@ pytestmark = pytest.mark.requirement("BE-4")
 )
 def test_no_neuron_fires_at_a_draw_above_the_largest_excitability(excitabilities: list[float], expected: float) -> None:
     assert largest_excitability(np.array(excitabilities, np.float32)) == np.float32(expected)
+
+
+@pytest.fixture(scope="module")
+def kernels():
+    chosen = {**chosen_variants(), **sized_variants(), **chosen_shards()}
+    return [(f"{name}: {spec.name}", spec, shard) for name in chosen for spec, shard in kernels_of(chosen[name])]
+
+
+def _misplaced(kernels) -> list[str]:
+    """Kernels that a launch gives other values than their signatures take, or in another order."""
+    numbers, wrong = Numbers(), []
+    for name, spec, shard in kernels:
+        given, expected = written(spec, shard, numbers), taken(spec, numbers)
+        if given != expected or [type(value) for value in given] != [type(value) for value in expected]:
+            wrong.append(name)
+    return wrong
+
+
+@pytest.mark.requirement("KL-4")
+def test_a_launch_gives_every_value_in_its_place(kernels) -> None:
+    """Tuples within tuples too; what the machine code takes of a signature is stage 1's to compare."""
+    assert len(kernels) > 100
+    assert _misplaced(kernels) == []
+
+
+@pytest.mark.requirement("KL-4")
+@pytest.mark.parametrize(("first", "second"), [("potentials", "countdowns"), ("state", "outside"), ("fcl", "neurons")])
+def test_values_in_each_others_place_are_found(kernels, monkeypatch, first: str, second: str) -> None:
+    fields_of = args.fields_of
+
+    def swapped(declared, variant=None):
+        found = fields_of(declared, variant)
+        other = {first: second, second: first}
+        if not other.keys() <= found.keys():
+            return found
+        return {other.get(name, name): found[other.get(name, name)] for name in found}
+
+    monkeypatch.setattr(args, "fields_of", swapped)
+    assert any(name.endswith(": burst") for name in _misplaced(kernels))
