@@ -87,7 +87,7 @@ class CudaRankShard:
         self._shard.connect(kernels_of(runtime, self._packed.shard), self._mail, self._room, patience)
         self._sequence = 0
         rows = network.synapse_count if network.features.associative else 0
-        self._appearing = Appearing(self._shard, rows)
+        self._appearing = Appearing(runtime, self._packed, self._shard.device, rows)
         self._group.warm()
 
     def _with_mail(self, packed: PackedShard) -> tuple[PackedShard, int, Mail]:
@@ -207,6 +207,7 @@ class CudaRankShard:
         make_current(self._runtime)
         self._shard.device.restore(local)
         self._shard.device.write_control(HALTED, 0)
+        self._appearing.forget_signals()
         self._clamped = state.clamped
 
     def close(self) -> None:

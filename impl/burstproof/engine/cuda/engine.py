@@ -20,8 +20,7 @@ from burstproof.engine.closed_loop import ClosedLoop
 from burstproof.engine.cuda.closed_loop import StayingLoop
 from burstproof.engine.cuda.exchange.devices import device_count
 from burstproof.engine.cuda.host.devices import NOTHING, BatchReport, Behind, Devices, FiredList, LoopKernel
-from burstproof.engine.cuda.host.growing import Growing, needs_machine
-from burstproof.engine.cuda.host.growing_shards import GrowingShards
+from burstproof.engine.cuda.host.growing import Room
 from burstproof.engine.cuda.host.many_devices import ManyDevices, pack_shards
 from burstproof.engine.cuda.host.one_device import OneDevice
 from burstproof.engine.cuda.host.shard import Fill
@@ -34,11 +33,11 @@ from burstproof.engine.cuda.plan.packed import Packed, pack_network
 from burstproof.engine.cuda.plan.shard_pack import whole_network
 from burstproof.engine.cuda.plan.sharding_choice import ShardingChoice
 from burstproof.engine.cuda.tuning.cache import Launch
-from burstproof.engine.fixed_point import plan_fixed_point
+from burstproof.engine.fixed_point import plan_fixed_point, synapses_appear
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.protocol import Engine, Progress
 from burstproof.engine.recorder import joined, record_steps, tell
-from burstproof.engine.sharded.growing import roomy
+from burstproof.engine.sharded.growing import GrowingShards, roomy
 from burstproof.engine.sharded.partition import Partition
 from burstproof.engine.sharded.shard import joined_state
 from burstproof.engine.state import NO_PLAN, NO_STIMULUS, Burst, EngineState, Record, Recording, Stimulus, StimulusPlan
@@ -70,6 +69,10 @@ def _keeping_failure(
             raise
 
     return kept
+
+
+LayOut = Callable[[Network, FixedPoint, int], Devices]
+"""A network with room on its devices, of whose added neurons so many at a time stay together."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,7 +117,7 @@ class CudaEngine(Engine):
         self._list_on_device: tuple[int, npt.NDArray[np.int64]] | None = None
         self._loop: StayingLoop | None = None
         self.partition: Partition | None = None
-        self._growing: Growing[CudaEngine] | GrowingShards[CudaEngine] | None = None
+        self._growing: GrowingShards[Room[CudaEngine]] | None = None
         self.failure: DeviceFaultError | OutOfMemoryError | None = None
 
     @property
@@ -130,7 +133,7 @@ class CudaEngine(Engine):
         """
         opened = self._usable()
         if self._growing is not None:
-            return self._growing.engine.devices
+            return self._growing.held.engine.devices
         if self._loop is not None:
             self._loop.pause()
         return opened
@@ -196,28 +199,31 @@ class CudaEngine(Engine):
         runtime = open_device(options.cuda.device_id)
         if options.cuda.autotune:
             options = cls._tuned(network, options, runtime.name)
-        if needs_machine(network):
+        if synapses_appear(network.features):
             runtime.close()
-            return cls._growing_engine(network, options)
+            return cls._growing_on_device(network, options)
         packed = pack_network(network, options)
         return cls(
             network, options, packed.fixed_point, on_device(runtime, packed, partial(fill_shard, network=network))
         )
 
     @classmethod
-    def _growing_engine(cls, network: Network, options: EngineOptions) -> CudaEngine:
+    def _growing_engine(cls, network: Network, options: EngineOptions, lay_out: LayOut) -> CudaEngine:
         """An engine over a network in which neurons or synapses appear."""
         point = plan_fixed_point(network, options)
-
-        def hold(held: Network) -> CudaEngine:
-            packed = pack_network(held, options, point, network.neuron_count)
-            fill = partial(fill_shard, network=held)
-            return cls(held, options, point, on_device(open_device(options.cuda.device_id), packed, fill))
-
-        growing = Growing(network, point, hold)
-        engine = cls(network, options, point, growing.engine.devices)
+        room = Room(lambda held, together: cls(held, options, point, lay_out(held, point, together)))
+        growing = GrowingShards(network, point, room)
+        engine = cls(network, options, point, room.engine.devices)
         engine._growing = growing
         return engine
+
+    @classmethod
+    def _growing_on_device(cls, network: Network, options: EngineOptions) -> CudaEngine:
+        def lay_out(held: Network, point: FixedPoint, together: int) -> Devices:
+            packed = pack_network(held, options, point, network.neuron_count)
+            return on_device(open_device(options.cuda.device_id), packed, partial(fill_shard, network=held))
+
+        return cls._growing_engine(network, options, lay_out)
 
     @classmethod
     def _over_shards(
@@ -226,7 +232,7 @@ class CudaEngine(Engine):
         from burstproof.engine.sharded.partition import make_partition
 
         cut = partition or make_partition(network, len(choice.devices), choice.strategy)
-        if needs_machine(network):
+        if synapses_appear(network.features):
             return cls._growing_over_shards(network, options, cut, choice)
         devices = pack_shards(network, options, cut, choice)
         engine = cls(network, options, devices.packed[0].packed.fixed_point, devices)
@@ -237,17 +243,14 @@ class CudaEngine(Engine):
     def _growing_over_shards(
         cls, network: Network, options: EngineOptions, partition: Partition, choice: ShardingChoice
     ) -> CudaEngine:
-        """An engine over shards of a network in which neurons or synapses appear."""
         partition.check(network)
-        point = plan_fixed_point(network, options)
 
-        def hold(held: Network, together: int) -> CudaEngine:
+        def lay_out(held: Network, point: FixedPoint, together: int) -> Devices:
             cut = roomy(partition, held.neuron_count, together)
-            return cls(held, options, point, pack_shards(held, options, cut, choice, point, network.neuron_count))
+            return pack_shards(held, options, cut, choice, point, network.neuron_count)
 
-        growing = GrowingShards(network, point, hold)
-        engine = cls(network, options, point, growing.engine.devices)
-        engine._growing, engine.partition = growing, partition
+        engine = cls._growing_engine(network, options, lay_out)
+        engine.partition = partition
         return engine
 
     @classmethod
@@ -363,7 +366,7 @@ class CudaEngine(Engine):
 
     def _grow(
         self,
-        growing: Growing[CudaEngine] | GrowingShards[CudaEngine],
+        growing: GrowingShards[Room[CudaEngine]],
         number: int,
         packed: PackedStimulus | None,
         stimulus: Stimulus,
@@ -398,13 +401,6 @@ class CudaEngine(Engine):
         self.burst_count += 1
         self._clamped |= devices.power_clamped or (packed is not None and packed.clamped)
         return fired, candidates
-
-    @property
-    def packed(self) -> Packed:
-        """The network as it is on one device."""
-        devices = self.devices
-        assert isinstance(devices, OneDevice | ManyDevices)
-        return devices.packed if isinstance(devices, OneDevice) else devices.packed[0].packed
 
     @property
     def memory(self) -> DeviceState:
@@ -550,7 +546,7 @@ class CudaEngine(Engine):
         self._list_on_device = None
         devices, self._open = self._open, None
         if devices is not None and self._growing is not None:
-            self._growing.engine.close()
+            self._growing.held.engine.close()
         elif devices is not None:
             try:
                 if self._loop is not None:

@@ -22,7 +22,7 @@ from burstproof.engine.profile import BATCH_PATH_CANDIDATES
 from burstproof.engine.protocol import Engine, Progress
 from burstproof.engine.recorder import record_steps
 from burstproof.engine.sharded.exchange import Exchange
-from burstproof.engine.sharded.growing import Growing, roomy
+from burstproof.engine.sharded.growing import GrowingShards, roomy
 from burstproof.engine.sharded.partition import Partition
 from burstproof.engine.sharded.shard import Fired, Shard, Twin, joined_state, merged
 from burstproof.engine.sharded.shard_layout import NetworkShard
@@ -85,9 +85,9 @@ class ShardedEngine(Engine):
         self._last = _NOTHING
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="burstproof") if threads > 1 else None
         self.shards: list[Shard] = []
-        self._growing: Growing | None = None
+        self._growing: GrowingShards[ShardedEngine] | None = None
         if synapses_appear(network.features):
-            self._growing = Growing(network, self.fixed_point, self)
+            self._growing = GrowingShards(network, self.fixed_point, self)
         else:
             self.lay_out(network, 1)
 

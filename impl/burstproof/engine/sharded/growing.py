@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Protocol
+from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -64,11 +64,14 @@ class Held(Protocol):
         ...
 
 
-class Growing(Growth):
-    """Shards with room for twins, and the machine that says what appears."""
+H = TypeVar("H", bound=Held)
 
-    def __init__(self, network: Network, fixed_point: FixedPoint, held: Held) -> None:
-        self._held = held
+
+class GrowingShards(Growth, Generic[H]):
+    """Shards with room for twins, ``held``, and the machine that says what appears."""
+
+    def __init__(self, network: Network, fixed_point: FixedPoint, held: H) -> None:
+        self.held = held
         super().__init__(network, fixed_point)
 
     def _hold(self) -> int:
@@ -76,7 +79,7 @@ class Growing(Growth):
         self._spare = -(-self._spare // homes) * homes
         network = self._with_room()
         self._parameters = parameters_of(network.neurons)
-        self._held.lay_out(network, homes)
+        self.held.lay_out(network, homes)
         return max((one.window for one in network.plastic_pairs), default=1)
 
     # A burst ---------------------------------------------------------------------------------------------------
@@ -87,10 +90,10 @@ class Growing(Growth):
             self.make_room(number - 1)
         begun = self._machine.begin(number)
         for driver, first in self._first_driving(begun).items():
-            self._held.drive(driver, *first)
-        in_force = self._held.signals(number)
-        done = self._held.burst(number, self._stimulus(begun, stimulus))
-        following = self._held.signals(number + 1)
+            self.held.drive(driver, *first)
+        in_force = self.held.signals(number)
+        done = self.held.burst(number, self._stimulus(begun, stimulus))
+        following = self.held.signals(number + 1)
         self._ended(self._machine.end(number, done.ids, done.potentials, in_force, following, early.tolist()))
         return Burst(
             number,
@@ -100,10 +103,10 @@ class Growing(Growth):
         )
 
     def _set_weights(self, rows: Ids, weights: Floats) -> None:
-        self._held.set_weights(rows, weights)
+        self.held.set_weights(rows, weights)
 
     def _set_divisors(self, sources: Ids, divisors: Floats) -> None:
-        self._held.set_divisors(sources, divisors)
+        self.held.set_divisors(sources, divisors)
 
     def _set_twin(self, place: int, area: int) -> None:
         home, values = self._homes.index(area), self._parameters
@@ -113,16 +116,16 @@ class Growing(Growth):
         able = self._network.features.areas[area].spike_train
         trains = able and bool(finite_limits(values.consecutive_fire_limits)[template])
         driver = self._drivers.index(area) + 1 if area in self._drivers else 0
-        self._held.add_twin(Twin(place, template, parameters, leak, trains, driver))
+        self.held.add_twin(Twin(place, template, parameters, leak, trains, driver))
 
     # State -----------------------------------------------------------------------------------------------------
 
     def _whole(self, burst_count: int) -> EngineState:
-        return self._held.whole()
+        return self.held.whole()
 
     def _take(self, state: EngineState, twins: Sequence[int]) -> None:
         self._hold()
-        self._held.take(self._wider(state))
+        self.held.take(self._wider(state))
         for place, area in enumerate(twins, self._network.neuron_count):
             self._set_twin(place, area)
 

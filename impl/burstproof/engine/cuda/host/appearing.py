@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from burstproof.device.protocol import DeviceRuntime
 from burstproof.engine.cuda.args import PARAMETERS
 from burstproof.engine.cuda.exchange.devices import make_current
-from burstproof.engine.cuda.host.shard import DeviceShard
 from burstproof.engine.cuda.host.state import DeviceState
 from burstproof.engine.cuda.plan.features import CAN_TRAIN, IN_TRAIN
+from burstproof.engine.cuda.plan.shard_pack import PackedShard
 from burstproof.engine.sharded.shard import Twin
 from burstproof.engine.stimulus import FORCED_POTENTIAL, PackedStimulus
 
@@ -21,25 +22,27 @@ _HALF = np.uint64(32)
 
 
 class Appearing:
-    """Changes to one shard of a network with room for twins.
+    """Changes to one shard of a network with room for twins, or to the network as the one shard of a device.
 
     ``synapses`` is the number of rows of the network's table where associative mappings may change some of them.
     """
 
-    def __init__(self, shard: DeviceShard, synapses: int) -> None:
-        self._shard, self._packed = shard, shard.shard.packed
-        self._ids = shard.shard.ids()
+    def __init__(self, runtime: DeviceRuntime, shard: PackedShard, device: DeviceState, synapses: int) -> None:
+        self._runtime, self._packed, self._buffers = runtime, shard.packed, device
+        self._ids = shard.ids()
         self._given = np.empty(0, np.int64)
         self._places = np.full(synapses, -1, np.int64)
         computed = self._packed.layout.computed
         if synapses and computed is not None:
             self._places[computed.rows] = np.arange(len(computed.rows))
+        self._signals: Floats | None = None
+        self.forget_signals()
 
     @property
     def _device(self) -> DeviceState:
         """The buffers, on the device that is current then."""
-        make_current(self._shard.runtime)
-        return self._shard.device
+        make_current(self._runtime)
+        return self._buffers
 
     def _here(self, ids: npt.NDArray[Any]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
         """Places of ``ids`` in the shard, and which of them are here."""
@@ -61,17 +64,35 @@ class Appearing:
             if not local:
                 places, inside = self._here(places)
                 places, potentials = places[inside], potentials[inside]
+        if not len(places) and not len(self._given):
+            return
         back = np.setdiff1d(self._given, places, assume_unique=True)
         self._given = places
         usual = np.full(len(back), FORCED_POTENTIAL, np.float32)
         self._change("given_potentials", np.concatenate([places, back]), np.concatenate([potentials, usual]))
+
+    def forget_signals(self) -> None:
+        """Read the signals anew when they are next asked for."""
+        self._signals_until = -1
+
+    def bring_signals(self, burst: int) -> None:
+        """Queue a copy of the signals that act in ``burst`` and in the one before it, behind the latter."""
+        device = self._device
+        if self._signals is None:
+            self._signals = device.page_locked("signals")
+        device.bring("signals", self._signals)
+        self._signals_until = burst
 
     def signals(self, burst: int) -> Floats:
         """See ``Shard.signals``."""
         count = self._packed.sizes.features.modulators
         if not count:
             return np.empty(0, np.float32)
-        found: Floats = self._device.read("signals").reshape(2, count)[burst & 1]
+        if self._signals_until < burst:
+            self.bring_signals(burst)
+            self._device.wait()
+        assert self._signals is not None
+        found: Floats = self._signals.reshape(2, count)[burst & 1].copy()
         return found
 
     def drive(self, driver: int, neuron: int, potential: np.float32) -> None:
@@ -108,5 +129,5 @@ class Appearing:
                 device.write_at(name, place, twin.parameters[name])
         device.adopt(place, template)
         if key.trains:
-            kept = int(device.read("trains")[place]) & IN_TRAIN
+            kept = int(device.read_at("trains", place)) & IN_TRAIN
             device.write_at("trains", place, kept | (CAN_TRAIN if twin.trains else 0))

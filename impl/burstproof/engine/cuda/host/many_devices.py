@@ -18,6 +18,7 @@ from burstproof.engine.cuda.exchange.devices import make_current
 from burstproof.engine.cuda.exchange.mail import WORDS, Mail, Path, choose_path, mail_bytes, open_mail
 from burstproof.engine.cuda.exchange.nccl import NcclExchange
 from burstproof.engine.cuda.exchange.words import packets_side_words, side_words
+from burstproof.engine.cuda.host.appearing import Appearing
 from burstproof.engine.cuda.host.batch import Streams
 from burstproof.engine.cuda.host.devices import BatchReport, Behind, FiredList, LoopKernel
 from burstproof.engine.cuda.host.launches import compiled_once
@@ -337,6 +338,10 @@ class ManyDevices:
         """See ``Devices.resume``."""
         for shard in self.shards:
             shard.device.write_control(HALTED, 0)
+
+    def appearing(self, synapses: int) -> list[Appearing]:
+        """What changes each shard while it runs; see ``Appearing``."""
+        return [Appearing(shard.runtime, shard.shard, shard.device, synapses) for shard in self.shards]
 
     def state(self, clamped: bool) -> list[StatePart]:
         """See ``Devices.state``."""

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from burstproof.device.host_memory import available_host_bytes
 from burstproof.device.protocol import DeviceRuntime
 from burstproof.engine.cuda.exchange.devices import make_current
+from burstproof.engine.cuda.host.appearing import Appearing
 from burstproof.engine.cuda.host.arrivals import Arrivals
 from burstproof.engine.cuda.host.batch import Streams
 from burstproof.engine.cuda.host.devices import BatchReport, Behind, FiredList, LoopKernel
@@ -145,6 +146,10 @@ class OneDevice:
     def resume(self) -> None:
         """See ``Devices.resume``."""
         self.device.write_control(HALTED, 0)
+
+    def appearing(self, synapses: int) -> list[Appearing]:
+        """What changes the network while it runs; see ``Appearing``."""
+        return [Appearing(self._runtime, whole_network(self.packed), self.device, synapses)]
 
     def state(self, clamped: bool) -> list[StatePart]:
         """See ``Devices.state``."""

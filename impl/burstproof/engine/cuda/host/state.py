@@ -83,6 +83,14 @@ class DeviceState:
         self._stream.synchronize()
         return host
 
+    def read_at(self, name: str, place: int) -> Any:
+        """One element of buffer ``name``."""
+        buffer = self._buffers[name]
+        host = np.empty(1, buffer.spec.dtype)
+        self._runtime.download(host, buffer, self._stream, place)
+        self._stream.synchronize()
+        return host[0]
+
     def write(self, name: str, values: npt.NDArray[Any]) -> None:
         """Fill buffer ``name`` from its start."""
         buffer = self._buffers[name]

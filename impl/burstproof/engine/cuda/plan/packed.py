@@ -88,7 +88,7 @@ def pack_network(
 ) -> Packed:
     """Pack ``network``.
 
-    ``point`` is the scale of the network of ``loaded`` neurons of which it is a larger form (``host.growing``).
+    ``point`` is the scale of the network of ``loaded`` neurons of which it is a larger form (``features.growing``).
 
     Raises
     ------
