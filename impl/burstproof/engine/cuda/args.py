@@ -175,8 +175,8 @@ class Plasticity(NamedTuple):
     rules: np.int64
 
 
-class Replay(NamedTuple):
-    """What learning that is replayed needs (``kernels.replay``).
+class Deferred(NamedTuple):
+    """What deferred learning needs (``kernels.deferred``).
 
     ``learning_rules``: of each computed entry 1 + its plastic mapping, or 0; ``rule_begins``: the first burst in which
     a mapping learns. Each of the ``sources`` rows has its turn every ``period`` bursts.
@@ -270,7 +270,7 @@ class Neurons(NamedTuple):
 class History(NamedTuple):
     """When each neuron fired, as plasticity looks back on it; ``longest``: bursts of the longest window.
 
-    ``histories`` say it where learning is replayed (``plan.histories``), the other two elsewhere.
+    ``histories`` say it where learning is deferred (``plan.histories``), the other two elsewhere.
     """
 
     last_fired: Longs
@@ -470,8 +470,8 @@ def is_absent(kind: type, variant: Variant | ShardVariant | None) -> bool:
         return False
     if kind is Recall:
         return variant.recalled == variant.calendar == 0
-    if kind is Replay:
-        return not variant.replays
+    if kind is Deferred:
+        return not variant.defers_learning
     if kind is Extras:
         return not variant.extras.by_neuron
     if kind is Transmission:

@@ -290,7 +290,7 @@ def _delivery(kernels: Kernels, shard: ShardVariant, packed: Packed, values: Val
     if shard.fused:
         yield from kernels.tiles(values, variant, packed.sizes.neurons)
         return
-    learns = variant.plastic and not variant.replays
+    learns = variant.plastic and not variant.defers_learning
     learning = [kernels.spread("learn", packed.sizes.plastic_entries, block, values)] if learns else []
     if variant.plastic_all_window:
         yield from learning

@@ -113,7 +113,7 @@ class ShardLaunches:
         self._kernels.sort_rows(Values(self._runtime, buffers, 0, self._given), stream)
 
     def settle(self, buffers: Mapping[str, DeviceBuffer], stream: DeviceStream) -> None:
-        """Bring all weights and traces up to date, where learning is replayed; the stream is idle afterwards."""
+        """Bring all weights and traces up to date, where learning is deferred; the stream is idle afterwards."""
         values = Values(self._runtime, buffers, 0, self._given)
         self._kernels.spread("settle", WARP * self._shard.sources, _BLOCK, values).queue(stream)
         stream.synchronize()
@@ -247,7 +247,7 @@ class DeviceShard:
     def state(self, clamped: bool) -> StatePart:
         """The shard's part of the state."""
         make_current(self.runtime)
-        if self.shard.shard.variant.replays and self._launches is not None:
+        if self.shard.shard.variant.defers_learning and self._launches is not None:
             self._launches.settle(self._buffers, self._streams.burst)
             self.device.write_control(SETTLED, int(self.device.read("control")[BURST]))
         return self.device.capture(_columns(self.shard), clamped)

@@ -225,7 +225,7 @@ class DeviceState:
         if self._layout.plastic is None:
             return np.zeros(self._sources, np.int64), np.zeros(self._sources, np.uint16)
         longest = self._layout.plastic.longest_window
-        if self._variant.replays:
+        if self._variant.defers_learning:
             last_fired, streaks = firings_of(self.read("histories")[: self._sources], burst, longest)
         else:
             last_fired, streaks = (self.read(name)[: self._sources] for name in ("last_fired", "streaks"))
@@ -278,7 +278,7 @@ class DeviceState:
             if self.keeps_traces:
                 self.write("eligibility", state.eligibility_traces[computed.rows])
         plastic = self._layout.plastic
-        if self._variant.replays and plastic is not None:
+        if self._variant.defers_learning and plastic is not None:
             self.write("histories", words_of(state.last_fired, state.fire_streak, state.burst_count))
             missing = np.maximum(plastic.windows - 1 - state.history_bursts, 0)
             self.write("rule_begins", state.burst_count + 1 + missing)

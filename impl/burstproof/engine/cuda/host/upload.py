@@ -76,7 +76,7 @@ def _neurons(packed: Packed) -> Contents:
     yield "control", control
     yield "potentials", features.storage.encode(kept_potentials(packed, neurons.membrane_potentials))
     yield "counts", neurons.consecutive_fire_counts
-    if packed.variant.replays and layout.plastic is not None:
+    if packed.variant.defers_learning and layout.plastic is not None:
         yield "rule_begins", network.burst_count + layout.plastic.windows
     if features.refractory_periods:
         yield "countdowns", running_countdowns(neurons.refractory_countdowns, neurons.valid_mask)
@@ -127,7 +127,7 @@ def _plastic(rules: PlasticRules, computed: int, variant: Variant) -> Contents:
     yield "rule_windows", rules.windows
     yield "potentiations", rules.potentiations
     yield "depressions", rules.depressions
-    if variant.replays:
+    if variant.defers_learning:
         numbers = np.zeros(computed, np.uint16)
         numbers[rules.positions] = np.repeat(np.arange(1, len(rules.windows) + 1), np.diff(rules.starts))
         yield "learning_rules", numbers

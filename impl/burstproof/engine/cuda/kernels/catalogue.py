@@ -9,6 +9,7 @@ from collections.abc import Callable
 from functools import lru_cache
 
 from burstproof.engine.cuda.kernels.burst import make_burst
+from burstproof.engine.cuda.kernels.deferred import make_settle
 from burstproof.engine.cuda.kernels.dynamics import make_count_ahead, make_dynamics
 from burstproof.engine.cuda.kernels.features import make_modulate
 from burstproof.engine.cuda.kernels.gather import make_begin, make_gather
@@ -20,7 +21,6 @@ from burstproof.engine.cuda.kernels.plastic import make_age, make_learn
 from burstproof.engine.cuda.kernels.propagate import make_propagate, make_propagate_computed
 from burstproof.engine.cuda.kernels.queues import make_enqueue
 from burstproof.engine.cuda.kernels.recall import make_send_ahead, make_send_recalled
-from burstproof.engine.cuda.kernels.replay import make_settle
 from burstproof.engine.cuda.kernels.rows import make_send_long, make_send_piece
 from burstproof.engine.cuda.kernels.spec import KernelSpec, kernel_spec
 from burstproof.engine.cuda.kernels.stimulus import make_stimulate
@@ -79,7 +79,7 @@ def _phases(shard: ShardVariant) -> dict[str, Callable[..., None]]:
         found["propagate"] = make_propagate(variant)
     if variant.computed:
         found["propagate_computed"] = make_propagate_computed(shard)
-    if variant.replays:
+    if variant.defers_learning:
         found["settle"] = make_settle(shard)
     elif variant.plastic:
         learn = make_learn_modes(variant) if variant.extras.modes else make_learn(variant)

@@ -27,7 +27,7 @@ CLAMPED = 8
 HISTORY = 9
 """Past bursts that the plasticity history covers."""
 SETTLED = 10
-"""The last burst after which all weights were up to date, where learning is replayed."""
+"""The last burst after which all weights were up to date, where learning is deferred."""
 CONTROL_LENGTH = 16
 
 TALLIES = 4

@@ -1,6 +1,6 @@
 """Kernels of plasticity burst by burst: every plastic synapse, every burst (SEMANTICS section 5).
 
-Where windows are short it is replayed instead (``kernels.replay``).
+Where windows are short it is deferred instead (``kernels.deferred``).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 from burstproof.device.numba_cuda import cuda
 from burstproof.engine.cuda.args import History, Plasticity, Steering
 from burstproof.engine.cuda.kernels.control import ACTIVE, BURST, HISTORY
-from burstproof.engine.cuda.kernels.replay import make_note_past
+from burstproof.engine.cuda.kernels.deferred import make_note_past
 from burstproof.engine.cuda.plan.variant import Variant
 
 
@@ -29,7 +29,7 @@ def make_note_firing(variant: Variant) -> Callable[..., Any]:
         history.streaks[neuron] = np.uint16(streak)
         history.last_fired[neuron] = burst
 
-    return make_note_past() if variant.replays else cuda.jit(device=True)(note_firing)
+    return make_note_past() if variant.defers_learning else cuda.jit(device=True)(note_firing)
 
 
 def make_age() -> Callable[..., None]:

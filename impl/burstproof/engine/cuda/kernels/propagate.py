@@ -9,12 +9,10 @@ from typing import Any
 import numpy as np
 
 from burstproof.device.numba_cuda import cuda
-from burstproof.engine.cuda.args import ComputedRows, Fcl, Identity, Log, Replay, Rows, Scale, Steering, Transmission
+from burstproof.engine.cuda.args import ComputedRows, Deferred, Fcl, Identity, Log, Rows, Scale, Steering, Transmission
 from burstproof.engine.cuda.kernels.cells import make_deliver
 from burstproof.engine.cuda.kernels.control import ACTIVE, BURST, CLAMPED, COUNT, SLOT, START
-from burstproof.engine.cuda.kernels.features import rules_of_features
-from burstproof.engine.cuda.kernels.identity import make_id_of
-from burstproof.engine.cuda.kernels.replay import (
+from burstproof.engine.cuda.kernels.deferred import (
     make_learnt,
     make_lesson,
     make_past,
@@ -22,6 +20,8 @@ from burstproof.engine.cuda.kernels.replay import (
     make_turns,
     make_waiting,
 )
+from burstproof.engine.cuda.kernels.features import rules_of_features
+from burstproof.engine.cuda.kernels.identity import make_id_of
 from burstproof.engine.cuda.kernels.warp import WARP
 from burstproof.engine.cuda.plan.shard_variant import ShardVariant
 from burstproof.engine.cuda.plan.variant import Variant
@@ -90,7 +90,7 @@ def make_quantise() -> Callable[..., Any]:
 def make_propagate_computed(shard: ShardVariant) -> Callable[..., None]:
     """``propagate_computed(...)``: contributions that depend on a plastic weight or on the source's potential.
 
-    Where learning is replayed, weights are brought up to date on the way, and some more rows behind what fired.
+    Where learning is deferred, weights are brought up to date on the way, and some more rows behind what fired.
     Rows in host memory are begun at a multiple of a warp's entries, as reading over a link should be.
     """
     variant, aligned = shard.variant, shard.variant.streamed
@@ -101,7 +101,7 @@ def make_propagate_computed(shard: ShardVariant) -> Callable[..., None]:
     silent = np.float32(0)
     half, cap = np.float64(0.5), np.float64(255)
     transmits, degenerates = variant.extras.transmits, variant.extras.degenerates
-    degenerated, replays = rules_of_features().degenerated, variant.replays
+    degenerated, defers = rules_of_features().degenerated, variant.defers_learning
     past, waiting, learnt, id_of = make_past(), make_waiting(), make_learnt(), make_id_of(shard)
     turns, take_turn, lesson_of = make_turns(), make_take_turn(shard), make_lesson()
 
@@ -112,7 +112,7 @@ def make_propagate_computed(shard: ShardVariant) -> Callable[..., None]:
         fcl: Fcl,
         scale: Scale,
         transmission: Transmission,
-        replay: Replay,
+        deferred: Deferred,
         identity: Identity,
     ) -> None:
         control = steering.control
@@ -136,10 +136,10 @@ def make_propagate_computed(shard: ShardVariant) -> Callable[..., None]:
                     potential = silent
                 if rounds:
                     potential = np.float32(min(np.float64(int(np.float64(potential) + half)), cap))
-            if replays:
-                own = past(replay.histories[source], burst)
-                bursts = waiting(own, source, burst, False, control, replay)
-                rule, lesson = np.uint32(0), lesson_of(np.uint32(0), own, burst, replay)
+            if defers:
+                own = past(deferred.histories[source], burst)
+                bursts = waiting(own, source, burst, False, control, deferred)
+                rule, lesson = np.uint32(0), lesson_of(np.uint32(0), own, burst, deferred)
             divisor = rows.divisors[source]
             begin = offset(rows.computed_offsets[source])
             entry = offset(begin + offset(lane))
@@ -150,18 +150,18 @@ def make_propagate_computed(shard: ShardVariant) -> Callable[..., None]:
                 sign, weight = np.int64(0), silent
                 if not aligned or entry >= begin:
                     sign = np.int64(rows.signs[entry])
-                    if replays:
+                    if defers:
                         weight = rows.weights[entry]
-                        word = replay.histories[id_of(rows.computed_targets[entry], identity)]
-                        if np.uint32(replay.learning_rules[entry]) != rule:
-                            rule = np.uint32(replay.learning_rules[entry])
-                            lesson = lesson_of(rule, own, burst, replay)
+                        word = deferred.histories[id_of(rows.computed_targets[entry], identity)]
+                        if np.uint32(deferred.learning_rules[entry]) != rule:
+                            rule = np.uint32(deferred.learning_rules[entry])
+                            lesson = lesson_of(rule, own, burst, deferred)
                         weight = learnt(np.uint64(entry), weight, word, lesson, bursts, burst, rows)
                 if sign != 0:
                     psp = rows.psps[entry]
                     if driven:
                         psp = potential
-                    if not replays:
+                    if not defers:
                         weight = rows.weights[entry]
                     contribution = np.float32(np.float32(weight * psp) / divisor)
                     if transmits:
@@ -183,10 +183,10 @@ def make_propagate_computed(shard: ShardVariant) -> Callable[..., None]:
                         rows.psps[entry] = degenerated(rows.psps[entry], loss)
                 entry = offset(entry + offset(WARP))
             item += items
-        if replays:
-            due = np.int64(count + turns(control, replay))
+        if defers:
+            due = np.int64(count + turns(control, deferred))
             while item < due:
-                take_turn(item - count, lane, control, rows, replay, identity)
+                take_turn(item - count, lane, control, rows, deferred, identity)
                 item += items
 
     return propagate_computed

@@ -154,9 +154,9 @@ def _add_state(specs: _Specs, sizes: NetworkSizes, variant: Variant) -> None:
     specs.add("forced", neurons)
     specs.add("outside", neurons, variant.word.packed or variant.fused is None or variant.queues is not None)
     specs.add("done", 2)
-    specs.add("last_fired", neurons, variant.plastic and not variant.replays)
-    specs.add("streaks", neurons, variant.plastic and not variant.replays)
-    specs.add("histories", neurons, variant.replays)
+    specs.add("last_fired", neurons, variant.plastic and not variant.defers_learning)
+    specs.add("streaks", neurons, variant.plastic and not variant.defers_learning)
+    specs.add("histories", neurons, variant.defers_learning)
     for name, dtype in PARAMETERS.items():
         if name not in sizes.uniform:
             specs.add(name, neurons, dtype=dtype)
@@ -184,7 +184,7 @@ def _add_computed(specs: _Specs, sizes: NetworkSizes, variant: Variant) -> None:
 def _add_plastic(specs: _Specs, sizes: NetworkSizes, variant: Variant) -> None:
     for name in ("rule_windows", "potentiations", "depressions"):
         specs.add(name, sizes.rules)
-    if variant.replays:
+    if variant.defers_learning:
         specs.add("rule_begins", sizes.rules)
         specs.add("learning_rules", sizes.computed_entries)
         return

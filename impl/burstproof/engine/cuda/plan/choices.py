@@ -45,8 +45,8 @@ def _choices(packed: Packed) -> Iterator[str]:
 
 
 def _learning(packed: Packed) -> str:
-    if packed.variant.replays:
-        return f"learning replayed when a weight is needed, since windows reach back {packed.longest_window} bursts"
+    if packed.variant.defers_learning:
+        return f"learning deferred until a weight is needed, since windows reach back {packed.longest_window} bursts"
     others = (
         "rules have more than steps" if packed.variant.extras.modes else "the profile's rule looks at whole windows"
     )

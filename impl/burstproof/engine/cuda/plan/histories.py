@@ -1,4 +1,4 @@
-"""When each neuron fired lately, in a word: what replayed learning looks at (``kernels.replay``).
+"""When each neuron fired lately, in a word: what deferred learning looks at (``kernels.deferred``).
 
 The upper 56 bits are bursts, the highest one the last burst in which the neuron fired; the low 8 bits are that burst's
 number mod 256. A word whose last burst lies 56 bursts back says nothing, and is cleared before 256 have passed.
@@ -26,7 +26,7 @@ _LOW = 255
 def period_of(longest_window: int) -> int:
     """Bursts after which a row is brought up to date even if its source did not fire.
 
-    Then firings of the ``longest_window`` before its oldest burst to be replayed are still in the words.
+    Then firings of the ``longest_window`` before its oldest burst to catch up on are still in the words.
     """
     return max(1, BURSTS - longest_window)
 

@@ -80,9 +80,9 @@ class ShardVariant:
         return self.variant.calendar
 
     @property
-    def replays(self) -> bool:
-        """Whether learning is replayed."""
-        return self.variant.replays
+    def defers_learning(self) -> bool:
+        """Whether learning is deferred."""
+        return self.variant.defers_learning
 
     @property
     def extras(self) -> ExtrasKey:

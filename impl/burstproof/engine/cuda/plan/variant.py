@@ -174,8 +174,8 @@ class Variant:
         return False
 
     @property
-    def replays(self) -> bool:
-        """Whether what a synapse learnt is worked out when its source fires next (``kernels.replay``)."""
+    def defers_learning(self) -> bool:
+        """Whether what a synapse learnt is worked out when its source fires next (``kernels.deferred``)."""
         return self.plastic and self.short_windows and not self.plastic_all_window and not self.extras.modes
 
     @property

@@ -28,7 +28,7 @@ def chosen(ring_bytes: int = 1 << 24, sum_bits: int = 0, areas: tuple[Area, ...]
 @pytest.mark.parametrize(
     ("window", "more", "profile", "said"),
     [
-        (3, {}, FEAGI_2_6, "learning replayed when a weight is needed, since windows reach back 3 bursts"),
+        (3, {}, FEAGI_2_6, "learning deferred until a weight is needed, since windows reach back 3 bursts"),
         (49, {}, FEAGI_2_6, "learning burst by burst, since a window is too long for words of firings"),
         (3, {"frozen": True}, FEAGI_2_6, "learning burst by burst, since rules have more than steps"),
         (3, {}, FEAGI_BETA, "learning burst by burst, since the profile's rule looks at whole windows"),

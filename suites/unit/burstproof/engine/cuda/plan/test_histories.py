@@ -41,5 +41,5 @@ def test_runs_end_at_the_longest_window() -> None:
 
 @pytest.mark.parametrize("window", [1, 3, LONGEST_REPLAYED])
 def test_a_row_waits_no_longer_than_words_remember(window: int) -> None:
-    """The oldest burst to be replayed lies ``period`` bursts back, and its window reaches ``window`` - 1 further."""
+    """The oldest burst to catch up on lies ``period`` bursts back, and its window reaches ``window`` - 1 further."""
     assert period_of(window) + window - 1 < BURSTS

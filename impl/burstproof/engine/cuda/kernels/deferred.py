@@ -1,4 +1,4 @@
-"""Plasticity worked out late: what a synapse learnt is replayed when its weight is next needed (SEMANTICS section 5).
+"""Plasticity worked out late: what a synapse learnt is deferred until its weight is needed (SEMANTICS section 5).
 
 A weight matters when its source fires. Until then it is enough to know in which bursts both ends fired: a word for each
 neuron (``plan.histories``). So a burst looks at the rows of what fired, and at one row in ``period`` of all others, so
@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from burstproof.device.numba_cuda import cuda
-from burstproof.engine.cuda.args import ComputedRows, Floats, History, Identity, Longs, Replay, Steering
+from burstproof.engine.cuda.args import ComputedRows, Deferred, Floats, History, Identity, Longs, Steering
 from burstproof.engine.cuda.kernels.control import BURST, HISTORY, SETTLED
 from burstproof.engine.cuda.kernels.identity import make_id_of
 from burstproof.engine.cuda.kernels.warp import WARP
@@ -83,7 +83,7 @@ def make_note_past() -> Callable[..., Any]:
 
 @cache
 def make_waiting() -> Callable[..., Any]:
-    """``waiting(own, source, burst, settles, control, replay)`` -> uint64: the bursts to be replayed for a row.
+    """``waiting(own, source, burst, settles, control, deferred)`` -> uint64: the bursts that a row has to catch up on.
 
     ``own`` is the past of its source. ``settles`` takes the present burst in; a burst that goes on with the weights as
     they were before it does not. The row was brought up to date when its source last fired, when its turn last came,
@@ -92,9 +92,9 @@ def make_waiting() -> Callable[..., Any]:
     newest, everything = np.uint64(_NEWEST), np.uint64(_ALL)
 
     def waiting(
-        own: np.uint64, source: np.uint32, burst: np.int64, settles: bool, control: Longs, replay: Replay
+        own: np.uint64, source: np.uint32, burst: np.int64, settles: bool, control: Longs, deferred: Deferred
     ) -> Any:
-        period = np.int64(replay.period)
+        period = np.int64(deferred.period)
         back = np.int64((burst - np.int64(source)) % period)
         found, fired = everything, own
         if not settles:
@@ -131,13 +131,14 @@ def make_within() -> Callable[..., Any]:
 
 @cache
 def make_lesson() -> Callable[..., Any]:
-    """``lesson(rule, own, burst, replay)`` -> Lesson of 1 + a mapping, or of none; ``own`` is the source's past."""
+    """``lesson(rule, own, burst, deferred)`` -> Lesson of 1 + a mapping, or of none; ``own`` is the source's past."""
     within, nothing, everything, none = make_within(), np.float32(0), np.uint64(_ALL), np.uint64(0)
 
-    def lesson(rule: np.uint32, own: np.uint64, burst: np.int64, replay: Replay) -> Any:
+    def lesson(rule: np.uint32, own: np.uint64, burst: np.int64, deferred: Deferred) -> Any:
         place = np.uint32(max(rule, np.uint32(1)) - np.uint32(1))
-        window, raised, lowered = replay.rule_windows[place], replay.potentiations[place], replay.depressions[place]
-        learning = np.int64(burst - replay.rule_begins[place])
+        window, raised = deferred.rule_windows[place], deferred.potentiations[place]
+        lowered = deferred.depressions[place]
+        learning = np.int64(burst - deferred.rule_begins[place])
         begun, alone = everything, none
         if rule == np.uint32(0) or learning < 0:
             begun = none
@@ -170,7 +171,7 @@ def make_steps() -> Callable[..., Any]:
 def make_learnt() -> Callable[..., Any]:
     """``learnt(entry, weight, word, lesson, bursts, burst, rows)`` -> float32: a weight, brought up to date.
 
-    ``word`` is that of the target, ``bursts`` are those to be replayed. Steps are whole numbers: where the weight is
+    ``word`` is that of the target, ``bursts`` are those to catch up on. Steps are whole numbers: where the weight is
     one, too, and only falls, or never falls below 0, their order does not matter and they are counted.
     """
     steps_of = make_steps()
@@ -210,24 +211,24 @@ def make_learnt() -> Callable[..., Any]:
 
 @cache
 def make_turns() -> Callable[..., Any]:
-    """``turns(control, replay)`` -> int64: the rows whose turn it is in this burst: every ``period``-th one.
+    """``turns(control, deferred)`` -> int64: the rows whose turn it is in this burst: every ``period``-th one.
 
     One thread also moves the history on, by which a state tells when rules begin.
     """
 
-    def turns(control: Longs, replay: Replay) -> Any:
-        if cuda.grid(1) == 0 and control[HISTORY] < np.int64(replay.longest) - 1:
+    def turns(control: Longs, deferred: Deferred) -> Any:
+        if cuda.grid(1) == 0 and control[HISTORY] < np.int64(deferred.longest) - 1:
             control[HISTORY] += 1
-        period = np.int64(replay.period)
+        period = np.int64(deferred.period)
         first = np.int64(control[BURST] % period)
-        return np.int64((np.int64(replay.sources) - first + period - 1) // period)
+        return np.int64((np.int64(deferred.sources) - first + period - 1) // period)
 
     return cuda.jit(device=True)(turns)  # type: ignore[no-any-return]
 
 
 @cache
 def make_take_turn(shard: ShardVariant) -> Callable[..., Any]:
-    """``take_turn(turn, lane, control, rows, replay, identity)``: a warp brings the row up to date whose turn it is.
+    """``take_turn(turn, lane, control, rows, deferred, identity)``: a warp brings the row up to date whose turn it is.
 
     Not if its source fires in this burst: whoever sends the row does it then. A word that says nothing is cleared.
     """
@@ -236,36 +237,36 @@ def make_take_turn(shard: ShardVariant) -> Callable[..., Any]:
     newest, nothing, warp, span = np.uint64(_NEWEST), np.uint64(0), np.uint64(WARP), np.uint64(WARP * _TOGETHER)
 
     def take_turn(
-        turn: np.int64, lane: np.uint32, control: Longs, rows: ComputedRows, replay: Replay, identity: Identity
+        turn: np.int64, lane: np.uint32, control: Longs, rows: ComputedRows, deferred: Deferred, identity: Identity
     ) -> None:
-        burst, period = control[BURST], np.int64(replay.period)
+        burst, period = control[BURST], np.int64(deferred.period)
         source = np.uint32(burst % period + turn * period)
-        own = past(replay.histories[source], burst)
+        own = past(deferred.histories[source], burst)
         if own & newest == nothing:
             if own == nothing and lane == np.uint32(0):
-                replay.histories[source] = nothing
-            bursts = waiting(own, source, burst, False, control, replay)
+                deferred.histories[source] = nothing
+            bursts = waiting(own, source, burst, False, control, deferred)
             targets = cuda.local.array(_TOGETHER, np.uint32)
             weights = cuda.local.array(_TOGETHER, np.float32)
             rules = cuda.local.array(_TOGETHER, np.uint32)
             words = cuda.local.array(_TOGETHER, np.uint64)
             entry = np.uint64(np.uint64(rows.computed_offsets[source]) + np.uint64(lane))
             end = np.uint64(rows.computed_offsets[np.uint32(source + np.uint32(1))])
-            rule, lesson = np.uint32(0), lesson_of(np.uint32(0), own, burst, replay)
+            rule, lesson = np.uint32(0), lesson_of(np.uint32(0), own, burst, deferred)
             while entry < end:
                 for part in range(_TOGETHER):
                     at = np.uint64(entry + np.uint64(part) * warp)
                     targets[part], weights[part], rules[part] = np.uint32(0), np.float32(0), np.uint32(0)
                     if at < end:
                         targets[part], weights[part] = rows.computed_targets[at], rows.weights[at]
-                        rules[part] = replay.learning_rules[at]
+                        rules[part] = deferred.learning_rules[at]
                 for part in range(_TOGETHER):
-                    words[part] = replay.histories[id_of(targets[part], identity)]
+                    words[part] = deferred.histories[id_of(targets[part], identity)]
                 for part in range(_TOGETHER):
                     at = np.uint64(entry + np.uint64(part) * warp)
                     if at < end and rules[part] != rule:
                         rule = rules[part]
-                        lesson = lesson_of(rule, own, burst, replay)
+                        lesson = lesson_of(rule, own, burst, deferred)
                     if at < end:
                         learnt(at, weights[part], words[part], lesson, bursts, burst, rows)
                 entry = np.uint64(entry + span)
@@ -282,18 +283,20 @@ def make_settle(shard: ShardVariant) -> Callable[..., None]:
     steps_of, id_of = make_steps(), make_id_of(shard)
     lanes, newest, nothing = np.uint32(WARP - 1), np.uint64(_NEWEST), np.uint64(0)
 
-    def settle(steering: Steering, rows: ComputedRows, replay: Replay, identity: Identity, eligibility: Floats) -> None:
+    def settle(
+        steering: Steering, rows: ComputedRows, deferred: Deferred, identity: Identity, eligibility: Floats
+    ) -> None:
         control, thread = steering.control, np.uint32(cuda.grid(1))
         burst = control[BURST]
         source = np.uint32(thread // np.uint32(WARP))
-        while source < replay.sources:
-            own = past(replay.histories[source], burst)
-            bursts = waiting(own, source, burst, True, control, replay)
+        while source < deferred.sources:
+            own = past(deferred.histories[source], burst)
+            bursts = waiting(own, source, burst, True, control, deferred)
             entry = np.uint64(np.uint64(rows.computed_offsets[source]) + np.uint64(thread & lanes))
             end = np.uint64(rows.computed_offsets[np.uint32(source + np.uint32(1))])
             while entry < end:
-                word = replay.histories[id_of(rows.computed_targets[entry], identity)]
-                lesson = lesson_of(np.uint32(replay.learning_rules[entry]), own, burst, replay)
+                word = deferred.histories[id_of(rows.computed_targets[entry], identity)]
+                lesson = lesson_of(np.uint32(deferred.learning_rules[entry]), own, burst, deferred)
                 learnt(entry, rows.weights[entry], word, lesson, bursts, burst, rows)
                 if lesson.begun & newest != nothing:
                     both, steps = steps_of(lesson, word, burst)
