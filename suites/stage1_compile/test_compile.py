@@ -17,7 +17,7 @@ VARIANTS = ("lean", "delays", "everything", "beta batch path", "packed sums, lon
 VARIANTS += ("features, one kernel", "features, several kernels", "queues per owner")
 PROPAGATING = ("lean", "everything", "packed sums, long rows", "packed sums, tiles")
 LAUNCHED = ("lean", "everything", "features, one kernel", "features, several kernels", "queues per owner")
-LAUNCHED += ("delays in queues", "packed sums, tiles", "shard, driven, merged", "shard, everything")
+LAUNCHED += ("delays in a calendar", "packed sums, tiles", "shard, driven, merged", "shard, everything")
 LONG = "two seconds and more for each variant and capability"
 
 

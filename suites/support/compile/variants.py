@@ -43,7 +43,7 @@ def chosen_variants() -> dict[str, Variant]:
     lean = variants["lean"]
     variants["packed sums, long rows"] = replace(lean, word=Word(8), long_rows=True)
     variants["delays on the sender's side"] = replace(variants["delays"], recalled=7, tile_share=2)
-    variants["delays in queues"] = replace(variants["delays"], calendar=8, calendar_bits=64)
+    variants["delays in a calendar"] = replace(variants["delays"], calendar=8, calendar_bits=64)
     variants["queues per owner"] = _queued(variants["delays"])
     variants["features, one kernel"] = replace(
         variants["delays"],

@@ -347,7 +347,7 @@ def check_recalled_delays() -> list[str]:
 
 
 def check_delays_in_a_calendar() -> list[str]:
-    """What arrives later than in the next burst in queues, read in pieces: states between bursts, and from one on."""
+    """Later arrivals in a calendar that is read in pieces: states between bursts, and from one on."""
     with mock.patch("burstproof.engine.cuda.host.state._PIECE", 3):
         return _delays_apart_from_slots("calendar", lambda delay: 1 << (delay - 1).bit_length())
 

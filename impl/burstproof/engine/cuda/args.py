@@ -337,7 +337,7 @@ class Recall(NamedTuple):
 
     Either the fired lists of the last bursts, which take turns, and how long they are (``kernels.recall``), with
     ``delay_starts``: of each source, how many entries of its row come before those of delay 1, 2, ... and in all. Or a
-    queue for each burst (``kernels.calendar``): ``calendar_room`` words at most, targets in ``calendar_shift`` bits.
+    bucket for each burst (``kernels.calendar``): ``calendar_room`` words at most, targets in ``calendar_shift`` bits.
     """
 
     recalled_ids: Ids

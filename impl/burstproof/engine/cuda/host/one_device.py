@@ -172,7 +172,7 @@ class OneDevice:
         return pending
 
     def _waiting(self) -> Pending:
-        """What arrives in the coming bursts, where queues say it of those after the next."""
+        """What arrives in the coming bursts, where a calendar says it of those after the next."""
         burst = int(self.device.read("control")[BURST])
         ring, coming = self.device.read_ring(), (burst + 1) % 2
         shape = (self.max_delay, ring[0].shape[1])

@@ -1,10 +1,10 @@
-"""Contributions that arrive later than in the next burst wait in queues, one for each burst to come.
+"""Contributions that arrive later than in the next burst wait in a calendar: a bucket for each burst to come.
 
 A block appends what its firings contribute with delays above 1; rows are read once, when they fire. The kernel of a
-burst adds the queue of the next burst to the slot, word after word, beside its own contributions of delay 1: nothing
-can be appended to that queue any more. So two slots of the FCL are enough, and no entry of a row is looked for. Rows
-are sorted by delay, so that neighbouring threads append to the same queue. A word holds amount and target. A queue has
-room for every synapse, which contributes to a burst once at most.
+burst adds the bucket of the next burst to the slot, word after word, beside its own contributions of delay 1: nothing
+can be put into that bucket any more. So two slots of the FCL are enough, and no entry of a row is looked for. Rows
+are sorted by delay, so that neighbouring threads append to the same bucket. A word holds amount and target. A bucket
+has room for every synapse, which contributes to a burst once at most.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ _AT_ONCE = 4
 
 
 def _turns(variant: Variant) -> tuple[np.uint32, np.uint32]:
-    """What burst numbers are masked with for the queues, and for their counts."""
-    queues = max(1, variant.calendar)
-    return np.uint32(queues - 1), np.uint32(2 * queues - 1)
+    """What burst numbers are masked with for the buckets, and for their counts."""
+    buckets = max(1, variant.calendar)
+    return np.uint32(buckets - 1), np.uint32(2 * buckets - 1)
 
 
 def make_deliver_due(variant: Variant) -> Callable[..., Any]:
-    """``deliver_due(burst, slot, recall, fcl)``: the queue of the burst after ``burst`` into the slot after ``slot``.
+    """``deliver_due(burst, slot, recall, fcl)``: the bucket of the burst after ``burst`` into the slot after ``slot``.
 
-    All threads of the grid call it. Queues take turns; twice as many counts do, so that one can be cleared.
+    All threads of the grid call it. Buckets take turns; twice as many counts do, so that one can be cleared.
     """
     turns, count_turns = _turns(variant)
     deliver, number, one, zero = make_deliver(variant), variant.accumulator, np.uint32(1), variant.noted(0)
@@ -68,8 +68,8 @@ def make_deliver_due(variant: Variant) -> Callable[..., Any]:
 def make_put_off(variant: Variant, threads: int) -> Callable[..., Any]:
     """``put_off(count, slot, burst, fired, ...)``: the rows of what fired in a chunk, a warp to each.
 
-    Contributions of delay 1 go to the slot after ``slot``, all others to queues. Entries are counted by delay, so that
-    the block asks for its places in each queue once. All threads of the block call it.
+    Contributions of delay 1 go to the slot after ``slot``, all others to buckets. Entries are counted by delay, so that
+    the block asks for its places in each bucket once. All threads of the block call it.
     """
     turns, count_turns = _turns(variant)
     bounds, offset, read_once, deliver = make_bounds(variant), variant.offset, make_read_once(), make_deliver(variant)
@@ -157,8 +157,8 @@ def make_put_off(variant: Variant, threads: int) -> Callable[..., Any]:
         while delay < delays:
             entries = places[delay]
             if entries != zero:
-                queue = np.uint32(np.uint32(burst + delay) & count_turns)
-                places[delay] = cuda.atomic.add(recall.calendar_counts, queue, entries)
+                bucket = np.uint32(np.uint32(burst + delay) & count_turns)
+                places[delay] = cuda.atomic.add(recall.calendar_counts, bucket, entries)
             delay = np.uint32(delay + block)
         cuda.syncthreads()
         item = np.uint32(thread // warp)

@@ -254,12 +254,12 @@ def queue_room(sizes: NetworkSizes, variant: Variant) -> int:
 
 
 def ring_slots(sizes: NetworkSizes, variant: Variant) -> int:
-    """Slots of the FCL: one where delays are kept on the sender's side, two beside queues."""
+    """Slots of the FCL: one where delays are kept on the sender's side, two beside a calendar."""
     return 1 if variant.recalled else 2 if variant.calendar else sizes.ring
 
 
 def target_bits(neurons: int) -> int:
-    """Bits of a target in the word of a queue."""
+    """Bits of a target in the word of a calendar."""
     return max(1, (neurons - 1).bit_length())
 
 

@@ -15,7 +15,7 @@ _TILE_BYTES = 25_000_000
 _RING_BYTES = 24 << 20
 """Largest ring of slots that stays in the L2 cache beside what else a burst reads."""
 _CALENDAR_BYTES = 16 << 30
-"""Most memory for queues: each has room for all synapses, of which it holds those that fired so many bursts ago."""
+"""Most memory for a calendar: each of its buckets has room for all synapses."""
 _FEW_NEURONS = 200_000
 """Up to here a burst waits for loads, not for sectors: those that depend on a draw come later."""
 _WARP = 32
@@ -26,7 +26,7 @@ def sized(
 ) -> Variant:
     """``variant`` for ``sizes``: how it keeps to the cache, unless rows are long or in host memory.
 
-    Where the slots of all delays exceed it, what arrives later waits in the queues of a ``calendar``, if there may be
+    Where the slots of all delays exceed it, what arrives later waits in a ``calendar``, if there may be
     one and it is small enough; else delays are kept on the sender's side, if the burst ``recalls`` its lists. Where one
     slot does, it is tiled, or a burst that recalls its lists has ``queues`` per owner.
     """
@@ -64,8 +64,8 @@ def sized(
 
 
 def _calendar(sizes: NetworkSizes) -> tuple[int, int]:
-    """Queues, and bits of a word with a target and a signed contribution; zeros where they would take too much."""
+    """Buckets, and bits of a word with a target and a signed contribution; zeros where they would take too much."""
     needed = target_bits(sizes.neurons) + sizes.largest_contribution.bit_length() + 1
-    queues, bits = 1 << (sizes.ring - 2).bit_length(), next((bits for bits in (32, 64) if needed <= bits), 0)
-    fits = bits > 0 and queues * sizes.static_entries * bits // 8 <= _CALENDAR_BYTES
-    return (queues, bits) if fits else (0, 0)
+    buckets, bits = 1 << (sizes.ring - 2).bit_length(), next((bits for bits in (32, 64) if needed <= bits), 0)
+    fits = bits > 0 and buckets * sizes.static_entries * bits // 8 <= _CALENDAR_BYTES
+    return (buckets, bits) if fits else (0, 0)

@@ -113,11 +113,11 @@ class Variant:
         Passes in which the fused burst propagates since a slot of the FCL exceeds the cache, or 0; threads per firing.
     recalled : int
         Bursts whose fired lists are read again, as many as the largest delay, where delays are kept on the sender's
-        side (``kernels.recall``); 0 where arrivals wait in a ring of slots, or in queues of bursts.
+        side (``kernels.recall``); 0 where arrivals wait in a ring of slots, or in a calendar.
     queues : OwnerQueues or None
         How contributions are delivered by queues per owner; ``recalled`` is then at least 1.
     calendar, calendar_bits : int
-        Queues that arrivals of later bursts wait in, a power of two and no fewer than the largest delay
+        Buckets that arrivals of later bursts wait in, a power of two and no fewer than the largest delay
         (``kernels.calendar``), and the width of their words; 0 where there are none.
     may_sleep : bool
         Candidates that their draw keeps from firing are told before the columns are read: that pays where these exceed
@@ -190,7 +190,7 @@ class Variant:
 
     @property
     def noted(self) -> type[np.signedinteger]:
-        """Scalar type of a queue's words."""
+        """Scalar type of a bucket's words."""
         return np.int32 if self.calendar_bits == 32 else np.int64
 
     @property
