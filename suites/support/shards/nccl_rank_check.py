@@ -27,21 +27,23 @@ from burstproof.engine.sharded.exchange import Exchange
 from burstproof.engine.sharded.partition import make_partition
 from burstproof.engine.sharded.shard import Fired
 from burstproof.engine.state import EngineState, Recording, Stimulus
-from burstproof.engine.trace import read_trace
 from burstproof.network.model import Network
 from burstproof.network.synthetic.build import initial_stimulus, synthesize
 from burstproof.network.synthetic.spec import driven_spec
 from suites.support.parity.large import slim
 from suites.support.parity.mixed import compare_run
+from suites.support.parity.recordings import recording
 from suites.support.parity.simulator_check import recordings_differ
-from suites.support.shards.cpu_shards import EVERYTHING_LEARNS, TRACES, mix_named
+from suites.support.shards.cpu_shards import EVERYTHING_LEARNS, mix_named
 
 SPEC = driven_spec(1_000_000, 10, 0.01)
 CONDITIONS = {"neurons": SPEC.neurons, "synapses_per_neuron": SPEC.synapses_per_neuron, "firing_rate": 0.01}
 PARTS = (50, 100)
 """Bursts that warm up, and bursts that are timed; all are compared."""
 
-CHOSEN = ("common", "stdp_w3")
+CHOSEN = ("traces/common", "traces/stdp_w3", "features/mem2t_12", "features/assoc_12", "features/stim_11")
+"""Of features: memories with twins, associations, everything together."""
+
 TIMEOUT_S = 60.0
 _EXCHANGES = 100
 _SETTLING = 10
@@ -89,8 +91,8 @@ class Way:
         """The first difference in each of the recorded traces and in a network in which everything is mixed."""
         found: dict[str, str | None] = {}
         for name in CHOSEN:
-            result = replay(read_trace(TRACES / name), self._engine)
-            found[f"trace {name}"] = None if result.agrees else str(result.first)
+            result = replay(recording(name), self._engine)
+            found[f"trace {name.split('/')[1]}"] = None if result.agrees else str(result.first)
         differs = compare_run(mix_named(EVERYTHING_LEARNS), self._engine)
         found["everything mixed"] = ", ".join(differs) or None
         return found
