@@ -20,12 +20,12 @@ def test_every_seed_is_in_one_part(families: int) -> None:
 
 
 def test_a_part_tells_what_differs_and_ends_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fuzz_campaign, "backend_named", lambda name: REFERENCE)
-    done = fuzz_campaign.run_part("reference", 0, time.time() + 100, range(3))
+    monkeypatch.setattr(fuzz_campaign, "backend_named", lambda name, shards: REFERENCE)
+    done = fuzz_campaign.run_part("reference", 0, 0, time.time() + 100, range(3))
     assert (done.cases, done.differences) == (3, {})
-    assert fuzz_campaign.run_part("reference", 0, 0.0, range(3)).cases == 0
-    monkeypatch.setattr(fuzz_campaign, "backend_named", lambda name: NoSnooze)
-    found = fuzz_campaign.run_part("planted", 0, time.time() + 100, range(30))
+    assert fuzz_campaign.run_part("reference", 0, 0, 0.0, range(3)).cases == 0
+    monkeypatch.setattr(fuzz_campaign, "backend_named", lambda name, shards: NoSnooze)
+    found = fuzz_campaign.run_part("planted", 0, 0, time.time() + 100, range(30))
     assert found.differences
     done.add(found)
     assert done.cases == 33

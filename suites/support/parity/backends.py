@@ -20,7 +20,7 @@ from burstproof.network.model import Network
 class Backend:
     """A way to create an engine; ``name`` appears in the case id and in the conditions of measurements.
 
-    ``shards`` CPU shards, by round robin, so that neighbours are always apart.
+    ``shards`` of the CPU, or of CUDA devices with ``cuda``, by round robin, so that neighbours are always apart.
     """
 
     name: str
@@ -36,7 +36,8 @@ class Backend:
             from burstproof.engine.sharded.partition import make_partition
 
             shards = max(1, min(self.shards, network.neuron_count))
-            return create_sharded(network, options, make_partition(network, shards, "round_robin"))
+            cut = make_partition(network, shards, "round_robin")
+            return create_sharded(network, options, cut, "cpu" if self.cuda is None else "cuda")
         if self.cpu is not None:
             from burstproof.engine.cpu.engine import CpuEngine
 

@@ -16,7 +16,7 @@ import sys
 import time
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -54,18 +54,18 @@ class Part:
         self.differences.update(other.differences)
 
 
-def backend_named(name: str) -> Backend:
-    """The backend under test."""
+def backend_named(name: str, shards: int) -> Backend:
+    """The backend under test, over so many shards."""
     if name == "cpu":
-        return CPU_BACKENDS[0]
+        return replace(CPU_BACKENDS[0], shards=shards)
     from burstproof.engine.options import CudaOptions
 
-    return Backend(name, cuda=CudaOptions())
+    return Backend(name, cuda=CudaOptions(), shards=shards)
 
 
-def run_part(name: str, families: int, deadline: float, seeds: range) -> Part:
+def run_part(name: str, shards: int, families: int, deadline: float, seeds: range) -> Part:
     """The cases of ``seeds``, until the clock reaches ``deadline``."""
-    backend, done = backend_named(name), Part()
+    backend, done = backend_named(name, shards), Part()
     for seed in seeds:
         if time.time() > deadline:
             break
@@ -94,7 +94,7 @@ def main() -> int:
     """Run the campaign that the command line names and print what became of it."""
     options = _parser().parse_args()
     deadline = time.time() + 60 * options.minutes
-    work = partial(run_part, options.backend, options.families, deadline)
+    work = partial(run_part, options.backend, options.shards, options.families, deadline)
     total = Part()
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(options.processes, mp_context=context) as pool:
@@ -114,6 +114,7 @@ def _document(options: argparse.Namespace, total: Part) -> dict[str, object]:
     return {
         "commit": _commit(),
         "backend": options.backend,
+        "shards": options.shards,
         "first_seed": options.seed,
         "families": options.families,
         "cases_asked": options.cases,
@@ -128,6 +129,7 @@ def _document(options: argparse.Namespace, total: Part) -> dict[str, object]:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m suites.support.parity.fuzz_campaign", description=__doc__)
     parser.add_argument("--backend", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument("--shards", type=int, default=0, metavar="N", help="shards of it; 0: none")
     parser.add_argument("--cases", type=int, default=10_000, metavar="N")
     parser.add_argument("--seed", type=int, default=0, metavar="S", help="of the first case")
     parser.add_argument("--families", type=int, default=0, metavar="F", help="sets of switches; 0: one for each case")
