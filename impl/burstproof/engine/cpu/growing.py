@@ -35,6 +35,7 @@ class Growing(Growth):
         held = self._with_room()
         self.memory = CpuMemory(held, self._options, self._fixed_point)
         self.memory.use_flags()
+        self._silence = self.memory.plan([None])
         first, parameters = self._network.neuron_count, self.memory.parameters
         self.memory.neurons.unclamped[first:] = True
         for name in ("thresholds", "threshold_limits"):
@@ -54,7 +55,8 @@ class Growing(Growth):
         begun = self._machine.begin(number)
         if self._drivers:
             self._note_drivers(begun)
-        return self.memory.plan([self._stimulus(begun, stimulus)]), begun
+        packed = self._stimulus(begun, stimulus)
+        return self._silence if packed is None else self.memory.plan([packed]), begun
 
     def _note_drivers(self, begun: Begun) -> None:
         extras = self.memory.extras

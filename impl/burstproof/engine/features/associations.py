@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from burstproof.engine.features.made import MadeColumns, Synapses
+from burstproof.engine.features.made import Made, Synapses
 from burstproof.engine.features.tables import decay_of
 from burstproof.engine.fixed_point import MOST_NEW_SYNAPSES
 from burstproof.errors import NetworkError
@@ -20,9 +19,11 @@ from burstproof.network.plasticity import PlasticMapping, steps
 
 Floats = npt.NDArray[np.float32]
 Ids = npt.NDArray[np.int64]
+Words = npt.NDArray[np.uint32]
 
 _ZERO, _ONE = np.float32(0), np.float32(1)
 _NO_IDS: Ids = np.empty(0, np.int64)
+_NO_WORDS: Words = np.empty(0, np.uint32)
 
 
 class Governed(NamedTuple):
@@ -96,7 +97,7 @@ class Association:
         rule = network.features.rules[one.rule - 1] if one.rule else None
         self.gains, self.gates = (rule.gains, rule.gates) if rule else ((), ())
         ends = (synapses.source_neurons[rows], synapses.target_neurons[rows])
-        self.made = MadeColumns(*(end.astype(np.int64) for end in ends))
+        self.made = Made(*(end.astype(np.int64) for end in ends))
         self.resume(synapses.weights[rows].copy(), synapses.eligibility_traces[rows].copy())
 
     def resume(self, weights: Floats, traces: Floats) -> None:
@@ -123,30 +124,33 @@ class Association:
             reward = reward + signals[one]
         return np.float32(reward * factor)
 
-    def learn(self, sources: Ids, targets: Ids, factor: np.float32) -> tuple[bool, Ids, Ids]:
+    def learn(self, sources: Words, targets: Words, factor: np.float32) -> tuple[bool, dict[int, int]]:
         """One burst; ``sources`` and ``targets`` fired in the window.
 
-        Returns whether weights may have changed, and the ends of the synapses that were made.
+        Returns whether weights may have changed, and how many synapses were made by source.
         """
         if self.rise == 0 and self.fall == 0 and factor == 0:
-            return False, _NO_IDS, _NO_IDS
+            return False, {}
         active = bool(len(sources) and len(targets))
-        made = self.made
         if not (self._quiet and not active):
-            for traces in (self.traces, made.traces):
-                if self.decay:
-                    traces *= self.decay
-                else:
-                    traces.fill(0)
+            self._fade(self.rise if active else _ZERO)
             self._quiet = not self.decay and not active
         if not active:
-            return False, _NO_IDS, _NO_IDS
-        for weights, traces in ((self.weights, self.traces), (made.weights, made.traces)):
-            traces += self.rise
-            self._weigh(weights, traces, factor)
+            return False, {}
+        self._weigh(self.weights, self.traces, factor)
+        self._weigh(self.made.weights, self.made.traces, factor)
         if self.rewarded and not factor > 0:
-            return True, _NO_IDS, _NO_IDS
-        return True, *self._make(sources, targets)
+            return True, {}
+        return True, self._make(sources, targets)
+
+    def _fade(self, rise: np.float32) -> None:
+        """What traces are after a burst that adds ``rise``."""
+        for traces in (self.traces, self.made.traces):
+            if self.decay:
+                traces *= self.decay
+                traces += rise
+            else:
+                traces.fill(rise)
 
     def _weigh(self, weights: Floats, traces: Floats, factor: np.float32) -> None:
         if factor == 0 or not len(weights):
@@ -165,29 +169,27 @@ class Association:
         if self.rise == 0:
             return
         weights += change
-        if change >= 0:
-            np.minimum(weights, self.most, out=weights)
-        else:
+        if change < 0:
             np.maximum(weights, _ZERO, out=weights)
+        elif self.most < np.inf:
+            np.minimum(weights, self.most, out=weights)
 
-    def _make(self, sources: Ids, targets: Ids) -> tuple[Ids, Ids]:
+    def _make(self, sources: Words, targets: Words) -> dict[int, int]:
         checked = sources.tobytes(), targets.tobytes()
         if checked == self._checked:
-            return _NO_IDS, _NO_IDS
+            return {}
         self._checked = checked
-        ends = self.made.missing(sources, targets)
-        if len(ends[0]):
-            values = (np.full(len(ends[0]), value, np.float32) for value in (self.rise, self.psp, _ZERO))
-            self.append(Synapses(*ends, *values))
-        return ends
+        found = self.made.add_missing(sources.tolist(), targets.tolist(), self.rise, self.psp)
+        self._quiet = self._quiet and not found
+        return found
 
     def append(self, made: Synapses) -> None:
-        """Add synapses."""
+        """Add synapses of a state."""
         self.made.add(made)
         self._quiet = False
 
-    def remove(self, gone: Sequence[int]) -> tuple[Ids, Ids]:
-        """Take away the synapses of memories that are ``gone``; returns their ends."""
+    def remove(self, gone: Sequence[int]) -> set[int]:
+        """Take away the synapses of memories that are ``gone``; returns the other sources that had some."""
         self._checked = None
         return self.made.remove(gone)
 
@@ -201,67 +203,69 @@ def product(positions: Iterable[int], signals: Floats) -> np.float32:
 
 
 class Degrees:
-    """How many synapses lead out of and into neurons, those of the network and those made while it runs."""
+    """How many synapses lead out of and into neurons, those of the network and those that associations made."""
 
-    def __init__(self, network: Network) -> None:
+    def __init__(self, network: Network, associations: Sequence[Association]) -> None:
         synapses = network.synapses
         valid = synapses.valid_mask
+        self._associations = associations
         self._out = np.bincount(synapses.source_neurons[valid], minlength=network.neuron_count)
         self._into = np.bincount(synapses.target_neurons[valid], minlength=network.neuron_count)
         self._most = int(self._into.max(initial=0)) + MOST_NEW_SYNAPSES
-        self.made_out: dict[int, int] = {}
-        self.made_into: dict[int, int] = {}
+        self._sure = MOST_NEW_SYNAPSES
 
-    def change(self, sources: Ids, targets: Ids, by: int) -> None:
-        """Synapses appeared (``by`` 1) or went (-1).
+    def grew(self, by: int) -> None:
+        """So many synapses were made; they are counted by target only where a neuron may have too many.
 
         Raises
         ------
         NetworkError
             More synapses onto a neuron than its sums have room for.
         """
-        for ends, counts in ((sources, self.made_out), (targets, self.made_into)):
-            for one, number in Counter(ends.tolist()).items():
-                counts[one] = counts.get(one, 0) + by * number
-        if by > 0:
-            for one in set(targets.tolist()):
-                self._check(one)
-
-    def _check(self, neuron: int) -> None:
-        degree = self.made_into[neuron] + (int(self._into[neuron]) if neuron < len(self._into) else 0)
-        if degree > self._most:
+        self._sure -= by
+        if self._sure >= 0:
+            return
+        made = np.concatenate([one.made.all().targets for one in self._associations])
+        targets, degrees = np.unique(made, return_counts=True)
+        dense = targets < len(self._into)
+        degrees[dense] += self._into[targets[dense]]
+        place = int(degrees.argmax())
+        if degrees[place] > self._most:
             raise NetworkError(
                 "an associative mapping made more synapses onto a neuron than its sums have room for",
-                where=f"neuron {neuron}",
-                got=degree,
+                where=f"neuron {targets[place]}",
+                got=int(degrees[place]),
                 allowed=f"{self._most}",
                 cure="Make the areas of the mapping smaller, or its window shorter",
             )
+        self._sure = self._most - max(int(degrees[place]), int(self._into.max(initial=0)))
 
-    def outgoing(self, sources: Sequence[int]) -> Floats:
-        """Divisors of sources that divide: their present number of outgoing synapses, at least 1."""
-        count = len(self._out)
-        found = [self.made_out.get(one, 0) + (int(self._out[one]) if one < count else 0) for one in sources]
-        return np.maximum(np.array(found, np.int64), 1).astype(np.float32)
+    def divisor(self, source: int) -> np.float32:
+        """Of a source that divides: its present number of outgoing synapses, at least 1."""
+        made = sum(one.made.outgoing(source) for one in self._associations)
+        dense = int(self._out[source]) if source < len(self._out) else 0
+        return np.float32(max(dense + made, 1))
 
 
 class RecentlyFired:
     """Ids that fired in an area in each of the last bursts."""
 
     def __init__(self, longest: int) -> None:
-        self._lists: deque[Ids] = deque(maxlen=longest)
+        self._lists: list[Words] = [_NO_WORDS] * longest
 
-    def add(self, ids: Ids) -> None:
+    def add(self, ids: Words) -> None:
         """The ids of one more burst."""
         self._lists.append(ids)
+        del self._lists[0]
 
-    def within(self, window: int, live: Mapping[int, object], first_memory: int) -> Ids:
+    def within(self, window: int, live: Mapping[int, object], first_memory: int) -> Words:
         """Ids of the last ``window`` bursts, ascending; memories only if they are still ``live``."""
-        lists = [ids for ids in list(self._lists)[-window:] if len(ids)]
+        lists = [ids for ids in self._lists[-window:] if len(ids)]
         if not lists:
-            return _NO_IDS
+            return _NO_WORDS
         found = lists[0] if len(lists) == 1 else np.unique(np.concatenate(lists))
         if found[-1] >= first_memory:
             kept = [one < first_memory or one in live for one in found.tolist()]
-            found = found[np.array(kept, np.bool_)]
+            if not all(kept):
+                found = found[np.array(kept, np.bool_)]
         return found

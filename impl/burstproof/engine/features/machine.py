@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from burstproof.engine.feature_state import MadeSynapses, MemoryState
 from burstproof.engine.features.associations import Association, Degrees, Governed, RecentlyFired
-from burstproof.engine.features.made import Synapses
+from burstproof.engine.features.made import Bundle, Synapses
 from burstproof.engine.features.memories import Memories, Memory
 from burstproof.engine.features.memory_state import restored_memories, state_of_memories
 from burstproof.engine.features.patterns import Fired
@@ -102,7 +102,7 @@ class MemoryMachine:
         self.associations = [Association(network, *one) for one in rules.associative]
         self.memories = Memories(network, fixed_point)
         self._network, self._fixed_point = network, fixed_point
-        self._degrees = Degrees(network)
+        self._degrees = Degrees(network, self.associations)
         self._longest_window, self._history = longest_window, 0
         self._flags = network.flags_registered
         self._areas = {area.index: area for area in network.areas}
@@ -180,19 +180,18 @@ class MemoryMachine:
                 self.add_twin(memory.area, memory.number)
                 twins.append(memory.area)
             self._feed_twins(sums)
-            changed += self._prune()
+            changed |= self._prune()
         targets = amounts = _NO_IDS
         if sums:
             targets, amounts = (np.concatenate([pair[part] for pair in sums]) for part in (0, 1))
         return Ended(targets, amounts, rows, weights, *self._new_divisors(changed), twins)
 
-    def _new_divisors(self, changed: list[Ids]) -> tuple[Ids, Floats]:
+    def _new_divisors(self, changed: set[int]) -> tuple[Ids, Floats]:
         """Dense sources among those whose outgoing synapses have ``changed``, if they divide, and their divisors."""
-        if not changed:
+        divided = [one for one in sorted(changed) if self._divides(one)] if self._flags else []
+        if not divided:
             return _NO_IDS, _NO_FLOATS
-        sources = np.unique(np.concatenate(changed)).tolist()
-        divided = [one for one in sources if one < self._network.neuron_count and self._divides(one)]
-        return np.array(divided, np.int64), self._degrees.outgoing(divided)
+        return np.array(divided, np.int64), np.array([self._degrees.divisor(one) for one in divided], np.float32)
 
     def add_twin(self, area: int, memory: int) -> None:
         """One more dense neuron of ``area``."""
@@ -207,7 +206,7 @@ class MemoryMachine:
     def _by_area(self, ids: Words, potentials: Floats) -> dict[int, Fired]:
         """What fired in the watched areas that anything fired in."""
         found: dict[int, Fired] = {}
-        cuts = np.searchsorted(ids, self._ends).tolist()
+        cuts = ids.searchsorted(self._ends).tolist()
         for area, first, end in zip(self._in_one_piece, cuts[::2], cuts[1::2], strict=True):
             if first < end:
                 found[area] = Fired(ids[first:end], potentials[first:end])
@@ -250,24 +249,30 @@ class MemoryMachine:
         sums: list[tuple[Ids, Ids]] = []
         for one in self.associations:
             area = fired.get(one.source)
-            if area is None:
+            if area is None or not one.made.sources or not (sending := list(one.made.sending(area.ids.tolist()))):
                 continue
-            made = one.made
-            rows, places = made.sending(area.ids)
-            if not len(rows):
-                continue
-            values = made.weights[rows] * self._psps(one, rows, area.potentials[places])
-            if self._flags and not self._flag(one.source, _UNIFORM):
-                values = values / self._degrees.outgoing(area.ids.tolist())[places]
-            amounts = self._quantised(values * one.transmission(in_force)) * one.sign
-            targets = made.targets[rows]
+            amounts = self._quantised(self._contributions(one, area, sending) * one.transmission(in_force)) * one.sign
+            targets = np.concatenate([bundle.targets for _, bundle in sending])
+            amounts = np.repeat(amounts, [len(bundle.targets) for _, bundle in sending])
             if one.target in self.memories.areas:
                 targets, amounts = self._remembered(targets, amounts)
             sums.append((targets, amounts))
             loss = self._losses.get(one.source, 0)
             if loss > 0:
-                made.psps[rows] = np.maximum(made.psps[rows] - loss, np.float32(0))
+                for _, bundle in sending:
+                    bundle.psp = max(bundle.psp - loss, np.float32(0))
         return sums
+
+    def _contributions(self, one: Association, area: Fired, sending: list[tuple[int, Bundle]]) -> Floats:
+        """weight x psp of each bundle, or x the potential of its source, by the number of synapses if that divides."""
+        weights, found = one.made.weights, []
+        mp_driven = self._flags and self._flag(one.source, _MP_DRIVEN)
+        divides = self._flags and not self._flag(one.source, _UNIFORM)
+        potentials = np.maximum(area.potentials, np.float32(0)) if mp_driven else area.potentials
+        for at, bundle in sending:
+            value = weights[bundle.place] * (potentials[at] if mp_driven else bundle.psp)
+            found.append(value / self._degrees.divisor(int(area.ids[at])) if divides else value)
+        return np.array(found, np.float32)
 
     def _remembered(self, targets: Ids, amounts: Ids) -> tuple[Ids, Ids]:
         """What of the contributions arrives at dense neurons; memories get theirs."""
@@ -276,25 +281,20 @@ class MemoryMachine:
             arriving[target] = arriving.get(target, 0) + amount
         return targets[~remembered], amounts[~remembered]
 
-    def _psps(self, one: Association, rows: Ids, potentials: Floats) -> Floats:
-        """psp of made synapses, or the potentials of their sources where those are mp-driven."""
-        if self._flags and self._flag(one.source, "mp_driven_psp"):
-            return np.maximum(potentials, np.float32(0))
-        return one.made.psps[rows]
-
     def _flag(self, area: int, name: str) -> bool:
         return area in self._areas and bool(getattr(self._areas[area], name))
 
     def _divides(self, source: int) -> bool:
-        return self._flags and not self._flag(int(self._network.neurons.cortical_areas[source]), _UNIFORM)
+        dense = source < self._network.neuron_count
+        return dense and not self._flag(int(self._network.neurons.cortical_areas[source]), _UNIFORM)
 
-    def _learn(self, fired: dict[int, Fired], in_force: Floats) -> tuple[Ids, Floats, list[Ids]]:
+    def _learn(self, fired: dict[int, Fired], in_force: Floats) -> tuple[Ids, Floats, set[int]]:
         """Dense rows whose weights changed, these weights, and the sources of the synapses that were made."""
         for area, recent in self._recent.items():
-            recent.add(fired[area].ids.astype(np.int64) if area in fired else _NO_IDS)
+            recent.add(fired[area].ids if area in fired else _NO_WORDS)
         rows: list[Ids] = []
         weights: list[Floats] = []
-        changed: list[Ids] = []
+        changed: set[int] = set()
         for one in self.associations:
             if one.frozen or self._history < one.window - 1:
                 continue
@@ -302,29 +302,21 @@ class MemoryMachine:
                 self._recent[area].within(one.window, self.memories.live, FIRST_MEMORY_ID)
                 for area in (one.source, one.target)
             )
-            moved, sources, targets = one.learn(before, after, one.learning(in_force))
+            moved, made = one.learn(before, after, one.learning(in_force))
             if moved and len(one.rows):
                 rows.append(one.rows)
                 weights.append(one.weights)
-            if len(sources):
-                self._degrees.change(sources, targets, 1)
-                changed.append(sources)
+            if made:
+                self._degrees.grew(sum(made.values()))
+                changed.update(made)
         if not rows:
             return _NO_IDS, _NO_FLOATS, changed
         return np.concatenate(rows), np.concatenate(weights), changed
 
-    def _prune(self) -> list[Ids]:
-        """Take away the synapses of memories that have gone; returns their sources."""
+    def _prune(self) -> set[int]:
+        """Take away the synapses of memories that have gone; returns the other sources that had some."""
         gone, self.memories.gone = self.memories.gone, []
-        changed: list[Ids] = []
-        if not gone:
-            return changed
-        for one in self.associations:
-            ends = one.remove(gone)
-            if len(ends[0]):
-                self._degrees.change(*ends, -1)
-                changed.append(ends[0])
-        return changed
+        return set().union(*(one.remove(gone) for one in self.associations)) if gone else set()
 
     # Section 7.5 -----------------------------------------------------------------------------------------------
 
@@ -396,17 +388,16 @@ class MemoryMachine:
         self.twin_areas, self.twin_memories = [], []
         for area, number in zip(memory.twin_areas.tolist(), memory.twin_memories.tolist(), strict=True):
             self.add_twin(area, number)
-        self._degrees = Degrees(self._network)
         for one in self.associations:
             one.resume(weights[one.rows].copy(), eligibility[one.rows].copy())
             chosen = made.mappings == one.position
             ends = made.sources[chosen].astype(np.int64), made.targets[chosen].astype(np.int64)
             values = made.weights[chosen], made.postsynaptic_potentials[chosen], made.eligibility_traces[chosen]
             one.append(Synapses(*ends, *values))
-            if len(ends[0]):
-                self._degrees.change(*ends, 1)
+        self._degrees = Degrees(self._network, self.associations)
+        self._degrees.grew(len(made.sources))
         self._restore_recent(burst, last_fired)
-        return self._new_divisors([np.array(list(self._degrees.made_out), np.int64)])
+        return self._new_divisors({source for one in self.associations for source in one.made.sources})
 
     def _restore_recent(self, burst: int, last_fired: Ids) -> None:
         for area in self._recent:
@@ -416,11 +407,12 @@ class MemoryMachine:
             own = [(one.last_fired, one.number) for one in self.memories.live.values() if one.area == area]
             for number in range(max(burst - self._longest_window + 1, 1), burst + 1):
                 late = sorted(one for when, one in own if when == number)
-                self._recent[area].add(np.concatenate([dense[last_fired[dense] == number], np.array(late, np.int64)]))
+                ids = np.concatenate([dense[last_fired[dense] == number], np.array(late, np.int64)])
+                self._recent[area].add(ids.astype(np.uint32))
 
 
 def _joined(columns: Sequence[npt.NDArray[Any]], dtype: type[np.generic]) -> npt.NDArray[Any]:
     return np.concatenate([np.empty(0, dtype), *(column.astype(dtype) for column in columns)])
 
 
-_UNIFORM = "psp_uniform_distribution"
+_UNIFORM, _MP_DRIVEN = "psp_uniform_distribution", "mp_driven_psp"

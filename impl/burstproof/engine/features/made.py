@@ -1,33 +1,27 @@
-"""The synapses that one associative mapping made: columns with free rows, found by source (FEATURES section 8).
+"""The synapses that one associative mapping made (FEATURES section 8), in bundles found by source.
 
-A burst touches the rows of what fired, appeared or went; only learning passes over whole columns.
+Learning asks whether areas are active, never which neurons fired. So the synapses that one source got in one burst have
+one weight, one psp and one trace as long as they live: a bundle. A burst touches the bundles of what fired, appeared or
+went; only learning passes over all of them.
 """
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+
+from burstproof.network.features import FIRST_MEMORY_ID
 
 Floats = npt.NDArray[np.float32]
 Ids = npt.NDArray[np.int64]
 
 T = TypeVar("T", bound=np.generic)
 
-_NO_IDS: Ids = np.empty(0, np.int64)
 _FIRST_ROOM = 64
-_DENSE = -1
-"""Row of a synapse that the network has from the start."""
-
-
-class _Row(NamedTuple):
-    """Synapses of one source: the row of each target, and the rows alone."""
-
-    places: dict[int, int]
-    rows: array[int]
 
 
 class Synapses(NamedTuple):
@@ -40,14 +34,22 @@ class Synapses(NamedTuple):
     traces: Floats
 
 
-class MadeColumns:
-    """Columns of synapses that appear and go.
+@dataclass(slots=True)
+class Bundle:
+    """Synapses of one source: ``targets`` int64 (K,), their ``psp``, and the ``place`` of weight and trace."""
+
+    targets: Ids
+    psp: np.float32
+    place: int
+
+
+class Made:
+    """Synapses that appear and go.
 
     Attributes
     ----------
-    sources, targets : int64 (room,)
-        -1 where no synapse is.
-    weights, psps, traces : float32 (room,)
+    weights, traces : float32 (room,)
+        Of the bundles; what stands in free places means nothing.
     """
 
     def __init__(self, sources: Ids, targets: Ids) -> None:
@@ -57,109 +59,101 @@ class MadeColumns:
 
     def clear(self) -> None:
         """Take all away."""
-        self.sources, self.targets = np.full(_FIRST_ROOM, -1, np.int64), np.full(_FIRST_ROOM, -1, np.int64)
-        self.weights, self.psps, self.traces = (np.zeros(_FIRST_ROOM, np.float32) for _ in range(3))
+        self.weights, self.traces = np.zeros(_FIRST_ROOM, np.float32), np.zeros(_FIRST_ROOM, np.float32)
         self._free = list(range(_FIRST_ROOM))
-        self._by_source: dict[int, _Row] = {}
-        self._by_target: dict[int, set[int]] = {}
+        self._bundles: dict[int, list[Bundle]] = {}
+        self._reached: dict[int, set[int]] = {}
+        self._senders: dict[int, set[int]] = {}
         for source, target in zip(*(ends.tolist() for ends in self._dense), strict=True):
-            self._row(source).places[target] = _DENSE
+            self._reached.setdefault(source, set()).add(target)
 
     def __len__(self) -> int:
-        return len(self.sources) - len(self._free)
+        return sum(self.outgoing(source) for source in self._bundles)
 
-    def _row(self, source: int) -> _Row:
-        if source not in self._by_source:
-            self._by_source[source] = _Row({}, array("q"))
-        return self._by_source[source]
+    @property
+    def sources(self) -> Iterable[int]:
+        """What has synapses here."""
+        return self._bundles.keys()
+
+    def outgoing(self, source: int) -> int:
+        """How many synapses ``source`` has here."""
+        return sum(len(bundle.targets) for bundle in self._bundles.get(source, ()))
+
+    def sending(self, fired: Iterable[int]) -> Iterator[tuple[int, Bundle]]:
+        """The bundles of what ``fired``, each with the place of its source among it."""
+        bundles = self._bundles
+        return ((at, bundle) for at, source in enumerate(fired) if source in bundles for bundle in bundles[source])
 
     def all(self) -> Synapses:
         """A copy of every synapse."""
-        here = np.flatnonzero(self.sources >= 0)
-        ends = self.sources[here], self.targets[here]
-        return Synapses(*ends, self.weights[here], self.psps[here], self.traces[here])
+        found = [(source, bundle) for source, bundles in self._bundles.items() for bundle in bundles]
+        lengths = [len(bundle.targets) for _, bundle in found]
+        places = np.array([bundle.place for _, bundle in found], np.int64)
+        psps = np.array([bundle.psp for _, bundle in found], np.float32)
+        return Synapses(
+            np.repeat(np.array([source for source, _ in found], np.int64), lengths),
+            np.concatenate([np.empty(0, np.int64), *(bundle.targets for _, bundle in found)]),
+            *(np.repeat(values, lengths) for values in (self.weights[places], psps, self.traces[places])),
+        )
 
-    def sending(self, fired: npt.NDArray[np.uint32]) -> tuple[Ids, Ids]:
-        """Rows of the synapses whose sources are in ``fired`` (F,), and the place in it of each source."""
-        if not len(self):
-            return _NO_IDS, _NO_IDS
-        found = [(at, row) for at, one in enumerate(fired.tolist()) if (row := self._by_source.get(one)) and row.rows]
-        if not found:
-            return _NO_IDS, _NO_IDS
-        rows = np.concatenate([np.frombuffer(row.rows, np.int64) for _, row in found])
-        return rows, np.repeat([at for at, _ in found], [len(row.rows) for _, row in found])
-
-    def missing(self, sources: Ids, targets: Ids) -> tuple[Ids, Ids]:
-        """Ends of all pairs of ``sources`` and ``targets`` between which there is no synapse."""
-        reached = targets.tolist()
-        found: list[int] = []
-        counts: list[int] = []
-        for source in sources.tolist():
-            row = self._by_source.get(source)
-            before = len(found)
-            found += reached if row is None else [one for one in reached if one not in row.places]
-            counts.append(len(found) - before)
-        if not found:
-            return _NO_IDS, _NO_IDS
-        return np.repeat(sources, counts), np.array(found, np.int64)
+    def add_missing(
+        self, sources: Iterable[int], targets: Sequence[int], weight: np.float32, psp: np.float32
+    ) -> dict[int, int]:
+        """Make what is missing between ``sources`` and ``targets``; how many by source, of those that got some."""
+        found: dict[int, int] = {}
+        for source in sources:
+            reached = self._reached.get(source)
+            new = targets if reached is None else [one for one in targets if one not in reached]
+            if new:
+                self._add(source, new, (weight, psp, np.float32(0)))
+                found[source] = len(new)
+        return found
 
     def add(self, made: Synapses) -> None:
-        """Add synapses; those of a source follow each other."""
-        rows = self._room(len(made.sources))
-        places = np.array(rows, np.int64)
-        self.sources[places], self.targets[places] = made.sources, made.targets
-        self.weights[places], self.psps[places], self.traces[places] = made.weights, made.psps, made.traces
-        ends = zip(made.sources.tolist(), made.targets.tolist(), rows, strict=True)
-        for source, target, place in ends:
-            row = self._row(source)
-            row.places[target] = place
-            row.rows.append(place)
-            self._by_target.setdefault(target, set()).add(source)
+        """Add synapses between which there are none."""
+        bundles: dict[tuple[int, bytes], list[int]] = {}
+        values = np.stack([made.weights, made.psps, made.traces], axis=1)
+        for source, target, own in zip(made.sources.tolist(), made.targets.tolist(), values, strict=True):
+            bundles.setdefault((source, own.tobytes()), []).append(target)
+        for (source, alike), targets in bundles.items():
+            self._add(source, targets, np.frombuffer(alike, np.float32))
 
-    def _room(self, count: int) -> list[int]:
-        """``count`` free rows, which are so no longer."""
-        size = len(self.sources)
-        if len(self._free) < count:
-            wanted = max(2 * size, size + count)
-            self._free += range(size, wanted)
-            self.sources, self.targets = (_longer(one, wanted, -1) for one in (self.sources, self.targets))
-            self.weights, self.psps, self.traces = (
-                _longer(one, wanted, 0) for one in (self.weights, self.psps, self.traces)
+    def _add(self, source: int, targets: Sequence[int], values: Iterable[np.float32]) -> None:
+        if not self._free:
+            size = len(self.weights)
+            self._free += range(size, 2 * size)
+            self.weights, self.traces = (
+                np.concatenate([one, np.zeros_like(one)]) for one in (self.weights, self.traces)
             )
-        rows = self._free[len(self._free) - count :]
-        del self._free[len(self._free) - count :]
-        return rows
+        place = self._free.pop()
+        self.weights[place], psp, self.traces[place] = values
+        self._bundles.setdefault(source, []).append(Bundle(np.array(targets, np.int64), psp, place))
+        self._reached.setdefault(source, set()).update(targets)
+        for target in targets:
+            if target >= FIRST_MEMORY_ID:
+                self._senders.setdefault(target, set()).add(source)
 
-    def remove(self, gone: Iterable[int]) -> tuple[Ids, Ids]:
-        """Take away the synapses of neurons that are ``gone``; returns their ends."""
-        sources: list[int] = []
-        targets: list[int] = []
+    def remove(self, gone: Iterable[int]) -> set[int]:
+        """Take away the synapses of memories that are ``gone``; returns the other sources that had some."""
+        senders: set[int] = set()
         for one in gone:
-            row = self._by_source.pop(one, None)
-            if row is not None:
-                sources += [one] * len(row.places)
-                targets += row.places
-                self._give_back(list(row.rows))
-                for target in row.places:
-                    self._by_target[target].discard(one)
-            senders = sorted(self._by_target.pop(one, ()))
-            sources += senders
-            targets += [one] * len(senders)
-            self._give_back([self._forget(sender, one) for sender in senders])
-        return np.array(sources, np.int64), np.array(targets, np.int64)
+            for bundle in self._bundles.pop(one, ()):
+                self._free.append(bundle.place)
+            for target in self._reached.pop(one, ()):
+                if target >= FIRST_MEMORY_ID:
+                    self._senders[target].discard(one)
+            for sender in self._senders.pop(one, ()):
+                self._forget(sender, one)
+                senders.add(sender)
+        return senders.difference(gone)
 
-    def _forget(self, source: int, target: int) -> int:
-        row = self._by_source[source]
-        place = row.places.pop(target)
-        row.rows.remove(place)
-        return place
-
-    def _give_back(self, rows: Sequence[int]) -> None:
-        self._free += rows
-        self.sources[np.array(rows, np.int64)] = -1
-
-
-def _longer(column: npt.NDArray[T], length: int, value: int) -> npt.NDArray[T]:
-    found = np.full(length, value, column.dtype)
-    found[: len(column)] = column
-    return found
+    def _forget(self, source: int, target: int) -> None:
+        self._reached[source].remove(target)
+        kept = []
+        for bundle in self._bundles[source]:
+            bundle.targets = bundle.targets[bundle.targets != target]
+            if len(bundle.targets):
+                kept.append(bundle)
+            else:
+                self._free.append(bundle.place)
+        self._bundles[source] = kept

@@ -176,6 +176,8 @@ class Memories:
     def replay(self, burst: int, fired: Iterable[Memory], potentials: Iterable[np.float32], flags: bool) -> None:
         """Put the frames of the memories that fired in ``burst`` under way; ``flags``: areas have psp flags."""
         for memory, potential in zip(fired, potentials, strict=True):
+            if not memory.replayed:
+                continue
             life = self.areas[memory.area]
             held = potential if life.mp_driven and flags else _ONE
             for at, (neurons, places) in enumerate(memory.replayed):
@@ -199,13 +201,15 @@ class Memories:
         """
         early = set(early)
         self.frames.append(frame)
-        waiting = dict(self.twins_due)
+        waiting = set(self.twins_due)
         for life in self.areas.values():
             self._promote(life, burst)
             self._recognise(life, burst, signals, burst + 1 if life.index in early else burst + 2)
         for memory in self._ends.pop(burst, ()):
             if memory.number in self.live and not memory.longterm and _end(memory) == burst:
                 self._forget(memory)
+        if not self.twins_due:
+            return []
         due = [memory for memory in self.twins_due.values() if memory.number in waiting or memory.area in early]
         for memory in due:
             del self.twins_due[memory.number]

@@ -94,8 +94,8 @@ FEATURED: tuple[Fault, ...] = (
     Fault(
         "8: the divisor stays as it was at load",
         "engine/features/associations.py",
-        "self.made_out.get(one, 0) + (int",
-        "0 * self.made_out.get(one, 0) + (int",
+        "made = sum(one.made.outgoing(source) for one in self._associations)",
+        "made = 0",
         ("associations: a source that is not uniform divides by all its synapses of that moment",),
     ),
     Fault(

@@ -80,8 +80,8 @@ HELPERS = (
 ASSOCIATION = Fault(
     "8: an association lowers weights where one area is silent",
     "engine/features/associations.py",
-    "            return False, _NO_IDS, _NO_IDS\n        for weights, traces in ",
-    "            made.weights[:] -= 1\n            return True, _NO_IDS, _NO_IDS\n        for weights, traces in ",
+    "            return False, {}\n        self._weigh(",
+    "            self.made.weights[:] -= 1\n            return True, {}\n        self._weigh(",
     (ASSOCIATED,),
 )
 """In the machine of associations, which runs on the host beside the CPU engine and the CUDA engine."""

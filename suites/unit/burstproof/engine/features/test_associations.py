@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from burstproof.engine.features.associations import Degrees, governed
+from burstproof.engine.features.associations import Association, Degrees, governed
+from burstproof.engine.fixed_point import MOST_NEW_SYNAPSES
 from burstproof.errors import NetworkError
-from burstproof.network.features import AssociativeMapping, Features
+from burstproof.network.features import FIRST_MEMORY_ID, AssociativeMapping, Features
 from burstproof.network.model import Network, NeuronTable, SynapseTable
 from burstproof.network.plasticity import PlasticMapping
 
@@ -41,18 +42,25 @@ def test_other_pairs_keep_their_rules() -> None:
     assert [mapping.synapses.tolist() for mapping in rules.mappings] == [[2], []]
 
 
+def association() -> Association:
+    """One from area 7 to 8."""
+    return Association(network_of((PlasticMapping(NONE),), 0), 0, NONE)
+
+
 def test_divisors_count_synapses_that_appear_and_go() -> None:
-    degrees = Degrees(network_of((PlasticMapping(NONE),), 0))
-    ends = np.array([0, 0, 3]), np.array([2, 3, 3])
-    degrees.change(*ends, 1)
-    assert degrees.outgoing([0, 1, 3]).tolist() == [3.0, 1.0, 1.0]
-    degrees.change(*ends, -1)
-    assert degrees.outgoing([0, 1, 3]).tolist() == [1.0, 1.0, 1.0]
+    one = association()
+    degrees = Degrees(network_of((PlasticMapping(NONE),), 0), [one])
+    one.made.add_missing([0, 3], [2, FIRST_MEMORY_ID], np.float32(1), np.float32(1))
+    assert [degrees.divisor(source) for source in (0, 1, 3, FIRST_MEMORY_ID)] == [3, 1, 2, 1]
+    one.remove([FIRST_MEMORY_ID])
+    assert [degrees.divisor(source) for source in (0, 1, 3)] == [2, 1, 1]
 
 
 def test_more_synapses_onto_a_neuron_than_its_sums_hold_are_refused() -> None:
-    degrees = Degrees(network_of((PlasticMapping(NONE),), 0))
-    sources = np.arange(1 << 16)
-    degrees.change(sources, np.full(1 << 16, 3), 1)
+    """Counted only once more were made than one neuron has room for."""
+    one = association()
+    degrees, most = Degrees(network_of((PlasticMapping(NONE),), 0), [one]), MOST_NEW_SYNAPSES
+    for targets, sources in ((2, most), (3, most)):
+        degrees.grew(sum(one.made.add_missing(range(sources), [targets], np.float32(1), np.float32(1)).values()))
     with pytest.raises(NetworkError, match="neuron 3"):
-        degrees.change(np.array([0]), np.array([3]), 1)
+        degrees.grew(sum(one.made.add_missing([most], [3], np.float32(1), np.float32(1)).values()))
