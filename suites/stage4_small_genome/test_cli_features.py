@@ -22,6 +22,9 @@ __all__ = ["door"]
 
 pytestmark = pytest.mark.requirement("BE-18", "BE-19")
 
+ALL_FEATURES = Path(__file__).parents[2] / "docs" / "examples" / "all_features.json"
+"""Every feature at once: a train drives a homeostat under a gate, memories replay what it did."""
+
 RUN = ("--backend", "reference", "--bursts", 40)
 
 
@@ -172,74 +175,17 @@ def test_the_range_of_the_engine_is_asked_for_by_name_and_kept_by_a_record(door:
     assert not 0 <= free.min() <= free.max() <= 255
 
 
-def everything(path: Path) -> Path:
-    """A genome with every feature at once: a train drives a homeostat under a gate, memories replay what it did."""
-    kinds = ("neuro.firing_threshold", "neuro.leak", "neuro.firing_probability", "memory.formation")
-    kinds += ("synaptic.transmission_gain", "synaptic.gate", "synaptic.reward", "synaptic.learning_rate")
-    common = {"magnitude_percent": 60, "effect_duration_bursts": 2}
-    modulators = {
-        kind: {**common, "type": kind, "driver_cortical_id": f"g___{number}"} for number, kind in enumerate(kinds)
-    }
-    train = {"spike_train": True, "consecutive_fire_cnt_max": 2, "snooze_length": 2, "neuron_excitability": 0.4}
-    whole = {"psp_uniform_distribution": True, "firing_threshold": 1}
-    size = {"cortical_dimensions": {"width": 2, "height": 2, "depth": 1}}
-
-    def rule(morphology: str = "projector", **keys: Any) -> dict[str, Any]:
-        return {"morphology_id": morphology, "postSynapticCurrent_multiplier": 2, **keys}
-
-    power = {name: [rule()] for name in ("cA", *(f"g___{number}" for number in range(8)))}
-    blueprint: dict[str, Any] = {f"g___{number}": {**whole, **train} for number in range(8)}
-    blueprint["___power"] = {"cortical_mapping_dst": {**power, "cA": [rule("0-0-0_to_all")]}}
-    rewarded = {**LEARNING, "plasticity_mode": "rstdp", "eligibility_decay_bursts": 3, "max_weight": 5}
-    blueprint["cA"] = {
-        **whole,
-        **size,
-        **train,
-        "degeneration": 0.01,
-        "cortical_mapping_dst": {
-            "cB": [rule("block_to_block", modulators=["synaptic.gate", "synaptic.reward"], **rewarded)],
-            "cC": [rule("block_to_block", modulators=["synaptic.transmission_gain"])],
-            "mM": [rule("episodic_memory")],
-        },
-    }
-    blueprint["cB"] = {
-        **whole,
-        **size,
-        "rate_modulated_leak": {"enabled": True, "gain": 0.5},
-        "modulators": list(kinds[:3]),
-        "cortical_mapping_dst": {"cC": [rule("associative_memory", modulators=[kinds[7]], **LEARNING)]},
-    }
-    blueprint["cC"] = {**whole, **size}
-    blueprint["cT"] = {**whole, **size, "memory_twin_of": "cA"}
-    memory = {"init_lifespan": 4, "longterm_mem_threshold": 8, "lifespan_growth_rate": 4, "memory_neuron_cap": 8}
-    blueprint["mM"] = {
-        **whole,
-        **memory,
-        "is_mem_type": True,
-        "modulators": [kinds[3]],
-        "memory_twin_areas": {"cA": "cT"},
-        "cortical_mapping_dst": {
-            "cT": [rule("memory_replay")],
-            "cC": [rule("associative_memory", **LEARNING)],
-        },
-    }
-    regions = {"top": {"cortical_areas": []}, "sub": {"parent_region_id": "top", "cortical_areas": ["mM", "cT", "cA"]}}
-    tree = {"version": "3.0", "genome_schema_version": 7, "modulators": modulators, "blueprint": blueprint}
-    path.write_text(json.dumps({**tree, "brain_regions": regions}))
-    return path
-
-
 @pytest.mark.requirement("BE-1")
+@pytest.mark.parametrize("backend", ["cpu", pytest.param("cuda", marks=pytest.mark.gate("gpu"))])
 def test_a_genome_with_all_features_at_once_runs_the_same_on_every_backend_and_reports_them(
-    door: Door, tmp_path: Path
+    backend: str, door: Door
 ) -> None:
-    own = everything(tmp_path / "all.json")
     asked = ("--precision", "feagi-int8")
-    runs = [recorded(door, backend, own, *asked, bursts=60) for backend in ("reference", "cpu")]
+    runs = [recorded(door, name, ALL_FEATURES, *asked, bursts=60) for name in ("reference", backend)]
     assert runs[0].differs(runs[1]) == []
     one, other = (run.document["features"] for run in runs)
     assert one == other
-    assert set(sections_of(grow(read_genome(own)))) == set(Section) - {Section.INT8}
+    assert set(sections_of(grow(read_genome(ALL_FEATURES)))) == set(Section) - {Section.INT8}
     said = {feature["feature"] for feature in one["used"]}
     assert said >= {"homeostatic leak", "spike trains", "degeneration", "memory", "gate", "transmission gain", "R-STDP"}
     assert said >= {"associative memory, STDP", "precision feagi-int8", "neuro.leak", "memory.formation"}
