@@ -7,8 +7,7 @@
 ``memory``   the engine needs memory when there is none left;
 ``killed``   bursts without end, until somebody kills the process;
 ``looped``   the same call by call, in a closed loop;
-``loop``     a kernel writes outside its memory while a closed loop is under way;
-``seam``     the driver is made to say so, of each of its calls in turn; the device itself stays as it is.
+``loop``     a kernel writes outside its memory while a closed loop is under way.
 
 It prints ``running`` when the engine is up, then one line: ``agrees``, or the name of the package's error.
 """
@@ -27,7 +26,6 @@ from burstproof.engine.options import EngineOptions
 from burstproof.engine.protocol import Engine
 from burstproof.engine.state import Record
 from burstproof.errors import BurstproofError
-from suites.support.parity.failing import FAILING
 from suites.support.parity.train_checks import all_fire, cuda_engine, runs_differ
 
 _NEURONS = 100_000
@@ -100,16 +98,10 @@ _FAULTS: dict[str, Callable[[Engine], None]] = {
 }
 
 
-def _planted() -> str:
-    """Errors of the driver at each call in the life of an engine, each time followed by an engine that works."""
-    checks = ("failing device", "device lost at any call", "memory out at any call")
-    return "; ".join(problem for name in checks for problem in FAILING[name]()) or "agrees"
-
-
 def main(kind: str) -> None:
     """Do what ``kind`` says."""
-    if kind in ("none", "seam"):
-        print(_agree() if kind == "none" else _planted(), flush=True)
+    if kind == "none":
+        print(_agree(), flush=True)
         return
     network, plan = all_fire(_NEURONS)
     engine = cuda_engine(network, EngineOptions())

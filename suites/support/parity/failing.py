@@ -1,7 +1,7 @@
 """An engine whose device fails: errors of the driver planted at the seam, one call after the other.
 
-The seam is what an engine asks of a device: the runtime, its streams, events and graphs (``device/protocol.py``). The
-same calls fail in the simulator and on a GPU, where the device itself stays as it is.
+The seam is what an engine asks of a device: the runtime, its streams, events and graphs (``device/protocol.py``). These
+are checks in the simulator; ``device_fault_check`` has real faults of a GPU.
 """
 
 from __future__ import annotations
@@ -110,10 +110,9 @@ SAID = {
 """Answers of a driver, as its users pass them on."""
 
 _RUNTIME = ("memory_info", "allocate", "upload", "download", "fill", "pinned", "mapped", "stream", "event", "launch")
-_RUNTIME += ("capture", "close")
+_RUNTIME += ("close",)
 _STREAM = ("wait", "synchronize", "finished")
 _EVENT = ("record", "synchronize")
-_GRAPH = ("launch",)
 
 
 class Seam:
@@ -133,10 +132,7 @@ class Seam:
 def planted(seam: Seam) -> Iterator[None]:
     """Within it every call of a device goes through ``seam``."""
     runtime = open_device(0)
-    module = __import__(type(runtime).__module__, fromlist=["_Stream"])
-    owners: list[tuple[type, tuple[str, ...]]] = [(type(runtime), _RUNTIME)]
-    owners += [(module._Stream, _STREAM), (module._Event, _EVENT)]
-    owners += [(module._Graph, _GRAPH)] if runtime.graphs else []
+    owners = (type(runtime), _RUNTIME), (type(runtime.stream()), _STREAM), (type(runtime.event()), _EVENT)
     with ExitStack() as patches:
         for owner, names in owners:
             for name in names:
@@ -155,25 +151,18 @@ def _through(seam: Seam, method: Callable[..., object]) -> Callable[..., object]
 
 @dataclass(frozen=True, eq=False)
 class Subject:
-    """An engine to be made, its network and its input.
-
-    ``loops``: a closed loop is a part of its life. On a GPU it must not be: where no call reaches the device any more,
-    the loop's kernel is not told to end, and reads memory that others have by then.
-    """
+    """An engine to be made, its network and its input."""
 
     create: CreateEngine
     network: Network
     options: EngineOptions
     plan: StimulusPlan
-    loops: bool = True
 
 
 def ring(create: CreateEngine = cuda_engine) -> Subject:
     """A ring of a few neurons, run in batches of two bursts."""
     network, plan = all_fire(5)
-    return Subject(
-        create, network, EngineOptions(cuda=CudaOptions(batch_length=2)), plan, loops=open_device(0).simulated
-    )
+    return Subject(create, network, EngineOptions(cuda=CudaOptions(batch_length=2)), plan)
 
 
 def _use(subject: Subject, answer: Callable[[BurstproofError], object]) -> None:
@@ -200,8 +189,9 @@ def _use(subject: Subject, answer: Callable[[BurstproofError], object]) -> None:
         engine.state,
         lambda: engine.restore(others),
         lambda: engine.run(3),
+        loop,
     )
-    for part in (*parts, loop) if subject.loops else parts:
+    for part in parts:
         try:
             part()
         except InputError as error:
@@ -323,4 +313,4 @@ FAILING = {
     "memory out at any call": memory_out_at_any_call,
     "restore without memory": restore_without_memory,
 }
-"""Checks by name, in the simulator or on a GPU; shards and the command are for the simulator."""
+"""Checks by name."""
