@@ -1,7 +1,7 @@
 """``python -m stages``: run the test plan, continue a run, explain what would run, list the stages.
 
 Exit codes (requirement RE-2): 0 pass, 1 fail, 2 could not judge, 3 invalid environment, 4 usage, 75 the time of
-``--time-limit`` was over before the plan was, 141 the reader of standard output is gone.
+``--time-limit``, or of a stage, was over before the plan was, 141 the reader of standard output is gone.
 """
 
 from __future__ import annotations

@@ -185,7 +185,7 @@ def _carried_out(runner: Runner, only: Sequence[str]) -> int:
             f"Interrupted{named}. Report so far: {folder.path / REPORT_NAME}. Go on with --resume {folder.path}"
         )
         return ExitCode.UNDECIDED
-    late = not record.finished_utc and time.monotonic() >= runner.until_s
+    late = not record.finished_utc and (time.monotonic() >= runner.until_s or runner.stopped_in_order(record))
     part = (bool(only) and not record.finished_utc) or late
     console.say(*(closing_part if part else closing)(record, folder.path))
     return TO_BE_CONTINUED if late else exit_code(record)

@@ -6,6 +6,7 @@ case is written to ``PATH`` as it ends; under pytest-xdist the controller alone 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
 
@@ -40,6 +41,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--bp-begun", metavar="PATH", default=None, help="leave out the cases that PATH lists")
     group.addoption("--bp-case-limit", metavar="S", type=float, default=None, help="end a case after S seconds")
     group.addoption("--bp-until", metavar="S", type=float, default=None, help="begin no case at S or later (monotonic)")
+    group.addoption("--bp-stage-end", metavar="S", type=float, default=None, help="begin no case that may outlast S")
     group.addoption("--bp-plan", choices=PLAN_KINDS, default=THOROUGH, help="leave out what a larger plan holds")
     group.addoption("--gpu-free", action="store_true", help="treat every hardware gate as closed")
 
@@ -67,9 +69,10 @@ def pytest_configure(config: pytest.Config) -> None:
     limit_s = config.getoption("--bp-case-limit")
     if limit_s is not None:
         config.pluginmanager.register(TimeLimit(limit_s), "burstproof-time-limit")
-    until = config.getoption("--bp-until")
-    if until is not None:
-        config.pluginmanager.register(SittingLimit(until), "burstproof-sitting-limit")
+    until, stage_end = config.getoption("--bp-until"), config.getoption("--bp-stage-end")
+    if until is not None or stage_end is not None:
+        limit = SittingLimit(until or math.inf, stage_end or math.inf, why_skipped)
+        config.pluginmanager.register(limit, "burstproof-sitting-limit")
     _configure_results(config)
 
 
@@ -93,11 +96,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Skip a case whose gate is closed, with the gate's reason, or which the plan leaves out."""
-    for name in gates_of(item):
-        reason = item.config.stash[_GATEKEEPER].closed_reason(name)
-        if reason is not None:
-            pytest.skip(f"gate {name} is closed: {reason}")
-    why = left_out(item)
+    why = why_skipped(item)
     if why:
         pytest.skip(why)
 
@@ -137,6 +136,15 @@ def measure(request: pytest.FixtureRequest) -> Measure:
     """Attach measured figures to the running case: ``measure(name, value, unit, ...)``."""
     request.node.stash[_MEASUREMENTS] = taken = Measure(requirements_of(request.node))
     return taken
+
+
+def why_skipped(item: pytest.Item) -> str:
+    """Return why a case does not run here: a closed gate, or the plan; the empty string if it does."""
+    for name in gates_of(item):
+        reason = item.config.stash[_GATEKEEPER].closed_reason(name)
+        if reason is not None:
+            return f"gate {name} is closed: {reason}"
+    return left_out(item)
 
 
 def left_out(item: pytest.Item) -> str:

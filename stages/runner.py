@@ -96,6 +96,12 @@ class Runner:
                 raise
         return record
 
+    def stopped_in_order(self, record: RunRecord) -> bool:
+        """Whether a stage of the run came to its time limit between two cases, so that another sitting goes on."""
+        stopped = [stage.stage for stage in record.stages if cut_off_stage(self.folder, stage.stage) is not None]
+        lines = [read_lines(self.folder.files(stage).results) for stage in stopped]
+        return any(found.closed and not found.unfinished for found in lines)
+
     def _written(self, asked: RunPlan, machine: FoundMachine) -> RunRecord:
         record = self._record(asked, machine)
         return write_run(self.folder.path, record, join_evidence(self.folder, record.stages))

@@ -96,6 +96,7 @@ def run_suites(
     command += [f"--bp-until={until_s!r}"] if until_s < math.inf else []
     continued = files.begun.is_file()
     deadline = began + stage.time_limit_s
+    command += [f"--bp-stage-end={deadline!r}"]
     problems: list[str] = []
     while True:
         status, problem = _run_once(command, stage, root, files, deadline, tick, lock)
@@ -112,9 +113,12 @@ def run_suites(
         problem = ""
     ended = time.monotonic()
     died = files.begun.read_text(encoding="utf-8").splitlines() if files.begun.is_file() else []
-    cut_off = ended > min(deadline, until_s) and _cases_left(files, {*(case.case for case in lines.cases), *died})
-    if cut_off and ended > until_s:
-        problem = problem or "the time of --time-limit was over"
+    in_order = lines.closed and not lines.damage and not problem
+    last_s = deadline - longest_limit_s(files.collected, 0.0) if in_order else deadline
+    cut_off = ended > min(last_s, until_s) and _cases_left(files, {*(case.case for case in lines.cases), *died})
+    if cut_off and in_order:
+        limit = "--time-limit" if ended > until_s else f"the stage ({stage.time_limit_s:g} s)"
+        problem = f"the time of {limit} was over"
     return SuiteEnd(status, "; ".join([*problems, *filter(None, [problem])]), ended - began, cut_off)
 
 

@@ -12,7 +12,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from types import FrameType
 
 import pytest
@@ -33,21 +33,27 @@ def limit_of(item: pytest.Item) -> float | None:
 
 
 class SittingLimit:
-    """A pytest plugin that lets no case begin after a point in time; those that have begun end.
+    """A pytest plugin that lets no case begin too late; those that have begun end.
 
     Parameters
     ----------
-    deadline_s : float
-        That point, on the machine's monotonic clock.
+    until_s : float
+        No case begins at that point or later, on the machine's monotonic clock.
+    stage_end_s : float
+        The stage is ended at that point. A case that states a limit begins only if that ends before.
+    skipped : callable
+        Whether a case is skipped, which takes no time.
     """
 
-    def __init__(self, deadline_s: float) -> None:
-        self._deadline_s = deadline_s
+    def __init__(self, until_s: float, stage_end_s: float, skipped: Callable[[pytest.Item], object]) -> None:
+        self._until_s, self._stage_end_s, self._skipped = until_s, stage_end_s, skipped
 
     @pytest.hookimpl(tryfirst=True)
-    def pytest_runtest_protocol(self) -> bool | None:
+    def pytest_runtest_protocol(self, item: pytest.Item) -> bool | None:
         """Take a case that is too late as done, without a word in the results."""
-        return True if time.monotonic() >= self._deadline_s else None
+        now, stated_s = time.monotonic(), limit_of(item)
+        too_long = stated_s is not None and now + stated_s > self._stage_end_s and not self._skipped(item)
+        return True if too_long or now >= self._until_s else None
 
 
 class TimeLimit:

@@ -92,6 +92,20 @@ def planted_in(group: Group, sample: int | None, seed: int) -> list[Planted]:
     return [one for one in found if one.mutant.name not in equivalent().get(one.module, {})]
 
 
+def part_of(chosen: Sequence[Planted], part: tuple[int, int]) -> list[Planted]:
+    """The part I of N of the mutants: every N-th of them."""
+    number, parts = part
+    return list(chosen[number - 1 :: parts])
+
+
+def _part(text: str) -> tuple[int, int]:
+    """``I/N`` as two numbers, 1 <= I <= N."""
+    number, _, parts = text.partition("/")
+    if not (number.isdecimal() and parts.isdecimal() and 1 <= int(number) <= int(parts)):
+        raise argparse.ArgumentTypeError(f"{text!r} is no part I/N, as 2/5")
+    return int(number), int(parts)
+
+
 def survivors_of(group: Group, chosen: Sequence[Planted], workers: int) -> list[Planted]:
     """The chosen mutants that no case notices."""
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
@@ -139,9 +153,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("groups", nargs="*", metavar="GROUP", help=", ".join(group.name for group in GROUPS))
     parser.add_argument("--sample", type=int, help="mutants of each group; all by default")
     parser.add_argument("--seed", type=int, default=0, help="of the sample (default 0)")
+    parser.add_argument("--part", type=_part, metavar="I/N", help="only part I of N of each group's mutants")
     parser.add_argument("--workers", type=int, default=1, help="mutants tried side by side (default 1)")
     parser.add_argument("--summary", type=Path, metavar="FILE", help="put the numbers into this JSON file")
     options = parser.parse_args(arguments)
+    if options.part and options.summary:
+        parser.error("a summary is of whole groups or of samples, not of --part")
     unknown = set(options.groups) - {group.name for group in GROUPS}
     if unknown:
         parser.error(f"no such group: {', '.join(sorted(unknown))}")
@@ -150,7 +167,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.groups and group.name not in options.groups:
             continue
         commit = commit_of_today()
-        chosen = planted_in(group, options.sample, options.seed)
+        chosen = part_of(planted_in(group, options.sample, options.seed), options.part or (1, 1))
         alive = survivors_of(group, chosen, options.workers)
         print(f"{group.name}: {len(alive)} of {len(chosen)} mutants survive", flush=True)
         for one in alive:

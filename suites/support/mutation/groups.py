@@ -22,11 +22,14 @@ class Group:
         Files relative to the checkout.
     cases : tuple of str
         Arguments of pytest: few and quick ones, since they run once for each mutant.
+    parts : int
+        The nightly plan tries the mutants in so many cases, of 34 to 60 mutants each.
     """
 
     name: str
     modules: tuple[str, ...]
     cases: tuple[str, ...]
+    parts: int = 1
 
 
 _JUDGE = "suites/unit/reports/judge"
@@ -42,7 +45,7 @@ _FEATURES = (
 )
 
 GROUPS = (
-    Group("verdict", ("reports/judge/verdict.py",), (f"{_JUDGE}/test_verdict.py", _QUICK)),
+    Group("verdict", ("reports/judge/verdict.py",), (f"{_JUDGE}/test_verdict.py", _QUICK), parts=3),
     Group(
         "statistics",
         ("reports/judge/statistics.py", "reports/judge/difference.py"),
@@ -51,6 +54,7 @@ GROUPS = (
             f"{_JUDGE}/test_difference.py",
             f"{_JUDGE}/test_compare.py::test_three_runs_a_side_are_enough_for_a_large_change",
         ),
+        parts=5,
     ),
     Group(
         "compare",
@@ -65,16 +69,19 @@ GROUPS = (
             "-k",
             "not command and not markdown and not two_cards",
         ),
+        parts=6,
     ),
     Group(
         "seal",
         ("reports/judge/admit.py", "reports/values/seal.py"),
         (f"{_JUDGE}/test_admit.py", "suites/unit/reports/values/test_seal.py", "-k", "not folder_counts"),
+        parts=2,
     ),
     Group(
         "gating",
         ("hardware/gates.py", "stages/gating.py"),
         ("suites/stage2_detect/test_fake_machines.py", "suites/harness/test_plugin.py", "-k", "machines or gate"),
+        parts=2,
     ),
     Group(
         "results",
@@ -83,6 +90,7 @@ GROUPS = (
             "suites/unit/stages/test_results.py",
             "suites/unit/stages/test_collected.py::test_a_file_of_results_is_continued_after_a_crash",
         ),
+        parts=2,
     ),
     Group(
         "recovery",
@@ -93,6 +101,7 @@ GROUPS = (
         "rules",
         ("impl/burstproof/engine/rules.py",),
         ("suites/unit/burstproof/engine/test_rules.py",),
+        parts=2,
     ),
     Group(
         "dynamics",
@@ -106,6 +115,7 @@ GROUPS = (
             "-k",
             "are_counted or specialised or emulated_from or (thread and not threads and (not recording or int8))",
         ),
+        parts=4,
     ),
     Group(
         "reference",
@@ -116,6 +126,7 @@ GROUPS = (
             "suites/stage5_parity/test_cases.py",
             *_FEATURES,
         ),
+        parts=5,
     ),
     Group(
         "sections",
@@ -128,6 +139,7 @@ GROUPS = (
             "impl/burstproof/engine/reference_memory_state.py",
         ),
         _FEATURES,
+        parts=9,
     ),
 )
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import argparse
 import ast
 import json
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from burstproof.errors import ExitCode
 from suites.support.mutation import __main__
-from suites.support.mutation.__main__ import main
+from suites.support.mutation.__main__ import main, part_of, planted_in
 from suites.support.mutation.groups import GROUPS, ROOT, Group, equivalent
 from suites.support.mutation.mutants import mutants_of
 
@@ -86,11 +87,32 @@ def test_a_few_faults_are_noticed(group: str, tmp_path: Path, capfd: pytest.Capt
     assert (row["group"], row["tried"], row["survived_at_first"], row["survived"]) == (group, 3, 0, 0)
 
 
-@pytest.mark.nightly("tries every mutant: two hours of one core")
-@pytest.mark.time_limit(7200)
-@pytest.mark.parametrize("group", [group.name for group in GROUPS])
-def test_no_more_than_three_in_a_hundred_live(group: str, capfd: pytest.CaptureFixture[str]) -> None:
-    assert main([group]) == ExitCode.PASS, capfd.readouterr().out
+@pytest.mark.nightly("tries every mutant: hours of one core")
+@pytest.mark.time_limit(2700)
+@pytest.mark.parametrize(
+    ("group", "part"),
+    [pytest.param(group.name, f"{part}/{group.parts}") for group in GROUPS for part in range(1, group.parts + 1)],
+)
+def test_no_more_than_three_in_a_hundred_live(group: str, part: str, capfd: pytest.CaptureFixture[str]) -> None:
+    assert main([group, "--part", part]) == ExitCode.PASS, capfd.readouterr().out
+
+
+@pytest.mark.parametrize("part", ["0/3", "4/3", "1", "a/b", "1/0"])
+def test_a_part_is_one_of_several(part: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["recovery", "--part", part])
+    assert "I/N" in capsys.readouterr().err
+
+
+@pytest.mark.thorough("makes every mutant of every group: seconds")
+def test_parts_are_large_enough_for_a_share_and_hold_every_mutant_once() -> None:
+    """Of a part with fewer than 34 mutants none may live, so a group's parts never let more live than the group."""
+    for group in GROUPS:
+        whole = planted_in(group, None, 0)
+        parts = [part_of(whole, (number, group.parts)) for number in range(1, group.parts + 1)]
+        assert sorted(len(part) for part in parts)[-1] <= 60, group.name
+        assert group.parts == 1 or min(map(len, parts)) >= 34, group.name
+        assert Counter(id(one) for part in parts for one in part) == Counter(map(id, whole))
 
 
 @pytest.mark.thorough("runs cases in processes of their own")
