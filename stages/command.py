@@ -154,7 +154,7 @@ def _run(options: argparse.Namespace, root: Path, plan: Sequence[Stage]) -> int:
             stages=tuple(stage.name for stage in select(options.names, plan)),
             gpu_free=options.gpu_free,
             started_utc=utc_now(),
-            command=("python", "-m", "stages", "run", *options.names, *_chosen(options)),
+            command=("python", "-m", "stages", "run", *options.names, *_chosen(options), *_carried(options)),
             plan=options.plan,
         )
         folder = RunFolder(new_run_path(options.runs) if options.run is None else options.run)
@@ -171,7 +171,8 @@ def _run(options: argparse.Namespace, root: Path, plan: Sequence[Stage]) -> int:
             _refuse_used(folder)
             folder.write_plan(asked, options.targets)
         console.say(opening(stages, gates), plan_line(asked.plan), f"Run: {folder.path}")
-        runner = Runner(root, folder, console, plan, workers=options.workers, lock=lock, until_s=until_s)
+        how = _carried(options)
+        runner = Runner(root, folder, console, plan, options.workers, lock, until_s, how)
         return _carried_out(runner, options.only)
 
 
@@ -205,6 +206,13 @@ def _chosen(options: argparse.Namespace) -> list[str]:
     kind = [] if options.plan == QUICK else [f"--{options.plan}"]
     targets = [] if options.targets is None else ["--targets", str(options.targets)]
     return [*kind, *(["--gpu-free"] if options.gpu_free else []), *targets]
+
+
+def _carried(options: argparse.Namespace) -> tuple[str, ...]:
+    """Options that say how this start of the runner carries out the plan."""
+    workers = () if options.workers == MOST_WORKERS else ("--workers", str(options.workers))
+    limit = () if math.isinf(options.time_limit) else ("--time-limit", f"{options.time_limit:g}")
+    return (*workers, *limit)
 
 
 def _record(folder: RunFolder, root: Path, plan: Sequence[Stage]) -> int:

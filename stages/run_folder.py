@@ -26,7 +26,7 @@ class RunPlan:
     """What was asked for: enough to continue after an interruption.
 
     ``asked`` holds the names given on the command line (empty: the whole plan), ``stages`` the names planned,
-    ``command`` what asks for the same plan again; ``plan`` how much of it: quick, thorough or nightly.
+    ``command`` the command as given; ``plan`` how much of it: quick, thorough or nightly.
     """
 
     asked: tuple[str, ...]

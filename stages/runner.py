@@ -53,6 +53,8 @@ class Runner:
         The lock on the folder, as a file descriptor; it lasts as long as a process of a stage does.
     until_s : float
         On the monotonic clock, in seconds: no stage and no case begins at that time or later.
+    how : tuple of str
+        Options of this start, for the record.
     """
 
     root: Path
@@ -62,6 +64,7 @@ class Runner:
     workers: int = MOST_WORKERS
     lock: int | None = None
     until_s: float = math.inf
+    how: tuple[str, ...] = ()
 
     def run(self, only: Sequence[str] = ()) -> RunRecord:
         """Run the stages that have not ended yet, or only the named ones of them, and write the record.
@@ -112,7 +115,7 @@ class Runner:
     def _invocation(self, asked: RunPlan, machine: FoundMachine, only: Sequence[str]) -> Invocation:
         """This start of the runner; what it resumes is named without the folders above it."""
         begun = read_invocations(self.folder, asked.stages)
-        resumed = ("python", "-m", "stages", "run", "--resume", self.folder.path.name)
+        resumed = ("python", "-m", "stages", "run", "--resume", self.folder.path.name, *self.how)
         command = (*(resumed if begun else asked.command), *(word for name in only for word in ("--only", name)))
         return Invocation(command, utc_now(), take_environment(self.root), (), machine_in(machine.hardware).label)
 

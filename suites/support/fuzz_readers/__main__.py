@@ -19,7 +19,7 @@ from typing import Any
 if __name__ == "__main__":  # where burstproof is not installed the checkout itself serves
     sys.path.append(str(Path(__file__).resolve().parents[3] / "impl"))
 
-from burstproof.door import guarded
+from burstproof.door import UsageParser, guarded
 from burstproof.errors import ExitCode, InputError
 from burstproof.network.files.atomic import write_atomically
 from suites.support.fuzz_readers.campaign import Tally, fuzz, table
@@ -62,7 +62,7 @@ def _round(options: argparse.Namespace, deadline: float, asked: tuple[str, int])
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m suites.support.fuzz_readers", description=__doc__)
+    parser = UsageParser(prog="python -m suites.support.fuzz_readers", description=__doc__)
     parser.add_argument("--inputs", type=int, default=300, metavar="N", help="of each reader (default: 300)")
     parser.add_argument("--seed", type=int, default=0, metavar="S", help="the same seed gives the same inputs")
     parser.add_argument("--readers", metavar="A,B", help="only these")

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
 
+from burstproof.door import UsageParser
 from burstproof.errors import ExitCode
 from suites.support.mutation.groups import GROUPS, ROOT, Group, equivalent
 from suites.support.mutation.mutants import Mutant, mutants_of
@@ -149,7 +150,7 @@ def note(file: Path, options: argparse.Namespace, group: Group, tried: int, surv
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Plant, run, print; 0 unless more than 3 % of the mutants of a group survive."""
-    parser = argparse.ArgumentParser(prog="python -m suites.support.mutation", description=__doc__)
+    parser = UsageParser(prog="python -m suites.support.mutation", description=__doc__)
     parser.add_argument("groups", nargs="*", metavar="GROUP", help=", ".join(group.name for group in GROUPS))
     parser.add_argument("--sample", type=int, help="mutants of each group; all by default")
     parser.add_argument("--seed", type=int, default=0, help="of the sample (default 0)")

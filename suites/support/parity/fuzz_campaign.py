@@ -23,7 +23,7 @@ from pathlib import Path
 if __name__ == "__main__":  # where burstproof is not installed the checkout itself serves
     sys.path.append(str(Path(__file__).resolve().parents[3] / "impl"))
 
-from burstproof.door import guarded
+from burstproof.door import UsageParser, guarded
 from burstproof.engine.features.support import EVERYTHING, sections_of
 from burstproof.errors import EnvironmentInvalidError, ExitCode
 from burstproof.fuzz.compare import compare
@@ -127,7 +127,7 @@ def _document(options: argparse.Namespace, total: Part) -> dict[str, object]:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m suites.support.parity.fuzz_campaign", description=__doc__)
+    parser = UsageParser(prog="python -m suites.support.parity.fuzz_campaign", description=__doc__)
     parser.add_argument("--backend", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--shards", type=int, default=0, metavar="N", help="shards of it; 0: none")
     parser.add_argument("--cases", type=int, default=10_000, metavar="N")

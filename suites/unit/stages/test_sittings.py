@@ -184,10 +184,13 @@ def test_a_time_limit_ends_a_sitting_and_another_goes_on(
     assert "Cut off:\n  stage1: the time of --time-limit" in said
     assert said.rstrip().endswith(f"still to run: stage1, stage2. Continue with --resume {folder}")
     assert len(begun(root)) == 2
-    code, _, record = run((root, plan), "--resume", str(folder))
+    code, _, record = run((root, plan), "--resume", str(folder), "--workers", "3")
     assert code == ExitCode.PASS
     assert sorted(begun(root)) == ["test_a", "test_b", "test_c", "test_d"]
     assert sorted(len(one.cases) for one in record.invocations) == [2, 2]
+    assert record.command == ("python", "-m", "stages", "run", "--time-limit", f"{LIMIT_S:g}")
+    resumed = ("python", "-m", "stages", "run", "--resume", folder.name, "--workers", "3")
+    assert [one.command for one in record.invocations] == [record.command, resumed]
     assert record.finished_utc
     assert record.stages[0].duration_s > 2.0
     assert (folder / "junit.xml").read_text(encoding="utf-8").count("<testcase") == 5

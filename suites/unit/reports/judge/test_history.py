@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -67,6 +68,30 @@ def test_history_follows_each_measurement(tmp_path: Path) -> None:
     text = page.read_text()
     assert text.count('class="spark"') == len(machine.trends)
     assert "broken" in text
+
+
+def test_the_scale_of_a_trend_is_stated(tmp_path: Path) -> None:
+    """Across one step a run, up from the row's lowest figure at the foot to its highest at the top, linear."""
+    for minute, factor in enumerate([1.0, 1.5, 2.0, 1.25]):
+        write_run(tmp_path / f"run{minute}", scaled(factor, minute))
+    page = tmp_path / "history.html"
+    assert main(["history", str(tmp_path), "--out", str(page)]) == 0
+    text = page.read_text()
+    assert "Trend, linear from its lowest to its highest figure" in text
+    rows = re.findall(r'class="spark" d="M([^"]+)".*?<div class="soft small">([^<]+)</div>', text, re.DOTALL)
+    (machine,) = load_history(tmp_path).machines
+    drawn = sorted(
+        (trend.low, trend.high, [point.value for point in trend.points])
+        for trend in machine.trends
+        if trend.points[0].value > 0 and trend.low != trend.high
+    )
+    assert drawn
+    stated = [path for path, scale in rows if scale == f"foot {drawn[0][0]}, top {drawn[0][1]}"]
+    low, high = min(drawn[0][2]), max(drawn[0][2])
+    places = [tuple(map(float, place.split())) for place in stated[0].split(" L")]
+    assert [x for x, _ in places] == [0.0, 40.0, 80.0, 120.0]
+    shares = [(value - low) / (high - low) for value in drawn[0][2]]
+    assert [y for _, y in places] == pytest.approx([20.0 - 18.0 * share for share in shares], abs=0.05)
 
 
 def test_machines_are_never_mixed() -> None:

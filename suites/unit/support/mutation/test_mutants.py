@@ -99,8 +99,9 @@ def test_no_more_than_three_in_a_hundred_live(group: str, part: str, capfd: pyte
 
 @pytest.mark.parametrize("part", ["0/3", "4/3", "1", "a/b", "1/0"])
 def test_a_part_is_one_of_several(part: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
+    with pytest.raises(SystemExit) as ended:
         main(["recovery", "--part", part])
+    assert ended.value.code == ExitCode.USAGE
     assert "I/N" in capsys.readouterr().err
 
 
