@@ -30,7 +30,7 @@ from suites.support.parity.recordings import FEATURE_NAMES, recording
 from suites.support.plans import every, thinned
 from suites.support.shards.cpu_shards import EVERYTHING_LEARNS, TRACE_NAMES, TRACES, mix_named, sharded
 
-pytestmark = [pytest.mark.requirement("MG-1", "MG-4", "BE-4", "ST-7"), pytest.mark.xdist_group("shards")]
+pytestmark = pytest.mark.requirement("MG-1", "MG-4", "BE-4", "ST-7")
 
 SPLITS = [(strategy, shards) for strategy in STRATEGIES for shards in (2, 3, 4)]
 INSTALLED = [split for split in SPLITS if split[0] != "metis" or metis_available()]

@@ -21,7 +21,7 @@ from burstproof.errors import BackendUnavailableError, ShardLostError
 from stages.measuring import Measure
 from suites.support.shards import mpi_door
 
-pytestmark = [pytest.mark.xdist_group("shards"), pytest.mark.requirement("MG-3", "MG-5", "ST-7")]
+pytestmark = [pytest.mark.xdist_group("ranks"), pytest.mark.requirement("MG-3", "MG-5", "ST-7")]
 
 needs_ranks = pytest.mark.skipif(bool(mpi_door.why_not()), reason=mpi_door.why_not() or "ranks can be started")
 GENOME = Path(__file__).parents[1] / "data" / "golden" / "genomes" / "test_genome.json"

@@ -27,7 +27,7 @@ from suites.support.shards.cpu_shards import mix_named, sharded
 from suites.support.shards.rank_timing import STRATEGY, RecordedRun, in_one_process
 
 pytestmark = [
-    pytest.mark.xdist_group("shards"),
+    pytest.mark.xdist_group("ranks"),
     pytest.mark.requirement("MG-5", "MG-4", "ST-7"),
     pytest.mark.skipif(bool(mpi_door.why_not()), reason=mpi_door.why_not() or "ranks can be started"),
 ]
