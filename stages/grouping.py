@@ -1,7 +1,8 @@
 """Keeps cases that share something costly in one process, with any pytest: the markers ``xdist_group``, ``file_group``.
 
 With ``--dist loadgroup`` the cases of one ``xdist_group`` stay together and others are spread; with ``--dist loadfile``
-the cases of a file do, or those of the files of one ``file_group``.
+the cases of a file do, or those of the files of one ``file_group``. Units with a case that states a time limit of its
+own begin first, the longest limit before all: at the end a process would be left alone with them.
 
 pytest-xdist carries the groups in the cases' ids, which then differ from those of a run in one process, and from pytest
 9.2 on it loses them (pytest-xdist issue 1386). Here each worker writes them down before its first case, and the
@@ -13,11 +14,15 @@ from __future__ import annotations
 import json
 import os
 import tempfile
+from collections.abc import Iterable
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
 import pytest
 from xdist.scheduler import LoadScopeScheduling
+
+from stages.time_limit import limit_of
 
 if TYPE_CHECKING:
     from xdist.remote import Producer
@@ -25,6 +30,13 @@ if TYPE_CHECKING:
 
 _INPUT = "burstproof_groups"
 _MARKERS = {"loadgroup": "xdist_group", "loadfile": "file_group"}
+
+
+class Notes(TypedDict):
+    """What a worker writes down of the cases by their ids: groups, and time limits of their own in seconds."""
+
+    groups: dict[str, str]
+    limits: dict[str, float]
 
 
 class Grouping:
@@ -49,10 +61,11 @@ class Grouping:
             node.workerinput[_INPUT] = (str(self._file()), marker)
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """On a worker: write down the group of each case that has one."""
+        """On a worker: write down the group of each case that has one, and the time limit."""
         if self._worker_file is not None:
             partial = Path(f"{self._worker_file}.{os.getpid()}")
-            partial.write_text(json.dumps(groups_of(session.items, self._marker)), encoding="utf-8")
+            notes = {"groups": groups_of(session.items, self._marker), "limits": limits_of(session.items)}
+            partial.write_text(json.dumps(notes), encoding="utf-8")
             partial.replace(self._worker_file)
 
     def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Producer) -> LoadScopeScheduling | None:
@@ -71,13 +84,28 @@ class GroupScheduling(LoadScopeScheduling):  # type: ignore[misc]
     def __init__(self, config: pytest.Config, log: Producer, file: Path) -> None:
         super().__init__(config, log)
         self._file = file
-        self._groups: dict[str, str] | None = None
+        self._ordered = False
+
+    @cached_property
+    def _notes(self) -> Notes:
+        found: Notes = json.loads(self._file.read_text(encoding="utf-8"))
+        return found
 
     def _split_scope(self, nodeid: str) -> str:
-        if self._groups is None:
-            self._groups = json.loads(self._file.read_text(encoding="utf-8"))
         whole_files = self.config.getvalue("dist") == "loadfile"
-        return self._groups.get(nodeid, nodeid.split("::", 1)[0] if whole_files else nodeid)
+        return self._notes["groups"].get(nodeid, nodeid.split("::", 1)[0] if whole_files else nodeid)
+
+    def _assign_work_unit(self, node: WorkerController) -> None:
+        """Give a worker the next unit; before the first one, put those that may take long in front."""
+        if not self._ordered:
+            self._ordered = True
+            limits = {scope: self._limit_of(unit) for scope, unit in self.workqueue.items()}
+            for scope in sorted(filter(limits.get, limits), key=limits.__getitem__):
+                self.workqueue.move_to_end(scope, last=False)
+        super()._assign_work_unit(node)
+
+    def _limit_of(self, unit: Iterable[str]) -> float:
+        return max(self._notes["limits"].get(case, 0.0) for case in unit)
 
     def mark_test_complete(self, node: WorkerController, item_index: int, duration: float = 0) -> None:
         """Forget a unit whose cases have all ended: else every later case counts all of them again."""
@@ -114,6 +142,12 @@ def groups_of(items: list[pytest.Item], marker: str) -> dict[str, str]:
     """Return the group of each case that has ``marker``; several of them make one group of their names."""
     named = ((item.nodeid, {_name(mark) for mark in item.iter_markers(marker)}) for item in items)
     return {nodeid: "_".join(sorted(names)) for nodeid, names in named if names}
+
+
+def limits_of(items: list[pytest.Item]) -> dict[str, float]:
+    """Return the time limit, in seconds, of each case that states one."""
+    stated = ((item.nodeid, limit_of(item)) for item in items)
+    return {nodeid: limit for nodeid, limit in stated if limit is not None}
 
 
 def _name(mark: pytest.Mark) -> str:

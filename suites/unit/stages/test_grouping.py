@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -37,17 +39,31 @@ class Config:
         return {"dist": "loadgroup", "tx": ["popen", "popen"]}[name]
 
 
-def test_units_that_have_ended_are_forgotten(tmp_path: Path) -> None:
-    """What is counted at each end of a case does not grow with the cases that have ended."""
-    cases = [f"test_it.py::test[{number}]" for number in range(50)]
-    groups = tmp_path / "groups.json"
-    groups.write_text(f'{{"{cases[0]}": "a", "{cases[1]}": "a"}}', encoding="utf-8")
-    scheduler = GroupScheduling(Config(), Producer("cases", enabled=False), groups)
+CASES = [f"test_it.py::test[{number}]" for number in range(50)]
+
+
+def scheduled(folder: Path, limits: Mapping[str, float]) -> tuple[GroupScheduling, list[Node]]:
+    """All cases over two workers, the first two of them a group."""
+    notes = folder / "groups.json"
+    notes.write_text(json.dumps({"groups": dict.fromkeys(CASES[:2], "a"), "limits": limits}), encoding="utf-8")
+    scheduler = GroupScheduling(Config(), Producer("cases", enabled=False), notes)
     nodes = [Node("gw0"), Node("gw1")]
     for node in nodes:
         scheduler.add_node(node)
-        scheduler.add_node_collection(node, cases)
+        scheduler.add_node_collection(node, CASES)
     scheduler.schedule()
+    return scheduler, nodes
+
+
+def test_units_that_may_take_long_begin_first(tmp_path: Path) -> None:
+    """A group as its longest case."""
+    _, nodes = scheduled(tmp_path, {CASES[40]: 900.0, CASES[1]: 1800.0, CASES[30]: 3600.0})
+    assert [node.given for node in nodes] == [[30, 40], [0, 1, 2]]
+
+
+def test_units_that_have_ended_are_forgotten(tmp_path: Path) -> None:
+    """What is counted at each end of a case does not grow with the cases that have ended."""
+    scheduler, nodes = scheduled(tmp_path, {})
     ended: list[int] = []
     while not scheduler.tests_finished:
         for node in nodes:
