@@ -259,7 +259,10 @@ fn advance(i: u32) -> bool {
         shown = outcome.shown;
     }
     if (!fired && forced) {
-        shown = select(FORCED_POTENTIAL, states[i * STATE_WORDS + HELD], s.status == IN_TRAIN);
+        shown = FORCED_POTENTIAL;
+        if (TRAINS && s.status == IN_TRAIN) {
+            shown = states[i * STATE_WORDS + HELD];
+        }
         fired = true;
     }
     if (fired) {
