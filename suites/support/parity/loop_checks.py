@@ -202,8 +202,8 @@ def check_closed_loop_refuses() -> list[str]:
 def check_closed_loop_of_many() -> list[str]:
     """A call with more than fits into the mail, or a list longer than the window, is a burst like any other."""
     mix = small(STAYING[0])
-    kernel, batch = "burstproof.engine.cuda.host.loop_kernel", "burstproof.engine.cuda.host.fused_batch"
-    with mock.patch(f"{kernel}.MOST_ENTRIES", 3), mock.patch(f"{batch}._LARGEST_WINDOW", 4):
+    kernel, window = "burstproof.engine.cuda.host.loop_kernel", "burstproof.engine.cuda.host.window"
+    with mock.patch(f"{kernel}.MOST_ENTRIES", 3), mock.patch(f"{window}._LARGEST", 4):
         return loop_differs(mix, cuda_engine)
 
 

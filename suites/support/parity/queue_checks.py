@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from unittest import mock
 
 import numpy as np
 
+from burstproof.device.open import open_device
 from burstproof.engine.cuda.plan.block_size import FusedShape
+from burstproof.engine.cuda.plan.budget import RESERVE_BYTES
 from burstproof.engine.cuda.plan.packed import pack_network
 from burstproof.engine.reference import ReferenceEngine
 from burstproof.engine.state import Stimulus
@@ -83,4 +85,32 @@ def check_queues_that_are_full() -> list[str]:
     with queues_of(room=3):
         for name, delay in (("integers", 1), ("integers, all excitatory", 3), ("fractions, delays to 7", 1)):
             problems += [f"{name}, delays to {delay}: {problem}" for problem in _differs(_small(name, delay))]
+    return problems
+
+
+def check_restored_state_without_room_for_queues() -> list[str]:
+    """Memory is short when a state has the network packed again, or when the engine is made: no queues from then on."""
+    mix = _small("integers, all excitatory", 2)
+    network, options = mixed_network(mix), mixed_options(mix)
+    none = np.zeros(mix.neurons, np.uint16)
+    periods = dict.fromkeys(("refractory_periods", "snooze_periods", "refractory_countdowns"), none)
+    network = network.replace(neurons=replace(network.neurons, **periods))
+    plan, problems = mixed_plan(mix, network), []
+    with queues_of(room=1 << 12):
+        reference, engine = ReferenceEngine.create(network, options), cuda_engine(network, options)
+        problems += ["there are no queues"] * (engine.devices.packed.variant.queues is None)
+        free = RESERVE_BYTES + engine.devices.plan.total_bytes - 1
+        less = mock.patch.object(type(open_device(0)), "memory_info", return_value=(free, free))
+        with less:
+            late = cuda_engine(network, options)
+        reference.run(5, plan)
+        countdowns = np.where(np.arange(mix.neurons) % 3 == 0, np.uint16(2), np.uint16(0))
+        state = replace(reference.state(), refractory_countdowns=countdowns)
+        for each, memory in ((engine, less), (late, nullcontext())):
+            reference.restore(state)
+            with memory:
+                each.restore(state)
+            problems += ["there are queues"] * (each.devices.packed.variant.queues is not None)
+            problems += reference.state().differences(each.state())
+            problems += recordings_differ(reference.run(_BURSTS, plan), each.run(_BURSTS, plan))
     return problems

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from burstproof.device.protocol import BufferSpec, DeviceBuffer, DeviceGraph, DeviceRuntime, DeviceStream
-from burstproof.engine.cuda.args import Stimulus as StimulusColumns
 from burstproof.engine.cuda.host.batch import Staging, Streams, report_of, table_columns
 from burstproof.engine.cuda.host.devices import BatchReport, Behind, FiredList
 from burstproof.engine.cuda.host.launches import Call, Kernels, Values, numbers_of
 from burstproof.engine.cuda.host.stimulus_table import StimulusTable
+from burstproof.engine.cuda.host.window import HostWindow
 from burstproof.engine.cuda.kernels.control import ALL, COUNTS, FRESH, LISTS, REPORT_HEAD, report_length
 from burstproof.engine.cuda.plan.buffers import BatchSizes, chunks_of, stimulus_specs
 from burstproof.engine.cuda.plan.packed import Packed
@@ -21,27 +20,9 @@ from burstproof.engine.cuda.plan.shard_variant import whole
 from burstproof.engine.state import Stimulus
 from burstproof.engine.stimulus import PackedStimulus
 
-_LARGEST_WINDOW = 1 << 16
 _STIMULUS_BLOCK = 256
 _SPAN = 8192
-TABLE = StimulusColumns._fields
-"""Buffers of a batch's stimulus."""
 _LONG_ROW_BLOCK = 256
-
-
-@dataclass(frozen=True, eq=False)
-class HostBuffers:
-    """Host memory that the device reaches too, of one batch set.
-
-    ``head`` (1,) takes the bursts to do, ``answer`` the report, ``ids`` and ``potentials`` a single burst's list.
-    ``table`` holds the columns of a single burst's stimulus, by the names of the batch's own.
-    """
-
-    head: DeviceBuffer
-    answer: DeviceBuffer
-    ids: DeviceBuffer
-    potentials: DeviceBuffer
-    table: Mapping[str, DeviceBuffer]
 
 
 @dataclass(frozen=True)
@@ -75,6 +56,7 @@ class FusedLaunches:
         self._packed = packed
         self._chunks = chunks_of(packed.sizes.neurons, packed.variant)
         self._kernels = Kernels(runtime, whole(packed.variant), catalogue(packed.variant))
+        self._numbers = numbers_of(packed)
 
     def queue(self, calls: FusedCalls, kind: BatchKind, stream: DeviceStream) -> None:
         """Queue a batch; allocates and synchronises nothing, so it can be captured."""
@@ -103,29 +85,25 @@ class FusedLaunches:
                 yield calls.modulate.at(False, mode, place)
 
     def calls(
-        self, buffers: Mapping[str, DeviceBuffer], number: int, host: HostBuffers, sizes: BatchSizes
+        self,
+        buffers: Mapping[str, DeviceBuffer],
+        number: int,
+        head: DeviceBuffer,
+        window: HostWindow,
+        sizes: BatchSizes,
     ) -> FusedCalls:
-        """The calls of batch set ``number`` over ``buffers`` and ``host``."""
+        """The calls of batch set ``number`` over ``buffers``; ``head`` (1,) takes the bursts to do."""
         from burstproof.engine.cuda.kernels.gather import GATHER_THREADS
 
         kernels, variant, neurons = self._kernels, self._packed.variant, self._packed.sizes.neurons
-        window = host.ids.spec.count
-        given = {
-            "capacity": sizes.log,
-            "chunks": self._chunks,
-            "head": host.head,
-            "answer": host.answer,
-            "window_ids": host.ids,
-            "window_potentials": host.potentials,
-            "window": window,
-        }
-        values = Values(kernels.runtime, buffers, number, numbers_of(self._packed) | given)
+        given = {**self._numbers, **window.given, "capacity": sizes.log, "chunks": self._chunks, "head": head}
+        values = Values(kernels.runtime, buffers, number, given)
         threads, overlapped = self._shape.threads, variant.overlapped
         gathering = max(1, min(-(-neurons // _SPAN), 8 * kernels.full_grid(threads)))
         return FusedCalls(
             begin=kernels.call("begin", 1, 1, values),
             stimulate=self._stimulate(values, sizes.stimulus),
-            stimulate_from_host=self._stimulate(values.but(**host.table), min(sizes.stimulus, window)),
+            stimulate_from_host=self._stimulate(values.but(**window.table), min(sizes.stimulus, window.size)),
             burst=self._burst(values),
             gather=kernels.call("gather", gathering, GATHER_THREADS, values, overlapped),
             tiles=kernels.tiles(values, variant, neurons),
@@ -145,13 +123,12 @@ class FusedLaunches:
 
     def sort_rows(self, buffers: Mapping[str, DeviceBuffer], stream: DeviceStream) -> None:
         """Put every row into the order that tiles or delays need; does nothing without either."""
-        given = numbers_of(self._packed) | {"sources": self._packed.sizes.neurons}
-        values = Values(self._kernels.runtime, buffers, 0, given)
-        self._kernels.sort_rows(values, stream)
+        given = {**self._numbers, "sources": self._packed.sizes.neurons}
+        self._kernels.sort_rows(Values(self._kernels.runtime, buffers, 0, given), stream)
 
     def send_ahead(self, buffers: Mapping[str, DeviceBuffer], ahead: int, stream: DeviceStream) -> None:
         """Have what arrives ``ahead`` bursts after the next one added to the slot."""
-        values = Values(self._kernels.runtime, buffers, 0, numbers_of(self._packed))
+        values = Values(self._kernels.runtime, buffers, 0, self._numbers)
         self._kernels.recall(values, ahead).queue(stream)
         stream.synchronize()
 
@@ -202,33 +179,22 @@ class FusedBatch:
         self._use_graphs = packed.options.cuda.graphs and runtime.graphs
         self._staging = Staging(runtime)
         self._graphs: dict[BatchKind, DeviceGraph] = {}
-        self._host = self._host_buffers(packed.sizes.neurons)
-        self._calls = launches.calls(buffers, number, self._host, self.sizes)
+        self._head = runtime.mapped(BufferSpec("head", 1, np.dtype(np.int64)))
+        self._window = HostWindow(runtime, packed, report_length(self.sizes.length))
+        self._calls = self._make_calls()
         self._uploaded = runtime.event()
         self._finished = runtime.event()
         self._shown = False
 
-    def _host_buffers(self, neurons: int) -> HostBuffers:
-        window = max(1, min(neurons, _LARGEST_WINDOW))
-        mapped, number = self._runtime.mapped, np.dtype(np.int64)
-        ids = np.dtype(np.uint32)
-        counts = (2, window, window, 2, window)
-        dtypes: tuple[np.dtype[Any], ...] = (number, ids, np.dtype(self._variant.accumulator), number, ids)
-        table = [BufferSpec(*column) for column in zip(TABLE, counts, dtypes, strict=True)]
-        return HostBuffers(
-            head=mapped(BufferSpec("head", 1, number)),
-            answer=mapped(BufferSpec("answer", report_length(self.sizes.length), number)),
-            ids=mapped(BufferSpec("window_ids", window, ids)),
-            potentials=mapped(BufferSpec("window_potentials", window, np.dtype(np.float32))),
-            table={spec.name: mapped(spec) for spec in table},
-        )
+    def _make_calls(self) -> FusedCalls:
+        return self._launches.calls(self._buffers, self._number, self._head, self._window, self.sizes)
 
     def _own(self, name: str) -> DeviceBuffer:
         return self._buffers[f"{name}.{self._number}"]
 
     def warm(self) -> None:
         """Launch every kernel once in a batch of no bursts, so that nothing is loaded during a capture."""
-        self._host.head.array[0] = 0
+        self._head.array[0] = 0
         self._launches.queue(self._calls, BatchKind(2, True, True), self._streams.burst)
         self._streams.burst.synchronize()
 
@@ -240,7 +206,7 @@ class FusedBatch:
                 self._runtime.upload(self._own(name), self._staging.filled(name, values), self._streams.upload)
             self._uploaded.record(self._streams.upload)
             self._streams.burst.wait(self._uploaded)
-        self._host.head.array[0] = table.bursts
+        self._head.array[0] = table.bursts
         self._run(BatchKind(1 if table.bursts == 1 else self.sizes.length, not table.empty, keep or table.bursts == 1))
         self._finished.record(self._streams.burst)
 
@@ -249,14 +215,14 @@ class FusedBatch:
         """The stream of its bursts."""
         return self._streams.burst
 
-    def lend(self) -> HostBuffers:
+    def lend(self) -> HostWindow:
         """Its host memory, for another kernel that leaves the ids of a burst's list there, and the list in the log."""
         self._shown = False
-        return self._host
+        return self._window
 
     def holds(self, stimulus: Stimulus | PackedStimulus) -> bool:
         """Whether ``step`` can take it: no more ids than its host memory has room for."""
-        return max(len(stimulus.ids), len(stimulus.forced)) <= self._host.ids.spec.count
+        return self._window.holds(stimulus)
 
     def _prepare_capacity(self, table: StimulusTable) -> None:
         """Grow the stimulus buffers to hold ``table``; only a single burst can be larger than they are."""
@@ -266,7 +232,7 @@ class FusedBatch:
         self.sizes = BatchSizes(self.sizes.length, needed, self.sizes.log)
         self._streams.burst.synchronize()
         self._buffers.update(self._runtime.allocate(stimulus_specs(self._number, self._variant, self.sizes)))
-        self._calls = self._launches.calls(self._buffers, self._number, self._host, self.sizes)
+        self._calls = self._make_calls()
         self._graphs.clear()
 
     def _run(self, kind: BatchKind) -> None:
@@ -285,25 +251,21 @@ class FusedBatch:
         The device reads the stimulus from the host.
         """
         if stimulus is not None:
-            offsets, ids, amounts, forced_offsets, forced = (self._host.table[name].array for name in TABLE)
-            offsets[1], forced_offsets[1] = len(stimulus.ids), len(stimulus.forced)
-            ids[: len(stimulus.ids)] = stimulus.ids
-            amounts[: len(stimulus.ids)] = stimulus.amounts
-            forced[: len(stimulus.forced)] = stimulus.forced
+            self._window.put(stimulus)
         self._run(BatchKind(1, stimulus is not None, True, fresh=True))
         if behind is not None:
             behind()
         self._streams.burst.synchronize()
-        count, candidates = self._host.answer.array[REPORT_HEAD : REPORT_HEAD + 2].tolist()
+        count, candidates = self._window.answer[REPORT_HEAD : REPORT_HEAD + 2].tolist()
         return self.fired(count), candidates
 
     def collect(self) -> BatchReport:
         """Wait for the batch and read its report."""
         self._finished.synchronize()
-        return report_of(self._host.answer.array)
+        return report_of(self._window.answer)
 
     def fired(self, count: int) -> FiredList:
         """The first ``count`` entries of the log: ids and potentials, ascending within each burst."""
-        if self._shown and count <= self._host.ids.spec.count:
-            return self._host.ids.array[:count].copy(), self._host.potentials.array[:count].copy()
+        if self._shown and count <= self._window.size:
+            return self._window.fired(count)
         return self._staging.fired(count, self._own, self._runtime, self._streams.download)

@@ -59,15 +59,13 @@ class StayingKernel:
         mail = runtime.mapped(BufferSpec("mail", mail_length(self.room), word))
         answers = runtime.mapped(BufferSpec("answers", ANSWERS_HEAD + grid, word))
         self._relay = runtime.allocate([BufferSpec("relay", RELAY_LENGTH, word)])["relay"]
-        host = batch.lend()
+        window = batch.lend()
         self.mail: npt.NDArray[np.int64] = mail.array
         self.answers: npt.NDArray[np.int64] = answers.array
-        self.ids: npt.NDArray[np.uint32] = host.ids.array
+        self.ids: npt.NDArray[np.uint32] = window.ids
         given = {
-            "answer": host.answer,
-            "window_ids": host.ids,
-            "window_potentials": host.potentials,
-            "window": len(self.ids),
+            **numbers_of(packed),
+            **window.given,
             "mail": mail,
             "answers": answers,
             "relay": self._relay,
@@ -75,7 +73,7 @@ class StayingKernel:
             "answering": self.answering,
             "idle": IDLE_NS,
         }
-        values = Values(runtime, buffers, 0, numbers_of(packed) | given)
+        values = Values(runtime, buffers, 0, given)
         self._call = replace(kernels.call("closed_loop", grid, threads, values), cooperative=True)
         self.answers[STATUS] = ENDED
 

@@ -25,9 +25,10 @@ from burstproof.engine.cuda.plan.block_size import checked_block_size
 from burstproof.engine.cuda.plan.budget import MemoryPlan, available_bytes, place_synapses
 from burstproof.engine.cuda.plan.buffers import SETS
 from burstproof.engine.cuda.plan.choices import choices_of
-from burstproof.engine.cuda.plan.packed import Packed, packed_for, unqueued
+from burstproof.engine.cuda.plan.packed import Packed, packed_for
 from burstproof.engine.cuda.plan.queues import block_bytes
 from burstproof.engine.cuda.plan.shard_pack import whole_network
+from burstproof.engine.cuda.plan.tiles import QUEUES
 from burstproof.engine.sharded.shard import StatePart
 from burstproof.engine.state import EngineState, Stimulus
 from burstproof.engine.stimulus import PackedStimulus
@@ -54,7 +55,7 @@ class OneDevice:
         runtime = self._runtime
         checked_block_size(packed.options.cuda.block_size, packed.sizes.neurons)
         if block_bytes(packed.variant) > runtime.shared_bytes:
-            packed = unqueued(packed)
+            packed = packed.lacking(QUEUES)
         available = available_bytes(runtime.memory_info()[0], packed.options)
         packed = place_synapses(packed, available)
         packed = replace(packed, variant=replace(packed.variant, overlapped=runtime.overlaps))

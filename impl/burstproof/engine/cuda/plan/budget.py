@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from burstproof.device.protocol import BufferSpec
 from burstproof.engine.buffers import PlannedBuffer
-from burstproof.engine.cuda.plan.packed import Packed, pack_network, streaming, unqueued
-from burstproof.engine.cuda.plan.tiles import sized
+from burstproof.engine.cuda.plan.packed import Packed, pack_network, streaming
+from burstproof.engine.cuda.plan.tiles import CALENDAR, QUEUES
 from burstproof.engine.options import EngineOptions, SynapseMemory
 from burstproof.errors import OutOfMemoryError
 from burstproof.network.model import Network
@@ -135,11 +135,11 @@ def place_synapses(packed: Packed, available: int) -> Packed:
     available : int
         Bytes that the engine may take on the device.
     """
-    if packed.variant.calendar and 2 * MemoryPlan.of(packed).total_bytes > available:
-        packed = replace(packed, variant=sized(packed.variant, packed.sizes, calendar=False))
-    wanted = packed.options.cuda.synapse_memory
     if packed.variant.queues is not None and MemoryPlan.of(packed).total_bytes > available:
-        packed = unqueued(packed)
+        packed = packed.lacking(QUEUES)
+    if packed.variant.calendar and 2 * MemoryPlan.of(packed).total_bytes > available:
+        packed = packed.lacking(CALENDAR)
+    wanted = packed.options.cuda.synapse_memory
     if packed.streamed or wanted is SynapseMemory.DEVICE:
         return packed
     if wanted is SynapseMemory.AUTO and MemoryPlan.of(packed).total_bytes <= available:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -43,7 +44,7 @@ class Packed:
     """Everything that the engine needs.
 
     ``layout`` lacks the static rows where the device generates them itself. ``weights`` (S,) are those from which the
-    static contributions were made.
+    static contributions were made. ``without``: see ``tiles.sized``.
     """
 
     network: Network
@@ -56,6 +57,7 @@ class Packed:
     batch: BatchSizes
     weights: npt.NDArray[np.float32]
     feature_plan: FeaturePlan | None = None
+    without: frozenset[str] = frozenset()
 
     @property
     def streamed(self) -> bool:
@@ -76,6 +78,15 @@ class Packed:
     def host_buffers(self) -> tuple[BufferSpec, ...]:
         """Every buffer in host memory that the kernels read."""
         return self._places[1]
+
+    def sized(self, variant: Variant, **changed: Any) -> Packed:
+        """The same with ``variant``, as its sizes want it, and whatever else has ``changed``."""
+        packed = replace(self, **changed)
+        return replace(packed, variant=sized(variant, packed.sizes, without=packed.without))
+
+    def lacking(self, what: str) -> Packed:
+        """The same without a calendar or queues per owner, whatever state it is packed for from now on."""
+        return self.sized(self.variant, without=self.without | {what})
 
     @property
     def _places(self) -> tuple[tuple[BufferSpec, ...], tuple[BufferSpec, ...]]:
@@ -164,12 +175,7 @@ def pack_layout(
 
 def streaming(packed: Packed) -> Packed:
     """``packed`` with its synapses in host memory."""
-    return replace(packed, variant=sized(replace(packed.variant, streamed=True), packed.sizes))
-
-
-def unqueued(packed: Packed) -> Packed:
-    """``packed`` without queues per owner."""
-    return replace(packed, variant=sized(packed.variant, packed.sizes, queues=False))
+    return packed.sized(replace(packed.variant, streamed=True))
 
 
 def packed_for(packed: Packed, state: EngineState) -> Packed:
@@ -195,7 +201,7 @@ def packed_for(packed: Packed, state: EngineState) -> Packed:
         variant = replace(variant, streamed=packed.streamed, extras=packed.variant.extras)
         largest, bits = largest_contribution(layout), UNBOUNDED.bit_length()
         sizes = replace(packed.sizes, largest_contribution=largest, sum_bits=bits)
-        packed = replace(packed, layout=layout, weights=weights, sizes=sizes, variant=sized(variant, sizes))
+        packed = packed.sized(variant, layout=layout, weights=weights, sizes=sizes)
     features, variant = packed.features, without_queues(packed.variant)
     features = replace(
         features, refractory_periods=features.refractory_periods or bool(state.refractory_countdowns.any())
@@ -204,8 +210,7 @@ def packed_for(packed: Packed, state: EngineState) -> Packed:
     if features == packed.features and word == variant.word:
         return packed
     sizes = replace(packed.sizes, uniform=uniform_parameters(layout, features))
-    variant = sized(replace(variant, features=features, word=word), sizes)
-    return replace(packed, features=features, variant=variant, sizes=sizes)
+    return packed.sized(replace(variant, features=features, word=word), features=features, sizes=sizes)
 
 
 def _word_for(packed: Packed, state: EngineState) -> Word:

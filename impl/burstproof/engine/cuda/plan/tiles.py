@@ -16,19 +16,21 @@ _RING_BYTES = 24 << 20
 """Largest ring of slots that stays in the L2 cache beside what else a burst reads."""
 _CALENDAR_BYTES = 16 << 30
 """Most memory for a calendar: each of its buckets has room for all synapses."""
+CALENDAR, QUEUES = "calendar", "queues"
+"""What a variant may be sized ``without``, where the device has no room for it."""
 _FEW_NEURONS = 200_000
 """Up to here a burst waits for loads, not for sectors: those that depend on a draw come later."""
 _WARP = 32
 
 
 def sized(
-    variant: Variant, sizes: NetworkSizes, *, recalls: bool = True, calendar: bool = True, queues: bool = True
+    variant: Variant, sizes: NetworkSizes, *, recalls: bool = True, without: frozenset[str] = frozenset()
 ) -> Variant:
     """``variant`` for ``sizes``: how it keeps to the cache, unless rows are long or in host memory.
 
-    Where the slots of all delays exceed it, what arrives later waits in a ``calendar``, if there may be
-    one and it is small enough; else delays are kept on the sender's side, if the burst ``recalls`` its lists. Where one
-    slot does, it is tiled, or a burst that recalls its lists has ``queues`` per owner.
+    Where the slots of all delays exceed it, what arrives later waits in a calendar, if that is small enough; else
+    delays are kept on the sender's side, if the burst ``recalls`` its lists. Where one slot does, it is tiled, or a
+    burst that recalls its lists has queues per owner. ``without`` names what it must not have.
     """
     skipped = {*PARAMETERS} - sizes.uniform - {"decays", "mp_charge_accumulation"}
     sleepy = variant.features.excitabilities and bool(skipped) and sizes.neurons > _FEW_NEURONS
@@ -42,7 +44,7 @@ def sized(
         long_rows=sizes.longest_row > LONG_ROW,
         row_length=sizes.longest_row if equal else 0,
     )
-    variant = with_queues(variant, sizes) if recalls and queues else without_queues(variant)
+    variant = with_queues(variant, sizes) if recalls and QUEUES not in without else without_queues(variant)
     slot = sizes.neurons * variant.word.bits // 8
     short = 0 < sizes.longest_row <= LONG_ROW
     tiles, recalled, waiting, bits = 0, 0, 0, 0
@@ -52,7 +54,7 @@ def sized(
         longest = sizes.ring - 1
         far = recalls and sizes.ring * slot > _RING_BYTES
         recalled = longest if far and 1 < longest <= MOST_RECALLED else 0
-        if recalled and calendar and slot <= _UNTILED_BYTES:
+        if recalled and CALENDAR not in without and slot <= _UNTILED_BYTES:
             waiting, bits = _calendar(sizes)
             recalled = 0 if waiting else recalled
         tiles = -(-slot // _TILE_BYTES) if slot > _UNTILED_BYTES and not recalled else 0

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from burstproof.engine.cuda.plan.choices import choices_of
-from burstproof.engine.cuda.plan.packed import Packed, pack_network, streaming, unqueued
+from burstproof.engine.cuda.plan.packed import Packed, pack_network, streaming
 from burstproof.engine.cuda.plan.queues import block_bytes
-from burstproof.engine.cuda.plan.tiles import sized
+from burstproof.engine.cuda.plan.tiles import QUEUES, sized
 from burstproof.engine.options import EngineOptions
 from burstproof.network.model import Network, NeuronTable, SynapseTable
 
@@ -76,7 +76,7 @@ def test_low_bits_add_up_without_reaching_the_high_ones() -> None:
 
 def test_without_queues_the_variant_is_what_it_was() -> None:
     queued, small = packed(20 * _MILLION, **DELAYS), packed(8, **DELAYS)
-    plain = unqueued(queued).variant
+    plain = queued.lacking(QUEUES).variant
     assert (plain.queues, plain.word, plain.fused) == (None, small.variant.word, small.variant.fused)
     assert streaming(queued).variant.queues is None
     assert block_bytes(plain) == 0
