@@ -106,7 +106,7 @@ def read_collection(path: Path) -> Collection | None:
         return None
     try:
         found = decode(Collection, json.loads(path.read_text(encoding="utf-8")), path.name)
-    except (ValueError, InputError):
+    except (ValueError, RecursionError, InputError):
         return None
     return found if found.sha256 == _digest(found.collected, found.deselected) else None
 

@@ -67,6 +67,7 @@ def _benchmarks(path: Path) -> tuple[list[object], dict[str, object]]:
     """Read benchmarks and the rest of a pytest-benchmark file, which is empty where nothing was measured."""
     try:
         document = json.loads(path.read_bytes())
-        return document.pop("benchmarks", []), document
-    except (OSError, ValueError, AttributeError, RecursionError):
+    except (OSError, ValueError, RecursionError):
         return [], {}
+    taken = document.pop("benchmarks", []) if isinstance(document, dict) else None
+    return (taken, document) if isinstance(taken, list) else ([], {})

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from reports.values.record import Environment, Invocation, Judging
 from reports.values.serialise import decode, encode
-from stages.run_folder import RunFolder, read_json, write_json
+from stages.run_folder import RunFolder, read_sealed, write_sealed
 from stages.sittings import sittings
 
 
@@ -18,7 +18,7 @@ class _Judgings:
 
 def note_invocation(folder: RunFolder, stage: str, invocation: Invocation) -> None:
     """Keep in the stage's folder which invocation runs it now; one that runs it anew has replaced those before."""
-    write_json(folder.files(stage).environment, encode(replace(invocation, stages=(stage,))))
+    write_sealed(folder.files(stage).environment, encode(replace(invocation, stages=(stage,))))
 
 
 def read_invocations(folder: RunFolder, stages: Iterable[str]) -> tuple[Invocation, ...]:
@@ -54,6 +54,6 @@ def note_judging(folder: RunFolder, judged: Judging, *, complete: bool) -> tuple
     if not complete:
         return (judged,)
     path = folder.judged
-    earlier = decode(_Judgings, read_json(path), str(path)).judged if path.is_file() else ()
-    write_json(path, encode(_Judgings((*earlier, judged))))
+    earlier = decode(_Judgings, read_sealed(path), str(path)).judged if path.is_file() else ()
+    write_sealed(path, encode(_Judgings((*earlier, judged))))
     return (*earlier, judged)

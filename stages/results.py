@@ -133,7 +133,7 @@ def _content(number: int, line: str) -> dict[str, object] | None:
     """What a line holds, or ``None`` if it is not the line that was written there."""
     try:
         value = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     if not isinstance(value, dict) or value.pop("line", None) != number:
         return None

@@ -5,10 +5,11 @@ Importing this module needs nothing but the standard library, so that the noxfil
 
 from __future__ import annotations
 
+import hashlib
 import json
 import secrets
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -17,6 +18,7 @@ _STAGES = "stages"
 _DONE = "stage.json"
 _MACHINE = "machine.json"
 _JUDGED = "judged.json"
+_SEAL = "sha256"
 NOT_RUN = "it has not run yet; continue with --resume"
 """Problem of a planned stage that has no evidence."""
 
@@ -146,7 +148,7 @@ class RunFolder:
         make_folder(self.path)
         if targets is not None:
             self.targets.write_bytes(targets.read_bytes())
-        write_json(self.path / _PLAN, asdict(plan))
+        write_sealed(self.path / _PLAN, asdict(plan))
 
     def read_plan(self) -> RunPlan:
         """Read the plan that :meth:`write_plan` wrote.
@@ -154,12 +156,17 @@ class RunFolder:
         Raises
         ------
         InputError
-            The file is damaged.
+            The file is damaged, or was changed; it plans nothing.
         """
+        from burstproof.errors import InputError
+        from reports.values.record import PLAN_KINDS
         from reports.values.serialise import decode
 
         path = self.path / _PLAN
-        return decode(RunPlan, read_json(path), str(path))
+        plan = decode(RunPlan, read_sealed(path), str(path))
+        if plan.plan not in PLAN_KINDS or not plan.stages:
+            raise InputError("not the plan of a run", where=str(path), got=(plan.plan, *plan.stages))
+        return plan
 
     def evidence(self, stages: Sequence[str]) -> tuple[str, ...]:
         """Return the user's targets and the files of the stages, relative to the folder, with forward slashes."""
@@ -184,20 +191,37 @@ def utc_now() -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
 
 
-def read_json(path: Path) -> object:
-    """Read what :func:`write_json` wrote.
+def read_sealed(path: Path) -> object:
+    """Read what :func:`write_sealed` wrote.
+
+    A record is sealed anew whenever it is written again, so what it is written from has seals of its own.
 
     Raises
     ------
     InputError
-        The file cannot be read, or is damaged.
+        The file cannot be read, is damaged, or was changed after it was written.
     """
     from burstproof.errors import InputError
 
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        document = json.loads(path.read_text(encoding="utf-8"))
+        whole = isinstance(document, dict) and document.pop(_SEAL, None) == checksum(document)
     except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"no JSON of a run: {error}", where=str(path)) from error
+    if not whole:
+        cure = "Put the file back as the run wrote it, or begin another run."
+        raise InputError("changed after it was written, or written by another version", where=str(path), cure=cure)
+    return document
+
+
+def write_sealed(path: Path, value: Mapping[str, object]) -> None:
+    """Write a JSON object with its checksum as :func:`write_json` does; it raises the same."""
+    write_json(path, {**value, _SEAL: checksum(value)})
+
+
+def checksum(value: Mapping[str, object]) -> str:
+    """Return the checksum of a JSON object, whatever the order of its keys."""
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
 
 def write_json(path: Path, value: object) -> None:

@@ -28,7 +28,7 @@ from stages.plan import PLAN, Stage
 from stages.progress import Progress, earlier_durations, keep_durations
 from stages.provenance import environment_of, note_invocation, note_judging, read_invocations
 from stages.results import CaseLines, read_lines
-from stages.run_folder import NOT_RUN, RunFolder, RunPlan, utc_now, write_json
+from stages.run_folder import NOT_RUN, RunFolder, RunPlan, utc_now, write_sealed
 from stages.sittings import FoundMachine, cut_off_stage, finished_stage, go_on, kept_machine, refuse_to_mix
 from stages.suite_process import MOST_WORKERS, SuiteEnd, run_suites
 
@@ -85,7 +85,7 @@ class Runner:
             environment = take_environment(self.root)
             for stage in due:
                 refuse_to_mix(self.folder, stage.name, environment, machine, stage.gate)
-            write_json(self.folder.machine, encode(machine))
+            write_sealed(self.folder.machine, encode(machine))
         invocation = self._invocation(asked, machine, only)
         try:
             for stage in due:
@@ -123,7 +123,7 @@ class Runner:
         files, gate = self.folder.files(stage.name), machine.gates[stage.gate]
         earlier = go_on(files)
         note_invocation(self.folder, stage.name, replace(invocation, environment=take_environment(self.root)))
-        write_json(files.machine, encode(machine))
+        write_sealed(files.machine, encode(machine))
         self.console.stage_begins(stage, gate)
         progress = Progress(files.results, earlier_durations(stage.name, asked.plan), kept=earlier.cases)
         began, times = time.monotonic(), read_times()
@@ -167,7 +167,7 @@ class Runner:
             run = replace(run, problem=f"{run.problem}: {unfinished(lines, run.collected)}")
         elif not run.problem:
             keep_durations(stage.name, asked.plan, {case.case: case.duration_s for case in lines.cases})
-        write_json(files.cut_off if end.cut_off else files.done, asdict(run))
+        write_sealed(files.cut_off if end.cut_off else files.done, asdict(run))
         self.console.stage_ended(run, stage_cases(run, lines))
 
     def _uncollected(self, stage: Stage, lines: CaseLines, collection: Collection | None) -> str:

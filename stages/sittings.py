@@ -17,7 +17,7 @@ from reports.values.record import Environment, Invocation, StageRun
 from reports.values.serialise import decode, encode
 from stages.contention import worst_of
 from stages.results import read_lines, reopen
-from stages.run_folder import RunFolder, StageFiles, read_json, write_json
+from stages.run_folder import RunFolder, StageFiles, read_sealed, write_sealed
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Earlier:
 
 def kept_machine(path: Path) -> FoundMachine | None:
     """What a start of the runner found, as it lies at ``path``; ``None`` if it was not kept."""
-    return decode(FoundMachine, read_json(path), str(path)) if path.is_file() else None
+    return decode(FoundMachine, read_sealed(path), str(path)) if path.is_file() else None
 
 
 def finished_stage(folder: RunFolder, stage: str) -> StageRun | None:
@@ -121,7 +121,7 @@ def go_on(files: StageFiles) -> Earlier:
     if len(found) < len(files.of_all_sittings(files.environment)):
         files.environment.unlink()
     elif files.environment.is_file():
-        write_json(files.environment, encode(found[-1]))
+        write_sealed(files.environment, encode(found[-1]))
     reopen(files.results, [case for case in lines.unfinished if case not in begun])
     files.begun.write_text("\n".join(sorted(kept | begun)), encoding="utf-8")
     for path in (files.environment, files.junit, files.benchmark):
@@ -133,7 +133,7 @@ def go_on(files: StageFiles) -> Earlier:
 def sittings(files: StageFiles) -> tuple[Invocation, ...]:
     """Every invocation that ran cases of a stage, in order, each with its cases where there are several."""
     paths = files.of_all_sittings(files.environment)
-    found = [decode(Invocation, read_json(path), str(path)) for path in paths]
+    found = [decode(Invocation, read_sealed(path), str(path)) for path in paths]
     if not found or paths[-1] != files.environment:
         return tuple(found)
     earlier = {case for one in found[:-1] for case in one.cases}
@@ -148,7 +148,7 @@ def _kept(files: StageFiles) -> frozenset[str]:
 
 
 def _stage_run(path: Path) -> StageRun | None:
-    return decode(StageRun, read_json(path), str(path)) if path.is_file() else None
+    return decode(StageRun, read_sealed(path), str(path)) if path.is_file() else None
 
 
 def _clear(files: StageFiles) -> None:

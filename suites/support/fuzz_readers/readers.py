@@ -38,7 +38,7 @@ from burstproof.sources import synthetic
 from reports import store
 from reports.values.record import RunRecord
 from reports.values.seal import digests_of
-from stages.run_folder import RunFolder, RunPlan
+from stages.run_folder import RunFolder, RunPlan, checksum
 from suites.support.fuzz_readers.mutate import (
     Mutation,
     any_bytes,
@@ -369,6 +369,15 @@ def _resealed_record(rng: random.Random, data: bytes) -> bytes:
         return write_tree(tree)
 
 
+def _resealed_plan(rng: random.Random, data: bytes) -> bytes:
+    """A plan changed, under the right checksum."""
+    tree = change_tree(rng, {key: value for key, value in json.loads(data).items() if key != "sha256"})
+    try:
+        return write_tree({**tree, "sha256": checksum(tree)})
+    except (TypeError, RecursionError):  # what has no checksum need not be sealed
+        return write_tree(tree)
+
+
 def _few_samples(record: RunRecord) -> RunRecord:
     """Lists of samples are most of a record and read alike."""
     cases = []
@@ -422,6 +431,6 @@ READERS = (
         _check_configuration,
     ),
     Reader("record", _record_seeds, {"record.json": (*_JSON, _resealed_record, _resealed_record)}, _check_record),
-    Reader("plan", _plan_seeds, {"plan.json": _JSON}, _check_plan),
+    Reader("plan", _plan_seeds, {"plan.json": (*_JSON, _resealed_plan, _resealed_plan)}, _check_plan),
 )
 """Every reader of a file that a user may have from somebody else."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import shutil
 import signal
 import subprocess
 import sys
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -25,9 +26,10 @@ from reports.values.serialise import encode
 from stages import gating
 from stages.command import main
 from stages.environment import take_environment
+from stages.evidence import join_benchmarks
 from stages.plan import NO_GATE, Stage
 from stages.provenance import environment_of, note_invocation, read_invocations
-from stages.run_folder import RunFolder, RunPlan, write_json
+from stages.run_folder import RunFolder, RunPlan, write_sealed
 
 pytestmark = [pytest.mark.requirement("RE-1", "RE-9"), pytest.mark.thorough("starts runs of its own: seconds each")]
 
@@ -219,10 +221,59 @@ def test_a_damaged_file_of_the_run_is_named_without_a_traceback(
     folder.write_plan(RunPlan((), ("stage1",), gpu_free=True, started_utc="", command=()))
     folder.files("stage1").folder.mkdir(parents=True)
     note_invocation(folder, "stage1", Invocation((), "", Environment("3.11", "Linux", {}), ()))
-    write_json(folder.files("stage1").done, encode(StageRun("stage1", "part", gate_open=True, gate_reason="")))
+    write_sealed(folder.files("stage1").done, encode(StageRun("stage1", "part", gate_open=True, gate_reason="")))
     (folder.path / name).write_bytes(content)
     assert main(["record", str(folder.path)], checkout, PLAN) == ExitCode.USAGE
     assert f"error: {folder.path / name}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "was", "edited"),
+    [
+        ("plan.json", '"quick"', '"nightly"'),
+        ("plan.json", '"stage1",', ""),
+        ("machine.json", '"is_open": false', '"is_open": true'),
+        ("judged.json", '"dirty": true', '"dirty": false'),
+        ("stages/stage1/stage.json", '"gate_open": true', '"gate_open": false'),
+        ("stages/stage1/environment.json", '"git_dirty": true', '"git_dirty": false'),
+        ("stages/stage1/environment.json", '"sha256"', '"sha1"'),
+    ],
+)
+def test_an_edited_file_of_the_run_gets_no_new_seal(
+    checkout: Path, name: str, was: str, edited: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A record is written from them again: what was changed would stand in it as if it had been measured."""
+    (checkout / "part1" / "notes.txt").touch()
+    folder = checkout / "run"
+    assert main(["run", "--run", str(folder)], checkout, PLAN) == ExitCode.PASS
+    before, file = (folder / "record.json").read_bytes(), folder / name
+    text = file.read_text(encoding="utf-8")
+    assert was in text
+    file.write_text(text.replace(was, edited, 1), encoding="utf-8")
+    assert main(["run", "--resume", str(folder)], checkout, PLAN) == ExitCode.USAGE
+    assert f"{file}: changed after it was written" in capsys.readouterr().err
+    assert (folder / "record.json").read_bytes() == before
+
+
+@pytest.mark.parametrize("change", [{"plan": "evil"}, {"stages": []}])
+def test_a_plan_of_nothing_is_refused(
+    checkout: Path, change: dict[str, object], capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = RunFolder(checkout / "run")
+    plan = RunPlan((), ("stage1",), gpu_free=True, started_utc="", command=())
+    folder.write_plan(plan)
+    write_sealed(folder.path / "plan.json", {**asdict(plan), **change})
+    assert main(["run", "--resume", str(folder.path)], checkout, PLAN) == ExitCode.USAGE
+    assert "not the plan of a run" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("content", ["[]", "[1]", '{"benchmarks": 3}', '{"benchmarks": NaN}', "{"])
+def test_a_damaged_file_of_benchmarks_holds_none(tmp_path: Path, content: str) -> None:
+    folder = RunFolder(tmp_path)
+    folder.files("stage1").folder.mkdir(parents=True)
+    folder.files("stage1").benchmark.write_text(content, encoding="utf-8")
+    join_benchmarks(folder, (StageRun("stage1", "part", gate_open=True, gate_reason=""),))
+    assert json.loads((tmp_path / "benchmark.json").read_text(encoding="utf-8"))["benchmarks"] == []
 
 
 def test_a_full_disk_is_a_sentence_and_exit_3(

@@ -18,7 +18,7 @@ from stages.plan import Stage
 from stages.provenance import note_invocation
 from stages.recovery import recover
 from stages.results import ResultLines
-from stages.run_folder import RunFolder, RunPlan, write_json
+from stages.run_folder import RunFolder, RunPlan, write_sealed
 from suites.support.sample_record import sample_record
 
 pytestmark = pytest.mark.requirement("RE-1")
@@ -87,7 +87,7 @@ def test_a_gate_is_what_the_skipped_cases_say(folder: RunFolder) -> None:
 def test_the_gates_that_the_run_found_come_first(folder: RunFolder) -> None:
     begin(folder, result("b", Outcome.SKIPPED, CLOSED))
     gates = {"gpu": Gate("gpu", True, "One GPU.")}
-    write_json(folder.machine, encode(recovery.FoundMachine({"gpus": []}, gates)))
+    write_sealed(folder.machine, encode(recovery.FoundMachine({"gpus": []}, gates)))
     record = recovered(folder)
     assert [(stage.gate_open, stage.gate_reason) for stage in record.stages] == [(True, "One GPU.")] * 2
     assert record.hardware == {"gpus": []}
@@ -96,7 +96,7 @@ def test_the_gates_that_the_run_found_come_first(folder: RunFolder) -> None:
 def test_a_stage_that_ended_stays_as_it_ended(folder: RunFolder) -> None:
     begin(folder, result("a"))
     ended = StageRun("stage1", "part 1", True, "found", (), "timed out", ended_utc="2026-11-22T10:05:00Z")
-    write_json(folder.files("stage1").done, encode(ended))
+    write_sealed(folder.files("stage1").done, encode(ended))
     assert recovered(folder).stages[0] == ended
 
 
@@ -105,7 +105,7 @@ def test_a_finished_record_is_kept_and_another_replaced(folder: RunFolder) -> No
     for number in (1, 2):
         folder.files(f"stage{number}").folder.mkdir(parents=True, exist_ok=True)
         ended = StageRun(f"stage{number}", "part", False, "closed", (), "timed out", ended_utc="2026-11-22T10:05:00Z")
-        write_json(folder.files(f"stage{number}").done, encode(ended))
+        write_sealed(folder.files(f"stage{number}").done, encode(ended))
         assert bool(recovered(folder).finished_utc) is (number == 2)
     with pytest.raises(InputError, match="this run has its record"):
         recover(folder, PLAN, folder.path.parent)

@@ -76,7 +76,11 @@ def test_a_case_without_a_beginning_counts(tmp_path: Path) -> None:
     assert read_lines(tmp_path / "results.jsonl").cases == (GOOD,)
 
 
-@pytest.mark.parametrize("change", ["", "no JSON", "[1]", '{"line": 3}'], ids=["number", "text", "list", "no checksum"])
+@pytest.mark.parametrize(
+    "change",
+    ["", "no JSON", "[1]", '{"line": 3}', "[" * 100_000],
+    ids=["number", "text", "list", "no checksum", "nested"],
+)
 def test_reading_stops_at_the_first_damaged_line(tmp_path: Path, change: str) -> None:
     path = tmp_path / "results.jsonl"
     lines = ResultLines(path)

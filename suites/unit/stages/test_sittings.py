@@ -18,7 +18,7 @@ from stages import suite_process
 from stages.command import TO_BE_CONTINUED, main
 from stages.provenance import note_invocation, read_invocations
 from stages.results import ResultLines, read_lines
-from stages.run_folder import RunFolder, write_json
+from stages.run_folder import RunFolder, write_sealed
 from stages.runner import stage_cases
 from stages.sittings import Earlier, FoundMachine, go_on, refuse_to_mix
 from suites.support.sample_record import sample_record
@@ -64,7 +64,7 @@ def folder(tmp_path: Path) -> RunFolder:
     made.files("stage6").begun.write_text("a\nb", encoding="utf-8")
     made.files("stage6").junit.write_text("<testsuites/>", encoding="utf-8")
     note_invocation(made, "stage6", FIRST)
-    write_json(made.files("stage6").machine, encode(FoundMachine(H200, GATES)))
+    write_sealed(made.files("stage6").machine, encode(FoundMachine(H200, GATES)))
     return made
 
 
@@ -156,7 +156,7 @@ def test_another_commit_or_class_of_machine_is_refused(
 def test_another_stage_on_another_machine_in_between_changes_nothing(folder: RunFolder) -> None:
     """The run then names the machine of its last start; the stage that was cut off still belongs to its own."""
     elsewhere = FoundMachine({"gpus": []}, GATES)
-    write_json(folder.machine, encode(elsewhere))
+    write_sealed(folder.machine, encode(elsewhere))
     with pytest.raises(InputError, match="a machine of another class"):
         refuse_to_mix(folder, "stage6", ENVIRONMENT, elsewhere, "gpu")
 
@@ -238,7 +238,7 @@ def test_a_stage_killed_after_its_last_case_ends(checkout: Checkout) -> None:
     assert run(where, "--resume", str(folder))[0] == ExitCode.PASS
     assert begun(where[0]) == ["test_a"]
     document = json.loads(files.of_all_sittings(files.environment)[0].read_text(encoding="utf-8"))
-    write_json(files.of_all_sittings(files.environment)[0], {**document, "environment": encode(ENVIRONMENT)})
+    write_sealed(files.of_all_sittings(files.environment)[0], {**document, "environment": encode(ENVIRONMENT)})
     files.done.unlink()
     assert main(["run", "--resume", str(folder)], *where) == ExitCode.USAGE
 
