@@ -16,8 +16,12 @@ from reports.values.record import Environment
 _CHANGES_NAMED = 10
 _MODULES = (".py", ".pyc", ".so", ".pyd")
 _PREFIXES = ("LD_PRELOAD", "CUDA_", "NUMBA_", "OMP_", "CUPY_", "NCCL_", "NVIDIA_VISIBLE_DEVICES")
-IGNORED = ("PYTEST_ADDOPTS", "PYTEST_PLUGINS", "PYTEST_DISABLE_PLUGIN_AUTOLOAD", "PYTHONOPTIMIZE")
-"""Variables that would narrow or alter the suites; their process does not get them."""
+IGNORED = (
+    *("PYTEST_ADDOPTS", "PYTEST_PLUGINS", "PYTEST_DISABLE_PLUGIN_AUTOLOAD"),
+    *("PYTHONOPTIMIZE", "PYTHONWARNINGS", "PYTHONINSPECT", "PYTHONIOENCODING", "PYTHONBREAKPOINT", "PYTHONVERBOSE"),
+    *("PYTHONDEVMODE", "PYTHONTRACEMALLOC", "PYTHONMALLOC", "PYTHONDUMPREFS", "PYTHONPROFILEIMPORTTIME"),
+)
+"""Variables that would narrow, alter or slow down the suites; their process does not get them."""
 
 
 def take_environment(root: Path) -> Environment:

@@ -18,6 +18,7 @@ from pathlib import Path
 from reports.values.record import THOROUGH
 from stages import supervisor
 from stages.collected import longest_limit_s, read_collection
+from stages.environment import IGNORED
 from stages.plan import Stage
 from stages.results import read_lines
 from stages.run_folder import StageFiles
@@ -101,11 +102,13 @@ def run_suites(
     while True:
         status, problem = _run_once(command, stage, root, files, deadline, tick, lock)
         lines = read_lines(files.results)
-        if lines.closed or lines.damage or not lines.unfinished:
-            break
-        problems.append(f"{problem or f'pytest ended with exit status {status}'} during {lines.unfinished[-1]}")
-        problem = ""
         begun = {*(case.case for case in lines.cases), *lines.unfinished}
+        died_between = status < 0 and _cases_left(files, begun)
+        if lines.closed or lines.damage or not (lines.unfinished or died_between):
+            break
+        during = f" during {lines.unfinished[-1]}" if lines.unfinished else " between two cases"
+        problems.append(f"{problem or f'pytest ended with exit status {status}'}{during}")
+        problem = ""
         if len(problems) > _MOST_DEATHS or time.monotonic() > deadline or not _cases_left(files, begun):
             break
         files.begun.write_text("\n".join(sorted(begun)), encoding="utf-8")
@@ -190,13 +193,12 @@ def _spread(workers: int) -> list[str]:
 def suite_environment(root: Path) -> dict[str, str]:
     """Return the environment of the process: this one, with both source roots first on the path.
 
-    Without pytest's variables, which add options and plugins or make the process somebody's worker, and without
-    ``PYTHONOPTIMIZE``, which removes assertions. A process that a signal kills leaves its stack in the log, at the end
-    of the interpreter too.
+    Without pytest's variables, which add options and plugins or make the process somebody's worker, and without those
+    of the interpreter that alter what runs: ``PYTHONOPTIMIZE`` removes assertions, ``PYTHONWARNINGS`` raises errors. A
+    process that a signal kills leaves its stack in the log, at the end of the interpreter too.
     """
     paths = [str(root / "impl"), str(root), *filter(None, [os.environ.get("PYTHONPATH")])]
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
-    kept.pop("PYTHONOPTIMIZE", None)
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_") and name not in IGNORED}
     return {**kept, "PYTHONPATH": os.pathsep.join(paths), "PYTHONFAULTHANDLER": "1"}
 
 

@@ -30,6 +30,9 @@ TWO = MARK + "def test_one(): pass\ndef test_two(): pass\n"
         ("PYTEST_PLUGINS", "no_such_plugin"),
         ("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1"),
         ("PYTHONOPTIMIZE", "1"),
+        ("PYTHONWARNINGS", "error"),
+        ("PYTHONINSPECT", "1"),
+        ("PYTHONIOENCODING", "utf-16"),
     ],
 )
 def test_variables_neither_narrow_nor_alter_a_run(

@@ -200,3 +200,14 @@ def test_a_process_that_dies_loses_its_case_and_another_runs_the_rest(checkout: 
     assert "(SIGKILL) during part1/test_part1.py::test_9; " in record.stages[0].problem
     assert "(SIGSEGV) during part1/test_part1.py::test_11" in record.stages[0].problem
     assert record.stages[0].collected == 4
+
+
+def test_a_process_that_dies_between_two_cases_loses_none(checkout: Checkout) -> None:
+    """As for want of memory: the stage is an error, and another process runs the rest."""
+    root, plan = checkout(MARK + "def test_first(): pass\ndef test_last(): pass\n")
+    hook = "def pytest_runtest_logfinish(nodeid):\n    if nodeid.endswith('first'): os.kill(os.getpid(), 9)\n"
+    (root / "part1" / "conftest.py").write_text(f"import os\n{hook}", encoding="utf-8")
+    code, _, record = run((root, plan))
+    assert code == ExitCode.UNDECIDED
+    assert [case.outcome for case in record.cases] == [Outcome.PASSED] * 2
+    assert record.stages[0].problem == "pytest died of signal 9 (SIGKILL) between two cases"
