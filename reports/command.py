@@ -34,7 +34,7 @@ from reports.store import (
     write_text,
 )
 from reports.values import units
-from reports.values.record import REPORT_NAME
+from reports.values.record import BASELINE_NAME, RECORD_NAME, REPORT_NAME
 
 _OF_SIDES = ("base", "new", "noise", "history", "any_machine", "strict", "markdown")
 """Options of ``compare`` that only two sides have."""
@@ -177,6 +177,10 @@ def _admit(options: argparse.Namespace) -> int:
 
 
 def _write(path: Path, text: str) -> None:
+    if path.name in (RECORD_NAME, BASELINE_NAME):
+        raise InputError(
+            "a record is written by its run alone", where="--out", got=str(path), cure="Name another file."
+        )
     make_folder(path.parent)
     write_text(path, text)
     print(f"wrote {path}")

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from statistics import median as middle
 
-from burstproof.errors import ExitCode
+from burstproof.errors import ExitCode, visible
 from reports.judge.across import AcrossTable, Cell
 from reports.judge.compare import Comparison, Relation, Row
 from reports.judge.difference import LEAST_RUNS, Change
@@ -193,7 +193,7 @@ def _line(row: Row) -> str:
 def markdown(comparison: Comparison) -> str:
     """A comparison for a pull request, ``MARKDOWN_LINES`` lines at most."""
     shown, steady = folded(comparison)
-    top = [f"**{sentence(comparison)}**", ""]
+    top = [f"**{_cell(sentence(comparison))}**", ""]
     top += [f"- {_cell(line.strip())}" for line in machine_lines(comparison)]
     top += [f"- {_cell(line)}" for line in thermometer_lines(comparison)]
     if comparison.worse_cases:
@@ -223,8 +223,8 @@ def _markdown_row(row: Row) -> str:
 
 
 def _cell(text: str) -> str:
-    """Text that cannot end a cell or a line of Markdown, nor begin HTML."""
-    return " ".join(text.replace("|", "\\|").replace("<", "&lt;").replace("`", "'").split())
+    """Text that cannot end a cell or a line of Markdown, nor begin HTML; control characters are made visible."""
+    return visible(" ".join(text.replace("|", "\\|").replace("<", "&lt;").replace("`", "'").split()))
 
 
 def _first(what: str, texts: Sequence[str]) -> list[str]:

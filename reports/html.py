@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from burstproof.errors import EnvironmentInvalidError
+from burstproof.errors import EnvironmentInvalidError, visible
 from reports.drawing import sparkline
 from reports.figures import all_figures
 from reports.judge.targets import Target
@@ -66,14 +66,14 @@ def _drawings(record: RunRecord) -> Drawings:
 
 
 def render_template(name: str, **values: object) -> str:
-    """Fill in a template of ``reports/templates``; everything is escaped on the way in.
+    """Fill in a template of ``reports/templates``; everything is escaped on the way in, control characters are shown.
 
     Raises
     ------
     EnvironmentInvalidError
         If the package jinja2 is not installed.
     """
-    return _environment().get_template(name).render(**values)
+    return visible(_environment().get_template(name).render(**values))
 
 
 @cache

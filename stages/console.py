@@ -10,7 +10,7 @@ from pathlib import Path
 from shutil import get_terminal_size
 from typing import TextIO
 
-from burstproof.errors import ExitCode
+from burstproof.errors import ExitCode, visible
 from hardware.gates import Gate
 from reports.judge.contention import busy
 from reports.judge.goals import goal_lines, idle_lines, measured_goals
@@ -45,8 +45,8 @@ class Console:
     _said_s: float = 0.0
 
     def say(self, *lines: str) -> None:
-        """Print lines at once."""
-        print(*lines, sep="\n", file=self.out, flush=True)
+        """Print lines at once; control characters in names of cases and folders are made visible."""
+        print(*map(visible, lines), sep="\n", file=self.out, flush=True)
 
     def stage_begins(self, stage: Stage, gate: Gate) -> None:
         """Name the stage, and what a closed gate leaves of it."""
@@ -58,7 +58,8 @@ class Console:
         """Say how far the stage is."""
         line = f"  {progress.line(elapsed_s)}"
         if self.out.isatty():
-            print(f"\r{line[: get_terminal_size().columns - 1]}\x1b[K", end="", file=self.out, flush=True)
+            shown = visible(line)[: get_terminal_size().columns - 1]
+            print(f"\r{shown}\x1b[K", end="", file=self.out, flush=True)
         elif elapsed_s - self._said_s >= self.every_s:
             self._said_s = elapsed_s
             self.say(line)

@@ -46,6 +46,7 @@ def reasons_against(record: RunRecord, checkout: Path = _CHECKOUT) -> tuple[str,
     targets, problem = _targets_of(record, checkout)
     return (
         *_seal(record),
+        *_clock(record),
         *_commit(record),
         *_plan(record),
         *_machine(record),
@@ -60,6 +61,11 @@ def reasons_against(record: RunRecord, checkout: Path = _CHECKOUT) -> tuple[str,
 def _seal(record: RunRecord) -> Iterator[str]:
     if not record.seal:
         yield "it has no digests: nobody can tell whether it was changed"
+
+
+def _clock(record: RunRecord) -> Iterator[str]:
+    if record.finished_utc and record.finished_utc < record.started_utc:
+        yield f"it finished at {record.finished_utc}, before it began at {record.started_utc}: the clock was set"
 
 
 def _commit(record: RunRecord) -> Iterator[str]:

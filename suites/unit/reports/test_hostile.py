@@ -5,15 +5,20 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from copy import deepcopy
+from dataclasses import replace
+from pathlib import Path as File
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from burstproof.errors import BurstproofError
+from burstproof.errors import BurstproofError, ExitCode
 from reports import store
+from reports.command import main
+from reports.compared import markdown
 from reports.html import render
 from reports.judge.admit import reasons_against
+from reports.judge.compare import compare
 from reports.judge.goals import goal_lines, goal_rows
 from reports.judge.history import history_of
 from reports.judge.summary import first_line
@@ -96,3 +101,22 @@ def test_a_record_with_one_odd_value_is_refused_or_read_whole(data: st.DataObjec
 )
 def test_values_that_fit_their_type_and_nothing_else(place: Path, value: object) -> None:
     check(place, value)
+
+
+def test_no_control_character_of_a_record_reaches_a_page_or_markdown() -> None:
+    record = replace(sample_record(), run_id="a\x1b[31m\u202e<b>`\n# x")
+    for text in (render(record), markdown(compare([record], [sample_record()]))):
+        assert "\\x1b[31m\\u202e&lt;b" in text
+        assert not {"\x1b", "\u202e"} & set(text)
+        assert "<b>" not in text
+
+
+@pytest.mark.parametrize("name", ["record.json", "record.json.gz"])
+def test_a_page_never_takes_the_place_of_a_record(
+    tmp_path: File, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store.write_run(tmp_path, sample_record())
+    before = (tmp_path / "record.json").read_bytes()
+    assert main(["render", str(tmp_path), "--out", str(tmp_path / name)]) == ExitCode.USAGE
+    assert "a record is written by its run alone" in capsys.readouterr().err
+    assert (tmp_path / "record.json").read_bytes() == before

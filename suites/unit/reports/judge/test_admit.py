@@ -169,6 +169,7 @@ def test_a_whole_clean_run_may_be_quoted_and_so_may_one_that_fails(whole: RunRec
         (lambda r: replace(r, plan="quick"), "only the quick plan"),
         (lambda r: replace(r, asked=("stage6",)), "only stage6 of the plan"),
         (lambda r: replace(r, finished_utc=""), "did not finish"),
+        (lambda r: replace(r, finished_utc="2001-01-01T00:00:00Z"), "before it began at "),
         (lambda r: with_stage(r, problem="it died"), "did not finish: it died"),
         (lambda r: with_stage(r, collected=0), "does not say how many cases"),
         (lambda r: with_stage(r, collected=99), "collected 99 cases and reports"),
