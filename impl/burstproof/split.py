@@ -138,7 +138,6 @@ class Resharding(Protocol):
 
     def reshard(self, partition: Partition) -> None:
         """Go on with ``partition`` from the state at hand."""
-        ...
 
 
 def reshard(engine: Engine, rates: npt.NDArray[np.float64]) -> None:

@@ -22,7 +22,6 @@ class Code(Protocol):
     @property
     def name(self) -> str:
         """Name in errors and reports."""
-        ...
 
     def image(self, capability: Capability) -> Image:
         """Machine code for ``capability``.
@@ -32,7 +31,6 @@ class Code(Protocol):
         CompileError
             What the compiler said.
         """
-        ...
 
 
 @dataclass(frozen=True, eq=False)

@@ -68,15 +68,12 @@ class DeviceStream(Protocol):
 
     def wait(self, event: DeviceEvent) -> None:
         """Let work queued from now on wait for ``event``."""
-        ...
 
     def synchronize(self) -> None:
         """Block the host until the queue is empty."""
-        ...
 
     def finished(self) -> bool:
         """Whether the queue is empty; a device that failed raises its driver's error."""
-        ...
 
 
 class DeviceEvent(Protocol):
@@ -86,15 +83,12 @@ class DeviceEvent(Protocol):
 
     def record(self, stream: DeviceStream) -> None:
         """Mark the present end of ``stream``."""
-        ...
 
     def synchronize(self) -> None:
         """Block the host until the mark is reached."""
-        ...
 
     def elapsed_ms(self, since: DeviceEvent) -> float:
         """Milliseconds of device time from ``since`` to this mark; both created with timing."""
-        ...
 
 
 class DeviceGraph(Protocol):
@@ -102,7 +96,6 @@ class DeviceGraph(Protocol):
 
     def launch(self, stream: DeviceStream) -> None:
         """Queue one replay."""
-        ...
 
 
 Launch = Callable[[DeviceStream], None]
@@ -122,7 +115,6 @@ class DeviceRuntime(Protocol):
 
     def memory_info(self) -> tuple[int, int]:
         """Bytes free and bytes in total."""
-        ...
 
     def allocate(self, specs: Sequence[BufferSpec]) -> dict[str, DeviceBuffer]:
         """All buffers from one arena, zeroed, each aligned to 256 bytes.
@@ -132,23 +124,18 @@ class DeviceRuntime(Protocol):
         OutOfMemoryError
             The arena cannot be allocated.
         """
-        ...
 
     def upload(self, buffer: DeviceBuffer, host: npt.NDArray[Any], stream: DeviceStream, offset: int = 0) -> None:
         """Queue a copy of ``host`` (same dtype) to ``buffer[offset:]``; asynchronous if ``host`` is pinned."""
-        ...
 
     def download(self, host: npt.NDArray[Any], buffer: DeviceBuffer, stream: DeviceStream, offset: int = 0) -> None:
         """Queue a copy of ``buffer[offset:]`` that fills ``host``; asynchronous if ``host`` is pinned."""
-        ...
 
     def fill(self, buffer: DeviceBuffer, value: int, stream: DeviceStream) -> None:
         """Queue a fill of every byte of ``buffer`` with ``value`` (0...255)."""
-        ...
 
     def pinned(self, count: int, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
         """A zeroed page-locked host array."""
-        ...
 
     def allocate_host(self, specs: Sequence[BufferSpec]) -> dict[str, DeviceBuffer]:
         """Zeroed page-locked host memory that kernels reach over the link, for large buffers; copied as others are.
@@ -158,31 +145,24 @@ class DeviceRuntime(Protocol):
         OutOfMemoryError
             The host cannot lock that much memory.
         """
-        ...
 
     def words(self, buffer: DeviceBuffer) -> DeviceBuffer:
         """The memory of ``buffer``, a multiple of four bytes, as int32."""
-        ...
 
     def mapped(self, spec: BufferSpec) -> DeviceBuffer:
         """Zeroed page-locked host memory that kernels reach too; ``array`` is the host's numpy array."""
-        ...
 
     def stream(self) -> DeviceStream:
         """A new stream that does not wait for the default stream."""
-        ...
 
     def event(self, timing: bool = False) -> DeviceEvent:
         """A new event."""
-        ...
 
     def kernel(self, function: Callable[..., None], signature: Signature) -> Kernel:
         """``function`` compiled for this device and ``signature``."""
-        ...
 
     def pack(self, arguments: Sequence[Any]) -> list[Any]:
         """``arguments`` in the form that launches take fastest; those of several may be joined."""
-        ...
 
     def launch(
         self,
@@ -200,19 +180,15 @@ class DeviceRuntime(Protocol):
         An ``overlapped`` one may come up before the last has ended (``dependent_launch``), if the device ``overlaps``.
         The blocks of a ``cooperative`` one are on the device all at once; there may be ``resident_blocks`` of them.
         """
-        ...
 
     def resident_blocks(self, kernel: Kernel, block: int) -> int:
         """Blocks of ``block`` threads of ``kernel`` that one multiprocessor holds at once."""
-        ...
 
     def capture(self, launch: Launch) -> DeviceGraph:
         """The kernels that ``launch`` queues, as a graph."""
-        ...
 
     def close(self) -> None:
         """Wait for all work; an arena goes with the last of its buffers. Closing twice is allowed."""
-        ...
 
 
 def arena_offsets(specs: Sequence[BufferSpec]) -> tuple[tuple[int, ...], int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Protocol, Self
 
 import numpy as np
@@ -12,8 +12,12 @@ import numpy.typing as npt
 from burstproof.engine.closed_loop import ClosedLoop
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.state import NO_PLAN, NO_STIMULUS, Burst, EngineState, Record, Recording, Stimulus, StimulusPlan
+from burstproof.engine.stimulus import PackedStimulus, coming_bursts, pack_stimulus, planned
 from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Network
+
+PackedPlan = Mapping[int, PackedStimulus]
+"""What comes in from outside, by burst number."""
 
 Progress = Callable[[int], None]
 """Called with the number of bursts just done; ``Engine.run`` says what becomes of what it raises."""
@@ -106,6 +110,32 @@ class Engine(Protocol):
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+class PackedEngine(Engine, Protocol):
+    """An engine that takes a whole plan in at once, in the units of its sums."""
+
+    def pack(self, stimulus: Stimulus) -> PackedStimulus:
+        """``stimulus``, checked, in the units of the sums."""
+        return pack_stimulus(stimulus, self.network, self.options, self.fixed_point)
+
+    def run(
+        self,
+        bursts: int,
+        plan: StimulusPlan = NO_PLAN,
+        record: Record = Record.FIRED,
+        progress: Progress | None = None,
+    ) -> Recording:
+        """Run ``bursts`` bursts; see ``Engine.run``. The whole plan is checked before the first burst."""
+        coming = coming_bursts(self.burst_count, bursts)
+        packed = {number: self.pack(plan[number]) for number in planned(plan, coming)}
+        return self._run(coming, packed, plan, record, progress)
+
+    @abstractmethod
+    def _run(
+        self, coming: range, packed: PackedPlan, plan: StimulusPlan, record: Record, progress: Progress | None
+    ) -> Recording:
+        """Run the bursts ``coming``, whose stimulus is ``packed``."""
 
 
 CreateEngine = Callable[[Network, EngineOptions], Engine]

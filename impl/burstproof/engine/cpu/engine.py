@@ -13,10 +13,10 @@ from burstproof.engine.cpu.memory import CpuMemory
 from burstproof.engine.cpu.threads import Team, thread_count, usable_cores
 from burstproof.engine.fixed_point import plan_fixed_point, synapses_appear
 from burstproof.engine.options import EngineOptions
-from burstproof.engine.protocol import Engine, Progress
+from burstproof.engine.protocol import PackedEngine, PackedPlan, Progress
 from burstproof.engine.recorder import joined, record_steps
-from burstproof.engine.state import NO_PLAN, NO_STIMULUS, Burst, EngineState, Record, Recording, Stimulus, StimulusPlan
-from burstproof.engine.stimulus import PackedStimulus, coming_bursts, pack_stimulus, planned
+from burstproof.engine.state import NO_STIMULUS, Burst, EngineState, Record, Recording, Stimulus, StimulusPlan
+from burstproof.engine.stimulus import PackedStimulus
 from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Network
 
@@ -27,7 +27,7 @@ CACHED_BYTES = 1 << 20
 """Largest ring that contributions of a single thread are added to as they are sent: it fits a second-level cache."""
 
 
-class CpuEngine(Engine):
+class CpuEngine(PackedEngine):
     """Engine on the CPU; on one thread or several, as ``options.cpu.threads`` or the size says."""
 
     backend = "cpu"
@@ -77,11 +77,11 @@ class CpuEngine(Engine):
     def step(self, stimulus: Stimulus = NO_STIMULUS) -> Burst:
         """Run one burst; see ``Engine.step``."""
         if self._growing is not None:
-            packed = None if stimulus is NO_STIMULUS else self._pack(stimulus)
+            packed = None if stimulus is NO_STIMULUS else self.pack(stimulus)
             return self._grow(self._growing, packed, stimulus.memories_early)
         plan = self._no_plan
         if stimulus is not NO_STIMULUS:
-            plan = self._memory.plan([self._pack(stimulus)])
+            plan = self._memory.plan([self.pack(stimulus)])
         ends, candidates = np.zeros(1, np.int64), np.zeros(1, np.int64)
         self._advance(1, plan, ends, candidates)
         ids, potentials = self._memory.fired
@@ -105,16 +105,9 @@ class CpuEngine(Engine):
             int(candidates[0]) + begun.candidates,
         )
 
-    def run(
-        self,
-        bursts: int,
-        plan: StimulusPlan = NO_PLAN,
-        record: Record = Record.FIRED,
-        progress: Progress | None = None,
+    def _run(
+        self, coming: range, packed: PackedPlan, plan: StimulusPlan, record: Record, progress: Progress | None
     ) -> Recording:
-        """Run ``bursts`` bursts; see ``Engine.run``. The whole plan is checked before the first burst."""
-        coming = coming_bursts(self.burst_count, bursts)
-        packed = {number: self._pack(plan[number]) for number in planned(plan, coming)}
         growing = self._growing
         if growing is not None:
             return record_steps(
@@ -124,7 +117,7 @@ class CpuEngine(Engine):
                 progress,
             )
         pieces: list[Recording] = []
-        left = bursts
+        left = len(coming)
         while left:
             piece = self._run_batch(min(left, self._batch_length()), packed, record)
             left -= len(piece.bursts)
@@ -168,13 +161,10 @@ class CpuEngine(Engine):
             self._team.close()
             self._team = None
 
-    def _pack(self, stimulus: Stimulus) -> PackedStimulus:
-        return pack_stimulus(stimulus, self.network, self.options, self.fixed_point)
-
     def _batch_length(self) -> int:
         return max(1, min(_LONGEST_BATCH, _BATCH_UPDATES // max(self.network.neuron_count, 1)))
 
-    def _run_batch(self, bursts: int, packed: dict[int, PackedStimulus], record: Record) -> Recording:
+    def _run_batch(self, bursts: int, packed: PackedPlan, record: Record) -> Recording:
         """Run up to ``bursts`` bursts in one go; the recording of those that were done."""
         first = self.burst_count + 1
         stimuli = [packed.get(number) for number in range(first, first + bursts)]

@@ -28,23 +28,18 @@ class LoopEngine(Protocol):
 
     def step(self, stimulus: Stimulus) -> Burst:
         """Run one burst by itself."""
-        ...
 
     def pack(self, stimulus: Stimulus) -> PackedStimulus:
         """``stimulus``, checked, in the units of the sums."""
-        ...
 
     def enter_loop(self, loop: StayingLoop) -> LoopKernel | None:
         """The kernel of ``loop``, which has the devices from now on; ``None`` where a burst has to be a batch."""
-        ...
 
     def leave_loop(self, bursts: int, fired: int, clamped: bool) -> None:
         """Take in what a loop did in its ``bursts`` bursts, in the last of which ``fired`` neurons fired."""
-        ...
 
     def last_list(self) -> FiredList:
         """The fired list of the last burst."""
-        ...
 
 
 class StayingLoop(ClosedLoop):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial, wraps
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
@@ -35,13 +35,13 @@ from burstproof.engine.cuda.plan.sharding_choice import ShardingChoice
 from burstproof.engine.cuda.tuning.cache import Launch
 from burstproof.engine.fixed_point import plan_fixed_point, synapses_appear
 from burstproof.engine.options import EngineOptions
-from burstproof.engine.protocol import Engine, Progress
+from burstproof.engine.protocol import PackedEngine, PackedPlan, Progress
 from burstproof.engine.recorder import joined, record_steps, tell
 from burstproof.engine.sharded.growing import GrowingShards, roomy
 from burstproof.engine.sharded.partition import Partition
 from burstproof.engine.sharded.shard import joined_state
-from burstproof.engine.state import NO_PLAN, NO_STIMULUS, Burst, EngineState, Record, Recording, Stimulus, StimulusPlan
-from burstproof.engine.stimulus import PackedStimulus, coming_bursts, pack_stimulus, planned
+from burstproof.engine.state import NO_STIMULUS, Burst, EngineState, Record, Recording, Stimulus, StimulusPlan
+from burstproof.engine.stimulus import PackedStimulus
 from burstproof.errors import DeviceFaultError, InputError, NetworkError, OutOfMemoryError
 from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Network
@@ -87,7 +87,7 @@ class _Batch:
         return self.tables[0].bursts
 
 
-class CudaEngine(Engine):
+class CudaEngine(PackedEngine):
     """Engine on CUDA devices (BE-6, BE-7, MG-1 to MG-4): all state stays there; the host sees what it asks for.
 
     Make it with ``create``. Bursts are queued in batches; a batch is replayed from one CUDA graph per device unless
@@ -337,32 +337,24 @@ class CudaEngine(Engine):
             self._clamped |= self._open.power_clamped or clamped
 
     @_keeping_failure
-    def run(
-        self,
-        bursts: int,
-        plan: StimulusPlan = NO_PLAN,
-        record: Record = Record.FIRED,
-        progress: Progress | None = None,
+    def _run(
+        self, coming: range, packed: PackedPlan, plan: StimulusPlan, record: Record, progress: Progress | None
     ) -> Recording:
-        """Run ``bursts`` bursts; see ``Engine.run``. The whole plan is checked before the first burst.
+        """See ``Engine.run``.
 
         Raises
         ------
-        StimulusError
-            A burst's stimulus is refused.
         ShardLostError
             A shard was waited for in vain: it is named, and this engine cannot go on.
         DeviceFaultError, OutOfMemoryError
             A device failed, or its memory ran out.
         """
-        coming = coming_bursts(self.burst_count, bursts)
-        stimuli = {burst: self.pack(plan[burst]) for burst in planned(plan, coming)}
         growing = self._growing
         if growing is not None:
             return record_steps(
-                coming, lambda b: self._grow(growing, b, stimuli.get(b), plan.get(b, NO_STIMULUS)), record, progress
+                coming, lambda b: self._grow(growing, b, packed.get(b), plan.get(b, NO_STIMULUS)), record, progress
             )
-        return self._advance(stimuli, bursts, record, progress)
+        return self._advance(packed, len(coming), record, progress)
 
     def _grow(
         self,
@@ -409,9 +401,7 @@ class CudaEngine(Engine):
         assert isinstance(devices, OneDevice | ManyDevices)
         return devices.device if isinstance(devices, OneDevice) else devices.shards[0].device
 
-    def _advance(
-        self, stimuli: Mapping[int, PackedStimulus], bursts: int, record: Record, progress: Progress | None
-    ) -> Recording:
+    def _advance(self, stimuli: PackedPlan, bursts: int, record: Record, progress: Progress | None) -> Recording:
         """Run ``bursts`` bursts, which stimulus is given for by their numbers."""
         devices = self.devices
         pieces: list[Recording] = []
@@ -434,7 +424,7 @@ class CudaEngine(Engine):
             tell(progress, done, settle)
         return joined(pieces if record is not Record.NONE else [])
 
-    def _queue(self, under_way: deque[_Batch], stimuli: Mapping[int, PackedStimulus], last: int, keep: bool) -> None:
+    def _queue(self, under_way: deque[_Batch], stimuli: PackedPlan, last: int, keep: bool) -> None:
         """Queue batches until two are under way or the run is covered."""
         ahead = self.burst_count + sum(batch.bursts for batch in under_way)
         while ahead < last and len(under_way) < SETS:
@@ -443,10 +433,6 @@ class CudaEngine(Engine):
             under_way.append(_Batch(self._turn, tables))
             self._turn = (self._turn + 1) % SETS
             ahead += tables[0].bursts
-
-    def pack(self, stimulus: Stimulus) -> PackedStimulus:
-        """``stimulus``, checked, in the units of the sums."""
-        return pack_stimulus(stimulus, self.network, self.options, self.fixed_point)
 
     def _finish(self, batch: _Batch, record: Record) -> Recording:
         """Wait for a batch, take in what it did and return its recording."""

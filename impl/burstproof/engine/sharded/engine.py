@@ -19,15 +19,15 @@ from burstproof.engine.fixed_point import plan_fixed_point, synapses_appear
 from burstproof.engine.layout import synapse_facts
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.profile import BATCH_PATH_CANDIDATES
-from burstproof.engine.protocol import Engine, Progress
+from burstproof.engine.protocol import PackedEngine, PackedPlan, Progress
 from burstproof.engine.recorder import record_steps
 from burstproof.engine.sharded.exchange import Exchange
 from burstproof.engine.sharded.growing import GrowingShards, roomy
 from burstproof.engine.sharded.partition import Partition
 from burstproof.engine.sharded.shard import Fired, Shard, Twin, joined_state, merged
 from burstproof.engine.sharded.shard_layout import NetworkShard
-from burstproof.engine.state import NO_PLAN, NO_STIMULUS, Burst, EngineState, Record, Recording, Stimulus, StimulusPlan
-from burstproof.engine.stimulus import PackedStimulus, coming_bursts, pack_stimulus, planned
+from burstproof.engine.state import NO_STIMULUS, Burst, EngineState, Record, Recording, Stimulus, StimulusPlan
+from burstproof.engine.stimulus import PackedStimulus
 from burstproof.errors import BurstproofError, InputError
 from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Network
@@ -47,7 +47,7 @@ MakeShard = Callable[[NetworkShard], Shard]
 """Creates the engine of one shard."""
 
 
-class ShardedEngine(Engine):
+class ShardedEngine(PackedEngine):
     """Engine over the shards of ``partition`` that fall to this process; ``exchange`` joins all processes.
 
     Shard s belongs to rank ``s // (shards / ranks)``.
@@ -106,28 +106,18 @@ class ShardedEngine(Engine):
 
     def step(self, stimulus: Stimulus = NO_STIMULUS) -> Burst:
         """Run one burst; see ``Engine.step``."""
-        packed = None if stimulus is NO_STIMULUS else self._pack(stimulus)
+        packed = None if stimulus is NO_STIMULUS else self.pack(stimulus)
         return self._step(packed, stimulus.memories_early)
 
-    def run(
-        self,
-        bursts: int,
-        plan: StimulusPlan = NO_PLAN,
-        record: Record = Record.FIRED,
-        progress: Progress | None = None,
+    def _run(
+        self, coming: range, packed: PackedPlan, plan: StimulusPlan, record: Record, progress: Progress | None
     ) -> Recording:
-        """Run ``bursts`` bursts; see ``Engine.run``. The whole plan is checked before the first burst."""
-        coming = coming_bursts(self.burst_count, bursts)
-        packed = {number: self._pack(plan[number]) for number in planned(plan, coming)}
         return record_steps(
             coming,
             lambda number: self._step(packed.get(number), plan.get(number, NO_STIMULUS).memories_early),
             record,
             progress,
         )
-
-    def _pack(self, stimulus: Stimulus) -> PackedStimulus:
-        return pack_stimulus(stimulus, self.network, self.options, self.fixed_point)
 
     def _step(self, stimulus: PackedStimulus | None, early: npt.NDArray[np.uint32]) -> Burst:
         number = self.burst_count + 1

@@ -142,44 +142,33 @@ class Shard(Protocol):
 
     def waiting(self, number: int, stimulus: PackedStimulus | None) -> int:
         """Candidates that burst ``number`` will have in this shard; asked before where their sum decides its rules."""
-        ...
 
     def fire(self, number: int, stimulus: PackedStimulus | None, batch: bool) -> Fired:
         """Steps 2 to 8 of burst ``number``; ``batch`` says that the batch path is emulated in it."""
-        ...
 
     def receive(self, number: int, ids: npt.NDArray[np.uint32], potentials: npt.NDArray[np.float32]) -> None:
         """Propagation and plasticity of burst ``number``, in which ``ids`` (of the network, any order) fired."""
-        ...
 
     def state(self, burst_count: int) -> StatePart:
         """A copy of the shard's part of the state after burst ``burst_count``."""
-        ...
 
     def restore(self, state: EngineState) -> None:
         """Continue from the shard's part of ``state``."""
-        ...
 
     def signals(self, burst: int) -> npt.NDArray[np.float32]:
         """Signals that act in ``burst``, the one after the last ``receive`` or its own, (M,)."""
-        ...
 
     def drive(self, driver: int, neuron: int, potential: np.float32) -> None:
         """In the coming burst memory neuron ``neuron`` fires, the first of driver area ``driver``."""
-        ...
 
     def set_weights(self, rows: npt.NDArray[np.int64], weights: npt.NDArray[np.float32]) -> None:
         """Weights from now on of those of the ``rows`` of the network's synapse table that are here."""
-        ...
 
     def set_divisors(self, sources: npt.NDArray[np.int64], divisors: npt.NDArray[np.float32]) -> None:
         """Divisors from now on of the contributions of ``sources``, ids in the network."""
-        ...
 
     def add_twin(self, twin: Twin) -> None:
         """A neuron of the network's room becomes ``twin``; it may belong to another shard."""
-        ...
 
     def close(self) -> None:
         """Give back memory and devices; closing twice is allowed."""
-        ...

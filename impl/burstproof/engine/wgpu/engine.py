@@ -8,10 +8,10 @@ import numpy.typing as npt
 from burstproof.engine.ask_machine import ask_wgpu
 from burstproof.engine.fixed_point import plan_fixed_point
 from burstproof.engine.options import EngineOptions
-from burstproof.engine.protocol import Engine, Progress
+from burstproof.engine.protocol import PackedEngine, PackedPlan, Progress
 from burstproof.engine.recorder import joined
-from burstproof.engine.state import NO_PLAN, NO_STIMULUS, Burst, EngineState, Record, Recording, Stimulus, StimulusPlan
-from burstproof.engine.stimulus import PackedStimulus, coming_bursts, pack_stimulus, planned
+from burstproof.engine.state import NO_STIMULUS, Burst, EngineState, Record, Recording, Stimulus, StimulusPlan
+from burstproof.engine.stimulus import PackedStimulus
 from burstproof.engine.wgpu.adapters import chosen_adapter
 from burstproof.engine.wgpu.batches import Classes, Encoder, Place, entry_words, stimulus_table, uniforms
 from burstproof.engine.wgpu.device import Device, open_device
@@ -25,7 +25,7 @@ from burstproof.network.model import Network
 _NO_CLASSES = Classes()
 
 
-class WgpuEngine(Engine):
+class WgpuEngine(PackedEngine):
     """Engine on one adapter of wgpu."""
 
     backend = "wgpu"
@@ -79,22 +79,15 @@ class WgpuEngine(Engine):
 
     def step(self, stimulus: Stimulus = NO_STIMULUS) -> Burst:
         """Run one burst; see ``Engine.step``."""
-        done = self._submit([self._pack(stimulus)], Record.FIRED)
+        done = self._submit([self.pack(stimulus)], Record.FIRED)
         return Burst(self.burst_count, done.fired_ids, done.fired_potentials, int(done.candidate_counts[0]))
 
-    def run(
-        self,
-        bursts: int,
-        plan: StimulusPlan = NO_PLAN,
-        record: Record = Record.FIRED,
-        progress: Progress | None = None,
+    def _run(
+        self, coming: range, packed: PackedPlan, plan: StimulusPlan, record: Record, progress: Progress | None
     ) -> Recording:
-        """Run ``bursts`` bursts; see ``Engine.run``. The whole plan is checked before the first burst."""
-        coming = coming_bursts(self.burst_count, bursts)
-        packed = {number: self._pack(plan[number]) for number in planned(plan, coming)}
-        nothing = self._pack(NO_STIMULUS)
+        nothing = self.pack(NO_STIMULUS)
         pieces: list[Recording] = []
-        last = self.burst_count + bursts
+        last = self.burst_count + len(coming)
         while self.burst_count < last:
             end = min(last, self.burst_count + (self._longest if self._memory.host is None else 1))
             batch = [packed.get(number, nothing) for number in range(self.burst_count + 1, end + 1)]
@@ -124,9 +117,6 @@ class WgpuEngine(Engine):
         """Give the buffers back; the device stays open for other engines. Closing twice is allowed."""
         self._memory.close()
         self._uniforms.destroy()
-
-    def _pack(self, stimulus: Stimulus) -> PackedStimulus:
-        return pack_stimulus(stimulus, self.network, self.options, self.fixed_point)
 
     def _submit(self, stimuli: list[PackedStimulus], record: Record) -> Recording:
         """Run as many bursts of a batch as the log has room for, at least one."""

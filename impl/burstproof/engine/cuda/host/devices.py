@@ -76,11 +76,9 @@ class LoopKernel(Protocol):
         DeviceFaultError
             No answer, or blocks of the kernel lost each other.
         """
-        ...
 
     def leave(self) -> None:
         """End the kernel and wait for its end; the call at hand is either done by then or never."""
-        ...
 
 
 class Devices(Protocol):
@@ -131,44 +129,33 @@ class Devices(Protocol):
         self, stimuli: Mapping[int, PackedStimulus], first: int, bursts: int, number: int
     ) -> tuple[StimulusTable, ...]:
         """The stimulus of the next batch, a table for each shard: at most ``bursts`` bursts from ``first`` on."""
-        ...
 
     def submit(self, number: int, tables: tuple[StimulusTable, ...], keep: bool, burst: int) -> None:
         """Queue a batch on set ``number``, after burst ``burst``; ``keep`` all its fired lists or only the last."""
-        ...
 
     def collect(self, number: int) -> BatchReport:
         """Wait for the batch of set ``number`` and read its report."""
-        ...
 
     def fired(self, number: int, counts: npt.NDArray[np.int64]) -> FiredList:
         """The log of a batch, ids ascending within each burst; ``counts`` (shards, bursts) are the firings in it."""
-        ...
 
     def takes(self, stimulus: Stimulus | PackedStimulus) -> bool:
         """Whether ``step`` can run a burst with ``stimulus``; otherwise it is run as a batch of one burst."""
-        ...
 
     def step(self, number: int, stimulus: PackedStimulus | None, behind: Behind | None = None) -> tuple[FiredList, int]:
         """Run one burst on set ``number``: its list and its candidates. No batch may be under way."""
-        ...
 
     def loop_kernel(self) -> LoopKernel | None:
         """What does the bursts of a closed loop without a launch for each; ``None`` where each has several kernels."""
-        ...
 
     def resume(self) -> None:
         """Let batches run again after one that ended early for lack of room in its log."""
-        ...
 
     def state(self, clamped: bool) -> list[StatePart]:
         """The part of the state that each shard holds; ``clamped`` if a contribution was, as the host knows."""
-        ...
 
     def restore(self, state: EngineState) -> None:
         """Write ``state``; packs again where it asks for other kernels or contributions."""
-        ...
 
     def release(self) -> None:
         """Give the memory back."""
-        ...

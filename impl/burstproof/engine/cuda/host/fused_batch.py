@@ -75,14 +75,8 @@ class FusedLaunches:
             if kind.keep or last or calls.tiles:
                 yield calls.gather.at(ALL if single else 0, last, place)
             yield from calls.tiles
-            if calls.send_recalled is not None:
-                yield calls.send_recalled.at(False, mode, place)
-            if calls.enqueue is not None:
-                yield calls.enqueue.at(False, mode, place)
-            if calls.send_long is not None:
-                yield calls.send_long.at(False, mode, place)
-            if calls.modulate is not None:
-                yield calls.modulate.at(False, mode, place)
+            for call in calls.following:
+                yield call.at(False, mode, place)
 
     def calls(
         self,
@@ -107,11 +101,21 @@ class FusedLaunches:
             burst=self._burst(values),
             gather=kernels.call("gather", gathering, GATHER_THREADS, values, overlapped),
             tiles=kernels.tiles(values, variant, neurons),
-            send_recalled=kernels.recall(values) if variant.recalled and not variant.queues else None,
-            enqueue=kernels.enqueue(values, overlapped) if variant.queues else None,
-            send_long=self._send_long(values) if variant.long_rows else None,
-            modulate=kernels.modulate(values, overlapped) if variant.extras.modulators else None,
+            following=tuple(self._following(values)),
         )
+
+    def _following(self, values: Values) -> Iterator[Call]:
+        """What every burst ends with."""
+        kernels, variant = self._kernels, self._packed.variant
+        if variant.queues:
+            yield kernels.enqueue(values, variant.overlapped)
+        elif variant.recalled:
+            yield kernels.recall(values)
+        if variant.long_rows:
+            blocks = kernels.full_grid(_LONG_ROW_BLOCK) // 4
+            yield kernels.call("send_long", blocks, _LONG_ROW_BLOCK, values, variant.overlapped)
+        if variant.extras.modulators:
+            yield kernels.modulate(values, variant.overlapped)
 
     def _burst(self, values: Values) -> Call:
         """A block for each chunk, and the one that keeps the books; or one for each owner of neurons."""
@@ -132,10 +136,6 @@ class FusedLaunches:
         self._kernels.recall(values, ahead).queue(stream)
         stream.synchronize()
 
-    def _send_long(self, values: Values) -> Call:
-        blocks = self._kernels.full_grid(_LONG_ROW_BLOCK) // 4
-        return self._kernels.call("send_long", blocks, _LONG_ROW_BLOCK, values, self._packed.variant.overlapped)
-
     def _stimulate(self, values: Values, most: int) -> Call:
         blocks = min(-(-most // _STIMULUS_BLOCK), self._kernels.full_grid(self._shape.threads))
         return self._kernels.call("stimulate", max(1, blocks), _STIMULUS_BLOCK, values)
@@ -143,7 +143,7 @@ class FusedLaunches:
 
 @dataclass(frozen=True, eq=False)
 class FusedCalls:
-    """The calls of one batch set; ``tiles`` follow the gathering of each burst, what comes after them every burst."""
+    """The calls of one batch set; ``tiles`` follow the gathering of each burst, ``following`` every burst."""
 
     begin: Call
     stimulate: Call
@@ -151,10 +151,7 @@ class FusedCalls:
     burst: Call
     gather: Call
     tiles: tuple[Call, ...]
-    send_recalled: Call | None
-    enqueue: Call | None
-    send_long: Call | None
-    modulate: Call | None
+    following: tuple[Call, ...]
 
 
 class FusedBatch:

@@ -263,6 +263,15 @@ class BurstCalls:
     merged: Call | None = None
     """All of it but the stimulus in one kernel; whether there is some, mode and place are to follow, for both."""
 
+    def phases(self, stimulated: bool, mode: int = 0, place: int = 0) -> tuple[tuple[Call, ...], ...]:
+        """Stimulus, counting ahead, dynamics and delivery, as all shards of a device do them one after another."""
+        if self.merged is not None:
+            calls = [call.at(stimulated, mode, place) for call in (self.stimulate, self.merged)]
+            return tuple(calls[:stimulated]), (), (calls[1],), ()
+        assert self.dynamics is not None
+        ahead = () if self.count_ahead is None else (self.count_ahead,)
+        return (self.stimulate,) * stimulated, ahead, (self.dynamics[stimulated],), self.delivery
+
 
 def phase_calls(
     kernels: Kernels, shard: ShardVariant, packed: Packed, values: Values, listed: Values, stimulus: int, block: int

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-
 from burstproof.device.protocol import DeviceGraph, DeviceRuntime, DeviceStream
 from burstproof.engine.cuda.exchange.devices import make_current
 from burstproof.engine.cuda.host.batch import Streams
@@ -11,9 +9,6 @@ from burstproof.engine.cuda.host.launches import Call
 from burstproof.engine.cuda.host.shard import DeviceShard
 from burstproof.engine.cuda.kernels.control import COUNTS, LISTS
 from burstproof.engine.cuda.plan.buffers import SETS
-
-Between = Callable[[], None]
-"""What the host does in a burst between the shards' halves."""
 
 
 class DeviceGroup:
@@ -79,24 +74,22 @@ class DeviceGroup:
 
     def census(self, number: int, stimulated: bool) -> bool:
         """Queue what comes before the dynamics; ``True`` if candidates are counted ahead."""
-        make_current(self.runtime)
-        if stimulated:
-            self._launch([shard.calls[number].stimulate for shard in self.shards], self.streams.burst)
-        counted = [call for shard in self.shards if (call := shard.calls[number].count_ahead) is not None]
-        self._launch(counted, self.streams.burst)
-        return bool(counted)
+        stimulus, ahead, *_ = self._phases(number, stimulated)
+        self._launch(stimulus + ahead)
+        return bool(ahead)
 
     def dynamics(self, number: int, stimulated: bool) -> None:
         """Queue the dynamics of one burst."""
-        make_current(self.runtime)
-        calls = [shard.calls[number].dynamics for shard in self.shards]
-        self._launch([call[int(stimulated)] for call in calls if call is not None], self.streams.burst)
+        self._launch(self._phases(number, stimulated)[2])
 
     def deliver(self, number: int) -> None:
         """Queue what sends along the rows."""
+        self._launch(self._phases(number, False)[3])
+
+    def _launch(self, calls: list[Call]) -> None:
         make_current(self.runtime)
-        for shard in self.shards:
-            self._launch(shard.calls[number].delivery, self.streams.burst)
+        for call in calls:
+            call.queue(self.streams.burst)
 
     def _queue(self, number: int, length: int, stimulated: bool, keep: bool, stream: DeviceStream) -> None:
         """Queue ``length`` bursts; allocates and synchronises nothing, so it can be captured."""
@@ -104,24 +97,14 @@ class DeviceGroup:
             self._burst(number, place, stimulated, keep, stream)
 
     def _burst(self, number: int, place: int, stimulated: bool, keep: bool, stream: DeviceStream) -> None:
-        calls = [shard.calls[number] for shard in self.shards]
-        mode = LISTS if keep else COUNTS
-        merged = [call.merged.at(stimulated, mode, place) for call in calls if call.merged is not None]
-        if merged:
-            if stimulated:
-                self._launch([call.stimulate.at(stimulated, mode, place) for call in calls], stream)
-            self._launch(merged, stream)
-            return
-        if stimulated:
-            self._launch([call.stimulate for call in calls], stream)
-        self._launch([call.count_ahead for call in calls if call.count_ahead is not None], stream)
-        self._launch([call.dynamics[int(stimulated)] for call in calls if call.dynamics is not None], stream)
-        for call in calls:
-            self._launch(call.delivery, stream)
+        for phase in self._phases(number, stimulated, LISTS if keep else COUNTS, place):
+            for call in phase:
+                call.queue(stream)
 
-    def _launch(self, calls: Sequence[Call], stream: DeviceStream) -> None:
-        for call in calls:
-            call.queue(stream)
+    def _phases(self, number: int, stimulated: bool, mode: int = COUNTS, place: int = 0) -> list[list[Call]]:
+        """The calls of all shards, phase by phase."""
+        shards = [shard.calls[number].phases(stimulated, mode, place) for shard in self.shards]
+        return [[call for calls in phase for call in calls] for phase in zip(*shards, strict=True)]
 
     def release(self) -> None:
         """Wait for the device and let go of its memory."""

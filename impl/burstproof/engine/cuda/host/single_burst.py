@@ -72,14 +72,8 @@ class SingleBurst:
         self._captured[stimulated] = None
 
     def _queue(self, stimulated: bool, stream: DeviceStream) -> None:
-        calls = self._calls
-        assert calls.dynamics is not None
         self._open.queue(stream)
-        if stimulated:
-            calls.stimulate.queue(stream)
-        if calls.count_ahead is not None:
-            calls.count_ahead.queue(stream)
-        calls.dynamics[int(stimulated)].queue(stream)
-        for call in calls.delivery:
-            call.queue(stream)
+        for phase in self._calls.phases(stimulated):
+            for call in phase:
+                call.queue(stream)
         self._show.queue(stream)

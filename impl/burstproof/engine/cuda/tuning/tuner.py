@@ -71,15 +71,12 @@ class Runner(Protocol):
 
     def sample(self) -> float:
         """Do the next bursts, the same as every other candidate; microseconds per burst."""
-        ...
 
     def state(self) -> EngineState:
         """The state after these bursts."""
-        ...
 
     def close(self) -> None:
         """Give the device's memory back."""
-        ...
 
 
 OpenRunner = Callable[[Launch], Runner]
