@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import re
 from enum import IntEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
@@ -159,3 +164,18 @@ class SourceError(CompileError):
     """Device code that is wrong in itself, so that no other machine would compile it either (exit code 4)."""
 
     exit_code = ExitCode.USAGE
+
+
+def refuse_first(
+    error: type[BurstproofError],
+    wrong: npt.NDArray[np.bool_],
+    values: npt.NDArray[np.generic],
+    problem: str,
+    where: str,
+    allowed: str | None = None,
+    cure: str | None = None,
+) -> None:
+    """Raise ``error`` for the first of ``values`` that is ``wrong``."""
+    if wrong.any():
+        place = int(wrong.argmax())
+        raise error(problem, where=f"{where}[{place}]", got=values[place].item(), allowed=allowed, cure=cure)

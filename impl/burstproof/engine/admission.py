@@ -10,7 +10,7 @@ import numpy.typing as npt
 from burstproof.engine.feature_admission import check_feature_state, check_features, twin_count
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.state import EngineState
-from burstproof.errors import NetworkError
+from burstproof.errors import NetworkError, refuse_first
 from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Network, NeuronTable
 from burstproof.network.plasticity import LARGEST_WINDOW
@@ -78,10 +78,7 @@ def check_state(state: EngineState, network: Network, fixed_point: FixedPoint) -
             if column.shape[-1:] != (size,):
                 got, where = column.shape, f"state.{name}"
                 raise NetworkError("the state of another network", where=where, got=got, allowed=f"{size} in a row")
-    wrong = ~np.isfinite(state.weights)
-    if wrong.any():
-        row = int(np.argmax(wrong))
-        raise NetworkError("a weight is not finite", where=f"state.weights[{row}]", got=float(state.weights[row]))
+    refuse_first(NetworkError, ~np.isfinite(state.weights), state.weights, "a weight is not finite", "state.weights")
     found = state.fixed_point
     if found is None or (found.k, found.bits, found.clamp) == (fixed_point.k, fixed_point.bits, fixed_point.clamp):
         return
@@ -103,11 +100,8 @@ def _refuse_first(
     cure: str | None = None,
 ) -> None:
     """Raise for the first valid synapse that ``bad`` marks."""
-    refused = bad & network.synapses.valid_mask
-    if refused.any():
-        row = int(np.argmax(refused))
-        value = getattr(network.synapses, column)[row].item()
-        raise NetworkError(problem, where=f"synapses.{column}[{row}]", got=value, allowed=allowed, cure=cure)
+    values, refused = getattr(network.synapses, column), bad & network.synapses.valid_mask
+    refuse_first(NetworkError, refused, values, problem, f"synapses.{column}", allowed, cure)
 
 
 def _check_mappings(network: Network) -> None:

@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from burstproof.engine.feature_state import FORMS, PREFIX, FeatureState, MemoryState, columns_of
 from burstproof.engine.profile import Profile
-from burstproof.errors import NetworkError
+from burstproof.errors import NetworkError, refuse_first
 from burstproof.network.features import FIRST_MEMORY_ID, MemoryArea, MemoryChange
 from burstproof.network.model import Network
 
@@ -136,7 +136,4 @@ def _check_memories(memory: MemoryState, network: Network) -> None:
 
 def _refuse(name: str, column: npt.NDArray[np.generic], wrong: npt.NDArray[np.bool_]) -> None:
     """Raise for the first entry that ``wrong`` marks."""
-    if wrong.any():
-        row = int(np.argmax(wrong))
-        where = f"state.{PREFIX}{name}[{row}]"
-        raise NetworkError("the state names what the network does not have", where=where, got=column[row].item())
+    refuse_first(NetworkError, wrong, column, "the state names what the network does not have", f"state.{PREFIX}{name}")

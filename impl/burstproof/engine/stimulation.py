@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.state import NO_PLAN, Stimulus, StimulusPlan
-from burstproof.errors import StimulusError
+from burstproof.errors import StimulusError, refuse_first
 from burstproof.network.model import Network
 
 Bursts = int | Iterable[int] | str
@@ -94,10 +94,7 @@ def chosen_neurons(network: Network, ids: Any, area: str | None) -> npt.NDArray[
     if found.ndim != 1 or found.dtype.kind not in "iu":
         raise StimulusError("not neuron ids", where="ids", got=ids, allowed="whole numbers in one dimension")
     outside = (found < 0) | (found >= network.neuron_count)
-    if outside.any():
-        place = int(np.argmax(outside))
-        allowed = f"0...{network.neuron_count - 1}"
-        raise StimulusError("no such neuron", where=f"ids[{place}]", got=int(found[place]), allowed=allowed)
+    refuse_first(StimulusError, outside, found, "no such neuron", "ids", f"0...{network.neuron_count - 1}")
     return found.astype(np.uint32)
 
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.state import Stimulus, StimulusPlan
-from burstproof.errors import InputError, StimulusError
+from burstproof.errors import InputError, StimulusError, refuse_first
 from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Network
 
@@ -202,24 +202,10 @@ def _checked_ids(where: str, ids: npt.NDArray[Any], network: Network) -> npt.NDA
         )
     if not given.size:
         return np.empty(0, np.uint32)
-    outside = (given < 0) | (given >= network.neuron_count)
-    if outside.any():
-        place = int(np.argmax(outside))
-        raise StimulusError(
-            "a neuron outside the network",
-            where=f"{where}[{place}]",
-            got=int(given[place]),
-            allowed=f"0...{network.neuron_count - 1}",
-        )
-    invalid = ~network.neurons.valid_mask[given]
-    if invalid.any():
-        place = int(np.argmax(invalid))
-        raise StimulusError(
-            "a neuron that is not valid (valid_mask is false)",
-            where=f"{where}[{place}]",
-            got=int(given[place]),
-            cure="Leave it out of the stimulus",
-        )
+    outside, allowed = (given < 0) | (given >= network.neuron_count), f"0...{network.neuron_count - 1}"
+    refuse_first(StimulusError, outside, given, "a neuron outside the network", where, allowed)
+    invalid, cure = ~network.neurons.valid_mask[given], "Leave it out of the stimulus"
+    refuse_first(StimulusError, invalid, given, "a neuron that is not valid (valid_mask is false)", where, cure=cure)
     return given.astype(np.uint32)
 
 
@@ -237,20 +223,11 @@ def _checked_amounts(stimulus: Stimulus, count: int, options: EngineOptions) -> 
             got=amounts.shape,
             allowed=f"({count},)",
         )
-    infinite = ~np.isfinite(amounts)
-    if infinite.any():
-        place = int(np.argmax(infinite))
-        raise StimulusError("an amount is not finite", where=f"stimulus.amounts[{place}]", got=float(amounts[place]))
+    refuse_first(StimulusError, ~np.isfinite(amounts), amounts, "an amount is not finite", "stimulus.amounts")
     if not options.fractional_stimulus:
-        fractional = np.rint(amounts) != amounts
-        if fractional.any():
-            place = int(np.argmax(fractional))
-            raise StimulusError(
-                "a fractional amount, but integers were declared",
-                where=f"stimulus.amounts[{place}]",
-                got=float(amounts[place]),
-                cure="Set the engine option fractional_stimulus",
-            )
+        fractional, cure = np.rint(amounts) != amounts, "Set the engine option fractional_stimulus"
+        problem = "a fractional amount, but integers were declared"
+        refuse_first(StimulusError, fractional, amounts, problem, "stimulus.amounts", cure=cure)
     return amounts
 
 
