@@ -8,12 +8,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from burstproof.errors import InputError
-from suites.support.fuzz_readers import campaign
+from burstproof.errors import ExitCode, InputError
+from suites.support.fuzz_readers import __main__, campaign
 from suites.support.fuzz_readers.campaign import fuzz
 from suites.support.fuzz_readers.mutate import any_bytes, change_json
 from suites.support.fuzz_readers.readers import READERS, NotTheSameError, Reader
@@ -134,4 +135,29 @@ def test_the_command_writes_a_summary(tmp_path: Path) -> None:
     summary = json.loads((tmp_path / "summary.json").read_text())
     assert (summary["seed"], summary["inputs"], summary["findings"]) == (3, 10, 0)
     assert [one["reader"] for one in summary["readers"]] == ["plan", "record"]
-    assert len(summary["commit"]) == 40
+    assert {len(commit): inputs for commit, inputs in summary["commits"].items()} == {40: 10}
+
+
+def test_a_campaign_goes_on_where_it_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In sittings: each input once, the numbers of all sittings in one summary, which names the commit of each."""
+    drawn: list[tuple[str, int]] = []
+
+    def noted(reader: Reader, inputs: int, seed: int, kept: Path, first: int = 0) -> campaign.Tally:
+        drawn.extend((reader.name, number) for number in range(first, first + inputs))
+        return campaign.Tally(reader.name, inputs, accepted=inputs)
+
+    monkeypatch.setattr(__main__, "fuzz", noted)
+    monkeypatch.setattr(__main__, "ProcessPoolExecutor", ThreadPoolExecutor)
+    monkeypatch.setattr(__main__, "ROUND", 4)
+    out = tmp_path / "summary.json"
+    for commit, inputs, more in (("a" * 40, 6, []), ("b" * 40, 10, ["--resume"]), ("b" * 40, 11, ["--resume"])):
+        monkeypatch.setattr(__main__, "_commit", lambda commit=commit: commit)
+        asked = ["--inputs", str(inputs), "--readers", "plan,record", "--out", str(out), *more]
+        monkeypatch.setattr(sys, "argv", ["fuzz_readers", *asked])
+        assert __main__.main() == ExitCode.PASS
+    assert sorted(drawn) == [(name, number) for name in ("plan", "record") for number in range(11)]
+    summary = json.loads(out.read_text())
+    assert (summary["inputs"], summary["commits"]) == (22, {"a" * 40: 12, "b" * 40: 10})
+    monkeypatch.setattr(sys, "argv", ["fuzz_readers", *asked, "--seed", "1"])
+    with pytest.raises(InputError, match="another seed"):
+        __main__.main()

@@ -22,7 +22,7 @@ if __name__ == "__main__":  # where burstproof is not installed the checkout its
 from burstproof.door import UsageParser, guarded
 from burstproof.errors import ExitCode, InputError
 from burstproof.network.files.atomic import write_atomically
-from suites.support.fuzz_readers.campaign import Tally, fuzz, table
+from suites.support.fuzz_readers.campaign import Finding, Tally, fuzz, table
 from suites.support.fuzz_readers.readers import READERS
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -42,12 +42,17 @@ def main() -> int:
         raise InputError("fewer than one process", got=options.processes, cure="Give --processes a number from 1 on.")
     deadline = time.monotonic() + 60 * options.minutes if options.minutes else float("inf")
     commit = _commit()
-    done = {name: Tally(name) for name in names}
-    rounds = [(name, begun) for begun in range(0, options.inputs, ROUND) for name in names]
+    earlier, commits = _earlier(options)
+    done = {name: earlier.get(name, Tally(name)) for name in names}
+    first = {name: tally.inputs for name, tally in done.items()}
+    before = sum(first.values())
+    rounds = [(name, first[name] + begun) for begun in range(0, options.inputs, ROUND) for name in names]
+    rounds = [(name, begun) for name, begun in rounds if begun < options.inputs]
     with ProcessPoolExecutor(options.processes) as pool:
         for tally in pool.map(partial(_round, options, deadline), rounds):
             done[tally.reader].add(tally)
-            _write(options, commit, list(done.values()))
+            here = sum(tally.inputs for tally in done.values()) - before
+            _write(options, {**commits, commit: commits.get(commit, 0) + here}, list(done.values()))
     print(table(list(done.values())))
     return ExitCode.FAIL if any(tally.findings for tally in done.values()) else ExitCode.PASS
 
@@ -61,6 +66,21 @@ def _round(options: argparse.Namespace, deadline: float, asked: tuple[str, int])
     return fuzz(reader, min(ROUND, options.inputs - begun), options.seed, options.findings, begun)
 
 
+def _earlier(options: argparse.Namespace) -> tuple[dict[str, Tally], dict[str, int]]:
+    """What earlier sittings of the campaign did, by reader, and their inputs by commit."""
+    if not options.resume:
+        return {}, {}
+    if options.out is None or not options.out.is_file():
+        raise InputError("no campaign to go on with", where="--resume", cure="Name its summary with --out.")
+    document = json.loads(options.out.read_text(encoding="utf-8"))
+    if document["seed"] != options.seed:
+        raise InputError("a campaign of another seed", where="--seed", got=options.seed, allowed=str(document["seed"]))
+    tallies = [
+        Tally(**{**row, "findings": [Finding(**found) for found in row["findings"]]}) for row in document["readers"]
+    ]
+    return {tally.reader: tally for tally in tallies}, document["commits"]
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = UsageParser(prog="python -m suites.support.fuzz_readers", description=__doc__)
     parser.add_argument("--inputs", type=int, default=300, metavar="N", help="of each reader (default: 300)")
@@ -70,15 +90,16 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--minutes", type=float, metavar="M", help="begin no more rounds after so long")
     parser.add_argument("--findings", type=Path, default=Path("fuzz-findings"), metavar="DIR", help="kept inputs")
     parser.add_argument("--out", type=Path, metavar="FILE", help="write a summary as JSON, also on the way")
+    parser.add_argument("--resume", action="store_true", help="go on with the campaign whose summary --out is")
     return parser
 
 
-def _write(options: argparse.Namespace, commit: str, tallies: list[Tally]) -> None:
-    """The summary so far: commit, seed, what was asked for, and counts."""
+def _write(options: argparse.Namespace, commits: dict[str, int], tallies: list[Tally]) -> None:
+    """The summary so far: inputs by commit, seed, what was asked for, and counts."""
     if options.out is None:
         return
     document: dict[str, Any] = {
-        "commit": commit,
+        "commits": commits,
         "seed": options.seed,
         "inputs_asked": options.inputs,
         "inputs": sum(tally.inputs for tally in tallies),
