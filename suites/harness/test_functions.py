@@ -19,7 +19,7 @@ MOST_LINES, MOST_PARAMETERS = 120, 12
 
 _ATTENTION = {"forward": 17, "backward_queries": 19, "backward_keys": 20}
 WIDER = {"adamw": 14, **{f"{kind}_{name}": count for kind in ("flash", "plain") for name, count in _ATTENTION.items()}}
-"""CUDA C++ kernels with more. A struct of the same numbers is other code: plain_backward_keys needs 76 registers, not 48."""
+"""CUDA C++ kernels with more; taking a struct instead, plain_backward_keys needs 76 registers, not 48."""
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
