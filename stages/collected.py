@@ -162,10 +162,20 @@ def _test_functions(file: Path) -> Iterator[Counter[str]]:
         module = ast.parse(file.read_bytes())
     except SyntaxError:  # pytest says so itself
         return
-    yield Counter(_test_names(module.body))
-    for node in module.body:
+    body = list(_statements(module))
+    yield Counter(_test_names(body))
+    for node in body:
         if isinstance(node, ast.ClassDef) and node.name.startswith("Test"):
-            yield Counter(f"{node.name}::{name}" for name in _test_names(node.body))
+            yield Counter(f"{node.name}::{name}" for name in _test_names(list(_statements(node))))
+
+
+def _statements(node: ast.AST) -> Iterator[ast.stmt]:
+    """The statements of a module or class, also those under ``if``, ``try`` and ``with``, and in loops."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.stmt):
+            yield child
+        if not isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.expr)):
+            yield from _statements(child)
 
 
 def _test_names(body: Sequence[ast.stmt]) -> list[str]:

@@ -219,6 +219,8 @@ def _decide(
         return Verdict.ERROR, ReasonCode.FASTER_THAN_FLOOR, text
     if target is None:
         return Verdict.PASS, ReasonCode.WITHIN_LIMIT, "recorded; no target applies"
+    if value < 0.0 and units.lower_is_better(unit):
+        return Verdict.ERROR, ReasonCode.FASTER_THAN_FLOOR, f"{units.shown(value, unit)} is below 0: measured wrongly"
     if floor is not None and _side(value, target) is not _Side.GOOD and _is_near(value, floor, target):
         text = f"{units.shown(value, unit)} misses {target.limit_text}, but the floor is {units.shown(floor, unit)}"
         return Verdict.MARGINAL, ReasonCode.NEAR_FLOOR, text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,24 @@ def run_suite(pytester: pytest.Pytester, source: str, *args: str) -> tuple[pytes
     lines = pytester.path / "out" / "results.jsonl"
     result = pytester.runpytest_inprocess(*QUIET, f"--bp-results={lines}", *args)
     return result, {case.case.split("::")[-1]: case for case in read_lines(lines).cases}
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        ("return 1 == 2", "PytestReturnNotNoneWarning"),
+        ("t = threading.Thread(target=lambda: 1 / 0); t.start(); t.join()", "PytestUnhandledThreadExceptionWarning"),
+        ("type('X', (), {'__del__': lambda self: 1 / 0})()", "PytestUnraisableExceptionWarning"),
+    ],
+    ids=["returned", "in a thread", "in a finaliser"],
+)
+def test_a_fault_that_pytest_only_warns_of_is_no_pass(pytester: pytest.Pytester, body: str, reason: str) -> None:
+    """With the options of this checkout."""
+    options = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["pytest"]["ini_options"]
+    pytester.makeini("[pytest]\nfilterwarnings =\n" + "".join(f"    {one}\n" for one in options["filterwarnings"]))
+    _, cases = run_suite(pytester, f"{MARK}import threading\ndef test_it(): {body}\n")
+    assert cases["test_it"].outcome in (Outcome.FAILED, Outcome.ERROR)
+    assert reason in cases["test_it"].reason
 
 
 def test_every_outcome_is_recorded_with_its_reason(pytester: pytest.Pytester) -> None:

@@ -100,6 +100,22 @@ def test_what_the_sources_define_and_nobody_collects_is_missed(checkout: Checkou
 
 
 @pytest.mark.parametrize(
+    "hidden",
+    [
+        "if False:\n    def test_hidden(): assert False\n",
+        "try:\n    import no_such_module\n    def test_hidden(): assert False\nexcept ImportError: pass\n",
+        "for _ in ():\n    def test_hidden(): assert False\n",
+    ],
+    ids=["if", "try", "for"],
+)
+def test_a_case_that_a_statement_hides_is_missed(checkout: Checkout, hidden: str) -> None:
+    """It would be neither run nor skipped with a reason."""
+    code, _, record = run(checkout(TWO + hidden))
+    assert code == ExitCode.UNDECIDED
+    assert record.stages[0].problem == "1 test functions were not collected: part1/test_part1.py::test_hidden"
+
+
+@pytest.mark.parametrize(
     ("source", "name"),
     [
         ("def test_one(): assert False\ndef test_one(): pass\n", "test_one"),

@@ -42,6 +42,7 @@ def figure(value: float | None, unit: str = "ms", *samples: float) -> Measuremen
         (figure(10.01), LIMIT, Verdict.FAIL, ReasonCode.BEYOND_LIMIT),
         (figure(9000.0, "us"), LIMIT, Verdict.PASS, ReasonCode.WITHIN_LIMIT),
         (figure(11_000.0, "us"), LIMIT, Verdict.FAIL, ReasonCode.BEYOND_LIMIT),
+        (figure(-0.01), LIMIT, Verdict.ERROR, ReasonCode.FASTER_THAN_FLOOR),
         (figure(9.0), BAND, Verdict.MARGINAL, ReasonCode.WITHIN_MARGIN),
         (figure(8.0), BAND, Verdict.PASS, ReasonCode.WITHIN_LIMIT),
         (figure(9.9, "ms", 9.0, 9.9, 10.8), LIMIT, Verdict.AMBIGUOUS, ReasonCode.INTERVAL_STRADDLES_LIMIT),
