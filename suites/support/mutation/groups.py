@@ -21,7 +21,7 @@ class Group:
     modules : tuple of str
         Files relative to the checkout.
     cases : tuple of str
-        Arguments of pytest: few and quick ones, since they run once for each mutant.
+        Arguments of pytest: few and quick ones, since they run once for each mutant; what notices most comes first.
     parts : int
         The nightly plan tries the mutants in so many cases, of 34 to 60 mutants each.
     """
@@ -36,9 +36,9 @@ _JUDGE = "suites/unit/reports/judge"
 _QUICK = "--bp-plan=quick"
 _FEATURES = (
     "suites/stage5_parity/test_features.py::test_feature_case",
+    "suites/stage5_parity/test_feature_states.py",
     "suites/stage5_parity/test_features.py::test_recording_of_features_agrees",
     "suites/stage5_parity/test_features.py::test_a_run_goes_on_from_any_burst",
-    "suites/stage5_parity/test_feature_states.py",
     "-k",
     "reference or specification",
     _QUICK,
@@ -122,9 +122,9 @@ GROUPS = (
         ("impl/burstproof/engine/reference.py",),
         (
             "suites/unit/burstproof/engine/test_reference.py",
-            "suites/unit/burstproof/engine/test_rules.py",
             "suites/stage5_parity/test_cases.py",
             *_FEATURES,
+            "suites/unit/burstproof/engine/test_rules.py",
         ),
         parts=5,
     ),
@@ -138,7 +138,7 @@ GROUPS = (
             "impl/burstproof/engine/reference_memory.py",
             "impl/burstproof/engine/reference_memory_state.py",
         ),
-        _FEATURES,
+        ("suites/unit/burstproof/engine/test_reference.py", "suites/stage5_parity/test_cases.py", *_FEATURES),
         parts=9,
     ),
 )

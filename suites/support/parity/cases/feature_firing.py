@@ -54,6 +54,25 @@ def _trains() -> Iterator[Case]:
         fired=[{0: 1}, [], {0: 2}],
     )
     yield Case(
+        "trains: manual stimulation starts one at a limit of 1, too",
+        training(consecutive_fire_limits=1),
+        plan={1: stimulate({}, 0)},
+        fired=[{0: 100}, {0: 100}, []],
+    )
+    yield Case(
+        "trains: 65534 is the longest limit that is finite",
+        training(consecutive_fire_limits=65534),
+        plan={1: stimulate({0: 1})},
+        fired=[{0: 1}, {0: 1}],
+    )
+    yield Case(
+        "trains: the rest after one is at most 65535 bursts",
+        training(consecutive_fire_limits=2, refractory_periods=65535, snooze_periods=9),
+        plan={1: stimulate({0: 1})},
+        fired=[{0: 1}, {0: 1}, []],
+        states={2: {"refractory_countdowns": [65535]}, 3: {"refractory_countdowns": [65534]}},
+    )
+    yield Case(
         "trains: without a finite limit there are none",
         featured(network(2, cortical_areas=8, consecutive_fire_limits=[0, 65535]), {8: TRAIN}),
         plan={1: stimulate({0: 1, 1: 1})},
@@ -160,6 +179,14 @@ def _degeneration() -> Iterator[Case]:
             2: {"features.postsynaptic_potentials": [0.5, 3, 0, 4], "membrane_potentials": {2: 3}},
             3: {"features.postsynaptic_potentials": [0, 3, 0, 4]},
         },
+    )
+    below = network(3, [synapse(0, 2, psp=-1), synapse(1, 2, psp=3)], cortical_areas=[8, 9, 10], thresholds=[1, 1, 99])
+    yield Case(
+        "degeneration: where there is none, a psp below 0 stays",
+        featured(below, {8: AreaFeatures(), 9: AreaFeatures(degeneration=1)}),
+        plan={1: stimulate({}, 0, 1)},
+        fired=[[0, 1]],
+        states={1: {"features.postsynaptic_potentials": [-1, 2]}},
     )
     turning = network(2, [synapse(0, 1, type=1)], cortical_areas=[8, 9], thresholds=[1, 2])
     yield Case(

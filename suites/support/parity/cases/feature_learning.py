@@ -134,6 +134,13 @@ def _bounds() -> Iterator[Case]:
         states=learnt((1, 4, 2), (2, 4.5, 2), (3, 3.5, -2)),
     )
     yield Case(
+        "a change too small for a float32 is a rise by 0, at which a greater weight comes down to the largest",
+        pair(modulator(REWARD, 1e-30), rewarded=True, rewards=(0,), eta=1e-30, max_weight=2),
+        plan={1: stimulate({}, 2), 2: both},
+        fired=[[2], [0, 1]],
+        states=learnt((1, 3, 0), (2, 2, 2)),
+    )
+    yield Case(
         "a frozen mapping changes neither weights nor traces",
         pair(trace=4, frozen=True, threshold=4),
         plan={1: both, 2: stimulate({}, 0)},
@@ -150,6 +157,18 @@ def _traces() -> Iterator[Case]:
         plan={1: stimulate({}, 0, 1), 3: stimulate({}, 0, 1)},
         fired=[[0, 1], [], [0, 1]],
         states=learnt((1, 3, 2), (2, 3, np.float32(2) * decay), (3, 3, np.float32(2) * decay * decay + np.float32(2))),
+    )
+    yield Case(
+        "traces: a decay over one burst leaves 1/e of them",
+        pair(rewarded=True, eligibility_decay=1, trace=4),
+        fired=[[]],
+        states=learnt((1, 3, np.float32(4) * np.float32(np.exp(-1.0)))),
+    )
+    yield Case(
+        "traces: without rewards nothing is left of them, whatever the decay",
+        pair(eligibility_decay=2, trace=4),
+        fired=[[]],
+        states=learnt((1, 3, 0)),
     )
     yield Case(
         "traces: nothing happens before the window is known, not even the decay",
@@ -299,6 +318,33 @@ def _associations_with_others() -> Iterator[Case]:
         ),
         plan={1: stimulate({}, 0, 2), 2: stimulate({}, 0), 3: stimulate({}, 0)},
         fired=[[0, 2], {0: 100, 4: 4}, {0: 100, 4: 2}, {2: 6, 4: 2}],
+    )
+    still = associating([synapse(0, 2)], rewarded=True, eligibility_decay=2)
+    still = still.replace(
+        synapses=replace(still.synapses, eligibility_traces=np.array([4], np.float32)),
+        plastic_mappings=(replace(still.plastic_mappings[0], constant=0),),
+    )
+    yield Case(
+        "associations: where there are neither steps nor a reward, traces do not even decay",
+        still,
+        fired=[[]],
+        states={1: {"eligibility_traces": [4]}},
+    )
+    driven = associating(areas=(flags(9, uniform=True, mp_driven=True),), forgets=True)
+    driven = driven.replace(
+        neurons=replace(
+            driven.neurons,
+            thresholds=np.array([-9, -9, 7, 7, 1], np.float32),
+            mp_charge_accumulation=np.ones(5, np.bool_),
+            membrane_potentials=np.array([-2, 0.25, 0, 0, 0], np.float32),
+        )
+    )
+    yield Case(
+        "associations: a potential that drives them counts from 0 on",
+        driven,
+        plan={1: stimulate({}, 0, 1, 2, 3), 2: stimulate({0: 0, 1: 0})},
+        fired=[[0, 1, 2, 3], {0: -2, 1: 0.25}, []],
+        states={3: {"membrane_potentials": {2: 0.5, 3: 0.5}}},
     )
     yield Case(
         "associations: the factor of their rule scales them",

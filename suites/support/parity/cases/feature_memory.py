@@ -88,6 +88,12 @@ def _patterns() -> Iterator[Case]:
         fired=[[3], [0], [0, 1], [M0], [M1]],
         states={1: live([]), 2: live([M0])},
     )
+    yield Case(
+        "memories: one neuron is enough, in an area that listens to itself and remembers its memories",
+        network(1).replace(features=Features(areas={7: AreaFeatures(memory=MemoryArea(upstream=(7,)))})),
+        plan={1: stimulate({}, 0)},
+        fired=[[0], [], {M0: 1.5}, [], {M1: 1.5}],
+    )
     two = remembering()
     second = network(
         5,
@@ -275,6 +281,18 @@ def _replays() -> Iterator[Case]:
         },
     )
 
+    lasting = AreaFeatures(memory=MemoryArea(upstream=(7,), init_lifespan=3, longterm_threshold=3, lifespan_growth=0))
+    yield Case(
+        "replay: of neurons that appeared upstream, memories and twins, there is no voxel",
+        network(4, cortical_areas=[7, 8, 10, 9], threshold_limits=[1e9, 100, 1e9, 1e9]).replace(
+            features=Features(
+                areas={8: lasting, 10: AreaFeatures(memory=MemoryArea(upstream=(8,), twins={8: 9}))},
+            )
+        ),
+        plan={1: stimulate({}, 0)},
+        fired=[[0], [], [M0], [4], [M1], [M2], []],
+    )
+
 
 def _potentials() -> Iterator[Case]:
     yield Case(
@@ -310,8 +328,30 @@ def _potentials() -> Iterator[Case]:
         states={5: live([])},
     )
     yield Case(
+        "mp learning: where no twin is to replay, nothing is stored and nothing averaged",
+        remembering(mp_learning=True),
+        plan={1: stimulate({0: 4}), 2: stimulate({0: 8})},
+        fired=[[0], [0], [M0], [M0], []],
+        states={2: {"features.memory.frame_potentials": []}},
+    )
+    ratios = remembering(temporal_depth=2, change=MemoryChange.RATIO, ratio_quantization=100.0)
+    yield Case(
+        "mp_ratio: a ratio of less than half a step, 24 to 17 where a step is a doubling, is none",
+        ratios,
+        plan={b: stimulate({0: a}) for b, a in ((1, 17), (2, 17), (3, 24))},
+        fired=[[0], [0], [0], [M0], [M0]],
+        states={3: live([M0], activation_counts=[2])},
+    )
+    yield Case(
+        "mp_ratio: only potentials above 0 have a ratio",
+        ratios.replace(neurons=replace(ratios.neurons, thresholds=np.array([-9, 1, 2, 1], np.float32))),
+        plan={b: stimulate({0: a}) for b, a in ((1, 0), (2, 1), (3, 0), (5, 1), (6, 2))},
+        fired=[{0: 0}, {0: 1}, {0: 0}, [], {0: 1}, {0: 2}, [], {M0: 1.5}],
+        states={5: live([]), 6: live([M0])},
+    )
+    yield Case(
         "mp_ratio: equal ratios are one pattern, and who fired in one burst alone is in none",
-        remembering(temporal_depth=2, change=MemoryChange.RATIO, ratio_quantization=100.0),
+        ratios,
         plan={b: stimulate({0: a}) for b, a in ((1, 4), (2, 8), (3, 16), (5, 4), (6, 4))},
         fired=[[0], [0], [0], [M0], [0, M0], [0], [], [M1]],
         states={2: live([M0]), 3: live([M0]), 5: live([M0]), 6: live([M0, M1])},

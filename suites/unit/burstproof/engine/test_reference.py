@@ -7,14 +7,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from burstproof.engine import reference_associative
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.profile import FEAGI_BETA
 from burstproof.engine.reference import ReferenceEngine, draw
+from burstproof.engine.reference_associative import MadeSynapses, check_room
 from burstproof.engine.state import NO_STIMULUS
 from burstproof.errors import BurstproofError, NetworkError
 from burstproof.network.features import FIRST_MEMORY_ID
 from burstproof.network.plasticity import PlasticMapping
 from suites.support.parity.builder import network, stimulate, synapse
+from suites.support.parity.cases.feature_learning import associating
 from suites.support.parity.recordings import recording
 
 pytestmark = pytest.mark.requirement("BE-4")
@@ -111,3 +114,28 @@ def test_the_specification_injects_into_the_state_given() -> None:
     assert found.membrane_potentials.tolist() == [0.0, 5.0]
     assert found.burst_count == 1
     assert (found.pending.sum() > given.pending.sum(), found.pending_candidate.any()) == (True, True)
+
+
+@pytest.mark.parametrize(("incoming", "target", "room"), [([0], 0, 65536), ([2, 3], 1, 65536), ([2, 3], 0, 65537)])
+def test_so_many_synapses_may_appear_at_a_neuron_of_the_specification(
+    incoming: list[int], target: int, room: int
+) -> None:
+    """As many as the largest in-degree and 2^16 more; neurons beyond the table have none but those that appeared."""
+    static, beyond = np.array(incoming), np.array([len(incoming)])
+    made = MadeSynapses()
+    ends = np.full(room, target)
+    made.make(0, ends, ends, np.float32(1), np.float32(1))
+    made.make(0, beyond, beyond, np.float32(1), np.float32(1))
+    check_room(ends[:1], static, made)
+    made.make(0, ends[:1], ends[:1], np.float32(1), np.float32(1))
+    check_room(beyond, static, made)
+    with pytest.raises(NetworkError, match=f"{max(incoming) + 65537}.*{max(incoming) + 65536}"):
+        check_room(ends[:1], static, made)
+
+
+def test_the_specification_counts_the_synapses_that_appear_at_a_neuron(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reference_associative, "ROOM", 1)
+    engine = ReferenceEngine.create(associating(), EngineOptions())
+    engine.step(stimulate({}, 0, 2))
+    with pytest.raises(NetworkError, match="neuron 2"):
+        engine.step(stimulate({}, 1, 2))

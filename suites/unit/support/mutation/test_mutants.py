@@ -6,6 +6,7 @@ import argparse
 import ast
 import json
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -13,8 +14,10 @@ import pytest
 from burstproof.errors import ExitCode
 from suites.support.mutation import __main__
 from suites.support.mutation.__main__ import main, part_of, planted_in
+from suites.support.mutation.forks import swapped_code
 from suites.support.mutation.groups import GROUPS, ROOT, Group, equivalent
 from suites.support.mutation.mutants import mutants_of
+from suites.support.mutation.trial import Planted
 
 pytestmark = pytest.mark.requirement("RE-2", "SU-5")
 
@@ -67,6 +70,20 @@ def test_a_mutant_differs_in_one_place() -> None:
         assert mutant.where == "within"
 
 
+def test_a_fork_exchanges_the_code_of_one_function(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All faults but one in a default value, which no code of the function holds."""
+    (tmp_path / "planted_here.py").write_text(SOURCE, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    found = {mutant.change: swapped_code("planted_here", mutant.source) for mutant in mutants_of(SOURCE)}
+    assert [change for change, swapped in found.items() if swapped is None] == ["2.0 -> 3.0"]
+    swapped = found["one >= limit -> one > limit"]
+    assert swapped is not None
+    function, code = swapped
+    assert function(2)
+    function.__code__ = code
+    assert not function(2)
+
+
 @pytest.mark.thorough("makes every mutant of every group: seconds")
 def test_equivalent_mutants_are_mutants() -> None:
     """A line of the list that names no mutant of today hides nothing."""
@@ -116,15 +133,50 @@ def test_parts_are_large_enough_for_a_share_and_hold_every_mutant_once() -> None
         assert Counter(id(one) for part in parts for one in part) == Counter(map(id, whole))
 
 
-@pytest.mark.thorough("runs cases in processes of their own")
-def test_what_nobody_notices_survives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Cases that look at nothing: every mutant lives, the command says so, and later numbers keep the first."""
-    blind = Group(
+@pytest.fixture
+def blind(monkeypatch: pytest.MonkeyPatch) -> Group:
+    """The only group: its cases look at nothing."""
+    group = Group(
         "blind", ("stages/recovery.py",), ("suites/unit/support/mutation/test_mutants.py", "-k", "found_once")
     )
-    monkeypatch.setattr(__main__, "GROUPS", (blind,))
+    monkeypatch.setattr(__main__, "GROUPS", (group,))
+    return group
+
+
+@pytest.mark.thorough("runs cases in processes of their own")
+def test_what_nobody_notices_survives(blind: Group, tmp_path: Path) -> None:
+    """Cases that look at nothing: every mutant lives, the command says so, and later numbers keep the first."""
     summary = tmp_path / "summary.json"
     assert main(["blind", "--sample", "2", "--summary", str(summary)]) == ExitCode.FAIL
-    __main__.note(summary, argparse.Namespace(sample=2, seed=0), blind, 2, 0, "later")
+    __main__.note(summary, argparse.Namespace(sample=2, seed=0), blind, 2, 0, 0)
     (row,) = json.loads(summary.read_text(encoding="utf-8"))
     assert (row["tried"], row["survived_at_first"], row["survived"]) == (2, 2, 0)
+
+
+def test_a_pass_in_parts_goes_on_from_its_log(
+    blind: Group, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The parts are the whole, what was noticed is not tried again, and the numbers are those of the whole."""
+    asked: list[Planted] = []
+
+    def every_third_lives(
+        group: Group, chosen: Sequence[Planted], workers: int, deadline: float
+    ) -> Iterator[tuple[Planted, bool]]:
+        asked.extend(chosen)
+        yield from ((one, place % 3 == 0) for place, one in enumerate(chosen) if workers > 1 or place < 4)
+
+    monkeypatch.setattr(__main__, "tried", every_third_lives)
+    summary = tmp_path / "summary.json"
+    options = ["blind", "--log", str(tmp_path / "log")]
+    for part in "1/2", "2/2":
+        main([*options, "--part", part])
+        assert "2 of 4 mutants survive; " in capsys.readouterr().out
+    everything = planted_in(blind, None, 0)
+    assert sorted(one.mutant.name for one in asked) == sorted(one.mutant.name for one in everything)
+    asked.clear()
+    main([*options, "--workers", "2", "--summary", str(summary)])
+    assert len(asked) == len(everything) - 4
+    (row,) = json.loads(summary.read_text(encoding="utf-8"))
+    lived = {line["mutant"] for line in map(json.loads, (tmp_path / "log").read_text().splitlines()) if line["lives"]}
+    assert (row["tried"], row["survived_at_first"]) == (len(everything), len(lived))
+    assert row["survived"] == len(range(0, len(asked), 3))
