@@ -15,7 +15,7 @@ from importlib.metadata import entry_points
 from importlib.util import find_spec
 from pathlib import Path
 
-from reports.values.record import THOROUGH
+from reports.values.record import NIGHTLY, THOROUGH
 from stages import supervisor
 from stages.collected import longest_limit_s, read_collection
 from stages.environment import IGNORED
@@ -97,7 +97,7 @@ def run_suites(
     command += [f"--bp-until={until_s!r}"] if until_s < math.inf else []
     continued = files.begun.is_file()
     deadline = began + stage.time_limit_s
-    command += [f"--bp-stage-end={deadline!r}"]
+    command += [f"--bp-stage-end={deadline!r}"] if plan == NIGHTLY else []
     problems: list[str] = []
     while True:
         status, problem = _run_once(command, stage, root, files, deadline, tick, lock)
@@ -117,7 +117,7 @@ def run_suites(
     ended = time.monotonic()
     died = files.begun.read_text(encoding="utf-8").splitlines() if files.begun.is_file() else []
     in_order = lines.closed and not lines.damage and not problem
-    last_s = deadline - longest_limit_s(files.collected, 0.0) if in_order else deadline
+    last_s = deadline - longest_limit_s(files.collected, 0.0) if in_order and plan == NIGHTLY else deadline
     cut_off = ended > min(last_s, until_s) and _cases_left(files, {*(case.case for case in lines.cases), *died})
     if cut_off and in_order:
         limit = "--time-limit" if ended > until_s else f"the stage ({stage.time_limit_s:g} s)"
