@@ -16,6 +16,8 @@ from burstproof.cli import main as cli
 from burstproof.cli import run as run_module
 from burstproof.door import PIPE_CLOSED
 from burstproof.engine.machine import CudaDevice, CudaFacts, Machine, Obstacle
+from burstproof.engine.reference import ReferenceEngine
+from burstproof.engine.state import Recording
 from burstproof.errors import EnvironmentInvalidError
 from burstproof.network.files.atomic import write_atomically
 from suites.support.cli_door import BUSY, GENOMES, SMALL, Door, assert_one_error, door
@@ -198,6 +200,25 @@ def test_ctrl_c_exits_with_130_and_leaves_nothing(door: Door, monkeypatch: pytes
     monkeypatch.setattr(run_module, "_go", interrupt)
     assert_one_error(door("run", SMALL, "--backend", "reference", "--record", "r"), 130, "interrupted")
     assert list(Path.cwd().iterdir()) == []
+
+
+def test_an_interrupted_run_says_how_it_goes_on(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+    steps: list[int] = []
+    run_bursts = ReferenceEngine.run
+
+    def interrupted(engine: ReferenceEngine, bursts: int, *others: Any) -> Recording:
+        steps.append(bursts)
+        if len(steps) == 4:
+            raise KeyboardInterrupt
+        return run_bursts(engine, bursts, *others)
+
+    monkeypatch.setattr(ReferenceEngine, "run", interrupted)
+    command = ("run", SMALL, "--backend", "reference", "--bursts", 40, "--checkpoint", "c", "--checkpoint-every", 10)
+    answer = door(*command)
+    assert (answer.code, steps) == (130, [1, 9, 10, 10])
+    assert "burst 20 is in the checkpoint: the same command with --resume c goes on after it" in answer.err
+    monkeypatch.setattr(ReferenceEngine, "run", run_bursts)
+    assert door(*command, "--resume", "c", "--json").document["resumed_after"] == 20
 
 
 @pytest.mark.parametrize(

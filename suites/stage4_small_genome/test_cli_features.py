@@ -50,6 +50,21 @@ def test_a_run_says_each_feature_with_its_parameters(door: Door) -> None:
     assert len(features) == 13
 
 
+def test_a_plan_says_each_feature_too(door: Door) -> None:
+    answer = door("info", "--plan", genome("mem4_11"), "--backend", "cpu")
+    assert answer.code == 0, answer.err
+    assert lines_of(answer.out, "feature") == lines_of(door("run", genome("mem4_11"), *RUN, "--all").out, "feature")
+    assert lines_of(answer.out, "feature") != []
+
+
+def test_a_run_of_a_connectome_says_that_the_genome_inside_is_not_taken(door: Door) -> None:
+    connectome = GOLDEN / "features" / "mem4_11.connectome"
+    assert "plasticity and features; --apply-flags takes it" in door("run", connectome, *RUN).out
+    applied = door("run", connectome, *RUN, "--apply-flags").out
+    assert "not taken" not in applied
+    assert lines_of(applied, "feature") != []
+
+
 @pytest.mark.parametrize(
     ("name", "said"),
     [

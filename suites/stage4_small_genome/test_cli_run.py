@@ -73,7 +73,8 @@ def test_auto_says_why_it_took_the_cpu(door: Door) -> None:
     answer = door("run", SMALL, "--bursts", 2, "--json")
     backend = answer.document["backend"]
     assert (backend["requested"], backend["backend"]) == ("auto", "cpu")
-    assert "fewer than gpu_min_neurons" in backend["reason"]
+    assert "neurons are fewer than gpu_min_neurons" in backend["reason"]
+    assert "for wgpu, " in backend["reason"]
     assert {item["backend"] for item in backend["considered"]} == {"cuda", "wgpu", "cpu", "reference"}
 
 
@@ -167,7 +168,12 @@ def test_a_synthetic_network_runs_and_its_record_replays(door: Door) -> None:
     assert answer.code == 0, answer.err
     document = answer.document
     assert (document["neurons"], document["synapses"]) == (10_000, 500_000)
-    assert document["source"] == {"path": "10000 x 50 synapses, rate 0.02, seed 3", "kind": "synthetic", "seed": 3}
+    assert document["source"] == {
+        "path": "10000 x 50 synapses, rate 0.02, seed 3",
+        "kind": "synthetic",
+        "seed": 3,
+        "apply_flags": False,
+    }
     assert document["rate"] == pytest.approx(0.02, rel=0.2)
     assert document["files"] == ["r.npz", "r.json", "r.svg"]
     assert door("verify", "r", "--backend", "reference").code == 0

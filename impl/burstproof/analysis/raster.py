@@ -50,6 +50,11 @@ class Band:
         return self.rows * self.row_height
 
     @property
+    def neurons_per_row(self) -> int:
+        """Neurons in a row; some rows hold one less."""
+        return -(-self.neurons // self.rows)
+
+    @property
     def labelled(self) -> bool:
         """Whether the band is high enough for its label."""
         return self.height >= LABEL_HEIGHT

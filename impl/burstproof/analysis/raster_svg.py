@@ -7,7 +7,7 @@ from html import escape
 import numpy as np
 import numpy.typing as npt
 
-from burstproof.analysis.raster import Band, Raster
+from burstproof.analysis.raster import LABEL_HEIGHT, Band, Raster
 from burstproof.analysis.text import printable
 
 _LEFT, _TOP, _WIDTH, _GAP, _BARS = 190.0, 44.0, 900.0, 3.0, 64.0
@@ -67,6 +67,9 @@ def _band(band: Band, top: float) -> str:
     if band.labelled:
         middle = top + band.height / 2 + 4
         drawn += f'<text x="{_LEFT - 8:g}" y="{middle:g}" text-anchor="end">{escape(label)}</text>'
+        if band.rows < band.neurons and band.height >= 2.5 * LABEL_HEIGHT:
+            row = f"{band.neurons_per_row} in a row"
+            drawn += f'<text class="s" x="{_LEFT - 8:g}" y="{middle + 14:g}" text-anchor="end">{row}</text>'
     return drawn
 
 
@@ -124,8 +127,9 @@ def _ticks(raster: Raster, base: float) -> str:
     for number in numbers:
         x = _LEFT + (number - raster.first_burst + 0.5) / bursts * _WIDTH
         drawn.append(f'<text class="s" x="{x:.5g}" y="{base + 16:g}" text-anchor="middle">{number}</text>')
-    middle = _LEFT + _WIDTH / 2
-    return "".join(drawn) + f'<text x="{middle:g}" y="{base + 34:g}" text-anchor="middle">burst</text>'
+    middle, most = _LEFT + _WIDTH / 2, int(raster.bursts_per_column.max(initial=1))
+    axis = "burst" if most == 1 else f"burst ({most} in a column)"
+    return "".join(drawn) + f'<text x="{middle:g}" y="{base + 34:g}" text-anchor="middle">{axis}</text>'
 
 
 def _round_step(least: float) -> int:

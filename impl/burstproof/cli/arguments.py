@@ -109,13 +109,21 @@ def _add_config(parser: Parser, backend: str = "what runs the bursts (configurat
     parser.add_argument("--backend", choices=backend_names(), help=backend)
     parser.add_argument("--device", type=whole_number(0, 1023), metavar="N", help="CUDA device (cuda.device_id)")
     parser.add_argument("--no-graphs", action="store_true", help="launch kernels one by one, without CUDA graphs")
-    parser.add_argument("--threads", type=whole_number(0, 4096), default=0, metavar="N", help="CPU threads, 0: by size")
+    parser.add_argument(
+        "--threads", type=whole_number(0, 4096), default=0, metavar="N", help="CPU threads; 0 chooses by size"
+    )
 
 
 def _add_reading(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--seed", type=whole_number(0, 2**64 - 1), default=0, metavar="N", help="of what is made")
-    parser.add_argument("--max-neurons", type=whole_number(1, 2**31), metavar="N", help="cap of a genome's growth")
-    parser.add_argument("--max-synapses", type=whole_number(1, 2**40), metavar="N", help="cap of a genome's growth")
+    parser.add_argument(
+        "--seed", type=whole_number(0, 2**64 - 1), default=0, metavar="N", help="of growth, or of a synthetic network"
+    )
+    parser.add_argument(
+        "--max-neurons", type=whole_number(1, 2**31), metavar="N", help="refuse a genome of more neurons"
+    )
+    parser.add_argument(
+        "--max-synapses", type=whole_number(1, 2**40), metavar="N", help="refuse a genome of more synapses"
+    )
     parser.add_argument(
         "--apply-flags",
         action="store_true",
@@ -138,11 +146,11 @@ def _add_sources(parser: argparse.ArgumentParser, title: str, *files: tuple[str,
     group = parser.add_argument_group(title)
     for name, what in files:
         group.add_argument(name, nargs=None if name[0] == "-" else "?", type=named_file, metavar="FILE", help=what)
-    group.add_argument("--synthetic", type=_size, metavar="N", help="so many neurons, from --seed: 20K, 1.5M")
-    group.add_argument("--kind", choices=KINDS, help="what such a network has (default: uniform; see docs/network.md)")
-    group.add_argument("--synapses", type=_size, metavar="K", help="of each of them (default: 100)")
+    group.add_argument("--synthetic", type=_size, metavar="N", help="make a network of N neurons: 20K, 1.5M")
+    group.add_argument("--kind", choices=KINDS, help="kind of synthetic network (default: uniform; docs/network.md)")
+    group.add_argument("--synapses", type=_size, metavar="K", help="synapses per neuron (default: 100)")
     rate = _Bounded(float, 0.0, 1.0)
-    group.add_argument("--rate", type=rate, metavar="R", help="share of them that fires (default: 0.01)")
+    group.add_argument("--rate", type=rate, metavar="R", help="share of the neurons that fire (default: 0.01)")
     _add_reading(parser)
 
 
@@ -156,7 +164,13 @@ def _add_run(parser: Parser) -> None:
         ("--network", ".bpnet"),
     )
     parser.add_argument("--autotune", action="store_true", help="CUDA: measure launch configurations first")
-    parser.add_argument("--bursts", type=whole_number(1, 10**9), default=100, metavar="N", help="default: 100")
+    parser.add_argument(
+        "--bursts",
+        type=whole_number(1, 10**9),
+        default=100,
+        metavar="N",
+        help="length of the whole run, also after --resume (default: 100)",
+    )
     parser.add_argument("--profile", choices=PROFILES, default=FEAGI_2_6.name, help="rules of the engine")
     parser.add_argument(
         "--precision",
@@ -166,17 +180,20 @@ def _add_run(parser: Parser) -> None:
         "results (default: fp32, whatever a genome asks for)",
     )
     parser.add_argument(
-        "--emulate-batch-path", action="store_true", help="as the real engine from 10 000 candidates on"
+        "--emulate-batch-path",
+        action="store_true",
+        help="emulate a defect of the released engine: other rules in bursts of 10 000 candidates and more",
     )
     parser.add_argument(
         "--stimulate",
         action="append",
         default=[],
         metavar="BURSTS:NEURONS=AMOUNT",
-        help="add to the candidates, e.g. 1-100/10:@vision_C=1.5 or 5:0-24=1 (may be repeated)",
+        help="add an amount to neurons: in every tenth of the bursts 1 to 100 to the area vision_C "
+        "(1-100/10:@vision_C=1.5), or by id (5:0-24=1); may be repeated",
     )
     parser.add_argument(
-        "--force", action="append", default=[], metavar="BURSTS:NEURONS", help="make neurons fire (may be repeated)"
+        "--force", action="append", default=[], metavar="BURSTS:NEURONS", help="make neurons fire, e.g. 5:0-24"
     )
     _add_config(parser)
     parser.add_argument(
@@ -196,7 +213,7 @@ def _add_run(parser: Parser) -> None:
 def _add_shards(parser: Parser) -> None:
     group = parser.add_argument_group("one network on several devices or ranks (start these with mpiexec or srun)")
     group.add_argument("--multi-gpu", action="store_true", help="a shard on each GPU there is")
-    group.add_argument("--num-gpus", type=whole_number(1, 1024), metavar="N", help="so many of them")
+    group.add_argument("--num-gpus", type=whole_number(1, 1024), metavar="N", help="use at most N GPUs")
     group.add_argument(
         "--shards",
         type=whole_number(1, 4096),
@@ -204,9 +221,9 @@ def _add_shards(parser: Parser) -> None:
         help="shards, of the CPU or of --backend cuda; default: the ranks",
     )
     group.add_argument("--strategy", choices=STRATEGIES, help="how neurons are split over shards")
-    group.add_argument("--reshard-every", type=whole_number(1, 10**9), metavar="N", help="follow the activity")
+    group.add_argument("--reshard-every", type=whole_number(1, 10**9), metavar="N", help="split anew every N bursts")
     group.add_argument(
-        "--mpi", choices=("auto", "on", "off"), default="auto", help="be a rank (default: if started so)"
+        "--mpi", choices=("auto", "on", "off"), default="auto", help="run as an MPI rank (auto: if launched as one)"
     )
     group.add_argument(
         "--rank-timeout",
@@ -216,14 +233,14 @@ def _add_shards(parser: Parser) -> None:
         help="a rank that the others wait for longer ends the run (default: 300)",
     )
     group = parser.add_argument_group("checkpoints")
-    group.add_argument("--checkpoint", type=named_file, metavar="FILE", help="keep the state of the run there")
+    group.add_argument("--checkpoint", type=named_file, metavar="FILE", help="write the state of the run to it")
     group.add_argument(
         "--checkpoint-every",
         type=whole_number(1, 10**9),
         metavar="N",
-        help="bursts (default: 1000), and after the last",
+        help="bursts between two checkpoints (default: 1000); the end has one, too",
     )
-    group.add_argument("--resume", type=named_file, metavar="FILE", help="go on from a checkpoint of the same run")
+    group.add_argument("--resume", type=named_file, metavar="FILE", help="continue the run of a checkpoint")
 
 
 def _add_verify(parser: Parser) -> None:
@@ -237,7 +254,7 @@ def _add_verify(parser: Parser) -> None:
         help=f"rules of the engine (default: {FEAGI_2_6.name}, or those of the record)",
     )
     parser.add_argument(
-        "--no-emulate", action="store_true", help="do not emulate the real engine's batch path (SEMANTICS 3b)"
+        "--no-emulate", action="store_true", help="leave out the released engine's defect from 10 000 candidates on"
     )
     _add_scattered(parser)
     _add_common(parser)

@@ -224,7 +224,7 @@ def _memories(network: Network, end: FeatureState) -> dict[str, Any] | None:
 def feature_lines(values: dict[str, Any], *, every: bool) -> list[str]:
     """The features and what they did, a line each."""
     used = values["used"]
-    lines = [_line(one) for one in (used if every else used[:MOST_LINES])]
+    lines = [feature_line(one) for one in (used if every else used[:MOST_LINES])]
     if len(lines) < len(used):
         lines.append(f"{'feature':<11}and {len(used) - len(lines)} more (--all)")
     did = [
@@ -240,7 +240,8 @@ def feature_lines(values: dict[str, Any], *, every: bool) -> list[str]:
     return lines + [f"{'did':<11}{one}" for one in (*shown, *more)]
 
 
-def _line(feature: Feature) -> str:
+def feature_line(feature: Feature) -> str:
+    """One feature on a line of its own."""
     parameters = f": {feature['parameters']}" if feature["parameters"] else ""
     return f"{'feature':<11}{feature['where']}: {feature['feature']}{parameters}"
 
@@ -254,8 +255,7 @@ def _memory_lines(memory: dict[str, Any]) -> list[str]:
             f"{memory['twins']} twins; each injected 2 bursts after its pattern (the released engine: 1 or 2)"
         )
         lines += [
-            f"area {one['area']}: {one['live']} live memories, {one['long_term']} of them long-term"
-            for one in memory["areas"]
+            f"area {one['area']}: live memories {one['live']}, long-term {one['long_term']}" for one in memory["areas"]
         ]
     if memory["synapses_made"] is not None:
         lines.append(f"associations: {memory['synapses_made']} synapses that the run made are there at the end")

@@ -8,6 +8,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from burstproof.analysis.text import gibibytes, table
+from burstproof.cli.feature_report import feature_line, used_features
 from burstproof.cli.idle import refuse_idle
 from burstproof.cli.settings import configuration_of, engine_options
 from burstproof.cli.sources import read_source, reading_of, source_of
@@ -43,6 +44,7 @@ def plan(options: argparse.Namespace) -> ExitCode:
         "backend": backend,
         "neurons": network.neuron_count,
         "synapses": network.synapse_count,
+        "features": used_features(network),
         "buffers": [asdict(buffer) for buffer in buffers],
         "total_bytes": totals,
         "per_gibibyte": {"neurons": int(network.neuron_count * share), "synapses": int(network.synapse_count * share)},
@@ -62,6 +64,7 @@ def _as_text(document: dict[str, Any]) -> str:
     sizes = f"{document['neurons']} neurons, {document['synapses']} synapses"
     lines = [
         f"{document['source']}: {sizes} on {document['backend']}",
+        *map(feature_line, document["features"]),
         "",
         table(("buffer", "dtype", "elements", "bytes", "place"), rows, left=2),
         "",

@@ -7,6 +7,8 @@ import dataclasses
 import json
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -85,7 +87,7 @@ def run(options: argparse.Namespace) -> ExitCode:
     exchange = exchange_of(options)
     try:
         prepared = together(exchange, lambda: _prepare(options, exchange))
-        with ending_all_ranks(exchange), prepared.engine:
+        with ending_all_ranks(exchange), prepared.engine, _naming_the_checkpoint(prepared.checkpoints):
             times_s = _go(prepared, options, exchange)
             end = prepared.engine.state()
             if exchange.rank > 0:
@@ -100,6 +102,18 @@ def run(options: argparse.Namespace) -> ExitCode:
         exchange.close()
     print(json.dumps(document, indent=1) if options.json else as_text(document, every_area=options.all))
     return ExitCode.PASS
+
+
+@contextmanager
+def _naming_the_checkpoint(checkpoints: Checkpoints) -> Iterator[None]:
+    """Within it, an interruption says from which burst and how the run can be continued."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if checkpoints.saved_after is not None:
+            how = f"the same command with --resume {checkpoints.file} goes on after it"
+            print(f"burstproof: note: burst {checkpoints.saved_after} is in the checkpoint: {how}", file=sys.stderr)
+        raise
 
 
 def _prepare(options: argparse.Namespace, exchange: Exchange) -> Prepared:
@@ -248,7 +262,12 @@ def _document(
     begun = prepared.engine.network.burst_count if resumed is None else resumed
     return {
         **engine_values(prepared.engine, end),
-        "source": {"path": source.where, "kind": source.kind.value, "seed": options.seed},
+        "source": {
+            "path": source.where,
+            "kind": source.kind.value,
+            "seed": options.seed,
+            "apply_flags": options.apply_flags,
+        },
         "backend": dataclasses.asdict(prepared.choice),
         "shards": shard_values(prepared.engine, exchange.ranks, counter),
         "stimulus": stimulus_values(prepared.engine.options, len(prepared.plan)),

@@ -13,8 +13,10 @@ from burstproof.engine.precision import storage_for
 from burstproof.engine.protocol import Engine
 from burstproof.engine.sharded.quality import partition_quality
 from burstproof.engine.state import EngineState
+from burstproof.sources import Kind
 
 _SHARDS = ("shards", "strategy", "neurons", "synapses", "cut_synapses", "cut_share")
+_INSIDE = "psp flags, plasticity and features"
 _IMBALANCES = ("neuron_imbalance", "synapse_imbalance", "cost_imbalance")
 
 
@@ -98,9 +100,14 @@ def as_text(document: dict[str, Any], *, every_area: bool) -> str:
     source, backend, bursts = document["source"], document["backend"], document["bursts"]
     areas = tuple(AreaActivity(**area) for area in document["areas"])
     sizes = f"{document['neurons']} neurons, {document['synapses']} synapses, {len(areas)} areas"
+    tables_only = source["kind"] == Kind.CONNECTOME.value and not source["apply_flags"]
     resumed = "" if document["resumed_after"] is None else f", resumed after {document['resumed_after']},"
     rows = [
         (source["kind"], f"{source['path']}: {sizes}"),
+        (
+            "not taken",
+            f"what a genome inside the file says of {_INSIDE}; --apply-flags takes it" if tables_only else "",
+        ),
         ("backend", f"{backend['backend']}: {backend['reason']}" + (document["launch"] and f"; {document['launch']}")),
         ("fallback", backend["fallback"]),
         ("shards", _shards(document["shards"])),

@@ -172,8 +172,11 @@ def _automatic(load: _Load, config: Configuration, considered: tuple[Considered,
 def _wants(backend: str, load: _Load, config: Configuration) -> tuple[bool, str]:
     """Whether the GPU of ``backend`` pays off, and why: by thresholds that are set, else by what was measured."""
     is_set = any(f"compute.auto_selection.{name}" in config.origins for name in _THRESHOLDS)
-    if is_set or backend != "cuda":
+    if is_set:
         return _reaches_thresholds(load.neurons, load.firing_rate, config)
+    if backend != "cuda":
+        wanted, why = _reaches_thresholds(load.neurons, load.firing_rate, config)
+        return wanted, f"for {backend}, {why}"
     on_cpu, on_gpu = cpu_us(load.events, load.cores), cuda_us(load.events)
     told = "" if load.firing_rate is not None else f" (firing rate unknown, taken as {100 * USUAL_RATE:g} %)"
     cores = "1 core" if load.cores == 1 else f"{load.cores} cores"

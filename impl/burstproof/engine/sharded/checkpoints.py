@@ -42,6 +42,8 @@ class Checkpoints:
         Whether the run keeps a record of all its bursts.
     resumed_after : int or None
         Burst of the checkpoint from which the run went on.
+    saved_after : int or None
+        Burst of the last checkpoint that this process wrote.
     """
 
     bursts: int
@@ -52,6 +54,7 @@ class Checkpoints:
     resume: Path | None = None
     recorded: bool = False
     resumed_after: int | None = None
+    saved_after: int | None = None
     _identity: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -107,6 +110,7 @@ class Checkpoints:
             identity = {**self._identity, **stimulus_so_far(self.plan, state.burst_count)}
             recording = None if recordings is None else joined(recordings)
             save_checkpoint(self.file, Checkpoint(state, identity, recording))
+            self.saved_after = state.burst_count
 
 
 def chunks(done: int, total: int, longest: int, stops: Sequence[int | None]) -> Iterator[int]:

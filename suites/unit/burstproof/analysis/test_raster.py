@@ -61,6 +61,14 @@ def test_a_raster_of_silence_and_of_markup_is_still_a_picture() -> None:
     assert "<b>&?[31m (1)" in [e.text for e in root.iter("{http://www.w3.org/2000/svg}text")]
 
 
+def test_a_picture_says_how_much_a_cell_holds() -> None:
+    """Of 3000 neurons in rows of 13 and 1300 bursts in columns of 3 both are said; of a cell for each, neither."""
+    for size, bursts, said in ((3000, 1300, ["13 in a row", "burst (3 in a column)"]), (20, 4, ["burst"])):
+        root = ElementTree.fromstring(raster_svg(RasterGrid(network([7] * size), bursts).raster(), "title"))
+        texts = [str(e.text) for e in root.iter("{http://www.w3.org/2000/svg}text")]
+        assert [text for text in texts if text.endswith("in a row") or text.startswith("burst")] == said
+
+
 def test_a_raster_of_full_activity_stays_small() -> None:
     generator = np.random.default_rng(7)
     brain = network([int(a) for a in generator.integers(7, 40, 3000)])
