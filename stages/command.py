@@ -111,7 +111,7 @@ def _parser(plan: Sequence[Stage]) -> argparse.ArgumentParser:
     run.add_argument("--explain", action="store_true", help="say what would run here and why not the rest")
     run.add_argument("--runs", type=Path, default=Path("runs"), metavar="DIR", help="where runs lie (default: runs)")
     run.add_argument("--run", type=Path, metavar="RUN", help="the folder of this run, instead of a new one in --runs")
-    run.add_argument("--only", action="append", default=[], metavar="NAME", help="of the plan, run this stage now")
+    run.add_argument("--only", action="append", default=[], metavar="NAME", help="run only this stage of the plan now")
     run.add_argument(
         "--workers",
         type=_processes,

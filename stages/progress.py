@@ -18,6 +18,7 @@ from stages.run_folder import write_json
 
 _FOLDER = "durations"
 _WIDTH = 60  # of a case in the line
+_TELLING = 0.05  # share of the earlier time that must be over before it tells how fast this machine is
 
 
 @dataclass
@@ -68,10 +69,9 @@ class Progress:
         """Seconds that are left after ``elapsed_s``, or ``None`` as long as nothing is known."""
         known = sum(duration for case, duration in self.earlier.items() if case not in self.kept)
         over = sum(self.earlier.get(case, 0.0) for case in self.done if case not in self.kept)
-        if over > 0.0:
-            return elapsed_s * (known - over) / over
         if known > 0.0:
-            return known
+            pace = elapsed_s / over if over >= _TELLING * known else 1.0
+            return pace * (known - over)
         done = len(self.done) - len(self.kept)
         return elapsed_s * (self.total - len(self.done)) / done if done > 0 and self.collected else None
 
@@ -86,7 +86,7 @@ class Progress:
             parts.append(f"slowest {name} ({_time(duration)})")
         left = self.left_s(elapsed_s)
         if left is not None:
-            parts.append(f"about {_time(left)} left")
+            parts.append(f"{'about ' if left >= 1.0 else ''}{_time(left)} left")
         return ", ".join(parts)
 
 

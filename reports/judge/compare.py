@@ -320,18 +320,23 @@ class _Judge:
 
     def _of_one_pair(self, key: Key, ratio: float, lower: bool) -> Difference:
         known = self._variation.limit(key)
-        inside = self._inside(key)
+        inside = self._inside(key, ratio)
         if known is None:
             whose = "this machine" if self._relation is Relation.SAME else "such machines"
             reason = f"{self._how_many}; nothing shows how much runs of {whose} vary"
             return Difference(Change.UNKNOWN, ratio, inside, reason=reason)
         return pair_difference(ratio, known, self._noise, lower)
 
-    def _inside(self, key: Key) -> Interval | None:
-        """Interval by the samples alone, which knows nothing of what differs between runs; ``None`` for too few."""
+    def _inside(self, key: Key, ratio: float) -> Interval | None:
+        """Interval by the samples alone, which knows nothing of what differs between runs; ``None`` for too few.
+
+        It is that of the shift between the series. Outliers can move their centres further, so it takes in ``ratio``,
+        that of the centres.
+        """
         old, new = self._base.keys[key].measurement, self._new.keys[key].measurement
         fresh = [units.convert(sample, new.unit, old.unit) for sample in samples_of(new)]
-        return difference(samples_of(old), fresh).interval
+        found = difference(samples_of(old), fresh).interval
+        return None if found is None else replace(found, low=min(found.low, ratio), high=max(found.high, ratio))
 
     @property
     def _how_many(self) -> str:

@@ -144,7 +144,7 @@ def _last_change(key: Key, points: Sequence[Point], lower: bool | None, variatio
         return Difference(Change.UNKNOWN, math.nan, None, reason="no ratio, or nothing says which way is better")
     known = variation.limit(key)
     if known is None:
-        reason = "no commit ran twice on this machine, so nothing shows how much its runs vary"
+        reason = "too few runs of one clean commit on this machine to show how much its runs vary"
         return Difference(Change.UNKNOWN, after / before, None, reason=reason)
     return pair_difference(after / before, known, NOISE, lower)
 

@@ -44,6 +44,12 @@ def test_the_time_left_follows_from_the_earlier_run(tmp_path: Path) -> None:
     assert progress.line(20.0) == "2 of 3 cases, slowest b (11 s), about 20 s left"
 
 
+def test_cases_skipped_at_the_start_say_nothing_of_the_pace(tmp_path: Path) -> None:
+    """A hundred skipped cases took 0.1 s of 100 s once; 30 s into the first long case nothing is known but the rest."""
+    progress = Progress(tmp_path / "none", {"a": 0.1, "b": 100.0}, done={"a": 0.1})
+    assert progress.left_s(30.0) == pytest.approx(100.0)
+
+
 def test_without_an_earlier_run_the_rate_tells(tmp_path: Path) -> None:
     progress = Progress(tmp_path / "none", done={"a": 1.0})
     assert progress.left_s(10.0) is None

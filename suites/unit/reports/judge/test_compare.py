@@ -157,6 +157,16 @@ def test_one_pair_tells_what_runs_of_the_machine_have_not_varied_by() -> None:
     assert the_row(steady).change is Change.UNKNOWN
 
 
+def test_the_interval_of_one_pair_holds_the_ratio_beside_it() -> None:
+    """Where a third of the samples are outliers, the centre moves, and the shift between the series does not."""
+    calm = replace(timed(0.01), samples=timed(0.01).samples * 3)
+    torn = tuple(value * (1.0 if place % 3 else 40.0) for place, value in enumerate(calm.samples))
+    found = the_row(compare([run(0, calm)], [run(1, replace(calm, samples=torn), commit="b")])).difference
+    assert found.interval is not None
+    assert found.interval.low <= found.ratio <= found.interval.high
+    assert found.ratio > 10.0
+
+
 def test_a_few_figures_do_not_stand_for_the_variation_of_all() -> None:
     """One limit of the machine that moved a hundredfold between two runs says nothing of the others' noise."""
     copies = [replace(figure("roofline.copy", value, "GB/s"), samples=(value,) * 10) for value in (4000.0, 40.0)]
