@@ -14,6 +14,7 @@ from pathlib import Path
 from reports.values.record import Environment
 
 _CHANGES_NAMED = 10
+_GIT_S = 30.0
 _MODULES = (".py", ".pyc", ".so", ".pyd")
 _PREFIXES = ("LD_PRELOAD", "CUDA_", "NUMBA_", "OMP_", "CUPY_", "NCCL_", "NVIDIA_VISIBLE_DEVICES")
 IGNORED = (
@@ -29,16 +30,17 @@ def take_environment(root: Path) -> Environment:
 
     Untracked files that git does not ignore are changes, too: a ``conftest.py`` can drop cases. So are modules among
     the sources that git ignores, files whose changes git was told not to report, and a ``sitecustomize`` on
-    ``PYTHONPATH``, which can alter pytest itself.
+    ``PYTHONPATH``, which can alter pytest itself. Where git does not say what changed, nobody knows: that is a change.
     """
     commit = _git(root, "rev-parse", "HEAD")
-    changed = _git(root, "status", "--porcelain", "--untracked-files=normal").splitlines()
-    changed += [*_hidden(root), *_injected()]
+    changed = _injected()
+    if commit:
+        changed = [*_asked(root, "status", "--porcelain", "--untracked-files=normal"), *_hidden(root), *changed]
     return Environment(
         python=platform.python_version(),
         platform=platform.platform(),
         packages=_packages(),
-        git_commit=commit,
+        git_commit=commit or "",
         git_dirty=bool(changed),
         git_changes=tuple(changed[:_CHANGES_NAMED]),
         variables=_variables(),
@@ -47,11 +49,11 @@ def take_environment(root: Path) -> Environment:
 
 def _hidden(root: Path) -> list[str]:
     """What ``git status`` keeps to itself: ``!!`` ignored modules where tracked ones lie, ``h`` and ``S`` as git."""
-    folders = [name for name in _git(root, "ls-tree", "-d", "--name-only", "HEAD").splitlines() if name[0] != "."]
+    folders = [name for name in _asked(root, "ls-tree", "-d", "--name-only", "HEAD") if name[0] not in ".?"]
     top = (":(top,glob)*", ":(top,glob)*/__init__.*")
-    ignored = _git(root, "ls-files", "--others", "--ignored", "--exclude-standard", "--", *top, *folders)
-    modules = [f"!! {name}" for name in ignored.splitlines() if name.endswith(_MODULES) and "__pycache__" not in name]
-    marked = [line for line in _git(root, "ls-files", "-v").splitlines() if line[0].islower() or line[0] == "S"]
+    ignored = _asked(root, "ls-files", "--others", "--ignored", "--exclude-standard", "--", *top, *folders)
+    modules = [f"!! {name}" for name in ignored if name.endswith(_MODULES) and "__pycache__" not in name]
+    marked = [line for line in _asked(root, "ls-files", "-v") if line[0].islower() or line[0] in "S?"]
     return [*modules, *marked]
 
 
@@ -79,10 +81,27 @@ def _packages() -> dict[str, str]:
     return dict(sorted(named.items(), key=lambda item: item[0].lower()))
 
 
-def _git(root: Path, *args: str) -> str:
-    """Return what git says, or nothing where there is no git or no checkout."""
+def _asked(root: Path, *args: str) -> list[str]:
+    """The lines that git says of a checkout, or one that it said nothing."""
+    said = _git(root, *args)
+    return [f"?? git {args[0]} gave no answer"] if said is None else said.splitlines()
+
+
+def _git(root: Path, *args: str) -> str | None:
+    """Return what git says of ``root``, whatever repository its variables name; ``None`` where it has no answer."""
+    own = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     try:
-        said = subprocess.run(["git", *args], cwd=root, capture_output=True, text=True, timeout=30, check=False)
+        said = subprocess.run(
+            ["git", *args],
+            cwd=root,
+            env=own,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            encoding="utf-8",
+            errors="backslashreplace",
+            timeout=_GIT_S,
+            check=False,
+        )
     except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return said.stdout.rstrip() if said.returncode == 0 else ""
+        return None
+    return said.stdout.rstrip() if said.returncode == 0 else None

@@ -23,7 +23,7 @@ from reports.store import load_run
 from reports.values.provenance import invocation_rows, provenance_lines
 from reports.values.record import Environment, Invocation, StageRun
 from reports.values.serialise import encode
-from stages import gating
+from stages import environment, gating
 from stages.command import main
 from stages.environment import take_environment
 from stages.evidence import join_benchmarks
@@ -75,6 +75,34 @@ def test_an_untracked_file_is_a_change_and_is_named(checkout: Path) -> None:
     found = take_environment(checkout)
     assert found.git_dirty
     assert found.git_changes == (" M conftest.py", "?? part1/conftest.py")
+
+
+def test_a_name_that_is_no_unicode_is_a_change_like_others(checkout: Path) -> None:
+    git(checkout, "config", "core.quotepath", "false")
+    (checkout / os.fsdecode(b"na\xefve.py")).touch()
+    assert take_environment(checkout).git_changes == ("?? na\\xefve.py",)
+
+
+def test_variables_of_git_name_no_other_repository(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Git sets them for its hooks: the commit of another checkout would stand in the record."""
+    monkeypatch.setenv("GIT_DIR", str(ROOT / ".git"))
+    assert take_environment(checkout).git_commit != take_environment(ROOT).git_commit
+
+
+def test_a_git_that_does_not_say_what_changed_leaves_no_clean_checkout(
+    checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where reading a large checkout takes too long."""
+    commit, real = git(checkout, "rev-parse", "HEAD"), shutil.which("git")
+    (tmp_path / "bin").mkdir()
+    slow = tmp_path / "bin" / "git"
+    slow.write_text(f'#!/bin/sh\n[ "$1" = status ] && exec sleep 60\nexec {real} "$@"\n', encoding="utf-8")
+    slow.chmod(0o755)
+    monkeypatch.setenv("PATH", str(slow.parent), prepend=os.pathsep)
+    monkeypatch.setattr(environment, "_GIT_S", 2.0)
+    found = take_environment(checkout)
+    assert (found.git_commit, found.git_dirty) == (commit, True)
+    assert found.git_changes == ("?? git status gave no answer",)
 
 
 def test_what_git_was_told_to_hide_is_a_change(checkout: Path) -> None:
