@@ -48,6 +48,7 @@ def reasons_against(record: RunRecord, checkout: Path = _CHECKOUT) -> tuple[str,
         *_seal(record),
         *_clock(record),
         *_commit(record),
+        *_software(record),
         *_plan(record),
         *_machine(record),
         *_judging(record, targets, problem),
@@ -78,6 +79,17 @@ def _commit(record: RunRecord) -> Iterator[str]:
         yield f"its stages were run at {len(commits)} commits: {_first([commit[:12] or 'none' for commit in commits])}"
     if record.environment.git_dirty or any(one.environment.git_dirty for one in record.invocations):
         yield f"the checkout had local changes: {_first(record.environment.git_changes) or 'which is not said'}"
+
+
+def _software(record: RunRecord) -> Iterator[str]:
+    """Stages may have environments of their own; the sittings of one stage may not."""
+    found: dict[str, set[object]] = {}
+    for one in record.invocations:
+        for stage in one.stages:
+            found.setdefault(stage, set()).add((one.environment.python, frozenset(one.environment.packages.items())))
+    mixed = [stage for stage, several in found.items() if len(several) > 1]
+    if mixed:
+        yield f"cases of one stage ran with other versions of Python or packages than the rest: {_first(mixed)}"
 
 
 def _plan(record: RunRecord) -> Iterator[str]:

@@ -166,6 +166,16 @@ def test_a_whole_clean_run_may_be_quoted_and_so_may_one_that_fails(whole: RunRec
             lambda r: replace(r, invocations=(*r.invocations, replace(r.invocations[0], machine="another"))),
             "run on 2 machines",
         ),
+        (
+            lambda r: replace(
+                r,
+                invocations=(
+                    *r.invocations,
+                    replace(r.invocations[0], environment=replace(r.invocations[0].environment, python="3.99")),
+                ),
+            ),
+            "other versions of Python or packages than the rest: ",
+        ),
         (lambda r: replace(r, plan="quick"), "only the quick plan"),
         (lambda r: replace(r, asked=("stage6",)), "only stage6 of the plan"),
         (lambda r: replace(r, finished_utc=""), "did not finish"),
