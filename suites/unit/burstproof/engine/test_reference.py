@@ -12,6 +12,7 @@ from burstproof.engine.options import EngineOptions
 from burstproof.engine.profile import FEAGI_BETA
 from burstproof.engine.reference import ReferenceEngine, draw
 from burstproof.engine.reference_associative import MadeSynapses, check_room
+from burstproof.engine.reference_memory import half_away
 from burstproof.engine.state import NO_STIMULUS
 from burstproof.errors import BurstproofError, NetworkError
 from burstproof.network.features import FIRST_MEMORY_ID
@@ -139,3 +140,21 @@ def test_the_specification_counts_the_synapses_that_appear_at_a_neuron(monkeypat
     engine.step(stimulate({}, 0, 2))
     with pytest.raises(NetworkError, match="neuron 2"):
         engine.step(stimulate({}, 1, 2))
+
+
+@pytest.mark.parametrize(
+    ("value", "whole"),
+    [
+        (0.5, 1),
+        (-0.5, -1),
+        (2.4999, 2),
+        (-2.5, -3),
+        (float("nan"), 0),
+        (2.0**63, 2**63 - 1),
+        (-(2.0**63), -(2**63)),
+        (float("inf"), 2**63 - 1),
+        (-1e300, -(2**63)),
+    ],
+)
+def test_the_specification_rounds_halves_away_from_0_into_64_bits(value: float, whole: int) -> None:
+    assert half_away(value) == whole
