@@ -37,8 +37,8 @@ _QUICK = "--bp-plan=quick"
 _FEATURES = (
     "suites/stage5_parity/test_features.py::test_feature_case",
     "suites/stage5_parity/test_feature_states.py",
-    "suites/stage5_parity/test_features.py::test_recording_of_features_agrees",
     "suites/stage5_parity/test_features.py::test_a_run_goes_on_from_any_burst",
+    "suites/stage5_parity/test_features.py::test_recording_of_features_agrees",
     "-k",
     "reference or specification",
     _QUICK,

@@ -19,6 +19,7 @@ from burstproof.network.features import FIRST_MEMORY_ID
 from burstproof.network.plasticity import PlasticMapping
 from suites.support.parity.builder import network, stimulate, synapse
 from suites.support.parity.cases.feature_learning import associating
+from suites.support.parity.cases.feature_memory import replaying
 from suites.support.parity.recordings import recording
 
 pytestmark = pytest.mark.requirement("BE-4")
@@ -140,6 +141,21 @@ def test_the_specification_counts_the_synapses_that_appear_at_a_neuron(monkeypat
     engine.step(stimulate({}, 0, 2))
     with pytest.raises(NetworkError, match="neuron 2"):
         engine.step(stimulate({}, 1, 2))
+
+
+def test_the_specification_goes_on_while_a_memory_learns() -> None:
+    """Restored when an injection is under way that will average the potentials of two neurons in two bursts."""
+    pattern = replaying(mp_learning=True, temporal_depth=2)
+    first, second = (ReferenceEngine.create(pattern, EngineOptions()) for _ in range(2))
+    for burst in (1, 2, 3):
+        first.step(stimulate({0: 4 * burst, 1: 5 * burst}))
+    before = first.state()
+    assert before.features is not None
+    assert before.features.memory.learnt_potentials.tolist() == [8, 10, 12, 15]
+    second.restore(before)
+    for _ in range(4):
+        assert second.state().differences(first.state()) == ()
+        assert first.step().fired_ids.tolist() == second.step().fired_ids.tolist()
 
 
 @pytest.mark.parametrize(
