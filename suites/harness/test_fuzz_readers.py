@@ -138,6 +138,15 @@ def test_the_command_writes_a_summary(tmp_path: Path) -> None:
     assert {len(commit): inputs for commit, inputs in summary["commits"].items()} == {40: 10}
 
 
+def test_the_committed_campaign_is_of_a_million_inputs_of_every_reader() -> None:
+    """Its counts add up, and nothing was found."""
+    summary = json.loads((ROOT / "suites" / "data" / "fuzz_readers.json").read_text(encoding="utf-8"))
+    assert {row["reader"] for row in summary["readers"]} == {reader.name for reader in READERS}
+    assert all(row["accepted"] + row["refused"] == row["inputs"] for row in summary["readers"])
+    assert sum(row["inputs"] for row in summary["readers"]) == sum(summary["commits"].values()) == summary["inputs"]
+    assert (summary["inputs"] >= 1_000_000, summary["findings"]) == (True, 0)
+
+
 def test_a_campaign_goes_on_where_it_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In sittings: each input once, the numbers of all sittings in one summary, which names the commit of each."""
     drawn: list[tuple[str, int]] = []
