@@ -410,6 +410,14 @@ def _synapses() -> Iterator[Case]:
             6: {"features.made.sources": [M1]},
         },
     )
+    waiting = associated(8, 9, 3)
+    yield Case(
+        "memories: one that has not fired yet makes no synapse, however long the window",
+        waiting.replace(plastic_mappings=(replace(waiting.plastic_mappings[0], window=3),)),
+        plan={2: stimulate({}, 0), 3: drive},
+        fired=[[], [0], [3], [M0]],
+        states={3: {"features.made.sources": []}, 4: {"features.made.sources": [M0]}},
+    )
     yield Case(
         "memories: one sends through its synapses, in the next burst",
         associated(8, 9, 3),
