@@ -19,7 +19,7 @@ from burstproof.network.features import FIRST_MEMORY_ID
 from burstproof.network.plasticity import PlasticMapping
 from suites.support.parity.builder import network, stimulate, synapse
 from suites.support.parity.cases.feature_learning import associating
-from suites.support.parity.cases.feature_memory import replaying
+from suites.support.parity.cases.feature_memory import remembering, replaying
 from suites.support.parity.recordings import recording
 
 pytestmark = pytest.mark.requirement("BE-4")
@@ -156,6 +156,18 @@ def test_the_specification_goes_on_while_a_memory_learns() -> None:
     for _ in range(4):
         assert second.state().differences(first.state()) == ()
         assert first.step().fired_ids.tolist() == second.step().fired_ids.tolist()
+
+
+def test_the_specification_goes_back_to_before_its_first_twin() -> None:
+    engine = ReferenceEngine.create(remembering(init_lifespan=3, longterm_threshold=3), EngineOptions())
+    start = engine.state()
+    runs = []
+    for _ in range(2):
+        engine.restore(start)
+        assert engine.state().differences(start) == ()
+        runs.append([engine.step(stimulate({}, *one)).fired_ids.tolist() for one in ([0], [], [], [], [])])
+    assert runs[0] == runs[1]
+    assert runs[0][3] == [4]
 
 
 @pytest.mark.parametrize(
