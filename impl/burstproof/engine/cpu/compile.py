@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 import numba
 
-from burstproof.engine.cpu.inlined import InlinedCompiler, WholeCompiler
 from burstproof.engine.features.key import NO_KEY, ExtrasKey
 from burstproof.engine.rules import Compiled, Features
 
@@ -100,18 +99,16 @@ def _named(function: Compiled) -> Compiled:
     return function
 
 
-_ARITHMETIC = {"nogil": True, "error_model": "numpy", "fastmath": False, "no_cfunc_wrapper": True}
-
-
 def compiler(function: Compiled) -> Compiled:
     """Compile ``function`` with IEEE arithmetic, outside the interpreter's lock."""
-    compiled: Compiled = numba.njit(**_ARITHMETIC, pipeline_class=WholeCompiler)(_named(function))
+    options = {"nogil": True, "error_model": "numpy", "fastmath": False, "no_cfunc_wrapper": True}
+    compiled: Compiled = numba.njit(**options)(_named(function))
     return compiled
 
 
 def inner_compiler(function: Compiled) -> Compiled:
-    """Compile as ``compiler`` does, but for other kernels only: without entry from Python and machine code."""
-    compiled: Compiled = numba.njit(**_ARITHMETIC, no_cpython_wrapper=True, pipeline_class=InlinedCompiler)(
-        _named(function)
-    )
+    """Compile as ``compiler`` does, but for other kernels only: without the entry from Python, which takes long."""
+    compiled: Compiled = numba.njit(
+        nogil=True, error_model="numpy", fastmath=False, no_cfunc_wrapper=True, no_cpython_wrapper=True
+    )(_named(function))
     return compiled
