@@ -20,7 +20,7 @@ pytestmark = pytest.mark.requirement("BE-15", "ST-3")
 CURES = {
     "unavailable": "End the program that holds it",
     "memory error": "have the device reset",
-    "launch": "Start a new process",
+    "launch": "If it fails again",
     "context": "restart the machine",
     "memory": "run a smaller network",
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
@@ -14,28 +15,29 @@ Found = TypeVar("Found")
 _DRIVER_ERRORS = frozenset({"CUDARuntimeError", "CUDADriverError", "CUDAError", "CudaAPIError", "OutOfMemoryError"})
 """Errors of CuPy, cuda.core and numba-cuda, which have no base in common; none of them need be installed."""
 
+_NAME = re.compile(r"cuda_?error_?(\w+)", re.IGNORECASE)
 _NO_MEMORY = ("outofmemory", "memoryallocation")
 
 _NEW_PROCESS = "Start a new process: this one cannot use the device any more"
 _CURES = (
     (
         ("deviceunavailable", "devicesunavailable"),
-        "the device is not to be had",
+        "the device is not available",
         "End the program that holds it (nvidia-smi shows it) or allow more than one (nvidia-smi -c DEFAULT); then "
         "start a new process",
     ),
     (
-        ("ecc", "nvlinkuncorrectable", "containederror"),
+        ("eccuncorrectable", "nvlinkuncorrectable", "contained"),
         "the device found an error in its memory or links that it cannot correct",
         f"{_NEW_PROCESS}. See the driver's log and have the device reset; if it happens again, have it replaced",
     ),
     (
-        ("contextisdestroyed", "deinitialized", "cudartunloading", "nodevice", "invaliddevice", "islost"),
+        ("contextisdestroyed", "deinitialized", "cudartunloading", "nodevice", "invaliddevice"),
         "the device is lost",
         f"{_NEW_PROCESS}. If nvidia-smi does not show the device, reset it or restart the machine",
     ),
 )
-"""Words in what the driver said (small letters without gaps), what they mean, and the cure; the first row counts."""
+"""Names of the driver's errors (as ``_name_in`` gives them), what they mean, and the cure."""
 
 _FAILED = (
     "the device failed during the run",
@@ -48,18 +50,27 @@ def error_of(error: Exception) -> BurstproofError | None:
     if type(error).__name__ not in _DRIVER_ERRORS or isinstance(error, BurstproofError):
         return None
     said = " ".join(str(error).split())
-    bare = said.lower().replace(" ", "").replace("_", "")
-    if any(words in bare for words in _NO_MEMORY):
+    name = _name_in(said)
+    if any(words in name for words in _NO_MEMORY):
         return OutOfMemoryError(
             "the device has no memory left for what is under way",
             where="CUDA device",
             got=said,
             cure="Close other programs on the device, or run a smaller network",
         )
-    rows = (row for row in _CURES if any(words in bare for words in row[0]))
+    rows = (row for row in _CURES if name in row[0])
     _, problem, cure = next(rows, ((), *_FAILED))
     distrust = "nothing that it computed since the last result is to be trusted"
     return DeviceFaultError(f"{problem}; {distrust}", where="CUDA device", got=said, cure=cure)
+
+
+def _name_in(said: str) -> str:
+    """The name of the error, in small letters without gaps, or all that was ``said`` where there is none.
+
+    What follows a name explains it: cuda.core's explanations speak of other errors, too.
+    """
+    named = _NAME.search(said)
+    return (said if named is None else named[1]).lower().replace(" ", "").replace("_", "")
 
 
 def translated(call: Callable[Given, Found]) -> Callable[Given, Found]:

@@ -12,7 +12,7 @@ from burstproof.errors import DeviceFaultError, ExitCode, OutOfMemoryError
 
 pytestmark = pytest.mark.requirement("BE-15")
 
-BUSY, RESET, RESTART, AGAIN = "End the program", "have the device reset", "restart the machine", "Start a new process"
+BUSY, RESET, RESTART, AGAIN = "End the program", "have the device reset", "restart the machine", "If it fails again"
 
 
 class CUDAError(Exception):
@@ -33,6 +33,12 @@ class CUDAError(Exception):
         ("CUDA_ERROR_LAUNCH_FAILED: unspecified launch failure", AGAIN),
         ("cudaErrorIllegalAddress: an illegal memory access was encountered", AGAIN),
         ("CUDA_ERROR_UNKNOWN", AGAIN),
+        ("cudaErrorContained: Invalid access of peer GPU memory over nvlink or a hardware error", RESET),
+        ("cudaErrorInvalidDevice: invalid device ordinal", RESTART),
+        ("cudaErrorInvalidDeviceFunction: invalid device function", AGAIN),
+        ("CUDA_ERROR_INVALID_CONTEXT: invalid device context", AGAIN),
+        ("CUDA_ERROR_LAUNCH_FAILED: Common causes include dereferencing an invalid device pointer", AGAIN),
+        ("CUDA_ERROR_ASSERT: All existing device memory allocations from this context are invalid", AGAIN),
     ],
 )
 def test_a_failed_device_states_the_cure(said: str, cure: str) -> None:
