@@ -49,12 +49,14 @@ def take_environment(root: Path) -> Environment:
 
 def _hidden(root: Path) -> list[str]:
     """What ``git status`` keeps to itself: ``!!`` ignored modules where tracked ones lie, ``h`` and ``S`` as git."""
-    folders = [name for name in _asked(root, "ls-tree", "-d", "--name-only", "HEAD") if name[0] not in ".?"]
+    listed = _asked(root, "ls-tree", "-d", "--name-only", "HEAD")
+    folders = [name for name in listed if name[0] not in ".?"]
     top = (":(top,glob)*", ":(top,glob)*/__init__.*")
     ignored = _asked(root, "ls-files", "--others", "--ignored", "--exclude-standard", "--", *top, *folders)
     modules = [f"!! {name}" for name in ignored if name.endswith(_MODULES) and "__pycache__" not in name]
     marked = [line for line in _asked(root, "ls-files", "-v") if line[0].islower() or line[0] in "S?"]
-    return [*modules, *marked]
+    silent = [line for line in (*listed, *ignored) if line.startswith("??")]
+    return [*silent, *modules, *marked]
 
 
 def _injected() -> list[str]:

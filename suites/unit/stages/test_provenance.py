@@ -105,6 +105,15 @@ def test_a_git_that_does_not_say_what_changed_leaves_no_clean_checkout(
     assert found.git_changes == ("?? git status gave no answer",)
 
 
+@pytest.mark.parametrize("asked", [("ls-tree", "-d"), ("ls-files", "--others"), ("ls-files", "-v")])
+def test_each_question_that_git_does_not_answer_leaves_no_clean_checkout(
+    checkout: Path, asked: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = environment._git
+    monkeypatch.setattr(environment, "_git", lambda root, *args: None if args[:2] == asked else answers(root, *args))
+    assert take_environment(checkout).git_changes == (f"?? git {asked[0]} gave no answer",)
+
+
 def test_what_git_was_told_to_hide_is_a_change(checkout: Path) -> None:
     (checkout / ".git" / "info" / "exclude").write_text("hidden/\n/part1/conftest.py\n", encoding="utf-8")
     (checkout / "part1" / "conftest.py").touch()
