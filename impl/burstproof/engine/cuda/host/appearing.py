@@ -46,6 +46,7 @@ class Appearing:
 
     def _here(self, ids: npt.NDArray[Any]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
         """Places of ``ids`` in the shard, and which of them are here."""
+        ids = ids.astype(self._ids.dtype, copy=False)  # else numpy would convert all of the shard's
         places = np.minimum(np.searchsorted(self._ids, ids), max(len(self._ids) - 1, 0))
         inside: npt.NDArray[np.bool_] = self._ids[places] == ids if len(self._ids) else np.zeros(len(ids), np.bool_)
         return places, inside
