@@ -13,7 +13,7 @@ from burstproof.cli.arguments import build_parser
 from burstproof.cli.settings import configuration_of, engine_options
 from burstproof.device.host_memory import available_host_bytes
 from burstproof.engine.cuda.plan.budget import HOST_SHARE, MemoryPlan, place_synapses, plan_memory
-from burstproof.engine.cuda.plan.histories import LONGEST_REPLAYED
+from burstproof.engine.cuda.plan.histories import LONGEST_DEFERRED
 from burstproof.engine.cuda.plan.packed import pack_network, packed_for
 from burstproof.engine.cuda.plan.streaming import CHUNK, PER_SYNAPSE, line_entries, pieces_of
 from burstproof.engine.options import CudaOptions, EngineOptions, SynapseMemory
@@ -93,7 +93,7 @@ def test_other_weights_leave_synapses_where_they_are() -> None:
 def test_plastic_synapses_lie_in_host_memory_too() -> None:
     """Learning that is replayed and, for a window too long for that, learning burst by burst."""
     held = set[str]()
-    for window in (3, LONGEST_REPLAYED + 1):
+    for window in (3, LONGEST_DEFERRED + 1):
         network = varied().replace(plastic_mappings=(PlasticMapping(np.arange(1000), window),))
         plan = plan_memory(network, HOST)
         held |= {spec.name for spec in plan.host_buffers}

@@ -109,7 +109,7 @@ def check_plastic_start() -> list[str]:
 def check_windows_too_long_for_words() -> list[str]:
     """Learning burst by burst, which long windows need, from a state with traces too."""
     mix = replace(next(m for m in MIXES if m.windows == (3, 2)), neurons=40, synapses=300)
-    with mock.patch("burstproof.engine.cuda.plan.variant.LONGEST_REPLAYED", 1):
+    with mock.patch("burstproof.engine.cuda.plan.variant.LONGEST_DEFERRED", 1):
         return compare_mix(_short(mix), cuda_engine) + compare_run(_short(mix), cuda_engine)
 
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 BURSTS = 56
 """Bursts that a word tells of."""
 
-LONGEST_REPLAYED = 48
+LONGEST_DEFERRED = 48
 """The longest window that words are used for: the others leave too few bursts between two looks at a row."""
 
 MOST_RULES = 65534

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from burstproof.engine.cuda.plan.block_size import FusedShape, fused_shape, least_sum_bits
-from burstproof.engine.cuda.plan.histories import LONGEST_REPLAYED, MOST_RULES
+from burstproof.engine.cuda.plan.histories import LONGEST_DEFERRED, MOST_RULES
 from burstproof.engine.cuda.plan.word import Word, largest_sum, marked_word
 from burstproof.engine.features.key import NO_KEY, ExtrasKey
 from burstproof.engine.layout import Layout, PlasticRules, StaticRows
@@ -323,7 +323,7 @@ def word_of(layout: Layout, options: EngineOptions, point: FixedPoint, *, packab
 
 def short_windows(rules: PlasticRules) -> bool:
     """Whether histories in words serve for these rules."""
-    return rules.longest_window <= LONGEST_REPLAYED and len(rules.windows) <= MOST_RULES
+    return rules.longest_window <= LONGEST_DEFERRED and len(rules.windows) <= MOST_RULES
 
 
 def in_order(positions: npt.NDArray[np.int64]) -> bool:

@@ -49,8 +49,8 @@ def test_each_choice_comes_with_its_reason() -> None:
     delayed = {"types": 1, "delay_bursts": 3}
     assert chosen(**delayed) == f"{marked}; delays to 3 in a ring of 4 slots, 0.0 MB"
     sender = "delays on the sender's side, since a ring of 4 slots would take 0 MB"
-    queues = "later contributions in 4 buckets of words of 32 bits, since a ring of 4 slots would take 0 MB"
-    assert chosen(0, **delayed) == f"{marked}; {queues}"
+    calendar = "later contributions in 4 buckets of words of 32 bits, since a ring of 4 slots would take 0 MB"
+    assert chosen(0, **delayed) == f"{marked}; {calendar}"
     with mock.patch("burstproof.engine.cuda.plan.tiles._CALENDAR_BYTES", 0):
         assert chosen(0, **delayed) == f"{marked}; {sender}"
     driven = chosen(areas=(Area(7, "driven", mp_driven_psp=True),))

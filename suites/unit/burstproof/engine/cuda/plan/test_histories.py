@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from burstproof.engine.cuda.plan.histories import BURSTS, LONGEST_REPLAYED, firings_of, period_of, words_of
+from burstproof.engine.cuda.plan.histories import BURSTS, LONGEST_DEFERRED, firings_of, period_of, words_of
 
 pytestmark = pytest.mark.requirement("BE-17")
 
@@ -39,7 +39,7 @@ def test_runs_end_at_the_longest_window() -> None:
     assert firings_of(words, BURST, 4)[1].tolist() == [4]
 
 
-@pytest.mark.parametrize("window", [1, 3, LONGEST_REPLAYED])
+@pytest.mark.parametrize("window", [1, 3, LONGEST_DEFERRED])
 def test_a_row_waits_no_longer_than_words_remember(window: int) -> None:
     """The oldest burst to catch up on lies ``period`` bursts back, and its window reaches ``window`` - 1 further."""
     assert period_of(window) + window - 1 < BURSTS
