@@ -64,7 +64,7 @@ class Said:
         return wrong + [f"{self.error}: {error}"] * (str(self.error) not in str(error) or self.cure not in str(error))
 
 
-_NEW = "Start a new process"
+_NEW = "If it fails again"
 SAID = {
     "unavailable": Said(CUDAError("CUDA_ERROR_DEVICE_UNAVAILABLE"), True, DeviceFaultError, "End the program"),
     "busy": Said(
@@ -116,10 +116,13 @@ _EVENT = ("record", "synchronize")
 
 
 class Seam:
-    """Counts the calls of a device, and answers the call number ``fails_at`` (from 1; 0: none) as ``said``."""
+    """Counts the calls of a device, and answers the call number ``fails_at`` (from 1; 0: none) as ``said``.
+
+    ``in_use``: the calls before the engine was closed.
+    """
 
     def __init__(self, fails_at: int = 0, said: Said = SAID["launch"]) -> None:
-        self.calls, self._fails_at, self._said = 0, fails_at, said
+        self.calls, self.in_use, self._fails_at, self._said = 0, 0, fails_at, said
 
     def __call__(self) -> None:
         """A call is about to be made."""
@@ -165,7 +168,7 @@ def ring(create: CreateEngine = cuda_engine) -> Subject:
     return Subject(create, network, EngineOptions(cuda=CudaOptions(batch_length=2)), plan)
 
 
-def _use(subject: Subject, answer: Callable[[BurstproofError], object]) -> None:
+def _use(subject: Subject, seam: Seam, answer: Callable[[BurstproofError], object]) -> None:
     """A life of an engine: batches, steps, a state there and back, other weights, a closed loop, the end.
 
     Each part is asked for even if one before it failed, as a careless caller would; ``answer`` gets the errors.
@@ -190,6 +193,7 @@ def _use(subject: Subject, answer: Callable[[BurstproofError], object]) -> None:
         lambda: engine.restore(others),
         lambda: engine.run(3),
         loop,
+        engine.state,
     )
     for part in parts:
         try:
@@ -199,6 +203,7 @@ def _use(subject: Subject, answer: Callable[[BurstproofError], object]) -> None:
                 raise
         except BurstproofError as error:
             answer(error)
+    seam.in_use = seam.calls
     engine.close()
 
 
@@ -206,20 +211,25 @@ def seam_calls(subject: Subject) -> int:
     """Calls of a device in the life of an engine."""
     seam = Seam()
     with planted(seam):
-        _use(subject, lambda error: None)
+        _use(subject, seam, lambda error: None)
     return seam.calls
 
 
 def failing_at(number: int, said: Said, subject: Subject) -> list[str]:
-    """What is wrong where the call ``number`` of a device fails: an error is the package's own and states the cure."""
+    """What is wrong where the call ``number`` of a device fails: an error is the package's own and states the cure.
+
+    Nothing may be said only where the engine was being closed.
+    """
     found: list[BurstproofError] = []
+    seam = Seam(number, said)
     where = f"call {number}: "
     try:
-        with planted(Seam(number, said)):
-            _use(subject, found.append)
+        with planted(seam):
+            _use(subject, seam, found.append)
     except Exception as error:
         return [f"{where}{type(error).__name__}: {error}"]
-    return [where + problem for error in found for problem in said.problems(error)]
+    silent = [f"{where}{said.error}: nothing was said"] * (not found and number <= seam.in_use)
+    return silent + [where + problem for error in found for problem in said.problems(error)]
 
 
 def failing_everywhere(kind: str, subject: Subject, every: int = 1) -> list[str]:

@@ -14,6 +14,7 @@ from burstproof.engine.cuda.kernels.mailbox import CALL_NUMBERS
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.state import Burst, Stimulus
 from burstproof.engine.stimulus import PackedStimulus
+from burstproof.errors import BurstproofError
 from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Network
 
@@ -25,6 +26,7 @@ class LoopEngine(Protocol):
     options: EngineOptions
     fixed_point: FixedPoint
     burst_count: int
+    failure: BurstproofError | None
 
     def step(self, stimulus: Stimulus) -> Burst:
         """Run one burst by itself."""
@@ -107,9 +109,10 @@ class StayingLoop(ClosedLoop):
             try:
                 kernel.leave()
             except Exception as error:
-                if error_of(error) is None:
+                known = error_of(error)
+                if known is None:
                     raise
-                self._done = 0  # the device failed: what is asked of it next says so
+                self._engine.failure, self._done = known, 0
             else:
                 if kernel.answered == self._number(self._done + 1):  # its answer was not taken
                     self._done += 1

@@ -42,7 +42,7 @@ from burstproof.engine.sharded.partition import Partition
 from burstproof.engine.sharded.shard import joined_state
 from burstproof.engine.state import NO_STIMULUS, Burst, EngineState, Record, Recording, Stimulus, StimulusPlan
 from burstproof.engine.stimulus import PackedStimulus
-from burstproof.errors import DeviceFaultError, InputError, NetworkError, OutOfMemoryError
+from burstproof.errors import BurstproofError, DeviceFaultError, InputError, NetworkError, OutOfMemoryError
 from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Network
 from burstproof.network.synthetic.spec import SyntheticSpec
@@ -118,7 +118,7 @@ class CudaEngine(PackedEngine):
         self._loop: StayingLoop | None = None
         self.partition: Partition | None = None
         self._growing: GrowingShards[Room[CudaEngine]] | None = None
-        self.failure: DeviceFaultError | OutOfMemoryError | None = None
+        self.failure: BurstproofError | None = None
 
     @property
     def devices(self) -> Devices:
@@ -134,9 +134,10 @@ class CudaEngine(PackedEngine):
         opened = self._usable()
         if self._growing is not None:
             return self._growing.held.engine.devices
-        if self._loop is not None:
-            self._loop.pause()
-        return opened
+        if self._loop is None:
+            return opened
+        self._loop.pause()
+        return self._usable()
 
     def _usable(self) -> Devices:
         """The network on its devices, if the engine can go on."""
