@@ -459,9 +459,10 @@ class CudaEngine(PackedEngine):
     @_keeping_failure
     def state(self) -> EngineState:
         """A copy of everything that the next burst depends on."""
+        devices = self.devices
         if self._growing is not None:
             return self._growing.state(self.burst_count)
-        parts = self.devices.state(self._clamped)
+        parts = devices.state(self._clamped)
         fired = self.last_list()
         return joined_state(parts, self._weights, self._eligibility, (fired[0].copy(), fired[1].copy()), self._psps)
 
