@@ -25,11 +25,15 @@ _BURSTS = 8
 
 
 @contextmanager
-def queues_of(room: int) -> Iterator[None]:
-    """Every network that can has three owners, and no more than ``room`` entries in the queue of each."""
+def queues_of(room: int, bins: int = 1 << 16) -> Iterator[None]:
+    """Every network that can has three owners, and no more than ``room`` entries in the queue of each.
+
+    ``bins``: bytes of a block's bins.
+    """
     chosen = {
         "queues._pays": lambda variant, sizes: sizes.static_entries > 0,
         "queues._OWNERS": 3,
+        "queues._BIN_BYTES": bins,
         "queues._SHAPES": (FusedShape(32, 1),) * 2,
         "buffers._LEAST_ROOM": room,
         "buffers._ROOM_SHARE": 1 << 20,
@@ -76,6 +80,16 @@ def check_queues_per_owner() -> list[str]:
         plan = {1: Stimulus(forced=np.arange(0, spec.neurons, 3, dtype=np.uint32))}
         reference, engine = ReferenceEngine.create(synthesize(spec)), CudaEngine.from_spec(spec)
         problems += recordings_differ(reference.run(_BURSTS, plan), engine.run(_BURSTS, plan))
+    return problems
+
+
+def check_bins_that_are_full() -> list[str]:
+    """What a bin has no room for waits until it has: here a bin holds fewer entries than a window has for it."""
+    problems = []
+    with queues_of(room=1 << 12, bins=3 * 8 * 4):
+        for name, delay in (("fractions, delays to 7", 7), ("integers", 1)):
+            mix = replace(_small(name, delay), synapses=40 * 110)
+            problems += [f"{name}, delays to {delay}: {problem}" for problem in _differs(mix)]
     return problems
 
 

@@ -20,6 +20,12 @@ _OWNERS = 264
 """Owners where their sums fit: two for each multiprocessor of the largest devices."""
 _MOST_OWNERS = 832
 LOCAL_BITS = 16
+ENQUEUE_THREADS, ENQUEUE_BLOCKS = 512, 2
+"""Threads of a block that sorts contributions by owner, and such blocks on a multiprocessor."""
+_BIN_BYTES, _MOST_BIN_ROOM = 80 << 10, 1023
+"""Shared memory of such a block's bins, and entries of a bin: an odd number, so that bins begin at different banks."""
+_SORTING_BYTES = 28 << 10
+"""Other shared memory of such a block."""
 _WIDE_AMOUNT_BITS = 47
 _HALF_BITS = 31
 _FIRED_BYTES, _OTHER_BYTES = 8, 2048
@@ -50,7 +56,8 @@ def with_queues(variant: Variant, sizes: NetworkSizes) -> Variant:
     if owners > _MOST_OWNERS:
         return variant
     part = max(1, sizes.static_entries // (sizes.neurons * (sizes.ring - 1)))
-    queues = OwnerQueues(owners, span, low_bits, wide, part, variant.word, variant.fused)
+    room = min(_BIN_BYTES // ((8 if wide else 4) * owners), _MOST_BIN_ROOM) - 1 | 1
+    queues = OwnerQueues(owners, span, low_bits, wide, part, room, variant.word, variant.fused)
     word = Word(32) if variant.word.packed else variant.word
     return replace(variant, queues=queues, word=word, recalled=sizes.ring - 1, fused=shape, long_rows=False)
 
@@ -62,10 +69,11 @@ def without_queues(variant: Variant) -> Variant:
 
 
 def block_bytes(variant: Variant) -> int:
-    """Shared memory of a block that owns neurons, 0 without queues: their sums, and what fires of a chunk."""
+    """Most shared memory of a block, 0 without queues: of one that owns neurons, or of one that sorts by owner."""
     if variant.queues is None or variant.fused is None:
         return 0
-    return variant.queues.shared_bytes + _FIRED_BYTES * variant.fused.chunk + _OTHER_BYTES
+    owning = variant.queues.shared_bytes + _FIRED_BYTES * variant.fused.chunk + _OTHER_BYTES
+    return max(owning, variant.queues.bin_bytes + _SORTING_BYTES)
 
 
 def _pays(variant: Variant, sizes: NetworkSizes) -> bool:

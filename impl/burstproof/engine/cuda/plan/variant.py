@@ -47,6 +47,8 @@ class OwnerQueues:
         An entry of a queue has 64 bits: its contribution needs more than 16.
     part : int
         Entries that a row delivers in one burst, in the mean.
+    bin_room : int
+        Entries of an owner that a block holds in shared memory, before they go to its queue.
     word : Word
     shape : FusedShape
         What the variant has instead without queues.
@@ -57,8 +59,19 @@ class OwnerQueues:
     low_bits: int
     wide: bool
     part: int
+    bin_room: int
     word: Word
     shape: FusedShape
+
+    @property
+    def entry_bytes(self) -> int:
+        """Bytes of an entry."""
+        return 8 if self.wide else 4
+
+    @property
+    def bin_bytes(self) -> int:
+        """Shared memory that the bins of a block take."""
+        return self.owners * self.bin_room * self.entry_bytes
 
     @property
     def shared_bytes(self) -> int:
