@@ -351,6 +351,15 @@ def check_delays_in_a_calendar() -> list[str]:
     return _delays_apart_from_slots("calendar", lambda delay: 1 << (delay - 1).bit_length())
 
 
+def check_full_queues_of_a_calendar() -> list[str]:
+    """Queues with room for a few words, in tiles of a few neurons: the rest goes to slots, which arrive as well."""
+    tiles, buffers = "burstproof.engine.cuda.plan.tiles", "burstproof.engine.cuda.plan.buffers"
+    with mock.patch(f"{tiles}._UNTILED_BYTES", 64), mock.patch(f"{tiles}._TILE_BYTES", 300):
+        problems = _delays_apart_from_slots("calendar", lambda delay: 1 << (delay - 1).bit_length())
+        with mock.patch(f"{buffers}._LEAST_ROOM", 3), mock.patch(f"{buffers}._ROOM_SHARE", 1000):
+            return problems + _delays_apart_from_slots("calendar", lambda delay: 1 << (delay - 1).bit_length())
+
+
 def _delays_apart_from_slots(kept: str, expected: Callable[[int], int]) -> list[str]:
     """Networks whose variant says by ``kept`` how the ring of slots was replaced."""
     from burstproof.engine.cuda.engine import CudaEngine

@@ -137,6 +137,25 @@ def check_packets() -> list[str]:
     return problems
 
 
+def check_calendars_of_shards() -> list[str]:
+    """Later contributions of a burst in one kernel wait in queues, in tiles and with little room; all kinds of trains."""
+    tiles, buffers = "burstproof.engine.cuda.plan.tiles", "burstproof.engine.cuda.plan.buffers"
+    course = Course(cut_mix("fractions, delays to 7", neurons=3 * CHUNK - 4, synapses=500, bursts=8))
+    partition, problems = _unequal(course.network), list[str]()
+    for least, tile in ((1 << 10, 1 << 25), (3, 100)):
+        with (
+            mock.patch(f"{tiles}._RING_BYTES", 0),
+            mock.patch(f"{tiles}._UNTILED_BYTES", tile),
+            mock.patch(f"{tiles}._TILE_BYTES", tile),
+            mock.patch(f"{buffers}._LEAST_ROOM", least),
+            engine_of(course, partition, Prefilled(course.expected, partition)) as engine,
+        ):
+            problems += course.through(engine)
+            if not engine.devices.packed[0].shard.calendar:
+                problems.append("no calendar")
+    return problems
+
+
 def _unequal(network: Network) -> Partition:
     """Shards of three chunks, of one neuron and of none; the ids of the first are not evenly spaced."""
     owner = np.zeros(network.neuron_count, np.uint16)

@@ -337,7 +337,8 @@ class Recall(NamedTuple):
 
     Either the fired lists of the last bursts, which take turns, and how long they are (``kernels.recall``), with
     ``delay_starts``: of each source, how many entries of its row come before those of delay 1, 2, ... and in all. Or a
-    queue for each burst (``kernels.calendar``): ``calendar_room`` words at most, targets in ``calendar_shift`` bits.
+    queue for each burst and tile (``kernels.calendar``): ``calendar_room`` words at most, targets within the tile in
+    ``calendar_shift`` bits; ``calendar_spares`` tells which bursts have something in a slot of their own.
     """
 
     recalled_ids: Ids
@@ -345,6 +346,7 @@ class Recall(NamedTuple):
     delay_starts: Shorts
     calendar_words: Noted
     calendar_counts: Ids
+    calendar_spares: Ids
     calendar_room: np.uint64
     calendar_shift: np.uint32
 

@@ -1,7 +1,7 @@
 """What a restored state says will arrive, where the device has no slots for it: it comes in as stimulus.
 
-Delays are then in a calendar or on the sender's side, which know nothing from before the state. An arrival is an
-amount for its neuron, which is a candidate: that is what stimulus is.
+Delays are then on the sender's side, which knows nothing from before the state. An arrival is an amount for its neuron,
+which is a candidate: that is what stimulus is.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ from burstproof.engine.cuda.kernels.control import HALTED
 from burstproof.engine.cuda.plan.budget import MemoryPlan, available_bytes, place_synapses
 from burstproof.engine.cuda.plan.choices import choices_of
 from burstproof.engine.cuda.plan.padded_rows import FURTHEST, choose_words, table_words
-from burstproof.engine.cuda.plan.shard_pack import PackedShard, pack_shard, shard_for, whole_network
+from burstproof.engine.cuda.plan.shard_pack import PackedShard, pack_shard, shard_for, whole_network, with_calendar
 from burstproof.engine.cuda.plan.shard_variant import ShardVariant, merged_shape, merged_share, padded_share, row_share
 from burstproof.engine.cuda.plan.sharding_choice import ShardingChoice
 from burstproof.engine.fixed_point import plan_fixed_point
@@ -402,13 +402,18 @@ def placed(shard: PackedShard, runtime: DeviceRuntime) -> PackedShard:
 
 
 def alike(
-    packed: Sequence[PackedShard], runtimes: Sequence[DeviceRuntime], merged: bool = False, padded: bool = True
+    packed: Sequence[PackedShard], runtimes: Sequence[DeviceRuntime], merged: bool = False, spacious: bool = True
 ) -> tuple[PackedShard, ...]:
-    """The shards with what need not differ made equal, so that they share kernels; ``padded``: rows may be, if room."""
-    most = max(packed, key=lambda shard: shard.neurons)
-    merged = merged and not any(shard.shard.collects or shard.shard.variant.count_ahead for shard in packed)
+    """The shards with what need not differ made equal, so that they share kernels.
+
+    ``merged``: a burst may be one kernel. ``spacious``: rows may be padded and delays in a calendar, if there is room.
+    """
+    given, most = packed, max(packed, key=lambda shard: shard.neurons)
+    packed = [with_calendar(shard, merged and spacious) for shard in given]
+    if merged and any(shard.shard.collects or shard.shard.variant.count_ahead for shard in packed):
+        return alike(given, runtimes)
     shape = merged_shape(most.neurons) if merged else (most.shard.threads, most.shard.per_thread)
-    words = _row_words(packed) if merged and padded else 0
+    words = _row_words(packed) if merged and spacious else 0
     share = max(shard.shard.share for shard in packed)
     if merged:
         share = padded_share(words) if words else merged_share(row_share(max(shard.mean_row for shard in packed)))
@@ -436,16 +441,18 @@ def alike(
         )
         for shard, runtime in zip(packed, runtimes, strict=True)
     )
-    if words and not all(_fits(shard, runtime) for shard, runtime in zip(made, runtimes, strict=True)):
-        return alike(packed, runtimes, merged, padded=False)
+    calendar = any(shard.shard.calendar for shard in made)
+    if (words or calendar) and not all(_fits(shard, runtime) for shard, runtime in zip(made, runtimes, strict=True)):
+        return alike(given, runtimes, merged, spacious=False)
     return made
 
 
 def _fits(shard: PackedShard, runtime: DeviceRuntime) -> bool:
-    """Whether a shard with padded rows fits its device, and its table is no longer than their links reach."""
+    """Whether a shard with padded rows or a calendar fits its device, and a table is no longer than its links reach."""
     make_current(runtime)
     room = available_bytes(runtime.memory_info()[0], shard.packed.options)
-    return table_words(shard.lengths, shard.shard.row_words) < FURTHEST and plan_of(shard).total_bytes <= room
+    reached = not shard.shard.row_words or table_words(shard.lengths, shard.shard.row_words) < FURTHEST
+    return reached and plan_of(shard).total_bytes <= room
 
 
 def _row_words(packed: Sequence[PackedShard]) -> int:

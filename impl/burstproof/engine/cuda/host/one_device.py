@@ -149,8 +149,7 @@ class OneDevice:
     def state(self, clamped: bool) -> list[StatePart]:
         """See ``Devices.state``."""
         make_current(self._runtime)
-        variant = self.packed.variant
-        pending = self._waiting() if variant.calendar else self._pending() if variant.recalled else None
+        pending = self._pending() if self.packed.variant.recalled else None
         return [self.device.capture(slice(None), clamped, pending)]
 
     def _pending(self) -> Pending:
@@ -166,20 +165,6 @@ class OneDevice:
         self._arrivals.add_to(int(device.read("control")[BURST]), *pending)
         return pending
 
-    def _waiting(self) -> Pending:
-        """What arrives in the coming bursts, where queues say it of those after the next."""
-        burst = int(self.device.read("control")[BURST])
-        ring, coming = self.device.read_ring(), (burst + 1) % 2
-        shape = (self.max_delay, ring[0].shape[1])
-        sums, candidates = np.zeros(shape, np.int64), np.zeros(shape, np.bool_)
-        sums[0], candidates[0] = ring[0][coming], ring[1][coming]
-        for row in range(1, self.max_delay):
-            targets, amounts = self.device.read_calendar(burst + 1 + row)
-            np.add.at(sums[row], targets, amounts)
-            candidates[row, targets] = True
-        self._arrivals.add_to(burst, sums, candidates)
-        return sums, candidates
-
     def restore(self, state: EngineState) -> None:
         """See ``Devices.restore``."""
         make_current(self._runtime)
@@ -188,7 +173,7 @@ class OneDevice:
             self._clear()
             self._build(packed)
             packed = self.packed  # the device may have less room than the state would like
-        if packed.variant.recalled or packed.variant.calendar:
+        if packed.variant.recalled:
             slots = 0 if packed.variant.queues else 1
             state = self._arrivals.take(state, packed.network.neurons.valid_mask, packed.fixed_point.dtype, slots)
         self.device.restore(state)

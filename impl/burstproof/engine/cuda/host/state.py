@@ -14,16 +14,19 @@ from burstproof.engine.cuda.host.devices import NOTHING
 from burstproof.engine.cuda.host.features import FeatureRecord, kept_potentials
 from burstproof.engine.cuda.kernels.control import BURST, CLAMPED, CONTROL_LENGTH, HISTORY, SETTLED, SLOT
 from burstproof.engine.cuda.kernels.marks import CANDIDATE_MARK, FIRED_MARK
-from burstproof.engine.cuda.plan.buffers import ring_slots, slot_stride, target_bits
+from burstproof.engine.cuda.plan.buffers import FIRST_SPARE, calendar_room, ring_slots, slot_stride, target_bits
 from burstproof.engine.cuda.plan.histories import firings_of, words_of
 from burstproof.engine.cuda.plan.packed import Packed
 from burstproof.engine.sharded.shard import StatePart
 from burstproof.engine.state import EngineState
 
-_COUNTERS = {"tallies", "span_counts", "piece_counts", "recalled_counts", "calendar_counts"}
+_COUNTERS = {"tallies", "span_counts", "piece_counts", "recalled_counts", "calendar_counts", "calendar_spares"}
 _COUNTERS |= {"queue_lengths", "queue_spills"}
 """Buffers that count within a burst; they start at 0."""
 
+
+_PIECE = 1 << 22
+"""Words of a calendar that the host reads at a time."""
 
 Floats = npt.NDArray[np.float32]
 Pending = tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]
@@ -136,7 +139,10 @@ class DeviceState:
 
     def _slots(self, burst: int, rows: int) -> npt.NDArray[np.int64]:
         """Slot of each of the first rows of ``EngineState.pending`` after ``burst``."""
-        return (burst + 1 + np.arange(rows)) % self._ring_length
+        coming = burst + 1 + np.arange(rows)
+        if self._variant.calendar:
+            return np.where(coming == burst + 1, coming % FIRST_SPARE, FIRST_SPARE + coming % self._variant.calendar)
+        return coming % self._ring_length
 
     def read_ring(self) -> Pending:
         """Sums and candidates of all slots."""
@@ -144,17 +150,29 @@ class DeviceState:
         decoded = word.decode(self.read("sums")[: shape[0] * shape[1] * word.elements])
         return decoded[0].reshape(shape)[:, :neurons], decoded[1].reshape(shape)[:, :neurons]
 
-    def read_calendar(self, burst: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """Targets and amounts of what waits for ``burst``, in any order."""
-        variant, shift = self._variant, target_bits(self._layout.neuron_count)
-        buffer = self._buffers["calendar_words"]
-        words = np.empty(int(self.read("calendar_counts")[burst % (2 * variant.calendar)]), buffer.spec.dtype)
-        if len(words):
-            first = burst % variant.calendar * self._packed.sizes.static_entries
-            self._runtime.download(words, buffer, self._stream, first)
+    def _read_pending(self, burst: int) -> Pending:
+        """What arrives in the bursts after ``burst``, of slots and of queues."""
+        slots, ring = self._slots(burst, self._layout.max_delay), self.read_ring()
+        pending = ring[0][slots], ring[1][slots]
+        for row in range(1, self._layout.max_delay if self._variant.calendar else 0):
+            for tile in range(self._variant.calendar_tiles):
+                self._add_queue(burst + 1 + row, tile, pending[0][row], pending[1][row])
+        return pending
+
+    def _add_queue(self, burst: int, tile: int, sums: npt.NDArray[np.int64], candidates: npt.NDArray[np.bool_]) -> None:
+        """Add what waits for ``burst`` in the queue of ``tile``, in pieces that take little host memory."""
+        variant, sizes = self._variant, self._packed.sizes
+        shift, tiles, room = target_bits(sizes.neurons, variant), variant.calendar_tiles, calendar_room(sizes, variant)
+        buffer, first = self._buffers["calendar_words"], (burst % variant.calendar * tiles + tile) * room
+        count = min(int(self.read("calendar_counts")[burst % (2 * variant.calendar) * tiles + tile]), room)
+        for start in range(0, count, _PIECE):
+            words = np.empty(min(_PIECE, count - start), buffer.spec.dtype)
+            self._runtime.download(words, buffer, self._stream, first + start)
             self._stream.synchronize()
-        long_words = words.astype(np.int64)
-        return long_words & ((1 << shift) - 1), long_words >> shift
+            long_words = words.astype(np.int64)
+            targets = (tile << shift) + (long_words & ((1 << shift) - 1))
+            np.add.at(sums, targets, long_words >> shift)
+            candidates[targets] = True
 
     def capture(
         self, members: npt.NDArray[np.uint32] | slice, clamped: bool, pending: Pending | None = None
@@ -166,9 +184,7 @@ class DeviceState:
         variant = self._variant
         control = self.read("control")
         burst = int(control[BURST])
-        if pending is None:
-            slots, ring = self._slots(burst, self._layout.max_delay), self.read_ring()
-            pending = ring[0][slots], ring[1][slots]
+        pending = self._read_pending(burst) if pending is None else pending
         table = self._table
         countdowns = self._neurons("countdowns", variant.features.refractory_periods, np.uint16)
         marks = self._neurons("marks", variant.features.restarts, np.uint8)
@@ -257,7 +273,16 @@ class DeviceState:
         sums, candidates = np.zeros(shape, np.int64), np.zeros(shape, np.bool_)
         sums[slots, neurons] = state.pending
         candidates[slots, neurons] = arriving
+        if self._variant.calendar:
+            self._restore_spares(state.burst_count, arriving)
         self.write("sums", self._variant.word.encode(sums, candidates))
+
+    def _restore_spares(self, burst: int, arriving: npt.NDArray[np.bool_]) -> None:
+        """Note the later bursts whose slots hold something."""
+        spares = np.zeros(2 * self._variant.calendar, np.uint32)
+        later = burst + 1 + np.arange(1, len(arriving))
+        spares[later % len(spares)] = arriving[1:].any(axis=1)
+        self.write("calendar_spares", spares)
 
     def _restore_plastic(self, state: EngineState) -> None:
         computed = self._layout.computed

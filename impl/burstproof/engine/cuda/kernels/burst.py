@@ -35,7 +35,7 @@ from burstproof.engine.cuda.args import (
     Turn,
 )
 from burstproof.engine.cuda.exchange.words import HEADER_WORDS, MOST_SHARDS, packet_words
-from burstproof.engine.cuda.kernels.calendar import make_deliver_due, make_put_off
+from burstproof.engine.cuda.kernels.calendar import make_deliver_due, make_put_off, make_put_off_packets
 from burstproof.engine.cuda.kernels.consume import (
     Fired,
     Loaded,
@@ -151,6 +151,7 @@ def make_send_fired(shard: ShardVariant, threads: int, share: int) -> Callable[.
     send, put_off = make_send(shard, share), make_put_off(variant, threads)
     lanes, warp, team = np.uint32(WARP - 1), np.uint32(WARP), np.uint32(share)
     per_warp, per_block = np.uint32(WARP // share), np.uint32(threads // share)
+    renumbers, room, step = has_calendar and shard.exchanges, shard.chunk, np.uint32(threads)
 
     def send_fired(
         count: np.uint32,
@@ -172,8 +173,16 @@ def make_send_fired(shard: ShardVariant, threads: int, share: int) -> Callable[.
             source = np.uint32(id_of(fired.ids[entry], identity))
             send(source, part, slot, burst, steering.control, rows, chunks, fcl)
             entry = np.uint32(entry + per_block)
+        sources = fired.ids
+        if renumbers:
+            sources = cuda.shared.array(room, np.uint32)
+            entry = thread
+            while entry < count:
+                sources[entry] = np.uint32(id_of(fired.ids[entry], identity))
+                entry = np.uint32(entry + step)
+            cuda.syncthreads()
         if has_calendar:
-            put_off(count, slot, burst, fired, steering, recall, rows, fcl)
+            put_off(count, slot, burst, sources, steering.control, recall, rows, fcl)
 
     return cuda.jit(device=True)(send_fired)  # type: ignore[no-any-return]
 
@@ -251,6 +260,7 @@ def make_burst(shard: ShardVariant) -> Callable[..., None]:
     add_up, count_chunk, end_exchange = make_add_up(shard), make_count_chunk(), make_end_exchange()
     keep_chunk, log_chunk = make_keep_chunk(variant, threads), make_log_chunk(shard, threads)
     has_calendar, deliver_due = variant.calendar > 0, make_deliver_due(variant)
+    put_off_packets = make_put_off_packets(shard, threads)
     homeostats, advance_classes = variant.extras.homeostats, make_advance_classes()
     wait_for_last = make_wait_for_last(shard.overlapped)
     let_next_start = make_let_next_start(shard.overlapped and shard.early)
@@ -326,7 +336,12 @@ def make_burst(shard: ShardVariant) -> Callable[..., None]:
                     cuda.syncthreads()
                 if item >= lag:
                     arrived = np.uint64(side + np.uint64(np.uint32(item - lag)) * packet)
-                    take_row(exchange, boxes, arrived, sequence, slot, burst_number, control, rows, chunks, fcl)
+                    if has_calendar:
+                        put_off_packets(
+                            exchange, boxes, arrived, sequence, slot, burst_number, control, recall, rows, fcl
+                        )
+                    else:
+                        take_row(exchange, boxes, arrived, sequence, slot, burst_number, control, rows, chunks, fcl)
                 if lists and count > np.uint32(0):
                     cuda.syncthreads()
                     log_chunk(log_start(steering, turn, burst_number) + first_place[0], count, fired, identity, log)

@@ -44,12 +44,12 @@ def _one_kernel(shard: ShardVariant) -> dict[str, Callable[..., None]]:
     """Where a burst is one kernel, that and what stands around it."""
     variant = shard.variant
     found = {"burst": make_burst(shard) if variant.queues is None else make_owners_burst(shard)}
+    if variant.recalled > 1 or variant.calendar:
+        found["sort_rows"] = make_sort_rows(variant)
     if shard.exchanges:
         return found
     if variant.tiles:
         found.update(_tiles(variant))
-    if variant.recalled > 1 or variant.calendar:
-        found["sort_rows"] = make_sort_rows(variant)
     if variant.recalled:
         found["send_ahead"] = make_send_ahead(variant)
     if variant.queues is not None:

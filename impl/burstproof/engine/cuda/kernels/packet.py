@@ -155,6 +155,34 @@ def make_source() -> Callable[..., Any]:
     return cuda.jit(device=True)(by_thread if SIMULATED else by_warp)  # type: ignore[no-any-return]
 
 
+@cache
+def make_list_packet() -> Callable[..., Any]:
+    """``list_packet(exchange, kept, sender, at, sequence, listed)``, all threads of a block, of which a warp works.
+
+    The ids of the packet of shard ``sender`` at word ``at`` into ``listed``, shared memory, whose last place says how
+    many they are. The block has to meet afterwards.
+    """
+    take, source_of, warp = make_take(), make_source(), np.uint32(WARP)
+
+    def list_packet(
+        exchange: Exchange, kept: Words, sender: np.uint32, at: np.uint64, sequence: np.uint32, listed: Ids
+    ) -> None:
+        entry = np.uint32(cuda.threadIdx.x)
+        if entry >= warp:
+            return
+        count, held = take(exchange, kept, sender, at, sequence, entry)
+        if entry == np.uint32(0):
+            listed[listed.size - 1] = np.uint32(count)
+        low = np.uint32(0)
+        while low < count:
+            source = np.uint32(source_of(exchange, kept, sender, at, sequence, entry, count, held))
+            if entry < count:
+                listed[entry] = source
+            low, entry = np.uint32(low + warp), np.uint32(entry + warp)
+
+    return cuda.jit(device=True)(list_packet)  # type: ignore[no-any-return]
+
+
 def make_take_row(shard: ShardVariant, threads: int, share: int) -> Callable[..., Any]:
     """``take_row(exchange, kept, at, sequence, slot, burst, control, rows, chunks, fcl)``, all threads of a block.
 

@@ -42,13 +42,14 @@ def _make_note_starts(variant: Variant) -> Callable[..., Any]:
 
 
 def make_sort_rows(variant: Variant) -> Callable[..., None]:
-    """``sort_rows(rows, recall, sources)``: every row ascending by target, or by delay (``kernels.calendar``).
+    """``sort_rows(rows, recall, sources)``: every row ascending by target; or by delay, and tile of a calendar.
 
     A block takes a row. An entry's new place is the number of entries that come before it. Rows have at most
     ``LONG_ROW`` entries.
     """
     recalls, note_starts = variant.recalled > 0, _make_note_starts(variant)
-    by_delay = recalls or variant.calendar > 0
+    by_delay, by_tile = recalls or variant.calendar > 0, variant.calendar_tiles > 1
+    tiles = np.uint32(variant.calendar_tiles)
     threads = WARP if SIMULATED else SORT_THREADS
     delayed, carries = variant.delays, not variant.uniform_rows
     number, offset = variant.contribution, variant.offset
@@ -74,6 +75,8 @@ def make_sort_rows(variant: Variant) -> Callable[..., None]:
                 if delayed:
                     row_delays[own] = delays[start + offset(own)]
                 keys[own] = row_delays[own] if by_delay else row_targets[own]
+                if by_tile:
+                    keys[own] = np.uint32(keys[own] * tiles + (row_targets[own] >> recall.calendar_shift))
                 own += step
             cuda.syncthreads()
             if recalls:

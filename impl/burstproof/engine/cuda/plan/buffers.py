@@ -24,6 +24,9 @@ _LARGEST_STIMULUS = 1 << 22
 _LARGEST_EXTRA_LOG = 1 << 22
 _ROOM_SHARE = 8
 _LEAST_ROOM = 1024
+_CALENDAR_BYTES, _LEAST_SHARE = 2 << 30, 32
+FIRST_SPARE = 2
+"""With a calendar: slots of the FCL that take turns; behind them each burst to come has a slot of its own."""
 
 
 @dataclass(frozen=True)
@@ -235,8 +238,9 @@ def _add_fused(specs: _Specs, sizes: NetworkSizes, variant: Variant) -> None:
     specs.add("cursors", sizes.neurons, variant.tiles > 0)
     specs.add("amounts", sizes.neurons, variant.tiles > 0 and variant.uniform_rows)
     if variant.recalled or variant.calendar:
-        specs.add("calendar_words", variant.calendar * sizes.static_entries)
-        specs.add("calendar_counts", 2 * variant.calendar)
+        specs.add("calendar_words", variant.calendar * variant.calendar_tiles * calendar_room(sizes, variant))
+        specs.add("calendar_counts", 2 * variant.calendar * variant.calendar_tiles)
+        specs.add("calendar_spares", 2 * variant.calendar)
         specs.add("recalled_ids", lists_kept(variant) * sizes.neurons, variant.recalled > 0)
         specs.add("recalled_counts", lists_kept(variant), variant.recalled > 0)
         specs.add("delay_starts", (variant.recalled + 1) * sizes.neurons, variant.recalled > 1)
@@ -253,14 +257,28 @@ def queue_room(sizes: NetworkSizes, variant: Variant) -> int:
     return max(_LEAST_ROOM, -(-sizes.static_entries // (_ROOM_SHARE * variant.queues.owners)))
 
 
+def calendar_room(sizes: NetworkSizes, variant: Variant) -> int:
+    """Words of one queue of a calendar: what an eighth of all synapses onto a tile delivers, or less in large networks.
+
+    The rest goes to a slot of the FCL.
+    """
+    queues = variant.calendar * variant.calendar_tiles
+    if not queues:
+        return 0
+    span = min(sizes.neurons, 1 << target_bits(sizes.neurons, variant))
+    entries = -(-sizes.static_entries * span // max(sizes.neurons, 1))
+    within = _CALENDAR_BYTES * 8 // (queues * variant.calendar_bits)
+    return max(_LEAST_ROOM, -(-entries // _LEAST_SHARE), min(-(-entries // _ROOM_SHARE), within))
+
+
 def ring_slots(sizes: NetworkSizes, variant: Variant) -> int:
-    """Slots of the FCL: one where delays are kept on the sender's side, two beside queues."""
-    return 1 if variant.recalled else 2 if variant.calendar else sizes.ring
+    """Slots of the FCL: one where delays are kept on the sender's side, two and spare ones beside a calendar."""
+    return 1 if variant.recalled else FIRST_SPARE + variant.calendar if variant.calendar else sizes.ring
 
 
-def target_bits(neurons: int) -> int:
-    """Bits of a target in the word of a queue."""
-    return max(1, (neurons - 1).bit_length())
+def target_bits(neurons: int, variant: Variant) -> int:
+    """Bits of a target within its tile, in the word of a queue."""
+    return max(1, (-(-neurons // variant.calendar_tiles) - 1).bit_length())
 
 
 def slot_stride(neurons: int, variant: Variant) -> int:

@@ -11,11 +11,12 @@ import numpy.typing as npt
 from burstproof.device.protocol import BufferSpec
 from burstproof.engine.cuda.exchange.words import LINK_LENGTH
 from burstproof.engine.cuda.plan.block_size import checked_block_size
-from burstproof.engine.cuda.plan.buffers import BatchSizes, batch_sizes, buffer_specs
+from burstproof.engine.cuda.plan.buffers import BatchSizes, NetworkSizes, batch_sizes, buffer_specs
 from burstproof.engine.cuda.plan.packed import Packed, batch_length, featured, pack_layout, packed_for, with_raw_levels
 from burstproof.engine.cuda.plan.padded_rows import row_lengths, table_words
 from burstproof.engine.cuda.plan.shard_variant import ShardVariant, row_share, shard_variant, whole
 from burstproof.engine.cuda.plan.tiles import sized
+from burstproof.engine.cuda.plan.variant import Variant
 from burstproof.engine.feature_state import FEATURES_BY_NEURON
 from burstproof.engine.features.support import MODELLED
 from burstproof.engine.options import EngineOptions
@@ -206,9 +207,7 @@ def as_shard(
     layout = packed.layout
     sizes = replace(packed.sizes, ring=layout.max_delay)
     entries = sizes.static_entries + sizes.computed_entries
-    variant = replace(sized(packed.variant, sizes, recalls=False), long_rows=False, row_length=0)
-    if variant.tiles:
-        variant = replace(variant, tile_share=row_share(2 * entries / max(sources, 1) / variant.tiles))
+    variant = _of_shard(packed.variant, sizes, sources, calendar=False)
     own = shard_variant(
         variant,
         sizes.neurons,
@@ -219,6 +218,24 @@ def as_shard(
         block=packed.options.cuda.block_size,
     )
     return PackedShard(number, sources, members, spaced, replace(packed, variant=variant, sizes=sizes), own, lengths)
+
+
+def with_calendar(shard: PackedShard, wanted: bool) -> PackedShard:
+    """``shard`` with a calendar, if it is wanted and its delays need one; only a burst in one kernel may have one."""
+    sizes = replace(shard.packed.sizes, ring=shard.packed.layout.max_delay + 1)
+    variant = _of_shard(shard.packed.variant, sizes, shard.sources, calendar=wanted)
+    if variant == shard.shard.variant:
+        return shard
+    return replace(shard, packed=replace(shard.packed, variant=variant), shard=replace(shard.shard, variant=variant))
+
+
+def _of_shard(variant: Variant, sizes: NetworkSizes, sources: int, *, calendar: bool) -> Variant:
+    """``variant`` for ``sizes`` as kernels of shards know it: lists are not read again, rows not cut in pieces."""
+    variant = replace(sized(variant, sizes, recalls=False, calendar=calendar), long_rows=False, row_length=0)
+    if not variant.tiles:
+        return variant
+    entries = sizes.static_entries + sizes.computed_entries
+    return replace(variant, tile_share=row_share(2 * entries / max(sources, 1) / variant.tiles))
 
 
 def whole_network(packed: Packed) -> PackedShard:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from burstproof.engine.cuda.args import PARAMETERS
 from burstproof.engine.cuda.plan.block_size import LONG_ROW
-from burstproof.engine.cuda.plan.buffers import NetworkSizes, target_bits
+from burstproof.engine.cuda.plan.buffers import NetworkSizes, calendar_room, target_bits
 from burstproof.engine.cuda.plan.queues import with_queues, without_queues
 from burstproof.engine.cuda.plan.variant import MOST_RECALLED, Variant
 
@@ -15,7 +15,9 @@ _TILE_BYTES = 25_000_000
 _RING_BYTES = 24 << 20
 """Largest ring of slots that stays in the L2 cache beside what else a burst reads."""
 _CALENDAR_BYTES = 16 << 30
-"""Most memory for queues: each has room for all synapses, of which it holds those that fired so many bursts ago."""
+"""Most memory for the queues of a calendar."""
+_MOST_TILES = 16
+"""Of a calendar; a block counts its entries by delay and tile in shared memory."""
 _FEW_NEURONS = 200_000
 """Up to here a burst waits for loads, not for sectors: those that depend on a draw come later."""
 _WARP = 32
@@ -28,7 +30,7 @@ def sized(
 
     Where the slots of all delays exceed it, what arrives later waits in the queues of a ``calendar``, if there may be
     one and it is small enough; else delays are kept on the sender's side, if the burst ``recalls`` its lists. Where one
-    slot does, it is tiled, or a burst that recalls its lists has ``queues`` per owner.
+    slot does, it is tiled, and so is the calendar; or a burst that recalls its lists has ``queues`` per owner.
     """
     skipped = {*PARAMETERS} - sizes.uniform - {"decays", "mp_charge_accumulation"}
     sleepy = variant.features.excitabilities and bool(skipped) and sizes.neurons > _FEW_NEURONS
@@ -45,27 +47,32 @@ def sized(
     variant = with_queues(variant, sizes) if recalls and queues else without_queues(variant)
     slot = sizes.neurons * variant.word.bits // 8
     short = 0 < sizes.longest_row <= LONG_ROW
-    tiles, recalled, waiting, bits = 0, 0, 0, 0
+    variant = replace(variant, calendar=0, calendar_bits=0, calendar_tiles=1)
+    tiles, recalled = 0, 0
     if variant.queues is not None:
         recalled = variant.recalled
     elif not variant.streamed and short:
         longest = sizes.ring - 1
-        far = recalls and sizes.ring * slot > _RING_BYTES
-        recalled = longest if far and 1 < longest <= MOST_RECALLED else 0
-        if recalled and calendar and slot <= _UNTILED_BYTES:
-            waiting, bits = _calendar(sizes)
-            recalled = 0 if waiting else recalled
-        tiles = -(-slot // _TILE_BYTES) if slot > _UNTILED_BYTES and not recalled else 0
+        far = sizes.ring * slot > _RING_BYTES and 1 < longest <= MOST_RECALLED
+        variant = _with_calendar(variant, sizes) if far and calendar else variant
+        recalled = longest if far and recalls and not variant.calendar else 0
+        tiles = -(-slot // _TILE_BYTES) if slot > _UNTILED_BYTES and not (recalled or variant.calendar) else 0
     per_pass = sizes.static_entries / max(sizes.neurons, 1) / max(tiles, recalled, 1)
     share = 1
     while share < min(per_pass, _WARP) and (tiles or recalled):
         share *= 2
-    return replace(variant, tiles=tiles, recalled=recalled, tile_share=share, calendar=waiting, calendar_bits=bits)
+    return replace(variant, tiles=tiles, recalled=recalled, tile_share=share)
 
 
-def _calendar(sizes: NetworkSizes) -> tuple[int, int]:
-    """Queues, and bits of a word with a target and a signed contribution; zeros where they would take too much."""
-    needed = target_bits(sizes.neurons) + sizes.largest_contribution.bit_length() + 1
-    queues, bits = 1 << (sizes.ring - 2).bit_length(), next((bits for bits in (32, 64) if needed <= bits), 0)
-    fits = bits > 0 and queues * sizes.static_entries * bits // 8 <= _CALENDAR_BYTES
-    return (queues, bits) if fits else (0, 0)
+def _with_calendar(variant: Variant, sizes: NetworkSizes) -> Variant:
+    """``variant`` with a calendar, unless its words or its queues would take too much."""
+    cell, tiles = variant.word.bits / 8, 1
+    if sizes.neurons * cell > _UNTILED_BYTES:
+        tiles = -(-sizes.neurons // (1 << (int(_TILE_BYTES / cell).bit_length() - 1)))
+    with_tiles = replace(variant, calendar=1 << (sizes.ring - 2).bit_length(), calendar_tiles=tiles)
+    needed = target_bits(sizes.neurons, with_tiles) + sizes.largest_contribution.bit_length() + 1
+    if needed > 64 or tiles > _MOST_TILES or sizes.static_entries >= 1 << 32:
+        return variant
+    made = replace(with_tiles, calendar_bits=32 if needed <= 32 else 64)
+    taken = made.calendar * tiles * calendar_room(sizes, made) * made.calendar_bits // 8
+    return made if taken <= _CALENDAR_BYTES else variant

@@ -116,9 +116,9 @@ class Variant:
         side (``kernels.recall``); 0 where arrivals wait in a ring of slots, or in queues of bursts.
     queues : OwnerQueues or None
         How contributions are delivered by queues per owner; ``recalled`` is then at least 1.
-    calendar, calendar_bits : int
-        Queues that arrivals of later bursts wait in, a power of two and no fewer than the largest delay
-        (``kernels.calendar``), and the width of their words; 0 where there are none.
+    calendar, calendar_bits, calendar_tiles : int
+        Bursts with queues that arrivals of later bursts wait in, a power of two and no fewer than the largest delay
+        (``kernels.calendar``), and the width of their words; 0 where there are none. Queues of each burst.
     may_sleep : bool
         Candidates that their draw keeps from firing are told before the columns are read: that pays where these exceed
         the cache.
@@ -159,6 +159,7 @@ class Variant:
     queues: OwnerQueues | None = None
     calendar: int = 0
     calendar_bits: int = 0
+    calendar_tiles: int = 1
     may_sleep: bool = False
     uniform: frozenset[str] = frozenset()
     extras: ExtrasKey = NO_KEY
