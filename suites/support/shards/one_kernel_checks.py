@@ -138,11 +138,11 @@ def check_packets() -> list[str]:
 
 
 def check_calendars_of_shards() -> list[str]:
-    """Later contributions of a burst in one kernel wait in queues, in tiles and with little room; all kinds of trains."""
+    """Later contributions of a burst in one kernel wait in queues, also in tiles and with little room."""
     tiles, buffers = "burstproof.engine.cuda.plan.tiles", "burstproof.engine.cuda.plan.buffers"
     course = Course(cut_mix("fractions, delays to 7", neurons=3 * CHUNK - 4, synapses=500, bursts=8))
     partition, problems = _unequal(course.network), list[str]()
-    for least, tile in ((1 << 10, 1 << 25), (3, 100)):
+    for least, tile in ((1 << 10, 1 << 25), (3, 8 * CHUNK)):
         with (
             mock.patch(f"{tiles}._RING_BYTES", 0),
             mock.patch(f"{tiles}._UNTILED_BYTES", tile),

@@ -135,7 +135,7 @@ def _make_bin_of(variant: Variant) -> tuple[Callable[..., Any], Callable[..., An
 
 
 def _make_put(variant: Variant) -> Callable[..., Any]:
-    """``put(target, amount, own, burst, places, recall, fcl)``: one contribution, counted in place ``own``, to its queue."""
+    """``put(target, amount, own, burst, places, recall, fcl)``: a contribution to its queue."""
     turns, count_turns = _turns(variant)
     deliver, noted, tiles, one = make_deliver(variant), variant.noted, np.uint32(variant.calendar_tiles), np.uint32(1)
     spare = np.uint32(FIRST_SPARE)
