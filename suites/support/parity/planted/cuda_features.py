@@ -19,14 +19,14 @@ FEATURED: tuple[Fault, ...] = (
     Fault(
         "1: the leak is clamped before its first update",
         "engine/cuda/kernels/features.py",
-        "if (extras.class_phases[row] & regulated) != zero:",
-        "if True:",
+        "        if homeostats and (adapted.flags & leaks) != none:\n            decay",
+        "        if homeostats and (adapted.flags & homeostatic) != none:\n            decay",
         (RAW_LEAK,),
     ),
     Fault(
         "2: a modulator scales the leak that was loaded",
         "engine/cuda/kernels/features.py",
-        "if not leaking:",
+        "if not homeostats or (adapted.flags & homeostatic) == none:",
         "if True:",
         (SCALED_LEAK,),
     ),

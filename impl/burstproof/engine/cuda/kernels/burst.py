@@ -337,9 +337,9 @@ def make_burst(shard: ShardVariant) -> Callable[..., None]:
                 cuda.syncthreads()
         if cuda.grid(1) == 0:
             enter(steering, turn, burst_number, slot)
-            if homeostats:
-                advance_classes(burst_number, neurons.extras)
             if exchanges:
                 end_exchange(steering, exchange, network, turn, sequence, burst_number, slot, is_last)
+        if homeostats and cuda.blockIdx.x == 0:
+            advance_classes(burst_number, neurons.extras)
 
     return burst

@@ -12,7 +12,7 @@ from burstproof.device.dependent_launch import make_stay
 from burstproof.device.numba_cuda import SIMULATED, cuda
 from burstproof.engine.cuda.args import Added, Fcl, Floats, Identity, Ids, Network, Neurons, State
 from burstproof.engine.cuda.kernels.cells import make_clear, make_is_candidate, make_load, make_sum_of
-from burstproof.engine.cuda.kernels.features import make_advance_train, make_drive, make_regulate
+from burstproof.engine.cuda.kernels.features import make_advance_train, make_drive, make_find_adapted, make_regulate
 from burstproof.engine.cuda.kernels.identity import make_seed
 from burstproof.engine.cuda.kernels.neuron import Found, make_neuron
 from burstproof.engine.cuda.kernels.stimulus import cancelled
@@ -163,6 +163,7 @@ def make_consume(shard: ShardVariant) -> Callable[..., Any]:
         variant.extras.modulators and not shard.exchanges,
     )
     advance_train, regulate, drive = make_advance_train(variant), make_regulate(), make_drive()
+    find_adapted = make_find_adapted(variant)
     replays, forced_potential = variant.extras.replays, np.float32(FORCED_POTENTIAL)
     able, inside, none = np.uint8(CAN_TRAIN), np.uint8(IN_TRAIN), np.uint8(0)
 
@@ -179,6 +180,9 @@ def make_consume(shard: ShardVariant) -> Callable[..., Any]:
         identity: Identity,
     ) -> Any:
         outside, extras = neurons.outside, neurons.extras
+        adapted = find_adapted(neuron, moment.burst, extras)
+        if trains:
+            train = extras.trains[neuron]
         arrived, cell = sum_of(word), np.uint64(moment.base + np.uint64(neuron))
         is_candidate = told(word, cell, fcl)
         if is_candidate:
@@ -200,11 +204,9 @@ def make_consume(shard: ShardVariant) -> Callable[..., Any]:
         given = forced_potential
         if replays and is_forced:
             given = extras.given_potentials[neuron]
-        if trains:
-            train = extras.trains[neuron]
-            if (train & inside) != none:
-                is_forced = True
-                given = extras.held_potentials[neuron]
+        if trains and (train & inside) != none:
+            is_forced = True
+            given = extras.held_potentials[neuron]
         if np.int64(neuron) == network.power_neuron:
             arrived = number(arrived + network.power_amount)
             is_candidate = True
@@ -213,14 +215,14 @@ def make_consume(shard: ShardVariant) -> Callable[..., Any]:
             seed = seed_of(neuron, moment.burst, identity)
         found = Found(arrived, v, rc, cc)
         joins, potential = neuron_burst(
-            neuron, seed, moment.burst, is_candidate, is_forced, given, moment.batch, found, neurons, network
+            neuron, seed, moment.burst, is_candidate, is_forced, given, moment.batch, found, adapted, neurons, network
         )
         if trains and joins and (train & able) != none:
             advance_train(neuron, train, potential, neurons)
         if drives and joins:
             drive(neuron, potential, extras)
         if homeostats:
-            regulate(neuron, joins, moment.burst, extras)
+            regulate(neuron, joins, adapted, extras)
         return joins, potential, is_candidate
 
     return cuda.jit(device=True)(consume)  # type: ignore[no-any-return]

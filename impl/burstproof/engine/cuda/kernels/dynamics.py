@@ -348,7 +348,7 @@ def make_dynamics(shard: ShardVariant) -> Callable[..., None]:
         moment = Moment(base, np.uint32(burst), batch, turn.stimulated)
         items = np.uint32((np.uint64(network.neurons) + np.uint64(chunk - 1)) // np.uint64(chunk))
         going_on = True
-        if homeostats and cuda.grid(1) == 0:
+        if homeostats and cuda.blockIdx.x == 0:
             advance_classes(np.uint32(burst), neurons.extras)
         while going_on:
             first = np.uint32(item * size)

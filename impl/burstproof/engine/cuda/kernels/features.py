@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,14 +18,16 @@ from burstproof.engine.cuda.plan.features import (
     HOMEOSTAT_NUMBERS,
     HOMEOSTATIC,
     IN_TRAIN,
+    LEAKS,
     NOT_FIRED,
     REGULATED,
-    SCALES,
+    UPDATES,
 )
 from burstproof.engine.cuda.plan.shard_variant import ShardVariant
 from burstproof.engine.cuda.plan.variant import Variant
 from burstproof.engine.features.rules import FeatureRules, make_feature_rules
 from burstproof.engine.features.tables import EXCITABILITY, LEAK, THRESHOLD
+from burstproof.engine.rules import CERTAIN
 
 _ONE, _ZERO, _FULL = np.float32(1), np.float32(0), np.float32(255)
 
@@ -41,42 +43,59 @@ def rules_of_features() -> FeatureRules:
     return make_feature_rules(compiler, None if SIMULATED else compiler(rounded))
 
 
+class Adapted(NamedTuple):
+    """What a burst finds of a neuron whose parameters change: class, its flags, and the homeostat's state."""
+
+    kind: Any
+    flags: Any
+    rate: Any
+    leak: Any
+
+
+def make_find_adapted(variant: Variant) -> Callable[..., Any]:
+    """``find_adapted(neuron, burst, extras)`` -> ``Adapted``; the loads are under way before anything is decided."""
+    adapts, homeostats, one = variant.extras.adapts, variant.extras.homeostats, np.uint32(1)
+
+    def find_adapted(neuron: np.uint32, burst: np.uint32, extras: Extras) -> Any:
+        kind, flags, rate, leak = np.uint32(0), np.uint8(0), _ZERO, _ZERO
+        if adapts:
+            kind = np.uint32(extras.classes[neuron])
+        if homeostats:
+            rate, leak = extras.firing_rates[neuron], extras.homeostat_leaks[neuron]
+            flags = extras.class_states[np.uint32((burst & one) * extras.class_count + kind)]
+        return Adapted(kind, flags, rate, leak)
+
+    return cuda.jit(device=True)(find_adapted)  # type: ignore[no-any-return]
+
+
 def make_in_force(variant: Variant) -> Callable[..., Any]:
-    """``in_force(own, neuron, burst, extras)`` -> ``Parameters``: those of a neuron that hold in ``burst``."""
+    """``in_force(own, adapted, neuron, burst, extras)`` -> ``Parameters``: those of a neuron that hold in ``burst``."""
     key, clamps, rules = variant.extras, variant.features.clamp_potentials, rules_of_features()
     homeostats, modulated = key.homeostats, key.area_modulators
     threshold_of, share_of, bounded = rules.modulated_threshold, rules.modulated_share, rules.bounded
-    scales_threshold, scales_leak, scales_excitability = (np.uint8(flag) for flag in SCALES)
-    homeostatic, none, one, three = np.uint8(HOMEOSTATIC), np.uint8(0), np.uint32(1), np.uint32(3)
-    regulated, zero = np.uint64(REGULATED), np.uint64(0)
+    homeostatic, leaks, none = np.uint8(HOMEOSTATIC), np.uint8(LEAKS), np.uint8(0)
+    one, three = np.uint32(1), np.uint32(3)
 
-    def in_force(own: Parameters, neuron: np.uint32, burst: np.uint32, extras: Extras) -> Any:
+    def in_force(own: Parameters, adapted: Adapted, neuron: np.uint32, burst: np.uint32, extras: Extras) -> Any:
         threshold, decay, excitability = own.thresholds, own.decays, own.excitabilities
-        area = np.uint32(extras.classes[neuron])
-        if area == np.uint32(0):
-            return own
-        flags, row = extras.class_flags[area], np.uint32((burst & one) * extras.class_count + area)
-        g, leaking = _ZERO, False
-        if homeostats and (flags & homeostatic) != none:
-            g = extras.homeostat_leaks[neuron]
-            leaking = True
-            if (extras.class_phases[row] & regulated) != zero:
-                decay = _ONE - g
+        if homeostats and (adapted.flags & leaks) != none:
+            decay = _ONE - adapted.leak
         if modulated:
-            at = np.uint32(row * three)
-            factor = extras.area_factors[np.uint32(at + np.uint32(THRESHOLD))]
-            if (flags & scales_threshold) != none and factor == factor:
-                threshold = threshold_of(threshold, factor)
+            at = np.uint32(np.uint32((burst & one) * extras.class_count + adapted.kind) * three)
+            first = extras.area_factors[np.uint32(at + np.uint32(THRESHOLD))]
+            second = extras.area_factors[np.uint32(at + np.uint32(LEAK))]
+            third = extras.area_factors[np.uint32(at + np.uint32(EXCITABILITY))]
+            if first == first:
+                threshold = threshold_of(threshold, first)
                 if clamps:
                     threshold = bounded(threshold, _ZERO, _FULL)
-            factor = extras.area_factors[np.uint32(at + np.uint32(LEAK))]
-            if (flags & scales_leak) != none and factor == factor:
-                if not leaking:
+            if second == second:
+                g = adapted.leak
+                if not homeostats or (adapted.flags & homeostatic) == none:
                     g = extras.base_leaks[neuron]
-                decay = _ONE - share_of(g, factor)
-            factor = extras.area_factors[np.uint32(at + np.uint32(EXCITABILITY))]
-            if (flags & scales_excitability) != none and factor == factor:
-                excitability = share_of(excitability, factor)
+                decay = _ONE - share_of(g, second)
+            if third == third:
+                excitability = share_of(excitability, third)
         return Parameters(
             threshold,
             own.threshold_limits,
@@ -92,24 +111,23 @@ def make_in_force(variant: Variant) -> Callable[..., Any]:
 
 
 def make_regulate() -> Callable[..., Any]:
-    """``regulate(neuron, fires, burst, extras)``: the homeostat of a neuron after a burst in which it fired or not."""
+    """``regulate(neuron, fires, adapted, extras)``: the homeostat after a burst in which its neuron fired or not."""
     average, leak = rules_of_features().average, rules_of_features().leak
-    homeostatic, none, one = np.uint8(HOMEOSTATIC), np.uint8(0), np.uint32(1)
-    phase, zero, size = np.uint64(REGULATED - 1), np.uint64(0), np.uint32(HOMEOSTAT_NUMBERS)
+    homeostatic, updates, none = np.uint8(HOMEOSTATIC), np.uint8(UPDATES), np.uint8(0)
+    size = np.uint32(HOMEOSTAT_NUMBERS)
 
     def number(area: np.uint32, place: int, extras: Extras) -> Any:
         return extras.homeostats[np.uint32(area * size + np.uint32(place))]
 
     number = cuda.jit(device=True)(number)
 
-    def regulate(neuron: np.uint32, fires: bool, burst: np.uint32, extras: Extras) -> None:
-        area = np.uint32(extras.classes[neuron])
-        if (extras.class_flags[area] & homeostatic) == none:
+    def regulate(neuron: np.uint32, fires: bool, adapted: Adapted, extras: Extras) -> None:
+        area, before = adapted.kind, adapted.leak
+        if (adapted.flags & homeostatic) == none:
             return
-        r = average(extras.firing_rates[neuron], fires, number(area, 0, extras), number(area, 1, extras))
+        r = average(adapted.rate, fires, number(area, 0, extras), number(area, 1, extras))
         extras.firing_rates[neuron] = r
-        if (extras.class_phases[np.uint32((burst & one) * extras.class_count + area)] & phase) == zero:
-            before = extras.homeostat_leaks[neuron]
+        if (adapted.flags & updates) != none:
             after = leak(
                 before,
                 r,
@@ -126,16 +144,18 @@ def make_regulate() -> Callable[..., Any]:
 
 @cache
 def make_advance_classes() -> Callable[..., Any]:
-    """``advance_classes(burst, extras)``, one thread: phases of the burst after ``burst``, in the other row."""
+    """``advance_classes(burst, extras)``, one block: phases and flags of the next burst, in the other row."""
     one, none = np.uint32(1), np.uint64(0)
     regulated, low = np.uint64(REGULATED), np.uint64(REGULATED - 1)
+    homeostatic, leaks, updates, nothing = np.uint8(HOMEOSTATIC), np.uint8(LEAKS), np.uint8(UPDATES), np.uint8(0)
 
     def advance_classes(burst: np.uint32, extras: Extras) -> None:
         count = extras.class_count
         here = np.uint32((burst & one) * count)
         there = np.uint32(count - here)
-        for area in range(count):
-            word = extras.class_phases[np.uint32(here + np.uint32(area))]
+        area = np.uint32(cuda.threadIdx.x)
+        while area < count:
+            word = extras.class_phases[np.uint32(here + area)]
             phase = np.uint64(word & low)
             flag = np.uint64(word & regulated)
             if phase == none:
@@ -143,7 +163,15 @@ def make_advance_classes() -> Callable[..., Any]:
             phase = np.uint64(phase + np.uint64(1))
             if phase == extras.homeostat_periods[area]:
                 phase = none
-            extras.class_phases[np.uint32(there + np.uint32(area))] = np.uint64(phase | flag)
+            extras.class_phases[np.uint32(there + area)] = np.uint64(phase | flag)
+            state = np.uint8(extras.class_states[np.uint32(here + area)] & homeostatic)
+            if state != nothing:
+                if flag != none:
+                    state = np.uint8(state | leaks)
+                if phase == none:
+                    state = np.uint8(state | updates)
+            extras.class_states[np.uint32(there + area)] = state
+            area = np.uint32(area + np.uint32(cuda.blockDim.x))
 
     return cuda.jit(device=True)(advance_classes)  # type: ignore[no-any-return]
 
@@ -242,6 +270,19 @@ def _make_teach() -> Callable[..., Any]:
     return cuda.jit(device=True)(teach)  # type: ignore[no-any-return]
 
 
+def _make_bound_of() -> Callable[..., Any]:
+    """``bound_of(largest, factor)``: as ``FeaturePlan.factors`` makes ``sleep_bounds``."""
+    share_of, endless, certain = rules_of_features().modulated_share, np.float32(np.inf), CERTAIN
+
+    def bound_of(largest: np.float32, factor: np.float32) -> Any:
+        bound = largest
+        if factor == factor and largest < endless:
+            bound = share_of(largest, factor)
+        return bound if bound < certain else endless
+
+    return cuda.jit(device=True)(bound_of)  # type: ignore[no-any-return]
+
+
 def _make_burst_done(merged: bool) -> Callable[..., Any]:
     """``burst_done(steering, turn)`` -> whether the burst of the turn was done, and its number, uint32."""
 
@@ -258,7 +299,8 @@ def _make_burst_done(merged: bool) -> Callable[..., Any]:
 def make_modulate(shard: ShardVariant) -> Callable[..., None]:
     """``modulate(...)``, one block: the signals of the drivers that fired in the burst are the next one's factors."""
     burst_done, strength = _make_burst_done(shard.merged), rules_of_features().strength
-    product, transmit, teach = _make_product(), _make_transmit(), _make_teach()
+    product, transmit, teach, bound_of = _make_product(), _make_transmit(), _make_teach(), _make_bound_of()
+    silence = np.float32(np.nan)
     one, three, silent = np.uint32(1), np.uint32(3), np.uint64(NOT_FIRED)
     overlapped = shard.merged and shard.overlapped
     wait_for_last, let_next_start = make_wait_for_last(overlapped), make_let_next_start(overlapped)
@@ -286,7 +328,14 @@ def make_modulate(shard: ShardVariant) -> Callable[..., None]:
             item = np.uint32(item + step)
         item, count = thread, np.uint32(three * m.class_count)
         while item < count:
-            m.area_factors[np.uint32(row * count + item)] = product(m.signals, first, m, item)
+            factor = silence
+            if m.list_starts[item] < m.list_starts[np.uint32(item + one)]:
+                factor = product(m.signals, first, m, item)
+            m.area_factors[np.uint32(row * count + item)] = factor
+            if item % three == np.uint32(EXCITABILITY):
+                area = np.uint32(item // three)
+                bound = bound_of(m.largest_excitabilities[area], factor)
+                m.sleep_bounds[np.uint32(row * m.class_count + area)] = bound
             item = np.uint32(item + step)
         item = thread
         while item < m.rule_count:

@@ -315,7 +315,7 @@ def make_owners_burst(shard: ShardVariant) -> Callable[..., None]:
             cuda.syncthreads()
         if cuda.grid(1) == 0:
             enter(steering, turn, burst_number, zero)
-            if homeostats:
-                advance_classes(burst_number, neurons.extras)
+        if homeostats and cuda.blockIdx.x == 0:
+            advance_classes(burst_number, neurons.extras)
 
     return burst

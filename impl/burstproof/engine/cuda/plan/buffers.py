@@ -196,7 +196,9 @@ def _add_plastic(specs: _Specs, sizes: NetworkSizes, variant: Variant) -> None:
 def _add_features(specs: _Specs, sizes: NetworkSizes, variant: Variant) -> None:
     neurons, key, own = sizes.neurons, variant.extras, sizes.features
     specs.add("classes", neurons, key.adapts)
-    specs.add("class_flags", own.classes)
+    specs.add("class_states", 2 * own.classes)
+    specs.add("sleep_bounds", 2 * own.classes)
+    specs.add("largest_excitabilities", own.classes)
     specs.add("homeostats", own.classes * HOMEOSTAT_NUMBERS)
     specs.add("homeostat_periods", own.classes)
     specs.add("class_phases", 2 * own.classes)

@@ -185,8 +185,11 @@ class Variant:
 
     @property
     def sleeps(self) -> bool:
-        """Whether candidates may sleep (``kernels.neuron``): no feature changes what their columns say."""
-        return self.may_sleep and not self.extras
+        """Whether candidates may sleep (``kernels.neuron``): what features make of their columns has a bound, too.
+
+        The columns of twins change.
+        """
+        return self.may_sleep and not self.extras.replays
 
     @property
     def noted(self) -> type[np.signedinteger]:
