@@ -479,6 +479,8 @@ def is_absent(kind: type, variant: Variant | ShardVariant | None) -> bool:
         return not variant.defers_learning
     if kind is Extras:
         return not variant.extras.by_neuron
+    if kind is Modulation:
+        return not variant.extras.modulators
     if kind is Transmission:
         return not (variant.extras.transmits or variant.extras.degenerates)
     return kind is Chunks if variant.exchanges else kind in (Exchange, Identity)

@@ -99,7 +99,7 @@ class FusedLaunches:
                 yield calls.enqueue.at(False, mode, place)
             if calls.send_long is not None:
                 yield calls.send_long.at(False, mode, place)
-            if calls.modulate is not None:
+            if calls.modulate is not None and (last or not self._packed.variant.makes_factors):
                 yield calls.modulate.at(False, mode, place)
 
     def calls(

@@ -27,6 +27,7 @@ from burstproof.engine.cuda.args import (
     Identity,
     Log,
     Longs,
+    Modulation,
     Network,
     Neurons,
     Recall,
@@ -45,6 +46,7 @@ from burstproof.engine.cuda.kernels.consume import (
     make_fetch_early,
 )
 from burstproof.engine.cuda.kernels.control import BURST, LISTS, SLOT, TALLIES
+from burstproof.engine.cuda.kernels.factors import make_clear_drives, make_factors
 from burstproof.engine.cuda.kernels.features import make_advance_classes
 from burstproof.engine.cuda.kernels.identity import make_id_of
 from burstproof.engine.cuda.kernels.link import make_link
@@ -252,6 +254,7 @@ def make_burst(shard: ShardVariant) -> Callable[..., None]:
     keep_chunk, log_chunk = make_keep_chunk(variant, threads), make_log_chunk(shard, threads)
     has_calendar, deliver_due = variant.calendar > 0, make_deliver_due(variant)
     homeostats, advance_classes = variant.extras.homeostats, make_advance_classes()
+    factors_of, clear_drives = make_factors(shard), make_clear_drives(shard)
     wait_for_last = make_wait_for_last(shard.overlapped)
     let_next_start = make_let_next_start(shard.overlapped and shard.early)
     long_rows, one, size = variant.long_rows, np.uint32(1), np.uint32(chunk)
@@ -268,6 +271,7 @@ def make_burst(shard: ShardVariant) -> Callable[..., None]:
         recall: Recall,
         rows: Rows,
         network: Network,
+        modulation: Modulation,
         turn: Turn,
     ) -> None:
         fired = Fired(
@@ -302,7 +306,8 @@ def make_burst(shard: ShardVariant) -> Callable[..., None]:
             return
         if long_rows and cuda.grid(1) == 0:
             chunks.piece_counts[np.uint32((burst_number + one) & one)] = np.uint32(0)
-        moment = Moment(np.uint64(np.uint64(slot) * np.uint64(fcl.stride)), burst_number, False, turn.stimulated)
+        force = factors_of(burst_number, turn, neurons.extras, modulation)
+        moment = Moment(np.uint64(np.uint64(slot) * np.uint64(fcl.stride)), burst_number, False, turn.stimulated, force)
         lists = is_last or turn.mode == np.uint32(LISTS)
         if exchanges:
             side = np.uint64(np.uint64(sequence & one) * np.uint64(exchange.words) + header)
@@ -339,7 +344,9 @@ def make_burst(shard: ShardVariant) -> Callable[..., None]:
             enter(steering, turn, burst_number, slot)
             if exchanges:
                 end_exchange(steering, exchange, network, turn, sequence, burst_number, slot, is_last)
-        if homeostats and cuda.blockIdx.x == 0:
-            advance_classes(burst_number, neurons.extras)
+        if cuda.blockIdx.x == 0:
+            clear_drives(burst_number, modulation)
+            if homeostats:
+                advance_classes(burst_number, neurons.extras)
 
     return burst

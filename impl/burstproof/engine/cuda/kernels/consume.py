@@ -48,13 +48,14 @@ class Moment(NamedTuple):
     """What holds for all neurons of a burst.
 
     ``base`` is the first cell of the slot that it consumes; ``batch`` says that the batch path is emulated,
-    ``stimulated`` that marks may be set.
+    ``stimulated`` that marks may be set, ``force`` are the factors that hold (``kernels.factors``).
     """
 
     base: np.uint64
     burst: np.uint32
     batch: bool
     stimulated: np.uint32
+    force: Any
 
 
 def make_fetch_early(shard: ShardVariant, threads: int, per_thread: int) -> Callable[..., Any]:
@@ -162,7 +163,7 @@ def make_consume(shard: ShardVariant) -> Callable[..., Any]:
         variant.extras.homeostats,
         variant.extras.modulators and not shard.exchanges,
     )
-    advance_train, regulate, drive = make_advance_train(variant), make_regulate(), make_drive()
+    advance_train, regulate, drive = make_advance_train(variant), make_regulate(), make_drive(shard.makes_factors)
     find_adapted = make_find_adapted(variant)
     replays, forced_potential = variant.extras.replays, np.float32(FORCED_POTENTIAL)
     able, inside, none = np.uint8(CAN_TRAIN), np.uint8(IN_TRAIN), np.uint8(0)
@@ -215,12 +216,23 @@ def make_consume(shard: ShardVariant) -> Callable[..., Any]:
             seed = seed_of(neuron, moment.burst, identity)
         found = Found(arrived, v, rc, cc)
         joins, potential = neuron_burst(
-            neuron, seed, moment.burst, is_candidate, is_forced, given, moment.batch, found, adapted, neurons, network
+            neuron,
+            seed,
+            moment.burst,
+            is_candidate,
+            is_forced,
+            given,
+            moment.batch,
+            found,
+            adapted,
+            moment.force,
+            neurons,
+            network,
         )
         if trains and joins and (train & able) != none:
             advance_train(neuron, train, potential, neurons)
         if drives and joins:
-            drive(neuron, potential, extras)
+            drive(neuron, potential, moment.burst, extras)
         if homeostats:
             regulate(neuron, joins, adapted, extras)
         return joins, potential, is_candidate

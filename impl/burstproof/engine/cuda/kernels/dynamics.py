@@ -53,6 +53,7 @@ from burstproof.engine.cuda.kernels.control import (
     START,
     USED,
 )
+from burstproof.engine.cuda.kernels.factors import make_factors
 from burstproof.engine.cuda.kernels.features import make_advance_classes
 from burstproof.engine.cuda.kernels.identity import make_id_of
 from burstproof.engine.cuda.kernels.link import make_link
@@ -287,6 +288,7 @@ def make_dynamics(shard: ShardVariant) -> Callable[..., None]:
     wait_for_last, let_next_start = make_wait_for_last(shard.overlapped), make_let_next_start(shard.overlapped)
     keep_route, id_of, slot_after = make_link().keep, make_id_of(shard), make_slot_after(variant.delays)
     homeostats, advance_classes = variant.extras.homeostats, make_advance_classes()
+    factors_of = make_factors(shard)
     count_ahead, word, one = variant.count_ahead, variant.word.added, np.uint32(1)
     block, size, batch_from = np.uint32(threads), np.uint32(chunk), np.int64(BATCH_PATH_CANDIDATES)
 
@@ -345,7 +347,8 @@ def make_dynamics(shard: ShardVariant) -> Callable[..., None]:
                 places[1] = counted_ahead(steering, exchange, side, sequence)
             cuda.syncthreads()
             batch = places[1] >= batch_from
-        moment = Moment(base, np.uint32(burst), batch, turn.stimulated)
+        force = factors_of(np.uint32(burst), turn, neurons.extras, ())
+        moment = Moment(base, np.uint32(burst), batch, turn.stimulated, force)
         items = np.uint32((np.uint64(network.neurons) + np.uint64(chunk - 1)) // np.uint64(chunk))
         going_on = True
         if homeostats and cuda.blockIdx.x == 0:

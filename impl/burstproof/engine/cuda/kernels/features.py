@@ -15,6 +15,7 @@ from burstproof.engine.cuda.kernels.control import ACTIVE, BURST, INDEX, ORIGIN
 from burstproof.engine.cuda.kernels.neuron_values import make_value
 from burstproof.engine.cuda.plan.features import (
     CAN_TRAIN,
+    DRIVE_ROWS,
     HOMEOSTAT_NUMBERS,
     HOMEOSTATIC,
     IN_TRAIN,
@@ -69,22 +70,22 @@ def make_find_adapted(variant: Variant) -> Callable[..., Any]:
 
 
 def make_in_force(variant: Variant) -> Callable[..., Any]:
-    """``in_force(own, adapted, neuron, burst, extras)`` -> ``Parameters``: those of a neuron that hold in ``burst``."""
+    """``in_force(own, adapted, neuron, force, extras)`` -> ``Parameters``: a neuron's under ``force``."""
     key, clamps, rules = variant.extras, variant.features.clamp_potentials, rules_of_features()
     homeostats, modulated = key.homeostats, key.area_modulators
     threshold_of, share_of, bounded = rules.modulated_threshold, rules.modulated_share, rules.bounded
     homeostatic, leaks, none = np.uint8(HOMEOSTATIC), np.uint8(LEAKS), np.uint8(0)
-    one, three = np.uint32(1), np.uint32(3)
+    three = np.uint32(3)
 
-    def in_force(own: Parameters, adapted: Adapted, neuron: np.uint32, burst: np.uint32, extras: Extras) -> Any:
+    def in_force(own: Parameters, adapted: Adapted, neuron: np.uint32, force: Any, extras: Extras) -> Any:
         threshold, decay, excitability = own.thresholds, own.decays, own.excitabilities
         if homeostats and (adapted.flags & leaks) != none:
             decay = _ONE - adapted.leak
         if modulated:
-            at = np.uint32(np.uint32((burst & one) * extras.class_count + adapted.kind) * three)
-            first = extras.area_factors[np.uint32(at + np.uint32(THRESHOLD))]
-            second = extras.area_factors[np.uint32(at + np.uint32(LEAK))]
-            third = extras.area_factors[np.uint32(at + np.uint32(EXCITABILITY))]
+            at = np.uint32(np.uint32(force.first + adapted.kind) * three)
+            first = force.factors[np.uint32(at + np.uint32(THRESHOLD))]
+            second = force.factors[np.uint32(at + np.uint32(LEAK))]
+            third = force.factors[np.uint32(at + np.uint32(EXCITABILITY))]
             if first == first:
                 threshold = threshold_of(threshold, first)
                 if clamps:
@@ -204,22 +205,30 @@ def make_advance_train(variant: Variant) -> Callable[..., Any]:
 
 
 @cache
-def make_drive() -> Callable[..., Any]:
-    """``drive(neuron, potential, extras)``: leave the firing of a driver's neuron, unless one of lower id is there."""
-    none, one, half = np.uint32(0), np.uint32(1), np.uint64(32)
+def make_drive(turns: bool = False) -> Callable[..., Any]:
+    """``drive(neuron, potential, burst, extras)``: leave a driver's firing, unless one of lower id is there.
 
-    def drive(neuron: np.uint32, potential: np.float32, extras: Extras) -> None:
+    Bursts have rows in ``turns``, or one for all.
+    """
+    none, one, half, last_row = np.uint32(0), np.uint32(1), np.uint64(32), np.uint32(DRIVE_ROWS - 1)
+
+    def drive(neuron: np.uint32, potential: np.float32, burst: np.uint32, extras: Extras) -> None:
         driver = np.uint32(extras.driver_of[neuron])
         if driver != none:
             bits = np.uint64(np.float32(potential).view(np.uint32))
             word = np.uint64((np.uint64(neuron) << half) | bits)
-            cuda.atomic.min(extras.drives, np.uint32(driver - one), word)
+            first = none
+            if turns:
+                count = np.uint32(np.uint32(extras.drives.size) // np.uint32(DRIVE_ROWS))
+                first = np.uint32(np.uint32(burst & last_row) * count)
+            cuda.atomic.min(extras.drives, np.uint32(first + driver - one), word)
 
     return cuda.jit(device=True)(drive)  # type: ignore[no-any-return]
 
 
 @cache
-def _make_product() -> Callable[..., Any]:
+def make_product() -> Callable[..., Any]:
+    """``product(signals, first, modulation, at)``: the factor of a list."""
     one = np.uint32(1)
 
     def product(signals: Floats, first: np.uint32, modulation: Modulation, at: np.uint32) -> Any:
@@ -234,7 +243,7 @@ def _make_product() -> Callable[..., Any]:
 
 
 def _make_transmit() -> Callable[..., Any]:
-    product, one = _make_product(), np.uint32(1)
+    product, one = make_product(), np.uint32(1)
 
     def transmit(first: np.uint32, m: Modulation, rule: np.uint32) -> Any:
         """Section 2.3: the factor T of a rule."""
@@ -253,7 +262,7 @@ def _make_transmit() -> Callable[..., Any]:
 
 
 def _make_teach() -> Callable[..., Any]:
-    product, one, two, three = _make_product(), np.uint32(1), np.uint32(2), np.uint32(3)
+    product, one, two, three = make_product(), np.uint32(1), np.uint32(2), np.uint32(3)
 
     def teach(first: np.uint32, m: Modulation, pair: np.uint32) -> Any:
         """Section 4: reward and learning factor of a plastic pair."""
@@ -270,7 +279,8 @@ def _make_teach() -> Callable[..., Any]:
     return cuda.jit(device=True)(teach)  # type: ignore[no-any-return]
 
 
-def _make_bound_of() -> Callable[..., Any]:
+@cache
+def make_bound_of() -> Callable[..., Any]:
     """``bound_of(largest, factor)``: as ``FeaturePlan.factors`` makes ``sleep_bounds``."""
     share_of, endless, certain = rules_of_features().modulated_share, np.float32(np.inf), CERTAIN
 
@@ -283,8 +293,15 @@ def _make_bound_of() -> Callable[..., Any]:
     return cuda.jit(device=True)(bound_of)  # type: ignore[no-any-return]
 
 
-def _make_burst_done(merged: bool) -> Callable[..., Any]:
-    """``burst_done(steering, turn)`` -> whether the burst of the turn was done, and its number, uint32."""
+def _make_burst_done(shard: ShardVariant) -> Callable[..., Any]:
+    """``burst_done(steering, turn)`` -> whether the burst of the turn was done, and its number, uint32.
+
+    Where blocks make the factors, it is the last one of the batch that was.
+    """
+
+    def last_of_batch(steering: Steering, turn: Turn) -> Any:
+        last = steering.report[INDEX]
+        return last >= 0, np.uint32(steering.report[ORIGIN] + last + np.int64(1))
 
     def by_turn(steering: Steering, turn: Turn) -> Any:
         burst = np.uint32(np.uint32(steering.report[ORIGIN]) + turn.place + np.uint32(1))
@@ -293,16 +310,17 @@ def _make_burst_done(merged: bool) -> Callable[..., Any]:
     def by_control(steering: Steering, turn: Turn) -> Any:
         return steering.control[ACTIVE] != 0, np.uint32(steering.control[BURST])
 
-    return cuda.jit(device=True)(by_turn if merged else by_control)  # type: ignore[no-any-return]
+    found = last_of_batch if shard.makes_factors else by_turn if shard.merged else by_control
+    return cuda.jit(device=True)(found)  # type: ignore[no-any-return]
 
 
 def make_modulate(shard: ShardVariant) -> Callable[..., None]:
     """``modulate(...)``, one block: the signals of the drivers that fired in the burst are the next one's factors."""
-    burst_done, strength = _make_burst_done(shard.merged), rules_of_features().strength
-    product, transmit, teach, bound_of = _make_product(), _make_transmit(), _make_teach(), _make_bound_of()
+    burst_done, strength = _make_burst_done(shard), rules_of_features().strength
+    product, transmit, teach, bound_of = make_product(), _make_transmit(), _make_teach(), make_bound_of()
     silence = np.float32(np.nan)
     one, three, silent = np.uint32(1), np.uint32(3), np.uint64(NOT_FIRED)
-    overlapped = shard.merged and shard.overlapped
+    overlapped, turns, none = shard.merged and shard.overlapped, shard.makes_factors, np.uint32(0)
     wait_for_last, let_next_start = make_wait_for_last(overlapped), make_let_next_start(overlapped)
 
     def modulate(steering: Steering, modulation: Modulation, turn: Turn) -> None:
@@ -314,16 +332,19 @@ def make_modulate(shard: ShardVariant) -> Callable[..., None]:
             return
         thread, step = np.uint32(cuda.threadIdx.x), np.uint32(cuda.blockDim.x)
         row = np.uint32(np.uint32(burst + one) & one)
-        first, item = np.uint32(row * m.modulator_count), thread
+        first, item, drives = np.uint32(row * m.modulator_count), thread, none
+        if turns:
+            count = np.uint32(np.uint32(m.drives.size) // np.uint32(DRIVE_ROWS))
+            drives = np.uint32(np.uint32(burst & np.uint32(DRIVE_ROWS - 1)) * count)
         while item < m.modulator_count:
-            word, share = m.drives[m.modulator_drivers[item]], _ZERO
+            word, share = m.drives[np.uint32(drives + m.modulator_drivers[item])], _ZERO
             if word != silent:
                 share = strength(np.uint32(word & np.uint64(0xFFFFFFFF)).view(np.float32), m.full_scales[item])
             m.signals[np.uint32(first + item)] = m.magnitudes[item] * share
             item = np.uint32(item + step)
         cuda.syncthreads()
         item = thread
-        while item < np.uint32(m.drives.size):
+        while item < np.uint32(m.drives.size) and not turns:
             m.drives[item] = silent
             item = np.uint32(item + step)
         item, count = thread, np.uint32(three * m.class_count)

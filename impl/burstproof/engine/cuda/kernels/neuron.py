@@ -103,7 +103,7 @@ def make_neuron(variant: Variant, counted: bool) -> Callable[..., Any]:
     ticks, counts_decide = refractory and not features.countdown_only_candidates, features.counts_decide
     batch_path, batch_zeroes = features.emulate_batch_path, features.batch_ignores_limit_and_zeroes
     sleepy, draw, homeostats = variant.sleeps, rules.draw, variant.extras.homeostats
-    leaks, none, one = np.uint8(LEAKS), np.uint8(0), np.uint32(1)
+    leaks, none = np.uint8(LEAKS), np.uint8(0)
     mixed, restart_fired = features.restarts, variant.restart is Restart.FIRED
     fire_limit_of = make_value(variant, "consecutive_fire_limits")
     accumulates = make_value(variant, "mp_charge_accumulation")
@@ -120,6 +120,7 @@ def make_neuron(variant: Variant, counted: bool) -> Callable[..., Any]:
         batch: bool,
         found: Found,
         adapted: Adapted,
+        force: Any,
         neurons: Neurons,
         network: Network,
     ) -> Any:
@@ -139,7 +140,7 @@ def make_neuron(variant: Variant, counted: bool) -> Callable[..., Any]:
             if sleepy:
                 bound = network.largest_excitability
                 if adapts:
-                    bound = extras.sleep_bounds[np.uint32((burst & one) * extras.class_count + adapted.kind)]
+                    bound = force.bounds[np.uint32(force.first + adapted.kind)]
                 asleep = bool(cc == 0 and draw(neuron, burst_seed) > bound)
             if fire_limits and not asleep:
                 limit = np.int32(fire_limit_of(parameters.consecutive_fire_limits, neuron))
@@ -157,7 +158,7 @@ def make_neuron(variant: Variant, counted: bool) -> Callable[..., Any]:
             leaking = homeostats and (adapted.flags & leaks) != none
             own = own_of(parameters, neuron, limit, accumulating, asleep, leaking)
             if adapts:
-                own = in_force(own, adapted, neuron, burst, extras)
+                own = in_force(own, adapted, neuron, force, extras)
             x = np.float32(np.float32(found.total) * network.unit)
             if twins_differ and neuron >= extras.loaded:
                 fired, potential, v, new_rc, new_cc = unclamped(x, v, cc, own, neuron, burst_seed, batch)

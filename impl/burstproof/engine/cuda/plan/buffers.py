@@ -12,7 +12,7 @@ from burstproof.device.protocol import BufferSpec
 from burstproof.engine.cuda.args import PARAMETERS, dtype_of
 from burstproof.engine.cuda.kernels.control import CONTROL_LENGTH, TALLIES, report_length
 from burstproof.engine.cuda.plan.block_size import CHUNKS_PER_SPAN, LONG_ROW, WARP_ROW
-from burstproof.engine.cuda.plan.features import HOMEOSTAT_NUMBERS, NO_FEATURES, FeatureSizes
+from burstproof.engine.cuda.plan.features import DRIVE_ROWS, HOMEOSTAT_NUMBERS, NO_FEATURES, FeatureSizes
 from burstproof.engine.cuda.plan.variant import Variant, lists_kept
 from burstproof.engine.layout import Layout
 from burstproof.engine.rules import Features
@@ -208,7 +208,7 @@ def _add_features(specs: _Specs, sizes: NetworkSizes, variant: Variant) -> None:
     specs.add("trains", neurons, key.trains)
     specs.add("held_potentials", neurons, key.trains)
     specs.add("driver_of", neurons, key.modulators)
-    specs.add("drives", own.drivers)
+    specs.add("drives", DRIVE_ROWS * own.drivers)
     specs.add("given_potentials", neurons, key.replays)
     for name in ("magnitudes", "full_scales", "modulator_drivers"):
         specs.add(name, own.modulators)

@@ -26,6 +26,10 @@ REGULATED = 1 << 63
 """Bit beside the phase of a class: the homeostat has replaced the leaks that were loaded."""
 NOT_FIRED = (1 << 64) - 1
 """The word of a driver area of which nothing fired."""
+MOST_MODULATORS, MOST_CLASSES = 64, 64
+"""Most that a block works out the factors of."""
+DRIVE_ROWS = 4
+"""Rows of driver areas where blocks work out factors, in turn: one is read, one written, one cleared."""
 HOMEOSTAT_NUMBERS = 6
 """Numbers of a class with a homeostat: keep, alpha, target, gain, least, most leak."""
 
@@ -164,7 +168,7 @@ class FeaturePlan:
         yield "sleep_bounds", np.tile(self._bounds(areas[:, EXCITABILITY]), 2)
         yield "transmission", np.tile(found.transmission, 2)
         yield "learning", np.tile(found.learning, 2)
-        yield "drives", np.full(self.sizes.drivers, NOT_FIRED, np.uint64)
+        yield "drives", np.full(DRIVE_ROWS * self.sizes.drivers, NOT_FIRED, np.uint64)
 
     def _bounds(self, factors: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
         """No draw above it lets a neuron of the class fire, (C,); infinite where some neuron needs no draw."""

@@ -18,7 +18,7 @@ from burstproof.engine.cuda.plan.buffers import (
     network_sizes,
     uniform_parameters,
 )
-from burstproof.engine.cuda.plan.features import FeaturePlan, Members, levels_of
+from burstproof.engine.cuda.plan.features import MOST_CLASSES, MOST_MODULATORS, FeaturePlan, Members, levels_of
 from burstproof.engine.cuda.plan.queues import without_queues
 from burstproof.engine.cuda.plan.streaming import split_buffers
 from burstproof.engine.cuda.plan.tiles import sized
@@ -111,7 +111,9 @@ def featured(packed: Packed, network: Network, loaded: int, members: Members) ->
         return packed
     plan = FeaturePlan.of(network, loaded).taken(members)
     sizes = replace(packed.sizes, features=plan.sizes)
-    return replace(packed, variant=replace(packed.variant, extras=key), sizes=sizes, feature_plan=plan)
+    few = plan.sizes.modulators <= MOST_MODULATORS and plan.sizes.classes <= MOST_CLASSES
+    variant = replace(packed.variant, extras=key, few_modulators=few)
+    return replace(packed, variant=variant, sizes=sizes, feature_plan=plan)
 
 
 def _layout(network: Network, options: EngineOptions, point: FixedPoint, loaded: int) -> Layout:
@@ -193,6 +195,7 @@ def packed_for(packed: Packed, state: EngineState) -> Packed:
         refuse_overflow(layout, packed.network, packed.options, packed.fixed_point)
         variant = variant_of(layout, packed.features, packed.options, packed.fixed_point, bounded=False)
         variant = replace(variant, streamed=packed.streamed, extras=packed.variant.extras)
+        variant = replace(variant, few_modulators=packed.variant.few_modulators)
         largest, bits = largest_contribution(layout), UNBOUNDED.bit_length()
         sizes = replace(packed.sizes, largest_contribution=largest, sum_bits=bits)
         packed = replace(packed, layout=layout, weights=weights, sizes=sizes, variant=sized(variant, sizes))

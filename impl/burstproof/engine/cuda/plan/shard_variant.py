@@ -90,6 +90,11 @@ class ShardVariant:
         return self.variant.extras
 
     @property
+    def makes_factors(self) -> bool:
+        """Whether each block works out the factors of its burst."""
+        return self.variant.makes_factors and self.merged and not self.exchanges
+
+    @property
     def uniform(self) -> frozenset[str]:
         """Parameters that are unused, or one value for all neurons."""
         return self.variant.uniform

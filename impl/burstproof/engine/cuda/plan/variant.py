@@ -126,6 +126,8 @@ class Variant:
         Parameters (``args.PARAMETERS``) that are unused, or one value for all neurons.
     extras : ExtrasKey
         Features of FEATURES.md.
+    few_modulators : bool
+        Modulators and classes are so few that each block works out the factors of its burst.
     overlapped : bool
         The device brings up a kernel's blocks while the last blocks of the kernel before it run (9.0 and newer).
     fused : FusedShape or None
@@ -162,6 +164,7 @@ class Variant:
     may_sleep: bool = False
     uniform: frozenset[str] = frozenset()
     extras: ExtrasKey = NO_KEY
+    few_modulators: bool = False
 
     @property
     def accumulator(self) -> type[np.signedinteger]:
@@ -190,6 +193,15 @@ class Variant:
         The columns of twins change.
         """
         return self.may_sleep and not self.extras.replays
+
+    @property
+    def makes_factors(self) -> bool:
+        """Whether blocks of a burst in one kernel may work out its factors (``kernels.factors``).
+
+        The host writes of no driver: where memories drive modulators it does.
+        """
+        fused = self.fused is not None and self.queues is None
+        return fused and self.few_modulators and self.extras.area_modulators and not self.extras.replays
 
     @property
     def noted(self) -> type[np.signedinteger]:
