@@ -70,6 +70,12 @@ class ShardVariant:
         return self.merged and not (self.exchanges or self.stays or self.early or rings)
 
     @property
+    def ahead(self) -> bool:
+        """Whether a block loads the state of its neurons before it knows its slot, and only then what arrived."""
+        alone = self.merged and not (self.exchanges or self.stays)
+        return alone and self.early and self.variant.queues is None
+
+    @property
     def recalled(self) -> int:
         """Bursts whose fired lists are read again."""
         return self.variant.recalled
