@@ -1,4 +1,4 @@
-"""Engines for rows; asked on stdin: ``time I``, ``check I BURSTS``, ``after I BURSTS``, ``hash I``, ``prof I``, ``quit``."""
+"""Engines for rows; asked on stdin: ``time I``, ``check I BURSTS``, ``after I BURSTS``, ``prof I``, ``quit``."""
 
 import os
 import sys

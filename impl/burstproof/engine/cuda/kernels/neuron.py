@@ -90,8 +90,8 @@ def make_neuron(variant: Variant, counted: bool, marked: bool) -> Callable[..., 
     """``neuron_burst(neuron, ...)`` -> (whether it joins the fired list, its potential there).
 
     ``is_candidate`` comes from the slot; a forced firing has the potential ``given``. ``batch`` says that the batch
-    path is emulated in this burst, ``counted`` that the count was found, too, ``marked`` that
-    mark and charges were.
+    path is emulated in this burst, ``counted`` that the count was found, too,
+    ``marked`` that mark and charges were.
     """
     features, adapts, in_force = variant.features, variant.extras.adapts, make_in_force(variant)
     rules, own_of, restarts_of = make_rules(features, cuda.jit(device=True)), make_own(variant), make_restarts(variant)

@@ -31,7 +31,7 @@ def fits_beside(target: int, largest: int) -> bool:
 
 def indexed_beside(target: int, entries: int) -> bool:
     """Whether places in a palette of ``entries``, if there is one, fit a word beside ``target`` bits."""
-    return entries > 0 and target + (entries - 1).bit_length() <= WORD_BITS
+    return entries > 0 and target + max(1, (entries - 1).bit_length()) <= WORD_BITS
 
 
 def palette_of(contributions: npt.NDArray[np.signedinteger]) -> npt.NDArray[np.signedinteger]:

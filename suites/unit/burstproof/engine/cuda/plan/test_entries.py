@@ -18,9 +18,9 @@ def rows(contributions: np.ndarray, neurons: int) -> StaticRows:
 def test_words_say_target_and_contribution(palette: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(entries, "_CHUNK", 64)
     neurons = 1 << 20
-    largest = 1 << 30 if palette else 2047
-    values = np.array([-largest, -1, 0, 5, largest], np.int32)
-    static = rows(np.random.default_rng(2).choice(values, 500), neurons)
+    largest = 2047 * 1000 if palette else 2047
+    values = np.arange(-2047, 2048, dtype=np.int32) * (1000 if palette else 1)
+    static = rows(np.random.default_rng(2).permutation(values), neurons)
     bits = entries.target_bits(neurons)
     assert entries.fits_beside(bits, largest) is not palette
     table = entries.palette_of(static.contributions) if palette else None
@@ -40,6 +40,8 @@ def test_a_palette_has_every_contribution_once(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_no_word_has_more_than_32_bits() -> None:
-    assert entries.fits_beside(20, 2047) and not entries.fits_beside(20, 2048)
-    assert entries.indexed_beside(20, 4096) and not entries.indexed_beside(21, 4096)
+    assert entries.fits_beside(20, 2047)
+    assert not entries.fits_beside(20, 2048)
+    assert entries.indexed_beside(20, 4096)
+    assert not entries.indexed_beside(21, 4096)
     assert not entries.indexed_beside(20, 0)
