@@ -37,7 +37,7 @@ class Loaded(NamedTuple):
     """What a thread has loaded of its neurons, in local memory: words of the FCL, potentials, countdowns and counts.
 
     ``other`` are the words of the second slot, where they are loaded before the slot is known (``ShardVariant.eager``);
-    ``mark`` and ``charges``, whether potentials accumulate, are loaded early too (``ShardVariant.ahead``), or not here.
+    ``mark`` and ``charges``, whether potentials accumulate, are not loaded here unless ``marks_ahead`` says so.
     """
 
     word: Added
@@ -69,7 +69,7 @@ def make_fetch_early(shard: ShardVariant, threads: int, per_thread: int) -> Call
     later: the loads are on their way before anything else is.
     """
     if shard.ahead:
-        return _make_fetch_state(shard.variant, threads, per_thread)
+        return _make_fetch_state(shard, threads, per_thread)
     if not shard.eager:
         return _fetch_nothing()
     variant, block, nothing = shard.variant, np.uint32(threads), shard.variant.word.added(0)
@@ -102,11 +102,12 @@ def _fetch_nothing() -> Callable[..., Any]:
     return cuda.jit(device=True)(fetch_nothing)  # type: ignore[no-any-return]
 
 
-def _make_fetch_state(variant: Variant, threads: int, per_thread: int) -> Callable[..., Any]:
+def _make_fetch_state(shard: ShardVariant, threads: int, per_thread: int) -> Callable[..., Any]:
     """``fetch_state(first, fcl, neurons, network, loaded)``: all that a neuron's burst needs to begin but its word."""
-    block, silent, nothing = np.uint32(threads), np.float32(0), variant.word.added(0)
+    variant, block, silent, nothing = shard.variant, np.uint32(threads), np.float32(0), shard.variant.word.added(0)
     features, widen, stay = variant.features, make_widen(variant.features.storage), make_stay()
-    refractory, counts_decide, mixed = features.refractory_periods, features.counts_decide, features.restarts
+    refractory, counts_decide = features.refractory_periods, features.counts_decide
+    mixed = features.restarts and shard.marks_ahead
     accumulates = make_value(variant, "mp_charge_accumulation")
 
     def fetch_state(first: np.uint32, fcl: Fcl, neurons: Neurons, network: Network, loaded: Loaded) -> None:
@@ -208,12 +209,12 @@ def _make_choose_words(fetch_early: Callable[..., Any], per_thread: int) -> Call
 def make_consume(shard: ShardVariant) -> Callable[..., Any]:
     """``consume(neuron, ...)`` -> (whether it joins the fired list, its potential there, whether it is a candidate).
 
-    ``word``, ``v``, ``rc`` and, if ``eager`` or ``ahead``, ``cc`` are what was loaded; if ``ahead``, also ``mark`` and
-    ``charges``. Stimulus lies in ``outside`` where it lies
+    ``word``, ``v``, ``rc`` and, if ``eager`` or ``ahead``, ``cc`` are what was loaded; if ``marks_ahead``, also
+    ``mark`` and ``charges``. Stimulus lies in ``outside`` where it lies
     ``apart``, else in the slot; where the slot has no marks, and in ``outside``, a marker stands for an amount of 0.
     """
     variant, apart = shard.variant, shard.apart
-    neuron_burst, seed_of = make_neuron(variant, shard.eager or shard.ahead, shard.ahead), make_seed(shard)
+    neuron_burst, seed_of = make_neuron(variant, shard.eager or shard.ahead, shard.marks_ahead), make_seed(shard)
     draws, marked = variant.features.excitabilities, variant.word.marked
     told, sum_of, clear = make_is_candidate(variant), make_sum_of(variant), make_clear(variant)
     number, zero, marker = variant.accumulator, variant.accumulator(0), cancelled(variant)

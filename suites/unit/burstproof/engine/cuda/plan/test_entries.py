@@ -6,6 +6,8 @@ import pytest
 from burstproof.engine.cuda.plan import entries
 from burstproof.engine.layout import StaticRows
 
+pytestmark = pytest.mark.requirement("BE-1")
+
 
 def rows(contributions: np.ndarray, neurons: int) -> StaticRows:
     """One source with these contributions, onto targets all over the network."""
