@@ -1,9 +1,11 @@
-# In a checkout of this branch on an H200: $OLD is a checkout of main, $RES a folder for results. About five minutes.
+# In a checkout of this branch on an H200: $OLD is a checkout of main, $RES a folder for results. Most
+# important rows first; how long it takes was never measured, each row ends after 150 s at the latest.
 # Each row is first compared with the CPU engine, burst by burst and from a state on, then measured in turns, and
 # compared again. The steps of the branch are trees of their own: words, calendar (and words), all (and loads ahead).
 set -u
 HERE=$PWD/prototypes/onem-words
 mkdir -p $RES
+RES=$(realpath $RES) OLD=$(realpath $OLD)
 step() {
     commit=$(git log --format=%H --grep="$2" -1)
     [ -d $RES/$1 ] || git worktree add -q --detach $RES/$1 $commit
