@@ -54,18 +54,21 @@ class Parameter:
         Whether ``None`` (a null pointer) is accepted.
     numba_dimensions : int or None
         For an array of a numba kernel its dimensions: numba passes it as several values.
+    count : int
+        Values of the type that one parameter holds: a struct of as many fields. Given as a tuple if more than one.
     """
 
     dtype: str
     array: bool
     optional: bool = False
     numba_dimensions: int | None = None
+    count: int = 1
 
     @property
     def formats(self) -> tuple[str, ...]:
         """Codes of the ``struct`` module, one for each value that the machine code takes."""
         if not self.array:
-            return (_FORMATS[self.dtype],)
+            return (_FORMATS[self.dtype] * self.count,)
         if self.numba_dimensions is None:
             return (_POINTER,)
         return (*_NUMBA_HEAD, *"q" * 2 * self.numba_dimensions)
@@ -84,6 +87,8 @@ class Parameter:
     def __str__(self) -> str:
         if self.numba_dimensions is not None:
             return f"{self.dtype}[{', '.join(':' * self.numba_dimensions)}]"
+        if self.count > 1:
+            return f"{self.dtype}*{self.count}"
         return f"{self.dtype}{'[]' if self.array else ''}{'?' if self.optional else ''}"
 
 
@@ -93,8 +98,8 @@ def parse_parameters(declared: str) -> tuple[Parameter, ...]:
     Parameters
     ----------
     declared : str
-        Types in the kernel's order, separated by blanks: ``float32`` a value, ``float32[]`` an array,
-        ``float32[]?`` an array or ``None``.
+        Types in the kernel's order, separated by blanks: ``float32`` a value, ``float32*6`` a struct of six such
+        values, ``float32[]`` an array, ``float32[]?`` an array or ``None``.
 
     Raises
     ------
@@ -105,17 +110,18 @@ def parse_parameters(declared: str) -> tuple[Parameter, ...]:
 
 
 def _parse(word: str) -> Parameter:
-    name = word.removesuffix("?").removesuffix("[]")
+    name, _, count = word.removesuffix("?").removesuffix("[]").partition("*")
     array = word.removesuffix("?").endswith("[]")
     known = name in _FORMATS or (name == "bfloat16" and array)
-    if not known or (word.endswith("?") and not array):
+    fields = count.isdecimal() and int(count) > 1 and not array if "*" in word else True
+    if not known or not fields or (word.endswith("?") and not array):
         raise InputError(
             "not a type of a kernel's parameter",
             where="parameters",
             got=word,
-            allowed=f"{', '.join(_FORMATS)}, each with [] for an array (bfloat16[] too), []? where None is accepted",
+            allowed=f"{', '.join(_FORMATS)}, each with *N (a struct), [] (an array, bfloat16[] too) or []? (or None)",
         )
-    return Parameter(name, array, word.endswith("?"))
+    return Parameter(name, array, word.endswith("?"), count=int(count or 1))
 
 
 def size_of(format_code: str) -> int:
@@ -141,12 +147,12 @@ class ArgumentBlock:
 
     def __init__(self, parameters: Sequence[Parameter]) -> None:
         formats = [code for parameter in parameters for code in parameter.formats]
-        count = max(1, len(formats))
-        self._slots: npt.NDArray[np.uint8] = np.zeros(count * _SLOT_BYTES, np.uint8)
-        starts = self._slots.ctypes.data + np.arange(count, dtype=np.uint64) * np.uint64(_SLOT_BYTES)
+        sizes = [-(-size_of(code) // _SLOT_BYTES) * _SLOT_BYTES for code in formats]
+        self._slots: npt.NDArray[np.uint8] = np.zeros(max(_SLOT_BYTES, sum(sizes)), np.uint8)
+        starts = (self._slots.ctypes.data + np.cumsum([0, *sizes])).astype(np.uint64)
         self._starts: npt.NDArray[np.uint64] = starts
         self.addresses: int = starts.ctypes.data
-        padded = (f"{code}{_SLOT_BYTES - size_of(code)}x" for code in formats)
+        padded = (f"{code}{size - size_of(code)}x" for code, size in zip(formats, sizes, strict=True))
         layout = struct.Struct("=" + "".join(padded))
         self.fill: Callable[..., None] = partial(layout.pack_into, self._slots.data, 0)
 
@@ -232,11 +238,19 @@ class ArgumentChecker:
     def _checked(self, parameter: Parameter, argument: Any, position: int) -> tuple[Any, ...]:
         """Values of any argument that is accepted."""
         if not parameter.array:
-            return self._numbers(parameter, argument, position)
+            return self._struct(parameter, argument, position)
         address = self._address(parameter, argument, position)
         if parameter.numba_dimensions is None:
             return (address,)
         return self._numba_array(parameter, address, tuple(argument.shape), position)
+
+    def _struct(self, parameter: Parameter, argument: Any, position: int) -> tuple[Any, ...]:
+        """Values of the fields of a struct, or of the only one."""
+        if parameter.count == 1:
+            return self._numbers(parameter, argument, position)
+        if not isinstance(argument, tuple) or len(argument) != parameter.count:
+            raise self._error("not a tuple of as many values as declared", parameter, position, argument)
+        return tuple(value for part in argument for value in self._numbers(parameter, part, position))
 
     def _numbers(self, parameter: Parameter, argument: Any, position: int) -> tuple[Any, ...]:
         if getattr(argument, "shape", ()) != ():

@@ -26,7 +26,7 @@ TENSOR_CORES = (8, 0)
 
 Pass = Literal["forward", "keys", "queries"]
 
-_STRIDES = "int64 " * 9
+_STRIDES = "int64*9 "
 _PARAMETERS: dict[str, str] = {
     "forward": "uint64 " * 4 + "float32[] " + _STRIDES + "int32 int32 float32",
     "delta": "uint64 uint64 float32[] int64 int64 int64 int32",
@@ -190,7 +190,7 @@ class FlashKernels:
         entry = self._entry(which)
         tiles = -(-(keys if which == "keys" else queries) // own)
         grid = (heads, tiles, batch) if self.tensor_cores else (tiles, heads, batch)
-        values = (*_strides(q), *_strides(k), *_strides(out), queries, keys, scale * log2(e))
+        values = ((*_strides(q), *_strides(k), *_strides(out)), queries, keys, scale * log2(e))
         entry.on(self.device)(grid, entry.block, *arrays, *values, shared_bytes=entry.shared_bytes)
 
     def _entry(self, which: Pass | Literal["delta"]) -> Entry:

@@ -26,6 +26,10 @@ struct Rows {
     }
 };
 
+struct Places {
+    Rows q, k, out;  // k: of v, too; out: of dout, too
+};
+
 __device__ __forceinline__ word swizzled(int row, int chunk) {
     const int mix = CHUNKS == 4 ? (row >> 1) & 3 : row & 7;
     return row * ROW_BYTES + ((chunk ^ mix) << 4);

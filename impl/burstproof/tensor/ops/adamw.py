@@ -24,7 +24,7 @@ _THREADS = 256
 @lru_cache(maxsize=8)
 def entry(dtype: np.dtype[Any]) -> Entry:
     """The kernel of adamw.cu with a copy of ``dtype``."""
-    declared = "float32[] float32[] float32[] float32[] {s}[]? int64 int64 int64" + " float32" * 6
+    declared = "float32[] float32[] float32[] float32[] {s}[]? int64 int64 int64 float32*6"
     return build(("adamw.cu",), "adamw", declared, dtype, _THREADS, THREADS=_THREADS, HINTS=0)
 
 
@@ -102,7 +102,7 @@ class AdamW:
         with place.use():
             kernel = entry(FLOAT32 if copy is None else copy.dtype).on(place.device)
             blocks = -(-weights.size // (4 * _THREADS))
-            kernel(blocks, _THREADS, weights, gradients, *moments, copy, weights.size, shrinking, copied, *rates)
+            kernel(blocks, _THREADS, weights, gradients, *moments, copy, weights.size, shrinking, copied, rates)
 
     def _check(
         self,

@@ -60,7 +60,7 @@ def in_memory(declared: str, *arguments: object) -> list[bytes]:
     except MISFITS as error:
         raise checks.misfit(error, values) from error
     codes = [parameter.formats[0] for parameter in parse_parameters(declared)]
-    sizes = [sum({"?": 1, "b": 1, "H": 2, "e": 2, "I": 4, "f": 4}.get(c, 8) for c in code) for code in codes]
+    sizes = [sum({"?": 1, "b": 1, "H": 2, "e": 2, "i": 4, "I": 4, "f": 4}.get(c, 8) for c in code) for code in codes]
     addresses = (ctypes.c_uint64 * len(sizes)).from_address(block.addresses)
     return [ctypes.string_at(address, size) for address, size in zip(addresses, sizes, strict=True)]
 
@@ -72,6 +72,13 @@ def test_values_lie_in_memory_as_their_types_have_them() -> None:
     values = (4096, 7, 1.5, 2 + 3j, True, -5, 0.5, -(2**40), 0.1)
     expected = [kind(value).tobytes() for kind, value in zip(kinds, values, strict=True)]
     assert got == [*expected, bytes(8)]
+
+
+def test_fields_of_a_struct_lie_side_by_side_between_other_parameters() -> None:
+    strides, rates = tuple(range(3, 12)), (0.5, 1.5, -2.0, 0.0, 3.0, 4.0)
+    got = in_memory("int32 int64*9 float32*6 int8", 7, strides, rates, -1)
+    expected = (np.int32(7), np.array(strides, np.int64), np.array(rates, np.float32), np.int8(-1))
+    assert got == [value.tobytes() for value in expected]
 
 
 def test_numpy_numbers_are_numbers() -> None:
@@ -100,6 +107,10 @@ def test_numpy_numbers_are_numbers() -> None:
         ("float32", np.zeros(3), "an array where a value is declared"),
         ("float32", OnDevice(4096, shape=()), "a value on the device where one of the host is declared"),
         ("complex64", "two", "a value does not fit"),
+        ("int64*3", (1, 2), "not a tuple of as many values as declared"),
+        ("int64*3", 5, "not a tuple of as many values as declared"),
+        ("uint32*2", (1, -1), "a value does not fit"),
+        ("uint32*2", (1, np.zeros(2)), "an array where a value is declared"),
     ],
 )
 def test_an_argument_that_does_not_fit_is_named(declared: str, argument: object, problem: str) -> None:
