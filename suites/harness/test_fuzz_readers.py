@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from burstproof.errors import ExitCode, InputError
+from suites.support.commit import commit_of_today
 from suites.support.fuzz_readers import __main__, campaign
 from suites.support.fuzz_readers.campaign import fuzz
 from suites.support.fuzz_readers.mutate import any_bytes, change_json
@@ -135,7 +136,7 @@ def test_the_command_writes_a_summary(tmp_path: Path) -> None:
     summary = json.loads((tmp_path / "summary.json").read_text())
     assert (summary["seed"], summary["inputs"], summary["findings"]) == (3, 10, 0)
     assert [one["reader"] for one in summary["readers"]] == ["plan", "record"]
-    assert {len(commit): inputs for commit, inputs in summary["commits"].items()} == {40: 10}
+    assert summary["commits"] == {commit_of_today(): 10}
 
 
 def test_the_committed_campaign_is_of_a_million_inputs_of_every_reader() -> None:
@@ -160,7 +161,7 @@ def test_a_campaign_goes_on_where_it_stopped(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(__main__, "ROUND", 4)
     out = tmp_path / "summary.json"
     for commit, inputs, more in (("a" * 40, 6, []), ("b" * 40, 10, ["--resume"]), ("b" * 40, 11, ["--resume"])):
-        monkeypatch.setattr(__main__, "_commit", lambda commit=commit: commit)
+        monkeypatch.setattr(__main__, "commit_of_today", lambda commit=commit: commit)
         asked = ["--inputs", str(inputs), "--readers", "plan,record", "--out", str(out), *more]
         monkeypatch.setattr(sys, "argv", ["fuzz_readers", *asked])
         assert __main__.main() == ExitCode.PASS

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import subprocess
 import sys
 import time
 from concurrent.futures import ProcessPoolExecutor
@@ -22,10 +21,10 @@ if __name__ == "__main__":  # where burstproof is not installed the checkout its
 from burstproof.door import UsageParser, guarded
 from burstproof.errors import ExitCode, InputError
 from burstproof.network.files.atomic import write_atomically
+from suites.support.commit import commit_of_today
 from suites.support.fuzz_readers.campaign import Finding, Tally, fuzz, table
 from suites.support.fuzz_readers.readers import READERS
 
-ROOT = Path(__file__).resolve().parents[3]
 ROUND = 1000
 """Inputs of one reader before it is the turn of the next, so that a campaign that is ended has read of all."""
 
@@ -41,7 +40,7 @@ def main() -> int:
     if options.processes < 1:
         raise InputError("fewer than one process", got=options.processes, cure="Give --processes a number from 1 on.")
     deadline = time.monotonic() + 60 * options.minutes if options.minutes else float("inf")
-    commit = _commit()
+    commit = commit_of_today()
     earlier, commits = _earlier(options)
     done = {name: earlier.get(name, Tally(name)) for name in names}
     first = {name: tally.inputs for name, tally in done.items()}
@@ -107,11 +106,6 @@ def _write(options: argparse.Namespace, commits: dict[str, int], tallies: list[T
         "readers": [asdict(tally) for tally in tallies],
     }
     write_atomically(options.out, (json.dumps(document, indent=1) + "\n").encode())
-
-
-def _commit() -> str:
-    done = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False)
-    return done.stdout.strip() or "unknown"
 
 
 if __name__ == "__main__":

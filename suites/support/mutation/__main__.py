@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import random
-import subprocess
 import sys
 import time
 from collections.abc import Sequence
@@ -13,6 +12,7 @@ from pathlib import Path
 
 from burstproof.door import UsageParser
 from burstproof.errors import ExitCode
+from suites.support.commit import commit_of_today
 from suites.support.mutation.groups import GROUPS, ROOT, Group, equivalent
 from suites.support.mutation.mutants import mutants_of
 from suites.support.mutation.trial import Log, Planted, tried
@@ -44,12 +44,6 @@ def _part(text: str) -> tuple[int, int]:
     if not (number.isdecimal() and parts.isdecimal() and 1 <= int(number) <= int(parts)):
         raise argparse.ArgumentTypeError(f"{text!r} is no part I/N, as 2/5")
     return int(number), int(parts)
-
-
-def commit_of_today() -> str:
-    """The commit, and whether the checkout differs from it."""
-    command = ["git", "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, check=True, text=True).stdout.strip()
 
 
 def note(file: Path, options: argparse.Namespace, group: Group, tried: int, lived: int, survived: int) -> None:

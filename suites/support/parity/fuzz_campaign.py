@@ -11,7 +11,6 @@ import argparse
 import json
 import multiprocessing
 import os
-import subprocess
 import sys
 import time
 from collections import Counter
@@ -29,9 +28,9 @@ from burstproof.errors import EnvironmentInvalidError, ExitCode
 from burstproof.fuzz.compare import compare
 from burstproof.fuzz.draw import draw_case
 from burstproof.network.files.atomic import write_atomically
+from suites.support.commit import commit_of_today
 from suites.support.parity.backends import CPU_BACKENDS, Backend
 
-ROOT = Path(__file__).resolve().parents[3]
 PART = 50
 """Cases that a process does at a time."""
 
@@ -112,7 +111,7 @@ def main() -> int:
 
 def _document(options: argparse.Namespace, total: Part) -> dict[str, object]:
     return {
-        "commit": _commit(),
+        "commit": commit_of_today(),
         "backend": options.backend,
         "shards": options.shards,
         "first_seed": options.seed,
@@ -137,11 +136,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--minutes", type=float, default=60.0, metavar="M", help="begin no more cases after so long")
     parser.add_argument("--out", type=Path, metavar="FILE", help="write the summary there")
     return parser
-
-
-def _commit() -> str:
-    done = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False)
-    return done.stdout.strip() or "unknown"
 
 
 if __name__ == "__main__":
