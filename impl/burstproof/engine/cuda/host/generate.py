@@ -20,6 +20,7 @@ from burstproof.engine.cuda.host.shard import Fill
 from burstproof.engine.cuda.host.state import DeviceState
 from burstproof.engine.cuda.host.upload import upload_neurons
 from burstproof.engine.cuda.plan.block_size import LONG_ROW
+from burstproof.engine.cuda.plan.entries import LARGEST_PALETTE
 from burstproof.engine.cuda.plan.packed import Packed, pack_layout
 from burstproof.engine.cuda.plan.padded_rows import UNIT
 from burstproof.engine.cuda.plan.shard_pack import (
@@ -233,6 +234,15 @@ def _extremes(spec: SyntheticSpec, point: FixedPoint) -> tuple[npt.NDArray[np.in
     return point.quantise(np.array([_contribution(spec, 0), _contribution(spec, 1)], np.float32))
 
 
+def _palette(spec: SyntheticSpec, point: FixedPoint) -> npt.NDArray[np.int64]:
+    """The contributions of all weights in units of 2^-k, then those of inhibitory sources; none where too many."""
+    if not isinstance(spec.weights, tuple) or 2 * (spec.weights[1] - spec.weights[0] + 1) > LARGEST_PALETTE:
+        return np.empty(0, np.int64)
+    weights = np.arange(spec.weights[0], spec.weights[1] + 1).astype(np.float32)
+    units, _ = point.quantise(weights * np.float32(spec.postsynaptic_potential))
+    return np.concatenate((units, -units))
+
+
 def _refuse_inexact(spec: SyntheticSpec, largest: float) -> None:
     """Refuse sums of varied contributions beyond 53 bits: their float64 total would depend on the order."""
     psp = float(np.float32(spec.postsynaptic_potential))
@@ -291,7 +301,9 @@ def _with_synapses(spec: SyntheticSpec, neurons: Packed, part: _Part, number: in
     fan, entries = spec.synapses_per_neuron, part.entries
     pieces = spec.neurons * -(-fan // LONG_ROW) if fan > LONG_ROW else 0
     largest = int(np.abs(_extremes(spec, neurons.fixed_point)[0]).max())
+    palette = len(_palette(spec, neurons.fixed_point))
     sizes = replace(neurons.sizes, static_entries=entries, longest_row=fan, pieces=pieces, largest_contribution=largest)
+    sizes = replace(sizes, palette=palette)
     variant = sized(replace(neurons.variant, offset_bits=offset_bits(entries)), sizes)
     packed = replace(neurons, sizes=sizes, variant=variant)
     if part.strategy is None:
@@ -310,6 +322,8 @@ def _fill(spec: SyntheticSpec, parts: Sequence[_Part], shard: PackedShard, devic
     # Rows are written entry by entry, wherever they lie; only bursts read them in words.
     variant = replace(shard.packed.variant, streamed=False)
     upload_neurons(shard.packed, device)
+    if variant.palette:
+        device.write("contributions", _palette(spec, shard.packed.fixed_point).astype(variant.contribution))
     stream = runtime.stream()
     buffers = {name: device.buffer(name) for name in Rows._fields} | {"row_counts": part.row_counts}
     if words and strategy is not None:

@@ -15,7 +15,8 @@ import numpy.typing as npt
 
 from burstproof.device.protocol import DeviceBuffer, DeviceRuntime, DeviceStream
 from burstproof.engine.cuda.args import Field, bind, fields_of, made
-from burstproof.engine.cuda.plan.buffers import queue_room, ring_slots, slot_stride, target_bits
+from burstproof.engine.cuda.plan.buffers import queue_room, ring_slots, slot_stride
+from burstproof.engine.cuda.plan.entries import target_bits
 from burstproof.engine.cuda.plan.histories import period_of
 from burstproof.engine.cuda.plan.packed import Packed
 from burstproof.engine.cuda.plan.shard_variant import ShardVariant

@@ -15,7 +15,8 @@ from burstproof.engine.cuda.host.devices import NOTHING
 from burstproof.engine.cuda.host.features import FeatureRecord, kept_potentials
 from burstproof.engine.cuda.kernels.control import BURST, CLAMPED, CONTROL_LENGTH, HISTORY, SETTLED, SLOT
 from burstproof.engine.cuda.kernels.marks import CANDIDATE_MARK, FIRED_MARK
-from burstproof.engine.cuda.plan.buffers import ring_slots, slot_stride, target_bits
+from burstproof.engine.cuda.plan.buffers import ring_slots, slot_stride
+from burstproof.engine.cuda.plan.entries import amounts_of, target_bits
 from burstproof.engine.cuda.plan.histories import firings_of, words_of
 from burstproof.engine.cuda.plan.packed import Packed
 from burstproof.engine.sharded.shard import StatePart
@@ -160,13 +161,13 @@ class DeviceState:
         """Targets and amounts of what waits for ``burst``, in any order; piece by piece, for there may be gigabytes."""
         variant, shift = self._variant, target_bits(self._layout.neuron_count)
         buffer, first = self._buffers["calendar_words"], burst % variant.calendar * self._packed.sizes.static_entries
+        palette = self.read("contributions") if variant.palette else None
         count = int(self.read("calendar_counts")[burst % (2 * variant.calendar)])
         for start in range(0, count, _PIECE):
             words = np.empty(min(_PIECE, count - start), buffer.spec.dtype)
             self._runtime.download(words, buffer, self._stream, first + start)
             self._stream.synchronize()
-            long_words = words.astype(np.int64)
-            yield long_words & ((1 << shift) - 1), long_words >> shift
+            yield words.astype(np.int64) & ((1 << shift) - 1), amounts_of(words, shift, palette)
 
     def capture(
         self, members: npt.NDArray[np.uint32] | slice, clamped: bool, pending: Pending | None = None

@@ -307,7 +307,7 @@ def make_burst(shard: ShardVariant) -> Callable[..., None]:
         if exchanges:
             side = np.uint64(np.uint64(sequence & one) * np.uint64(exchange.words) + header)
         if has_calendar:
-            deliver_due(burst_number, slot, recall, fcl)
+            deliver_due(burst_number, slot, recall, rows, fcl)
         while item < items:
             count, first = np.uint32(0), np.uint32(item * size)
             if item < own_items:

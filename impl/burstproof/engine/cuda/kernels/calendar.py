@@ -19,6 +19,7 @@ from burstproof.engine.cuda.args import Amount, Fcl, Ids, Recall, Rows, Steering
 from burstproof.engine.cuda.kernels.cells import make_deliver
 from burstproof.engine.cuda.kernels.consume import Fired
 from burstproof.engine.cuda.kernels.control import CLAMPED
+from burstproof.engine.cuda.kernels.entries import make_amount_of, make_target_of
 from burstproof.engine.cuda.kernels.rows import make_bounds, make_read_once
 from burstproof.engine.cuda.kernels.warp import WARP
 from burstproof.engine.cuda.plan.variant import Variant
@@ -33,21 +34,23 @@ def _turns(variant: Variant) -> tuple[np.uint32, np.uint32]:
 
 
 def make_deliver_due(variant: Variant) -> Callable[..., Any]:
-    """``deliver_due(burst, slot, recall, fcl)``: the bucket of the burst after ``burst`` into the slot after ``slot``.
+    """``deliver_due(burst, slot, recall, rows, fcl)``: the bucket of the next burst into the slot after ``slot``.
 
     All threads of the grid call it. Buckets take turns; twice as many counts do, so that one can be cleared.
     """
     turns, count_turns = _turns(variant)
     deliver, number, one, zero = make_deliver(variant), variant.accumulator, np.uint32(1), variant.noted(0)
-    noted = variant.noted
+    noted, in_words = variant.noted, variant.target_bits > 0
+    target_of, amount_of = make_target_of(variant), make_amount_of(variant)
 
-    def deliver_due(burst: np.uint32, slot: np.uint32, recall: Recall, fcl: Fcl) -> None:
+    def deliver_due(burst: np.uint32, slot: np.uint32, recall: Recall, rows: Rows, fcl: Fcl) -> None:
         coming, shift = np.uint32(burst + one), recall.calendar_shift
         count = np.uint64(recall.calendar_counts[coming & count_turns])
         first = np.uint64(np.uint64(coming & turns) * recall.calendar_room)
         following = np.uint64(np.uint64(one - slot) * np.uint64(fcl.stride))
         mask = np.uint32(np.uint32(one << shift) - one)
         words = cuda.local.array(_AT_ONCE, noted)
+        amounts = cuda.local.array(_AT_ONCE, number)
         item, step = np.uint64(cuda.grid(1)), np.uint64(cuda.gridsize(1))
         if item == np.uint64(0):
             recall.calendar_counts[burst & count_turns] = np.uint32(0)
@@ -56,10 +59,16 @@ def make_deliver_due(variant: Variant) -> Callable[..., Any]:
                 at = np.uint64(item + np.uint64(turn) * step)
                 words[turn] = recall.calendar_words[np.uint64(first + at)] if at < count else zero
             for turn in range(_AT_ONCE):
+                if in_words:
+                    amounts[turn] = amount_of(words[turn], rows)
+            for turn in range(_AT_ONCE):
                 if np.uint64(item + np.uint64(turn) * step) < count:
                     word = words[turn]
-                    place = np.uint64(following + np.uint64(np.uint32(word) & mask))
-                    deliver(place, number(word >> shift), fcl)
+                    if in_words:
+                        deliver(np.uint64(following + np.uint64(target_of(word))), amounts[turn], fcl)
+                    else:
+                        place = np.uint64(following + np.uint64(np.uint32(word) & mask))
+                        deliver(place, number(word >> shift), fcl)
             item = np.uint64(item + np.uint64(_AT_ONCE) * step)
 
     return cuda.jit(device=True)(deliver_due)  # type: ignore[no-any-return]
@@ -75,6 +84,7 @@ def make_put_off(variant: Variant, threads: int) -> Callable[..., Any]:
     bounds, offset, read_once, deliver = make_bounds(variant), variant.offset, make_read_once(), make_deliver(variant)
     uniform_rows, clamps, number, noted = variant.uniform_rows, variant.clamps, variant.accumulator, variant.noted
     lanes, warp, warps = np.uint32(WARP - 1), np.uint32(WARP), np.uint32(max(1, threads // WARP))
+    target_of, amount_of = make_target_of(variant), make_amount_of(variant)
     room, delays, block = variant.calendar + 1, np.uint32(variant.calendar + 1), np.uint32(threads)
     zero, one, two = np.uint32(0), np.uint32(1), np.uint32(2)
 
@@ -124,7 +134,37 @@ def make_put_off(variant: Variant, threads: int) -> Callable[..., Any]:
                     put(target[turn], amount[turn], delay[turn], burst, places, recall)
             entry = offset(entry + offset(_AT_ONCE * WARP))
 
-    count_row, send_row = cuda.jit(device=True)(count_row), cuda.jit(device=True)(send_row)
+    def copy(word: np.int32, delay: np.uint32, burst: np.uint32, places: Ids, recall: Recall) -> None:
+        place = np.uint64(cuda.atomic.add(places, delay, one))
+        first = np.uint64(np.uint64(np.uint32(burst + delay) & turns) * recall.calendar_room)
+        recall.calendar_words[np.uint64(first + place)] = word
+
+    copy = cuda.jit(device=True)(copy)
+
+    def send_words(
+        source: np.uint32, slot: np.uint32, burst: np.uint32, places: Ids, recall: Recall, rows: Rows, fcl: Fcl
+    ) -> None:
+        words = cuda.local.array(_AT_ONCE, np.int32)
+        delay = cuda.local.array(_AT_ONCE, np.uint32)
+        following = np.uint64(np.uint64(one - slot) * np.uint64(fcl.stride))
+        start, end = bounds(source, rows)
+        entry = offset(start + offset(np.uint32(cuda.threadIdx.x) & lanes))
+        while entry < end:
+            for turn in range(_AT_ONCE):
+                at = offset(entry + offset(turn * WARP))
+                words[turn], delay[turn] = np.int32(0), zero
+                if at < end:
+                    words[turn], delay[turn] = read_once(rows.targets, at), np.uint32(rows.delays[at])
+            for turn in range(_AT_ONCE):
+                if delay[turn] == one:
+                    place = np.uint64(following + np.uint64(target_of(words[turn])))
+                    deliver(place, amount_of(words[turn], rows), fcl)
+                elif delay[turn] != zero:
+                    copy(words[turn], delay[turn], burst, places, recall)
+            entry = offset(entry + offset(_AT_ONCE * WARP))
+
+    count_row = cuda.jit(device=True)(count_row)
+    send_row = cuda.jit(device=True)(send_words if variant.target_bits else send_row)
 
     def put_off(
         count: np.uint32,

@@ -14,11 +14,13 @@ import numpy as np
 
 from burstproof.device.numba_cuda import SIMULATED, cuda
 from burstproof.engine.cuda.args import Doubles, Draw, Ids, Longs, Own, Rows, Scale
+from burstproof.engine.cuda.kernels.entries import make_entry_of
 from burstproof.engine.cuda.kernels.propagate import make_quantise
 from burstproof.engine.cuda.kernels.spec import KernelSpec, kernel_spec
 from burstproof.engine.cuda.kernels.warp import WARP
 from burstproof.engine.cuda.plan.variant import Variant
 from burstproof.network.synthetic.build import SyntheticSpec, make_generator
+from burstproof.network.synthetic.laws import integer_law
 
 DELAY, DIGITS = 0, 1
 """Places in the survey's summary: largest delay, least k with contributions multiples of 2^-k."""
@@ -146,6 +148,8 @@ def _make_fill(spec: SyntheticSpec, variant: Variant, strategy: str | None) -> C
     place_of, ranks, quantise = make_place(strategy), make_ranks(strategy), make_quantise()
     number, offset, delayed = variant.contribution, variant.offset, variant.delays
     uniform_rows, counted = variant.uniform_rows, strategy is not None
+    in_words, paletted, entry_of = variant.target_bits > 0, variant.palette, make_entry_of(variant)
+    lowest, weights = (np.int32(number if paletted else 0) for number in integer_law(spec.weights))
     psp, width = np.float32(spec.postsynaptic_potential), np.uint32(ROW_THREADS)
 
     def fill(rows: Rows, scale: Scale, draw: Draw, members: Own) -> None:
@@ -171,13 +175,19 @@ def _make_fill(spec: SyntheticSpec, variant: Variant, strategy: str | None) -> C
                 before, together = ranks(own, lane)
                 if own:
                     at = np.uint64(following + np.uint64(before))
-                    rows.targets[at] = place
                     contribution = np.float32(weight_of(np.uint32(source), item) * psp)
                     units, _ = quantise(contribution, scale)
                     signed = number(-units if inhibitory else units)
-                    if not uniform_rows:
+                    if in_words and paletted:
+                        listed = np.int32(np.int32(weight_of(np.uint32(source), item)) - lowest)
+                        rows.targets[at] = entry_of(place, np.int32(listed + weights) if inhibitory else listed)
+                    elif in_words:
+                        rows.targets[at] = entry_of(place, signed)
+                    else:
+                        rows.targets[at] = place
+                    if not uniform_rows and not in_words:
                         rows.contributions[at] = signed
-                    elif before == np.uint32(0):
+                    elif uniform_rows and before == np.uint32(0):
                         rows.contributions[source] = signed
                     if delayed:
                         rows.delays[at] = delay_of(np.uint32(source), item)

@@ -14,8 +14,11 @@ from burstproof.device.numba_cuda import SIMULATED, cuda
 from burstproof.engine.cuda.args import Amount, Chunks, Fcl, Rows, Steering, Turn
 from burstproof.engine.cuda.kernels.cells import make_deliver
 from burstproof.engine.cuda.kernels.control import CONSUMED, INDEX, ORIGIN
+from burstproof.engine.cuda.kernels.entries import make_amount_of, make_target_of
 from burstproof.engine.cuda.plan.block_size import LONG_ROW
 from burstproof.engine.cuda.plan.variant import Variant
+
+_AT_ONCE = 4
 
 
 @cache
@@ -37,6 +40,8 @@ def make_send_part(variant: Variant) -> Callable[..., Any]:
     Sends entries ``entry``, ``entry + spacing``, ... below ``end``. Four are loaded before the first is added, so that
     their latencies overlap. ``slot`` is that of the burst.
     """
+    if variant.target_bits:
+        return _make_send_words(variant)
     delayed, uniform_rows, deliver = variant.rings, variant.uniform_rows, make_deliver(variant)
     number, offset, read_once = variant.accumulator, variant.offset, make_read_once()
 
@@ -98,6 +103,47 @@ def make_send_part(variant: Variant) -> Callable[..., Any]:
             if fourth < end:
                 deliver(place_4, amount_4, fcl)
             entry = offset(fourth + step)
+
+    return cuda.jit(device=True)(send_part)  # type: ignore[no-any-return]
+
+
+def _make_send_words(variant: Variant) -> Callable[..., Any]:
+    """``send_part`` of rows whose entries are one word: what four say is known before the first is added."""
+    delayed, deliver, offset, read_once = variant.rings, make_deliver(variant), variant.offset, make_read_once()
+    target_of, amount_of, number = make_target_of(variant), make_amount_of(variant), variant.accumulator
+    zero = np.int32(0)
+
+    def send_part(
+        source: np.uint32,
+        entry: np.unsignedinteger,
+        end: np.unsignedinteger,
+        spacing: np.uint32,
+        slot: np.uint32,
+        rows: Rows,
+        fcl: Fcl,
+    ) -> None:
+        words = cuda.local.array(_AT_ONCE, np.int32)
+        delays = cuda.local.array(_AT_ONCE, np.uint32)
+        amounts = cuda.local.array(_AT_ONCE, number)
+        step = offset(spacing)
+        while entry < end:
+            for turn in range(_AT_ONCE):
+                at = offset(entry + offset(turn) * step)
+                words[turn], delays[turn] = zero, np.uint32(1)
+                if at < end:
+                    words[turn] = read_once(rows.targets, at)
+                    if delayed:
+                        delays[turn] = np.uint32(read_once(rows.delays, at))
+            for turn in range(_AT_ONCE):
+                amounts[turn] = amount_of(words[turn], rows)
+            for turn in range(_AT_ONCE):
+                if offset(entry + offset(turn) * step) < end:
+                    arrival = np.uint32(slot + delays[turn])
+                    if arrival >= fcl.ring:
+                        arrival = np.uint32(arrival - fcl.ring)
+                    first = np.uint64(np.uint64(arrival) * np.uint64(fcl.stride))
+                    deliver(np.uint64(first + np.uint64(target_of(words[turn]))), amounts[turn], fcl)
+            entry = offset(entry + offset(_AT_ONCE) * step)
 
     return cuda.jit(device=True)(send_part)  # type: ignore[no-any-return]
 

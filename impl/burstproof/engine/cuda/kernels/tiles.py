@@ -50,14 +50,15 @@ def make_sort_rows(variant: Variant) -> Callable[..., None]:
     recalls, note_starts = variant.recalled > 0, _make_note_starts(variant)
     by_delay = recalls or variant.calendar > 0
     threads = WARP if SIMULATED else SORT_THREADS
-    delayed, carries = variant.delays, not variant.uniform_rows
+    delayed, carries = variant.delays, not (variant.uniform_rows or variant.target_bits)
+    target = variant.target
     number, offset = variant.contribution, variant.offset
     room = LONG_ROW
     step = np.int64(threads)
 
     def sort_rows(rows: Rows, recall: Recall, sources: np.uint32) -> None:
         offsets, targets, contributions, delays = rows.offsets, rows.targets, rows.contributions, rows.delays
-        row_targets = cuda.shared.array(room, np.uint32)
+        row_targets = cuda.shared.array(room, target)
         keys = cuda.shared.array(room, np.uint32)
         row_contributions = cuda.shared.array(room, number)
         row_delays = cuda.shared.array(room, np.uint8)

@@ -12,6 +12,7 @@ from burstproof.device.protocol import BufferSpec
 from burstproof.engine.cuda.args import PARAMETERS, dtype_of
 from burstproof.engine.cuda.kernels.control import CONTROL_LENGTH, TALLIES, report_length
 from burstproof.engine.cuda.plan.block_size import CHUNKS_PER_SPAN, LONG_ROW, WARP_ROW
+from burstproof.engine.cuda.plan.entries import fits_beside, palette_of, target_bits
 from burstproof.engine.cuda.plan.features import HOMEOSTAT_NUMBERS, NO_FEATURES, FeatureSizes
 from burstproof.engine.cuda.plan.variant import Variant, lists_kept
 from burstproof.engine.layout import Layout
@@ -53,8 +54,9 @@ class NetworkSizes:
     """What the sizes of the buffers follow from: entries are packed synapses, ``ring`` the FCL's slots.
 
     ``longest_row`` is the number of static entries of the source that has most; rows of more than ``WARP_ROW`` are
-    ``pieces`` of ``LONG_ROW`` or fewer. ``largest_contribution`` is that of all entries in magnitude, in units of 2^-k,
-    ``in_degree`` the largest, ``sum_bits`` the bits of the largest sum's magnitude.
+    ``pieces`` of ``LONG_ROW`` or fewer. ``largest_contribution`` is that of all entries in magnitude, in units of 2^-k;
+    ``palette`` distinct ones are kept in a table, 0 where that has no room or is not needed. ``in_degree`` is the
+    largest, ``sum_bits`` the bits of the largest sum's magnitude.
     """
 
     neurons: int
@@ -69,6 +71,7 @@ class NetworkSizes:
     in_degree: int
     sum_bits: int
     largest_contribution: int = 0
+    palette: int = 0
     features: FeatureSizes = NO_FEATURES
 
 
@@ -95,6 +98,14 @@ def largest_contribution(layout: Layout) -> int:
     """The largest magnitude of a static contribution, in units of 2^-k."""
     contributions = layout.static.contributions
     return max(int(contributions.max(initial=0)), -int(contributions.min(initial=0)))
+
+
+def palette_size(layout: Layout, variant: Variant) -> int:
+    """Distinct static contributions where the rows need a table of them, and one has room."""
+    target = target_bits(layout.neuron_count)
+    apart = variant.fused is None or variant.uniform_rows
+    needless = apart or fits_beside(target, largest_contribution(layout))
+    return 0 if needless else len(palette_of(layout.static.contributions))
 
 
 def uniform_parameters(layout: Layout, features: Features) -> frozenset[str]:
@@ -166,9 +177,15 @@ def _add_rows(specs: _Specs, sizes: NetworkSizes, variant: Variant) -> None:
     entries = sizes.static_entries
     specs.add("offsets", sizes.neurons + 1)
     specs.add("targets", entries)
-    specs.add("contributions", sizes.neurons if variant.uniform_rows else entries, dtype=variant.contribution)
+    specs.add("contributions", _contributions_kept(sizes, variant), dtype=variant.contribution)
     specs.add("delays", entries, variant.delays, dtype=np.uint8)
     specs.add("clamped_sources", sizes.neurons, variant.clamps)
+
+
+def _contributions_kept(sizes: NetworkSizes, variant: Variant) -> int:
+    if variant.target_bits:
+        return sizes.palette if variant.palette else 1
+    return sizes.neurons if variant.uniform_rows else sizes.static_entries
 
 
 def _add_computed(specs: _Specs, sizes: NetworkSizes, variant: Variant) -> None:
@@ -256,11 +273,6 @@ def queue_room(sizes: NetworkSizes, variant: Variant) -> int:
 def ring_slots(sizes: NetworkSizes, variant: Variant) -> int:
     """Slots of the FCL: one where delays are kept on the sender's side, two beside a calendar."""
     return 1 if variant.recalled else 2 if variant.calendar else sizes.ring
-
-
-def target_bits(neurons: int) -> int:
-    """Bits of a target in the word of a calendar."""
-    return max(1, (neurons - 1).bit_length())
 
 
 def slot_stride(neurons: int, variant: Variant) -> int:

@@ -17,6 +17,7 @@ from burstproof.engine.cuda.plan.buffers import (
     default_batch_length,
     largest_contribution,
     network_sizes,
+    palette_size,
     uniform_parameters,
 )
 from burstproof.engine.cuda.plan.features import FeaturePlan, Members, levels_of
@@ -111,6 +112,8 @@ def pack_network(
     point = plan_fixed_point(network, options) if point is None else point
     loaded = network.neuron_count if loaded is None else loaded
     packed = pack_layout(network, options, point, _layout(network, options, point, loaded))
+    palette = palette_size(packed.layout, packed.variant)
+    packed = packed.sized(packed.variant, sizes=replace(packed.sizes, palette=palette))
     return featured(packed, network, loaded, slice(None))
 
 
@@ -200,7 +203,8 @@ def packed_for(packed: Packed, state: EngineState) -> Packed:
         variant = variant_of(layout, packed.features, packed.options, packed.fixed_point, bounded=False)
         variant = replace(variant, streamed=packed.streamed, extras=packed.variant.extras)
         largest, bits = largest_contribution(layout), UNBOUNDED.bit_length()
-        sizes = replace(packed.sizes, largest_contribution=largest, sum_bits=bits)
+        palette = palette_size(layout, variant)
+        sizes = replace(packed.sizes, largest_contribution=largest, sum_bits=bits, palette=palette)
         packed = packed.sized(variant, layout=layout, weights=weights, sizes=sizes)
     features, variant = packed.features, without_queues(packed.variant)
     features = replace(

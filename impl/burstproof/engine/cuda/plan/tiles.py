@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from burstproof.engine.cuda.args import PARAMETERS
 from burstproof.engine.cuda.plan.block_size import LONG_ROW
-from burstproof.engine.cuda.plan.buffers import NetworkSizes, target_bits
+from burstproof.engine.cuda.plan.buffers import NetworkSizes
+from burstproof.engine.cuda.plan.entries import WORD_BITS, fits_beside, indexed_beside, target_bits
 from burstproof.engine.cuda.plan.queues import with_queues, without_queues
 from burstproof.engine.cuda.plan.variant import MOST_RECALLED, Variant
 
@@ -30,11 +31,12 @@ def sized(
 
     Where the slots of all delays exceed it, what arrives later waits in a calendar, if that is small enough; else
     delays are kept on the sender's side, if the burst ``recalls`` its lists. Where one slot does, it is tiled, or a
-    burst that recalls its lists has queues per owner. ``without`` names what it must not have.
+    burst that recalls its lists has queues per owner. ``without`` names what it must not have. On one device, rows
+    that are sent in one piece, or through a calendar, have entries of one word where that has room.
     """
     skipped = {*PARAMETERS} - sizes.uniform - {"decays", "mp_charge_accumulation"}
     sleepy = variant.features.excitabilities and bool(skipped) and sizes.neurons > _FEW_NEURONS
-    variant = replace(variant, uniform=sizes.uniform, may_sleep=sleepy)
+    variant = replace(variant, uniform=sizes.uniform, may_sleep=sleepy, target_bits=0, palette=False)
     if variant.fused is None:
         return variant
     equal = sizes.static_entries == sizes.neurons * sizes.longest_row
@@ -48,6 +50,7 @@ def sized(
     slot = sizes.neurons * variant.word.bits // 8
     short = 0 < sizes.longest_row <= LONG_ROW
     tiles, recalled, waiting, bits = 0, 0, 0, 0
+    words = _with_words(variant, sizes) if recalls and not variant.streamed else variant
     if variant.queues is not None:
         recalled = variant.recalled
     elif not variant.streamed and short:
@@ -55,19 +58,32 @@ def sized(
         far = recalls and sizes.ring * slot > _RING_BYTES
         recalled = longest if far and 1 < longest <= MOST_RECALLED else 0
         if recalled and CALENDAR not in without and slot <= _UNTILED_BYTES:
-            waiting, bits = _calendar(sizes)
+            waiting, bits = _calendar(sizes, words)
             recalled = 0 if waiting else recalled
         tiles = -(-slot // _TILE_BYTES) if slot > _UNTILED_BYTES and not recalled else 0
     per_pass = sizes.static_entries / max(sizes.neurons, 1) / max(tiles, recalled, 1)
     share = 1
     while share < min(per_pass, _WARP) and (tiles or recalled):
         share *= 2
+    if not tiles and not recalled:
+        variant = words
     return replace(variant, tiles=tiles, recalled=recalled, tile_share=share, calendar=waiting, calendar_bits=bits)
 
 
-def _calendar(sizes: NetworkSizes) -> tuple[int, int]:
+def _with_words(variant: Variant, sizes: NetworkSizes) -> Variant:
+    """``variant`` with entries of one word, where contributions differ and have room."""
+    bits = target_bits(sizes.neurons)
+    beside = fits_beside(bits, sizes.largest_contribution)
+    if variant.uniform_rows or not (beside or indexed_beside(bits, sizes.palette)):
+        return variant
+    return replace(variant, target_bits=bits, palette=not beside)
+
+
+def _calendar(sizes: NetworkSizes, variant: Variant) -> tuple[int, int]:
     """Buckets, and bits of a word with a target and a signed contribution; zeros where they would take too much."""
     needed = target_bits(sizes.neurons) + sizes.largest_contribution.bit_length() + 1
+    if variant.target_bits:
+        needed = WORD_BITS
     buckets, bits = 1 << (sizes.ring - 2).bit_length(), next((bits for bits in (32, 64) if needed <= bits), 0)
     fits = bits > 0 and buckets * sizes.static_entries * bits // 8 <= _CALENDAR_BYTES
     return (buckets, bits) if fits else (0, 0)

@@ -119,6 +119,11 @@ class Variant:
     calendar, calendar_bits : int
         Buckets that arrivals of later bursts wait in, a power of two and no fewer than the largest delay
         (``kernels.calendar``), and the width of their words; 0 where there are none.
+    target_bits : int
+        An entry of a row is one word of 32 bits (``plan.entries``), so many of which are its target; 0 where targets
+        and contributions are columns of their own.
+    palette : bool
+        Above its target such a word has the place of its contribution in a table instead of the contribution itself.
     may_sleep : bool
         Candidates that their draw keeps from firing are told before the columns are read: that pays where these exceed
         the cache.
@@ -159,6 +164,8 @@ class Variant:
     queues: OwnerQueues | None = None
     calendar: int = 0
     calendar_bits: int = 0
+    target_bits: int = 0
+    palette: bool = False
     may_sleep: bool = False
     uniform: frozenset[str] = frozenset()
     extras: ExtrasKey = NO_KEY
@@ -220,9 +227,9 @@ class Variant:
         return np.int32 if self.streamed and self.delays else np.uint8
 
     @property
-    def target(self) -> type[np.unsignedinteger]:
-        """Scalar type of a target."""
-        return np.uint32
+    def target(self) -> type[np.integer]:
+        """Scalar type of a target, or of an entry of a row that is one word."""
+        return np.int32 if self.target_bits else np.uint32
 
     @property
     def queued(self) -> type[np.unsignedinteger]:

@@ -1,0 +1,65 @@
+"""Entries of rows as one word of 32 bits: a target in the low bits, above it a contribution or its place in a table.
+
+Where contributions are too wide, the table, a *palette*, holds each distinct one once. It is small enough for the L1
+cache. Rows are then read with one load an entry, and what a calendar notes is the entry as it lies.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from burstproof.engine.layout import StaticRows
+
+WORD_BITS = 32
+LARGEST_PALETTE = 1 << 12
+_PROBE = 1 << 16
+_CHUNK = 1 << 22
+
+
+def target_bits(neurons: int) -> int:
+    """Bits of a target in the word of an entry, or of a calendar."""
+    return max(1, (neurons - 1).bit_length())
+
+
+def fits_beside(target: int, largest: int) -> bool:
+    """Whether signed contributions up to ``largest`` in magnitude fit a word beside ``target`` bits."""
+    return target + largest.bit_length() + 1 <= WORD_BITS
+
+
+def indexed_beside(target: int, entries: int) -> bool:
+    """Whether places in a palette of ``entries``, if there is one, fit a word beside ``target`` bits."""
+    return entries > 0 and target + (entries - 1).bit_length() <= WORD_BITS
+
+
+def palette_of(contributions: npt.NDArray[np.signedinteger]) -> npt.NDArray[np.signedinteger]:
+    """The distinct ``contributions`` in ascending order; none where there are more than ``LARGEST_PALETTE``."""
+    known = np.unique(contributions[:_PROBE])
+    for start in range(_PROBE, len(contributions), _CHUNK):
+        if len(known) > LARGEST_PALETTE:
+            break
+        chunk = contributions[start : start + _CHUNK]
+        places = np.minimum(np.searchsorted(known, chunk), len(known) - 1)
+        known = np.union1d(known, chunk[known[places] != chunk])
+    return known if len(known) <= LARGEST_PALETTE else known[:0]
+
+
+def entry_words(rows: StaticRows, target: int, palette: npt.NDArray[Any] | None) -> npt.NDArray[np.int32]:
+    """The entries of ``rows`` (P,) as words of ``target`` bits of target and a contribution, or its place."""
+    words = np.empty(len(rows.targets), np.int32)
+    for start in range(0, len(words), _CHUNK):
+        part = slice(start, start + _CHUNK)
+        chunk = rows.contributions[part]
+        high = chunk.astype(np.int64) if palette is None else np.searchsorted(palette, chunk)
+        words[part] = ((high << target) | rows.targets[part]).astype(np.int32)
+    return words
+
+
+def amounts_of(words: npt.NDArray[Any], target: int, palette: npt.NDArray[Any] | None) -> npt.NDArray[np.int64]:
+    """The contributions in ``words``, those of entries or of a calendar."""
+    if palette is None:
+        return words.astype(np.int64) >> target
+    amounts: npt.NDArray[np.int64] = palette[words.view(np.uint32) >> np.uint32(target)].astype(np.int64)
+    return amounts
