@@ -335,9 +335,9 @@ class Cursors(NamedTuple):
 class Recall(NamedTuple):
     """What arrives later than in the next burst, where no ring of slots holds it.
 
-    Either the fired lists of the last bursts, which take turns, and how long they are (``kernels.recall``), with
-    ``delay_starts``: of each source, how many entries of its row come before those of delay 1, 2, ... and in all. Or a
-    bucket for each burst (``kernels.calendar``): ``calendar_room`` words at most, targets in ``calendar_shift`` bits.
+    Either the fired lists of the last bursts, which take turns, and how long they are (``kernels.recall``), or a bucket
+    for each burst (``kernels.calendar``): ``calendar_room`` words at most, targets in ``calendar_shift`` bits. With
+    ``delay_starts``: of each source, how many entries of its row come before those of delay 1, 2, ... and in all.
     """
 
     recalled_ids: Ids

@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 
 from burstproof.device.numba_cuda import cuda
-from burstproof.engine.cuda.args import Amount, Fcl, Ids, Recall, Rows, Steering
+from burstproof.engine.cuda.args import Amount, Fcl, Ids, Longs, Recall, Rows, Steering
 from burstproof.engine.cuda.kernels.cells import make_deliver
 from burstproof.engine.cuda.kernels.consume import Fired
 from burstproof.engine.cuda.kernels.control import CLAMPED
 from burstproof.engine.cuda.kernels.entries import make_amount_of, make_target_of
 from burstproof.engine.cuda.kernels.rows import make_bounds, make_read_once
-from burstproof.engine.cuda.kernels.warp import WARP
+from burstproof.engine.cuda.kernels.warp import WARP, make_sync_warp
 from burstproof.engine.cuda.plan.variant import Variant
 
 _AT_ONCE = 4
@@ -33,24 +33,56 @@ def _turns(variant: Variant) -> tuple[np.uint32, np.uint32]:
     return np.uint32(buckets - 1), np.uint32(2 * buckets - 1)
 
 
+def _make_word_at(variant: Variant) -> Callable[..., Any]:
+    """``word_at(entry, shared, rows, recall)``: what a calendar notes of an entry of a row."""
+    number, noted, uniform_rows, read_once = variant.accumulator, variant.noted, variant.uniform_rows, make_read_once()
+
+    def as_it_lies(entry: np.unsignedinteger, shared: Amount, rows: Rows, recall: Recall) -> Any:
+        return read_once(rows.targets, entry)
+
+    def made(entry: np.unsignedinteger, shared: Amount, rows: Rows, recall: Recall) -> Any:
+        amount = shared
+        if not uniform_rows:
+            amount = number(read_once(rows.contributions, entry))
+        return noted(noted(noted(amount) << recall.calendar_shift) | noted(read_once(rows.targets, entry)))
+
+    return cuda.jit(device=True)(as_it_lies if variant.target_bits else made)  # type: ignore[no-any-return]
+
+
+def _make_told(variant: Variant) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """``target_in(word, recall)`` and ``amount_in(word, rows, recall)``: what a word of the calendar says."""
+    number, one = variant.accumulator, np.uint32(1)
+    in_words, target_of, amount_of = variant.target_bits > 0, make_target_of(variant), make_amount_of(variant)
+
+    def target_in(word: Any, recall: Recall) -> Any:
+        if in_words:
+            return np.uint64(target_of(word))
+        return np.uint64(np.uint32(word) & np.uint32(np.uint32(one << recall.calendar_shift) - one))
+
+    def amount_in(word: Any, rows: Rows, recall: Recall) -> Any:
+        if in_words:
+            return amount_of(word, rows)
+        return number(word >> recall.calendar_shift)
+
+    return cuda.jit(device=True)(target_in), cuda.jit(device=True)(amount_in)
+
+
 def make_deliver_due(variant: Variant) -> Callable[..., Any]:
     """``deliver_due(burst, slot, recall, rows, fcl)``: the bucket of the next burst into the slot after ``slot``.
 
     All threads of the grid call it. Buckets take turns; twice as many counts do, so that one can be cleared.
     """
     turns, count_turns = _turns(variant)
-    deliver, number, one, zero = make_deliver(variant), variant.accumulator, np.uint32(1), variant.noted(0)
-    noted, in_words = variant.noted, variant.target_bits > 0
-    target_of, amount_of = make_target_of(variant), make_amount_of(variant)
+    deliver, number, one, noted = make_deliver(variant), variant.accumulator, np.uint32(1), variant.noted
+    target_in, amount_in = _make_told(variant)
+    zero = noted(0)
 
     def deliver_due(burst: np.uint32, slot: np.uint32, recall: Recall, rows: Rows, fcl: Fcl) -> None:
-        coming, shift = np.uint32(burst + one), recall.calendar_shift
+        coming = np.uint32(burst + one)
         count = np.uint64(recall.calendar_counts[coming & count_turns])
         first = np.uint64(np.uint64(coming & turns) * recall.calendar_room)
         following = np.uint64(np.uint64(one - slot) * np.uint64(fcl.stride))
-        mask = np.uint32(np.uint32(one << shift) - one)
-        words = cuda.local.array(_AT_ONCE, noted)
-        amounts = cuda.local.array(_AT_ONCE, number)
+        words, amounts = cuda.local.array(_AT_ONCE, noted), cuda.local.array(_AT_ONCE, number)
         item, step = np.uint64(cuda.grid(1)), np.uint64(cuda.gridsize(1))
         if item == np.uint64(0):
             recall.calendar_counts[burst & count_turns] = np.uint32(0)
@@ -59,19 +91,56 @@ def make_deliver_due(variant: Variant) -> Callable[..., Any]:
                 at = np.uint64(item + np.uint64(turn) * step)
                 words[turn] = recall.calendar_words[np.uint64(first + at)] if at < count else zero
             for turn in range(_AT_ONCE):
-                if in_words:
-                    amounts[turn] = amount_of(words[turn], rows)
+                amounts[turn] = amount_in(words[turn], rows, recall)
             for turn in range(_AT_ONCE):
                 if np.uint64(item + np.uint64(turn) * step) < count:
-                    word = words[turn]
-                    if in_words:
-                        deliver(np.uint64(following + np.uint64(target_of(word))), amounts[turn], fcl)
-                    else:
-                        place = np.uint64(following + np.uint64(np.uint32(word) & mask))
-                        deliver(place, number(word >> shift), fcl)
+                    deliver(np.uint64(following + target_in(words[turn], recall)), amounts[turn], fcl)
             item = np.uint64(item + np.uint64(_AT_ONCE) * step)
 
     return cuda.jit(device=True)(deliver_due)  # type: ignore[no-any-return]
+
+
+def _make_reserve(variant: Variant) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """``count_row(source, places, recall)`` and ``place_row(source, burst, own, places, firsts, recall)``, by a warp.
+
+    A row's entries of one delay lie together, ``delay_starts`` says where, so that the row counts them with one
+    addition to ``places``, and gets its places in the bucket with another. Where entry 0 of the row would lie, if it
+    had that delay too, is left in ``firsts[own + delay]``.
+    """
+    turns, _ = _turns(variant)
+    lanes, warp, delays = np.uint32(WARP - 1), np.uint32(WARP), np.uint32(variant.calendar + 1)
+    zero, one, two, sync_warp = np.uint32(0), np.uint64(1), np.uint32(2), make_sync_warp()
+
+    def entries_of(source: np.uint32, delay: np.uint32, recall: Recall) -> Any:
+        at = np.uint64(np.uint64(source) * np.uint64(delays) + np.uint64(delay))
+        before = np.uint32(recall.delay_starts[np.uint64(at - one)])
+        return before, np.uint32(np.uint32(recall.delay_starts[at]) - before)
+
+    entries_of = cuda.jit(device=True)(entries_of)
+
+    def count_row(source: np.uint32, places: Ids, recall: Recall) -> None:
+        delay = np.uint32((np.uint32(cuda.threadIdx.x) & lanes) + two)
+        while delay < delays:
+            _, entries = entries_of(source, delay, recall)
+            if entries != zero:
+                cuda.atomic.add(places, delay, entries)
+            delay = np.uint32(delay + warp)
+
+    def place_row(
+        source: np.uint32, burst: np.uint32, own: np.uint32, places: Ids, firsts: Longs, recall: Recall
+    ) -> None:
+        delay = np.uint32((np.uint32(cuda.threadIdx.x) & lanes) + two)
+        sync_warp()
+        while delay < delays:
+            before, entries = entries_of(source, delay, recall)
+            if entries != zero:
+                place = np.int64(cuda.atomic.add(places, delay, entries))
+                bucket = np.uint64(np.uint64(np.uint32(burst + delay) & turns) * recall.calendar_room)
+                firsts[np.uint32(own + delay)] = np.int64(np.int64(bucket) + place - np.int64(before))
+            delay = np.uint32(delay + warp)
+        sync_warp()
+
+    return cuda.jit(device=True)(count_row), cuda.jit(device=True)(place_row)
 
 
 def make_put_off(variant: Variant, threads: int) -> Callable[..., Any]:
@@ -80,41 +149,20 @@ def make_put_off(variant: Variant, threads: int) -> Callable[..., Any]:
     Contributions of delay 1 go to the slot after ``slot``, all others to buckets. Entries are counted by delay, so that
     the block asks for its places in each bucket once. All threads of the block call it.
     """
-    turns, count_turns = _turns(variant)
+    _, count_turns = _turns(variant)
     bounds, offset, read_once, deliver = make_bounds(variant), variant.offset, make_read_once(), make_deliver(variant)
+    word_at, (target_in, amount_in) = _make_word_at(variant), _make_told(variant)
+    count_row, place_row = _make_reserve(variant)
     uniform_rows, clamps, number, noted = variant.uniform_rows, variant.clamps, variant.accumulator, variant.noted
     lanes, warp, warps = np.uint32(WARP - 1), np.uint32(WARP), np.uint32(max(1, threads // WARP))
-    target_of, amount_of = make_target_of(variant), make_amount_of(variant)
     room, delays, block = variant.calendar + 1, np.uint32(variant.calendar + 1), np.uint32(threads)
+    rooms = room * max(1, threads // WARP)
     zero, one, two = np.uint32(0), np.uint32(1), np.uint32(2)
 
-    def count_row(source: np.uint32, places: Ids, rows: Rows) -> None:
-        found = cuda.local.array(_AT_ONCE, np.uint32)
-        start, end = bounds(source, rows)
-        entry = offset(start + offset(np.uint32(cuda.threadIdx.x) & lanes))
-        while entry < end:
-            for turn in range(_AT_ONCE):
-                at = offset(entry + offset(turn * WARP))
-                found[turn] = np.uint32(rows.delays[at]) if at < end else zero
-            for turn in range(_AT_ONCE):
-                if found[turn] > one:
-                    cuda.atomic.add(places, found[turn], one)
-            entry = offset(entry + offset(_AT_ONCE * WARP))
-
-    def put(target: np.uint32, amount: Amount, delay: np.uint32, burst: np.uint32, places: Ids, recall: Recall) -> None:
-        place = np.uint64(cuda.atomic.add(places, delay, one))
-        first = np.uint64(np.uint64(np.uint32(burst + delay) & turns) * recall.calendar_room)
-        word = noted(noted(noted(amount) << recall.calendar_shift) | noted(target))
-        recall.calendar_words[np.uint64(first + place)] = word
-
-    put = cuda.jit(device=True)(put)
-
     def send_row(
-        source: np.uint32, slot: np.uint32, burst: np.uint32, places: Ids, recall: Recall, rows: Rows, fcl: Fcl
+        source: np.uint32, slot: np.uint32, own: np.uint32, firsts: Longs, recall: Recall, rows: Rows, fcl: Fcl
     ) -> None:
-        target = cuda.local.array(_AT_ONCE, np.uint32)
-        amount = cuda.local.array(_AT_ONCE, number)
-        delay = cuda.local.array(_AT_ONCE, np.uint32)
+        words, delay = cuda.local.array(_AT_ONCE, noted), cuda.local.array(_AT_ONCE, np.uint32)
         following = np.uint64(np.uint64(one - slot) * np.uint64(fcl.stride))
         shared = number(rows.contributions[source]) if uniform_rows else number(0)
         start, end = bounds(source, rows)
@@ -122,49 +170,20 @@ def make_put_off(variant: Variant, threads: int) -> Callable[..., Any]:
         while entry < end:
             for turn in range(_AT_ONCE):
                 at = offset(entry + offset(turn * WARP))
-                target[turn], delay[turn], amount[turn] = zero, zero, shared
+                words[turn], delay[turn] = noted(0), zero
                 if at < end:
-                    target[turn], delay[turn] = read_once(rows.targets, at), np.uint32(rows.delays[at])
-                    if not uniform_rows:
-                        amount[turn] = number(read_once(rows.contributions, at))
+                    words[turn] = word_at(at, shared, rows, recall)
+                    delay[turn] = np.uint32(read_once(rows.delays, at))
             for turn in range(_AT_ONCE):
+                word = words[turn]
                 if delay[turn] == one:
-                    deliver(np.uint64(following + np.uint64(target[turn])), amount[turn], fcl)
+                    deliver(np.uint64(following + target_in(word, recall)), amount_in(word, rows, recall), fcl)
                 elif delay[turn] != zero:
-                    put(target[turn], amount[turn], delay[turn], burst, places, recall)
+                    place = np.int64(np.uint32(entry - start) + np.uint32(turn * WARP))
+                    recall.calendar_words[np.uint64(firsts[np.uint32(own + delay[turn])] + place)] = word
             entry = offset(entry + offset(_AT_ONCE * WARP))
 
-    def copy(word: np.int32, delay: np.uint32, burst: np.uint32, places: Ids, recall: Recall) -> None:
-        place = np.uint64(cuda.atomic.add(places, delay, one))
-        first = np.uint64(np.uint64(np.uint32(burst + delay) & turns) * recall.calendar_room)
-        recall.calendar_words[np.uint64(first + place)] = word
-
-    copy = cuda.jit(device=True)(copy)
-
-    def send_words(
-        source: np.uint32, slot: np.uint32, burst: np.uint32, places: Ids, recall: Recall, rows: Rows, fcl: Fcl
-    ) -> None:
-        words = cuda.local.array(_AT_ONCE, np.int32)
-        delay = cuda.local.array(_AT_ONCE, np.uint32)
-        following = np.uint64(np.uint64(one - slot) * np.uint64(fcl.stride))
-        start, end = bounds(source, rows)
-        entry = offset(start + offset(np.uint32(cuda.threadIdx.x) & lanes))
-        while entry < end:
-            for turn in range(_AT_ONCE):
-                at = offset(entry + offset(turn * WARP))
-                words[turn], delay[turn] = np.int32(0), zero
-                if at < end:
-                    words[turn], delay[turn] = read_once(rows.targets, at), np.uint32(rows.delays[at])
-            for turn in range(_AT_ONCE):
-                if delay[turn] == one:
-                    place = np.uint64(following + np.uint64(target_of(words[turn])))
-                    deliver(place, amount_of(words[turn], rows), fcl)
-                elif delay[turn] != zero:
-                    copy(words[turn], delay[turn], burst, places, recall)
-            entry = offset(entry + offset(_AT_ONCE * WARP))
-
-    count_row = cuda.jit(device=True)(count_row)
-    send_row = cuda.jit(device=True)(send_words if variant.target_bits else send_row)
+    send_row = cuda.jit(device=True)(send_row)
 
     def put_off(
         count: np.uint32,
@@ -177,6 +196,7 @@ def make_put_off(variant: Variant, threads: int) -> Callable[..., Any]:
         fcl: Fcl,
     ) -> None:
         places = cuda.shared.array(room, np.uint32)
+        firsts = cuda.shared.array(rooms, np.int64)
         thread = np.uint32(cuda.threadIdx.x)
         if count == zero:
             return
@@ -188,7 +208,7 @@ def make_put_off(variant: Variant, threads: int) -> Callable[..., Any]:
         item = np.uint32(thread // warp)
         while item < count:
             source = fired.ids[item]
-            count_row(source, places, rows)
+            count_row(source, places, recall)
             if clamps and (thread & lanes) == zero and rows.clamped_sources[source] != 0:
                 steering.control[CLAMPED] = 1
             item = np.uint32(item + warps)
@@ -202,8 +222,10 @@ def make_put_off(variant: Variant, threads: int) -> Callable[..., Any]:
             delay = np.uint32(delay + block)
         cuda.syncthreads()
         item = np.uint32(thread // warp)
+        own = np.uint32(item * delays)
         while item < count:
-            send_row(fired.ids[item], slot, burst, places, recall, rows, fcl)
+            place_row(fired.ids[item], burst, own, places, firsts, recall)
+            send_row(fired.ids[item], slot, own, firsts, recall, rows, fcl)
             item = np.uint32(item + warps)
 
     return cuda.jit(device=True)(put_off)  # type: ignore[no-any-return]

@@ -26,7 +26,7 @@ _LEFT = 16
 
 def _make_note_starts(variant: Variant) -> Callable[..., Any]:
     """``note_starts(source, thread, count, row_delays, recall)``: how many entries of a row come before each delay."""
-    places, step = np.int64(variant.recalled + 1), np.int64(WARP if SIMULATED else SORT_THREADS)
+    places, step = np.int64((variant.recalled or variant.calendar) + 1), np.int64(WARP if SIMULATED else SORT_THREADS)
 
     def note_starts(source: np.uint64, thread: np.int64, count: np.int64, row_delays: Ids, recall: Recall) -> None:
         delay = thread
@@ -47,8 +47,7 @@ def make_sort_rows(variant: Variant) -> Callable[..., None]:
     A block takes a row. An entry's new place is the number of entries that come before it. Rows have at most
     ``LONG_ROW`` entries.
     """
-    recalls, note_starts = variant.recalled > 0, _make_note_starts(variant)
-    by_delay = recalls or variant.calendar > 0
+    by_delay, note_starts = variant.recalled > 0 or variant.calendar > 0, _make_note_starts(variant)
     threads = WARP if SIMULATED else SORT_THREADS
     delayed, carries = variant.delays, not (variant.uniform_rows or variant.target_bits)
     target = variant.target
@@ -77,7 +76,7 @@ def make_sort_rows(variant: Variant) -> Callable[..., None]:
                 keys[own] = row_delays[own] if by_delay else row_targets[own]
                 own += step
             cuda.syncthreads()
-            if recalls:
+            if by_delay:
                 note_starts(source, thread, count, keys, recall)
             own = thread
             while own < count:

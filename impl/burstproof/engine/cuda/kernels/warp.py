@@ -23,6 +23,19 @@ Counters: TypeAlias = npt.NDArray[np.int32]
 
 
 @cache
+def make_sync_warp() -> Callable[..., Any]:
+    """``sync_warp()``: what any lane wrote to shared memory before, all lanes of the warp read after."""
+
+    def by_block() -> None:
+        cuda.syncthreads()
+
+    def by_warp() -> None:
+        cuda.syncwarp(_ALL)
+
+    return cuda.jit(device=True)(by_block if SIMULATED else by_warp)  # type: ignore[no-any-return]
+
+
+@cache
 def make_block_tally() -> Callable[..., Any]:
     """``block_tally(seen, lane, tallies, place)``: add the int32 ``seen`` of all threads to ``tallies[place]``.
 

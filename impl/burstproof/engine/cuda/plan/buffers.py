@@ -256,7 +256,8 @@ def _add_fused(specs: _Specs, sizes: NetworkSizes, variant: Variant) -> None:
         specs.add("calendar_counts", 2 * variant.calendar)
         specs.add("recalled_ids", lists_kept(variant) * sizes.neurons, variant.recalled > 0)
         specs.add("recalled_counts", lists_kept(variant), variant.recalled > 0)
-        specs.add("delay_starts", (variant.recalled + 1) * sizes.neurons, variant.recalled > 1)
+        longest = variant.recalled or variant.calendar
+        specs.add("delay_starts", (longest + 1) * sizes.neurons, longest > 1)
     if variant.queues is not None:
         specs.add("queue_entries", variant.queues.owners * queue_room(sizes, variant))
         specs.add("queue_lengths", variant.queues.owners)
