@@ -44,6 +44,9 @@ def chosen_variants() -> dict[str, Variant]:
     variants["packed sums, long rows"] = replace(lean, word=Word(8), long_rows=True)
     variants["delays on the sender's side"] = replace(variants["delays"], recalled=7, tile_share=2)
     variants["delays in a calendar"] = replace(variants["delays"], calendar=8, calendar_bits=64)
+    variants["entries in words"] = replace(variants["delays"], target_bits=20)
+    in_words = replace(variants["delays in a calendar"], calendar_bits=32, target_bits=20, palette=True)
+    variants["entries in words with a palette, calendar"] = in_words
     variants["queues per owner"] = _queued(variants["delays"])
     variants["features, one kernel"] = replace(
         variants["delays"],

@@ -347,9 +347,12 @@ def check_recalled_delays() -> list[str]:
 
 
 def check_delays_in_a_calendar() -> list[str]:
-    """Later arrivals in a calendar that is read in pieces: states between bursts, and from one on."""
+    """Later arrivals in a calendar that is read in pieces: states between bursts, and from one on; with a palette."""
+    buckets: Callable[[int], int] = lambda delay: 1 << (delay - 1).bit_length()  # noqa: E731
     with mock.patch("burstproof.engine.cuda.host.state._PIECE", 3):
-        return _delays_apart_from_slots("calendar", lambda delay: 1 << (delay - 1).bit_length())
+        problems = _delays_apart_from_slots("calendar", buckets)
+        with _as_large_networks():
+            return problems + _delays_apart_from_slots("calendar", buckets)
 
 
 def _delays_apart_from_slots(kept: str, expected: Callable[[int], int]) -> list[str]:
@@ -384,6 +387,30 @@ def _delays_apart_from_slots(kept: str, expected: Callable[[int], int]) -> list[
             problems += recordings_differ(reference.run(8, plan), engine.run(8, plan))
             problems += set(reference.state().differences(engine.state())) - {"weights", "eligibility_traces"}
     return problems
+
+
+@contextmanager
+def _as_large_networks() -> Iterator[None]:
+    """State is loaded ahead, contributions may have a palette, and what sleeps is told early, whatever the size."""
+    with ExitStack() as patches:
+        for name, few in (("block_size", "_SMALL"), ("entries", "_FEW_NEURONS"), ("tiles", "_FEW_NEURONS")):
+            patches.enter_context(mock.patch(f"burstproof.engine.cuda.plan.{name}.{few}", 0))
+        yield
+
+
+def check_as_large_networks() -> list[str]:
+    """Kernels of large networks, with entries in words and with a palette, uploaded and made by the device."""
+    from burstproof.engine.cuda.plan.packed import pack_network
+
+    problems = []
+    with _as_large_networks():
+        for name, palette in (("fractions, delays to 7", True), ("integers", False), ("beta", True)):
+            mix = replace(next(m for m in MIXES if m.name == name), neurons=60, synapses=600)
+            variant = pack_network(mixed_network(mix), mixed_options(mix)).variant
+            if not variant.target_bits or variant.palette is not palette:
+                problems.append(f"{name}: {variant.target_bits} bits of targets, palette {variant.palette}")
+            problems += [f"{name}: {p}" for p in compare_mix(_short(mix), cuda_engine)]
+        return problems + check_generated_networks()
 
 
 def check_neurons_that_sleep() -> list[str]:

@@ -20,7 +20,7 @@ from burstproof.engine.cuda.host.shard import Fill
 from burstproof.engine.cuda.host.state import DeviceState
 from burstproof.engine.cuda.host.upload import upload_neurons
 from burstproof.engine.cuda.plan.block_size import LONG_ROW
-from burstproof.engine.cuda.plan.entries import LARGEST_PALETTE
+from burstproof.engine.cuda.plan.entries import LARGEST_PALETTE, needs_palette
 from burstproof.engine.cuda.plan.packed import Packed, pack_layout
 from burstproof.engine.cuda.plan.padded_rows import UNIT
 from burstproof.engine.cuda.plan.shard_pack import (
@@ -301,7 +301,7 @@ def _with_synapses(spec: SyntheticSpec, neurons: Packed, part: _Part, number: in
     fan, entries = spec.synapses_per_neuron, part.entries
     pieces = spec.neurons * -(-fan // LONG_ROW) if fan > LONG_ROW else 0
     largest = int(np.abs(_extremes(spec, neurons.fixed_point)[0]).max())
-    palette = len(_palette(spec, neurons.fixed_point))
+    palette = len(_palette(spec, neurons.fixed_point)) if needs_palette(spec.neurons, largest) else 0
     sizes = replace(neurons.sizes, static_entries=entries, longest_row=fan, pieces=pieces, largest_contribution=largest)
     sizes = replace(sizes, palette=palette)
     variant = sized(replace(neurons.variant, offset_bits=offset_bits(entries)), sizes)

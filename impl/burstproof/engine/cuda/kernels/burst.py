@@ -277,7 +277,8 @@ def make_burst(shard: ShardVariant) -> Callable[..., None]:
         )
         words, v = cuda.local.array(per_thread, word), cuda.local.array(per_thread, np.float32)
         rc, cc = cuda.local.array(per_thread, np.int32), cuda.local.array(per_thread, np.int32)
-        loaded = Loaded(words, cuda.local.array(per_thread, word), v, rc, cc)
+        mark, charges = cuda.local.array(per_thread, np.uint8), cuda.local.array(per_thread, np.uint8)
+        loaded = Loaded(words, cuda.local.array(per_thread, word), v, rc, cc, mark, charges)
         control, thread, item = steering.control, np.uint32(cuda.threadIdx.x), first_item()
         first_place = cuda.shared.array(1, np.int64)
         if exchanges:
@@ -294,7 +295,7 @@ def make_burst(shard: ShardVariant) -> Callable[..., None]:
             own_items = items
         let_next_start()
         wait_for_last()
-        fetch_early(np.uint32(item * size), fcl, neurons.state, network, loaded)
+        fetch_early(np.uint32(item * size), fcl, neurons, network, loaded)
         done, burst_number, sequence, slot, is_last = steer(steering, exchange, fcl, network, turn)
         if not done:
             if cuda.grid(1) == 0 and not exchanges:
@@ -311,7 +312,7 @@ def make_burst(shard: ShardVariant) -> Callable[..., None]:
         while item < items:
             count, first = np.uint32(0), np.uint32(item * size)
             if item < own_items:
-                fetch_chunk(first, moment.base, fcl, neurons.state, network, loaded)
+                fetch_chunk(first, moment.base, fcl, neurons, network, loaded)
                 count = consume_chunk(first, moment, loaded, fired, fcl, neurons, network, identity)
                 if exchanges:
                     at = np.uint64(side + np.uint64(item) * packet)

@@ -10,16 +10,18 @@ import numpy.typing as npt
 
 from burstproof.device.dependent_launch import make_stay
 from burstproof.device.numba_cuda import SIMULATED, cuda
-from burstproof.engine.cuda.args import Added, Fcl, Floats, Identity, Ids, Network, Neurons, State
+from burstproof.engine.cuda.args import Added, Bytes, Fcl, Floats, Identity, Ids, Network, Neurons, State
 from burstproof.engine.cuda.kernels.cells import make_clear, make_is_candidate, make_load, make_sum_of
 from burstproof.engine.cuda.kernels.features import make_advance_train, make_drive, make_regulate
 from burstproof.engine.cuda.kernels.identity import make_seed
 from burstproof.engine.cuda.kernels.neuron import Found, make_neuron
+from burstproof.engine.cuda.kernels.neuron_values import make_value
 from burstproof.engine.cuda.kernels.stimulus import cancelled
 from burstproof.engine.cuda.kernels.storage import make_widen
 from burstproof.engine.cuda.kernels.warp import WARP, Counters, make_append, make_block_count
 from burstproof.engine.cuda.plan.features import CAN_TRAIN, IN_TRAIN
 from burstproof.engine.cuda.plan.shard_variant import ShardVariant
+from burstproof.engine.cuda.plan.variant import Variant
 from burstproof.engine.stimulus import FORCED_POTENTIAL
 
 
@@ -32,9 +34,10 @@ class Fired(NamedTuple):
 
 
 class Loaded(NamedTuple):
-    """What a thread has loaded of its neurons: words of the FCL, potentials, countdowns and counts, in local memory.
+    """What a thread has loaded of its neurons, in local memory: words of the FCL, potentials, countdowns and counts.
 
-    ``other`` are the words of the second slot, where they are loaded before the slot is known (``ShardVariant.eager``).
+    ``other`` are the words of the second slot, where they are loaded before the slot is known (``ShardVariant.eager``);
+    ``mark`` and ``charges``, whether potentials accumulate, are not loaded here unless ``marks_ahead`` says so.
     """
 
     word: Added
@@ -42,6 +45,8 @@ class Loaded(NamedTuple):
     v: Floats
     rc: npt.NDArray[np.int32]
     cc: npt.NDArray[np.int32]
+    mark: Bytes
+    charges: Bytes
 
 
 class Moment(NamedTuple):
@@ -58,19 +63,21 @@ class Moment(NamedTuple):
 
 
 def make_fetch_early(shard: ShardVariant, threads: int, per_thread: int) -> Callable[..., Any]:
-    """``fetch_early(first, fcl, state, network, loaded)``: before the slot is known, words of both, potentials, counts.
+    """``fetch_early(first, fcl, neurons, network, loaded)``: before the slot is known, words of both, and the state.
 
-    Only where ``ShardVariant.eager`` says so. Nothing of it is left for later: the loads are on their way before
-    anything else is.
+    Where ``ShardVariant.eager`` says so; without words where ``ahead`` does; nothing elsewhere. None of it is left for
+    later: the loads are on their way before anything else is.
     """
+    if shard.ahead:
+        return _make_fetch_state(shard, threads, per_thread)
     if not shard.eager:
         return _fetch_nothing()
     variant, block, nothing = shard.variant, np.uint32(threads), shard.variant.word.added(0)
     refractory, counts_decide = variant.features.refractory_periods, variant.features.counts_decide
     widen, load, stay, silent = make_widen(variant.features.storage), make_load(variant), make_stay(), np.float32(0)
 
-    def fetch_early(first: np.uint32, fcl: Fcl, state: State, network: Network, loaded: Loaded) -> None:
-        thread = np.uint32(cuda.threadIdx.x)
+    def fetch_early(first: np.uint32, fcl: Fcl, neurons: Neurons, network: Network, loaded: Loaded) -> None:
+        state, thread = neurons.state, np.uint32(cuda.threadIdx.x)
         for p in range(per_thread):
             neuron = np.uint32(first + thread + np.uint32(p) * block)
             loaded.word[p], loaded.other[p], loaded.v[p] = nothing, nothing, silent
@@ -89,17 +96,70 @@ def make_fetch_early(shard: ShardVariant, threads: int, per_thread: int) -> Call
 
 
 def _fetch_nothing() -> Callable[..., Any]:
-    def fetch_nothing(first: np.uint32, fcl: Fcl, state: State, network: Network, loaded: Loaded) -> None:
+    def fetch_nothing(first: np.uint32, fcl: Fcl, neurons: Neurons, network: Network, loaded: Loaded) -> None:
         return
 
     return cuda.jit(device=True)(fetch_nothing)  # type: ignore[no-any-return]
 
 
+def _make_fetch_state(shard: ShardVariant, threads: int, per_thread: int) -> Callable[..., Any]:
+    """``fetch_state(first, fcl, neurons, network, loaded)``: all that a neuron's burst needs to begin but its word."""
+    variant, block, silent, nothing = shard.variant, np.uint32(threads), np.float32(0), shard.variant.word.added(0)
+    features, widen, stay = variant.features, make_widen(variant.features.storage), make_stay()
+    refractory, counts_decide = features.refractory_periods, features.counts_decide
+    mixed = features.restarts and shard.marks_ahead
+    accumulates = make_value(variant, "mp_charge_accumulation")
+
+    def fetch_state(first: np.uint32, fcl: Fcl, neurons: Neurons, network: Network, loaded: Loaded) -> None:
+        state, thread = neurons.state, np.uint32(cuda.threadIdx.x)
+        for p in range(per_thread):
+            neuron = np.uint32(first + thread + np.uint32(p) * block)
+            loaded.word[p], loaded.v[p], loaded.rc[p], loaded.cc[p] = nothing, silent, np.int32(0), np.int32(0)
+            loaded.mark[p], loaded.charges[p] = np.uint8(0), np.uint8(1)
+            if neuron < network.neurons:
+                loaded.v[p] = widen(state.potentials[neuron])
+                if refractory:
+                    loaded.rc[p] = np.int32(state.countdowns[neuron])
+                if counts_decide:
+                    loaded.cc[p] = np.int32(state.counts[neuron])
+                if mixed:
+                    loaded.mark[p] = state.marks[neuron]
+                    loaded.charges[p] = np.uint8(accumulates(neurons.parameters.mp_charge_accumulation, neuron))
+        stay()
+
+    return cuda.jit(device=True)(fetch_state)  # type: ignore[no-any-return]
+
+
+def _make_fetch_words(
+    variant: Variant, fetch_state: Callable[..., Any], threads: int, per_thread: int
+) -> Callable[..., Any]:
+    """``fetch_words(first, base, ...)``: what arrived, where the rest was loaded ahead.
+
+    A simulated block takes several chunks, and fetches each of them here.
+    """
+    load, block = make_load(variant), np.uint32(threads)
+
+    def fetch_words(
+        first: np.uint32, base: np.uint64, fcl: Fcl, neurons: Neurons, network: Network, loaded: Loaded
+    ) -> None:
+        if SIMULATED:
+            fetch_state(first, fcl, neurons, network, loaded)
+        for p in range(per_thread):
+            neuron = np.uint32(first + np.uint32(cuda.threadIdx.x) + np.uint32(p) * block)
+            if neuron < network.neurons:
+                loaded.word[p] = load(np.uint64(base + np.uint64(neuron)), fcl)
+
+    return cuda.jit(device=True)(fetch_words)  # type: ignore[no-any-return]
+
+
 def make_fetch_chunk(shard: ShardVariant, threads: int, per_thread: int) -> Callable[..., Any]:
-    """``fetch_chunk(first, base, fcl, state, network, loaded)``: load a chunk, the neurons from ``first`` on.
+    """``fetch_chunk(first, base, fcl, neurons, network, loaded)``: load a chunk, the neurons from ``first`` on.
 
     What was fetched early is there already, of both slots.
     """
+    if shard.ahead:
+        fetch_state = make_fetch_early(shard, threads, per_thread)
+        return _make_fetch_words(shard.variant, fetch_state, threads, per_thread)
     if shard.eager:
         return _make_choose_words(make_fetch_early(shard, threads, per_thread), per_thread)
     variant, block = shard.variant, np.uint32(threads)
@@ -118,12 +178,12 @@ def make_fetch_chunk(shard: ShardVariant, threads: int, per_thread: int) -> Call
     fetch = cuda.jit(device=True)(fetch)
 
     def fetch_chunk(
-        first: np.uint32, base: np.uint64, fcl: Fcl, state: State, network: Network, loaded: Loaded
+        first: np.uint32, base: np.uint64, fcl: Fcl, neurons: Neurons, network: Network, loaded: Loaded
     ) -> None:
         thread = np.uint32(cuda.threadIdx.x)
         for p in range(per_thread):
             neuron = np.uint32(first + thread + np.uint32(p) * block)
-            loaded.word[p], loaded.v[p], loaded.rc[p] = fetch(neuron, network.neurons, base, fcl, state)
+            loaded.word[p], loaded.v[p], loaded.rc[p] = fetch(neuron, network.neurons, base, fcl, neurons.state)
 
     return cuda.jit(device=True)(fetch_chunk)  # type: ignore[no-any-return]
 
@@ -135,10 +195,10 @@ def _make_choose_words(fetch_early: Callable[..., Any], per_thread: int) -> Call
     """
 
     def choose_words(
-        first: np.uint32, base: np.uint64, fcl: Fcl, state: State, network: Network, loaded: Loaded
+        first: np.uint32, base: np.uint64, fcl: Fcl, neurons: Neurons, network: Network, loaded: Loaded
     ) -> None:
         if SIMULATED:
-            fetch_early(first, fcl, state, network, loaded)
+            fetch_early(first, fcl, neurons, network, loaded)
         for p in range(per_thread):
             if base != np.uint64(0):
                 loaded.word[p] = loaded.other[p]
@@ -149,11 +209,12 @@ def _make_choose_words(fetch_early: Callable[..., Any], per_thread: int) -> Call
 def make_consume(shard: ShardVariant) -> Callable[..., Any]:
     """``consume(neuron, ...)`` -> (whether it joins the fired list, its potential there, whether it is a candidate).
 
-    ``word``, ``v``, ``rc`` and, if ``eager``, ``cc`` are what was loaded. Stimulus lies in ``outside`` where it lies
+    ``word``, ``v``, ``rc`` and, if ``eager`` or ``ahead``, ``cc`` are what was loaded; if ``marks_ahead``, also
+    ``mark`` and ``charges``. Stimulus lies in ``outside`` where it lies
     ``apart``, else in the slot; where the slot has no marks, and in ``outside``, a marker stands for an amount of 0.
     """
     variant, apart = shard.variant, shard.apart
-    neuron_burst, seed_of = make_neuron(variant, shard.eager), make_seed(shard)
+    neuron_burst, seed_of = make_neuron(variant, shard.eager or shard.ahead, shard.marks_ahead), make_seed(shard)
     draws, marked = variant.features.excitabilities, variant.word.marked
     told, sum_of, clear = make_is_candidate(variant), make_sum_of(variant), make_clear(variant)
     number, zero, marker = variant.accumulator, variant.accumulator(0), cancelled(variant)
@@ -173,6 +234,8 @@ def make_consume(shard: ShardVariant) -> Callable[..., Any]:
         v: np.float32,
         rc: np.int32,
         cc: np.int32,
+        mark: np.uint8,
+        charges: np.uint8,
         fcl: Fcl,
         neurons: Neurons,
         network: Network,
@@ -211,7 +274,7 @@ def make_consume(shard: ShardVariant) -> Callable[..., Any]:
         seed = moment.burst
         if draws and is_candidate:
             seed = seed_of(neuron, moment.burst, identity)
-        found = Found(arrived, v, rc, cc)
+        found = Found(arrived, v, rc, cc, mark, charges)
         joins, potential = neuron_burst(
             neuron, seed, moment.burst, is_candidate, is_forced, given, moment.batch, found, neurons, network
         )
@@ -255,7 +318,18 @@ def make_consume_chunk(shard: ShardVariant, threads: int, per_thread: int) -> Ca
             if neuron < network.neurons:
                 word, v, rc, cc = loaded.word[p], loaded.v[p], loaded.rc[p], loaded.cc[p]
                 joins, potential, is_candidate = consume(
-                    neuron, moment, word, v, rc, cc, fcl, neurons, network, identity
+                    neuron,
+                    moment,
+                    word,
+                    v,
+                    rc,
+                    cc,
+                    loaded.mark[p],
+                    loaded.charges[p],
+                    fcl,
+                    neurons,
+                    network,
+                    identity,
                 )
             append(joins, lane, fired.found, 0, neuron, potential, fired.ids, fired.potentials)
             block_count(is_candidate, lane, fired.found, 1)

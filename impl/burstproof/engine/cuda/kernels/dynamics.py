@@ -309,7 +309,8 @@ def make_dynamics(shard: ShardVariant) -> Callable[..., None]:
         )
         words, v = cuda.local.array(per_thread, word), cuda.local.array(per_thread, np.float32)
         rc = cuda.local.array(per_thread, np.int32)
-        loaded = Loaded(words, words, v, rc, rc)
+        unused = cuda.local.array(per_thread, np.uint8)
+        loaded = Loaded(words, words, v, rc, rc, unused, unused)
         places = cuda.shared.array(2, np.int64)
         kept = cuda.shared.array(MOST_SHARDS if exchanges else 1, np.uint64)
         control, report = steering.control, steering.report
@@ -331,7 +332,7 @@ def make_dynamics(shard: ShardVariant) -> Callable[..., None]:
             if thread < np.uint32(exchange.sinks.size):
                 keep_route(exchange.sinks, thread, kept)
         base = np.uint64(np.uint64(slot) * np.uint64(fcl.stride))
-        fetch_chunk(np.uint32(item * size), base, fcl, neurons.state, network, loaded)
+        fetch_chunk(np.uint32(item * size), base, fcl, neurons, network, loaded)
         let_next_start()
         if keeps != 0:
             start = used
@@ -356,7 +357,7 @@ def make_dynamics(shard: ShardVariant) -> Callable[..., None]:
             item = np.uint32(item + np.uint32(cuda.gridDim.x))
             going_on = bool(item < items)
             if going_on:
-                fetch_chunk(np.uint32(item * size), base, fcl, neurons.state, network, loaded)
+                fetch_chunk(np.uint32(item * size), base, fcl, neurons, network, loaded)
             if thread == np.uint32(0):
                 places[0] = add_up(steering, exchange, kept, network, counting, slot, sequence, fired, not going_on)
             cuda.syncthreads()

@@ -26,6 +26,8 @@ class Found(NamedTuple):
     v: np.float32
     rc: np.int32
     cc: np.int32
+    mark: np.uint8
+    charges: np.uint8
 
 
 def make_own(variant: Variant) -> Callable[..., Any]:
@@ -84,11 +86,12 @@ def make_restarts(variant: Variant) -> Callable[..., Any]:
     return cuda.jit(device=True)(rules[variant.restart])  # type: ignore[no-any-return]
 
 
-def make_neuron(variant: Variant, counted: bool) -> Callable[..., Any]:
+def make_neuron(variant: Variant, counted: bool, marked: bool) -> Callable[..., Any]:
     """``neuron_burst(neuron, ...)`` -> (whether it joins the fired list, its potential there).
 
     ``is_candidate`` comes from the slot; a forced firing has the potential ``given``. ``batch`` says that the batch
-    path is emulated in this burst, ``counted`` that the count was found, too.
+    path is emulated in this burst, ``counted`` that the count was found, too,
+    ``marked`` that mark and charges were.
     """
     features, adapts, in_force = variant.features, variant.extras.adapts, make_in_force(variant)
     rules, own_of, restarts_of = make_rules(features, cuda.jit(device=True)), make_own(variant), make_restarts(variant)
@@ -125,8 +128,11 @@ def make_neuron(variant: Variant, counted: bool) -> Callable[..., Any]:
         restarts = False
         accumulating = True
         if mixed:
-            accumulating = accumulates(parameters.mp_charge_accumulation, neuron) != 0
-            mark = state.marks[neuron]
+            if marked:
+                accumulating, mark = found.charges != 0, found.mark
+            else:
+                accumulating = accumulates(parameters.mp_charge_accumulation, neuron) != 0
+                mark = state.marks[neuron]
             restarts = restarts_of(mark, accumulating, rc)
         limit, cc, asleep = np.int32(0), np.int32(0), False
         if counts_decide and (is_candidate or rc > 0):

@@ -12,7 +12,7 @@ from burstproof.device.protocol import BufferSpec
 from burstproof.engine.cuda.args import PARAMETERS, dtype_of
 from burstproof.engine.cuda.kernels.control import CONTROL_LENGTH, TALLIES, report_length
 from burstproof.engine.cuda.plan.block_size import CHUNKS_PER_SPAN, LONG_ROW, WARP_ROW
-from burstproof.engine.cuda.plan.entries import fits_beside, palette_of, target_bits
+from burstproof.engine.cuda.plan.entries import needs_palette, palette_of
 from burstproof.engine.cuda.plan.features import HOMEOSTAT_NUMBERS, NO_FEATURES, FeatureSizes
 from burstproof.engine.cuda.plan.variant import Variant, lists_kept
 from burstproof.engine.layout import Layout
@@ -102,10 +102,10 @@ def largest_contribution(layout: Layout) -> int:
 
 def palette_size(layout: Layout, variant: Variant) -> int:
     """Distinct static contributions where the rows need a table of them, and one has room."""
-    target = target_bits(layout.neuron_count)
     apart = variant.fused is None or variant.uniform_rows
-    needless = apart or fits_beside(target, largest_contribution(layout))
-    return 0 if needless else len(palette_of(layout.static.contributions))
+    if apart or not needs_palette(layout.neuron_count, largest_contribution(layout)):
+        return 0
+    return len(palette_of(layout.static.contributions))
 
 
 def uniform_parameters(layout: Layout, features: Features) -> frozenset[str]:

@@ -20,6 +20,8 @@ def _choices(packed: Packed) -> Iterator[str]:
     variant, sizes, layout = packed.variant, packed.sizes, packed.layout
     slot = slot_stride(sizes.neurons, variant) * without_queues(variant).word.bits / 8 / _MEGABYTE
     yield _word(packed)
+    if variant.target_bits:
+        yield _entries(packed)
     if variant.queues is not None:
         queues, side = variant.queues, "with delays on the sender's side, " if variant.delays else ""
         yield f"queues for {queues.owners} owners of {queues.span} neurons, {side}since a slot takes {slot:.0f} MB"
@@ -42,6 +44,13 @@ def _choices(packed: Packed) -> Iterator[str]:
         yield f"a burst in several kernels, since {reason}"
     if variant.plastic:
         yield _learning(packed)
+
+
+def _entries(packed: Packed) -> str:
+    variant, sizes = packed.variant, packed.sizes
+    if not variant.palette:
+        return f"entries of rows in words of 32 bits, since {sizes.largest_contribution} fits beside a target"
+    return f"entries of rows in words of 32 bits, since only {sizes.palette} contributions differ"
 
 
 def _learning(packed: Packed) -> str:

@@ -15,6 +15,8 @@ from burstproof.engine.layout import StaticRows
 
 WORD_BITS = 32
 LARGEST_PALETTE = 1 << 12
+_FEW_NEURONS = 200_000
+"""Up to here a burst waits for loads, not for sectors: no load of a contribution waits for that of its entry."""
 _PROBE = 1 << 16
 _CHUNK = 1 << 22
 
@@ -29,9 +31,14 @@ def fits_beside(target: int, largest: int) -> bool:
     return target + largest.bit_length() + 1 <= WORD_BITS
 
 
+def needs_palette(neurons: int, largest: int) -> bool:
+    """Whether rows with contributions up to ``largest`` are better off with a palette, if one has room."""
+    return neurons > _FEW_NEURONS and not fits_beside(target_bits(neurons), largest)
+
+
 def indexed_beside(target: int, entries: int) -> bool:
     """Whether places in a palette of ``entries``, if there is one, fit a word beside ``target`` bits."""
-    return entries > 0 and target + (entries - 1).bit_length() <= WORD_BITS
+    return entries > 0 and target + max(1, (entries - 1).bit_length()) <= WORD_BITS
 
 
 def palette_of(contributions: npt.NDArray[np.signedinteger]) -> npt.NDArray[np.signedinteger]:

@@ -70,6 +70,20 @@ class ShardVariant:
         return self.merged and not (self.exchanges or self.stays or self.early or rings)
 
     @property
+    def ahead(self) -> bool:
+        """Whether a block loads the state of its neurons before it knows its slot, and only then what arrived.
+
+        It has no registers for that while it empties a bucket of the calendar.
+        """
+        alone = self.merged and not (self.exchanges or self.stays)
+        return alone and self.early and self.variant.queues is None and not self.variant.calendar
+
+    @property
+    def marks_ahead(self) -> bool:
+        """Whether that state includes marks, and whether potentials accumulate: wide words leave no registers."""
+        return self.ahead and self.variant.word.bits <= 32
+
+    @property
     def recalled(self) -> int:
         """Bursts whose fired lists are read again."""
         return self.variant.recalled

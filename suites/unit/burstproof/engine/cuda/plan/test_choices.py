@@ -55,3 +55,16 @@ def test_each_choice_comes_with_its_reason() -> None:
         assert chosen(0, **delayed) == f"{marked}; {sender}"
     driven = chosen(areas=(Area(7, "driven", mp_driven_psp=True),))
     assert driven.startswith("sums of 64 bits with a mark beside them, since nothing bounds them; a burst in several")
+
+
+def test_what_an_entry_of_a_row_is_is_said() -> None:
+    def said(largest: int) -> str:
+        ids, weights = np.arange(8), np.arange(1, 9.0) * largest / 8
+        synapses = SynapseTable.build(ids // 2, ids, weights=weights)
+        return choices_of(pack_network(Network(NeuronTable.build(8), synapses), EngineOptions()))
+
+    words, wide = "; entries of rows in words of 32 bits, since", 1 << 28
+    assert said(8).endswith(f"{words} 8 fits beside a target")
+    assert "entries" not in said(wide)
+    with mock.patch("burstproof.engine.cuda.plan.entries._FEW_NEURONS", 0):
+        assert said(wide).endswith(f"{words} only 8 contributions differ")

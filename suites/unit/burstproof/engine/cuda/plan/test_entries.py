@@ -1,0 +1,49 @@
+"""Entries of rows as words: what goes in comes out, and a palette has every contribution once or does not exist."""
+
+import numpy as np
+import pytest
+
+from burstproof.engine.cuda.plan import entries
+from burstproof.engine.layout import StaticRows
+
+pytestmark = pytest.mark.requirement("BE-1")
+
+
+def rows(contributions: np.ndarray, neurons: int) -> StaticRows:
+    """One source with these contributions, onto targets all over the network."""
+    targets = np.random.default_rng(1).integers(0, neurons, len(contributions)).astype(np.uint32)
+    targets[:2] = 0, neurons - 1
+    return StaticRows(np.array([0, len(targets)]), targets, contributions, None, None)
+
+
+@pytest.mark.parametrize("palette", [False, True], ids=["beside", "palette"])
+def test_words_say_target_and_contribution(palette: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(entries, "_CHUNK", 64)
+    neurons = 1 << 20
+    largest = 2047 * 1000 if palette else 2047
+    values = np.arange(-2047, 2048, dtype=np.int32) * (1000 if palette else 1)
+    static = rows(np.random.default_rng(2).permutation(values), neurons)
+    bits = entries.target_bits(neurons)
+    assert entries.fits_beside(bits, largest) is not palette
+    table = entries.palette_of(static.contributions) if palette else None
+    words = entries.entry_words(static, bits, table)
+    assert words.dtype == np.int32
+    assert (words.view(np.uint32) & ((1 << bits) - 1) == static.targets).all()
+    assert (entries.amounts_of(words, bits, table) == static.contributions).all()
+
+
+def test_a_palette_has_every_contribution_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(entries, "_PROBE", 7)
+    monkeypatch.setattr(entries, "_CHUNK", 100)
+    most = np.arange(-2048, 2048, dtype=np.int64) * 1000
+    assert (entries.palette_of(np.repeat(most, 2)[::-1]) == most).all()
+    assert not len(entries.palette_of(np.append(most, 1)))
+    assert not len(entries.palette_of(most[:0]))
+
+
+def test_no_word_has_more_than_32_bits() -> None:
+    assert entries.fits_beside(20, 2047)
+    assert not entries.fits_beside(20, 2048)
+    assert entries.indexed_beside(20, 4096)
+    assert not entries.indexed_beside(21, 4096)
+    assert not entries.indexed_beside(20, 0)
