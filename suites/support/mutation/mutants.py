@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import copy
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -47,6 +48,8 @@ class Mutant:
         Of the source.
     change : str
         ``old -> new``, as code.
+    number : int
+        Of this change in this function, from 1 on.
     source : str
         The module with the fault.
     """
@@ -54,24 +57,27 @@ class Mutant:
     where: str
     line: int
     change: str
+    number: int
     source: str
 
     @property
     def name(self) -> str:
         """What tells the mutant from the others of its module, whatever line it stands on."""
-        return f"{self.where}: {self.change}"
+        return f"{self.where}: {self.change}" + (f" ({self.number})" if self.number > 1 else "")
 
 
 def mutants_of(source: str) -> tuple[Mutant, ...]:
-    """Every mutant of a module, in the order of its source; two of one name are one."""
+    """Every mutant of a module, in the order of its source."""
     tree = ast.parse(source)
-    found: dict[str, Mutant] = {}
+    numbers: Counter[tuple[str, str]] = Counter()
+    found = []
     for where, node in _sites(tree, ""):
         for old, new in _replacements(node):
             change = f"{ast.unparse(old)} -> {ast.unparse(new)}"
-            mutant = Mutant(where, getattr(node, "lineno", 0), change, ast.unparse(_with(tree, old, new)))
-            found.setdefault(mutant.name, mutant)
-    return tuple(found.values())
+            numbers[where, change] += 1
+            line = getattr(node, "lineno", 0)
+            found.append(Mutant(where, line, change, numbers[where, change], ast.unparse(_with(tree, old, new))))
+    return tuple(found)
 
 
 def _sites(node: ast.AST, where: str) -> Iterator[tuple[str, ast.AST]]:

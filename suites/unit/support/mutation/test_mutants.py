@@ -70,6 +70,12 @@ def test_a_mutant_differs_in_one_place() -> None:
         assert mutant.where == "within"
 
 
+def test_a_change_that_occurs_twice_in_a_function_is_two_mutants() -> None:
+    found = mutants_of("def far(x: int) -> bool:\n    return x > 9 or -x > 9\n")
+    assert [mutant.name for mutant in found if mutant.change == "9 -> 10"] == ["far: 9 -> 10", "far: 9 -> 10 (2)"]
+    assert len({mutant.source for mutant in found}) == len({mutant.name for mutant in found}) == len(found)
+
+
 def test_a_fork_exchanges_the_code_of_one_function(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All faults but one in a default value, which no code of the function holds."""
     (tmp_path / "planted_here.py").write_text(SOURCE, encoding="utf-8")
