@@ -12,6 +12,8 @@ from reports.values.serialise import decode, encode
 from stages.plan import HARNESS, stage_of
 from stages.results import ResultLines
 
+NEVER_RAN = "a pass, but the function of the source did not run to its end: see the plugins of its stage"
+
 _REASON_LIMIT = 2000
 _ATTRIBUTE = "burstproof"
 
@@ -21,7 +23,7 @@ class Findings:
     """What a case knows of itself and pytest's report does not.
 
     ``unjudged`` makes its failure an error. ``raised`` says that the phase ended with an exception, whatever a hook of
-    a conftest file made of it.
+    a conftest file made of it; ``ran`` that the function of the case's source has run to its end.
     """
 
     requirements: tuple[str, ...]
@@ -30,6 +32,7 @@ class Findings:
     unjudged: bool = False
     bears_on: tuple[str, ...] = ()
     raised: bool = False
+    ran: bool = False
 
     def put_on(self, report: pytest.TestReport) -> None:
         """Attach plain values to the report, which pytest-xdist carries to the controller."""
@@ -139,6 +142,8 @@ def _outcome(phases: Sequence[pytest.TestReport]) -> tuple[Outcome, str]:
     raised = next((report for report in phases if Findings.of(report).raised), None)
     if raised is not None:
         return Outcome.ERROR, f"{raised.when}: it raised, and a hook made a pass of that; see the plugins of its stage"
+    if not any(Findings.of(report).ran for report in phases):
+        return Outcome.ERROR, NEVER_RAN
     return Outcome.PASSED, ""
 
 

@@ -18,13 +18,14 @@ from reports.values.record import PLAN_KINDS, THOROUGH
 from reports.values.requirements import load_requirements
 from stages import declaring, time_limit
 from stages.collected import CollectionNotes
-from stages.collecting import CaseCollector, Findings, skip_reason
+from stages.collecting import NEVER_RAN, CaseCollector, Findings, skip_reason
 from stages.gating import Gatekeeper
 from stages.measuring import Measure
 from stages.plan import stage_of
 from stages.results import ResultLines
 from stages.signals import end_in_order
 from stages.time_limit import CaseOverranError, SittingLimit, TimeLimit
+from stages.witness import Witness, ran
 
 _GATEKEEPER = pytest.StashKey[Gatekeeper]()
 _MEASUREMENTS = pytest.StashKey[Measure]()
@@ -62,6 +63,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):
         end_in_order()
     config.stash[_GATEKEEPER] = Gatekeeper(gpu_free=config.getoption("--gpu-free"))
+    config.pluginmanager.register(Witness(), "burstproof-witness")
     if config.pluginmanager.hasplugin("xdist"):
         from stages.grouping import Grouping
 
@@ -105,7 +107,10 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Turn a skip without a reason, and a broken declaration, into a failure; tell the collector what it needs."""
+    """Turn a skip without a reason, a broken declaration and a pass of nothing into failures.
+
+    The collector is told what it needs to know of each case.
+    """
     raised = call.excinfo is not None
     report = yield
     unreasoned = report.skipped and skip_reason(report) in _UNREASONED
@@ -119,9 +124,12 @@ def pytest_runtest_makereport(
     if broken:
         report.outcome = "failed"
         report.longrepr = f"{broken}; see the marker {declaring.MARKER} of {item.nodeid}"
+    empty = report.when == "call" and report.passed and not (raised or ran(item))
+    if empty:
+        report.outcome, report.longrepr = "failed", NEVER_RAN
     overran = call.excinfo is not None and call.excinfo.errisinstance(CaseOverranError)
-    unjudged = bool(unreasoned or broken or overran)
-    Findings(requirements_of(item), title_of(item), taken, unjudged, bears_on(item), raised).put_on(report)
+    unjudged = bool(unreasoned or broken or empty or overran)
+    Findings(requirements_of(item), title_of(item), taken, unjudged, bears_on(item), raised, ran(item)).put_on(report)
     return report
 
 

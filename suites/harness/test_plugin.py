@@ -144,6 +144,67 @@ def pytest_runtest_makereport(item, call):
     result.assert_outcomes(passed=3)  # which contradicts the results: the stage is an ERROR
 
 
+BODY = "getattr(getattr(obj, 'hypothesis', None), 'inner_test', obj)"
+REPLACES = {
+    "function": "def pytest_itemcollected(item): item.obj = lambda: None",
+    "function_of_its_name": """import functools
+def pytest_itemcollected(item): item.obj = functools.wraps(item.obj)(lambda: None)""",
+    "code": f"""def pytest_pycollect_makeitem(collector, name, obj):
+    if name.startswith('test'): {BODY}.__code__ = (lambda **_: None).__code__""",
+    "code_of_its_line": f"""def pytest_runtest_setup(item):
+    obj = item.obj
+    code = {BODY}.__code__
+    {BODY}.__code__ = (lambda **_: None).__code__.replace(co_filename=code.co_filename, co_name=code.co_name,
+        co_qualname=code.co_qualname, co_firstlineno=code.co_firstlineno)""",
+    "call": "def pytest_pyfunc_call(pyfuncitem): return True",
+    "run": "def pytest_itemcollected(item): item.runtest = lambda: None",
+    "kind": """import pytest
+class Nothing(pytest.Item):
+    def runtest(self): pass
+def pytest_pycollect_makeitem(collector, name):
+    return Nothing.from_parent(collector, name=name) if name.startswith('test') else None""",
+    "exception": """import pytest
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_pyfunc_call():
+    try: return (yield)
+    except BaseException: return True""",
+    "exception_of_the_phase": """import pytest
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call():
+    try: return (yield)
+    except BaseException: return None""",
+    "phases": """from _pytest import runner
+def pytest_runtest_protocol(item, nextitem):
+    if 'phases' not in item.nodeid: return
+    for phase in 'setup', 'teardown': runner.call_and_report(item, phase, nextitem=nextitem)
+    return True""",
+    "reports": """import pytest
+def pytest_runtest_protocol(item, nextitem):
+    if 'reports' not in item.nodeid: return
+    for phase in 'setup', 'call', 'teardown':
+        report = pytest.TestReport(item.nodeid, item.location, {}, 'passed', None, phase)
+        item.ihook.pytest_runtest_logreport(report=report)
+    return True""",
+}
+"""Hooks of a conftest file under which pytest reports a case as passed whose function fails."""
+
+
+def test_a_conftest_that_replaces_what_a_case_does_is_caught(pytester: pytest.Pytester) -> None:
+    """Plain cases and such with ``@given``; beside the hooks' folders both kinds pass."""
+    source = MARK + "from hypothesis import given\nfrom hypothesis.strategies import none\n"
+    source += "def test_plain{0}(): assert {1}\n@given(none())\ndef test_given{0}(none): assert {1}\n"
+    for name, hook in REPLACES.items():
+        folder = pytester.mkdir(name)
+        (folder / "conftest.py").write_text(hook, encoding="utf-8")
+        (folder / f"test_{name}.py").write_text(source.format(f"_{name}", 0), encoding="utf-8")
+    _, cases = run_suite(pytester, source.format("", 1))
+    assert len(cases) == 2 + 2 * len(REPLACES)
+    assert {cases.pop(name).outcome for name in ("test_plain", "test_given")} == {Outcome.PASSED}
+    assert {case.outcome for case in cases.values()} == {Outcome.ERROR}
+    wrong = [name for name, case in cases.items() if "the source did not run to its end" not in case.reason]
+    assert wrong == []
+
+
 def test_a_closed_gate_skips_with_its_reason_and_is_evaluated_once(
     pytester: pytest.Pytester, closed_gpu: list[int]
 ) -> None:
