@@ -52,8 +52,6 @@ class Appearing:
     _outgoing: Ids
     _incoming: Ids
     _row_start: Ids
-    _uniform: Bools
-    _mp_driven: Bools
 
     def _put(self, ids: Ids, amounts: Floats, sums: Ids, in_fcl: npt.NDArray[np.bool_]) -> None:
         """Steps 3 and 4: amounts from outside, several to one neuron add up."""
@@ -109,9 +107,10 @@ class Appearing:
             held = np.array([max(potential[one], np.float32(0)) for one in sources.tolist()], np.float32)
             psps = np.where(driven, held, psps)
             uniform = np.array([bool(area and area.psp_uniform_distribution) for area in areas], np.bool_)
+            outgoing = made.outgoing(sources)
             dense = sources < len(self.v)
-            static = np.where(dense, self._outgoing[np.where(dense, sources, 0)], 0)
-            divisors = np.where(uniform, 1, static + made.outgoing(sources)).astype(np.float32)
+            outgoing[dense] += self._outgoing[sources[dense]]
+            divisors = np.where(uniform, 1, outgoing).astype(np.float32)
         mappings = [self.network.features.associative[one] for one in made.mappings[rows].tolist()]
         factors = self.modulators.transmission()[np.array([one.rule for one in mappings], np.int64)]
         integers, clamped = quantised(made.weights[rows] * psps / divisors * factors, self.fixed_point)
@@ -216,8 +215,6 @@ class Appearing:
             column = getattr(owner, name)
             setattr(owner, name, np.concatenate([column, np.zeros(1, column.dtype)]))
         self._row_start = np.concatenate([self._row_start, self._row_start[-1:]])
-        self._uniform = np.concatenate([self._uniform, self._uniform[model : model + 1]])
-        self._mp_driven = np.concatenate([self._mp_driven, self._mp_driven[model : model + 1]])
         slots = ((0, 0), (0, 1))
         self.pending, self.pending_candidate = np.pad(self.pending, slots), np.pad(self.pending_candidate, slots)
 

@@ -12,11 +12,12 @@ from burstproof.engine.options import EngineOptions
 from burstproof.engine.profile import FEAGI_BETA
 from burstproof.engine.reference import ReferenceEngine, draw
 from burstproof.engine.reference_associative import MadeSynapses, check_room
-from burstproof.engine.reference_memory import half_away
+from burstproof.engine.reference_memory import Memories, half_away
 from burstproof.engine.state import NO_STIMULUS
 from burstproof.errors import BurstproofError, NetworkError
-from burstproof.network.features import FIRST_MEMORY_ID
+from burstproof.network.features import FIRST_MEMORY_ID, Features, MemoryArea, MemoryChange
 from burstproof.network.plasticity import PlasticMapping
+from burstproof.network.schema import NO_LIMIT
 from suites.support.parity.builder import network, stimulate, synapse
 from suites.support.parity.cases.feature_learning import associating
 from suites.support.parity.cases.feature_memory import remembering, replaying
@@ -44,6 +45,9 @@ def test_the_specification_begins_with_nothing_under_way() -> None:
     assert (fresh.fired_ids.size, fresh.fired_potentials.size, fresh.pending.shape) == (0, 0, (1, 2))
     engine.step(stimulate({0: 1.0}))
     assert engine.state().history_bursts == 0
+    features = ReferenceEngine.create(remembering(), EngineOptions()).state().features
+    assert features is not None
+    assert features.bursts_since_load == 0
 
 
 def test_memory_neurons_are_candidates_too() -> None:
@@ -58,11 +62,22 @@ def test_memory_neurons_are_candidates_too() -> None:
 
 @pytest.mark.parametrize(("count", "fires"), [(999_999, False), (1_000_000, True)])
 def test_in_a_large_network_only_who_fired_restarts(count: int, fires: bool) -> None:
-    """Section 3 under feagi-beta: a neuron that does not accumulate keeps its potential from a million neurons on."""
+    """Section 3 under feagi-beta: a neuron that does not accumulate keeps its potential from a million neurons on.
+
+    One that fired begins at 0 in both.
+    """
     large = network(count, mp_charge_accumulation=False, thresholds=2)
     engine = ReferenceEngine.create(large, EngineOptions(FEAGI_BETA))
     engine.step(stimulate({5: 1.0}))
     assert engine.step(stimulate({5: 1.0})).fired_ids.tolist() == [5] * fires
+    assert engine.step(stimulate({5: 1.0})).fired_ids.tolist() == []
+
+
+def test_a_weight_falls_to_0_where_all_of_the_window_learns() -> None:
+    pair = replace(network(2, [synapse(0, 1, weight=1)], thresholds=99), plastic_mappings=(plastic([0], 1),))
+    engine = ReferenceEngine.create(pair, EngineOptions(FEAGI_BETA))
+    engine.step(stimulate({}, 0))
+    assert engine.state().weights.tolist() == [0]
 
 
 def test_an_excitability_of_0_999_needs_no_draw_in_the_specification() -> None:
@@ -135,6 +150,13 @@ def test_so_many_synapses_may_appear_at_a_neuron_of_the_specification(
         check_room(ends[:1], static, made)
 
 
+def test_a_memory_neuron_has_no_synapses_but_those_that_appeared(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reference_associative, "ROOM", 1)
+    made, memory = MadeSynapses(), np.array([9, 9])
+    made.make(0, memory, memory, np.float32(1), np.float32(1))
+    check_room(memory, np.array([1]), made)
+
+
 def test_the_specification_counts_the_synapses_that_appear_at_a_neuron(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reference_associative, "ROOM", 1)
     engine = ReferenceEngine.create(associating(), EngineOptions())
@@ -168,6 +190,35 @@ def test_the_specification_goes_back_to_before_its_first_twin() -> None:
         runs.append([engine.step(stimulate({}, *one)).fired_ids.tolist() for one in ([0], [], [], [], [])])
     assert runs[0] == runs[1]
     assert runs[0][3] == [4]
+
+
+def test_a_twin_adds_a_column_and_its_absent_threshold_limit_is_0() -> None:
+    lasting = remembering(init_lifespan=3, lifespan_growth=2, longterm_threshold=5)
+    limits = np.array([1e9, 1e9, NO_LIMIT, 1e9], np.float32)
+    engine = ReferenceEngine.create(
+        lasting.replace(neurons=replace(lasting.neurons, threshold_limits=limits)), EngineOptions()
+    )
+    for forced in [0], [0], [], []:
+        engine.step(stimulate({}, *forced))
+    assert engine.state().pending.shape == (1, 5)
+    assert engine.neurons.threshold_limits[4] == 0
+
+
+def test_an_injection_is_all_that_a_memory_gets_from_it() -> None:
+    """In the units of the sums, of which a float32 shows few where the scale is large."""
+    engine = ReferenceEngine.create(remembering(), EngineOptions())
+    engine.fixed_point = replace(engine.fixed_point, k=4)
+    engine.step(stimulate({}, 0))
+    engine.step()
+    assert engine.step().fired_potentials.tolist() == [1.5]
+
+
+def test_a_ratio_is_of_potentials_above_0() -> None:
+    """ln(after / before) in steps of ln 1.5."""
+    area = MemoryArea(upstream=(7,), change=MemoryChange.RATIO, ratio_quantization=50)
+    ids = np.array([3, 4, 5])
+    old, new = ({7: (ids, np.array(potentials, np.float32))} for potentials in ([2, 0, 0.25], [0.5, 1, 0.5]))
+    assert Memories(Features()).step_of(area, old, new) == [[(3, -3), (5, 2)]]
 
 
 @pytest.mark.parametrize(
