@@ -17,7 +17,7 @@ from reports.judge.across import across
 from reports.judge.compare import Comparison, compare
 from reports.judge.detection import measure_page, measure_rates, rates_table
 from reports.judge.difference import NOISE
-from reports.judge.goals import goal_lines, goal_rows, idle_lines, measured_goals, unmeasured_goals
+from reports.judge.goals import goal_lines, goal_rows, goal_table, idle_lines
 from reports.judge.judging import targets_sha256
 from reports.judge.summary import first_line
 from reports.judge.targets import load_targets
@@ -75,12 +75,8 @@ def _render(options: argparse.Namespace) -> int:
 def _goals(options: argparse.Namespace) -> int:
     record = load_run(options.run)
     targets = targets_of(options.run if options.run.is_dir() else options.run.parent)
-    measured = measured_goals(record, targets)
-    rows = measured or goal_rows(record, targets)
-    print("\n".join(goal_lines(rows)))
-    absent = unmeasured_goals(record, targets) if measured else ()
-    if absent:
-        print(f"Not measured in this run either: {'; '.join(absent)}.")
+    rows = goal_rows(record, targets)
+    print("\n".join(goal_table(rows) if options.all else goal_lines(rows)))
     return ExitCode.PASS if any(row.is_measured for row in rows) else ExitCode.UNDECIDED
 
 
@@ -195,6 +191,7 @@ def _parser() -> argparse.ArgumentParser:
     render.set_defaults(action=_render)
     goals = actions.add_parser("goals", help="print the table of goals; exit 2 if the run measured none of them")
     goals.add_argument("run", type=Path, help="run folder or record.json")
+    goals.add_argument("--all", action="store_true", help="name those that were not measured, too")
     goals.set_defaults(action=_goals)
     several = actions.add_parser("compare", help="hold runs against each other; exit 1 on a confirmed regression")
     _add_compare(several)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from reports.judge.goals import GoalRow, measured_goals, unjudged
+from reports.judge.goals import GoalRow, goal_rows, open_goals, unjudged
 from reports.judge.rightness import rightness
 from reports.judge.summary import Summary, first_line, remarks, summarise
 from reports.judge.targets import Target, load_targets
@@ -101,8 +101,10 @@ class View:
         Reasons with the cases skipped for them.
     gaps : tuple of (str, list of TraceRow)
         Reasons with the requirements that are not proven for them.
-    goals, goals_met, goals_open : tuple of GoalRow
-        The table: what is shown at once, and what is folded since it was met, or not measured.
+    goals, goals_met : tuple of GoalRow
+        The table: what is shown at once, and what is folded since it was met.
+    goals_open : tuple of (str, tuple of GoalRow)
+        Reasons with the goals that were not measured for them.
     latency, parity, others : tuple
         The measurements, each in one of them.
     unjudged : tuple of (Target, str)
@@ -124,7 +126,7 @@ class View:
     gaps: tuple[tuple[str, list[TraceRow]], ...]
     goals: tuple[GoalRow, ...]
     goals_met: tuple[GoalRow, ...]
-    goals_open: tuple[GoalRow, ...]
+    goals_open: tuple[tuple[str, tuple[GoalRow, ...]], ...]
     latency: tuple[Row, ...]
     parity: tuple[Group, ...]
     others: tuple[Family, ...]
@@ -161,7 +163,7 @@ def build_view(record: RunRecord, targets: Sequence[Target] | None = None) -> Vi
     latency = sorted((row for row in every if row.name == _LATENCY), key=lambda row: row.sort_key)
     parity = [row for row in every if row.name.startswith(_PARITY)]
     others = [row for row in every if row.name not in (_LATENCY, SPAN) and not row.name.startswith(_PARITY)]
-    goals = measured_goals(record, known)
+    goals = goal_rows(record, known)
     measured = [goal for goal in goals if goal.is_measured]
     few = len(measured) <= _FEW_GOALS
     shown = tuple(goal for goal in measured if few or goal.is_latency or goal.verdict != Verdict.PASS.value)
@@ -181,7 +183,7 @@ def build_view(record: RunRecord, targets: Sequence[Target] | None = None) -> Vi
         gaps=_gaps(rows),
         goals=shown,
         goals_met=tuple(goal for goal in measured if goal not in shown),
-        goals_open=tuple(goal for goal in goals if not goal.is_measured),
+        goals_open=open_goals(goals),
         latency=tuple(latency),
         parity=_groups(parity),
         others=_families(others),

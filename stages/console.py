@@ -13,7 +13,7 @@ from typing import TextIO
 from burstproof.errors import ExitCode, visible
 from hardware.gates import Gate
 from reports.judge.contention import busy
-from reports.judge.goals import goal_lines, idle_lines, measured_goals
+from reports.judge.goals import goal_lines, goal_rows, idle_lines
 from reports.judge.summary import first_line
 from reports.judge.trace import Status, trace
 from reports.judge.verdict import case_verdict, exit_code, stage_verdict
@@ -168,9 +168,10 @@ def _section(title: str, lines: list[str]) -> list[str]:
 
 
 def _goals(record: RunRecord, folder: Path) -> list[str]:
-    """Return the table of goals, all of it."""
+    """Return the table of goals, if any was measured; a line for each reason why others were not."""
     targets = targets_of(folder)
-    lines = [f"  {line}" for line in goal_lines(measured_goals(record, targets))]
+    rows = goal_rows(record, targets)
+    lines = [f"  {line}" for line in goal_lines(rows)] if any(row.is_measured for row in rows) else []
     table = ["", "Goals, and the floors that this hardware has:", *lines] if lines else []
     return [*table, *idle_lines(record, targets)]
 

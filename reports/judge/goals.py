@@ -27,6 +27,8 @@ _SAME_WORK = ("neurons", "synapses_per_neuron", "firing_rate", "kind", "connecti
 
 _EXACT = ("parity.", "prerequisite.", "accuracy.")
 _PROGRAMS = {"pytorch": "PyTorch", "standard": "standard attention"}
+_OF_MACHINE = ("device", "gpus", "cpu_ghz")
+"""Conditions that the machine does not meet, whatever is run on it."""
 _MISSED = (Verdict.FAIL.value, Verdict.AMBIGUOUS.value)
 _Judged = tuple[JudgedMeasurement, Measurement]
 """A judgement and what was judged."""
@@ -57,8 +59,10 @@ class GoalRow:
         Where the figures of others come from, for every one of them.
     doubt : str
         Why the figure counts for nothing: its case failed, or its result was found to be wrong.
+    absent : str
+        Why there is no figure.
     is_latency : bool
-        Whether it is a burst's latency: these are shown whether a run measured them or not.
+        Whether it is a burst's latency.
     is_exact : bool
         Whether it is right or wrong and no speed: disagreements, errors of rounding.
     """
@@ -77,6 +81,7 @@ class GoalRow:
     sources: str = ""
     other_from: str = ""
     doubt: str = ""
+    absent: str = ""
 
     @property
     def decided(self) -> str:
@@ -97,9 +102,9 @@ class GoalRow:
 
 
 def goal_rows(record: RunRecord, targets: Sequence[Target] | None = None) -> tuple[GoalRow, ...]:
-    """Every latency goal of ``targets.toml`` with what the run measured; of several figures the last one counts.
+    """Every goal of ``targets.toml`` with what the run measured, or why it measured nothing.
 
-    Goals for GPUs come first. Goals of other figures follow, as far as the run measured them: there the worst counts.
+    Latencies come first, of these those for GPUs; of several figures the last one counts, of other goals the worst.
     """
     measurements = record.by_place
     judged: dict[str, list[_Judged]] = {}
@@ -107,22 +112,20 @@ def goal_rows(record: RunRecord, targets: Sequence[Target] | None = None) -> tup
         if one.target and (one.case, one.index) in measurements:
             judged.setdefault(one.target, []).append((one, measurements[one.case, one.index]))
     doubts = doubts_of(record)
-    rows = [_row(_with_peer(target, record), judged.get(target.id, []), doubts) for target in _goals(targets)]
-    return tuple(row for row in rows if row.is_latency or row.is_measured)
+    goals = [(_with_peer(target, record), judged.get(target.id, [])) for target in _goals(targets)]
+    return tuple(
+        _row(target, found, doubts) if found else replace(_named(target), absent=_why_absent(target, record))
+        for target, found in goals
+    )
 
 
-def measured_goals(record: RunRecord, targets: Sequence[Target] | None = None) -> tuple[GoalRow, ...]:
-    """The table: all latency goals if the run measured any of them, and the others that it measured."""
-    rows = goal_rows(record, targets)
-    if any(row.is_latency and row.is_measured for row in rows):
-        return rows
-    return tuple(row for row in rows if row.is_measured)
-
-
-def unmeasured_goals(record: RunRecord, targets: Sequence[Target] | None = None) -> tuple[str, ...]:
-    """What the goals limit that the run did not measure and :func:`measured_goals` leaves out of the table."""
-    shown = {row.row for row in measured_goals(record, targets)}
-    return tuple(row for row in (goal.words for goal in _goals(targets)) if row not in shown)
+def open_goals(rows: Iterable[GoalRow]) -> tuple[tuple[str, tuple[GoalRow, ...]], ...]:
+    """Reasons with the goals that have no figure for them, the most frequent first."""
+    found: dict[str, list[GoalRow]] = {}
+    for row in rows:
+        if not row.is_measured:
+            found.setdefault(row.absent, []).append(row)
+    return tuple((why, tuple(members)) for why, members in sorted(found.items(), key=lambda item: -len(item[1])))
 
 
 def unjudged(record: RunRecord, targets: Iterable[Target]) -> tuple[tuple[Target, str], ...]:
@@ -149,13 +152,31 @@ def _why_unjudged(target: Target, measurements: Iterable[Measurement]) -> str:
     return max(reasons, key=lambda reason: next((i for i, name in enumerate(names) if f"{name} " in reason), -1))
 
 
+def _why_absent(target: Target, record: RunRecord) -> str:
+    """Why the run has no figure for a goal: one reason for all that lack the same."""
+    measurements = record.measurements
+    of_gpu = target.conditions.get("backend") == "cuda"
+    closed = [stage.gate_reason for stage in record.stages if not stage.gate_open]
+    if of_gpu and closed and not any(m.conditions.get("backend") == "cuda" for m in measurements):
+        return closed[0]
+    reason = _why_unjudged(target, measurements)
+    of_machine = target.not_judged or any(reason.startswith(f"{name} ") for name in _OF_MACHINE)
+    return reason if of_machine else f"no case of this {record.plan} run measures it"
+
+
 def _goals(targets: Sequence[Target] | None) -> list[Target]:
     """Latencies first, of these those for GPUs."""
     goals = [target for target in (load_targets() if targets is None else targets) if target.is_goal]
     return sorted(goals, key=lambda t: (t.measurement not in _GOALS_OF, t.conditions.get("backend") != "cuda"))
 
 
-def goal_lines(rows: Iterable[GoalRow]) -> list[str]:
+def goal_lines(rows: Sequence[GoalRow]) -> list[str]:
+    """The goals as text: the table of those measured, and a line for each reason why others were not."""
+    table = goal_table([row for row in rows if row.is_measured])
+    return table + [f"{units.counted(len(found), 'goal')} not measured: {why}" for why, found in open_goals(rows)]
+
+
+def goal_table(rows: Iterable[GoalRow]) -> list[str]:
     """The table as text, one line per goal, columns aligned; empty without rows."""
     cells = [_cells(row) for row in rows]
     if not cells:
@@ -200,7 +221,8 @@ def _with_peer(target: Target, record: RunRecord) -> Target:
     return replace(target, others=(min(found, key=lambda one: one.value or math.inf),)) if found else target
 
 
-def _row(target: Target, judged: Sequence[_Judged], doubts: Doubts) -> GoalRow:
+def _named(target: Target) -> GoalRow:
+    """A goal and what others reach, without a figure."""
     best = target.others[0] if target.others else None
     other = "" if best is None else best.name
     if best is not None and best.value is not None:
@@ -211,7 +233,7 @@ def _row(target: Target, judged: Sequence[_Judged], doubts: Doubts) -> GoalRow:
         (one.name if one.value is None else f"{one.name}: {units.shown(one.value, target.unit)}") + f" ({one.source})"
         for one in target.others
     )
-    row = GoalRow(
+    return GoalRow(
         target.words,
         other,
         target.limit_text,
@@ -220,8 +242,10 @@ def _row(target: Target, judged: Sequence[_Judged], doubts: Doubts) -> GoalRow:
         sources=sources,
         other_from=since,
     )
-    if not judged:
-        return row
+
+
+def _row(target: Target, judged: Sequence[_Judged], doubts: Doubts) -> GoalRow:
+    row, best = _named(target), target.others[0] if target.others else None
     decided, measurement = judged[-1] if row.is_latency else _worst(target, judged)
     value = measurement.in_unit(target.unit)
     faster = best.value / value if best and best.value is not None and value else None

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from burstproof.errors import InputError
+from burstproof.errors import ExitCode, InputError
 from reports.command import main
 from reports.html import render
-from reports.judge.goals import HEADS, GoalRow, goal_lines, goal_rows, measured_goals, unmeasured_goals
+from reports.judge.goals import HEADS, GoalRow, goal_lines, goal_rows, goal_table, open_goals
 from reports.judge.targets import Other, load_targets, parse_targets
 from reports.judge.verdict import judge_cases
 from reports.store import load_run, write_run
 from reports.values.measurement import CaseResult, Measurement, Outcome
-from reports.values.record import RunRecord
+from reports.values.record import RunRecord, StageRun
 from stages.console import closing
 from suites.support.sample_record import latency, sample_record
 
@@ -89,17 +89,44 @@ def test_a_case_that_passed_with_a_figure_that_did_not_is_told(tmp_path: Path) -
 
 
 def test_the_console_cuts_no_goal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """All rows of the largest committed record, and by name the goals that it did not measure."""
+    """All rows of the largest committed record; those that it did not measure in number, and by name when asked."""
     folder = Path(__file__).parents[4] / "reports" / "baselines" / "h200"
     record = load_run(folder)
-    rows = measured_goals(record)
-    said = "\n".join(closing(record, tmp_path))
-    assert len(rows) > 20
-    assert all(row.row in said for row in rows)
-    assert main(["goals", str(folder)]) == 0
-    last = capsys.readouterr().out.splitlines()[-1]
-    assert last.startswith("Not measured in this run either: ")
-    assert all(name in last for name in unmeasured_goals(record))
+    rows = goal_rows(record)
+    measured = [row for row in rows if row.is_measured]
+    assert 20 < len(measured) < len(rows) - 20
+    for said in ("\n".join(closing(record, tmp_path)), printed(capsys, "goals", folder)):
+        assert all(row.row in said for row in measured)
+        assert all(f"not measured: {why}" in said for why, _ in open_goals(rows))
+        assert sum(line.strip().split(" ")[1:4] == ["goals", "not", "measured:"] for line in said.splitlines()) == 1
+    assert all(row.row in printed(capsys, "goals", folder, "--all") for row in rows)
+
+
+def printed(capsys: pytest.CaptureFixture[str], action: str, *arguments: object) -> str:
+    capsys.readouterr()
+    assert main([action, *map(str, arguments)]) == ExitCode.PASS
+    return capsys.readouterr().out
+
+
+def test_goals_are_not_measured_for_one_reason_each() -> None:
+    """Without a GPU the gate's, whatever the goal; on another machine what it lacks; else nothing measured it."""
+    record = record_of(14.8)
+    (measured,) = (one for one in record.cases if one.measurements)
+    figure = measured.measurements[0]
+    stages = tuple(replace(stage, gate_open=False, gate_reason="no NVIDIA driver") for stage in record.stages)
+
+    def reasons(gates: tuple[StageRun, ...], **changed: object) -> dict[str, int]:
+        other = replace(figure, conditions={**figure.conditions, **changed})
+        cases = (replace(measured, measurements=(other,)),)
+        rows = goal_rows(replace(record, stages=gates, cases=cases, judgements=()))
+        return {why: len(goals) for why, goals in open_goals(rows)}
+
+    on_cpu = reasons(stages, backend="cpu")
+    assert max(on_cpu, key=lambda why: on_cpu[why]) == "no NVIDIA driver"
+    assert on_cpu["no NVIDIA driver"] >= 48
+    assert "no NVIDIA driver" not in reasons(stages, backend="cuda")
+    assert any("wanted *H200*" in why for why in reasons(record.stages, device="NVIDIA A100"))
+    assert "no case of this quick run measures it" in reasons(record.stages, neurons=7)
 
 
 @pytest.mark.parametrize(
@@ -129,7 +156,7 @@ def test_of_goals_that_are_no_latencies_the_worst_figure_is_shown() -> None:
     record = replace(sample_record(faults=False), cases=(case,), judgements=judge_cases([case]))
     row = row_of(record, "element-wise operations and fused chains, share of copy bandwidth")
     assert (row.measured, row.verdict) == ("0.85, worst of 3", "FAIL")
-    assert measured_goals(record) == (row,)
+    assert [one for one in goal_rows(record) if one.is_measured] == [row]
 
 
 def test_what_is_not_there_is_said() -> None:
@@ -140,18 +167,18 @@ def test_what_is_not_there_is_said() -> None:
     assert [row.verdict for row in rows].count("not measured") == len(rows) - 1 >= 9
     largest = row_of(record, MILLION.replace("1 M", "100 M"))
     assert (largest.other, largest.measured, largest.against_other) == ("none of them holds it", "", "")
-    assert measured_goals(replace(record, cases=(), judgements=())) == ()
+    assert not any(row.is_measured for row in goal_rows(replace(record, cases=(), judgements=())))
 
 
 def test_lines_are_aligned() -> None:
-    lines = goal_lines(goal_rows(record_of(14.8)))
+    lines = goal_table(goal_rows(record_of(14.8)))
     assert lines[0].split() == " ".join(HEADS).split()
     place = lines[0].index("verdict")
     assert {line[place - 2 : place] for line in lines[1:]} == {"  "}
     (line,) = (line for line in lines if line.startswith(f"{MILLION} "))
     assert line.endswith("PASS")
     assert "15.03 µs (3.4×)" in line
-    assert goal_lines(()) == []
+    assert goal_table(()) == goal_lines(()) == []
 
 
 def test_it_is_printed_after_a_run_and_by_its_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
