@@ -128,13 +128,35 @@ def counts_text(rows: Sequence[Row]) -> str:
     return ", ".join(f"{count} {word}" for word, count in Counter(row.word for row in rows).items())
 
 
+def usual_reason(comparison: Comparison) -> str:
+    """The reason that most figures have, if several do: it is said once, and not in their rows."""
+    reasons = Counter(
+        row.difference.reason for row in (*comparison.rows, *comparison.thermometer) if not row.is_counted
+    )
+    reason, count = max(reasons.items(), key=lambda one: one[1], default=("", 0))
+    return reason if count > 1 else ""
+
+
+def usual_lines(comparison: Comparison) -> list[str]:
+    """The usual reason as a line, if there is one."""
+    reason = usual_reason(comparison)
+    return [f"where a row says nothing else: {reason}"] if reason else []
+
+
+def own_reason(row: Row, usual: str) -> str:
+    """The reason of a row; empty where it is the usual one."""
+    return "" if row.difference.reason == usual else row.difference.reason
+
+
 def describe(comparison: Comparison) -> str:
     """A comparison as lines of text, the outcome first."""
     shown, steady = folded(comparison)
+    usual = usual_reason(comparison)
     lines = [sentence(comparison), *machine_lines(comparison)]
+    lines += [f"  {line}" for line in usual_lines(comparison)]
     lines += [f"  {line}" for line in thermometer_lines(comparison)]
     lines += [f"  now fails: {case.case} ({case.before.value} → {case.after.value})" for case in comparison.worse_cases]
-    lines += [f"  {_line(row)}" for row in shown[:_ROWS]]
+    lines += [f"  {_line(row, own_reason(row, usual))}" for row in shown[:_ROWS]]
     if len(shown) > _ROWS:
         lines.append(f"  and {len(shown) - _ROWS} smaller changes; --out FILE writes all")
     if steady:
@@ -180,22 +202,23 @@ def finding_lines(findings: Sequence[Finding], named: int) -> list[str]:
     ]
 
 
-def _line(row: Row) -> str:
+def _line(row: Row, reason: str) -> str:
     interval = interval_text(row)
     also = f" [{'; '.join(row.also)}]" if row.also else ""
     within = f" ({interval})" if interval else ""
     sure = "confirmed " if _is_confirmed(row) else ""
     where = f"{row.name} ({row.conditions})" if row.conditions else row.name
     change = f"{row.old} → {row.new}, {change_text(row)}{within}{also}"
-    return f"{sure}{row.word}: {where}: {change}; {row.difference.reason}"
+    return "; ".join(filter(None, [f"{sure}{row.word}: {where}: {change}", reason]))
 
 
 def markdown(comparison: Comparison) -> str:
     """A comparison for a pull request, ``MARKDOWN_LINES`` lines at most."""
     shown, steady = folded(comparison)
+    usual = usual_reason(comparison)
     top = [f"**{_cell(sentence(comparison))}**", ""]
     top += [f"- {_cell(line.strip())}" for line in machine_lines(comparison)]
-    top += [f"- {_cell(line)}" for line in thermometer_lines(comparison)]
+    top += [f"- {_cell(line)}" for line in (*usual_lines(comparison), *thermometer_lines(comparison))]
     if comparison.worse_cases:
         names = "; ".join(case.case for case in comparison.worse_cases[:3])
         top.append(f"- now fail: {len(comparison.worse_cases)}: {_cell(names)}")
@@ -206,19 +229,19 @@ def markdown(comparison: Comparison) -> str:
         bottom.append(f"- environment differs: {_cell(', '.join(differing[:4]))}{more}")
     room = min(_MARKDOWN_ROWS, MARKDOWN_LINES - len(top) - len(bottom) - 5)
     table = [] if not shown else ["", "| figure | old | new | change | verdict |", "|---|---|---|---|---|"]
-    table += [_markdown_row(row) for row in shown[:room]]
+    table += [_markdown_row(row, own_reason(row, usual)) for row in shown[:room]]
     hidden = len(shown) - len(shown[:room])
     rest = f"{units.counted(hidden, 'smaller change')}, " if hidden else ""
     lines = [*top, *table, "", f"- {rest}{units.counted(len(steady), 'figure')} unchanged", *bottom]
     return "\n".join(lines[:MARKDOWN_LINES]) + "\n"
 
 
-def _markdown_row(row: Row) -> str:
+def _markdown_row(row: Row, reason: str) -> str:
     where = f"{row.name} ({row.conditions})" if row.conditions else row.name
     interval = interval_text(row)
     change = f"{change_text(row)} ({interval})" if interval else change_text(row)
     sure = "confirmed " if _is_confirmed(row) else ""
-    cells = (where, row.old, row.new, change, f"{sure}{row.word}: {row.difference.reason}")
+    cells = (where, row.old, row.new, change, ": ".join(filter(None, [f"{sure}{row.word}", reason])))
     return f"| {' | '.join(map(_cell, cells))} |"
 
 

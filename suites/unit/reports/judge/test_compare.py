@@ -637,6 +637,22 @@ def test_the_page_shows_large_changes_and_every_confirmed_one() -> None:
     assert counts_text(rest) == "14 worse"
 
 
+def test_the_reason_that_most_figures_share_is_said_once(tmp_path: Path) -> None:
+    """In text, Markdown and on the page; a figure with another reason says it itself."""
+    timed = [figure(f"a{place}.latency", 1.0, "ms") for place in range(9)]
+    slower = [replace(one, value=2.0) for one in timed]
+    lost = figure("lost.latency", 1.0, "ms")
+    runs = [run(0, *timed, lost), run(1, *slower, replace(lost, value=0.0), commit="b")]
+    comparison = compare([runs[0]], [runs[1]])
+    for record in runs:
+        write_run(tmp_path / record.run_id, record)
+    page = tmp_path / "compare.html"
+    main(["compare", *(str(tmp_path / record.run_id) for record in runs), "--out", str(page)])
+    for said in (describe(comparison), markdown(comparison), page.read_text(encoding="utf-8")):
+        assert said.count("1 run a side, 3 in turns are needed; nothing shows how much runs of this machine vary") == 1
+        assert "to zero" in said
+
+
 def test_text_shows_the_first_differences_and_counts_the_rest() -> None:
     packages = {f"package{n:03}": "1" for n in range(300)}
     comparison = compare([BASE], [replace(BASE, environment=replace(BASE.environment, packages=packages))])
