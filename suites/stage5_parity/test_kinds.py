@@ -16,7 +16,9 @@ from burstproof.engine.cpu.engine import CpuEngine
 from burstproof.engine.cuda.exchange.devices import device_count
 from burstproof.engine.reference import ReferenceEngine
 from stages.measuring import Measure
-from suites.support.parity.kinds import OPTIONS, Judged, differences, judged, on_devices
+from suites.support.bench.rows import Row
+from suites.support.parity.kinds import OPTIONS, on_devices, run_of_kind
+from suites.support.parity.trusted import TrustedRun, differences
 from suites.support.plans import only, thinned
 from suites.support.shards.kind_rows import KINDS, SMALL, SMALL_KINDS, kind_row
 
@@ -33,24 +35,29 @@ DEVICES = [pytest.param(count, marks=_OF_ONE if count == 1 else _OF_SEVERAL) for
 
 
 @pytest.fixture(scope="module", params=thinned(EVERY_KIND, "a kind takes seconds", keep=only()))
-def small(request: pytest.FixtureRequest) -> Judged:
+def small(request: pytest.FixtureRequest) -> TrustedRun:
     """A network of 20 K neurons and what the reference makes of it."""
-    return judged(kind_row(request.param, FEW), FEW_PARTS, ReferenceEngine.create)
+    return run_of_kind(kind_row(request.param, FEW), FEW_PARTS, ReferenceEngine.create)
 
 
 @pytest.fixture(scope="module", params=EVERY_KIND)
-def large(request: pytest.FixtureRequest) -> Judged:
-    """A network of a million neurons and what the CPU engine makes of it; one at a time is held."""
-    return judged(kind_row(request.param, SMALL), PARTS, CpuEngine.create)
+def row(request: pytest.FixtureRequest) -> Row:
+    """A million neurons."""
+    return kind_row(request.param, SMALL)
 
 
-def _put(measure: Measure, trusted: Judged, backend: str, devices: int, found: list[str]) -> None:
-    network = trusted.network
+@pytest.fixture(scope="module")
+def large(row: Row) -> TrustedRun:
+    """What the CPU engine makes of ``row``; one at a time is held."""
+    return run_of_kind(row, PARTS, CpuEngine.create)
+
+
+def _put(measure: Measure, trusted: TrustedRun, backend: str, devices: int, found: list[str]) -> None:
     conditions = {
         "backend": backend,
-        "network": f"{trusted.row.kind}, {network.neuron_count}",
+        "network": trusted.name,
         "devices": devices,
-        "synapses": network.synapse_count,
+        "synapses": trusted.network.synapse_count,
         "bursts": trusted.bursts,
         "fired": trusted.fired,
     }
@@ -59,7 +66,7 @@ def _put(measure: Measure, trusted: Judged, backend: str, devices: int, found: l
 
 @pytest.mark.measures("parity.disagreements", backend="cpu", network=...)
 @pytest.mark.xdist_group("kinds")
-def test_kind_on_the_cpu(small: Judged, measure: Measure) -> None:
+def test_kind_on_the_cpu(small: TrustedRun, measure: Measure) -> None:
     """20 K neurons x 100 synapses, 150 bursts: the CPU engine against the reference."""
     with closing(CpuEngine.create(small.network, OPTIONS)) as engine:
         found = differences(small, engine)
@@ -72,11 +79,11 @@ def test_kind_on_the_cpu(small: Judged, measure: Measure) -> None:
 @pytest.mark.xdist_group("kinds of a million")
 @pytest.mark.time_limit(1500)
 @pytest.mark.parametrize("devices", DEVICES)
-def test_kind_on_gpus(devices: int, large: Judged, measure: Measure) -> None:
+def test_kind_on_gpus(devices: int, row: Row, large: TrustedRun, measure: Measure) -> None:
     """1 M neurons x 100 synapses, 1000 bursts: CUDA against the CPU engine, whose run serves 1, 2 and 4 GPUs."""
     if device_count() < devices:
         pytest.skip(f"needs {devices} GPUs, {device_count()} are here")
-    with closing(on_devices(large, devices)) as engine:
+    with closing(on_devices(row, large.network, devices)) as engine:
         found = differences(large, engine)
     _put(measure, large, "cuda", devices, found)
     assert not found, found[0]
@@ -84,7 +91,7 @@ def test_kind_on_gpus(devices: int, large: Judged, measure: Measure) -> None:
 
 @pytest.mark.not_proof
 @pytest.mark.xdist_group("kinds")
-def test_a_wrong_synapse_is_noticed(small: Judged) -> None:
+def test_a_wrong_synapse_is_noticed(small: TrustedRun) -> None:
     """One neuron's weights are off by one: the comparison can fail."""
     synapses = small.network.synapses
     weights = synapses.weights.copy()

@@ -6,22 +6,20 @@ graphs on and off, three block sizes, against the CPU engine. (The plain driven 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from contextlib import closing
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from burstproof.engine.options import CpuOptions, EngineOptions
-from burstproof.engine.protocol import Engine
-from burstproof.engine.state import EngineState, Recording, StimulusPlan
-from burstproof.network.model import Network
+from burstproof.engine.options import CpuOptions
 from stages.measuring import Measure
 from suites.support.networks.growth_golden import SHIPPED
 from suites.support.networks.small_networks import OPTIONS as GENOME_OPTIONS
 from suites.support.networks.small_networks import seeded_plan, small_network
 from suites.support.parity import backends
-from suites.support.parity.large import OPTIONS, SYNAPSES_PER_NEURON, Large, large_network, large_plan, slim
-from suites.support.parity.simulator_check import recordings_differ
+from suites.support.parity.large import OPTIONS, SYNAPSES_PER_NEURON, Large, large_network, large_plan
+from suites.support.parity.trusted import Part, TrustedRun, differences, trusted_run
 from suites.support.plans import first, thinned
 
 pytestmark = pytest.mark.requirement("BE-4", "ST-5")
@@ -38,71 +36,17 @@ LARGE = (
 SPECIALISED = backends.Backend("cpu, specialised", cpu=backends.CpuOptions(threads=1, specialise=True))
 """The kernels that larger networks get."""
 
+CPU = backends.Backend("cpu", cpu=CpuOptions())
+
 LONG = "a large network of several, run for long"
 GENOME_BURSTS = 1000
-PARTS = (1, 99, 400, 500)
-"""Bursts between checkpoints of the state, of a run of 1000."""
+PARTS = (Part(1), Part(99), Part(400), Part(500, synapses=True))
+"""Bursts between checkpoints of the state, of a run of 1000; the last is of the whole state."""
 
 
-@dataclass(frozen=True, eq=False)
-class Run:
-    """A network, its input, and what the trusted engine makes of it: a recording and a state per part."""
-
-    name: str
-    network: Network
-    options: EngineOptions
-    plan: StimulusPlan
-    recordings: tuple[Recording, ...]
-    checkpoints: tuple[EngineState, ...]
-
-    @property
-    def bursts(self) -> int:
-        return sum(len(recording.bursts) for recording in self.recordings)
-
-    @property
-    def fired(self) -> int:
-        return int(sum(recording.fired_counts.sum() for recording in self.recordings))
-
-
-def _trusted(
-    name: str,
-    network: Network,
-    options: EngineOptions,
-    plan: StimulusPlan,
-    parts: tuple[int, ...],
-    backend: backends.Backend,
-) -> Run:
-    engine = backend.create(network, options)
-    recordings, checkpoints = [], []
-    try:
-        for bursts in parts:
-            recordings.append(engine.run(bursts, plan))
-            checkpoints.append(slim(engine.state()))
-        checkpoints[-1] = engine.state()
-    finally:
-        engine.close()
-    return Run(name, network, options, plan, tuple(recordings), tuple(checkpoints))
-
-
-def disagreements(run: Run, engine: Engine) -> list[str]:
-    """Where ``engine`` parts from the trusted run; the whole state at the end, the changing part on the way."""
-    found = []
-    last = len(run.recordings) - 1
-    for number, (recording, checkpoint) in enumerate(zip(run.recordings, run.checkpoints, strict=True)):
-        got = engine.run(len(recording.bursts), run.plan)
-        place = f"bursts {recording.bursts[0]} to {recording.bursts[-1]}"
-        found += [f"{place}: {name}" for name in recordings_differ(recording, got)]
-        state = engine.state() if number == last else slim(engine.state())
-        found += [f"state after {place}: {name}" for name in checkpoint.differences(state)]
-    return found
-
-
-def _prove(run: Run, backend: backends.Backend, measure: Measure) -> None:
-    engine = backend.create(run.network, run.options)
-    try:
-        found = disagreements(run, engine)
-    finally:
-        engine.close()
+def _prove(run: TrustedRun, backend: backends.Backend, measure: Measure) -> None:
+    with closing(backend.create(run.network, run.options)) as engine:
+        found = differences(run, engine)
     conditions = {
         "backend": backend.name,
         "network": run.name,
@@ -110,49 +54,49 @@ def _prove(run: Run, backend: backends.Backend, measure: Measure) -> None:
         "synapses": run.network.synapse_count,
         "bursts": run.bursts,
         "fired": run.fired,
-        "checkpoints": len(run.checkpoints),
+        "checkpoints": len(run.states),
     }
     measure("parity.disagreements", len(found), "1", conditions=conditions, note="; ".join(found[:3]))
     assert not found, found[0]
 
 
 @pytest.fixture(scope="module", params=thinned(SMALLER, LONG, keep=first(1)), ids=lambda large: large.name)
-def smaller(request: pytest.FixtureRequest) -> Run:
+def smaller(request: pytest.FixtureRequest) -> TrustedRun:
     """A network of 20 K neurons and what the reference makes of it."""
     large: Large = request.param
     network = large_network(large)
-    plan = large_plan(large, network)
-    return _trusted(large.name, network, OPTIONS, plan, (1, 49, large.bursts - 50), backends.REFERENCE)
+    parts = (Part(1), Part(49), Part(large.bursts - 50, synapses=True))
+    return trusted_run(large.name, network, OPTIONS, large_plan(large, network), parts, backends.REFERENCE.create)
 
 
 @pytest.fixture(scope="module", params=thinned(LARGE, LONG, keep=first(1)), ids=lambda large: large.name)
-def large(request: pytest.FixtureRequest) -> Run:
+def large(request: pytest.FixtureRequest) -> TrustedRun:
     """A large network and what the CPU engine makes of it; one at a time is held."""
     described: Large = request.param
     network = large_network(described)
     plan = large_plan(described, network)
-    return _trusted(described.name, network, OPTIONS, plan, PARTS, backends.Backend("cpu", cpu=CpuOptions()))
+    return trusted_run(described.name, network, OPTIONS, plan, PARTS, CPU.create)
 
 
 @pytest.fixture(scope="module", params=thinned(SHIPPED, LONG, keep=first(2)))
-def genome(request: pytest.FixtureRequest) -> Run:
+def genome(request: pytest.FixtureRequest) -> TrustedRun:
     """A shipped genome under seeded input, and what the CPU engine makes of it."""
     network = small_network(request.param)
     plan = seeded_plan(network, GENOME_BURSTS)
-    return _trusted(request.param, network, GENOME_OPTIONS, plan, PARTS, backends.CPU_BACKENDS[0])
+    return trusted_run(request.param, network, GENOME_OPTIONS, plan, PARTS, backends.CPU_BACKENDS[0].create)
 
 
 @pytest.mark.measures("parity.disagreements", backend=..., network=...)
 @pytest.mark.xdist_group("20 K")
 @pytest.mark.parametrize("backend", [*backends.CPU_BACKENDS, SPECIALISED], ids=lambda b: b.name)
-def test_cpu_against_the_reference(smaller: Run, backend: backends.Backend, measure: Measure) -> None:
+def test_cpu_against_the_reference(smaller: TrustedRun, backend: backends.Backend, measure: Measure) -> None:
     """20 K neurons x 100 synapses, 100 bursts: every firing, potential and state equals the reference's."""
     _prove(smaller, backend, measure)
 
 
 @pytest.mark.not_proof
 @pytest.mark.xdist_group("20 K")
-def test_firing_goes_on(smaller: Run) -> None:
+def test_firing_goes_on(smaller: TrustedRun) -> None:
     """The networks compared fire by themselves to the end, neither dying out nor all at once."""
     counts = np.concatenate([recording.fired_counts for recording in smaller.recordings])[-50:]
     forced = max(len(smaller.plan[b].forced) for b in smaller.plan if b > 1) if len(smaller.plan) > 1 else 0
@@ -179,7 +123,7 @@ def test_the_rich_network_uses_the_rules() -> None:
 @pytest.mark.gate("gpu")
 @pytest.mark.requirement("BE-6", "BE-7")
 @pytest.mark.parametrize("backend", backends.CUDA)
-def test_cuda_against_the_cpu_engine(large: Run, backend: backends.Backend, measure: Measure) -> None:
+def test_cuda_against_the_cpu_engine(large: TrustedRun, backend: backends.Backend, measure: Measure) -> None:
     """1 000 bursts of a large network: every firing, potential and state equals the CPU engine's."""
     _prove(large, backend, measure)
 
@@ -189,22 +133,19 @@ def test_cuda_against_the_cpu_engine(large: Run, backend: backends.Backend, meas
 @pytest.mark.gate("gpu")
 @pytest.mark.requirement("BE-6", "BE-7")
 @pytest.mark.parametrize("backend", backends.CUDA)
-def test_cuda_runs_the_genomes(genome: Run, backend: backends.Backend, measure: Measure) -> None:
+def test_cuda_runs_the_genomes(genome: TrustedRun, backend: backends.Backend, measure: Measure) -> None:
     """1 000 bursts of each shipped genome under seeded input: all equal to the CPU engine's."""
     _prove(genome, backend, measure)
 
 
 @pytest.mark.not_proof
 @pytest.mark.xdist_group("20 K")
-def test_a_wrong_engine_is_noticed(smaller: Run) -> None:
+def test_a_wrong_engine_is_noticed(smaller: TrustedRun) -> None:
     """An engine in which one active neuron's weights are off by one disagrees: the comparison can fail."""
     synapses = smaller.network.synapses
     active = smaller.recordings[0].fired_ids[0]
     weights = synapses.weights.copy()
     weights[np.flatnonzero(synapses.source_neurons == active)] += 1
     wrong = smaller.network.replace(synapses=replace(synapses, weights=weights))
-    engine = backends.CPU_BACKENDS[0].create(wrong, smaller.options)
-    try:
-        assert disagreements(smaller, engine)
-    finally:
-        engine.close()
+    with closing(backends.CPU_BACKENDS[0].create(wrong, smaller.options)) as engine:
+        assert differences(smaller, engine)
