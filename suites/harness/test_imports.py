@@ -100,6 +100,7 @@ REFERENCE = tuple(
         "reference_memory_state",
         "reference_numbers",
         "reference_plasticity",
+        "reference_state",
     )
 )
 """The executable specification."""

@@ -119,7 +119,7 @@ GROUPS = (
     ),
     Group(
         "reference",
-        ("impl/burstproof/engine/reference.py",),
+        ("impl/burstproof/engine/reference.py", "impl/burstproof/engine/reference_state.py"),
         (
             "suites/unit/burstproof/engine/test_reference.py",
             "suites/stage5_parity/test_cases.py",
