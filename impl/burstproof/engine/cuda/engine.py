@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial, wraps
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
@@ -17,18 +15,17 @@ from burstproof.device.protocol import DeviceRuntime
 from burstproof.engine.admission import check_state
 from burstproof.engine.ask_machine import this_machine
 from burstproof.engine.closed_loop import ClosedLoop
+from burstproof.engine.cuda.batches import Batches
 from burstproof.engine.cuda.closed_loop import StayingLoop
 from burstproof.engine.cuda.exchange.devices import device_count
-from burstproof.engine.cuda.host.devices import NOTHING, BatchReport, Behind, Devices, FiredList, LoopKernel
+from burstproof.engine.cuda.host.devices import Behind, Devices, FiredList, LoopKernel
 from burstproof.engine.cuda.host.growing import Room
 from burstproof.engine.cuda.host.many_devices import ManyDevices, pack_shards
 from burstproof.engine.cuda.host.one_device import OneDevice
 from burstproof.engine.cuda.host.shard import Fill
 from burstproof.engine.cuda.host.state import DeviceState
-from burstproof.engine.cuda.host.stimulus_table import StimulusTable
 from burstproof.engine.cuda.host.upload import fill_shard
 from burstproof.engine.cuda.plan.budget import MemoryPlan
-from burstproof.engine.cuda.plan.buffers import SETS
 from burstproof.engine.cuda.plan.packed import Packed, pack_network
 from burstproof.engine.cuda.plan.shard_pack import whole_network
 from burstproof.engine.cuda.plan.sharding_choice import ShardingChoice
@@ -36,7 +33,7 @@ from burstproof.engine.cuda.tuning.cache import Launch
 from burstproof.engine.fixed_point import plan_fixed_point, synapses_appear
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.protocol import PackedEngine, PackedPlan, Progress
-from burstproof.engine.recorder import joined, record_steps, tell
+from burstproof.engine.recorder import record_steps
 from burstproof.engine.sharded.growing import GrowingShards, roomy
 from burstproof.engine.sharded.partition import Partition
 from burstproof.engine.sharded.shard import joined_state
@@ -75,18 +72,6 @@ LayOut = Callable[[Network, FixedPoint, int], Devices]
 """A network with room on its devices, of whose added neurons so many at a time stay together."""
 
 
-@dataclass(frozen=True, eq=False)
-class _Batch:
-    """A batch under way: the set it runs on, and the stimulus of each shard."""
-
-    number: int
-    tables: tuple[StimulusTable, ...]
-
-    @property
-    def bursts(self) -> int:
-        return self.tables[0].bursts
-
-
 class CudaEngine(PackedEngine):
     """Engine on CUDA devices (BE-6, BE-7, MG-1 to MG-4): all state stays there; the host sees what it asks for.
 
@@ -108,13 +93,10 @@ class CudaEngine(PackedEngine):
         self.network, self.options, self.fixed_point = network, options, fixed_point
         self.burst_count = network.burst_count
         self._open: Devices | None = devices
-        self._turn = 0
+        self._batches = Batches()
         self._weights = network.synapses.weights
         self._eligibility = network.synapses.eligibility_traces
         self._psps = network.synapses.postsynaptic_potentials
-        self._clamped = False
-        self._fired: FiredList = NOTHING
-        self._list_on_device: tuple[int, npt.NDArray[np.int64]] | None = None
         self._loop: StayingLoop | None = None
         self.partition: Partition | None = None
         self._growing: GrowingShards[Room[CudaEngine]] | None = None
@@ -313,7 +295,7 @@ class CudaEngine(PackedEngine):
             return Burst(number, done.fired_ids, done.fired_potentials, int(done.candidate_counts[0]))
         given = len(stimulus.ids) or len(stimulus.forced) or len(stimulus.amounts)
         packed = self.pack(stimulus) if given else None
-        fired, candidates = self._step(devices, packed)
+        fired, candidates = self._batches.one(self, devices, packed)
         return Burst(number, *fired, candidates)
 
     @translated
@@ -334,8 +316,7 @@ class CudaEngine(PackedEngine):
         """Take in what a loop did in its ``bursts`` bursts, in the last of which ``fired`` neurons fired."""
         self._loop = None
         if bursts and self._open is not None:
-            self._list_on_device, self._turn = (0, np.array([[fired]])), 1
-            self._clamped |= self._open.power_clamped or clamped
+            self._batches.looped(fired, self._open.power_clamped or clamped)
 
     @_keeping_failure
     def _run(
@@ -355,7 +336,7 @@ class CudaEngine(PackedEngine):
             return record_steps(
                 coming, lambda b: self._grow(growing, b, packed.get(b), plan.get(b, NO_STIMULUS)), record, progress
             )
-        return self._advance(packed, len(coming), record, progress)
+        return self._batches.run(self, packed, len(coming), record, progress)
 
     def _grow(
         self,
@@ -377,23 +358,12 @@ class CudaEngine(PackedEngine):
         """
         number, devices = self.burst_count + 1, self.devices
         if devices.takes(NO_STIMULUS if stimulus is None else stimulus):
-            return self._step(devices, stimulus, behind)
-        done = self._advance({} if stimulus is None else {number: stimulus}, 1, Record.FIRED, None)
+            return self._batches.one(self, devices, stimulus, behind)
+        done = self._batches.run(self, {} if stimulus is None else {number: stimulus}, 1, Record.FIRED, None)
         if behind is not None:
             behind()
             self.memory.wait()
         return (done.fired_ids, done.fired_potentials), int(done.candidate_counts[0])
-
-    def _step(
-        self, devices: Devices, packed: PackedStimulus | None, behind: Behind | None = None
-    ) -> tuple[FiredList, int]:
-        """One burst that ``devices`` take without a batch."""
-        fired, candidates = devices.step(self._turn, packed, behind)
-        self._list_on_device = self._turn, np.array([[len(fired[0])]])
-        self._turn = (self._turn + 1) % SETS
-        self.burst_count += 1
-        self._clamped |= devices.power_clamped or (packed is not None and packed.clamped)
-        return fired, candidates
 
     @property
     def memory(self) -> DeviceState:
@@ -402,76 +372,19 @@ class CudaEngine(PackedEngine):
         assert isinstance(devices, OneDevice | ManyDevices)
         return devices.device if isinstance(devices, OneDevice) else devices.shards[0].device
 
-    def _advance(self, stimuli: PackedPlan, bursts: int, record: Record, progress: Progress | None) -> Recording:
-        """Run ``bursts`` bursts, which stimulus is given for by their numbers."""
-        devices = self.devices
-        pieces: list[Recording] = []
-        last = self.burst_count + bursts
-        under_way: deque[_Batch] = deque()
-
-        def settle() -> None:
-            """Take in what is under way, so that the engine stands after the last burst done, and let batches run."""
-            while under_way:
-                pieces.append(self._finish(under_way.popleft(), record))
-            devices.resume()
-
-        while self.burst_count < last:
-            self._queue(under_way, stimuli, last, record is Record.FIRED)
-            batch, before = under_way.popleft(), self.burst_count
-            pieces.append(self._finish(batch, record))
-            done = self.burst_count - before
-            if done < batch.bursts:
-                settle()
-            tell(progress, done, settle)
-        return joined(pieces if record is not Record.NONE else [])
-
-    def _queue(self, under_way: deque[_Batch], stimuli: PackedPlan, last: int, keep: bool) -> None:
-        """Queue batches until two are under way or the run is covered."""
-        ahead = self.burst_count + sum(batch.bursts for batch in under_way)
-        while ahead < last and len(under_way) < SETS:
-            tables = self.devices.tables(stimuli, ahead + 1, last - ahead, self._turn)
-            self.devices.submit(self._turn, tables, keep, ahead)
-            under_way.append(_Batch(self._turn, tables))
-            self._turn = (self._turn + 1) % SETS
-            ahead += tables[0].bursts
-
-    def _finish(self, batch: _Batch, record: Record) -> Recording:
-        """Wait for a batch, take in what it did and return its recording."""
-        report = self.devices.collect(batch.number)
-        numbers = self.burst_count + 1 + np.arange(report.bursts, dtype=np.int64)
-        fired = NOTHING
-        if report.bursts:
-            self.burst_count += report.bursts
-            clamped = any(place < report.bursts for table in batch.tables for place in table.clamped)
-            self._clamped |= self.devices.power_clamped or clamped
-            self._list_on_device = batch.number, report.fired[:, -1:]
-            if record is Record.FIRED:
-                fired = self._take_lists(batch.number, report)
-        return Recording(numbers, report.fired.sum(axis=0), report.candidates, *fired)
-
-    def _take_lists(self, number: int, report: BatchReport) -> FiredList:
-        """The fired lists of a batch, of which the last one belongs to the state."""
-        ids, potentials = self.devices.fired(number, report.fired)
-        first = len(ids) - int(report.fired[:, -1].sum())
-        self._fired, self._list_on_device = (ids[first:], potentials[first:]), None
-        return ids, potentials
-
     @_keeping_failure
     def state(self) -> EngineState:
         """A copy of everything that the next burst depends on."""
         devices = self.devices
         if self._growing is not None:
             return self._growing.state(self.burst_count)
-        parts = devices.state(self._clamped)
+        parts = devices.state(self._batches.clamped)
         fired = self.last_list()
         return joined_state(parts, self._weights, self._eligibility, (fired[0].copy(), fired[1].copy()), self._psps)
 
     def last_list(self) -> FiredList:
         """The fired list of the last burst."""
-        devices = self.devices
-        if self._list_on_device is not None:
-            self._fired, self._list_on_device = devices.fired(*self._list_on_device), None
-        return self._fired
+        return self._batches.last_list(self.devices)
 
     @_keeping_failure
     def restore(self, state: EngineState) -> None:
@@ -508,9 +421,7 @@ class CudaEngine(PackedEngine):
         self._weights, self._eligibility = state.weights.copy(), state.eligibility_traces.copy()
         if state.features is not None:
             self._psps = state.features.postsynaptic_potentials.copy()
-        self._clamped = state.clamped
-        self._fired = state.fired_ids.copy(), state.fired_potentials.copy()
-        self._list_on_device, self._turn = None, 0
+        self._batches.restore(state)
 
     @_keeping_failure
     def reshard(self, partition: Partition) -> None:
@@ -531,7 +442,7 @@ class CudaEngine(PackedEngine):
 
         A device that failed has nothing to give back.
         """
-        self._list_on_device = None
+        self._batches.forget()
         devices, self._open = self._open, None
         if devices is not None and self._growing is not None:
             self._growing.held.engine.close()
