@@ -7,21 +7,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from unittest import mock
 
 import numpy as np
 
+from burstproof.engine.cuda.plan.packed import pack_network
 from burstproof.engine.features.support import MODELLED, sections_of
-from burstproof.engine.options import CudaOptions
+from burstproof.engine.options import CudaOptions, EngineOptions
 from burstproof.engine.reference import ReferenceEngine
 from burstproof.engine.replay import trace_options
 from burstproof.engine.state import NO_STIMULUS
 from burstproof.network.model import Network
+from suites.support.bench.feature_networks import with_every_feature
+from suites.support.bench.rows import Row
 from suites.support.parity.builder import CreateEngine, run_case
 from suites.support.parity.cases import FEATURE_CASES
 from suites.support.parity.recordings import FEATURE_NAMES, recording
 from suites.support.parity.train_checks import cuda_engine, recordings_differ
 
 _FEW_NEURONS = 64
+_BATCHED, _BATCHED_RATE = 400, 0.2
+_ASLEEP = ("features/rml_11", "features/neuro_11", "features/train_11", "features/stim_11")
 _STEPS, _RUN = 8, 8
 
 
@@ -60,10 +66,34 @@ def compare_recorded(name: str, create: CreateEngine = cuda_engine) -> list[str]
     return problems + list(reference.state().differences(again.state()))
 
 
+def _asleep(check: Callable[[], list[str]]) -> list[str]:
+    """The problems of ``check`` where candidates may sleep however few neurons there are."""
+    with mock.patch("burstproof.engine.cuda.plan.tiles._FEW_NEURONS", 0):
+        return check()
+
+
+def _batches_differ() -> list[str]:
+    """Batches that end early, late and between: blocks work out factors in all but the first burst of one."""
+    row = Row(_BATCHED, _BATCHED_RATE, synapses_per_neuron=20, kind="parameters")
+    network, options = with_every_feature(row.network(), 1.0), EngineOptions(cuda=CudaOptions(batch_length=5))
+    variant = pack_network(network, options).variant
+    problems = [] if variant.sleeps and variant.makes_factors else ["blocks make no factors, or no neuron sleeps"]
+    reference, engine = ReferenceEngine.create(network), cuda_engine(network, options)
+    for bursts in (1, 5, 7, 3):
+        problems += recordings_differ(reference.run(bursts, row.start), engine.run(bursts, row.start))
+        problems += reference.state().differences(engine.state())
+    if len(np.unique(reference.state().features.signals)) == 1:
+        problems.append("no driver fired")
+    return problems
+
+
 def feature_checks() -> Iterator[tuple[str, Callable[[], list[str]]]]:
     """Every check of this module by name."""
     for name in short_recordings():
         yield f"recording: {name.partition('/')[2]}", lambda name=name: compare_recorded(name)
+    for name in _ASLEEP:
+        yield f"asleep: {name.partition('/')[2]}", lambda name=name: _asleep(lambda: compare_recorded(name))
+    yield "every feature in batches", lambda: _asleep(_batches_differ)
     for case in FEATURE_CASES:
         if case.network.neuron_count <= _FEW_NEURONS and modelled(case.network):
             yield f"case: {case.name}", lambda case=case: run_case(case, cuda_engine)

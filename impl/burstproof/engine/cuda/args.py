@@ -197,11 +197,14 @@ class Extras(NamedTuple):
     """What features add to neurons; a class is the neurons of an area whose parameters change, class 0 all others.
 
     ``homeostats``, ``area_factors``: numbers of each class; what follows from signals has a row for bursts of even and
-    one for bursts of odd number, and so have ``class_phases``: burst mod period, with a flag (``plan.features``).
+    one for bursts of odd number, and so have ``class_phases``: burst mod period, with a flag, and ``class_states``:
+    flags (``plan.features``). A factor that nothing subscribes to is NaN. ``sleep_bounds``: as
+    ``Network.largest_excitability``, of a class.
     """
 
     classes: Shorts
-    class_flags: Bytes
+    class_states: Bytes
+    sleep_bounds: Floats
     homeostats: Floats
     homeostat_periods: Words
     class_phases: Words
@@ -230,6 +233,8 @@ class Modulation(NamedTuple):
     rewarded: Bytes
     signals: Floats
     area_factors: Floats
+    sleep_bounds: Floats
+    largest_excitabilities: Floats
     transmission: Floats
     learning: Floats
     modulator_count: np.uint32
@@ -474,6 +479,8 @@ def is_absent(kind: type, variant: Variant | ShardVariant | None) -> bool:
         return not variant.defers_learning
     if kind is Extras:
         return not variant.extras.by_neuron
+    if kind is Modulation:
+        return not variant.extras.modulators
     if kind is Transmission:
         return not (variant.extras.transmits or variant.extras.degenerates)
     return kind is Chunks if variant.exchanges else kind in (Exchange, Identity)

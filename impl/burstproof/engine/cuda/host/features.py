@@ -31,9 +31,11 @@ def first_contents(packed: Packed) -> Contents:
     plan, key, neurons = packed.feature_plan, packed.variant.extras, packed.network.neurons
     if plan is None:
         return
-    yield from plan.constants()
+    yield from plan.constants(packed.variant.few_classes)
     yield from plan.factors(np.zeros(plan.sizes.modulators, np.float32), since_load=False)
-    yield "class_phases", plan.phases(packed.network.burst_count + 1, np.zeros(plan.sizes.classes, np.bool_))
+    first, loaded = packed.network.burst_count + 1, np.zeros(plan.sizes.classes, np.bool_)
+    yield "class_phases", plan.phases(first, loaded)
+    yield "class_states", plan.states(first, loaded)
     yield "trains", plan.trains * CAN_TRAIN
     if key.replays:
         yield "given_potentials", np.full(packed.network.neuron_count, FORCED_POTENTIAL, np.float32)
@@ -122,7 +124,9 @@ class FeatureRecord:
             return
         self._since_load, self._loaded_at = state.bursts_since_load, burst
         yield from plan.factors(state.signals, bool(state.bursts_since_load))
-        yield "class_phases", plan.phases(burst + 1, self._regulated(plan, state))
+        regulated = self._regulated(plan, state)
+        yield "class_phases", plan.phases(burst + 1, regulated)
+        yield "class_states", plan.states(burst + 1, regulated)
         yield "firing_rates", state.firing_rates
         yield "homeostat_leaks", state.homeostat_leaks
         yield "trains", plan.trains * CAN_TRAIN + state.trains * IN_TRAIN

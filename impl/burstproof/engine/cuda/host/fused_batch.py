@@ -75,7 +75,7 @@ class FusedLaunches:
             if kind.keep or last or calls.tiles:
                 yield calls.gather.at(ALL if single else 0, last, place)
             yield from calls.tiles
-            for call in calls.following:
+            for call in calls.following + (calls.ending if last else ()):
                 yield call.at(False, mode, place)
 
     def calls(
@@ -102,6 +102,7 @@ class FusedLaunches:
             gather=kernels.call("gather", gathering, GATHER_THREADS, values, overlapped),
             tiles=kernels.tiles(values, variant, neurons),
             following=tuple(self._following(values)),
+            ending=(kernels.modulate(values, overlapped),) if variant.makes_factors else (),
         )
 
     def _following(self, values: Values) -> Iterator[Call]:
@@ -114,7 +115,7 @@ class FusedLaunches:
         if variant.long_rows:
             blocks = kernels.full_grid(_LONG_ROW_BLOCK) // 4
             yield kernels.call("send_long", blocks, _LONG_ROW_BLOCK, values, variant.overlapped)
-        if variant.extras.modulators:
+        if variant.extras.modulators and not variant.makes_factors:
             yield kernels.modulate(values, variant.overlapped)
 
     def _burst(self, values: Values) -> Call:
@@ -143,7 +144,7 @@ class FusedLaunches:
 
 @dataclass(frozen=True, eq=False)
 class FusedCalls:
-    """The calls of one batch set; ``tiles`` follow the gathering of each burst, ``following`` every burst."""
+    """The calls of a batch set; ``tiles`` follow each gathering, ``following`` every burst, ``ending`` the last."""
 
     begin: Call
     stimulate: Call
@@ -152,6 +153,7 @@ class FusedCalls:
     gather: Call
     tiles: tuple[Call, ...]
     following: tuple[Call, ...]
+    ending: tuple[Call, ...]
 
 
 class FusedBatch:

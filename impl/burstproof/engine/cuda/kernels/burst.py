@@ -27,6 +27,7 @@ from burstproof.engine.cuda.args import (
     Identity,
     Log,
     Longs,
+    Modulation,
     Network,
     Neurons,
     Recall,
@@ -36,6 +37,7 @@ from burstproof.engine.cuda.args import (
 )
 from burstproof.engine.cuda.exchange.words import HEADER_WORDS, MOST_SHARDS, packet_words
 from burstproof.engine.cuda.kernels.calendar import make_deliver_due, make_put_off
+from burstproof.engine.cuda.kernels.classes import make_classes, make_read_drive
 from burstproof.engine.cuda.kernels.consume import (
     Fired,
     Loaded,
@@ -45,9 +47,10 @@ from burstproof.engine.cuda.kernels.consume import (
     make_fetch_early,
 )
 from burstproof.engine.cuda.kernels.control import BURST, LISTS, SLOT, TALLIES
-from burstproof.engine.cuda.kernels.features import make_advance_classes
+from burstproof.engine.cuda.kernels.features import Traits, make_advance_classes
 from burstproof.engine.cuda.kernels.identity import make_id_of
 from burstproof.engine.cuda.kernels.link import make_link
+from burstproof.engine.cuda.kernels.modulators import make_clear_drives
 from burstproof.engine.cuda.kernels.packet import make_publish, make_take_row
 from burstproof.engine.cuda.kernels.recall import make_keep_recalled
 from burstproof.engine.cuda.kernels.send import make_send
@@ -252,6 +255,7 @@ def make_burst(shard: ShardVariant) -> Callable[..., None]:
     keep_chunk, log_chunk = make_keep_chunk(variant, threads), make_log_chunk(shard, threads)
     has_calendar, deliver_due = variant.calendar > 0, make_deliver_due(variant)
     homeostats, advance_classes = variant.extras.homeostats, make_advance_classes()
+    read_drive, classes_of, clear_drives = make_read_drive(shard), make_classes(shard), make_clear_drives(shard)
     wait_for_last = make_wait_for_last(shard.overlapped)
     let_next_start = make_let_next_start(shard.overlapped and shard.early)
     long_rows, one, size = variant.long_rows, np.uint32(1), np.uint32(chunk)
@@ -268,6 +272,7 @@ def make_burst(shard: ShardVariant) -> Callable[..., None]:
         recall: Recall,
         rows: Rows,
         network: Network,
+        modulation: Modulation,
         turn: Turn,
     ) -> None:
         fired = Fired(
@@ -278,7 +283,9 @@ def make_burst(shard: ShardVariant) -> Callable[..., None]:
         words, v = cuda.local.array(per_thread, word), cuda.local.array(per_thread, np.float32)
         rc, cc = cuda.local.array(per_thread, np.int32), cuda.local.array(per_thread, np.int32)
         mark, charges = cuda.local.array(per_thread, np.uint8), cuda.local.array(per_thread, np.uint8)
-        loaded = Loaded(words, cuda.local.array(per_thread, word), v, rc, cc, mark, charges)
+        kind, train = cuda.local.array(per_thread, np.uint16), cuda.local.array(per_thread, np.uint8)
+        traits = Traits(kind, train, cuda.local.array(per_thread, np.float32), cuda.local.array(per_thread, np.float32))
+        loaded = Loaded(words, cuda.local.array(per_thread, word), v, rc, cc, mark, charges, traits)
         control, thread, item = steering.control, np.uint32(cuda.threadIdx.x), first_item()
         first_place = cuda.shared.array(1, np.int64)
         if exchanges:
@@ -296,6 +303,7 @@ def make_burst(shard: ShardVariant) -> Callable[..., None]:
         let_next_start()
         wait_for_last()
         fetch_early(np.uint32(item * size), fcl, neurons, network, loaded)
+        driven = read_drive(turn, modulation)
         done, burst_number, sequence, slot, is_last = steer(steering, exchange, fcl, network, turn)
         if not done:
             if cuda.grid(1) == 0 and not exchanges:
@@ -303,7 +311,7 @@ def make_burst(shard: ShardVariant) -> Callable[..., None]:
             return
         if long_rows and cuda.grid(1) == 0:
             chunks.piece_counts[np.uint32((burst_number + one) & one)] = np.uint32(0)
-        moment = Moment(np.uint64(np.uint64(slot) * np.uint64(fcl.stride)), burst_number, False, turn.stimulated)
+        base = np.uint64(np.uint64(slot) * np.uint64(fcl.stride))
         lists = is_last or turn.mode == np.uint32(LISTS)
         if exchanges:
             side = np.uint64(np.uint64(sequence & one) * np.uint64(exchange.words) + header)
@@ -312,7 +320,9 @@ def make_burst(shard: ShardVariant) -> Callable[..., None]:
         while item < items:
             count, first = np.uint32(0), np.uint32(item * size)
             if item < own_items:
-                fetch_chunk(first, moment.base, fcl, neurons, network, loaded)
+                fetch_chunk(first, base, fcl, neurons, network, loaded)
+                classes = classes_of(burst_number, turn, driven, neurons.extras, modulation)
+                moment = Moment(base, burst_number, turn.place, False, turn.stimulated, classes)
                 count = consume_chunk(first, moment, loaded, fired, fcl, neurons, network, identity)
                 if exchanges:
                     at = np.uint64(side + np.uint64(item) * packet)
@@ -338,9 +348,11 @@ def make_burst(shard: ShardVariant) -> Callable[..., None]:
                 cuda.syncthreads()
         if cuda.grid(1) == 0:
             enter(steering, turn, burst_number, slot)
-            if homeostats:
-                advance_classes(burst_number, neurons.extras)
             if exchanges:
                 end_exchange(steering, exchange, network, turn, sequence, burst_number, slot, is_last)
+        if cuda.blockIdx.x == 0:
+            clear_drives(turn.place, modulation)
+            if homeostats:
+                advance_classes(burst_number, neurons.extras)
 
     return burst

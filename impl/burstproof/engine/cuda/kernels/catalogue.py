@@ -11,11 +11,11 @@ from functools import lru_cache
 from burstproof.engine.cuda.kernels.burst import make_burst
 from burstproof.engine.cuda.kernels.deferred import make_settle
 from burstproof.engine.cuda.kernels.dynamics import make_count_ahead, make_dynamics
-from burstproof.engine.cuda.kernels.features import make_modulate
 from burstproof.engine.cuda.kernels.gather import make_begin, make_gather
 from burstproof.engine.cuda.kernels.lines import make_send_piece_over_link
 from burstproof.engine.cuda.kernels.lists import make_collect, make_send_lists
 from burstproof.engine.cuda.kernels.modes import make_learn_modes
+from burstproof.engine.cuda.kernels.modulators import make_modulate
 from burstproof.engine.cuda.kernels.owners import make_owners_burst
 from burstproof.engine.cuda.kernels.plastic import make_age, make_learn
 from burstproof.engine.cuda.kernels.propagate import make_propagate, make_propagate_computed

@@ -301,7 +301,7 @@ def make_closed_loop(variant: Variant) -> Callable[..., None]:
         go = begin_turn(number, told, mailbox, steering, exchange, neurons.outside, fcl, network)
         while go & np.int64(GO_ON):
             turn = Turn(np.uint32((go >> np.int64(1)) & np.int64(1)), np.uint32(FRESH), none)
-            burst(steering, exchange, identity, fcl, neurons, log, chunks, recall, rows, network, turn)
+            burst(steering, exchange, identity, fcl, neurons, log, chunks, recall, rows, network, (), turn)
             cuda.syncthreads()
             if thread == none:
                 add(mailbox.relay, ARRIVED)

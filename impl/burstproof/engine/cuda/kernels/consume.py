@@ -12,14 +12,21 @@ from burstproof.device.dependent_launch import make_stay
 from burstproof.device.numba_cuda import SIMULATED, cuda
 from burstproof.engine.cuda.args import Added, Bytes, Fcl, Floats, Identity, Ids, Network, Neurons, State
 from burstproof.engine.cuda.kernels.cells import make_clear, make_is_candidate, make_load, make_sum_of
-from burstproof.engine.cuda.kernels.features import make_advance_train, make_drive, make_regulate
+from burstproof.engine.cuda.kernels.features import (
+    Traits,
+    make_adapt,
+    make_advance_train,
+    make_find_traits,
+    make_regulate,
+)
 from burstproof.engine.cuda.kernels.identity import make_seed
+from burstproof.engine.cuda.kernels.modulators import make_drive
 from burstproof.engine.cuda.kernels.neuron import Found, make_neuron
 from burstproof.engine.cuda.kernels.neuron_values import make_value
 from burstproof.engine.cuda.kernels.stimulus import cancelled
 from burstproof.engine.cuda.kernels.storage import make_widen
 from burstproof.engine.cuda.kernels.warp import WARP, Counters, make_append, make_block_count
-from burstproof.engine.cuda.plan.features import CAN_TRAIN, IN_TRAIN
+from burstproof.engine.cuda.plan.features import CAN_TRAIN, DRIVES, IN_TRAIN
 from burstproof.engine.cuda.plan.shard_variant import ShardVariant
 from burstproof.engine.cuda.plan.variant import Variant
 from burstproof.engine.stimulus import FORCED_POTENTIAL
@@ -37,7 +44,8 @@ class Loaded(NamedTuple):
     """What a thread has loaded of its neurons, in local memory: words of the FCL, potentials, countdowns and counts.
 
     ``other`` are the words of the second slot, where they are loaded before the slot is known (``ShardVariant.eager``);
-    ``mark`` and ``charges``, whether potentials accumulate, are not loaded here unless ``marks_ahead`` says so.
+    ``mark`` and ``charges``, whether potentials accumulate, and ``traits`` are not loaded here unless ``marks_ahead``
+    says so.
     """
 
     word: Added
@@ -47,19 +55,22 @@ class Loaded(NamedTuple):
     cc: npt.NDArray[np.int32]
     mark: Bytes
     charges: Bytes
+    traits: Traits
 
 
 class Moment(NamedTuple):
-    """What holds for all neurons of a burst.
+    """What holds for all neurons of a burst, which is at ``place`` of its batch.
 
     ``base`` is the first cell of the slot that it consumes; ``batch`` says that the batch path is emulated,
-    ``stimulated`` that marks may be set.
+    ``stimulated`` that marks may be set, ``classes`` what holds for classes of neurons (``kernels.classes``).
     """
 
     base: np.uint64
     burst: np.uint32
+    place: np.uint32
     batch: bool
     stimulated: np.uint32
+    classes: Any
 
 
 def make_fetch_early(shard: ShardVariant, threads: int, per_thread: int) -> Callable[..., Any]:
@@ -109,6 +120,14 @@ def _make_fetch_state(shard: ShardVariant, threads: int, per_thread: int) -> Cal
     refractory, counts_decide = features.refractory_periods, features.counts_decide
     mixed = features.restarts and shard.marks_ahead
     accumulates = make_value(variant, "mp_charge_accumulation")
+    featured, find_traits = variant.extras.by_neuron and shard.marks_ahead, make_find_traits(variant)
+
+    def keep_traits(place: int, found: Traits, loaded: Loaded) -> None:
+        traits = loaded.traits
+        traits.kind[place], traits.train[place] = found.kind, found.train
+        traits.rate[place], traits.leak[place] = found.rate, found.leak
+
+    keep_traits = cuda.jit(device=True)(keep_traits)
 
     def fetch_state(first: np.uint32, fcl: Fcl, neurons: Neurons, network: Network, loaded: Loaded) -> None:
         state, thread = neurons.state, np.uint32(cuda.threadIdx.x)
@@ -125,6 +144,8 @@ def _make_fetch_state(shard: ShardVariant, threads: int, per_thread: int) -> Cal
                 if mixed:
                     loaded.mark[p] = state.marks[neuron]
                     loaded.charges[p] = np.uint8(accumulates(neurons.parameters.mp_charge_accumulation, neuron))
+                if featured:
+                    keep_traits(p, find_traits(neuron, neurons.extras), loaded)
         stay()
 
     return cuda.jit(device=True)(fetch_state)  # type: ignore[no-any-return]
@@ -207,11 +228,10 @@ def _make_choose_words(fetch_early: Callable[..., Any], per_thread: int) -> Call
 
 
 def make_consume(shard: ShardVariant) -> Callable[..., Any]:
-    """``consume(neuron, ...)`` -> (whether it joins the fired list, its potential there, whether it is a candidate).
+    """``consume(neuron, p, ...)`` -> (whether it joins the fired list, its potential there, whether it is a candidate).
 
-    ``word``, ``v``, ``rc`` and, if ``eager`` or ``ahead``, ``cc`` are what was loaded; if ``marks_ahead``, also
-    ``mark`` and ``charges``. Stimulus lies in ``outside`` where it lies
-    ``apart``, else in the slot; where the slot has no marks, and in ``outside``, a marker stands for an amount of 0.
+    Entry ``p`` of what was ``loaded`` is the neuron's. Stimulus lies in ``outside`` where it lies ``apart``, else in
+    the slot; where the slot has no marks, and in ``outside``, a marker stands for an amount of 0.
     """
     variant, apart = shard.variant, shard.apart
     neuron_burst, seed_of = make_neuron(variant, shard.eager or shard.ahead, shard.marks_ahead), make_seed(shard)
@@ -223,25 +243,31 @@ def make_consume(shard: ShardVariant) -> Callable[..., Any]:
         variant.extras.homeostats,
         variant.extras.modulators and not shard.exchanges,
     )
-    advance_train, regulate, drive = make_advance_train(variant), make_regulate(), make_drive()
+    advance_train, regulate, drive = make_advance_train(variant), make_regulate(), make_drive(shard.makes_factors)
+    find_traits, adapt, featured = make_find_traits(variant), make_adapt(variant), variant.extras.by_neuron
+    traits_ahead, flagged = shard.marks_ahead, variant.few_classes and variant.extras.adapts
+    driving, nobody = np.uint16(DRIVES), np.uint16(0)
     replays, forced_potential = variant.extras.replays, np.float32(FORCED_POTENTIAL)
-    able, inside, none = np.uint8(CAN_TRAIN), np.uint8(IN_TRAIN), np.uint8(0)
+    able, inside, none, silent = np.uint8(CAN_TRAIN), np.uint8(IN_TRAIN), np.uint8(0), np.float32(0)
 
     def consume(
         neuron: np.uint32,
+        p: int,
         moment: Moment,
-        word: Any,
-        v: np.float32,
-        rc: np.int32,
-        cc: np.int32,
-        mark: np.uint8,
-        charges: np.uint8,
+        loaded: Loaded,
         fcl: Fcl,
         neurons: Neurons,
         network: Network,
         identity: Identity,
     ) -> Any:
         outside, extras = neurons.outside, neurons.extras
+        kept, word = loaded.traits, loaded.word[p]
+        traits = Traits(np.uint16(0), none, silent, silent)
+        if featured and traits_ahead:
+            traits = Traits(kept.kind[p], kept.train[p], kept.rate[p], kept.leak[p])
+        elif featured:
+            traits = find_traits(neuron, extras)
+        train, adapted = traits.train, adapt(traits, moment.classes)
         arrived, cell = sum_of(word), np.uint64(moment.base + np.uint64(neuron))
         is_candidate = told(word, cell, fcl)
         if is_candidate:
@@ -260,30 +286,39 @@ def make_consume(shard: ShardVariant) -> Callable[..., Any]:
             is_forced = outside.forced[neuron] != 0
             if is_forced:
                 outside.forced[neuron] = np.uint8(0)
-        given = forced_potential
-        if replays and is_forced:
-            given = extras.given_potentials[neuron]
-        if trains:
-            train = extras.trains[neuron]
-            if (train & inside) != none:
-                is_forced = True
-                given = extras.held_potentials[neuron]
+        in_train = trains and (train & inside) != none
         if np.int64(neuron) == network.power_neuron:
             arrived = number(arrived + network.power_amount)
             is_candidate = True
         seed = moment.burst
         if draws and is_candidate:
             seed = seed_of(neuron, moment.burst, identity)
-        found = Found(arrived, v, rc, cc, mark, charges)
-        joins, potential = neuron_burst(
-            neuron, seed, moment.burst, is_candidate, is_forced, given, moment.batch, found, neurons, network
+        found = Found(arrived, loaded.v[p], loaded.rc[p], loaded.cc[p], loaded.mark[p], loaded.charges[p])
+        joins, potential, is_given = neuron_burst(
+            neuron,
+            seed,
+            moment.burst,
+            is_candidate,
+            is_forced or in_train,
+            moment.batch,
+            found,
+            adapted,
+            moment.classes,
+            neurons,
+            network,
         )
+        if is_given:
+            joins, potential = True, forced_potential
+            if in_train:
+                potential = extras.held_potentials[neuron]
+            elif replays:
+                potential = extras.given_potentials[neuron]
         if trains and joins and (train & able) != none:
             advance_train(neuron, train, potential, neurons)
-        if drives and joins:
-            drive(neuron, potential, extras)
+        if drives and joins and (not flagged or (traits.kind & driving) != nobody):
+            drive(neuron, potential, moment.place, extras)
         if homeostats:
-            regulate(neuron, joins, moment.burst, extras)
+            regulate(neuron, joins, adapted, moment.classes, extras)
         return joins, potential, is_candidate
 
     return cuda.jit(device=True)(consume)  # type: ignore[no-any-return]
@@ -316,21 +351,7 @@ def make_consume_chunk(shard: ShardVariant, threads: int, per_thread: int) -> Ca
             neuron = np.uint32(first + thread + np.uint32(p) * block)
             joins, potential, is_candidate = False, silent, False
             if neuron < network.neurons:
-                word, v, rc, cc = loaded.word[p], loaded.v[p], loaded.rc[p], loaded.cc[p]
-                joins, potential, is_candidate = consume(
-                    neuron,
-                    moment,
-                    word,
-                    v,
-                    rc,
-                    cc,
-                    loaded.mark[p],
-                    loaded.charges[p],
-                    fcl,
-                    neurons,
-                    network,
-                    identity,
-                )
+                joins, potential, is_candidate = consume(neuron, p, moment, loaded, fcl, neurons, network, identity)
             append(joins, lane, fired.found, 0, neuron, potential, fired.ids, fired.potentials)
             block_count(is_candidate, lane, fired.found, 1)
         cuda.syncthreads()

@@ -38,6 +38,7 @@ from burstproof.engine.cuda.exchange.words import (
     SEQUENCE,
 )
 from burstproof.engine.cuda.kernels.cells import make_is_candidate, make_load
+from burstproof.engine.cuda.kernels.classes import make_kept_classes
 from burstproof.engine.cuda.kernels.consume import Fired, Loaded, Moment, make_consume_chunk, make_fetch_chunk
 from burstproof.engine.cuda.kernels.control import (
     ACTIVE,
@@ -53,7 +54,7 @@ from burstproof.engine.cuda.kernels.control import (
     START,
     USED,
 )
-from burstproof.engine.cuda.kernels.features import make_advance_classes
+from burstproof.engine.cuda.kernels.features import Traits, make_advance_classes
 from burstproof.engine.cuda.kernels.identity import make_id_of
 from burstproof.engine.cuda.kernels.link import make_link
 from burstproof.engine.cuda.kernels.plastic import make_note_firing
@@ -287,6 +288,7 @@ def make_dynamics(shard: ShardVariant) -> Callable[..., None]:
     wait_for_last, let_next_start = make_wait_for_last(shard.overlapped), make_let_next_start(shard.overlapped)
     keep_route, id_of, slot_after = make_link().keep, make_id_of(shard), make_slot_after(variant.delays)
     homeostats, advance_classes = variant.extras.homeostats, make_advance_classes()
+    kept_classes = make_kept_classes(shard)
     count_ahead, word, one = variant.count_ahead, variant.word.added, np.uint32(1)
     block, size, batch_from = np.uint32(threads), np.uint32(chunk), np.int64(BATCH_PATH_CANDIDATES)
 
@@ -310,7 +312,7 @@ def make_dynamics(shard: ShardVariant) -> Callable[..., None]:
         words, v = cuda.local.array(per_thread, word), cuda.local.array(per_thread, np.float32)
         rc = cuda.local.array(per_thread, np.int32)
         unused = cuda.local.array(per_thread, np.uint8)
-        loaded = Loaded(words, words, v, rc, rc, unused, unused)
+        loaded = Loaded(words, words, v, rc, rc, unused, unused, Traits(unused, unused, v, v))
         places = cuda.shared.array(2, np.int64)
         kept = cuda.shared.array(MOST_SHARDS if exchanges else 1, np.uint64)
         control, report = steering.control, steering.report
@@ -346,10 +348,11 @@ def make_dynamics(shard: ShardVariant) -> Callable[..., None]:
                 places[1] = counted_ahead(steering, exchange, side, sequence)
             cuda.syncthreads()
             batch = places[1] >= batch_from
-        moment = Moment(base, np.uint32(burst), batch, turn.stimulated)
+        classes = kept_classes(np.uint32(burst), neurons.extras)
+        moment = Moment(base, np.uint32(burst), turn.place, batch, turn.stimulated, classes)
         items = np.uint32((np.uint64(network.neurons) + np.uint64(chunk - 1)) // np.uint64(chunk))
         going_on = True
-        if homeostats and cuda.grid(1) == 0:
+        if homeostats and cuda.blockIdx.x == 0:
             advance_classes(np.uint32(burst), neurons.extras)
         while going_on:
             first = np.uint32(item * size)

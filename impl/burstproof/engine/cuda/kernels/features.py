@@ -1,28 +1,26 @@
-"""What features add to a burst on the device: trains, homeostats, modulators (FEATURES sections 1 to 3)."""
+"""What features make of a neuron in a burst: parameters in force, homeostats, trains (FEATURES sections 1 to 3)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from burstproof.device.dependent_launch import make_let_next_start, make_wait_for_last
 from burstproof.device.numba_cuda import SIMULATED, cuda
-from burstproof.engine.cuda.args import Extras, Floats, Modulation, Neurons, Parameters, Steering, Turn
-from burstproof.engine.cuda.kernels.control import ACTIVE, BURST, INDEX, ORIGIN
+from burstproof.engine.cuda.args import Extras, Neurons, Parameters
 from burstproof.engine.cuda.kernels.neuron_values import make_value
 from burstproof.engine.cuda.plan.features import (
     CAN_TRAIN,
+    DRIVES,
     HOMEOSTAT_NUMBERS,
     HOMEOSTATIC,
     IN_TRAIN,
-    NOT_FIRED,
+    LEAKS,
     REGULATED,
-    SCALES,
+    UPDATES,
 )
-from burstproof.engine.cuda.plan.shard_variant import ShardVariant
 from burstproof.engine.cuda.plan.variant import Variant
 from burstproof.engine.features.rules import FeatureRules, make_feature_rules
 from burstproof.engine.features.tables import EXCITABILITY, LEAK, THRESHOLD
@@ -41,42 +39,94 @@ def rules_of_features() -> FeatureRules:
     return make_feature_rules(compiler, None if SIMULATED else compiler(rounded))
 
 
-def make_in_force(variant: Variant) -> Callable[..., Any]:
-    """``in_force(own, neuron, burst, extras)`` -> ``Parameters``: those of a neuron that hold in ``burst``."""
-    key, clamps, rules = variant.extras, variant.features.clamp_potentials, rules_of_features()
-    homeostats, modulated = key.homeostats, key.area_modulators
-    threshold_of, share_of, bounded = rules.modulated_threshold, rules.modulated_share, rules.bounded
-    scales_threshold, scales_leak, scales_excitability = (np.uint8(flag) for flag in SCALES)
-    homeostatic, none, one, three = np.uint8(HOMEOSTATIC), np.uint8(0), np.uint32(1), np.uint32(3)
-    regulated, zero = np.uint64(REGULATED), np.uint64(0)
+class Traits(NamedTuple):
+    """What is stored of a neuron with features: its class, its train, average and leak of its homeostat."""
 
-    def in_force(own: Parameters, neuron: np.uint32, burst: np.uint32, extras: Extras) -> Any:
+    kind: Any
+    train: Any
+    rate: Any
+    leak: Any
+
+
+def make_find_traits(variant: Variant) -> Callable[..., Any]:
+    """``find_traits(neuron, extras)`` -> ``Traits``; what no neuron has is not read."""
+    adapts, homeostats, trains = variant.extras.adapts, variant.extras.homeostats, variant.extras.trains
+
+    def find_traits(neuron: np.uint32, extras: Extras) -> Any:
+        kind, train, rate, leak = np.uint16(0), np.uint8(0), _ZERO, _ZERO
+        if adapts:
+            kind = extras.classes[neuron]
+        if trains:
+            train = extras.trains[neuron]
+        if homeostats:
+            rate, leak = extras.firing_rates[neuron], extras.homeostat_leaks[neuron]
+        return Traits(kind, train, rate, leak)
+
+    return cuda.jit(device=True)(find_traits)  # type: ignore[no-any-return]
+
+
+class Adapted(NamedTuple):
+    """A neuron whose parameters change, in a burst: its row in ``kernels.classes``, flags, its homeostat's state."""
+
+    row: Any
+    flags: Any
+    rate: Any
+    leak: Any
+
+
+def make_adapt(variant: Variant) -> Callable[..., Any]:
+    """``adapt(traits, classes)`` -> ``Adapted``."""
+    adapts, homeostats = variant.extras.adapts, variant.extras.homeostats
+    kinds = np.uint16(DRIVES - 1 if variant.few_classes else 0xFFFF)
+
+    def adapt(traits: Traits, classes: Any) -> Any:
+        row, flags = np.uint32(0), np.uint8(0)
+        if adapts:
+            row = np.uint32(classes.first + np.uint32(traits.kind & kinds))
+        if homeostats:
+            flags = classes.states[row]
+        return Adapted(row, flags, traits.rate, traits.leak)
+
+    return cuda.jit(device=True)(adapt)  # type: ignore[no-any-return]
+
+
+def base_leaks_serve(variant: Variant) -> bool:
+    """Whether leaks are read from ``base_leaks`` and ``decays`` from nowhere; those of twins are not kept there."""
+    extras, columns = variant.extras, variant.features.decays and "decays" not in variant.uniform
+    return columns and extras.area_modulators and not extras.replays
+
+
+def make_in_force(variant: Variant) -> Callable[..., Any]:
+    """``in_force(own, adapted, neuron, classes, extras)`` -> ``Parameters``: what holds of a neuron's ``own``."""
+    key, clamps, rules = variant.extras, variant.features.clamp_potentials, rules_of_features()
+    homeostats, modulated, from_base = key.homeostats, key.area_modulators, base_leaks_serve(variant)
+    threshold_of, share_of, bounded = rules.modulated_threshold, rules.modulated_share, rules.bounded
+    homeostatic, leaks, none = np.uint8(HOMEOSTATIC), np.uint8(LEAKS), np.uint8(0)
+    three = np.uint32(3)
+
+    def in_force(own: Parameters, adapted: Adapted, neuron: np.uint32, classes: Any, extras: Extras) -> Any:
         threshold, decay, excitability = own.thresholds, own.decays, own.excitabilities
-        area = np.uint32(extras.classes[neuron])
-        if area == np.uint32(0):
-            return own
-        flags, row = extras.class_flags[area], np.uint32((burst & one) * extras.class_count + area)
-        g, leaking = _ZERO, False
-        if homeostats and (flags & homeostatic) != none:
-            g = extras.homeostat_leaks[neuron]
-            leaking = True
-            if (extras.class_phases[row] & regulated) != zero:
-                decay = _ONE - g
+        scaled, factor = False, _ONE
         if modulated:
-            at = np.uint32(row * three)
-            factor = extras.area_factors[np.uint32(at + np.uint32(THRESHOLD))]
-            if (flags & scales_threshold) != none and factor == factor:
-                threshold = threshold_of(threshold, factor)
+            at = np.uint32(adapted.row * three)
+            first = classes.factors[np.uint32(at + np.uint32(THRESHOLD))]
+            factor = classes.factors[np.uint32(at + np.uint32(LEAK))]
+            third = classes.factors[np.uint32(at + np.uint32(EXCITABILITY))]
+            if first == first:
+                threshold = threshold_of(threshold, first)
                 if clamps:
                     threshold = bounded(threshold, _ZERO, _FULL)
-            factor = extras.area_factors[np.uint32(at + np.uint32(LEAK))]
-            if (flags & scales_leak) != none and factor == factor:
-                if not leaking:
-                    g = extras.base_leaks[neuron]
-                decay = _ONE - share_of(g, factor)
-            factor = extras.area_factors[np.uint32(at + np.uint32(EXCITABILITY))]
-            if (flags & scales_excitability) != none and factor == factor:
-                excitability = share_of(excitability, factor)
+            scaled = factor == factor
+            if third == third:
+                excitability = share_of(excitability, third)
+        regulated = homeostats and (adapted.flags & (homeostatic if scaled else leaks)) != none
+        if regulated or scaled or from_base:
+            g = adapted.leak
+            if modulated and not regulated:
+                g = extras.base_leaks[neuron]
+            if scaled:
+                g = share_of(g, factor)
+            decay = _ONE - g
         return Parameters(
             threshold,
             own.threshold_limits,
@@ -92,31 +142,26 @@ def make_in_force(variant: Variant) -> Callable[..., Any]:
 
 
 def make_regulate() -> Callable[..., Any]:
-    """``regulate(neuron, fires, burst, extras)``: the homeostat of a neuron after a burst in which it fired or not."""
+    """``regulate(neuron, fires, adapted, classes, extras)``: the homeostat after a burst with or without a firing."""
     average, leak = rules_of_features().average, rules_of_features().leak
-    homeostatic, none, one = np.uint8(HOMEOSTATIC), np.uint8(0), np.uint32(1)
-    phase, zero, size = np.uint64(REGULATED - 1), np.uint64(0), np.uint32(HOMEOSTAT_NUMBERS)
+    homeostatic, updates, none = np.uint8(HOMEOSTATIC), np.uint8(UPDATES), np.uint8(0)
+    size = np.uint32(HOMEOSTAT_NUMBERS)
 
-    def number(area: np.uint32, place: int, extras: Extras) -> Any:
-        return extras.homeostats[np.uint32(area * size + np.uint32(place))]
-
-    number = cuda.jit(device=True)(number)
-
-    def regulate(neuron: np.uint32, fires: bool, burst: np.uint32, extras: Extras) -> None:
-        area = np.uint32(extras.classes[neuron])
-        if (extras.class_flags[area] & homeostatic) == none:
+    def regulate(neuron: np.uint32, fires: bool, adapted: Adapted, classes: Any, extras: Extras) -> None:
+        if (adapted.flags & homeostatic) == none:
             return
-        r = average(extras.firing_rates[neuron], fires, number(area, 0, extras), number(area, 1, extras))
+        numbers, before = classes.numbers, adapted.leak
+        at = np.uint32(np.uint32(adapted.row - classes.first) * size)
+        r = average(adapted.rate, fires, numbers[at], numbers[np.uint32(at + np.uint32(1))])
         extras.firing_rates[neuron] = r
-        if (extras.class_phases[np.uint32((burst & one) * extras.class_count + area)] & phase) == zero:
-            before = extras.homeostat_leaks[neuron]
+        if (adapted.flags & updates) != none:
             after = leak(
                 before,
                 r,
-                number(area, 2, extras),
-                number(area, 3, extras),
-                number(area, 4, extras),
-                number(area, 5, extras),
+                numbers[np.uint32(at + np.uint32(2))],
+                numbers[np.uint32(at + np.uint32(3))],
+                numbers[np.uint32(at + np.uint32(4))],
+                numbers[np.uint32(at + np.uint32(5))],
             )
             if after != before:  # most are at a bound
                 extras.homeostat_leaks[neuron] = after
@@ -126,16 +171,18 @@ def make_regulate() -> Callable[..., Any]:
 
 @cache
 def make_advance_classes() -> Callable[..., Any]:
-    """``advance_classes(burst, extras)``, one thread: phases of the burst after ``burst``, in the other row."""
+    """``advance_classes(burst, extras)``, one block: phases and flags of the next burst, in the other row."""
     one, none = np.uint32(1), np.uint64(0)
     regulated, low = np.uint64(REGULATED), np.uint64(REGULATED - 1)
+    homeostatic, leaks, updates, nothing = np.uint8(HOMEOSTATIC), np.uint8(LEAKS), np.uint8(UPDATES), np.uint8(0)
 
     def advance_classes(burst: np.uint32, extras: Extras) -> None:
         count = extras.class_count
         here = np.uint32((burst & one) * count)
         there = np.uint32(count - here)
-        for area in range(count):
-            word = extras.class_phases[np.uint32(here + np.uint32(area))]
+        area = np.uint32(cuda.threadIdx.x)
+        while area < count:
+            word = extras.class_phases[np.uint32(here + area)]
             phase = np.uint64(word & low)
             flag = np.uint64(word & regulated)
             if phase == none:
@@ -143,7 +190,15 @@ def make_advance_classes() -> Callable[..., Any]:
             phase = np.uint64(phase + np.uint64(1))
             if phase == extras.homeostat_periods[area]:
                 phase = none
-            extras.class_phases[np.uint32(there + np.uint32(area))] = np.uint64(phase | flag)
+            extras.class_phases[np.uint32(there + area)] = np.uint64(phase | flag)
+            state = np.uint8(extras.class_states[np.uint32(here + area)] & homeostatic)
+            if state != nothing:
+                if flag != none:
+                    state = np.uint8(state | leaks)
+                if phase == none:
+                    state = np.uint8(state | updates)
+            extras.class_states[np.uint32(there + area)] = state
+            area = np.uint32(area + np.uint32(cuda.blockDim.x))
 
     return cuda.jit(device=True)(advance_classes)  # type: ignore[no-any-return]
 
@@ -173,128 +228,3 @@ def make_advance_train(variant: Variant) -> Callable[..., Any]:
             state.countdowns[neuron] = np.uint16(rc)
 
     return cuda.jit(device=True)(advance_train)  # type: ignore[no-any-return]
-
-
-@cache
-def make_drive() -> Callable[..., Any]:
-    """``drive(neuron, potential, extras)``: leave the firing of a driver's neuron, unless one of lower id is there."""
-    none, one, half = np.uint32(0), np.uint32(1), np.uint64(32)
-
-    def drive(neuron: np.uint32, potential: np.float32, extras: Extras) -> None:
-        driver = np.uint32(extras.driver_of[neuron])
-        if driver != none:
-            bits = np.uint64(np.float32(potential).view(np.uint32))
-            word = np.uint64((np.uint64(neuron) << half) | bits)
-            cuda.atomic.min(extras.drives, np.uint32(driver - one), word)
-
-    return cuda.jit(device=True)(drive)  # type: ignore[no-any-return]
-
-
-@cache
-def _make_product() -> Callable[..., Any]:
-    one = np.uint32(1)
-
-    def product(signals: Floats, first: np.uint32, modulation: Modulation, at: np.uint32) -> Any:
-        """((1 (1 + s1)) (1 + s2))... over list ``at``."""
-        factor = _ONE
-        for item in range(modulation.list_starts[at], modulation.list_starts[np.uint32(at + one)]):
-            share = _ONE + signals[np.uint32(first + modulation.list_items[item])]
-            factor = factor * share
-        return factor
-
-    return cuda.jit(device=True)(product)  # type: ignore[no-any-return]
-
-
-def _make_transmit() -> Callable[..., Any]:
-    product, one = _make_product(), np.uint32(1)
-
-    def transmit(first: np.uint32, m: Modulation, rule: np.uint32) -> Any:
-        """Section 2.3: the factor T of a rule."""
-        gains = np.uint32(np.uint32(3) * m.class_count + rule)
-        gates = np.uint32(gains + m.rule_count)
-        factor = product(m.signals, first, m, gains)
-        start, end = m.list_starts[gates], m.list_starts[np.uint32(gates + one)]
-        if start < end:
-            strongest = _ZERO
-            for item in range(start, end):
-                strongest = max(strongest, m.signals[np.uint32(first + m.list_items[item])])
-            factor = factor * strongest
-        return factor
-
-    return cuda.jit(device=True)(transmit)  # type: ignore[no-any-return]
-
-
-def _make_teach() -> Callable[..., Any]:
-    product, one, two, three = _make_product(), np.uint32(1), np.uint32(2), np.uint32(3)
-
-    def teach(first: np.uint32, m: Modulation, pair: np.uint32) -> Any:
-        """Section 4: reward and learning factor of a plastic pair."""
-        rates = np.uint32(three * m.class_count + two * m.rule_count + pair)
-        rewards = np.uint32(rates + m.pair_count)
-        factor = product(m.signals, first, m, rates)
-        if m.rewarded[pair] != np.uint8(0):
-            reward = _ZERO
-            for item in range(m.list_starts[rewards], m.list_starts[np.uint32(rewards + one)]):
-                reward = reward + m.signals[np.uint32(first + m.list_items[item])]
-            factor = reward * factor
-        return factor
-
-    return cuda.jit(device=True)(teach)  # type: ignore[no-any-return]
-
-
-def _make_burst_done(merged: bool) -> Callable[..., Any]:
-    """``burst_done(steering, turn)`` -> whether the burst of the turn was done, and its number, uint32."""
-
-    def by_turn(steering: Steering, turn: Turn) -> Any:
-        burst = np.uint32(np.uint32(steering.report[ORIGIN]) + turn.place + np.uint32(1))
-        return steering.report[INDEX] == np.int64(turn.place), burst
-
-    def by_control(steering: Steering, turn: Turn) -> Any:
-        return steering.control[ACTIVE] != 0, np.uint32(steering.control[BURST])
-
-    return cuda.jit(device=True)(by_turn if merged else by_control)  # type: ignore[no-any-return]
-
-
-def make_modulate(shard: ShardVariant) -> Callable[..., None]:
-    """``modulate(...)``, one block: the signals of the drivers that fired in the burst are the next one's factors."""
-    burst_done, strength = _make_burst_done(shard.merged), rules_of_features().strength
-    product, transmit, teach = _make_product(), _make_transmit(), _make_teach()
-    one, three, silent = np.uint32(1), np.uint32(3), np.uint64(NOT_FIRED)
-    overlapped = shard.merged and shard.overlapped
-    wait_for_last, let_next_start = make_wait_for_last(overlapped), make_let_next_start(overlapped)
-
-    def modulate(steering: Steering, modulation: Modulation, turn: Turn) -> None:
-        m = modulation
-        let_next_start()
-        wait_for_last()
-        done, burst = burst_done(steering, turn)
-        if not done:
-            return
-        thread, step = np.uint32(cuda.threadIdx.x), np.uint32(cuda.blockDim.x)
-        row = np.uint32(np.uint32(burst + one) & one)
-        first, item = np.uint32(row * m.modulator_count), thread
-        while item < m.modulator_count:
-            word, share = m.drives[m.modulator_drivers[item]], _ZERO
-            if word != silent:
-                share = strength(np.uint32(word & np.uint64(0xFFFFFFFF)).view(np.float32), m.full_scales[item])
-            m.signals[np.uint32(first + item)] = m.magnitudes[item] * share
-            item = np.uint32(item + step)
-        cuda.syncthreads()
-        item = thread
-        while item < np.uint32(m.drives.size):
-            m.drives[item] = silent
-            item = np.uint32(item + step)
-        item, count = thread, np.uint32(three * m.class_count)
-        while item < count:
-            m.area_factors[np.uint32(row * count + item)] = product(m.signals, first, m, item)
-            item = np.uint32(item + step)
-        item = thread
-        while item < m.rule_count:
-            m.transmission[np.uint32(row * m.rule_count + item)] = transmit(first, m, item)
-            item = np.uint32(item + step)
-        item = thread
-        while item < m.pair_count:
-            m.learning[np.uint32(row * m.pair_count + item)] = teach(first, m, item)
-            item = np.uint32(item + step)
-
-    return modulate

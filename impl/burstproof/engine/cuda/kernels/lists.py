@@ -13,8 +13,8 @@ from burstproof.device.numba_cuda import SIMULATED, cuda
 from burstproof.engine.cuda.args import Chunks, Exchange, Extras, Fcl, History, Ids, Log, Longs, Rows, Steering
 from burstproof.engine.cuda.exchange.words import COUNT_WORD, FULL_BIT, HEADER_WORDS, MOST_SHARDS, SEQUENCE, WAITED
 from burstproof.engine.cuda.kernels.control import ACTIVE, BURST, COUNT, HALTED, SLOT, START
-from burstproof.engine.cuda.kernels.features import make_drive
 from burstproof.engine.cuda.kernels.link import make_link
+from burstproof.engine.cuda.kernels.modulators import make_drive
 from burstproof.engine.cuda.kernels.plastic import make_note_firing
 from burstproof.engine.cuda.kernels.send import make_send
 from burstproof.engine.cuda.plan.shard_variant import ShardVariant
@@ -143,7 +143,7 @@ def make_collect(shard: ShardVariant) -> Callable[..., None]:
                 potential = np.uint32(bits).view(np.float32)
                 log.log_potentials[item] = potential
             if drives:
-                drive(source, potential, extras)
+                drive(source, potential, np.uint32(0), extras)
             if plastic:
                 note_firing(source, control[BURST], history)
             item = np.uint32(item + np.uint32(cuda.gridsize(1)))

@@ -10,10 +10,11 @@ import numpy as np
 
 from burstproof.device.numba_cuda import cuda
 from burstproof.engine.cuda.args import Network, Neurons, Parameters
-from burstproof.engine.cuda.kernels.features import make_in_force
+from burstproof.engine.cuda.kernels.features import Adapted, base_leaks_serve, make_in_force
 from burstproof.engine.cuda.kernels.marks import CANDIDATE_MARK, FIRED_MARK
 from burstproof.engine.cuda.kernels.neuron_values import make_value
 from burstproof.engine.cuda.kernels.storage import make_narrow
+from burstproof.engine.cuda.plan.features import LEAKS
 from burstproof.engine.cuda.plan.variant import Restart, Variant
 from burstproof.engine.rules import make_rules
 from burstproof.network.schema import NO_LIMIT
@@ -31,24 +32,27 @@ class Found(NamedTuple):
 
 
 def make_own(variant: Variant) -> Callable[..., Any]:
-    """``own(parameters, neuron, limit, accumulates, sleeps)`` -> ``Parameters`` of one neuron.
+    """``own(parameters, neuron, limit, accumulates, sleeps, leaking)`` -> ``Parameters`` of one neuron.
 
     What is not used is not read. Of a neuron that ``sleeps``, which cannot fire whatever its sum, only the leak is: its
-    threshold is NaN, so that it is not in the window.
+    threshold is NaN, so that it is not in the window. One that is ``leaking`` has its homeostat's.
     """
     features = variant.features
-    limits, leaks, refractory = features.threshold_limits, features.decays, features.refractory_periods
+    limits, leaks = features.threshold_limits, features.decays and not base_leaks_serve(variant)
+    refractory = features.refractory_periods
     snoozes, draws = features.snooze_periods, features.excitabilities
     threshold_of, limit_of = make_value(variant, "thresholds"), make_value(variant, "threshold_limits")
     decay_of, period_of = make_value(variant, "decays"), make_value(variant, "refractory_periods")
     snooze_of, excitability_of = make_value(variant, "snooze_periods"), make_value(variant, "excitabilities")
     no_limit, one, never = np.float32(NO_LIMIT), np.float32(1), np.float32(np.nan)
 
-    def own(parameters: Parameters, neuron: np.uint32, limit: np.int32, accumulates: bool, sleeps: bool) -> Any:
+    def own(
+        parameters: Parameters, neuron: np.uint32, limit: np.int32, accumulates: bool, sleeps: bool, leaking: bool
+    ) -> Any:
         ceiling, decay, excitability = no_limit, one, one
         period, snooze = np.int32(0), np.int32(0)
         threshold = never
-        if leaks:
+        if leaks and not leaking:
             decay = decay_of(parameters.decays, neuron)
         if not sleeps:
             if limits:
@@ -87,9 +91,9 @@ def make_restarts(variant: Variant) -> Callable[..., Any]:
 
 
 def make_neuron(variant: Variant, counted: bool, marked: bool) -> Callable[..., Any]:
-    """``neuron_burst(neuron, ...)`` -> (whether it joins the fired list, its potential there).
+    """``neuron_burst(neuron, ...)`` -> (whether it fired by its potential, this potential; whether it joins by force).
 
-    ``is_candidate`` comes from the slot; a forced firing has the potential ``given``. ``batch`` says that the batch
+    ``is_candidate`` comes from the slot. ``batch`` says that the batch
     path is emulated in this burst, ``counted`` that the count was found, too,
     ``marked`` that mark and charges were.
     """
@@ -102,7 +106,8 @@ def make_neuron(variant: Variant, counted: bool, marked: bool) -> Callable[..., 
     refractory, fire_limits = features.refractory_periods, features.consecutive_fire_limits
     ticks, counts_decide = refractory and not features.countdown_only_candidates, features.counts_decide
     batch_path, batch_zeroes = features.emulate_batch_path, features.batch_ignores_limit_and_zeroes
-    sleepy, draw = variant.sleeps, rules.draw
+    sleepy, draw, homeostats = variant.sleeps, rules.draw, variant.extras.homeostats
+    leaks, none = np.uint8(LEAKS), np.uint8(0)
     mixed, restart_fired = features.restarts, variant.restart is Restart.FIRED
     fire_limit_of = make_value(variant, "consecutive_fire_limits")
     accumulates = make_value(variant, "mp_charge_accumulation")
@@ -115,9 +120,10 @@ def make_neuron(variant: Variant, counted: bool, marked: bool) -> Callable[..., 
         burst: np.uint32,
         is_candidate: bool,
         is_forced: bool,
-        given: np.float32,
         batch: bool,
         found: Found,
+        adapted: Adapted,
+        classes: Any,
         neurons: Neurons,
         network: Network,
     ) -> Any:
@@ -138,7 +144,10 @@ def make_neuron(variant: Variant, counted: bool, marked: bool) -> Callable[..., 
         if counts_decide and (is_candidate or rc > 0):
             cc = found.cc if counted else np.int32(state.counts[neuron])
             if sleepy:
-                asleep = bool(cc == 0 and draw(neuron, burst_seed) > network.largest_excitability)
+                bound = network.largest_excitability
+                if adapts:
+                    bound = classes.bounds[adapted.row]
+                asleep = bool(cc == 0 and draw(neuron, burst_seed) > bound)
             if fire_limits and not asleep:
                 limit = np.int32(fire_limit_of(parameters.consecutive_fire_limits, neuron))
         if refractory and rc > 0:
@@ -152,9 +161,10 @@ def make_neuron(variant: Variant, counted: bool, marked: bool) -> Callable[..., 
         elif is_candidate:
             if restarts:
                 v = silent
-            own = own_of(parameters, neuron, limit, accumulating, asleep)
+            leaking = homeostats and (adapted.flags & leaks) != none
+            own = own_of(parameters, neuron, limit, accumulating, asleep, leaking)
             if adapts:
-                own = in_force(own, neuron, burst, extras)
+                own = in_force(own, adapted, neuron, classes, extras)
             x = np.float32(np.float32(found.total) * network.unit)
             if twins_differ and neuron >= extras.loaded:
                 fired, potential, v, new_rc, new_cc = unclamped(x, v, cc, own, neuron, burst_seed, batch)
@@ -185,11 +195,8 @@ def make_neuron(variant: Variant, counted: bool, marked: bool) -> Callable[..., 
             if mark != new_mark:
                 state.marks[neuron] = new_mark
         joins = is_forced and not fired
-        if joins:
-            if restart_fired and not accumulating:
-                state.marks[neuron] = np.uint8(state.marks[neuron] | marked_fired)
-            fired = True
-            potential = given
-        return fired, potential
+        if joins and restart_fired and not accumulating:
+            state.marks[neuron] = np.uint8(state.marks[neuron] | marked_fired)
+        return fired, potential, joins
 
     return cuda.jit(device=True)(neuron_burst)  # type: ignore[no-any-return]

@@ -31,9 +31,10 @@ from burstproof.engine.cuda.args import (
     Turn,
 )
 from burstproof.engine.cuda.kernels.burst import make_count_chunk, make_keep_chunk
+from burstproof.engine.cuda.kernels.classes import make_kept_classes
 from burstproof.engine.cuda.kernels.consume import Fired, Loaded, Moment, make_consume_chunk
 from burstproof.engine.cuda.kernels.control import TALLIES
-from burstproof.engine.cuda.kernels.features import make_advance_classes
+from burstproof.engine.cuda.kernels.features import Traits, make_advance_classes
 from burstproof.engine.cuda.kernels.queues import make_unpack_entry
 from burstproof.engine.cuda.kernels.rows import make_read_once
 from burstproof.engine.cuda.kernels.steer import make_enter, make_halt, make_steer
@@ -242,6 +243,7 @@ def make_owners_burst(shard: ShardVariant) -> Callable[..., None]:
     keep_owned = make_keep_owned(variant, queues, chunk, threads)
     steer, enter, halt = make_steer(shard), make_enter(), make_halt()
     homeostats, advance_classes = variant.extras.homeostats, make_advance_classes()
+    kept_classes = make_kept_classes(shard)
     wait_for_last, let_next_start = make_wait_for_last(shard.overlapped), make_let_next_start(shard.overlapped)
     owners, span, size = np.uint32(queues.owners), np.uint32(queues.span), np.uint32(chunk)
     tally_places, zero, half_word = np.uint32(TALLIES - 1), np.uint32(0), types.int32
@@ -269,7 +271,9 @@ def make_owners_burst(shard: ShardVariant) -> Callable[..., None]:
         words, v = cuda.local.array(per_thread, word), cuda.local.array(per_thread, np.float32)
         rc, cc = cuda.local.array(per_thread, np.int32), cuda.local.array(per_thread, np.int32)
         unused = cuda.local.array(per_thread, np.uint8)
-        loaded = Loaded(words, cuda.local.array(per_thread, word), v, rc, cc, unused, unused)
+        loaded = Loaded(
+            words, cuda.local.array(per_thread, word), v, rc, cc, unused, unused, Traits(unused, unused, v, v)
+        )
         thread = np.uint32(cuda.threadIdx.x)
         items = np.uint32((np.uint64(network.neurons) + np.uint64(chunk - 1)) // np.uint64(chunk))
         let_next_start()
@@ -280,7 +284,8 @@ def make_owners_burst(shard: ShardVariant) -> Callable[..., None]:
             if cuda.grid(1) == 0:
                 halt(steering, turn)
             return
-        moment = Moment(np.uint64(0), burst_number, False, turn.stimulated)
+        classes = kept_classes(burst_number, neurons.extras)
+        moment = Moment(np.uint64(0), burst_number, turn.place, False, turn.stimulated, classes)
         owner = np.uint32(cuda.blockIdx.x)
         while owner < owners:
             begin = np.uint32(owner * span)
@@ -316,7 +321,7 @@ def make_owners_burst(shard: ShardVariant) -> Callable[..., None]:
             cuda.syncthreads()
         if cuda.grid(1) == 0:
             enter(steering, turn, burst_number, zero)
-            if homeostats:
-                advance_classes(burst_number, neurons.extras)
+        if homeostats and cuda.blockIdx.x == 0:
+            advance_classes(burst_number, neurons.extras)
 
     return burst

@@ -13,7 +13,7 @@ from burstproof.engine.cuda.args import PARAMETERS, dtype_of
 from burstproof.engine.cuda.kernels.control import CONTROL_LENGTH, TALLIES, report_length
 from burstproof.engine.cuda.plan.block_size import CHUNKS_PER_SPAN, LONG_ROW, WARP_ROW
 from burstproof.engine.cuda.plan.entries import needs_palette, palette_of
-from burstproof.engine.cuda.plan.features import HOMEOSTAT_NUMBERS, NO_FEATURES, FeatureSizes
+from burstproof.engine.cuda.plan.features import DRIVE_ROWS, HOMEOSTAT_NUMBERS, NO_FEATURES, FeatureSizes
 from burstproof.engine.cuda.plan.variant import Variant, lists_kept
 from burstproof.engine.layout import Layout
 from burstproof.engine.rules import Features
@@ -213,7 +213,9 @@ def _add_plastic(specs: _Specs, sizes: NetworkSizes, variant: Variant) -> None:
 def _add_features(specs: _Specs, sizes: NetworkSizes, variant: Variant) -> None:
     neurons, key, own = sizes.neurons, variant.extras, sizes.features
     specs.add("classes", neurons, key.adapts)
-    specs.add("class_flags", own.classes)
+    specs.add("class_states", 2 * own.classes)
+    specs.add("sleep_bounds", 2 * own.classes)
+    specs.add("largest_excitabilities", own.classes)
     specs.add("homeostats", own.classes * HOMEOSTAT_NUMBERS)
     specs.add("homeostat_periods", own.classes)
     specs.add("class_phases", 2 * own.classes)
@@ -223,7 +225,7 @@ def _add_features(specs: _Specs, sizes: NetworkSizes, variant: Variant) -> None:
     specs.add("trains", neurons, key.trains)
     specs.add("held_potentials", neurons, key.trains)
     specs.add("driver_of", neurons, key.modulators)
-    specs.add("drives", own.drivers)
+    specs.add("drives", DRIVE_ROWS * own.drivers)
     specs.add("given_potentials", neurons, key.replays)
     for name in ("magnitudes", "full_scales", "modulator_drivers"):
         specs.add(name, own.modulators)

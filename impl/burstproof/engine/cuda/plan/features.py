@@ -11,22 +11,27 @@ import numpy.typing as npt
 
 from burstproof.engine.features.levels import clamped_levels
 from burstproof.engine.features.signals import factors_of
-from burstproof.engine.features.tables import FeatureTables, Lists, can_train, feature_tables
+from burstproof.engine.features.tables import EXCITABILITY, FeatureTables, Lists, can_train, feature_tables
 from burstproof.engine.layout import Layout
+from burstproof.engine.rules import CERTAIN
 from burstproof.network.features import Features
 from burstproof.network.model import Network, NeuronTable
 from burstproof.network.schema import NEURON_FIELDS
 
-HOMEOSTATIC = 1
-"""Flag of a class of neurons: they have a homeostat."""
-SCALES = 2, 4, 8
-"""Flags of a class whose thresholds, leaks, excitabilities modulators scale."""
+HOMEOSTATIC, LEAKS, UPDATES = 1, 2, 4
+"""Flags of a class of neurons in a burst: they have a homeostat; its leaks hold; it moves them after the burst."""
 CAN_TRAIN, IN_TRAIN = 1, 2
 """Bits of a neuron: its firings start a spike train, and it is in one."""
 REGULATED = 1 << 63
 """Bit beside the phase of a class: the homeostat has replaced the leaks that were loaded."""
 NOT_FIRED = (1 << 64) - 1
 """The word of a driver area of which nothing fired."""
+MOST_MODULATORS, MOST_CLASSES = 32, 64
+"""Most that a block has tables of: a lane of a warp reads for each modulator."""
+DRIVES = 1 << 15
+"""Bit beside the class of a neuron that belongs to a driver area, where classes are so few."""
+DRIVE_ROWS = 4
+"""Rows of driver areas where blocks work out factors, in turn: one is read, one written, one cleared."""
 HOMEOSTAT_NUMBERS = 6
 """Numbers of a class with a homeostat: keep, alpha, target, gain, least, most leak."""
 
@@ -45,6 +50,11 @@ class FeatureSizes:
     rules: int = 0
     pairs: int = 0
     items: int = 0
+
+    @property
+    def few(self) -> bool:
+        """Whether a block may have tables of them."""
+        return self.modulators <= MOST_MODULATORS and self.classes <= MOST_CLASSES
 
     @property
     def lists(self) -> int:
@@ -77,6 +87,7 @@ class FeaturePlan:
     tables: FeatureTables
     lists: Lists
     trains: npt.NDArray[np.bool_]
+    drives: npt.NDArray[np.bool_]
     loaded: int
     levels: NeuronTable
 
@@ -89,7 +100,8 @@ class FeaturePlan:
         lengths = np.concatenate([np.diff(one.starts) for one in joined])
         items = np.concatenate([one.items for one in joined])
         lists = Lists(np.concatenate([[0], np.cumsum(lengths)]).astype(np.uint32), items.astype(np.uint32))
-        return cls(network.features, tables, lists, can_train(network), loaded, levels_of(network, loaded))
+        drives, levels = tables.driver_of != 0, levels_of(network, loaded)
+        return cls(network.features, tables, lists, can_train(network), drives, loaded, levels)
 
     def taken(self, members: Members) -> FeaturePlan:
         """The plan of a shard with the neurons ``members``, ids ascending; drivers stay those of the network."""
@@ -100,6 +112,7 @@ class FeaturePlan:
             self,
             tables=self.tables._replace(classes=self.tables.classes[members]),
             trains=self.trains[members],
+            drives=self.drives[members],
             loaded=int(np.searchsorted(members, self.loaded)),
             levels=NeuronTable.build(len(members), **levels),
         )
@@ -117,12 +130,11 @@ class FeaturePlan:
             items=len(self.lists.items),
         )
 
-    def constants(self) -> Contents:
-        """Buffers that never change."""
+    def constants(self, few: bool) -> Contents:
+        """Buffers that never change; ``few``: classes have a bit beside them."""
         areas, m = self.tables.areas, self.tables.modulators
         numbers = (areas.keeps, areas.alphas, areas.targets, areas.gains, areas.leak_mins, areas.leak_maxs)
-        yield "classes", self.tables.classes
-        yield "class_flags", areas.homeostatic * HOMEOSTATIC + (areas.subscribes * np.array(SCALES)).sum(axis=1)
+        yield "classes", self.tables.classes + self.drives.astype(np.uint16) * (DRIVES if few else 0)
         yield "homeostats", np.stack(numbers, axis=1).ravel()
         yield "homeostat_periods", areas.update_every
         yield "base_leaks", self.levels.leak_coefficients
@@ -133,6 +145,14 @@ class FeaturePlan:
         yield "list_starts", self.lists.starts
         yield "list_items", self.lists.items
         yield "rewarded", m.rewarded
+        yield "largest_excitabilities", self.largest_excitabilities
+
+    @property
+    def largest_excitabilities(self) -> npt.NDArray[np.float32]:
+        """Of the neurons of each class, (C,); infinite where one is negative, so that scaling may turn the order."""
+        own, found = self.levels.excitabilities, np.zeros(self.sizes.classes, np.float32)
+        np.maximum.at(found, self.tables.classes, np.where(own < 0, np.float32(np.inf), own))
+        return found
 
     def phases(self, burst: int, regulated: npt.NDArray[np.bool_]) -> npt.NDArray[np.uint64]:
         """What of ``class_phases`` holds in ``burst``, in the row for its parity; (2 C,)."""
@@ -141,15 +161,32 @@ class FeaturePlan:
         found[burst & 1] = phase | np.where(regulated, np.uint64(REGULATED), np.uint64(0))
         return found.ravel()
 
+    def states(self, burst: int, regulated: npt.NDArray[np.bool_]) -> npt.NDArray[np.uint8]:
+        """Flags of the classes in ``burst``, in the row for its parity; (2 C,)."""
+        areas, found = self.tables.areas, np.zeros((2, len(regulated)), np.uint8)
+        due = np.array([burst % int(period) == 0 for period in areas.update_every], np.bool_)
+        found[burst & 1] = areas.homeostatic * (HOMEOSTATIC + LEAKS * regulated + UPDATES * due)
+        found[1 - (burst & 1)] = areas.homeostatic * HOMEOSTATIC
+        return found.ravel()
+
     def factors(self, signals: npt.NDArray[np.float32], since_load: bool) -> Contents:
         """Buffers of the factors that follow from ``signals``, alike for bursts of both parities."""
         found = factors_of(self.tables.modulators, signals)
-        areas = found.areas.ravel()
+        areas = np.where(self.tables.areas.subscribes & since_load, found.areas, np.float32(np.nan))
         yield "signals", np.tile(signals, 2)
-        yield "area_factors", np.tile(areas if since_load else np.full_like(areas, np.nan), 2)
+        yield "area_factors", np.tile(areas.ravel(), 2)
+        yield "sleep_bounds", np.tile(self._bounds(areas[:, EXCITABILITY]), 2)
         yield "transmission", np.tile(found.transmission, 2)
         yield "learning", np.tile(found.learning, 2)
-        yield "drives", np.full(self.sizes.drivers, NOT_FIRED, np.uint64)
+        yield "drives", np.full(DRIVE_ROWS * self.sizes.drivers, NOT_FIRED, np.uint64)
+
+    def _bounds(self, factors: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+        """No draw above it lets a neuron of the class fire, (C,); infinite where some neuron needs no draw."""
+        largest, one = self.largest_excitabilities, np.float32(1)
+        scaled = ~np.isnan(factors) & (largest < np.inf)
+        bounds = largest.copy()
+        bounds[scaled] = np.clip(largest[scaled] * factors[scaled], np.float32(0), one)
+        return np.where(bounds < CERTAIN, bounds, np.float32(np.inf))
 
 
 def mode_columns(layout: Layout) -> Contents:

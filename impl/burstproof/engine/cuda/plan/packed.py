@@ -125,7 +125,9 @@ def featured(packed: Packed, network: Network, loaded: int, members: Members) ->
         return packed
     plan = FeaturePlan.of(network, loaded).taken(members)
     sizes = replace(packed.sizes, features=plan.sizes)
-    return replace(packed, variant=replace(packed.variant, extras=key), sizes=sizes, feature_plan=plan)
+    few = plan.sizes.few and not replays
+    variant = replace(packed.variant, extras=key, few_classes=few)
+    return replace(packed, variant=variant, sizes=sizes, feature_plan=plan)
 
 
 def _layout(network: Network, options: EngineOptions, point: FixedPoint, loaded: int) -> Layout:
@@ -202,6 +204,7 @@ def packed_for(packed: Packed, state: EngineState) -> Packed:
         refuse_overflow(layout, packed.network, packed.options, packed.fixed_point)
         variant = variant_of(layout, packed.features, packed.options, packed.fixed_point, bounded=False)
         variant = replace(variant, streamed=packed.streamed, extras=packed.variant.extras)
+        variant = replace(variant, few_classes=packed.variant.few_classes)
         largest, bits = largest_contribution(layout), UNBOUNDED.bit_length()
         palette = palette_size(layout, variant)
         sizes = replace(packed.sizes, largest_contribution=largest, sum_bits=bits, palette=palette)

@@ -104,6 +104,16 @@ class ShardVariant:
         return self.variant.extras
 
     @property
+    def tables(self) -> bool:
+        """Whether each block has tables of the classes of neurons."""
+        return self.variant.tables and self.merged and not self.exchanges
+
+    @property
+    def makes_factors(self) -> bool:
+        """Whether each block works out the factors of its burst."""
+        return self.tables and self.extras.area_modulators
+
+    @property
     def uniform(self) -> frozenset[str]:
         """Parameters that are unused, or one value for all neurons."""
         return self.variant.uniform

@@ -131,6 +131,9 @@ class Variant:
         Parameters (``args.PARAMETERS``) that are unused, or one value for all neurons.
     extras : ExtrasKey
         Features of FEATURES.md.
+    few_classes : bool
+        Modulators and classes of neurons are so few that each block may have tables of them. Not where there are
+        memory areas: the host writes of no driver, and twins begin to be some.
     overlapped : bool
         The device brings up a kernel's blocks while the last blocks of the kernel before it run (9.0 and newer).
     fused : FusedShape or None
@@ -169,6 +172,7 @@ class Variant:
     may_sleep: bool = False
     uniform: frozenset[str] = frozenset()
     extras: ExtrasKey = NO_KEY
+    few_classes: bool = False
 
     @property
     def accumulator(self) -> type[np.signedinteger]:
@@ -192,8 +196,22 @@ class Variant:
 
     @property
     def sleeps(self) -> bool:
-        """Whether candidates may sleep (``kernels.neuron``): no feature changes what their columns say."""
-        return self.may_sleep and not self.extras
+        """Whether candidates may sleep (``kernels.neuron``): what features make of their columns has a bound, too.
+
+        The columns of twins change.
+        """
+        return self.may_sleep and not self.extras.replays
+
+    @property
+    def tables(self) -> bool:
+        """Whether blocks of a burst in one kernel have tables of the classes of neurons (``kernels.classes``)."""
+        fused = self.fused is not None and self.queues is None
+        return fused and self.few_classes and self.extras.adapts
+
+    @property
+    def makes_factors(self) -> bool:
+        """Whether these blocks work out the factors of modulators, too."""
+        return self.tables and self.extras.area_modulators
 
     @property
     def noted(self) -> type[np.signedinteger]:

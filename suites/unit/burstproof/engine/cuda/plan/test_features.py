@@ -1,0 +1,66 @@
+"""What features need on a device: bounds of sleep by class, rows for bursts of each parity, bits of driving neurons."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from burstproof.engine.cuda.plan.features import DRIVES, FeaturePlan
+from burstproof.network.features import AreaFeatures, Features, Modulator, ModulatorKind
+from burstproof.network.model import Network, NeuronTable, SynapseTable
+
+pytestmark = pytest.mark.requirement("BE-21")
+
+SCALED, CERTAIN, NEGATIVE, PLAIN, DRIVER = 10, 11, 12, 13, 14
+"""Areas: of excitabilities that are scaled, one of which is certain, one negative; not scaled; a driver."""
+
+
+def plan_of(percent: float) -> FeaturePlan:
+    """Two neurons in each area; the driver's firings scale the firing probability of three areas."""
+    areas = np.repeat([SCALED, CERTAIN, NEGATIVE, PLAIN, DRIVER], 2)
+    excitabilities = [0.2, 0.4, 0.2, 1.0, 0.2, -0.5, 0.3, 0.1, 1.0, 1.0]
+    neurons = NeuronTable.build(10, excitabilities=excitabilities, cortical_areas=areas)
+    modulator = Modulator("m", ModulatorKind.FIRING_PROBABILITY, DRIVER, percent)
+    scaled = {area: AreaFeatures(modulators=(0,)) for area in (SCALED, CERTAIN, NEGATIVE)}
+    return FeaturePlan.of(Network(neurons, SynapseTable.build([], []), features=Features((modulator,), scaled)), 10)
+
+
+def bounds_of(plan: FeaturePlan, signal: float, *, since_load: bool = True) -> list[float]:
+    """Bounds of the classes: none of their own, scaled, certain, negative."""
+    found = dict(plan.factors(np.array([signal], np.float32), since_load))["sleep_bounds"]
+    rows = found.reshape(2, -1)
+    assert np.array_equal(*rows)
+    return [float(bound) for bound in rows[0]]
+
+
+@pytest.mark.parametrize(("signal", "expected"), [(0.0, 0.4), (-0.5, 0.2), (-2.0, 0.0), (0.5, 0.6), (9.0, np.inf)])
+def test_a_bound_is_the_largest_excitability_in_force(signal: float, expected: float) -> None:
+    """Scaled and within 0...1; from 0.999 on no draw decides, so nothing sleeps."""
+    bounds = bounds_of(plan_of(50), signal)
+    assert bounds[1] == pytest.approx(expected)
+
+
+def test_no_neuron_sleeps_where_one_needs_no_draw_or_scaling_may_turn_the_order() -> None:
+    bounds = bounds_of(plan_of(50), -0.5)
+    assert bounds[2] == pytest.approx(0.5)
+    assert bounds[3] == np.inf
+    assert bounds[0] == np.inf
+
+
+def test_before_the_first_burst_nothing_is_scaled() -> None:
+    factors = dict(plan_of(50).factors(np.array([0.5], np.float32), since_load=False))
+    assert np.isnan(factors["area_factors"]).all()
+    assert factors["sleep_bounds"][1] == np.float32(0.4)
+
+
+@pytest.mark.parametrize("few", [False, True])
+def test_neurons_that_drive_have_a_bit_beside_a_class_where_classes_are_few(few: bool) -> None:
+    classes = dict(plan_of(50).constants(few))["classes"]
+    assert (classes & (DRIVES - 1)).tolist() == [1, 1, 2, 2, 3, 3, 0, 0, 0, 0]
+    assert np.flatnonzero(classes & DRIVES).tolist() == ([8, 9] if few else [])
+    assert classes.dtype == np.uint16
+
+
+def test_a_shard_keeps_the_bits_of_its_own_neurons() -> None:
+    part = plan_of(50).taken(np.array([1, 5, 9], np.uint32))
+    assert (dict(part.constants(True))["classes"] & DRIVES).tolist() == [0, 0, DRIVES]
