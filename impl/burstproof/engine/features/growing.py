@@ -14,10 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from burstproof.engine.features.associations import governed
-from burstproof.engine.features.firings import Firings
 from burstproof.engine.features.machine import Begun, Ended, MemoryMachine
 from burstproof.engine.features.room import cropped, padded, with_room
-from burstproof.engine.features.synapses import associated
 from burstproof.engine.state import EngineState
 from burstproof.engine.stimulus import FORCED_POTENTIAL, PackedStimulus
 from burstproof.network.features import FIRST_MEMORY_ID
@@ -29,7 +27,6 @@ FIRST_ROOM = 64
 
 Ids = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float32]
-Words = npt.NDArray[np.uint32]
 _FEW = 64
 """Amounts up to which a dictionary adds them up faster than NumPy."""
 _NO_AMOUNTS: Ids = np.empty(0, np.int64)
@@ -49,13 +46,6 @@ def _added_up(ids: npt.NDArray[np.uint32], amounts: Ids) -> tuple[npt.NDArray[np
     return np.array(order, np.uint32), np.array([found[one] for one in order], np.int64)
 
 
-def _is_idle(network: Network) -> bool:
-    """Whether plasticity changes no synapse of ``network``, which has other features, too: the host's learn alone."""
-    changing, others = associated(network), replace(network.features, associative=())
-    learns = any(len(one.synapses) for one in network.plastic_pairs) or (changing is not None and changing.any())
-    return bool(network.plastic_mappings and others) and not learns
-
-
 class Growth(ABC):
     """A network with room for twins, and the machine that says what appears."""
 
@@ -66,18 +56,14 @@ class Growth(ABC):
         self._models = [int(np.argmax(network.neurons.cortical_areas == index)) for index in self._homes]
         self._drivers = sorted({one.driver for one in network.features.modulators})
         self._spare = FIRST_ROOM if self._homes else 0
-        ruled = with_room(network, self._rules, self._models, 0)
-        longest = max((one.window for one in ruled.plastic_pairs), default=1)
-        self._firings = Firings(longest) if _is_idle(ruled) else None
-        self._hold()
-        self._machine = MemoryMachine(network, fixed_point, self._rules, longest)
+        self._machine = MemoryMachine(network, fixed_point, self._rules, self._hold())
         self._arriving: tuple[Ids, Ids] = _NO_AMOUNTS, _NO_AMOUNTS
 
     # What an engine does ---------------------------------------------------------------------------------------
 
     @abstractmethod
-    def _hold(self) -> None:
-        """Lay out ``_with_room()`` anew."""
+    def _hold(self) -> int:
+        """Lay out ``_with_room()`` anew; returns the longest window of plasticity in bursts."""
 
     @abstractmethod
     def _whole(self, burst_count: int) -> EngineState:
@@ -100,12 +86,9 @@ class Growth(ABC):
         """Contributions of these sources are divided by so much from now on."""
 
     def _with_room(self) -> Network:
-        """The network with ``_spare`` more neurons; without plasticity where no synapse of it learns."""
+        """The network with ``_spare`` more neurons."""
         self._spare = max(self._spare, len(self._homes))
-        held = with_room(self._network, self._rules, self._models, self._spare)
-        if self._firings is None:
-            return held
-        return held.replace(plastic_mappings=(), features=replace(held.features, associative=()))
+        return with_room(self._network, self._rules, self._models, self._spare)
 
     # A burst ---------------------------------------------------------------------------------------------------
 
@@ -150,20 +133,12 @@ class Growth(ABC):
                     found.setdefault(self._drivers.index(area), (number, potential))
         return found
 
-    def _end(
-        self, burst: int, fired: tuple[Words, Floats], in_force: Floats, following: Floats, early: Sequence[int]
-    ) -> None:
-        """Take in what ``fired`` in ``burst``, with signals as for ``MemoryMachine.end``."""
-        if self._firings is not None:
-            self._firings.add(fired[0])
-        self._ended(self._machine.end(burst, *fired, in_force, following, early))
-
     def _ended(self, ended: Ended) -> None:
         """Take over what the machine says after a burst."""
         self._arriving = ended.targets, ended.amounts
         if len(ended.rows):
             self._set_weights(ended.rows, ended.weights)
-        if len(ended.sources) and self._firings is None:
+        if len(ended.sources):
             self._set_divisors(ended.sources, ended.divisors)
         first = self._network.neuron_count + len(self._machine.twin_areas) - len(ended.twins)
         for place, area in enumerate(ended.twins, first):
@@ -182,10 +157,6 @@ class Growth(ABC):
         rows, traces = machine.traces()
         eligibility = whole.eligibility_traces.copy()
         eligibility[rows] = traces
-        if self._firings is not None:
-            last_fired, streaks = self._firings.columns(burst_count, len(whole.last_fired))
-            history = machine.history_bursts
-            whole = replace(whole, last_fired=last_fired, fire_streak=streaks, history_bursts=history)
         assert whole.features is not None
         made, memory = machine.made_state(), machine.memory_state(burst_count)
         return replace(
@@ -217,9 +188,7 @@ class Growth(ABC):
         sources, divisors = self._machine.restore(
             state.burst_count, state.features.made, state.features.memory, learnt, fired
         )
-        if self._firings is not None:
-            self._firings.restore(state.burst_count, state.last_fired, state.fire_streak)
-        elif len(sources):
+        if len(sources):
             self._set_divisors(sources, divisors)
 
     def _wider(self, state: EngineState) -> EngineState:

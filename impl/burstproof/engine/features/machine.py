@@ -92,11 +92,6 @@ class MemoryMachine:
     rules : Governed
     longest_window : int
         Of all plastic mappings.
-
-    Attributes
-    ----------
-    history_bursts : int
-        See ``EngineState``.
     """
 
     def __init__(self, network: Network, fixed_point: FixedPoint, rules: Governed, longest_window: int) -> None:
@@ -108,7 +103,7 @@ class MemoryMachine:
         self.memories = Memories(network, fixed_point)
         self._network, self._fixed_point = network, fixed_point
         self._degrees = Degrees(network, self.associations)
-        self._longest_window, self.history_bursts = longest_window, 0
+        self._longest_window, self._history = longest_window, 0
         self._flags = network.flags_registered
         self._areas = {area.index: area for area in network.areas}
         self._losses = {index: np.float32(area.degeneration) for index, area in network.features.areas.items()}
@@ -176,7 +171,7 @@ class MemoryMachine:
         fired = self._by_area(ids, potentials)
         sums = self._send(fired, in_force)
         rows, weights, changed = self._learn(fired, in_force)
-        self.history_bursts = min(self.history_bursts + 1, self._longest_window - 1)
+        self._history = min(self._history + 1, self._longest_window - 1)
         twins: list[int] = []
         if self.memories.areas:
             self.memories.replay(burst, self._firing, self.fired[1], self._flags)
@@ -301,7 +296,7 @@ class MemoryMachine:
         weights: list[Floats] = []
         changed: set[int] = set()
         for one in self.associations:
-            if one.frozen or self.history_bursts < one.window - 1:
+            if one.frozen or self._history < one.window - 1:
                 continue
             before, after = (
                 self._recent[area].within(one.window, self.memories.live, FIRST_MEMORY_ID)
@@ -384,7 +379,7 @@ class MemoryMachine:
         fired : tuple of uint32 (F,) and float32 (F,)
             The fired list, memory neurons included.
         """
-        weights, eligibility, last_fired, self.history_bursts = dense
+        weights, eligibility, last_fired, self._history = dense
         self.memories = restored_memories(Memories(self._network, self._fixed_point), memory, burst)
         own = fired[0] >= FIRST_MEMORY_ID
         self.fired = fired[0][own], fired[1][own]

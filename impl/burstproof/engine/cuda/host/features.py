@@ -31,7 +31,7 @@ def first_contents(packed: Packed) -> Contents:
     plan, key, neurons = packed.feature_plan, packed.variant.extras, packed.network.neurons
     if plan is None:
         return
-    yield from plan.constants(packed.variant.few_classes)
+    yield from plan.constants()
     yield from plan.factors(np.zeros(plan.sizes.modulators, np.float32), since_load=False)
     first, loaded = packed.network.burst_count + 1, np.zeros(plan.sizes.classes, np.bool_)
     yield "class_phases", plan.phases(first, loaded)

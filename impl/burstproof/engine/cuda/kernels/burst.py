@@ -37,7 +37,7 @@ from burstproof.engine.cuda.args import (
 )
 from burstproof.engine.cuda.exchange.words import HEADER_WORDS, MOST_SHARDS, packet_words
 from burstproof.engine.cuda.kernels.calendar import make_deliver_due, make_put_off
-from burstproof.engine.cuda.kernels.classes import make_classes, make_read_drive
+from burstproof.engine.cuda.kernels.classes import make_classes
 from burstproof.engine.cuda.kernels.consume import (
     Fired,
     Loaded,
@@ -255,7 +255,7 @@ def make_burst(shard: ShardVariant) -> Callable[..., None]:
     keep_chunk, log_chunk = make_keep_chunk(variant, threads), make_log_chunk(shard, threads)
     has_calendar, deliver_due = variant.calendar > 0, make_deliver_due(variant)
     homeostats, advance_classes = variant.extras.homeostats, make_advance_classes()
-    read_drive, classes_of, clear_drives = make_read_drive(shard), make_classes(shard), make_clear_drives(shard)
+    classes_of, clear_drives = make_classes(shard), make_clear_drives(shard)
     wait_for_last = make_wait_for_last(shard.overlapped)
     let_next_start = make_let_next_start(shard.overlapped and shard.early)
     long_rows, one, size = variant.long_rows, np.uint32(1), np.uint32(chunk)
@@ -303,7 +303,6 @@ def make_burst(shard: ShardVariant) -> Callable[..., None]:
         let_next_start()
         wait_for_last()
         fetch_early(np.uint32(item * size), fcl, neurons, network, loaded)
-        driven = read_drive(turn, modulation)
         done, burst_number, sequence, slot, is_last = steer(steering, exchange, fcl, network, turn)
         if not done:
             if cuda.grid(1) == 0 and not exchanges:
@@ -321,8 +320,8 @@ def make_burst(shard: ShardVariant) -> Callable[..., None]:
             count, first = np.uint32(0), np.uint32(item * size)
             if item < own_items:
                 fetch_chunk(first, base, fcl, neurons, network, loaded)
-                classes = classes_of(burst_number, turn, driven, neurons.extras, modulation)
-                moment = Moment(base, burst_number, turn.place, False, turn.stimulated, classes)
+                classes = classes_of(burst_number, turn, neurons.extras, modulation)
+                moment = Moment(base, burst_number, False, turn.stimulated, classes)
                 count = consume_chunk(first, moment, loaded, fired, fcl, neurons, network, identity)
                 if exchanges:
                     at = np.uint64(side + np.uint64(item) * packet)
@@ -351,7 +350,7 @@ def make_burst(shard: ShardVariant) -> Callable[..., None]:
             if exchanges:
                 end_exchange(steering, exchange, network, turn, sequence, burst_number, slot, is_last)
         if cuda.blockIdx.x == 0:
-            clear_drives(turn.place, modulation)
+            clear_drives(burst_number, modulation)
             if homeostats:
                 advance_classes(burst_number, neurons.extras)
 

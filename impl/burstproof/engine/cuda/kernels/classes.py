@@ -16,8 +16,7 @@ import numpy as np
 from burstproof.device.numba_cuda import cuda
 from burstproof.engine.cuda.args import Bytes, Extras, Floats, Modulation, Turn
 from burstproof.engine.cuda.kernels.modulators import make_first_drive, make_scale_classes, make_signal_of
-from burstproof.engine.cuda.kernels.warp import WARP, make_sync_warp
-from burstproof.engine.cuda.plan.features import HOMEOSTAT_NUMBERS, MOST_CLASSES, MOST_MODULATORS, NOT_FIRED
+from burstproof.engine.cuda.plan.features import HOMEOSTAT_NUMBERS, MOST_CLASSES, MOST_MODULATORS
 from burstproof.engine.cuda.plan.shard_variant import ShardVariant
 
 
@@ -34,61 +33,24 @@ class Classes(NamedTuple):
     first: np.uint32
 
 
-def make_kept_classes(shard: ShardVariant) -> Callable[..., Any]:
-    """``kept_classes(burst, extras)`` -> ``Classes``: in the device's memory."""
-    adapts, one = shard.extras.adapts, np.uint32(1)
-
-    def none(burst: np.uint32, extras: Any) -> Any:
-        return ()
-
-    def kept(burst: np.uint32, extras: Extras) -> Any:
-        first = np.uint32((burst & one) * extras.class_count)
-        return Classes(extras.area_factors, extras.sleep_bounds, extras.class_states, extras.homeostats, first)
-
-    return cuda.jit(device=True)(kept if adapts else none)  # type: ignore[no-any-return]
-
-
-def make_read_drive(shard: ShardVariant) -> Callable[..., Any]:
-    """``read_drive(turn, modulation)`` -> uint64: what the driver of a lane's modulator did in the burst before.
-
-    To be called as soon as that has ended; only the first warp reads, and not in the first burst of a batch.
-    """
-    scaled, first_drive = shard.makes_factors, make_first_drive(True)
-    silent, none, one = np.uint64(NOT_FIRED), np.uint32(0), np.uint32(1)
-
-    def read_drive(turn: Turn, m: Modulation) -> Any:
-        word, lane = silent, np.uint32(cuda.threadIdx.x)
-        if scaled and turn.place != none and lane < m.modulator_count:
-            first = first_drive(np.uint32(turn.place - one), m.drives)
-            word = m.drives[np.uint32(first + m.modulator_drivers[lane])]
-        return word
-
-    return cuda.jit(device=True)(read_drive)  # type: ignore[no-any-return]
-
-
 def make_classes(shard: ShardVariant) -> Callable[..., Any]:
-    """``classes_of(burst, turn, driven, extras, modulation)`` -> ``Classes``; ``driven`` is from ``read_drive``.
+    """``classes_of(burst, turn, extras, modulation)`` -> ``Classes``.
 
     All threads of a block call it. Tables of its own are complete behind the block's next barrier.
     """
-    if shard.tables:
-        return _make_own_classes(shard)
-    kept_classes = make_kept_classes(shard)
-
-    def classes_of(burst: np.uint32, turn: Turn, driven: np.uint64, extras: Any, modulation: Any) -> Any:
-        return kept_classes(burst, extras)
-
-    return cuda.jit(device=True)(classes_of)  # type: ignore[no-any-return]
+    if not shard.extras.adapts:
+        return _make_none()
+    return _make_own_tables(shard) if shard.tables else _make_kept_tables()
 
 
-def _make_own_classes(shard: ShardVariant) -> Callable[..., Any]:
+def _make_own_tables(shard: ShardVariant) -> Callable[..., Any]:
     homeostats, scaled = shard.extras.homeostats, shard.makes_factors
     take_states, take_factors, work_out = _make_take_states(), _make_take_factors(scaled), _make_work_out()
     classes, factors_room = MOST_CLASSES, 3 * MOST_CLASSES if scaled else 1
     numbers_room = HOMEOSTAT_NUMBERS * MOST_CLASSES if homeostats else 1
-    one, none, warp = np.uint32(1), np.uint32(0), np.uint32(WARP)
+    one, none = np.uint32(1), np.uint32(0)
 
-    def classes_of(burst: np.uint32, turn: Turn, driven: np.uint64, extras: Extras, modulation: Modulation) -> Any:
+    def classes_of(burst: np.uint32, turn: Turn, extras: Extras, modulation: Modulation) -> Any:
         factors = cuda.shared.array(factors_room, np.float32)
         bounds = cuda.shared.array(classes, np.float32)
         states = cuda.shared.array(classes, np.uint8)
@@ -96,10 +58,10 @@ def _make_own_classes(shard: ShardVariant) -> Callable[..., Any]:
         row = np.uint32(burst & one)
         if homeostats:
             take_states(row, extras, states, numbers)
-        if not scaled or turn.place == none:
+        if scaled and turn.place != none:
+            work_out(np.uint32(burst - one), modulation, factors, bounds)
+        else:
             take_factors(row, extras, factors, bounds)
-        elif np.uint32(cuda.threadIdx.x) < warp:
-            work_out(driven, modulation, factors, bounds)
         return Classes(factors, bounds, states, numbers, none)
 
     return cuda.jit(device=True)(classes_of)  # type: ignore[no-any-return]
@@ -135,15 +97,38 @@ def _make_take_factors(scaled: bool) -> Callable[..., Any]:
 
 
 def _make_work_out() -> Callable[..., Any]:
-    signal_of, scale_classes, sync_warp = make_signal_of(), make_scale_classes(), make_sync_warp()
-    none, warp = np.uint32(0), np.uint32(WARP)
+    first_drive, signal_of, scale_classes, none = (
+        make_first_drive(True),
+        make_signal_of(),
+        make_scale_classes(),
+        np.uint32(0),
+    )
 
-    def work_out(driven: np.uint64, modulation: Modulation, factors: Floats, bounds: Floats) -> None:
-        """A warp: what follows from the drivers of the burst before."""
-        signals, lane = cuda.shared.array(MOST_MODULATORS, np.float32), np.uint32(cuda.threadIdx.x)
-        if lane < modulation.modulator_count:
-            signals[lane] = signal_of(driven, lane, modulation)
-        sync_warp()
-        scale_classes(signals, none, modulation, factors, bounds, none, warp)
+    def work_out(last: np.uint32, modulation: Modulation, factors: Floats, bounds: Floats) -> None:
+        """What follows from the drivers of burst ``last``."""
+        signals = cuda.shared.array(MOST_MODULATORS, np.float32)
+        first, item = first_drive(last, modulation.drives), np.uint32(cuda.threadIdx.x)
+        while item < modulation.modulator_count:
+            signals[item] = signal_of(first, item, modulation)
+            item = np.uint32(item + np.uint32(cuda.blockDim.x))
+        cuda.syncthreads()
+        scale_classes(signals, none, modulation, factors, bounds, none)
 
     return cuda.jit(device=True)(work_out)  # type: ignore[no-any-return]
+
+
+def _make_kept_tables() -> Callable[..., Any]:
+    one = np.uint32(1)
+
+    def classes_of(burst: np.uint32, turn: Turn, extras: Extras, modulation: Any) -> Any:
+        first = np.uint32((burst & one) * extras.class_count)
+        return Classes(extras.area_factors, extras.sleep_bounds, extras.class_states, extras.homeostats, first)
+
+    return cuda.jit(device=True)(classes_of)  # type: ignore[no-any-return]
+
+
+def _make_none() -> Callable[..., Any]:
+    def classes_of(burst: np.uint32, turn: Turn, extras: Any, modulation: Any) -> Any:
+        return ()
+
+    return cuda.jit(device=True)(classes_of)  # type: ignore[no-any-return]

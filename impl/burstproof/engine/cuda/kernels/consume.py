@@ -26,7 +26,7 @@ from burstproof.engine.cuda.kernels.neuron_values import make_value
 from burstproof.engine.cuda.kernels.stimulus import cancelled
 from burstproof.engine.cuda.kernels.storage import make_widen
 from burstproof.engine.cuda.kernels.warp import WARP, Counters, make_append, make_block_count
-from burstproof.engine.cuda.plan.features import CAN_TRAIN, DRIVES, IN_TRAIN
+from burstproof.engine.cuda.plan.features import CAN_TRAIN, IN_TRAIN
 from burstproof.engine.cuda.plan.shard_variant import ShardVariant
 from burstproof.engine.cuda.plan.variant import Variant
 from burstproof.engine.stimulus import FORCED_POTENTIAL
@@ -59,7 +59,7 @@ class Loaded(NamedTuple):
 
 
 class Moment(NamedTuple):
-    """What holds for all neurons of a burst, which is at ``place`` of its batch.
+    """What holds for all neurons of a burst.
 
     ``base`` is the first cell of the slot that it consumes; ``batch`` says that the batch path is emulated,
     ``stimulated`` that marks may be set, ``classes`` what holds for classes of neurons (``kernels.classes``).
@@ -67,7 +67,6 @@ class Moment(NamedTuple):
 
     base: np.uint64
     burst: np.uint32
-    place: np.uint32
     batch: bool
     stimulated: np.uint32
     classes: Any
@@ -245,8 +244,7 @@ def make_consume(shard: ShardVariant) -> Callable[..., Any]:
     )
     advance_train, regulate, drive = make_advance_train(variant), make_regulate(), make_drive(shard.makes_factors)
     find_traits, adapt, featured = make_find_traits(variant), make_adapt(variant), variant.extras.by_neuron
-    traits_ahead, flagged = shard.marks_ahead, variant.few_classes and variant.extras.adapts
-    driving, nobody = np.uint16(DRIVES), np.uint16(0)
+    traits_ahead = shard.marks_ahead
     replays, forced_potential = variant.extras.replays, np.float32(FORCED_POTENTIAL)
     able, inside, none, silent = np.uint8(CAN_TRAIN), np.uint8(IN_TRAIN), np.uint8(0), np.float32(0)
 
@@ -315,8 +313,8 @@ def make_consume(shard: ShardVariant) -> Callable[..., Any]:
                 potential = extras.given_potentials[neuron]
         if trains and joins and (train & able) != none:
             advance_train(neuron, train, potential, neurons)
-        if drives and joins and (not flagged or (traits.kind & driving) != nobody):
-            drive(neuron, potential, moment.place, extras)
+        if drives and joins:
+            drive(neuron, potential, moment.burst, extras)
         if homeostats:
             regulate(neuron, joins, adapted, moment.classes, extras)
         return joins, potential, is_candidate

@@ -38,7 +38,7 @@ from burstproof.engine.cuda.exchange.words import (
     SEQUENCE,
 )
 from burstproof.engine.cuda.kernels.cells import make_is_candidate, make_load
-from burstproof.engine.cuda.kernels.classes import make_kept_classes
+from burstproof.engine.cuda.kernels.classes import make_classes
 from burstproof.engine.cuda.kernels.consume import Fired, Loaded, Moment, make_consume_chunk, make_fetch_chunk
 from burstproof.engine.cuda.kernels.control import (
     ACTIVE,
@@ -288,7 +288,7 @@ def make_dynamics(shard: ShardVariant) -> Callable[..., None]:
     wait_for_last, let_next_start = make_wait_for_last(shard.overlapped), make_let_next_start(shard.overlapped)
     keep_route, id_of, slot_after = make_link().keep, make_id_of(shard), make_slot_after(variant.delays)
     homeostats, advance_classes = variant.extras.homeostats, make_advance_classes()
-    kept_classes = make_kept_classes(shard)
+    classes_of = make_classes(shard)
     count_ahead, word, one = variant.count_ahead, variant.word.added, np.uint32(1)
     block, size, batch_from = np.uint32(threads), np.uint32(chunk), np.int64(BATCH_PATH_CANDIDATES)
 
@@ -348,8 +348,8 @@ def make_dynamics(shard: ShardVariant) -> Callable[..., None]:
                 places[1] = counted_ahead(steering, exchange, side, sequence)
             cuda.syncthreads()
             batch = places[1] >= batch_from
-        classes = kept_classes(np.uint32(burst), neurons.extras)
-        moment = Moment(base, np.uint32(burst), turn.place, batch, turn.stimulated, classes)
+        classes = classes_of(np.uint32(burst), turn, neurons.extras, ())
+        moment = Moment(base, np.uint32(burst), batch, turn.stimulated, classes)
         items = np.uint32((np.uint64(network.neurons) + np.uint64(chunk - 1)) // np.uint64(chunk))
         going_on = True
         if homeostats and cuda.blockIdx.x == 0:

@@ -13,7 +13,6 @@ from burstproof.engine.cuda.args import Extras, Neurons, Parameters
 from burstproof.engine.cuda.kernels.neuron_values import make_value
 from burstproof.engine.cuda.plan.features import (
     CAN_TRAIN,
-    DRIVES,
     HOMEOSTAT_NUMBERS,
     HOMEOSTATIC,
     IN_TRAIN,
@@ -77,12 +76,11 @@ class Adapted(NamedTuple):
 def make_adapt(variant: Variant) -> Callable[..., Any]:
     """``adapt(traits, classes)`` -> ``Adapted``."""
     adapts, homeostats = variant.extras.adapts, variant.extras.homeostats
-    kinds = np.uint16(DRIVES - 1 if variant.few_classes else 0xFFFF)
 
     def adapt(traits: Traits, classes: Any) -> Any:
         row, flags = np.uint32(0), np.uint8(0)
         if adapts:
-            row = np.uint32(classes.first + np.uint32(traits.kind & kinds))
+            row = np.uint32(classes.first + np.uint32(traits.kind))
         if homeostats:
             flags = classes.states[row]
         return Adapted(row, flags, traits.rate, traits.leak)

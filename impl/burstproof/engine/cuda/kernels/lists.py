@@ -143,7 +143,7 @@ def make_collect(shard: ShardVariant) -> Callable[..., None]:
                 potential = np.uint32(bits).view(np.float32)
                 log.log_potentials[item] = potential
             if drives:
-                drive(source, potential, np.uint32(0), extras)
+                drive(source, potential, np.uint32(control[BURST]), extras)
             if plastic:
                 note_firing(source, control[BURST], history)
             item = np.uint32(item + np.uint32(cuda.gridsize(1)))

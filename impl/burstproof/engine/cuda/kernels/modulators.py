@@ -23,41 +23,41 @@ _ONE, _ZERO = np.float32(1), np.float32(0)
 
 @cache
 def make_first_drive(turns: bool) -> Callable[..., Any]:
-    """``first_drive(place, drives)``: where a burst's begin; places of a batch have rows in ``turns``, or one."""
+    """``first_drive(burst, drives)``: where a burst's begin; bursts have rows in ``turns``, or one for all."""
     rows, last_row = np.uint32(DRIVE_ROWS), np.uint32(DRIVE_ROWS - 1)
 
-    def first_drive(place: np.uint32, drives: Words) -> Any:
+    def first_drive(burst: np.uint32, drives: Words) -> Any:
         if not turns:
             return np.uint32(0)
-        return np.uint32(np.uint32(place & last_row) * np.uint32(np.uint32(drives.size) // rows))
+        return np.uint32(np.uint32(burst & last_row) * np.uint32(np.uint32(drives.size) // rows))
 
     return cuda.jit(device=True)(first_drive)  # type: ignore[no-any-return]
 
 
 @cache
 def make_drive(turns: bool = False) -> Callable[..., Any]:
-    """``drive(neuron, potential, place, extras)``: leave a driver's firing, unless one of lower id is there."""
+    """``drive(neuron, potential, burst, extras)``: leave a driver's firing, unless one of lower id is there."""
     first_drive, none, one, half = make_first_drive(turns), np.uint32(0), np.uint32(1), np.uint64(32)
 
-    def drive(neuron: np.uint32, potential: np.float32, place: np.uint32, extras: Extras) -> None:
+    def drive(neuron: np.uint32, potential: np.float32, burst: np.uint32, extras: Extras) -> None:
         driver = np.uint32(extras.driver_of[neuron])
         if driver != none:
             bits = np.uint64(np.float32(potential).view(np.uint32))
             word = np.uint64((np.uint64(neuron) << half) | bits)
-            cuda.atomic.min(extras.drives, np.uint32(first_drive(place, extras.drives) + driver - one), word)
+            cuda.atomic.min(extras.drives, np.uint32(first_drive(burst, extras.drives) + driver - one), word)
 
     return cuda.jit(device=True)(drive)  # type: ignore[no-any-return]
 
 
 def make_clear_drives(shard: ShardVariant) -> Callable[..., Any]:
-    """``clear_drives(place, modulation)``, one block: nothing of the burst after that at ``place`` has fired yet."""
+    """``clear_drives(burst, modulation)``, one block: nothing of the burst after ``burst`` has fired yet."""
     turns, one, rows, silent = shard.makes_factors, np.uint32(1), np.uint32(DRIVE_ROWS), np.uint64(NOT_FIRED)
     first_drive = make_first_drive(turns)
 
-    def clear_drives(place: np.uint32, modulation: Modulation) -> None:
+    def clear_drives(burst: np.uint32, modulation: Modulation) -> None:
         if turns:
             drives, item = modulation.drives, np.uint32(cuda.threadIdx.x)
-            first = first_drive(np.uint32(place + one), drives)
+            first = first_drive(np.uint32(burst + one), drives)
             while item < np.uint32(drives.size) // rows:
                 drives[np.uint32(first + item)] = silent
                 item = np.uint32(item + np.uint32(cuda.blockDim.x))
@@ -67,14 +67,14 @@ def make_clear_drives(shard: ShardVariant) -> Callable[..., Any]:
 
 @cache
 def make_signal_of() -> Callable[..., Any]:
-    """``signal_of(word, modulator, modulation)``: section 2.1, from what the driver did in the burst before."""
+    """``signal_of(first, modulator, modulation)``: section 2.1; drives from ``first`` on are of the burst before."""
     strength, silent, low = rules_of_features().strength, np.uint64(NOT_FIRED), np.uint64(0xFFFFFFFF)
 
-    def signal_of(word: np.uint64, modulator: np.uint32, m: Modulation) -> Any:
-        share = _ZERO
+    def signal_of(first: np.uint32, item: np.uint32, m: Modulation) -> Any:
+        word, share = m.drives[np.uint32(first + m.modulator_drivers[item])], _ZERO
         if word != silent:
-            share = strength(np.uint32(word & low).view(np.float32), m.full_scales[modulator])
-        return m.magnitudes[modulator] * share
+            share = strength(np.uint32(word & low).view(np.float32), m.full_scales[item])
+        return m.magnitudes[item] * share
 
     return cuda.jit(device=True)(signal_of)  # type: ignore[no-any-return]
 
@@ -110,7 +110,7 @@ def _make_bound_of() -> Callable[..., Any]:
 
 @cache
 def make_scale_classes() -> Callable[..., Any]:
-    """``scale_classes(signals, first, modulation, factors, bounds, row, threads)``: of all classes, by so many threads.
+    """``scale_classes(signals, first, modulation, factors, bounds, row)``: of all classes, by the threads of a block.
 
     Signals lie from ``first`` on; factors and bounds go to ``row`` of theirs.
     """
@@ -118,13 +118,7 @@ def make_scale_classes() -> Callable[..., Any]:
     one, three = np.uint32(1), np.uint32(3)
 
     def scale_classes(
-        signals: Floats,
-        first: np.uint32,
-        m: Modulation,
-        factors: Floats,
-        bounds: Floats,
-        row: np.uint32,
-        threads: np.uint32,
+        signals: Floats, first: np.uint32, m: Modulation, factors: Floats, bounds: Floats, row: np.uint32
     ) -> None:
         item, count = np.uint32(cuda.threadIdx.x), np.uint32(three * m.class_count)
         while item < count:
@@ -135,7 +129,7 @@ def make_scale_classes() -> Callable[..., Any]:
             if item % three == np.uint32(EXCITABILITY):
                 area = np.uint32(item // three)
                 bounds[np.uint32(row * m.class_count + area)] = bound_of(m.largest_excitabilities[area], factor)
-            item = np.uint32(item + threads)
+            item = np.uint32(item + np.uint32(cuda.blockDim.x))
 
     return cuda.jit(device=True)(scale_classes)  # type: ignore[no-any-return]
 
@@ -178,21 +172,21 @@ def _make_teach() -> Callable[..., Any]:
 
 
 def _make_burst_done(shard: ShardVariant) -> Callable[..., Any]:
-    """``burst_done(steering, turn)`` -> whether the burst of the turn was done, its number and place, uint32.
+    """``burst_done(steering, turn)`` -> whether the burst of the turn was done, and its number, uint32.
 
     Where blocks make the factors, it is the last one of the batch that was.
     """
 
     def last_of_batch(steering: Steering, turn: Turn) -> Any:
         last = steering.report[INDEX]
-        return last >= 0, np.uint32(steering.report[ORIGIN] + last + np.int64(1)), np.uint32(last)
+        return last >= 0, np.uint32(steering.report[ORIGIN] + last + np.int64(1))
 
     def by_turn(steering: Steering, turn: Turn) -> Any:
         burst = np.uint32(np.uint32(steering.report[ORIGIN]) + turn.place + np.uint32(1))
-        return steering.report[INDEX] == np.int64(turn.place), burst, turn.place
+        return steering.report[INDEX] == np.int64(turn.place), burst
 
     def by_control(steering: Steering, turn: Turn) -> Any:
-        return steering.control[ACTIVE] != 0, np.uint32(steering.control[BURST]), turn.place
+        return steering.control[ACTIVE] != 0, np.uint32(steering.control[BURST])
 
     found = last_of_batch if shard.makes_factors else by_turn if shard.merged else by_control
     return cuda.jit(device=True)(found)  # type: ignore[no-any-return]
@@ -202,29 +196,29 @@ def make_modulate(shard: ShardVariant) -> Callable[..., None]:
     """``modulate(...)``, one block: the signals of the drivers that fired in the burst are the next one's factors."""
     burst_done, signal_of, scale_classes = _make_burst_done(shard), make_signal_of(), make_scale_classes()
     transmit, teach, silent, one = _make_transmit(), _make_teach(), np.uint64(NOT_FIRED), np.uint32(1)
-    overlapped, first_drive = shard.merged and shard.overlapped, make_first_drive(shard.makes_factors)
+    overlapped, turns = shard.merged and shard.overlapped, shard.makes_factors
     wait_for_last, let_next_start = make_wait_for_last(overlapped), make_let_next_start(overlapped)
+    first_drive = make_first_drive(turns)
 
     def modulate(steering: Steering, modulation: Modulation, turn: Turn) -> None:
         m = modulation
         let_next_start()
         wait_for_last()
-        done, burst, place = burst_done(steering, turn)
+        done, burst = burst_done(steering, turn)
         if not done:
             return
         thread, step = np.uint32(cuda.threadIdx.x), np.uint32(cuda.blockDim.x)
         row = np.uint32(np.uint32(burst + one) & one)
-        first, item, drives = np.uint32(row * m.modulator_count), thread, first_drive(place, m.drives)
+        first, item, drives = np.uint32(row * m.modulator_count), thread, first_drive(burst, m.drives)
         while item < m.modulator_count:
-            word = m.drives[np.uint32(drives + m.modulator_drivers[item])]
-            m.signals[np.uint32(first + item)] = signal_of(word, item, m)
+            m.signals[np.uint32(first + item)] = signal_of(drives, item, m)
             item = np.uint32(item + step)
         cuda.syncthreads()
         item = thread
-        while item < np.uint32(m.drives.size):
+        while item < np.uint32(m.drives.size) and not turns:
             m.drives[item] = silent
             item = np.uint32(item + step)
-        scale_classes(m.signals, first, m, m.area_factors, m.sleep_bounds, row, step)
+        scale_classes(m.signals, first, m, m.area_factors, m.sleep_bounds, row)
         item = thread
         while item < m.rule_count:
             m.transmission[np.uint32(row * m.rule_count + item)] = transmit(first, m, item)

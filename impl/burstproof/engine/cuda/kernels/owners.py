@@ -31,7 +31,7 @@ from burstproof.engine.cuda.args import (
     Turn,
 )
 from burstproof.engine.cuda.kernels.burst import make_count_chunk, make_keep_chunk
-from burstproof.engine.cuda.kernels.classes import make_kept_classes
+from burstproof.engine.cuda.kernels.classes import make_classes
 from burstproof.engine.cuda.kernels.consume import Fired, Loaded, Moment, make_consume_chunk
 from burstproof.engine.cuda.kernels.control import TALLIES
 from burstproof.engine.cuda.kernels.features import Traits, make_advance_classes
@@ -243,7 +243,7 @@ def make_owners_burst(shard: ShardVariant) -> Callable[..., None]:
     keep_owned = make_keep_owned(variant, queues, chunk, threads)
     steer, enter, halt = make_steer(shard), make_enter(), make_halt()
     homeostats, advance_classes = variant.extras.homeostats, make_advance_classes()
-    kept_classes = make_kept_classes(shard)
+    classes_of = make_classes(shard)
     wait_for_last, let_next_start = make_wait_for_last(shard.overlapped), make_let_next_start(shard.overlapped)
     owners, span, size = np.uint32(queues.owners), np.uint32(queues.span), np.uint32(chunk)
     tally_places, zero, half_word = np.uint32(TALLIES - 1), np.uint32(0), types.int32
@@ -284,8 +284,8 @@ def make_owners_burst(shard: ShardVariant) -> Callable[..., None]:
             if cuda.grid(1) == 0:
                 halt(steering, turn)
             return
-        classes = kept_classes(burst_number, neurons.extras)
-        moment = Moment(np.uint64(0), burst_number, turn.place, False, turn.stimulated, classes)
+        classes = classes_of(burst_number, turn, neurons.extras, ())
+        moment = Moment(np.uint64(0), burst_number, False, turn.stimulated, classes)
         owner = np.uint32(cuda.blockIdx.x)
         while owner < owners:
             begin = np.uint32(owner * span)

@@ -26,10 +26,8 @@ REGULATED = 1 << 63
 """Bit beside the phase of a class: the homeostat has replaced the leaks that were loaded."""
 NOT_FIRED = (1 << 64) - 1
 """The word of a driver area of which nothing fired."""
-MOST_MODULATORS, MOST_CLASSES = 32, 64
-"""Most that a block has tables of: a lane of a warp reads for each modulator."""
-DRIVES = 1 << 15
-"""Bit beside the class of a neuron that belongs to a driver area, where classes are so few."""
+MOST_MODULATORS, MOST_CLASSES = 64, 64
+"""Most that a block works out the factors of."""
 DRIVE_ROWS = 4
 """Rows of driver areas where blocks work out factors, in turn: one is read, one written, one cleared."""
 HOMEOSTAT_NUMBERS = 6
@@ -50,11 +48,6 @@ class FeatureSizes:
     rules: int = 0
     pairs: int = 0
     items: int = 0
-
-    @property
-    def few(self) -> bool:
-        """Whether a block may have tables of them."""
-        return self.modulators <= MOST_MODULATORS and self.classes <= MOST_CLASSES
 
     @property
     def lists(self) -> int:
@@ -87,7 +80,6 @@ class FeaturePlan:
     tables: FeatureTables
     lists: Lists
     trains: npt.NDArray[np.bool_]
-    drives: npt.NDArray[np.bool_]
     loaded: int
     levels: NeuronTable
 
@@ -100,8 +92,7 @@ class FeaturePlan:
         lengths = np.concatenate([np.diff(one.starts) for one in joined])
         items = np.concatenate([one.items for one in joined])
         lists = Lists(np.concatenate([[0], np.cumsum(lengths)]).astype(np.uint32), items.astype(np.uint32))
-        drives, levels = tables.driver_of != 0, levels_of(network, loaded)
-        return cls(network.features, tables, lists, can_train(network), drives, loaded, levels)
+        return cls(network.features, tables, lists, can_train(network), loaded, levels_of(network, loaded))
 
     def taken(self, members: Members) -> FeaturePlan:
         """The plan of a shard with the neurons ``members``, ids ascending; drivers stay those of the network."""
@@ -112,7 +103,6 @@ class FeaturePlan:
             self,
             tables=self.tables._replace(classes=self.tables.classes[members]),
             trains=self.trains[members],
-            drives=self.drives[members],
             loaded=int(np.searchsorted(members, self.loaded)),
             levels=NeuronTable.build(len(members), **levels),
         )
@@ -130,11 +120,11 @@ class FeaturePlan:
             items=len(self.lists.items),
         )
 
-    def constants(self, few: bool) -> Contents:
-        """Buffers that never change; ``few``: classes have a bit beside them."""
+    def constants(self) -> Contents:
+        """Buffers that never change."""
         areas, m = self.tables.areas, self.tables.modulators
         numbers = (areas.keeps, areas.alphas, areas.targets, areas.gains, areas.leak_mins, areas.leak_maxs)
-        yield "classes", self.tables.classes + self.drives.astype(np.uint16) * (DRIVES if few else 0)
+        yield "classes", self.tables.classes
         yield "homeostats", np.stack(numbers, axis=1).ravel()
         yield "homeostat_periods", areas.update_every
         yield "base_leaks", self.levels.leak_coefficients

@@ -132,8 +132,7 @@ class Variant:
     extras : ExtrasKey
         Features of FEATURES.md.
     few_classes : bool
-        Modulators and classes of neurons are so few that each block may have tables of them. Not where there are
-        memory areas: the host writes of no driver, and twins begin to be some.
+        Modulators and classes of neurons are so few that each block may have tables of them.
     overlapped : bool
         The device brings up a kernel's blocks while the last blocks of the kernel before it run (9.0 and newer).
     fused : FusedShape or None
@@ -204,9 +203,12 @@ class Variant:
 
     @property
     def tables(self) -> bool:
-        """Whether blocks of a burst in one kernel have tables of the classes of neurons (``kernels.classes``)."""
+        """Whether blocks of a burst in one kernel have tables of the classes of neurons (``kernels.classes``).
+
+        The host writes of no driver: where memories drive modulators it does.
+        """
         fused = self.fused is not None and self.queues is None
-        return fused and self.few_classes and self.extras.adapts
+        return fused and self.few_classes and self.extras.adapts and not self.extras.replays
 
     @property
     def makes_factors(self) -> bool:

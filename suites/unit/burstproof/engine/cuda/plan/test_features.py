@@ -1,11 +1,11 @@
-"""What features need on a device: bounds of sleep by class, rows for bursts of each parity, bits of driving neurons."""
+"""What features need on a device: bounds of sleep by class, and rows for bursts of each parity."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from burstproof.engine.cuda.plan.features import DRIVES, FeaturePlan
+from burstproof.engine.cuda.plan.features import FeaturePlan
 from burstproof.network.features import AreaFeatures, Features, Modulator, ModulatorKind
 from burstproof.network.model import Network, NeuronTable, SynapseTable
 
@@ -51,16 +51,3 @@ def test_before_the_first_burst_nothing_is_scaled() -> None:
     factors = dict(plan_of(50).factors(np.array([0.5], np.float32), since_load=False))
     assert np.isnan(factors["area_factors"]).all()
     assert factors["sleep_bounds"][1] == np.float32(0.4)
-
-
-@pytest.mark.parametrize("few", [False, True])
-def test_neurons_that_drive_have_a_bit_beside_a_class_where_classes_are_few(few: bool) -> None:
-    classes = dict(plan_of(50).constants(few))["classes"]
-    assert (classes & (DRIVES - 1)).tolist() == [1, 1, 2, 2, 3, 3, 0, 0, 0, 0]
-    assert np.flatnonzero(classes & DRIVES).tolist() == ([8, 9] if few else [])
-    assert classes.dtype == np.uint16
-
-
-def test_a_shard_keeps_the_bits_of_its_own_neurons() -> None:
-    part = plan_of(50).taken(np.array([1, 5, 9], np.uint32))
-    assert (dict(part.constants(True))["classes"] & DRIVES).tolist() == [0, 0, DRIVES]
