@@ -98,8 +98,8 @@ KERNELS: tuple[Fault, ...] = (
     Fault(
         "the last synapse of a row is lost",
         "engine/cuda/kernels/rows.py",
-        "while entry < end:",
-        "while offset(entry + offset(1)) < end:",
+        "while entry < end:\n            second",
+        "while offset(entry + offset(1)) < end:\n            second",
         (DELAYS,),
     ),
     Fault(
